@@ -14,7 +14,7 @@ const origin = "$origin"
 
 // maxNodes bounds how much of one definition is written out: a file of nested
 // references could otherwise grow without end. The rest stays references.
-const maxNodes = 20_000
+const maxNodes = 5_000
 
 // annotations say nothing about what is valid.
 var annotations = []string{"title", "description", "$schema", "$id", "$comment", "examples"}

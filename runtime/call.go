@@ -1,0 +1,319 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Call is a call of a tool with a typed output, finished or not. All methods
+// are safe for concurrent use.
+type Call[Out any] struct{ p *pending }
+
+// Run calls a tool and waits for its output. Where ctx ends first, a task
+// without an idempotency key is cancelled: nobody could take it up again.
+func Run[Out any](ctx context.Context, conn Conn, tool string, in any, opts ...CallOption) (Out, error) {
+	call, err := Start[Out](ctx, conn, tool, in, opts...)
+	if err != nil {
+		var none Out
+		return none, err
+	}
+	out, err := call.Wait(ctx)
+	if ctx.Err() != nil && call.p.spec.IdempotencyKey == "" {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+		defer cancel()
+		// The caller gets the context's error; what becomes of the task is best effort.
+		_ = call.Cancel(stop)
+	}
+	return out, err
+}
+
+// cancelWithin bounds the cancellation of an abandoned call.
+const cancelWithin = 5 * time.Second
+
+// Start calls a tool and returns as soon as there is a task, or the result.
+func Start[Out any](ctx context.Context, conn Conn, tool string, in any, opts ...CallOption) (*Call[Out], error) {
+	arguments, err := marshal(in)
+	if err != nil {
+		return nil, fmt.Errorf("mcptask: encode the arguments of %s: %w", tool, err)
+	}
+	p := &pending{conn: conn, spec: ToolCall{Tool: tool, Arguments: arguments}}
+	for _, opt := range opts {
+		opt(&p.spec)
+	}
+	if p.last, err = conn.CallTool(ctx, p.spec); err != nil {
+		return nil, fmt.Errorf("%s: %w", tool, err)
+	}
+	p.taskID = p.last.TaskID
+	p.expires = expiry(p.last)
+	return &Call[Out]{p}, nil
+}
+
+// Resume takes a call up again by its token. It does not ask the server: a
+// task that is gone shows at the first Wait.
+func Resume[Out any](conn Conn, tool string, token Token, opts ...CallOption) (*Call[Out], error) {
+	content, err := token.parse(tool)
+	if err != nil {
+		return nil, err
+	}
+	p := &pending{conn: conn, spec: ToolCall{Tool: tool}, taskID: content.TaskID, expires: content.Expires}
+	for _, opt := range opts {
+		opt(&p.spec)
+	}
+	return &Call[Out]{p}, nil
+}
+
+// Token is what takes the call up again; ok is false where there is no task,
+// because the server answered at once.
+func (c *Call[Out]) Token() (token Token, ok bool) {
+	p := c.p
+	if p.taskID == "" {
+		return "", false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return newToken(tokenContent{Tool: p.spec.Tool, TaskID: p.taskID, Expires: p.expires}), true
+}
+
+// Updates yields the call's state now, each change of it, and at last the
+// state that is done. It polls at the server's interval, whatever that becomes
+// meanwhile (C-30, E-25), and answers questions. An error ends it.
+func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
+	return func(yield func(Snapshot, error) bool) {
+		var shown Snapshot
+		for first := true; ; first = false {
+			snapshot, err := c.p.step(ctx)
+			if err != nil {
+				yield(snapshot, err)
+				return
+			}
+			if first || snapshot.Status != shown.Status || snapshot.Message != shown.Message || !snapshot.UpdatedAt.Equal(shown.UpdatedAt) {
+				if shown = snapshot; !yield(snapshot, nil) {
+					return
+				}
+			}
+			if snapshot.Done() {
+				return
+			}
+			if err := c.p.pause(ctx); err != nil {
+				yield(snapshot, err)
+				return
+			}
+		}
+	}
+}
+
+// Wait returns the output when the call is done. Errors: *ToolError where the
+// tool says that it failed, *Error where the server does, ErrCancelled,
+// ErrExpired, ErrNotFound, ErrWorkerLost, the context's own, and transport
+// errors that outlast several tries.
+func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {
+	var out Out
+	for {
+		snapshot, err := c.p.step(ctx)
+		if err != nil {
+			return out, err
+		}
+		if snapshot.Done() {
+			return decodeOutput[Out](c.p.spec.Tool, snapshot)
+		}
+		if err := c.p.pause(ctx); err != nil {
+			return out, err
+		}
+	}
+}
+
+// Cancel asks the server to cancel the task. It is no error where the call is
+// done already. A server of 2026-07-28 may end the task otherwise: Wait tells.
+func (c *Call[Out]) Cancel(ctx context.Context) error {
+	p := c.p
+	p.mu.Lock()
+	done := p.last.Done()
+	p.mu.Unlock()
+	if p.taskID == "" || done {
+		return nil
+	}
+	err := p.conn.CancelTask(ctx, p.taskID)
+	if err == nil {
+		return nil
+	}
+	// 2025-11-25 refuses to cancel a task that has ended (C-75).
+	if snapshot, readErr := p.conn.Task(ctx, p.taskID); readErr == nil && snapshot.Done() {
+		return nil
+	}
+	return p.explain(err)
+}
+
+// pending is the untyped part of a call.
+type pending struct {
+	conn   Conn
+	spec   ToolCall
+	taskID string
+
+	mu       sync.Mutex
+	last     Snapshot
+	failures int
+	expires  time.Time
+	answered map[string]bool // keys that were answered or are being answered
+}
+
+// Tries and pauses of polls that fail below the protocol.
+const (
+	maxFailures = 6
+	maxPause    = 30 * time.Second
+)
+
+// step reads the task once, unless it is known to be done, and answers its
+// questions. A transport error counts as no news until there are too many.
+func (p *pending) step(ctx context.Context) (Snapshot, error) {
+	p.mu.Lock()
+	last := p.last
+	p.mu.Unlock()
+	if last.Done() || p.taskID == "" {
+		return last, nil
+	}
+	snapshot, err := p.conn.Task(ctx, p.taskID)
+	if err != nil {
+		var wire *Error
+		if errors.As(err, &wire) || ctx.Err() != nil || p.countFailure() > maxFailures {
+			return last, p.explain(err)
+		}
+		return last, nil
+	}
+	p.mu.Lock()
+	p.last, p.failures = snapshot, 0
+	p.expires = expiry(snapshot)
+	p.mu.Unlock()
+	if err := p.respond(ctx, snapshot); err != nil {
+		return snapshot, err
+	}
+	return snapshot, nil
+}
+
+func (p *pending) countFailure() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failures++
+	return p.failures
+}
+
+// interval is how long to wait before the next poll: the server's wish, never
+// less, and up to a tenth more so that many clients do not poll in step. After
+// failures it doubles.
+func (p *pending) interval() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d := p.last.Poll
+	if d <= 0 {
+		d = DefaultPoll
+	}
+	d += rand.N(d/10 + 1)
+	for range p.failures {
+		d = min(2*d, maxPause)
+	}
+	return d
+}
+
+func (p *pending) pause(ctx context.Context) error {
+	timer := time.NewTimer(p.interval())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// respond answers the questions that are new (E-41, E-49, E-96).
+func (p *pending) respond(ctx context.Context, snapshot Snapshot) error {
+	for _, q := range snapshot.Questions {
+		p.mu.Lock()
+		known := p.answered[q.Key]
+		if p.answered == nil {
+			p.answered = map[string]bool{}
+		}
+		p.answered[q.Key] = true
+		p.mu.Unlock()
+		if known {
+			continue
+		}
+		response, ok, err := p.conn.Answerer().Answer(ctx, q)
+		if err == nil && !ok {
+			// Nobody here can answer: say so, so that the task does not wait for ever.
+			response = json.RawMessage(`{"action":"cancel"}`)
+		}
+		if err == nil {
+			err = p.conn.Respond(ctx, p.taskID, map[string]json.RawMessage{q.Key: response})
+		}
+		if err != nil {
+			p.mu.Lock()
+			delete(p.answered, q.Key)
+			p.mu.Unlock()
+			return fmt.Errorf("%s: answer to question %q: %w", p.spec.Tool, q.Key, err)
+		}
+	}
+	return nil
+}
+
+// explain makes ErrExpired or ErrNotFound of the protocol's one code for both.
+func (p *pending) explain(err error) error {
+	var wire *Error
+	if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
+		return err
+	}
+	p.mu.Lock()
+	over := !p.expires.IsZero() && !time.Now().Before(p.expires)
+	p.mu.Unlock()
+	reason := ErrNotFound
+	if over || wire.Reason() == reasonExpired {
+		reason = ErrExpired
+	}
+	return fmt.Errorf("%s: %w: %w", p.spec.Tool, reason, err)
+}
+
+// expiry is when the server may forget the task; zero is never.
+func expiry(s Snapshot) time.Time {
+	if s.TTL < 0 || s.CreatedAt.IsZero() {
+		return time.Time{}
+	}
+	return s.CreatedAt.Add(s.TTL)
+}
+
+// decodeOutput makes the typed output of a call that is done.
+func decodeOutput[Out any](tool string, s Snapshot) (Out, error) {
+	var out Out
+	switch {
+	case s.Error != nil:
+		return out, fmt.Errorf("%s: %w", tool, s.Error)
+	case s.Status == StatusCancelled:
+		return out, fmt.Errorf("%s: %w", tool, ErrCancelled)
+	case s.Result == nil:
+		return out, fmt.Errorf("%s: the server sent neither a result nor an error", tool)
+	case s.Result.IsError:
+		return out, &ToolError{Tool: tool, Result: s.Result}
+	}
+	switch out := any(&out).(type) {
+	case *string:
+		*out = s.Result.Text()
+		return *any(out).(*Out), nil
+	case **Result:
+		*out = s.Result
+		return *any(out).(*Out), nil
+	case *struct{}:
+		return *any(out).(*Out), nil
+	}
+	structured := s.Result.Structured
+	if len(structured) == 0 { // a server that sends the JSON as text only
+		structured = json.RawMessage(s.Result.Text())
+	}
+	if err := json.Unmarshal(structured, &out); err != nil {
+		return out, fmt.Errorf("%s: the result does not fit the output type: %s", tool, decodeMessage(err))
+	}
+	return out, nil
+}

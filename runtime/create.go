@@ -1,0 +1,171 @@
+package mcptask
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// minAnonymousKey is how long an idempotency key without a principal must be:
+// whoever guesses it gets the task.
+const minAnonymousKey = 16
+
+// Call answers a tools/call that the gateway has negotiated. Arguments are
+// checked before anything is created. An error is a JSON-RPC error for the
+// caller; a tool error is an outcome.
+func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments json.RawMessage, call CallRequest) (CallReply, error) {
+	t, ok := s.tools[tool]
+	if !ok {
+		return CallReply{}, Errorf(CodeInvalidParams, "unknown tool %q", tool)
+	}
+	if len(arguments) == 0 || bytes.Equal(arguments, []byte("null")) {
+		arguments = json.RawMessage("{}")
+	}
+	if err := t.input.check(arguments); err != nil {
+		text := fmt.Sprintf("invalid arguments for %s: %v", tool, err)
+		if call.Mode == ModeTask {
+			return CallReply{}, Errorf(CodeInvalidParams, "%s", text)
+		}
+		return errorReply(text)
+	}
+	if call.Mode == ModePlain {
+		outcome, err := s.callPlain(ctx, caller, t, arguments, call)
+		return CallReply{Outcome: outcome}, err
+	}
+	return s.create(ctx, caller, t, arguments, call)
+}
+
+func errorReply(text string) (CallReply, error) {
+	result, err := marshal(ErrorResult(text))
+	return CallReply{Outcome: &Outcome{Kind: OutcomeResult, Result: result, IsError: true}}, err
+}
+
+// callPlain runs the handler within the request.
+func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest) (*Outcome, error) {
+	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{call}}
+	wait := t.spec.Policy.Wait
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, wait, errWait)
+		defer cancel()
+	}
+	if deadline := t.spec.Policy.Deadline; deadline > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, deadline, errDeadline)
+		defer cancel()
+	}
+	outcome := s.invoke(ctx, t, task, arguments)
+	if errors.Is(context.Cause(ctx), errWait) && outcome.Kind == OutcomeCancelled {
+		text := fmt.Sprintf("%s did not finish within the %v that a call without a task may take, and was cancelled. "+
+			"Call it as a task to let it run longer.", t.spec.Name, wait)
+		reply, err := errorReply(text)
+		return reply.Outcome, err
+	}
+	return outcome, nil
+}
+
+// create stores a task, schedules it and, within the tool's grace, waits for it.
+func (s *Server) create(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest) (CallReply, error) {
+	key := call.IdempotencyKey
+	if key != "" && caller.Principal == "" && len(key) < minAnonymousKey {
+		return CallReply{}, Errorf(CodeInvalidParams, "an idempotency key without authentication needs at least %d bytes", minAnonymousKey)
+	}
+	if err := ctx.Err(); err != nil {
+		return CallReply{}, err // nobody is left to learn of the task
+	}
+	if s.closing.Err() != nil {
+		return CallReply{}, Errorf(CodeInternalError, "the server is shutting down")
+	}
+	policy := t.spec.Policy
+	now := time.Now().UTC()
+	record, err := s.store.Create(ctx, Record{
+		ID:             rand.Text(),
+		Principal:      caller.Principal,
+		Tool:           t.spec.Name,
+		Arguments:      bytes.Clone(arguments),
+		Revision:       caller.Revision,
+		IdempotencyKey: key,
+		CanAsk:         caller.CanAsk,
+		Phase:          PhaseQueued,
+		CreatedAt:      now,
+		UpdatedAt:      now,
+		ExpiresAt:      now.Add(s.retention(policy, call.TTL)),
+		Poll:           policy.Poll,
+		Worker:         s.worker,
+		LeaseUntil:     now.Add(leaseFor),
+	})
+	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
+		if !bytes.Equal(record.Arguments, arguments) {
+			return CallReply{}, Errorf(CodeInvalidParams, "the idempotency key was used before with other arguments")
+		}
+		return CallReply{Task: &record}, nil
+	}
+	if err != nil {
+		s.logger.Error("task not stored", "tool", t.spec.Name, "error", err)
+		return CallReply{}, Errorf(CodeInternalError, "the task could not be stored")
+	}
+	s.logger.Info("task created", "task", record.ID, "tool", record.Tool, "principal", record.Principal, "revision", record.Revision)
+	if call.Progress != nil {
+		s.mu.Lock()
+		s.progress[record.ID] = call.Progress
+		s.mu.Unlock()
+	}
+	if err := s.executor.Submit(record.ID); err != nil {
+		s.forget(record.ID)
+		return CallReply{}, Errorf(CodeInternalError, "the server is shutting down")
+	}
+	if call.Mode == ModeGrace && policy.Grace > 0 {
+		return s.grace(ctx, record, policy.Grace)
+	}
+	return CallReply{Task: &record}, nil
+}
+
+// retention is the requestor's wish within the limit, else the tool's ttl
+// (C-56). A wish of 0 or less means the default.
+func (s *Server) retention(policy Policy, wish *time.Duration) time.Duration {
+	if wish == nil || *wish <= 0 {
+		return policy.TTL
+	}
+	return min(*wish, s.options.MaxTTL)
+}
+
+// grace waits for a quick end or a first question. A task that ended was never
+// announced, so its record goes; one whose caller left is stopped.
+func (s *Server) grace(ctx context.Context, record Record, grace time.Duration) (CallReply, error) {
+	waiting, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	id, latest := record.ID, record
+	for !latest.Done() && latest.Phase != PhaseInputRequired {
+		r, err := s.store.Wait(waiting, id, latest.Version)
+		if err != nil {
+			break
+		}
+		latest = r
+	}
+	switch {
+	case latest.Done():
+		if latest.IdempotencyKey == "" {
+			s.forget(id)
+		}
+		return CallReply{Outcome: latest.Outcome}, nil
+	case ctx.Err() != nil:
+		if latest.IdempotencyKey == "" {
+			s.cancelRunning(id, ErrCancelled)
+			s.forget(id)
+		}
+		return CallReply{}, ctx.Err()
+	}
+	return CallReply{Task: &latest}, nil
+}
+
+// forget removes a task that nobody was told of.
+func (s *Server) forget(id string) {
+	s.dropProgress(id)
+	if err := s.store.Delete(context.Background(), id); err != nil && !errors.Is(err, ErrNoRecord) {
+		s.logger.Error("task not deleted", "task", id, "error", err)
+	}
+}

@@ -1,0 +1,159 @@
+package mcptask
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// errTerminal is the refusal of every event after the end (C-29).
+var errTerminal = errors.New("the task has already ended")
+
+// eventKind names what can happen to a task.
+type eventKind string
+
+const (
+	eventStart    eventKind = "start"    // a worker begins to run the handler
+	eventReport   eventKind = "report"   // the handler says how far it is
+	eventAsk      eventKind = "ask"      // the handler asks the requestor
+	eventAnswer   eventKind = "answer"   // the requestor answers
+	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
+	eventStop     eventKind = "stop"     // the requestor would like it to stop (E)
+	eventFinish   eventKind = "finish"   // the outcome is there
+)
+
+// event is one thing that happens to a task, at a time.
+type event struct {
+	kind    eventKind
+	at      time.Time
+	worker  string          // start
+	lease   time.Time       // start
+	message string          // report
+	input   Input           // ask
+	key     string          // answer, withdraw
+	answer  json.RawMessage // answer
+	outcome Outcome         // finish
+}
+
+// transitions is the whole lifecycle: from which phases an event is allowed,
+// and what it does. C-27 to C-29, E-21.
+var transitions = map[eventKind]struct {
+	from  []Phase
+	apply func(*Record, event) error
+}{
+	// A restart begins in running or input_required: the handler runs again.
+	eventStart:    {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStart},
+	eventReport:   {[]Phase{PhaseRunning, PhaseInputRequired}, applyReport},
+	eventAsk:      {[]Phase{PhaseRunning, PhaseInputRequired}, applyAsk},
+	eventAnswer:   {[]Phase{PhaseInputRequired}, applyAnswer},
+	eventWithdraw: {[]Phase{PhaseInputRequired}, applyWithdraw},
+	eventStop:     {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStop},
+	eventFinish:   {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyFinish},
+}
+
+// next is the one transition function: every write of a task's state goes
+// through it. It is pure: r's slices are not shared with the record returned.
+func next(r Record, e event) (Record, error) {
+	if r.Phase == PhaseDone {
+		return r, errTerminal
+	}
+	t, ok := transitions[e.kind]
+	if !ok || !slices.Contains(t.from, r.Phase) {
+		return r, fmt.Errorf("event %s is not allowed in phase %s", e.kind, r.Phase)
+	}
+	n := r
+	n.Inputs = slices.Clone(r.Inputs)
+	if err := t.apply(&n, e); err != nil {
+		return r, err
+	}
+	n.UpdatedAt = e.at
+	return n, nil
+}
+
+func applyStart(r *Record, e event) error {
+	if r.Phase == PhaseQueued {
+		r.Phase = PhaseRunning
+	}
+	r.Attempt++
+	r.Worker, r.LeaseUntil = e.worker, e.lease
+	return nil
+}
+
+func applyReport(r *Record, e event) error {
+	r.StatusMessage = e.message
+	return nil
+}
+
+func applyAsk(r *Record, e event) error {
+	if r.input(e.input.Key) >= 0 {
+		return fmt.Errorf("the question %q was asked before", e.input.Key)
+	}
+	e.input.State = InputOutstanding
+	r.Inputs = append(r.Inputs, e.input)
+	r.Phase = PhaseInputRequired
+	return nil
+}
+
+func applyAnswer(r *Record, e event) error {
+	return settleInput(r, e.key, InputAnswered, e.answer)
+}
+
+func applyWithdraw(r *Record, e event) error {
+	return settleInput(r, e.key, InputSuperseded, nil)
+}
+
+// settleInput ends a question; the last one lets the task run again (C-52).
+func settleInput(r *Record, key string, state InputState, answer json.RawMessage) error {
+	i := r.input(key)
+	if i < 0 || r.Inputs[i].State != InputOutstanding {
+		return fmt.Errorf("the question %q is not outstanding", key)
+	}
+	r.Inputs[i].State, r.Inputs[i].Response = state, answer
+	if len(r.Outstanding()) == 0 {
+		r.Phase = PhaseRunning
+	}
+	return nil
+}
+
+func applyStop(r *Record, _ event) error {
+	r.CancelRequested = true
+	return nil
+}
+
+func applyFinish(r *Record, e event) error {
+	for i := range r.Inputs {
+		if r.Inputs[i].State == InputOutstanding {
+			r.Inputs[i].State = InputSuperseded
+		}
+	}
+	outcome := e.outcome
+	r.Phase, r.Outcome, r.TerminalAt = PhaseDone, &outcome, e.at
+	r.Worker, r.LeaseUntil = "", time.Time{}
+	switch {
+	case outcome.Kind == OutcomeError:
+		r.StatusMessage = outcome.Error.Message
+	case outcome.Kind == OutcomeCancelled:
+		r.StatusMessage = "The task was cancelled."
+	case outcome.IsError:
+		r.StatusMessage = firstText(outcome.Result)
+	default:
+		r.StatusMessage = ""
+	}
+	return nil
+}
+
+// firstText is the first text of a result's content.
+func firstText(result json.RawMessage) string {
+	var res Result
+	if json.Unmarshal(result, &res) != nil {
+		return ""
+	}
+	for _, c := range res.Content {
+		if text, ok := c.text(); ok {
+			return text
+		}
+	}
+	return ""
+}

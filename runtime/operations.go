@@ -1,0 +1,165 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// PageSize is how many tasks List returns at most.
+const PageSize = 50
+
+// notFound is the answer for a task that is not there, has expired or belongs
+// to somebody else: the three are indistinguishable (C-81, C-93, E-74, E-87).
+func notFound() *Error { return Errorf(CodeInvalidParams, "there is no task with that ID") }
+
+// expiredError tells a requestor that was waiting that the task is gone.
+func expiredError() *Error {
+	return Errorf(CodeInvalidParams, "the task has expired").withReason(reasonExpired)
+}
+
+// Get returns the caller's task. Errors are JSON-RPC errors.
+func (s *Server) Get(ctx context.Context, caller Caller, id string) (Record, error) {
+	record, err := s.store.Get(ctx, id)
+	return record, s.owned(ctx, caller, record, err)
+}
+
+// owned turns what a store said into what the caller may learn.
+func (s *Server) owned(ctx context.Context, caller Caller, record Record, err error) error {
+	switch {
+	case errors.Is(err, ErrNoRecord):
+		return notFound()
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		s.logger.Error("task not read", "error", err)
+		return Errorf(CodeInternalError, "the task could not be read")
+	case record.Principal != caller.Principal:
+		s.logger.Warn("task asked for by a stranger", "task", record.ID, "principal", caller.Principal)
+		return notFound()
+	case record.expired(time.Now()):
+		return notFound()
+	}
+	return nil
+}
+
+// Changed waits until the caller's task has a version beyond the given one and
+// returns it; version 0 returns at once. A task that goes meanwhile is an
+// error whose data.reason is "expired".
+func (s *Server) Changed(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
+	record, err := s.Get(ctx, caller, id)
+	if err != nil || record.Version > version {
+		return record, err
+	}
+	record, err = s.store.Wait(ctx, id, version)
+	if errors.Is(err, ErrNoRecord) {
+		return record, expiredError()
+	}
+	return record, s.owned(ctx, caller, record, err)
+}
+
+// Await waits until the caller's task has ended (C-37).
+func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, error) {
+	record, err := s.Get(ctx, caller, id)
+	for err == nil && !record.Done() {
+		record, err = s.Changed(ctx, caller, id, record.Version)
+	}
+	return record, err
+}
+
+// List returns a page of the caller's tasks after a position, oldest first,
+// and whether there are more. Anonymous callers have no list (C-92).
+func (s *Server) List(ctx context.Context, caller Caller, after Position) (page []Record, more bool, err error) {
+	if caller.Principal == "" {
+		return nil, false, Errorf(CodeMethodNotFound, "tasks cannot be listed without authentication")
+	}
+	page, err = s.store.List(ctx, caller.Principal, after, PageSize+1)
+	if err != nil {
+		s.logger.Error("tasks not listed", "error", err)
+		return nil, false, Errorf(CodeInternalError, "the tasks could not be listed")
+	}
+	if len(page) > PageSize {
+		return page[:PageSize], true, nil
+	}
+	return page, false, nil
+}
+
+// Cancel ends the caller's task as cancelled before it returns, whatever the
+// handler does afterwards (C-77, C-78). done says that it had ended before.
+func (s *Server) Cancel(ctx context.Context, caller Caller, id string) (record Record, done bool, err error) {
+	record, err = s.Get(ctx, caller, id)
+	if err != nil {
+		return record, false, err
+	}
+	record, err = s.apply(ctx, id, func(Record) event {
+		return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
+	})
+	if errors.Is(err, errTerminal) {
+		return record, true, nil
+	}
+	if err := s.owned(ctx, caller, record, err); err != nil {
+		return record, false, err
+	}
+	s.cancelRunning(id, ErrCancelled)
+	s.logger.Info("task cancelled", "task", id, "tool", record.Tool, "principal", record.Principal)
+	return record, false, nil
+}
+
+// Stop asks the caller's task to end: its handler's context ends, and the task
+// ends with whatever the handler returns (E-56, E-57). A task that has ended
+// already stays as it is.
+func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
+	if _, err := s.Get(ctx, caller, id); err != nil {
+		return err
+	}
+	record, err := s.apply(ctx, id, func(r Record) event {
+		if r.Phase == PhaseQueued { // nothing runs that could stop by itself
+			return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
+		}
+		return event{kind: eventStop}
+	})
+	if errors.Is(err, errTerminal) {
+		return nil
+	}
+	if err := s.owned(ctx, caller, record, err); err != nil {
+		return err
+	}
+	s.cancelRunning(id, ErrCancelled)
+	s.logger.Info("task asked to stop", "task", id, "tool", record.Tool, "principal", record.Principal)
+	return nil
+}
+
+// Answer takes answers to questions of the caller's task. Keys that are not
+// outstanding are ignored (E-50); the rest is checked before any of it is
+// taken, so that a refused answer leaves every question open.
+func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) error {
+	record, err := s.Get(ctx, caller, id)
+	if err != nil {
+		return err
+	}
+	open := record.Outstanding()
+	for _, in := range open {
+		if answer, ok := answers[in.Key]; ok {
+			if err := checkAnswer(in, answer); err != nil {
+				return Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
+			}
+		}
+	}
+	for _, in := range open {
+		answer, ok := answers[in.Key]
+		if !ok {
+			continue
+		}
+		record, err = s.apply(ctx, id, func(r Record) event {
+			if i := r.input(in.Key); i < 0 || r.Inputs[i].State != InputOutstanding {
+				return event{} // answered by somebody else meanwhile
+			}
+			return event{kind: eventAnswer, key: in.Key, answer: answer}
+		})
+		if err != nil && !errors.Is(err, errVoid) && !errors.Is(err, errTerminal) {
+			return s.owned(ctx, caller, record, err)
+		}
+	}
+	return nil
+}

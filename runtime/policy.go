@@ -1,0 +1,119 @@
+package mcptask
+
+import (
+	"fmt"
+	"time"
+)
+
+// TaskSupport says whether a tool may run as a task (C-14).
+type TaskSupport string
+
+// The values of TaskSupport, as they stand on the wire of 2025-11-25.
+const (
+	TaskForbidden TaskSupport = "forbidden"
+	TaskOptional  TaskSupport = "optional"
+	TaskRequired  TaskSupport = "required"
+)
+
+// LostPolicy says what happens to a running task whose worker died.
+type LostPolicy string
+
+// The values of LostPolicy.
+const (
+	// FailWhenLost ends the task with an error for which
+	// errors.Is(err, ErrWorkerLost) holds.
+	FailWhenLost LostPolicy = "fail"
+	// RestartWhenLost runs the handler again; [Task.Attempt] tells it.
+	RestartWhenLost LostPolicy = "restart"
+)
+
+// Fallback says how clients that know nothing of tasks are served.
+type Fallback string
+
+// The values of Fallback.
+const (
+	FallbackNone  Fallback = "none"
+	FallbackTools Fallback = "tools"
+)
+
+// Defaults of a Policy.
+const (
+	DefaultTTL  = 24 * time.Hour
+	DefaultPoll = time.Second
+)
+
+// maxDuration bounds every duration: 2^53-1 milliseconds is the largest that
+// the wire can say (schema of 2026-07-28), and time.Duration ends earlier.
+const maxDuration = 100 * 365 * 24 * time.Hour
+
+// Policy says how a tool runs.
+type Policy struct {
+	// Task says whether the tool may run as a task; "" is TaskForbidden.
+	Task TaskSupport
+	// TTL is how long a task is kept, counted from its creation; 0 is
+	// DefaultTTL. A task that still runs then is cancelled.
+	TTL time.Duration
+	// Poll is the polling interval that requestors are told; 0 is DefaultPoll.
+	Poll time.Duration
+	// Grace is how long a call may take to be answered at once instead of
+	// becoming a task. It has no effect where a client of 2025-11-25 asked for
+	// a task.
+	Grace time.Duration
+	// Wait is how long a plain call may block; 0 is without limit.
+	Wait time.Duration
+	// Deadline bounds the handler's work; 0 is without limit.
+	Deadline time.Duration
+	// OnLost says what happens when the worker dies; "" is FailWhenLost.
+	OnLost LostPolicy
+	// Immediate is text for the model while the task runs (C-20).
+	Immediate string
+}
+
+// normalized fills in defaults and refuses what cannot be meant.
+func (p Policy) normalized() (Policy, error) {
+	if p.Task == "" {
+		p.Task = TaskForbidden
+	}
+	if p.TTL == 0 {
+		p.TTL = DefaultTTL
+	}
+	if p.Poll == 0 {
+		p.Poll = DefaultPoll
+	}
+	if p.OnLost == "" {
+		p.OnLost = FailWhenLost
+	}
+	switch p.Task {
+	case TaskForbidden, TaskOptional, TaskRequired:
+	default:
+		return p, fmt.Errorf("task support %q is not forbidden, optional or required", p.Task)
+	}
+	switch p.OnLost {
+	case FailWhenLost, RestartWhenLost:
+	default:
+		return p, fmt.Errorf("lost policy %q is not fail or restart", p.OnLost)
+	}
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{{"ttl", p.TTL}, {"poll", p.Poll}, {"grace", p.Grace}, {"wait", p.Wait}, {"deadline", p.Deadline}} {
+		if d.d < 0 || d.d > maxDuration {
+			return p, fmt.Errorf("%s %v is not between 0 and %v", d.name, d.d, maxDuration)
+		}
+	}
+	if p.Poll < time.Millisecond || p.TTL < time.Millisecond {
+		return p, fmt.Errorf("ttl %v or poll %v is below a millisecond, the wire's unit", p.TTL, p.Poll)
+	}
+	if p.Deadline > p.TTL {
+		return p, fmt.Errorf("deadline %v is longer than ttl %v: the task would be gone before it", p.Deadline, p.TTL)
+	}
+	return p, nil
+}
+
+// Annotations are a tool's hints to clients; nil says nothing.
+type Annotations struct {
+	ReadOnly, Destructive, Idempotent, OpenWorld *bool
+}
+
+// Hint makes a value for Annotations.
+func Hint(v bool) *bool { return &v }

@@ -1,0 +1,207 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+)
+
+// MetaInput is the _meta key that names a question's generated type, so that
+// a generated client knows which answerer fits.
+const MetaInput = "io.github.mcptaskgen/input"
+
+// MetaIdempotencyKey is the _meta key of a call's idempotency key.
+const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
+
+// methodElicit is the request that asks a person.
+const methodElicit = "elicitation/create"
+
+// Ask asks the requestor's person and waits for the answer. Step names the
+// question within the task: when the handler runs again after a restart, the
+// same step gets the stored answer. An empty message is the declared one.
+// Generated Ask<Input> functions call it.
+//
+// Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, ErrInvalidAnswer, and the
+// context's own.
+func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message string) (T, error) {
+	var answer T
+	if step == "" {
+		return answer, fmt.Errorf("mcptask: a question needs the name of its step")
+	}
+	if message == "" {
+		message = input.Message
+	}
+	params, err := marshal(map[string]any{
+		"mode":            "form",
+		"message":         message,
+		"requestedSchema": json.RawMessage(input.Schema),
+		"_meta":           map[string]any{MetaInput: input.Name},
+	})
+	if err != nil {
+		return answer, fmt.Errorf("mcptask: question %s: %w", step, err)
+	}
+	response, err := task.host.ask(ctx, Input{
+		Key: task.stepKey(step), Method: methodElicit, Params: params, Schema: json.RawMessage(input.Schema),
+	})
+	if err != nil {
+		return answer, err
+	}
+	content, err := elicited(response)
+	if err != nil {
+		return answer, err
+	}
+	if err := json.Unmarshal(content, &answer); err != nil {
+		return answer, fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))
+	}
+	return answer, nil
+}
+
+// elicited is the content of an accepted answer to elicitation/create.
+func elicited(response json.RawMessage) (json.RawMessage, error) {
+	var r struct {
+		Action  string          `json:"action"`
+		Content json.RawMessage `json:"content"`
+	}
+	if err := json.Unmarshal(response, &r); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))
+	}
+	switch r.Action {
+	case "accept":
+		if len(r.Content) == 0 {
+			return json.RawMessage("{}"), nil
+		}
+		return r.Content, nil
+	case "decline":
+		return nil, ErrDeclined
+	case "cancel":
+		return nil, ErrDismissed
+	}
+	return nil, fmt.Errorf("%w: action %q is not accept, decline or cancel", ErrInvalidAnswer, r.Action)
+}
+
+// checkAnswer refuses an answer that the question's schema does not admit.
+func checkAnswer(in Input, response json.RawMessage) error {
+	if in.Method != methodElicit {
+		return nil
+	}
+	content, err := elicited(response)
+	if err == ErrDeclined || err == ErrDismissed {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v, err := compile(string(in.Schema))
+	if err != nil {
+		return err
+	}
+	if err := v.check(content); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
+	}
+	return nil
+}
+
+// Question is what an Answerer is asked.
+type Question struct {
+	// TaskID is the task that asks.
+	TaskID string
+	// Key is the question's key, unique within its task.
+	Key string
+	// Method is the request, elicitation/create for a person.
+	Method string
+	// Message is the text for the person.
+	Message string
+	// Input names the generated type of the answer, "" where the server does
+	// not say.
+	Input string
+	// Schema is the JSON Schema of an accepted answer.
+	Schema json.RawMessage
+	// Params is the whole request.
+	Params json.RawMessage
+}
+
+// Answerer answers questions. Make one with a generated Answer<Input> and
+// join several with Answers. The zero Answerer answers none.
+type Answerer struct{ answerers []answerer }
+
+type answerer struct {
+	input  InputSpec
+	answer func(context.Context, Question) (any, error)
+}
+
+// Answer makes an Answerer for one input type. f returns ErrDeclined or
+// ErrDismissed to refuse. It may be called concurrently.
+func Answer[T any](input InputSpec, f func(context.Context, Question) (T, error)) Answerer {
+	return Answerer{[]answerer{{input, func(ctx context.Context, q Question) (any, error) { return f(ctx, q) }}}}
+}
+
+// Answers joins answerers; the first that fits a question answers it.
+func Answers(answerers ...Answerer) Answerer {
+	var joined Answerer
+	for _, a := range answerers {
+		joined.answerers = append(joined.answerers, a.answerers...)
+	}
+	return joined
+}
+
+// Empty says whether there is nothing that it could answer.
+func (a Answerer) Empty() bool { return len(a.answerers) == 0 }
+
+// Answer answers one question as the response to its request. ok is false
+// where no answerer fits; the error is the person's side failing.
+func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMessage, ok bool, err error) {
+	for _, candidate := range a.answerers {
+		if !candidate.fits(q) {
+			continue
+		}
+		value, err := candidate.answer(ctx, q)
+		switch {
+		case errors.Is(err, ErrDeclined):
+			return json.RawMessage(`{"action":"decline"}`), true, nil
+		case errors.Is(err, ErrDismissed):
+			return json.RawMessage(`{"action":"cancel"}`), true, nil
+		case err != nil:
+			return nil, true, err
+		}
+		content, err := marshal(value)
+		if err != nil {
+			return nil, true, fmt.Errorf("mcptask: encode the answer: %w", err)
+		}
+		return json.RawMessage(`{"action":"accept","content":` + string(content) + `}`), true, nil
+	}
+	return nil, false, nil
+}
+
+// fits: the type's name where the server gives one, else an equal schema.
+func (a answerer) fits(q Question) bool {
+	if q.Method != methodElicit {
+		return false
+	}
+	if q.Input != "" {
+		return q.Input == a.input.Name
+	}
+	var theirs, ours any
+	return json.Unmarshal(q.Schema, &theirs) == nil &&
+		json.Unmarshal([]byte(a.input.Schema), &ours) == nil &&
+		reflect.DeepEqual(theirs, ours)
+}
+
+// NewQuestion reads a request such as elicitation/create.
+func NewQuestion(taskID, key, method string, params json.RawMessage) (Question, error) {
+	var p struct {
+		Message         string                     `json:"message"`
+		RequestedSchema json.RawMessage            `json:"requestedSchema"`
+		Meta            map[string]json.RawMessage `json:"_meta"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return Question{}, fmt.Errorf("mcptask: question %s: %s", key, decodeMessage(err))
+	}
+	q := Question{TaskID: taskID, Key: key, Method: method, Message: p.Message, Schema: p.RequestedSchema, Params: params}
+	if name := p.Meta[MetaInput]; name != nil {
+		// Anything but a string names no type of ours.
+		_ = json.Unmarshal(name, &q.Input)
+	}
+	return q, nil
+}

@@ -1,0 +1,133 @@
+package mcptask
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Phase is how far a task has come. The status that a requestor sees is
+// projected from phase and outcome by each revision's dialect.
+type Phase string
+
+// The phases. A task goes from queued to running, to and fro between running
+// and input required, and ends in done.
+const (
+	PhaseQueued        Phase = "queued"
+	PhaseRunning       Phase = "running"
+	PhaseInputRequired Phase = "input_required"
+	PhaseDone          Phase = "done"
+)
+
+// OutcomeKind says how a task ended.
+type OutcomeKind string
+
+// The outcomes.
+const (
+	// OutcomeResult is a tool result, a tool error (isError) included.
+	OutcomeResult OutcomeKind = "result"
+	// OutcomeError is a JSON-RPC error.
+	OutcomeError OutcomeKind = "error"
+	// OutcomeCancelled is a cancelled task: it has neither.
+	OutcomeCancelled OutcomeKind = "cancelled"
+)
+
+// Outcome is what a task ended with. It is set once and never changes.
+type Outcome struct {
+	Kind OutcomeKind
+	// Result is the JSON of a [Result], for OutcomeResult.
+	Result json.RawMessage
+	// IsError is the result's isError: 2025-11-25 calls such a task failed,
+	// 2026-07-28 calls it completed (T-40).
+	IsError bool
+	// Error is set for OutcomeError.
+	Error *Error
+}
+
+// InputState is what became of a question.
+type InputState string
+
+// The states of a question.
+const (
+	InputOutstanding InputState = "outstanding"
+	InputAnswered    InputState = "answered"
+	// InputSuperseded is a question that nobody waits for any longer.
+	InputSuperseded InputState = "superseded"
+)
+
+// Input is one question of a task. Its key is never used again (E-42 to E-44).
+type Input struct {
+	Key string
+	// Method and Params are the request as the requestor gets it, such as
+	// elicitation/create.
+	Method string
+	Params json.RawMessage
+	// Schema is what an accepted answer's content must fit; "" is anything.
+	Schema   json.RawMessage
+	State    InputState
+	Response json.RawMessage
+}
+
+// Record is one task as it is stored. It is a value: a Store hands out copies,
+// and nobody changes the bytes behind its slices.
+type Record struct {
+	// ID has at least 128 random bits (C-91, E-86).
+	ID string
+	// Version counts the updates; a Store compares it and sets it.
+	Version int64
+	// Principal owns the task; "" is anonymous, and then the ID is the key.
+	Principal string
+	Tool      string
+	Arguments json.RawMessage
+	// Revision is the one in which the task was created.
+	Revision string
+	// IdempotencyKey is the requestor's, "" without one.
+	IdempotencyKey string
+	// CanAsk names the request methods that the requestor answers.
+	CanAsk []string
+
+	Phase           Phase
+	Outcome         *Outcome
+	StatusMessage   string
+	CancelRequested bool
+	Inputs          []Input
+
+	CreatedAt, UpdatedAt time.Time
+	// TerminalAt is set together with Outcome.
+	TerminalAt time.Time
+	// ExpiresAt is when the task is deleted, whatever its phase.
+	ExpiresAt time.Time
+	// Poll is the polling interval that requestors are told.
+	Poll time.Duration
+
+	// Attempt counts the runs of the handler, from 1.
+	Attempt int
+	// Worker holds the task until LeaseUntil; then another may take it.
+	Worker     string
+	LeaseUntil time.Time
+}
+
+// Done says whether the task has ended.
+func (r *Record) Done() bool { return r.Phase == PhaseDone }
+
+// TTL is how long the task is kept, counted from its creation.
+func (r *Record) TTL() time.Duration { return r.ExpiresAt.Sub(r.CreatedAt) }
+
+// Outstanding lists the questions that wait for an answer, oldest first.
+func (r *Record) Outstanding() []Input {
+	var open []Input
+	for _, in := range r.Inputs {
+		if in.State == InputOutstanding {
+			open = append(open, in)
+		}
+	}
+	return open
+}
+
+// input finds a question by its key; -1 is none.
+func (r *Record) input(key string) int {
+	return slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Key == key })
+}
+
+// expired says whether the task's time is over at now.
+func (r *Record) expired(now time.Time) bool { return !now.Before(r.ExpiresAt) }

@@ -1,0 +1,94 @@
+package mcptask
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Result is a tool's result: content for the model and, optionally, structured
+// content for programs. A handler returns one to choose its content itself.
+type Result struct {
+	// Content is shown to the model, in order.
+	Content []Content `json:"content"`
+	// Structured is a JSON value that fits the tool's output schema.
+	Structured json.RawMessage `json:"structuredContent,omitempty"`
+	// IsError says that the tool failed in a way that the model should read.
+	IsError bool `json:"isError,omitempty"`
+	// Meta is the result's _meta.
+	Meta map[string]json.RawMessage `json:"_meta,omitempty"`
+}
+
+// Text joins the text blocks of the content with newlines.
+func (r *Result) Text() string {
+	if r == nil {
+		return ""
+	}
+	var texts []string
+	for _, c := range r.Content {
+		if text, ok := c.text(); ok {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Content is one content block as JSON, such as {"type":"text","text":"…"}.
+// Blocks of types that this package does not know pass through unchanged.
+type Content json.RawMessage
+
+// MarshalJSON implements json.Marshaler.
+func (c Content) MarshalJSON() ([]byte, error) {
+	if len(c) == 0 {
+		return nil, fmt.Errorf("mcptask: an empty content block: make one with TextContent or ImageContent")
+	}
+	return c, nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (c *Content) UnmarshalJSON(data []byte) error {
+	*c = bytes.Clone(data)
+	return nil
+}
+
+// TextContent is a block of text.
+func TextContent(text string) Content {
+	return mustContent(map[string]any{"type": "text", "text": text})
+}
+
+// ImageContent is an image; mime is its media type, image/png say.
+func ImageContent(data []byte, mime string) Content {
+	return mustContent(map[string]any{"type": "image", "data": data, "mimeType": mime})
+}
+
+// AudioContent is a sound; mime is its media type, audio/wav say.
+func AudioContent(data []byte, mime string) Content {
+	return mustContent(map[string]any{"type": "audio", "data": data, "mimeType": mime})
+}
+
+// LinkContent points to a resource.
+func LinkContent(uri, name string) Content {
+	return mustContent(map[string]any{"type": "resource_link", "uri": uri, "name": name})
+}
+
+func mustContent(block map[string]any) Content {
+	data, err := json.Marshal(block)
+	if err != nil { // strings and bytes always marshal
+		return Content(`{"type":"text","text":""}`)
+	}
+	return data
+}
+
+func (c Content) text() (string, bool) {
+	var block struct{ Type, Text string }
+	if json.Unmarshal(c, &block) != nil || block.Type != "text" {
+		return "", false
+	}
+	return block.Text, true
+}
+
+// ErrorResult is the tool error that says message.
+func ErrorResult(message string) *Result {
+	return &Result{Content: []Content{TextContent(message)}, IsError: true}
+}

@@ -1,0 +1,299 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+// Why a handler's context ended.
+var (
+	errWait     = errors.New("mcptask: the wait of a plain call is over")
+	errDeadline = errors.New("mcptask: the tool's deadline is over")
+	errStolen   = errors.New("mcptask: another worker has the task")
+)
+
+// run is the RunFunc: one attempt of a task's handler, from its record to its
+// outcome.
+func (s *Server) run(ctx context.Context, id string) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.mu.Lock()
+	s.running[id] = cancel
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.running, id)
+		s.mu.Unlock()
+		s.dropProgress(id)
+	}()
+
+	record, err := s.apply(ctx, id, func(Record) event {
+		return event{kind: eventStart, worker: s.worker, lease: time.Now().Add(leaseFor)}
+	})
+	if err != nil {
+		if !errors.Is(err, errTerminal) && !errors.Is(err, ErrNoRecord) && ctx.Err() == nil {
+			s.logger.Error("task not started", "task", id, "error", err)
+		}
+		return
+	}
+	if record.CancelRequested {
+		cancel(ErrCancelled)
+	}
+	t, ok := s.tools[record.Tool]
+	if !ok { // the tool went while the task was queued in a durable store
+		s.finish(id, record.Attempt, Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the server no longer has the tool %q", record.Tool)})
+		return
+	}
+	// A task does not outlive its ttl, nor its handler the tool's deadline.
+	ctx, cancelTTL := context.WithDeadlineCause(ctx, record.ExpiresAt, ErrExpired)
+	defer cancelTTL()
+	if deadline := t.spec.Policy.Deadline; deadline > 0 {
+		var cancelDeadline context.CancelFunc
+		ctx, cancelDeadline = context.WithTimeoutCause(ctx, deadline, errDeadline)
+		defer cancelDeadline()
+	}
+	task := &Task{id: id, principal: record.Principal, attempt: record.Attempt}
+	task.host = &taskHost{server: s, record: record}
+	outcome := s.invoke(ctx, t, task, record.Arguments)
+	if cause := context.Cause(ctx); outcome.Kind == OutcomeCancelled &&
+		(errors.Is(cause, errStolen) || errors.Is(cause, context.Canceled)) {
+		return // not ours any longer, or the server closes: somebody else ends it
+	}
+	s.finish(id, record.Attempt, *outcome)
+}
+
+// invoke calls a handler and makes an outcome of whatever it does.
+func (s *Server) invoke(ctx context.Context, t *registered, task *Task, arguments json.RawMessage) (outcome *Outcome) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.logger.Error("handler panicked", "tool", t.spec.Name, "task", task.id, "panic", p, "stack", string(debug.Stack()))
+			outcome = &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
+		}
+	}()
+	if s.options.Context != nil {
+		built, err := s.options.Context(ctx, task.principal)
+		if err != nil {
+			s.logger.Error("no context for the principal", "task", task.id, "principal", task.principal, "error", err)
+			return &Outcome{Kind: OutcomeError, Error: wireError(err)}
+		}
+		ctx = built
+	}
+	result, err := t.handle(ctx, task, arguments)
+	if err != nil {
+		return failure(ctx, t, err)
+	}
+	if t.output != nil && !result.IsError {
+		if err := t.output.check(result.Structured); err != nil {
+			s.logger.Error("output does not fit its schema", "tool", t.spec.Name, "task", task.id, "error", err)
+			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the tool's output does not fit its schema")}
+		}
+	}
+	data, err := marshal(result)
+	if err != nil {
+		s.logger.Error("output not encoded", "tool", t.spec.Name, "task", task.id, "error", err)
+		return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
+	}
+	return &Outcome{Kind: OutcomeResult, Result: data, IsError: result.IsError}
+}
+
+// failure is the outcome of a handler's error. An *Error is a JSON-RPC error;
+// any other error after the end of the context is the cancellation or the
+// missed deadline that ended it; the rest are tool errors, which the model reads.
+func failure(ctx context.Context, t *registered, err error) *Outcome {
+	var wire *Error
+	if errors.As(err, &wire) {
+		return &Outcome{Kind: OutcomeError, Error: wire}
+	}
+	if ctx.Err() != nil {
+		if errors.Is(context.Cause(ctx), errDeadline) {
+			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError,
+				"%s did not finish within its deadline of %v", t.spec.Name, t.spec.Policy.Deadline).withReason(reasonDeadline)}
+		}
+		return &Outcome{Kind: OutcomeCancelled}
+	}
+	result, encodeErr := marshal(ErrorResult(err.Error()))
+	if encodeErr != nil {
+		return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
+	}
+	return &Outcome{Kind: OutcomeResult, Result: result, IsError: true}
+}
+
+// finish stores the outcome of an attempt. The store may be away for a while;
+// after that the lease runs out and the task ends as its tool says.
+func (s *Server) finish(id string, attempt int, outcome Outcome) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaseFor)
+	defer cancel()
+	for backoff := 50 * time.Millisecond; ; backoff *= 2 {
+		record, err := s.apply(ctx, id, func(r Record) event {
+			if r.Attempt != attempt || r.Worker != s.worker {
+				return event{} // another run has the task: this outcome is void
+			}
+			return event{kind: eventFinish, outcome: outcome}
+		})
+		switch {
+		case err == nil:
+			s.logger.Info("task ended", "task", id, "tool", record.Tool, "principal", record.Principal,
+				"outcome", string(outcome.Kind), "seconds", record.TerminalAt.Sub(record.CreatedAt).Seconds())
+			return
+		case errors.Is(err, errTerminal), errors.Is(err, ErrNoRecord), errors.Is(err, errVoid):
+			return
+		}
+		select {
+		case <-time.After(backoff):
+		case <-ctx.Done():
+			s.logger.Error("outcome not stored", "task", id, "error", err)
+			return
+		}
+	}
+}
+
+// errVoid says that an event no longer applies.
+var errVoid = errors.New("mcptask: the event no longer applies")
+
+// apply moves a task by one event: read, next, compare and set, again on
+// conflict. decide sees the record as it is; a zero event means not to.
+func (s *Server) apply(ctx context.Context, id string, decide func(Record) event) (Record, error) {
+	for {
+		record, err := s.store.Get(ctx, id)
+		if err != nil {
+			return record, err
+		}
+		e := decide(record)
+		if e.kind == "" {
+			return record, errVoid
+		}
+		e.at = time.Now().UTC()
+		moved, err := next(record, e)
+		if err != nil {
+			return record, err
+		}
+		stored, err := s.store.Update(ctx, moved)
+		if !errors.Is(err, ErrConflict) {
+			return stored, err
+		}
+	}
+}
+
+// cancelRunning ends the context of a handler of this process.
+func (s *Server) cancelRunning(id string, cause error) {
+	s.mu.Lock()
+	cancel := s.running[id]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(cause)
+	}
+}
+
+func (s *Server) dropProgress(id string) {
+	s.mu.Lock()
+	delete(s.progress, id)
+	s.mu.Unlock()
+}
+
+// taskHost stands behind a stored task.
+type taskHost struct {
+	server *Server
+	record Record // as it was when the attempt began
+}
+
+// mine makes an event only while the attempt still has the task.
+func (h *taskHost) mine(e event) func(Record) event {
+	return func(r Record) event {
+		if r.Attempt != h.record.Attempt || r.Worker != h.server.worker {
+			return event{}
+		}
+		return e
+	}
+}
+
+func (h *taskHost) report(ctx context.Context, done, total float64, message string) {
+	id := h.record.ID
+	_, err := h.server.apply(ctx, id, h.mine(event{kind: eventReport, message: statusText(done, total, message)}))
+	if err != nil {
+		if errors.Is(err, errVoid) {
+			h.server.cancelRunning(id, errStolen)
+		}
+		return // the task has ended, or the next report will do
+	}
+	h.server.mu.Lock()
+	progress := h.server.progress[id]
+	h.server.mu.Unlock()
+	if progress != nil {
+		progress(id, done, total, message)
+	}
+}
+
+// ask stores the question before anybody can see it, gives the slot back and
+// waits. A step that was answered in an earlier attempt returns at once.
+func (h *taskHost) ask(ctx context.Context, in Input) (json.RawMessage, error) {
+	s, id := h.server, h.record.ID
+	if !slices.Contains(h.record.CanAsk, in.Method) {
+		return nil, ErrCannotAsk
+	}
+	record, err := s.apply(ctx, id, func(r Record) event {
+		if r.input(in.Key) >= 0 {
+			return event{} // asked in an earlier attempt
+		}
+		return h.mine(event{kind: eventAsk, input: in})(r)
+	})
+	if err != nil && !errors.Is(err, errVoid) {
+		return nil, asking(ctx, in.Key, err)
+	}
+	if response, ok, err := answered(record, in.Key); ok || err != nil {
+		return response, err
+	}
+	if slots, ok := s.executor.(Slots); ok {
+		slots.Release()
+		defer slots.Acquire(ctx)
+	}
+	for {
+		record, err = s.store.Wait(ctx, id, record.Version)
+		if err != nil {
+			h.withdraw(ctx, in.Key)
+			return nil, asking(ctx, in.Key, err)
+		}
+		if response, ok, err := answered(record, in.Key); ok || err != nil {
+			return response, err
+		}
+	}
+}
+
+// withdraw takes a question back that the handler no longer waits for. When
+// the server closes, it stays: the next attempt asks for the same step.
+func (h *taskHost) withdraw(ctx context.Context, key string) {
+	if h.server.closing.Err() != nil || errors.Is(context.Cause(ctx), errStolen) {
+		return
+	}
+	_, err := h.server.apply(context.WithoutCancel(ctx), h.record.ID, h.mine(event{kind: eventWithdraw, key: key}))
+	if err != nil && !errors.Is(err, errTerminal) && !errors.Is(err, ErrNoRecord) && !errors.Is(err, errVoid) {
+		h.server.logger.Warn("question not withdrawn", "task", h.record.ID, "key", key, "error", err)
+	}
+}
+
+// asking is the error of a question that could not be asked or awaited.
+func asking(ctx context.Context, key string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("mcptask: question %q: %w", key, err)
+}
+
+// answered is the response to a question once it is settled.
+func answered(r Record, key string) (response json.RawMessage, ok bool, err error) {
+	i := r.input(key)
+	if i < 0 {
+		return nil, false, fmt.Errorf("mcptask: question %q: %w", key, errVoid)
+	}
+	switch r.Inputs[i].State {
+	case InputAnswered:
+		return r.Inputs[i].Response, true, nil
+	case InputSuperseded:
+		return nil, false, ErrCancelled
+	}
+	return nil, false, nil
+}

@@ -1,0 +1,256 @@
+package mcptask
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Defaults of Options.
+const (
+	DefaultConcurrency = 64
+	DefaultMaxTTL      = 30 * 24 * time.Hour
+	DefaultMaxBody     = 4 << 20
+	DefaultDrain       = 10 * time.Second
+)
+
+// Options configure a Server. The zero value is ready to use: tasks in memory,
+// the principal from the transport's authentication, 64 handlers at once.
+type Options struct {
+	// Store keeps the tasks; nil is a memory store of the server's own.
+	// A store given here is not closed by the server.
+	Store Store
+	// Executor makes the executor that runs the handlers; nil is the local one.
+	Executor func(RunFunc) Executor
+	// Principal tells whose request a context belongs to; "" is anonymous, an
+	// error refuses the request. nil leaves it to the gateway.
+	Principal func(context.Context) (string, error)
+	// Context builds what a handler may rely on for a principal, such as its
+	// credentials. It is called for every run, on whatever machine: nothing
+	// else of the request survives. nil adds nothing.
+	Context func(ctx context.Context, principal string) (context.Context, error)
+	// Logger takes what an operator should know; nil discards it.
+	Logger *slog.Logger
+	// Concurrency is how many task handlers the local executor runs at once;
+	// the rest waits in line. 0 is DefaultConcurrency.
+	Concurrency int
+	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 is
+	// DefaultMaxTTL. A tool's own ttl may be longer.
+	MaxTTL time.Duration
+	// MaxBody bounds a request's body in bytes; 0 is DefaultMaxBody.
+	MaxBody int64
+	// Drain bounds how long Close waits for handlers; 0 is DefaultDrain.
+	Drain time.Duration
+}
+
+// Server runs the tools of one or more services and keeps their tasks. It
+// speaks no protocol itself: a gateway does. All methods are safe for
+// concurrent use.
+type Server struct {
+	options  Options
+	store    Store
+	ownStore bool
+	executor Executor
+	logger   *slog.Logger
+	tools    map[string]*registered
+	order    []string
+	caps     Capabilities
+	worker   string
+
+	flows flows
+
+	mu       sync.Mutex
+	running  map[string]context.CancelCauseFunc // handlers of this process, by task ID
+	progress map[string]func(taskID string, done, total float64, message string)
+
+	closing   context.Context
+	stop      context.CancelFunc
+	upkeep    sync.WaitGroup
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// NewServer makes a server of bound services. Duplicate tools, schemas that do
+// not compile and a nil implementation are errors, all of them reported at
+// once. Close the server to stop its tasks.
+func NewServer(options Options, services ...Tools) (*Server, error) {
+	s := &Server{
+		options:  options,
+		store:    options.Store,
+		logger:   options.Logger,
+		tools:    map[string]*registered{},
+		caps:     Capabilities{},
+		worker:   rand.Text(),
+		flows:    flows{open: map[string]*Flow{}},
+		running:  map[string]context.CancelCauseFunc{},
+		progress: map[string]func(string, float64, float64, string){},
+	}
+	if s.options.Concurrency <= 0 {
+		s.options.Concurrency = DefaultConcurrency
+	}
+	if s.options.MaxTTL <= 0 {
+		s.options.MaxTTL = DefaultMaxTTL
+	}
+	if s.options.MaxBody <= 0 {
+		s.options.MaxBody = DefaultMaxBody
+	}
+	if s.options.Drain <= 0 {
+		s.options.Drain = DefaultDrain
+	}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	var faults []error
+	for i := range services {
+		faults = append(faults, s.add(&services[i])...)
+	}
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
+	}
+	if s.store == nil {
+		s.store, s.ownStore = NewMemoryStore(), true
+	}
+	newExecutor := options.Executor
+	if newExecutor == nil {
+		newExecutor = func(run RunFunc) Executor { return newLocalExecutor(run, s.options.Concurrency) }
+	}
+	s.executor = newExecutor(s.run)
+	s.closing, s.stop = context.WithCancel(context.Background())
+	s.upkeep.Go(s.maintain)
+	return s, nil
+}
+
+// add registers one service and returns everything that is wrong with it.
+func (s *Server) add(service *Tools) (faults []error) {
+	if isNil(service.Impl) {
+		faults = append(faults, fmt.Errorf("mcptask: service %s: the implementation is nil", service.Service))
+	}
+	for _, t := range service.Tools {
+		name := t.spec.Name
+		r, err := register(service, t)
+		switch {
+		case err != nil:
+			faults = append(faults, fmt.Errorf("mcptask: service %s: tool %q: %w", service.Service, name, err))
+		case s.tools[name] != nil:
+			faults = append(faults, fmt.Errorf("mcptask: service %s: tool %q is also in service %s: give one of them a prefix or a name",
+				service.Service, name, s.tools[name].service.Service))
+		default:
+			s.tools[name] = r
+			s.order = append(s.order, name)
+		}
+	}
+	for revision, declared := range service.Capabilities {
+		merged, err := mergeObjects(s.caps[revision], declared)
+		if err != nil {
+			faults = append(faults, fmt.Errorf("mcptask: service %s: capabilities of %s: %w", service.Service, revision, err))
+			continue
+		}
+		s.caps[revision] = merged
+	}
+	return faults
+}
+
+// isNil sees through an interface that holds a nil pointer, map or function.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch rv := reflect.ValueOf(v); rv.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Interface, reflect.Slice, reflect.Chan:
+		return rv.IsNil()
+	}
+	return false
+}
+
+// mergeObjects joins two JSON objects, deeply; "" is the empty one.
+func mergeObjects(a, b string) (string, error) {
+	var merge func(into, from map[string]any)
+	merge = func(into, from map[string]any) {
+		for key, value := range from {
+			sub, ok := value.(map[string]any)
+			old, was := into[key].(map[string]any)
+			if ok && was {
+				merge(old, sub)
+				continue
+			}
+			into[key] = value
+		}
+	}
+	into := map[string]any{}
+	for _, object := range []string{a, b} {
+		if object == "" {
+			continue
+		}
+		var from map[string]any
+		if err := json.Unmarshal([]byte(object), &from); err != nil {
+			return "", err
+		}
+		merge(into, from)
+	}
+	merged, err := marshal(into)
+	return string(merged), err
+}
+
+// Tools lists what the server offers, in the order of declaration.
+func (s *Server) Tools() []ToolSpec {
+	specs := make([]ToolSpec, len(s.order))
+	for i, name := range s.order {
+		specs[i] = s.tools[name].spec
+	}
+	return specs
+}
+
+// Tool returns a tool's spec with its policy's defaults filled in.
+func (s *Server) Tool(name string) (ToolSpec, bool) {
+	t, ok := s.tools[name]
+	if !ok {
+		return ToolSpec{}, false
+	}
+	return t.spec, true
+}
+
+// Capabilities is the JSON object that the server declares in a revision, ""
+// where its generated code does not know the revision.
+func (s *Server) Capabilities(revision string) string { return s.caps[revision] }
+
+// Revisions lists the revisions that the server's generated code declares.
+func (s *Server) Revisions() []string { return slices.Sorted(maps.Keys(s.caps)) }
+
+// Options returns the options, defaults filled in.
+func (s *Server) Options() Options { return s.options }
+
+// Logger is where the gateway logs, never nil.
+func (s *Server) Logger() *slog.Logger { return s.logger }
+
+// Closing ends when the server begins to close: streams end with it.
+func (s *Server) Closing() context.Context { return s.closing }
+
+// Close stops the server: handlers get the end of their contexts and
+// Options.Drain to return. A task that could not end stays in a store of the
+// user's own, for another server to take. Close may be called twice.
+func (s *Server) Close() error {
+	s.closeOnce.Do(func() {
+		s.stop()
+		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
+		defer cancel()
+		if err := s.executor.Close(ctx); err != nil {
+			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
+		}
+		s.upkeep.Wait()
+		if err := s.store.Release(context.Background(), s.worker); err != nil {
+			s.closeErr = errors.Join(s.closeErr, err)
+		}
+		if s.ownStore {
+			s.closeErr = errors.Join(s.closeErr, s.store.Close())
+		}
+	})
+	return s.closeErr
+}

@@ -1,0 +1,94 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"sync"
+)
+
+// Task is what a handler knows of the task that it runs. It is never nil; its
+// ID is empty in a plain call. Its methods are safe for concurrent use.
+type Task struct {
+	id        string
+	principal string
+	attempt   int
+	host      host
+
+	mu    sync.Mutex
+	steps map[string]int // how often each step was asked in this attempt
+}
+
+// host is what stands behind a Task: a stored task or a plain call.
+type host interface {
+	report(ctx context.Context, done, total float64, message string)
+	ask(ctx context.Context, in Input) (json.RawMessage, error)
+}
+
+// ID is the task's ID, "" in a plain call.
+func (t *Task) ID() string { return t.id }
+
+// Principal is who owns the task; "" is anonymous.
+func (t *Task) Principal() string { return t.principal }
+
+// Attempt counts the runs of the handler for this task, from 1. It exceeds 1
+// only where the tool has onlost=restart.
+func (t *Task) Attempt() int { return t.attempt }
+
+// Progress tells the requestor how far the work is: done of total, in any
+// unit; total 0 is unknown. It reaches requestors of both revisions as the
+// status message, and as a progress notification where one was asked for
+// (C-67). A task that has ended takes none (C-68).
+func (t *Task) Progress(ctx context.Context, done, total float64, message string) {
+	t.host.report(ctx, done, total, message)
+}
+
+// Message sets the task's status message.
+func (t *Task) Message(ctx context.Context, message string) {
+	t.host.report(ctx, 0, 0, message)
+}
+
+// stepKey is the wire key of a step: its name, step#2 where the handler asks
+// it a second time. A handler that runs again counts anew, so that the same
+// step gets the stored answer.
+func (t *Task) stepKey(step string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps == nil {
+		t.steps = map[string]int{}
+	}
+	t.steps[step]++
+	if n := t.steps[step]; n > 1 {
+		return step + "#" + strconv.Itoa(n)
+	}
+	return step
+}
+
+// statusText is a progress report as a status message.
+func statusText(done, total float64, message string) string {
+	if done == 0 && total == 0 {
+		return message
+	}
+	count := strconv.FormatFloat(done, 'f', -1, 64)
+	if total > 0 {
+		count += "/" + strconv.FormatFloat(total, 'f', -1, 64)
+	}
+	if message == "" {
+		return count
+	}
+	return fmt.Sprintf("%s (%s)", message, count)
+}
+
+// plainHost stands behind a call without a task.
+type plainHost struct{ call CallRequest }
+
+func (h plainHost) report(_ context.Context, done, total float64, message string) {
+	if h.call.Progress != nil {
+		h.call.Progress("", done, total, message)
+	}
+}
+
+func (plainHost) ask(context.Context, Input) (json.RawMessage, error) {
+	return nil, ErrCannotAsk
+}

@@ -18,5 +18,6 @@ func (w *writer) schemas() {
 }
 
 func (w *writer) schema(id, text string) {
+	w.file.Line()
 	w.file.Const().Id(id).Op("=").Add(raw(text))
 }

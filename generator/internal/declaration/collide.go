@@ -19,7 +19,7 @@ type claim struct {
 // has already.
 func (r *reader) claimNames(out *model.Package, fixed []string) {
 	for _, name := range fixed {
-		r.claim(name, token.NoPos, "every generated file")
+		r.claim(name, token.NoPos, "every package")
 	}
 	predeclared := []string{"bool", "error", "false", "nil", "string", "true"}
 	for _, name := range predeclared {

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
@@ -46,14 +47,14 @@ func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *
 		tool.Task = true
 		params = params[1:]
 	}
-	for i, p := range params {
-		r.readParam(tool, &sig, name, i, p, bad)
+	for _, p := range params {
+		r.readParam(tool, &sig, name, p, bad)
 	}
 	r.readResults(tool, &sig, name, ft, results, bad)
 	return sig, r.problems.Len() == before
 }
 
-func (r *reader) readParam(tool *model.Tool, sig *signature, name string, i int, p param, bad func(token.Pos, string, ...any)) {
+func (r *reader) readParam(tool *model.Tool, sig *signature, name string, p param, bad func(token.Pos, string, ...any)) {
 	pos := p.expr.Pos()
 	if _, variadic := p.expr.(*ast.Ellipsis); variadic {
 		bad(pos, "is variadic")
@@ -84,10 +85,11 @@ func (r *reader) readParam(tool *model.Tool, sig *signature, name string, i int,
 		tool.Questions = append(tool.Questions, input)
 	case len(tool.Questions) > 0:
 		bad(pos, "takes its input after a question")
-	case i > 0 || tool.In != nil:
+	case sig.in != nil:
 		r.fail(pos, fmt.Sprintf("%s takes more than one input", name),
 			"put them into one struct, or mark what a person answers with //mcptask:input message=\"...\"")
 	case !isStruct(p.t):
+		sig.in = p.expr
 		r.fail(pos, fmt.Sprintf("%s takes %s, which is no struct", name, written), "take a struct with it as a field: an argument has a name")
 	default:
 		tool.In, sig.in = p.t, p.expr
@@ -170,10 +172,16 @@ func (r *reader) invalid(p param, name string) bool {
 	}
 	hint := ""
 	for _, e := range r.pkg.TypeErrors {
-		if e.Pos >= from && e.Pos < to {
+		switch {
+		case e.Pos >= from && e.Pos < to:
 			hint = r.line(e.Pos) + ": " + e.Msg
-			break
+		case hint == "" && strings.HasPrefix(e.Msg, "could not import"):
+			hint = r.line(e.Pos) + ": " + e.Msg
+			continue
+		default:
+			continue
 		}
+		break
 	}
 	r.fail(pos, message, hint)
 	return true

@@ -92,7 +92,9 @@ func (s *scanner) arg() (Arg, bool) {
 		hint := "arguments are key, key=value or key=\"Go string\", separated by spaces"
 		switch {
 		case strings.HasPrefix(word, "="):
-			hint = "write key=value without spaces around the ="
+			hint = "write key=value"
+		case strings.HasSuffix(word, ","):
+			hint = "separate arguments by spaces alone"
 		case strings.HasPrefix(word, "//"):
 			hint = "a directive takes its line to the end; put the comment on a line of its own"
 			s.at = len(s.text)
@@ -101,7 +103,7 @@ func (s *scanner) arg() (Arg, bool) {
 		return Arg{}, false
 	}
 	if s.at >= len(s.text) || s.text[s.at] != '=' {
-		return arg, true
+		return arg, !s.spacedEquals(arg)
 	}
 	s.at++
 	arg.HasValue, arg.ValuePos = true, s.pos()
@@ -127,6 +129,24 @@ func (s *scanner) arg() (Arg, bool) {
 		return Arg{}, false
 	}
 	return arg, true
+}
+
+// spacedEquals reports "key = value".
+func (s *scanner) spacedEquals(arg Arg) bool {
+	rest := strings.TrimLeft(s.text[s.at:], " \t")
+	if !strings.HasPrefix(rest, "=") {
+		return false
+	}
+	s.skipSpace()
+	s.fail(s.pos(), arg.Key+" has a space before its =", "write "+arg.Key+"=value")
+	s.at++
+	s.skipSpace()
+	if literal, err := strconv.QuotedPrefix(s.text[s.at:]); err == nil {
+		s.at += len(literal)
+	} else {
+		s.until(" \t\r")
+	}
+	return true
 }
 
 // quoted takes a Go string literal.

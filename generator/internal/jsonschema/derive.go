@@ -110,7 +110,7 @@ func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string 
 func Parse(src []byte) (string, error) {
 	value, err := decode(src)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("it is not JSON: %w", err)
 	}
 	schema, ok := value.(*object)
 	if !ok || schema.get("type") != "object" {
@@ -130,11 +130,12 @@ func compile(schema *object) error {
 	}
 	c := validator.NewCompiler()
 	c.UseLoader(validator.SchemeURLLoader{}) // loads nothing
-	if err := c.AddResource("schema.json", doc); err != nil {
+	const url = "schema:///"
+	if err := c.AddResource(url, doc); err != nil {
 		return err
 	}
-	if _, err := c.Compile("schema.json"); err != nil {
-		return errors.New(strings.Join(strings.Fields(err.Error()), " "))
+	if _, err := c.Compile(url); err != nil {
+		return errors.New(strings.ReplaceAll(strings.Join(strings.Fields(err.Error()), " "), url, ""))
 	}
 	return nil
 }

@@ -157,6 +157,9 @@ func plainTag(text string, words []string) (tag, error) {
 				"start the tag with description="}
 		}
 	}
+	if isKeyword(text) {
+		return tag{}, &refusal{fmt.Sprintf("%q means nothing in a jsonschema tag", text), "write " + text + "=value"}
+	}
 	if near := diag.Nearest(text, bare); near != "" {
 		return tag{}, &refusal{fmt.Sprintf("%q means nothing in a jsonschema tag", text), fmt.Sprintf("did you mean %q?", near)}
 	}

@@ -10,8 +10,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +70,9 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	var result []*Package
 	for _, p := range loaded {
 		reportErrors(&problems, cfg, p)
+		for _, path := range slices.Sorted(maps.Keys(p.Imports)) {
+			reportErrors(&problems, cfg, p.Imports[path]) // an import that cannot be found
+		}
 		pkg := &Package{Package: p, Dir: directory(p)}
 		for _, file := range p.Syntax {
 			name := fset.Position(file.FileStart).Filename
@@ -123,6 +128,9 @@ func reportErrors(problems *diag.List, cfg Config, p *packages.Package) {
 			continue
 		}
 		message := strings.TrimSpace(e.Msg)
+		if strings.HasPrefix(message, "# ") {
+			continue // what the compiler says, of which the type errors are a better record
+		}
 		if pos.Filename == "" && !strings.Contains(message, p.PkgPath) {
 			message = p.PkgPath + ": " + message
 		}

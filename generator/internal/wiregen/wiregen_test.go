@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,6 +117,11 @@ func TestOutputCompiles(t *testing.T) {
 	}
 }
 
+// standard imports the standard library from source, each package once.
+var standard = sync.OnceValue(func() types.Importer {
+	return importer.ForCompiler(token.NewFileSet(), "source", nil)
+})
+
 func typeCheck(t *testing.T, name string, content []byte) *types.Package {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -126,7 +132,7 @@ func typeCheck(t *testing.T, name string, content []byte) *types.Package {
 	if !ast.IsGenerated(file) {
 		t.Errorf("%s does not count as generated", name)
 	}
-	config := types.Config{Importer: importer.ForCompiler(fset, "source", nil)}
+	config := types.Config{Importer: standard()}
 	pkg, err := config.Check(name, fset, []*ast.File{file}, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,203 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Kind says how two schemas differ.
+type Kind string
+
+// The kinds of a difference.
+const (
+	// Added is in the official schema only.
+	Added Kind = "added"
+	// Removed is in ours only.
+	Removed Kind = "removed"
+	// Changed is in both, with another content.
+	Changed Kind = "changed"
+)
+
+// Difference is one structural difference between a surface and an official
+// schema.
+type Difference struct {
+	// Path is the place, such as "Task.lastUpdatedAt",
+	// "ListTasksResult.tasks[]" or "DetailedTask(status=failed).error".
+	Path string
+	Kind Kind
+	// Ours and Official are what stands there, as canonical JSON; "" for nothing.
+	Ours, Official string
+}
+
+// String describes the difference in one line.
+func (d Difference) String() string {
+	switch d.Kind {
+	case Added:
+		return fmt.Sprintf("%s: new in the official schema: %s", d.Path, d.Official)
+	case Removed:
+		return fmt.Sprintf("%s: no longer in the official schema: %s", d.Path, d.Ours)
+	}
+	return fmt.Sprintf("%s: changed from %s to %s", d.Path, d.Ours, d.Official)
+}
+
+// Compare lists where an official schema differs in structure from a surface,
+// sorted by path; see [Fingerprint] for what counts as the same. It covers the
+// surface's definitions and, as new, every official definition with "Task" in
+// its name. What differs inside a definition that two others refer to is
+// listed once, under that definition's name.
+func Compare(ours *Surface, official *Document) []Difference {
+	var c comparison
+	mine, theirs := (&Document{Definitions: ours.Definitions}).values(), official.values()
+	for _, definition := range ours.Definitions {
+		left, _ := normalForm(ours, mine, definition.Name)
+		right, ok := normalForm(ours, theirs, definition.Name)
+		if !ok {
+			c.add(definition.Name, left, nil)
+			continue
+		}
+		c.forms(definition.Name, left, right)
+	}
+	for _, definition := range official.Definitions {
+		if _, ok := mine[definition.Name]; !ok && strings.Contains(definition.Name, "Task") {
+			form, _ := normalForm(ours, theirs, definition.Name)
+			c.add(definition.Name, nil, form)
+		}
+	}
+	slices.SortStableFunc(c.found, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
+	return c.found
+}
+
+type comparison struct{ found []Difference }
+
+// add records a difference; nil stands for nothing.
+func (c *comparison) add(path string, ours, official any) {
+	d := Difference{Path: path, Kind: Changed}
+	if isNil(ours) {
+		d.Kind = Added
+	} else {
+		d.Ours = canonical(ours)
+	}
+	if isNil(official) {
+		d.Kind = Removed
+	} else {
+		d.Official = canonical(official)
+	}
+	c.found = append(c.found, d)
+}
+
+func isNil(value any) bool {
+	if form, ok := value.(map[string]any); ok {
+		return form == nil
+	}
+	return value == nil
+}
+
+// member compares two schemas inside a definition.
+func (c *comparison) member(path string, ours, official any) {
+	left, ok1 := ours.(map[string]any)
+	right, ok2 := official.(map[string]any)
+	if !ok1 || !ok2 {
+		if canonical(ours) != canonical(official) {
+			c.add(path, ours, official)
+		}
+		return
+	}
+	if left[origin] != nil && left[origin] == right[origin] {
+		return // compared under its own name
+	}
+	c.forms(path, left, right)
+}
+
+func (c *comparison) forms(path string, ours, official map[string]any) {
+	keys := append(sortedKeys(ours), sortedKeys(official)...)
+	slices.Sort(keys)
+	for _, key := range slices.Compact(keys) {
+		left, right := ours[key], official[key]
+		switch key {
+		case origin:
+		case "properties":
+			c.properties(path, left, right)
+		case "required":
+			c.required(path, left, right)
+		case "items":
+			c.member(path+"[]", left, right)
+		case "additionalProperties":
+			c.member(path+"{}", left, right)
+		case "anyOf", "oneOf":
+			c.alternatives(path, left, right)
+		default:
+			if canonical(left) != canonical(right) {
+				c.add(path+" "+key, left, right)
+			}
+		}
+	}
+}
+
+func (c *comparison) properties(path string, ours, official any) {
+	left, _ := ours.(map[string]any)
+	right, _ := official.(map[string]any)
+	names := append(sortedKeys(left), sortedKeys(right)...)
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		c.member(path+"."+name, left[name], right[name])
+	}
+}
+
+func (c *comparison) required(path string, ours, official any) {
+	left, _ := ours.([]any)
+	right, _ := official.([]any)
+	for _, name := range sortedValues(append(slices.Clone(left), right...)) {
+		was, is := slices.Contains(left, name), slices.Contains(right, name)
+		if was != is {
+			text := map[bool]string{true: "required", false: "optional"}
+			c.add(fmt.Sprintf("%s.%v", path, name), text[was], text[is])
+		}
+	}
+}
+
+// alternatives matches the members of an anyOf: first the equal ones, then
+// those with the same constant in the same property.
+func (c *comparison) alternatives(path string, ours, official any) {
+	left, _ := ours.([]any)
+	right, _ := official.([]any)
+	without := func(list, other []any) []any {
+		return slices.DeleteFunc(slices.Clone(list), func(value any) bool {
+			return slices.ContainsFunc(other, func(o any) bool { return canonical(o) == canonical(value) })
+		})
+	}
+	left, right = without(left, right), without(right, left)
+	for _, member := range left {
+		tag := discriminator(member)
+		i := slices.IndexFunc(right, func(other any) bool { return tag != "" && discriminator(other) == tag })
+		if i < 0 {
+			c.add(path+tag+" alternative", member, nil)
+			continue
+		}
+		c.member(path+tag, member, right[i])
+		right = slices.Delete(right, i, i+1)
+	}
+	for _, member := range right {
+		c.add(path+discriminator(member)+" alternative", nil, member)
+	}
+}
+
+// discriminator names the constant properties of an alternative: "(status=failed)".
+func discriminator(value any) string {
+	form, _ := value.(map[string]any)
+	if name, ok := form["$ref"].(string); ok {
+		return "(" + name + ")"
+	}
+	properties, _ := form["properties"].(map[string]any)
+	var tags []string
+	for _, name := range sortedKeys(properties) {
+		property, _ := properties[name].(map[string]any)
+		if values, _ := property["enum"].([]any); len(values) == 1 {
+			tags = append(tags, fmt.Sprintf("%s=%v", name, values[0]))
+		}
+	}
+	if len(tags) == 0 {
+		return ""
+	}
+	return "(" + strings.Join(tags, ",") + ")"
+}

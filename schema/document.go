@@ -1,0 +1,248 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Document is the definitions of one schema file, or of several combined.
+type Document struct {
+	Definitions []Definition
+}
+
+// Definition is one named schema.
+type Definition struct {
+	Name string
+	// Doc is the definition's description.
+	Doc    string
+	Schema json.RawMessage
+
+	value any // Schema, decoded
+}
+
+// Member is a member of a JSON object.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Members returns the members of a JSON object in the order of its text. A
+// repeated name is an error.
+func Members(object json.RawMessage) ([]Member, error) {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	token, err := decoder.Token()
+	if err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	if token != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	var members []Member
+	seen := map[string]bool{}
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return nil, fmt.Errorf("not JSON: %w", err)
+		}
+		name, ok := key.(string)
+		if !ok {
+			return nil, errors.New("not JSON: a member's name is not a string")
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("the member %q is there twice", name)
+		}
+		seen[name] = true
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, fmt.Errorf("%s: not JSON: %w", name, err)
+		}
+		members = append(members, Member{name, value})
+	}
+	if _, err := decoder.Token(); err != nil {
+		return nil, fmt.Errorf("not JSON: %w", err)
+	}
+	return members, nil
+}
+
+// Parse reads a schema file as published: an object with $defs, or with
+// definitions as before JSON Schema 2019-09. Every definition is checked as far
+// as [Compare] reads it, so that the errors name the place in the file.
+func Parse(data []byte) (*Document, error) {
+	if !json.Valid(data) {
+		var into any
+		return nil, fmt.Errorf("not JSON: %w", json.Unmarshal(data, &into))
+	}
+	top, err := Members(data)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(top, func(m Member) bool { return m.Name == "$defs" || m.Name == "definitions" })
+	if i < 0 {
+		return nil, errors.New(`no "$defs" and no "definitions": this is not an MCP schema file`)
+	}
+	members, err := Members(top[i].Value)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", top[i].Name, err)
+	}
+	document := &Document{}
+	for _, member := range members {
+		definition := Definition{Name: member.Name, Schema: member.Value}
+		if definition.value, err = decode(member.Value); err != nil {
+			return nil, fmt.Errorf("%s: %w", member.Name, err)
+		}
+		if object, ok := definition.value.(map[string]any); ok {
+			definition.Doc, _ = object["description"].(string)
+		}
+		document.Definitions = append(document.Definitions, definition)
+	}
+	values := document.values()
+	for _, definition := range document.Definitions {
+		if err := check(definition.Name, definition.value, values); err != nil {
+			return nil, err
+		}
+	}
+	return document, nil
+}
+
+// Combine puts documents together; where two define the same name, the later
+// one counts.
+func Combine(documents ...*Document) *Document {
+	combined := &Document{}
+	for _, document := range documents {
+		for _, definition := range document.Definitions {
+			i := slices.IndexFunc(combined.Definitions, func(d Definition) bool { return d.Name == definition.Name })
+			if i < 0 {
+				combined.Definitions = append(combined.Definitions, definition)
+			} else {
+				combined.Definitions[i] = definition
+			}
+		}
+	}
+	return combined
+}
+
+// values maps each definition's name to its decoded schema.
+func (d *Document) values() map[string]any {
+	values := make(map[string]any, len(d.Definitions))
+	for _, definition := range d.Definitions {
+		values[definition.Name] = definition.value
+	}
+	return values
+}
+
+// decode keeps numbers as written.
+func decode(raw json.RawMessage) (any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	err := decoder.Decode(&value)
+	return value, err
+}
+
+// refName returns the definition that a $ref names.
+func refName(ref string) (string, bool) {
+	for _, prefix := range []string{"#/$defs/", "#/definitions/"} {
+		if name, ok := strings.CutPrefix(ref, prefix); ok && name != "" && !strings.Contains(name, "/") {
+			return name, true
+		}
+	}
+	return "", false
+}
+
+// check refuses what the normalisation could not read.
+func check(path string, schema any, definitions map[string]any) error {
+	object, ok := schema.(map[string]any)
+	if !ok {
+		if _, ok := schema.(bool); ok {
+			return nil
+		}
+		return fmt.Errorf("%s: a schema must be an object or a boolean", path)
+	}
+	for _, keyword := range sortedKeys(object) {
+		if err := checkKeyword(path+"."+keyword, keyword, object[keyword], definitions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkKeyword(path, keyword string, value any, definitions map[string]any) error {
+	switch keyword {
+	case "properties", "patternProperties":
+		object, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s: must be an object", path)
+		}
+		for _, name := range sortedKeys(object) {
+			if err := check(path+"."+name, object[name], definitions); err != nil {
+				return err
+			}
+		}
+	case "items", "additionalProperties", "propertyNames", "not", "contains", "if", "then", "else":
+		return check(path, value, definitions)
+	case "anyOf", "oneOf", "allOf":
+		list, ok := value.([]any)
+		if !ok || len(list) == 0 {
+			return fmt.Errorf("%s: must be a list of schemas", path)
+		}
+		for i, member := range list {
+			if err := check(fmt.Sprintf("%s[%d]", path, i), member, definitions); err != nil {
+				return err
+			}
+		}
+	case "required":
+		if _, ok := stringList(value); !ok {
+			return fmt.Errorf("%s: must be a list of strings", path)
+		}
+	case "type":
+		if _, ok := value.(string); ok {
+			return nil
+		}
+		if list, ok := stringList(value); !ok || len(list) == 0 {
+			return fmt.Errorf("%s: must be a string or a list of strings", path)
+		}
+	case "enum":
+		if list, ok := value.([]any); !ok || len(list) == 0 {
+			return fmt.Errorf("%s: must be a list of values", path)
+		}
+	case "$ref":
+		ref, _ := value.(string)
+		name, ok := refName(ref)
+		if !ok {
+			return fmt.Errorf("%s: %v is not a reference to a definition of the same file", path, value)
+		}
+		if _, ok := definitions[name]; !ok {
+			return fmt.Errorf("%s: there is no definition %q", path, name)
+		}
+	}
+	return nil
+}
+
+func stringList(value any) ([]string, bool) {
+	list, ok := value.([]any)
+	if !ok {
+		return nil, false
+	}
+	var out []string
+	for _, item := range list {
+		text, ok := item.(string)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, text)
+	}
+	return out, true
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

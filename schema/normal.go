@@ -1,0 +1,414 @@
+package schema
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// origin marks, in a normal form, a schema that was a plain reference.
+const origin = "$origin"
+
+// maxNodes bounds how much of one definition is written out: a file of nested
+// references could otherwise grow without end. The rest stays references.
+const maxNodes = 5_000
+
+// annotations say nothing about what is valid.
+var annotations = []string{"title", "description", "$schema", "$id", "$comment", "examples"}
+
+// Fingerprint is the SHA-256 (hex) of the normal form of one definition of a
+// document, of the parts that the surface compares. ok is false where the
+// document does not have it.
+//
+// Two schemas that mean the same have the same normal form, as far as these
+// rules go:
+//
+//   - titles, descriptions, $schema, $id, $comment and examples are dropped, and
+//     the order of members, required, enum, type, anyOf and oneOf does not count;
+//   - a reference to a definition that the surface follows as a whole is
+//     replaced by that definition; any other stays a reference by name, and so
+//     does one inside itself;
+//   - allOf is merged into one schema where that is exact (types and enums
+//     intersect, required and properties unite); what cannot be merged stays
+//     in allOf, sorted;
+//   - const is an enum of one, anyOf of enums is one enum, anyOf of one is that
+//     one, anyOf of plain types (at most one of them with numeric bounds) is a
+//     list of types, and a type that an enum implies is dropped;
+//   - what is always true is dropped (additionalProperties, items: true or {};
+//     propertyNames: string; empty properties and required), and {"not": {}} is
+//     false.
+func Fingerprint(surface *Surface, document *Document, definition string) (fingerprint string, ok bool) {
+	form, ok := normalForm(surface, document.values(), definition)
+	if !ok {
+		return "", false
+	}
+	sum := sha256.Sum256([]byte(canonical(form)))
+	return hex.EncodeToString(sum[:]), true
+}
+
+// normalForm returns the normal form of what the surface compares of a
+// definition.
+func normalForm(surface *Surface, definitions map[string]any, name string) (map[string]any, bool) {
+	value, ok := definitions[name]
+	if !ok {
+		return nil, false
+	}
+	n := &normaliser{definitions: definitions, inline: map[string]bool{}, left: maxNodes}
+	for _, d := range surface.Definitions {
+		n.inline[d.Name] = surface.Compared[d.Name] == nil
+	}
+	form := n.schema(value, []string{name})
+	if parts := surface.Compared[name]; parts != nil {
+		form = pick(form, parts)
+	}
+	return form, true
+}
+
+type normaliser struct {
+	definitions map[string]any
+	inline      map[string]bool
+	left        int // nodes that may still be written out
+}
+
+// schema returns a fresh normal form; within lists the definitions that are
+// being written out.
+func (n *normaliser) schema(value any, within []string) map[string]any {
+	n.left--
+	object, ok := value.(map[string]any)
+	if !ok {
+		if value == false {
+			return map[string]any{"not": map[string]any{}}
+		}
+		return map[string]any{}
+	}
+	out := map[string]any{}
+	var conjuncts []map[string]any
+	for _, keyword := range sortedKeys(object) { // in order: the budget must run out at the same place
+		value := object[keyword]
+		switch keyword {
+		case "$ref":
+			conjuncts = append(conjuncts, n.reference(value, within))
+		case "allOf":
+			for _, member := range value.([]any) {
+				conjuncts = append(conjuncts, n.schema(member, within))
+			}
+		case "anyOf":
+			conjuncts = append(conjuncts, anyOf(n.schemas(value, within)))
+		case "oneOf":
+			out[keyword] = sortedForms(n.schemas(value, within))
+		case "properties", "patternProperties":
+			members := map[string]any{}
+			for _, name := range sortedKeys(value.(map[string]any)) {
+				members[name] = n.schema(value.(map[string]any)[name], within)
+			}
+			if len(members) > 0 {
+				out[keyword] = members
+			}
+		case "items", "additionalProperties", "contains":
+			if form := n.schema(value, within); !trivial(form) {
+				out[keyword] = form
+			}
+		case "propertyNames":
+			if form := n.schema(value, within); !trivial(form) && canonical(form) != `{"type":"string"}` {
+				out[keyword] = form
+			}
+		case "not", "if", "then", "else":
+			out[keyword] = n.schema(value, within)
+		case "required":
+			if list := sortedValues(value.([]any)); len(list) > 0 {
+				out[keyword] = list
+			}
+		case "type":
+			list, ok := value.([]any)
+			if !ok {
+				list = []any{value}
+			}
+			out[keyword] = typeOf(sortedValues(list))
+		case "const":
+			out["enum"] = []any{value}
+		case "enum":
+			out[keyword] = sortedValues(value.([]any))
+		default:
+			if !slices.Contains(annotations, keyword) {
+				out[keyword] = value
+			}
+		}
+	}
+	dropImpliedType(out)
+	if len(out) == 0 && len(conjuncts) == 1 {
+		return conjuncts[0]
+	}
+	slices.SortFunc(conjuncts, compareForms)
+	for _, conjunct := range conjuncts {
+		out = merge(out, conjunct)
+	}
+	return out
+}
+
+func (n *normaliser) schemas(value any, within []string) []map[string]any {
+	var forms []map[string]any
+	for _, member := range value.([]any) {
+		forms = append(forms, n.schema(member, within))
+	}
+	return forms
+}
+
+func (n *normaliser) reference(value any, within []string) map[string]any {
+	name, _ := refName(value.(string))
+	if !n.inline[name] || slices.Contains(within, name) || n.left <= 0 {
+		return map[string]any{"$ref": name}
+	}
+	form := n.schema(n.definitions[name], append(slices.Clone(within), name))
+	form[origin] = name
+	return form
+}
+
+// anyOf joins alternatives where one schema says the same.
+func anyOf(forms []map[string]any) map[string]any {
+	if len(forms) == 1 {
+		return forms[0]
+	}
+	var values, types []any
+	bounds := map[string]any{}
+	enums, plain := true, true
+	for _, form := range forms {
+		keys := sortedKeys(form)
+		keys = slices.DeleteFunc(keys, func(k string) bool { return k == origin })
+		if slices.Equal(keys, []string{"enum"}) {
+			values = append(values, form["enum"].([]any)...)
+		} else {
+			enums = false
+		}
+		list := typeList(form["type"])
+		if len(list) == 0 {
+			plain = false
+		}
+		types = append(types, list...)
+		for _, key := range keys {
+			switch key {
+			case "type":
+			case "minimum", "maximum":
+				// Bounds concern numbers only, so they survive beside other types.
+				if _, twice := bounds[key]; twice || !slices.Contains(list, any("integer")) {
+					plain = false
+				}
+				bounds[key] = form[key]
+			default:
+				plain = false
+			}
+		}
+	}
+	numbers := 0
+	for _, t := range types {
+		if t == "integer" || t == "number" {
+			numbers++
+		}
+	}
+	switch {
+	case enums:
+		return map[string]any{"enum": sortedValues(values)}
+	case plain && (len(bounds) == 0 || numbers == 1):
+		bounds["type"] = typeOf(sortedValues(types))
+		return bounds
+	}
+	return map[string]any{"anyOf": sortedForms(forms)}
+}
+
+// merge returns the conjunction of two normal forms; it may reuse both.
+func merge(a, b map[string]any) map[string]any {
+	delete(a, origin)
+	delete(b, origin)
+	if a["additionalProperties"] != nil && b["properties"] != nil ||
+		b["additionalProperties"] != nil && a["properties"] != nil {
+		return keepApart(a, b) // it speaks of the properties beside it only
+	}
+	rest := map[string]any{}
+	for _, key := range sortedKeys(b) {
+		left, both := a[key]
+		right := b[key]
+		if !both {
+			a[key] = right
+			continue
+		}
+		if canonical(left) == canonical(right) {
+			continue
+		}
+		switch key {
+		case "required":
+			a[key] = sortedValues(append(slices.Clone(left.([]any)), right.([]any)...))
+		case "properties":
+			properties := left.(map[string]any)
+			for name, member := range right.(map[string]any) {
+				if other, ok := properties[name].(map[string]any); ok {
+					member = merge(other, member.(map[string]any))
+				}
+				properties[name] = member
+			}
+		case "items", "additionalProperties":
+			a[key] = merge(left.(map[string]any), right.(map[string]any))
+		case "type":
+			if common := intersect(typeList(left), typeList(right)); len(common) > 0 {
+				a[key] = typeOf(common)
+			} else {
+				rest[key] = right
+			}
+		case "enum":
+			if common := intersect(left.([]any), right.([]any)); len(common) > 0 {
+				a[key] = common
+			} else {
+				rest[key] = right
+			}
+		case "allOf":
+			a[key] = sortedValues(append(slices.Clone(left.([]any)), right.([]any)...))
+		default:
+			rest[key] = right
+		}
+	}
+	dropImpliedType(a)
+	if len(rest) > 0 {
+		return keepApart(a, rest)
+	}
+	return a
+}
+
+// keepApart adds b to a's allOf.
+func keepApart(a, b map[string]any) map[string]any {
+	list, _ := a["allOf"].([]any)
+	a["allOf"] = sortedValues(append(slices.Clone(list), b))
+	return a
+}
+
+// dropImpliedType drops a type that every value of the enum has.
+func dropImpliedType(form map[string]any) {
+	values, ok := form["enum"].([]any)
+	if !ok {
+		return
+	}
+	types := typeList(form["type"])
+	for _, value := range values {
+		implied := false
+		switch value := value.(type) {
+		case string:
+			implied = slices.Contains(types, any("string"))
+		case bool:
+			implied = slices.Contains(types, any("boolean"))
+		case nil:
+			implied = slices.Contains(types, any("null"))
+		case json.Number:
+			whole := !strings.ContainsAny(value.String(), ".eE")
+			implied = slices.Contains(types, any("number")) || whole && slices.Contains(types, any("integer"))
+		}
+		if !implied {
+			return
+		}
+	}
+	delete(form, "type")
+}
+
+// pick keeps the parts of a normal form that the JSON pointers name.
+func pick(form map[string]any, pointers []string) map[string]any {
+	out := map[string]any{}
+	for _, pointer := range pointers {
+		from, to := form, out
+		steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+		for i, step := range steps {
+			step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+			value, ok := from[step]
+			if !ok {
+				break
+			}
+			next, isObject := value.(map[string]any)
+			if i == len(steps)-1 || !isObject {
+				to[step] = value
+				break
+			}
+			inner, ok := to[step].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				to[step] = inner
+			}
+			from, to = next, inner
+		}
+	}
+	return out
+}
+
+func trivial(form map[string]any) bool {
+	return len(form) == 0 || len(form) == 1 && form[origin] != nil
+}
+
+func typeList(value any) []any {
+	switch value := value.(type) {
+	case []any:
+		return value
+	case nil:
+		return nil
+	}
+	return []any{value}
+}
+
+func typeOf(list []any) any {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list
+}
+
+func intersect(a, b []any) []any {
+	var common []any
+	for _, value := range a {
+		if slices.ContainsFunc(b, func(other any) bool { return canonical(other) == canonical(value) }) {
+			common = append(common, value)
+		}
+	}
+	return common
+}
+
+// sortedValues sorts by canonical text and drops repeats.
+func sortedValues(list []any) []any {
+	out := slices.Clone(list)
+	slices.SortFunc(out, func(a, b any) int { return strings.Compare(canonical(a), canonical(b)) })
+	return slices.CompactFunc(out, func(a, b any) bool { return canonical(a) == canonical(b) })
+}
+
+func sortedForms(forms []map[string]any) []any {
+	list := make([]any, len(forms))
+	for i, form := range forms {
+		list[i] = form
+	}
+	return sortedValues(list)
+}
+
+func compareForms(a, b map[string]any) int { return strings.Compare(canonical(a), canonical(b)) }
+
+// canonical is the text of a normal form without the marks of its references.
+func canonical(value any) string {
+	text, err := json.Marshal(withoutOrigin(value))
+	if err != nil {
+		return fmt.Sprint(value) // decoded JSON always encodes
+	}
+	return string(text)
+}
+
+func withoutOrigin(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(value))
+		for key, member := range value {
+			if key != origin {
+				out[key] = withoutOrigin(member)
+			}
+		}
+		return out
+	case []any:
+		out := make([]any, len(value))
+		for i, member := range value {
+			out[i] = withoutOrigin(member)
+		}
+		return out
+	}
+	return value
+}

@@ -1,0 +1,261 @@
+// Package schema holds the task surface of each MCP revision as data: the
+// definitions as JSON Schema 2020-12, what JSON Schema cannot say (methods,
+// error codes, statuses, capabilities) beside them, and where the facts come
+// from. It reads them, and compares them with the official schema files.
+//
+// All functions are pure and safe for concurrent use.
+package schema
+
+import (
+	"bytes"
+	"embed"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+//go:embed 2025-11-25/*.json 2026-07-28/*.json
+var files embed.FS
+
+// Surface is what one revision says about tasks.
+//
+// Every Doc in it, except a definition's, is a sentence that begins with its
+// verb ("Means that …"), to be read after the name that it describes.
+type Surface struct {
+	// Revision is the protocol version that goes over the wire, such as "2025-11-25".
+	Revision string
+	// Definitions are the schema's $defs, in the order of the file.
+	Definitions []Definition
+	// Compared names, for a definition of which only a part concerns tasks,
+	// the parts that follow the official schema, as JSON pointers. A definition
+	// that is not listed follows it as a whole.
+	Compared map[string][]string
+	// Statuses are in lifecycle order.
+	Statuses   []Status
+	ErrorCodes []ErrorCode
+	// Extension is the extension that carries tasks; empty where they are part of the core.
+	Extension     Extension
+	Methods       []Method
+	Notifications []Notification
+	MetaKeys      []MetaKey
+	Headers       []Header
+	// ServerCapabilities is merged into the server's capabilities; compact JSON.
+	ServerCapabilities json.RawMessage
+	// ClientCapabilities is merged into the client's capabilities; compact JSON.
+	ClientCapabilities json.RawMessage
+	Provenance         Provenance
+}
+
+// Status is one value of a task's status.
+type Status struct {
+	Name string `json:"name"`
+	Doc  string `json:"doc"`
+	// Terminal statuses are final.
+	Terminal bool `json:"terminal"`
+}
+
+// ErrorCode is a JSON-RPC error code.
+type ErrorCode struct {
+	// Name is a Go-like name without prefix, such as "InvalidParams".
+	Name string `json:"name"`
+	Code int    `json:"code"`
+	Doc  string `json:"doc"`
+	// HTTPStatus goes with the error over HTTP; 0 where the revision names none.
+	HTTPStatus int `json:"httpStatus"`
+}
+
+// Extension is an extension of the protocol.
+type Extension struct {
+	// Name is a Go-like name, such as "Tasks".
+	Name string `json:"name"`
+	// Key is the key in the extensions member of the capabilities.
+	Key string `json:"key"`
+	Doc string `json:"doc"`
+}
+
+// Direction says who sends a message.
+type Direction string
+
+// The directions of a message.
+const (
+	ClientToServer Direction = "client-to-server"
+	ServerToClient Direction = "server-to-client"
+	BothDirections Direction = "both"
+)
+
+// Method is a request.
+type Method struct {
+	Name      string    `json:"name"`
+	Direction Direction `json:"direction"`
+	// Params and Result name definitions. A request definition stands for its
+	// inline params. Both are empty for a method that is not a task's own.
+	Params string `json:"params"`
+	Result string `json:"result"`
+	// Creates says that the answer may be a task instead of the result.
+	Creates bool   `json:"creates"`
+	Doc     string `json:"doc"`
+}
+
+// Notification is a message without an answer.
+type Notification struct {
+	Name      string    `json:"name"`
+	Direction Direction `json:"direction"`
+	Params    string    `json:"params"`
+	Doc       string    `json:"doc"`
+}
+
+// MetaKey is a key of a _meta object.
+type MetaKey struct {
+	// Name is a Go-like name, such as "RelatedTask".
+	Name string `json:"name"`
+	Key  string `json:"key"`
+	Doc  string `json:"doc"`
+}
+
+// Header is an HTTP header.
+type Header struct {
+	Name string `json:"name"`
+	Doc  string `json:"doc"`
+}
+
+// Revisions lists the known revisions, the oldest first.
+func Revisions() []string {
+	entries, err := files.ReadDir(".")
+	if err != nil {
+		return nil // an embedded root always reads
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	slices.Sort(names)
+	return names
+}
+
+// surfaceFile is surface.json.
+type surfaceFile struct {
+	Revision           string              `json:"revision"`
+	Extension          Extension           `json:"extension"`
+	Statuses           []Status            `json:"statuses"`
+	ErrorCodes         []ErrorCode         `json:"errorCodes"`
+	Methods            []Method            `json:"methods"`
+	Notifications      []Notification      `json:"notifications"`
+	MetaKeys           []MetaKey           `json:"metaKeys"`
+	Headers            []Header            `json:"headers"`
+	ServerCapabilities json.RawMessage     `json:"serverCapabilities"`
+	ClientCapabilities json.RawMessage     `json:"clientCapabilities"`
+	Compared           map[string][]string `json:"compared"`
+}
+
+// Load reads the surface of a revision. The error for an unknown revision
+// lists the known ones.
+func Load(revision string) (*Surface, error) {
+	if !slices.Contains(Revisions(), revision) {
+		return nil, fmt.Errorf("unknown revision %q: the known ones are %s", revision, strings.Join(Revisions(), ", "))
+	}
+	read := func(name string) []byte {
+		data, err := files.ReadFile(path.Join(revision, name))
+		if err != nil {
+			return nil // reported as empty JSON by the reader below
+		}
+		return data
+	}
+	surface, err := ParseSurface(read("tasks.schema.json"), read("surface.json"), read("provenance.json"))
+	if err != nil {
+		return nil, fmt.Errorf("schema/%s: %w", revision, err)
+	}
+	return surface, nil
+}
+
+// ParseSurface reads a surface from the contents of its three files,
+// tasks.schema.json, surface.json and provenance.json.
+func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
+	document, err := Parse(definitions)
+	if err != nil {
+		return nil, fmt.Errorf("tasks.schema.json: %w", err)
+	}
+	var file surfaceFile
+	if err := decodeStrict(surface, &file); err != nil {
+		return nil, fmt.Errorf("surface.json: %w", err)
+	}
+	var origin Provenance
+	if err := decodeStrict(provenance, &origin); err != nil {
+		return nil, fmt.Errorf("provenance.json: %w", err)
+	}
+	s := &Surface{
+		Revision:      file.Revision,
+		Definitions:   document.Definitions,
+		Compared:      file.Compared,
+		Statuses:      file.Statuses,
+		ErrorCodes:    file.ErrorCodes,
+		Extension:     file.Extension,
+		Methods:       file.Methods,
+		Notifications: file.Notifications,
+		MetaKeys:      file.MetaKeys,
+		Headers:       file.Headers,
+		Provenance:    origin,
+	}
+	if s.ServerCapabilities, err = compact(file.ServerCapabilities); err != nil {
+		return nil, fmt.Errorf("surface.json: serverCapabilities: %w", err)
+	}
+	if s.ClientCapabilities, err = compact(file.ClientCapabilities); err != nil {
+		return nil, fmt.Errorf("surface.json: clientCapabilities: %w", err)
+	}
+	if err := s.checkNames(); err != nil {
+		return nil, fmt.Errorf("surface.json: %w", err)
+	}
+	return s, nil
+}
+
+// Definition returns the definition of that name.
+func (s *Surface) Definition(name string) (Definition, bool) {
+	i := slices.IndexFunc(s.Definitions, func(d Definition) bool { return d.Name == name })
+	if i < 0 {
+		return Definition{}, false
+	}
+	return s.Definitions[i], true
+}
+
+// checkNames holds surface.json and tasks.schema.json together.
+func (s *Surface) checkNames() error {
+	check := func(where, name string) error {
+		if _, ok := s.Definition(name); name != "" && !ok {
+			return fmt.Errorf("%s names the definition %q, which tasks.schema.json does not have", where, name)
+		}
+		return nil
+	}
+	for _, m := range s.Methods {
+		for _, name := range []string{m.Params, m.Result} {
+			if err := check("method "+m.Name, name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range s.Notifications {
+		if err := check("notification "+n.Name, n.Params); err != nil {
+			return err
+		}
+	}
+	for name := range s.Compared {
+		if err := check("compared", name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func decodeStrict(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into)
+}
+
+func compact(raw json.RawMessage) (json.RawMessage, error) {
+	var out bytes.Buffer
+	if err := json.Compact(&out, raw); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,246 @@
+package schema_test
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcptaskgen/mcptaskgen/schema"
+)
+
+func TestLoad(t *testing.T) {
+	if diff := cmp.Diff([]string{"2025-11-25", "2026-07-28"}, schema.Revisions()); diff != "" {
+		t.Error(diff)
+	}
+	_, err := schema.Load("2024-01-01")
+	if want := `unknown revision "2024-01-01": the known ones are 2025-11-25, 2026-07-28`; err == nil || err.Error() != want {
+		t.Errorf("error is %v, want %s", err, want)
+	}
+	for _, revision := range schema.Revisions() {
+		surface := load(t, revision)
+		if surface.Revision != revision {
+			t.Errorf("schema/%s says that it is %s", revision, surface.Revision)
+		}
+		var statuses, terminal []string
+		for _, status := range surface.Statuses {
+			statuses = append(statuses, status.Name)
+			if status.Terminal {
+				terminal = append(terminal, status.Name)
+			}
+		}
+		if diff := cmp.Diff([]string{"working", "input_required", "completed", "failed", "cancelled"}, statuses); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]string{"completed", "failed", "cancelled"}, terminal); diff != "" {
+			t.Error(diff)
+		}
+		for _, code := range surface.ErrorCodes {
+			if code.Name == "" || code.Code >= 0 || code.Doc == "" {
+				t.Errorf("%s: incomplete error code %+v", revision, code)
+			}
+		}
+		for _, definition := range surface.Definitions {
+			if !strings.HasPrefix(definition.Doc, definition.Name+" ") {
+				t.Errorf("%s: the description of %s does not begin with its name", revision, definition.Name)
+			}
+		}
+	}
+}
+
+// TestCapabilities holds the declarations byte for byte: they go over the wire.
+func TestCapabilities(t *testing.T) {
+	tests := []struct{ revision, server, client string }{
+		{"2025-11-25", `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+			`{"tasks":{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}`},
+		{"2026-07-28", `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`},
+	}
+	for _, test := range tests {
+		surface := load(t, test.revision)
+		if got := string(surface.ServerCapabilities); got != test.server {
+			t.Errorf("%s: server declares %s", test.revision, got)
+		}
+		if got := string(surface.ClientCapabilities); got != test.client {
+			t.Errorf("%s: client declares %s", test.revision, got)
+		}
+		valid(t, test.revision, "ServerCapabilities", test.server, true)
+		valid(t, test.revision, "ClientCapabilities", test.client, true)
+	}
+}
+
+// TestWireExamples validates the smallest messages of each revision, and the
+// same messages broken in one place.
+func TestWireExamples(t *testing.T) {
+	const (
+		c, e = "2025-11-25", "2026-07-28"
+		at   = `"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z"`
+	)
+	tests := []struct {
+		revision, definition, message string
+		valid                         bool
+	}{
+		{c, "TaskAugmentedRequestParams", `{"name":"t","arguments":{},"task":{"ttl":60000}}`, true},
+		{c, "TaskAugmentedRequestParams", `{"task":{}}`, true},
+		{c, "TaskAugmentedRequestParams", `{"task":{"ttl":null}}`, false},
+		{c, "CreateTaskResult", `{"task":{"taskId":"T","status":"working",` + at + `,"ttl":60000,"pollInterval":5000}}`, true},
+		{c, "CreateTaskResult", `{"task":{"taskId":"T","status":"working",` + at + `,"ttl":null}}`, true},
+		{c, "CreateTaskResult", `{"task":{"taskId":"T","status":"working","createdAt":"x","ttl":60000}}`, false},
+		{c, "CreateTaskResult", `{"taskId":"T","status":"working",` + at + `,"ttl":60000}`, false},
+		{c, "GetTaskResult", `{"taskId":"T","status":"submitted",` + at + `,"ttl":60000}`, false},
+		{c, "GetTaskResult", `{"taskId":"T","status":"working",` + at + `,"ttl":1.5}`, false},
+		{c, "GetTaskPayloadResult", `{"content":[{"type":"text","text":"x"}],"isError":false,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"T"}}}`, true},
+		{c, "ServerCapabilities", `{"tasks":{"requests":{"tools":{"call":true}}}}`, false},
+		{c, "Tool", `{"name":"t","execution":{"taskSupport":"never"}}`, false},
+		{e, "RequestParams", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}}`, true},
+		{e, "RequestParams", `{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`, false},
+		{e, "CreateTaskResult", `{"resultType":"task","taskId":"T","status":"working",` + at + `,"ttlMs":60000,"pollIntervalMs":5000}`, true},
+		{e, "CreateTaskResult", `{"resultType":"complete","taskId":"T","status":"working",` + at + `,"ttlMs":60000}`, false},
+		{e, "CreateTaskResult", `{"resultType":"task","task":{"taskId":"T","status":"working",` + at + `,"ttlMs":60000}}`, false},
+		{e, "GetTaskResult", `{"resultType":"complete","taskId":"T","status":"input_required",` + at + `,"ttlMs":60000,"inputRequests":{"k1":{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}}}}`, true},
+		{e, "GetTaskResult", `{"resultType":"complete","taskId":"T","status":"input_required",` + at + `,"ttlMs":60000}`, false},
+		{e, "GetTaskResult", `{"resultType":"complete","taskId":"T","status":"input_required",` + at + `,"ttlMs":60000,"inputRequests":{"k1":{"method":"tools/call","params":{}}}}`, false},
+		{e, "GetTaskResult", `{"resultType":"complete","taskId":"T","status":"completed",` + at + `,"ttlMs":60000,"result":{"content":[],"isError":false}}`, true},
+		{e, "GetTaskResult", `{"resultType":"complete","taskId":"T","status":"completed",` + at + `,"ttlMs":60000}`, false},
+		{e, "GetTaskResult", `{"resultType":"complete","taskId":"T","status":"failed",` + at + `,"ttlMs":60000,"error":{"code":-32603,"message":"m"}}`, true},
+		{e, "GetTaskResult", `{"resultType":"complete","taskId":"T","status":"failed",` + at + `,"ttlMs":60000,"error":{"message":"m"}}`, false},
+		{e, "GetTaskResult", `{"resultType":"task","taskId":"T","status":"working",` + at + `,"ttlMs":60000}`, false},
+		{e, "UpdateTaskRequest", `{"jsonrpc":"2.0","id":1,"method":"tasks/update","params":{"taskId":"T","inputResponses":{"k1":{"action":"accept","content":{"ok":true}}}}}`, true},
+		{e, "UpdateTaskRequest", `{"jsonrpc":"2.0","id":1,"method":"tasks/update","params":{"taskId":"T"}}`, false},
+		{e, "CancelTaskResult", `{"resultType":"complete"}`, true},
+		{e, "CancelTaskResult", `{}`, false},
+		{e, "TasksExtensionCapability", `{}`, true},
+		{e, "TasksExtensionCapability", `{"list":{}}`, false},
+		{e, "SubscriptionFilter", `{"toolsListChanged":true,"taskIds":["T"]}`, true},
+		{e, "SubscriptionFilter", `{"taskIds":"T"}`, false},
+		{e, "MissingRequiredClientCapabilityError", `{"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"Missing required client capability","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, true},
+		{e, "MissingRequiredClientCapabilityError", `{"jsonrpc":"2.0","id":1,"error":{"code":-32003,"message":"m","data":{"requiredCapabilities":{}}}}`, false},
+		{e, "HeaderMismatchError", `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"m"}}`, true},
+	}
+	for _, test := range tests {
+		valid(t, test.revision, test.definition, test.message, test.valid)
+	}
+}
+
+// TestDefinitionsCompile compiles every definition by itself.
+func TestDefinitionsCompile(t *testing.T) {
+	for _, revision := range schema.Revisions() {
+		for _, definition := range load(t, revision).Definitions {
+			compile(t, revision, definition.Name)
+		}
+	}
+}
+
+func valid(t *testing.T, revision, definition, message string, want bool) {
+	t.Helper()
+	instance, err := jsonschema.UnmarshalJSON(strings.NewReader(message))
+	if err != nil {
+		t.Fatalf("%s: %v", message, err)
+	}
+	err = compile(t, revision, definition).Validate(instance)
+	if (err == nil) != want {
+		t.Errorf("%s %s: valid is %t, want %t: %s\n%v", revision, definition, err == nil, want, message, err)
+	}
+}
+
+func compile(t *testing.T, revision, definition string) *jsonschema.Schema {
+	t.Helper()
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(read(t, revision, "tasks.schema.json")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("mem:///tasks.schema.json", document); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := compiler.Compile("mem:///tasks.schema.json#/$defs/" + definition)
+	if err != nil {
+		t.Fatalf("%s: %v", definition, err)
+	}
+	return compiled
+}
+
+func TestParseRefuses(t *testing.T) {
+	tests := []struct{ name, file, want string }{
+		{"nothing", ``, "not JSON"},
+		{"half", `{"$defs": {`, "not JSON"},
+		{"a list", `[]`, "not a JSON object"},
+		{"no definitions", `{"type": "object"}`, `no "$defs"`},
+		{"definitions as list", `{"$defs": []}`, "$defs: not a JSON object"},
+		{"a repeated name", `{"$defs": {"A": {}, "A": {}}}`, `"A" is there twice`},
+		{"a number", `{"$defs": {"A": 1}}`, "A: a schema must be an object or a boolean"},
+		{"null inside", `{"$defs": {"A": {"properties": {"x": null}}}}`, "A.properties.x: a schema must be"},
+		{"properties as list", `{"$defs": {"A": {"properties": []}}}`, "A.properties: must be an object"},
+		{"anyOf as object", `{"$defs": {"A": {"anyOf": {}}}}`, "A.anyOf: must be a list"},
+		{"allOf of numbers", `{"$defs": {"A": {"allOf": [{}, 1]}}}`, "A.allOf[1]: a schema must be"},
+		{"required of numbers", `{"$defs": {"A": {"required": [1]}}}`, "A.required: must be a list of strings"},
+		{"type as number", `{"$defs": {"A": {"type": 1}}}`, "A.type: must be a string"},
+		{"empty enum", `{"$defs": {"A": {"enum": []}}}`, "A.enum: must be a list"},
+		{"an unknown reference", `{"$defs": {"A": {"items": {"$ref": "#/$defs/B"}}}}`, `A.items.$ref: there is no definition "B"`},
+		{"a reference elsewhere", `{"$defs": {"A": {"$ref": "https://example.com/x"}}}`, "A.$ref: https://example.com/x is not a reference"},
+		{"a reference that is a number", `{"$defs": {"A": {"$ref": 7}}}`, "A.$ref: 7 is not a reference"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := schema.Parse([]byte(test.file))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestParseSurfaceRefuses(t *testing.T) {
+	const defs, rest = `{"$defs": {"A": {}}}`, `{"serverCapabilities": {}, "clientCapabilities": {}}`
+	tests := []struct{ name, surface, provenance, want string }{
+		{"a misspelt member", `{"statusses": []}`, `{}`, `unknown field "statusses"`},
+		{"no capabilities", `{}`, `{}`, "serverCapabilities"},
+		{"an unknown definition", strings.Replace(rest, "{", `{"methods": [{"name": "m", "params": "B"}],`, 1), `{}`, `method m names the definition "B"`},
+		{"a bad provenance", rest, `[]`, "provenance.json"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := schema.ParseSurface([]byte(defs), []byte(test.surface), []byte(test.provenance))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v, want one with %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestMembersKeepOrder(t *testing.T) {
+	members, err := schema.Members([]byte(`{"b": 1, "a": {"x": 2}, "c": null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, member := range members {
+		names = append(names, member.Name)
+	}
+	if !slices.Equal(names, []string{"b", "a", "c"}) {
+		t.Errorf("order is %v", names)
+	}
+}
+
+// FuzzParse holds that no file, however broken, makes reading or comparing panic.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"$defs": {"Task": {"anyOf": [{"const": 1}, {"type": "null"}], "allOf": [{"$ref": "#/$defs/Task"}]}}}`))
+	f.Add([]byte(`{"$defs": {"Task": {"allOf": [{"properties": {"a": {"enum": [1]}}}, {"properties": {"a": false}, "additionalProperties": false}]}}}`))
+	f.Add([]byte(`{"definitions": {"TaskStatus": {"type": ["string", "null"], "enum": ["a", null, 1.5]}}}`))
+	surface, err := schema.Load("2025-11-25")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		document, err := schema.Parse(data)
+		if err != nil {
+			return
+		}
+		first := schema.Compare(surface, document)
+		if diff := cmp.Diff(first, schema.Compare(surface, document)); diff != "" {
+			t.Errorf("two runs differ:\n%s", diff)
+		}
+	})
+}

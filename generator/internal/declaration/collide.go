@@ -1,0 +1,111 @@
+package declaration
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build/constraint"
+	"go/token"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+)
+
+// claim is who needs an identifier of the generated file.
+type claim struct {
+	pos token.Pos
+	who string
+}
+
+// claimNames reports identifiers that the generated file would declare twice, or that the package
+// has already.
+func (r *reader) claimNames(out *model.Package, fixed []string) {
+	for _, name := range fixed {
+		r.claim(name, token.NoPos, "every generated file")
+	}
+	predeclared := []string{"bool", "error", "false", "nil", "string", "true"}
+	for _, name := range predeclared {
+		if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
+			r.fail(obj.Pos(), fmt.Sprintf("the package declares %s, which generated code needs as Go has it", name), "rename yours")
+		}
+	}
+	for _, service := range out.Services {
+		pos := r.pkg.Types.Scope().Lookup(service.Name).Pos()
+		for _, name := range model.ServiceNames(service.Name) {
+			r.claim(name, pos, "service "+service.Name)
+		}
+		clients := map[string]claim{}
+		for _, tool := range service.Tools {
+			pos := r.methods[tool]
+			for _, name := range model.SchemaNames(service.Name, tool) {
+				r.claim(name, pos, service.Name+"."+tool.Method)
+			}
+			for _, name := range model.ClientNames(tool) {
+				if before, taken := clients[name]; taken {
+					r.fail(pos, fmt.Sprintf("%s would give %s a second method %s", tool.Method, model.ClientType(service.Name), name),
+						fmt.Sprintf("rename it, or %s in line %d", before.who, r.fset.Position(before.pos).Line))
+					continue
+				}
+				clients[name] = claim{pos, tool.Method}
+			}
+		}
+	}
+	for _, input := range out.Inputs {
+		pos := r.pkg.Types.Scope().Lookup(input.Name).Pos()
+		for _, name := range model.InputNames(input.Name) {
+			r.claim(name, pos, "input "+input.Name)
+		}
+	}
+}
+
+// claim reserves an identifier of the package.
+func (r *reader) claim(name string, pos token.Pos, who string) {
+	if before, taken := r.claims[name]; taken {
+		r.fail(pos, fmt.Sprintf("%s needs the identifier %s", who, name),
+			fmt.Sprintf("%s needs it too; rename one", before.who))
+		return
+	}
+	r.claims[name] = claim{pos, who}
+	if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
+		r.fail(obj.Pos(), fmt.Sprintf("%s is declared here, but generated code declares it for %s", name, who), "rename one of them")
+	}
+}
+
+// readConstraint finds the build constraint that the generated file needs to stand beside its
+// declarations.
+func (r *reader) readConstraint(out *model.Package, files []*ast.File) {
+	first := ""
+	for i, spec := range r.declaring(files) {
+		text := ""
+		for _, group := range spec.Comments {
+			if group.Pos() > spec.Package {
+				break
+			}
+			for _, comment := range group.List {
+				if expr, err := constraint.Parse(comment.Text); err == nil && constraint.IsGoBuild(comment.Text) {
+					text = expr.String()
+				}
+			}
+		}
+		if i == 0 {
+			first = text
+		} else if text != first {
+			r.fail(spec.Package, fmt.Sprintf("the declarations of %s stand behind different build constraints, %q and %q", out.Name, first, text),
+				"give their files the same //go:build line: one generated file serves them all")
+			return
+		}
+	}
+	out.Constraint = first
+}
+
+// declaring lists the files that have directives.
+func (r *reader) declaring(files []*ast.File) []*ast.File {
+	var list []*ast.File
+	for _, file := range files {
+		for node := range r.found {
+			if file.FileStart <= node.Pos() && node.Pos() < file.FileEnd {
+				list = append(list, file)
+				break
+			}
+		}
+	}
+	return list
+}

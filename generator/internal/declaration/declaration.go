@@ -1,0 +1,134 @@
+// Package declaration turns the source of a package into the model of its services and inputs, and
+// says what is wrong with it, all at once.
+package declaration
+
+import (
+	"cmp"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"slices"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+)
+
+// Runtime is the import path of the package that generated code links against.
+const Runtime = "github.com/mcptaskgen/mcptaskgen/runtime"
+
+// reader reads one package.
+type reader struct {
+	fset     *token.FileSet
+	pkg      *load.Package
+	problems *diag.List
+	deriver  *jsonschema.Deriver
+
+	found      map[ast.Node]*block // directives by the type or method they stand above
+	specs      []*ast.TypeSpec     // every type of the package, in order
+	interfaces map[types.Object]*ast.TypeSpec
+	inputs     map[types.Object]*model.Input
+	methods    map[*model.Tool]token.Pos // where a tool's method stands
+	reached    map[ast.Node]bool         // methods that belong to a service
+	claims     map[string]claim          // identifiers of the generated file
+	tools      map[string]token.Pos      // tools by their name on the wire
+}
+
+// block is what the directives above one type or method say.
+type block struct {
+	pos      token.Pos
+	settings settings
+}
+
+// get returns a setting that is there and right.
+func (b *block) get(key string) (setting, bool) {
+	if b == nil {
+		return setting{}, false
+	}
+	s, ok := b.settings[key]
+	return s, ok && !s.bad
+}
+
+// has tells whether a key is there, right or wrong.
+func (b *block) has(key string) bool {
+	if b == nil {
+		return false
+	}
+	_, ok := b.settings[key]
+	return ok
+}
+
+// Read reads the declarations of a package; it returns nil where there are none. What is wrong is
+// added to problems. fixed are the identifiers that every generated file declares.
+func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag.List) *model.Package {
+	r := &reader{
+		fset: fset, pkg: pkg, problems: problems,
+		deriver:    jsonschema.New(fset, pkg),
+		found:      map[ast.Node]*block{},
+		interfaces: map[types.Object]*ast.TypeSpec{},
+		inputs:     map[types.Object]*model.Input{},
+		methods:    map[*model.Tool]token.Pos{},
+		reached:    map[ast.Node]bool{},
+		claims:     map[string]claim{},
+		tools:      map[string]token.Pos{},
+	}
+	files := slices.Clone(pkg.Files)
+	slices.SortFunc(files, func(a, b *ast.File) int {
+		return cmp.Compare(fset.Position(a.FileStart).Filename, fset.Position(b.FileStart).Filename)
+	})
+	for _, file := range files {
+		r.attach(file)
+		r.collectTypes(file)
+	}
+	out := &model.Package{Path: pkg.PkgPath, Name: pkg.Name, Dir: pkg.Dir, Taken: map[string]bool{}}
+	if pkg.Types != nil {
+		for _, name := range pkg.Types.Scope().Names() {
+			out.Taken[name] = true
+		}
+	}
+	r.readInputs(out)
+	r.readServices(out)
+	r.strayTools()
+	if len(out.Services) == 0 && len(out.Inputs) == 0 {
+		return nil
+	}
+	r.readConstraint(out, files)
+	r.claimNames(out, fixed)
+	return out
+}
+
+// fail records a problem at a place in the source.
+func (r *reader) fail(pos token.Pos, message, hint string) {
+	r.problems.Add(r.fset.Position(pos), message, hint)
+}
+
+func (r *reader) collectTypes(file *ast.File) {
+	for _, decl := range file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok || gen.Tok != token.TYPE {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			spec := spec.(*ast.TypeSpec)
+			r.specs = append(r.specs, spec)
+			if _, ok := spec.Type.(*ast.InterfaceType); ok {
+				r.interfaces[r.object(spec.Name)] = spec
+			}
+		}
+	}
+}
+
+func (r *reader) object(name *ast.Ident) types.Object {
+	return r.pkg.TypesInfo.Defs[name]
+}
+
+// strayTools reports directives above methods that are no tools.
+func (r *reader) strayTools() {
+	for node, b := range r.found {
+		if _, method := node.(*ast.Field); method && !r.reached[node] {
+			r.fail(b.pos, "mcptask:tool stands above a method of an interface that is no service",
+				"put //mcptask:service above the interface")
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package declaration
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"os"
+	"path/filepath"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+)
+
+// readSchemas derives the schemas of a tool, or reads them where the declaration names a file.
+func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
+	if s, ok := b.get("schema"); ok {
+		tool.InputSchema = r.readSchemaFile(s)
+	} else if tool.In == nil {
+		tool.InputSchema = jsonschema.Empty
+	} else if !b.has("schema") {
+		tool.InputSchema = r.deriver.Derive(tool.In, jsonschema.Argument, sig.in.Pos(), r.fail)
+	}
+	s, ok := b.get("outputschema")
+	switch {
+	case ok && tool.OutKind != model.Structured:
+		r.fail(s.pos, tool.Method+" has no structured output", "leave outputschema= out")
+	case ok:
+		tool.OutputSchema = r.readSchemaFile(s)
+	case tool.OutKind == model.Structured && !b.has("outputschema"):
+		tool.OutputSchema = r.deriver.Derive(tool.Out, jsonschema.Result, sig.out.Pos(), r.fail)
+	}
+}
+
+// readSchemaFile reads a schema that somebody wrote by hand, relative to the package.
+func (r *reader) readSchemaFile(s setting) string {
+	path := s.text
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(r.pkg.Dir, path)
+	}
+	src, err := os.ReadFile(path)
+	if err != nil {
+		r.fail(s.valuePos, fmt.Sprintf("cannot read the schema %s", s.text), "the path is relative to the package's folder")
+		return ""
+	}
+	schema, err := jsonschema.Parse(src)
+	if err != nil {
+		r.fail(s.valuePos, fmt.Sprintf("%s is no schema for a tool: %v", s.text, err), "it is a JSON Schema with \"type\": \"object\" at its root")
+	}
+	return schema
+}
+
+// readInputs reads the //mcptask:input types.
+func (r *reader) readInputs(out *model.Package) {
+	for _, spec := range r.specs {
+		b := r.found[spec]
+		if _, ok := spec.Type.(*ast.StructType); b == nil || !ok {
+			continue
+		}
+		name := spec.Name.Name
+		if spec.TypeParams != nil {
+			r.fail(spec.TypeParams.Pos(), name+" is generic", "an input has no type parameters")
+			continue
+		}
+		obj := r.object(spec.Name)
+		if spec.Assign.IsValid() || obj == nil {
+			r.fail(spec.Name.Pos(), name+" is an alias", "an input is a type of its own: leave the = out")
+			continue
+		}
+		input := &model.Input{Name: name, Doc: spec.Doc.Text(), Type: obj.Type()}
+		if s, ok := b.get("message"); ok {
+			input.Message = s.text
+		} else if b.has("message") {
+			input.Message = name // reported already
+		}
+		r.inputs[obj] = input
+		out.Inputs = append(out.Inputs, input)
+		if _, bad := findInvalid(obj.Type(), map[types.Type]bool{}); bad {
+			r.invalid(param{t: obj.Type(), expr: spec.Name}, "the input")
+			continue
+		}
+		input.Schema = r.deriver.Derive(obj.Type(), jsonschema.Question, spec.Name.Pos(), r.fail)
+	}
+}

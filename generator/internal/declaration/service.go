@@ -1,0 +1,256 @@
+package declaration
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+)
+
+// Defaults of DESIGN.md §2: how long a plain call may block where a fallback takes over, because
+// common clients give up at 120 seconds; and how long a task is kept.
+const (
+	fallbackWait = 90 * time.Second
+	defaultTTL   = 24 * time.Hour
+)
+
+func (r *reader) readServices(out *model.Package) {
+	for _, spec := range r.specs {
+		b := r.found[spec]
+		iface, ok := spec.Type.(*ast.InterfaceType)
+		if b == nil || !ok {
+			continue
+		}
+		if spec.TypeParams != nil {
+			r.fail(spec.TypeParams.Pos(), spec.Name.Name+" is generic", "a service has no type parameters; its tools may use instances such as Page[Run]")
+			continue
+		}
+		out.Services = append(out.Services, r.readService(spec, iface, b))
+	}
+}
+
+func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
+	service := &model.Service{Name: spec.Name.Name}
+	if s, ok := b.get("prefix"); ok {
+		service.Prefix = s.text
+		if !toolName.MatchString(s.text) {
+			r.fail(s.valuePos, fmt.Sprintf("prefix=%q cannot start the name of a tool", s.text),
+				"a name has 1 to 128 letters, digits, _, - and .")
+			service.Prefix = ""
+		}
+	}
+	if s, ok := b.get("fallback"); ok {
+		service.Fallback = s.text == "tools"
+	}
+	if service.Fallback {
+		for _, name := range []string{"task_status", "task_result", "task_cancel", "task_answer"} {
+			// Two services with one prefix share these.
+			if pos, taken := r.tools[service.Prefix+name]; taken && pos.IsValid() {
+				r.fail(b.pos, fmt.Sprintf("fallback=tools brings a tool %q, which %s declares too",
+					service.Prefix+name, r.line(pos)), "give the service a prefix=")
+			}
+			r.tools[service.Prefix+name] = token.NoPos
+		}
+	}
+	methods := map[string]bool{}
+	r.readMethods(service, iface, b, methods, map[*ast.InterfaceType]bool{})
+	if len(methods) == 0 && len(iface.Methods.List) == 0 {
+		r.fail(spec.Name.Pos(), "service "+service.Name+" has no methods", "every method is a tool")
+	}
+	return service
+}
+
+// readMethods reads the methods of an interface, and those of the interfaces of the same package
+// that it embeds, in the order they are written.
+func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b *block, done map[string]bool, open map[*ast.InterfaceType]bool) {
+	if open[iface] {
+		return
+	}
+	open[iface] = true
+	for _, field := range iface.Methods.List {
+		if len(field.Names) == 0 {
+			r.readEmbedded(service, field, b, done, open)
+			continue
+		}
+		r.reached[field] = true
+		name := field.Names[0]
+		if done[name.Name] {
+			continue
+		}
+		done[name.Name] = true
+		if !name.IsExported() {
+			r.fail(name.Pos(), fmt.Sprintf("%s.%s is not exported", service.Name, name.Name), "every method of a service is a tool, which a client calls by an exported method")
+			continue
+		}
+		if tool := r.readTool(service, field, b); tool != nil {
+			service.Tools = append(service.Tools, tool)
+		}
+	}
+}
+
+func (r *reader) readEmbedded(service *model.Service, field *ast.Field, b *block, done map[string]bool, open map[*ast.InterfaceType]bool) {
+	if name, ok := ast.Unparen(field.Type).(*ast.Ident); ok {
+		if spec, ok := r.interfaces[r.pkg.TypesInfo.Uses[name]]; ok && spec.TypeParams == nil {
+			done[""] = true // the service has something in it
+			r.readMethods(service, spec.Type.(*ast.InterfaceType), b, done, open)
+			return
+		}
+	}
+	if inline, ok := ast.Unparen(field.Type).(*ast.InterfaceType); ok {
+		done[""] = true
+		r.readMethods(service, inline, b, done, open)
+		return
+	}
+	what := types.ExprString(field.Type)
+	if t := r.pkg.TypesInfo.TypeOf(field.Type); t != nil && !types.IsInterface(t) || strings.ContainsAny(what, "~|") {
+		r.fail(field.Pos(), fmt.Sprintf("service %s has a type constraint, %s", service.Name, what), "a service has methods alone")
+		return
+	}
+	r.fail(field.Pos(), fmt.Sprintf("service %s embeds %s", service.Name, what),
+		"embed interfaces of this package only, without type parameters, or write the methods out")
+}
+
+// readTool reads a method; nil where it cannot be a tool.
+func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *block) *model.Tool {
+	b := r.found[field]
+	method := field.Names[0]
+	tool := &model.Tool{Method: method.Name, Doc: field.Doc.Text(), Description: jsonschema.Description(field.Doc.Text())}
+	r.methods[tool] = method.Pos()
+	r.readName(service, tool, method, b)
+	if s, ok := b.get("title"); ok {
+		tool.Title = s.text
+	}
+	sig, ok := r.readSignature(tool, service, field)
+	r.readPolicy(service, tool, method, b, defaults)
+	r.readAnnotations(tool, b, defaults)
+	if !ok {
+		return nil
+	}
+	r.readSchemas(tool, sig, b)
+	return tool
+}
+
+func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.Ident, b *block) {
+	name, pos := snake(method.Name), method.Pos()
+	if s, ok := b.get("name"); ok {
+		name, pos = s.text, s.valuePos
+	}
+	tool.Name = service.Prefix + name
+	if !toolName.MatchString(tool.Name) {
+		hint := "a name has 1 to 128 letters, digits, _, - and ."
+		if pos == method.Pos() {
+			hint += "; set one with name="
+		}
+		r.fail(pos, fmt.Sprintf("%q is no name for a tool", tool.Name), hint)
+		return
+	}
+	before, taken := r.tools[tool.Name]
+	switch {
+	case taken && !before.IsValid():
+		r.fail(pos, fmt.Sprintf("fallback=tools brings a tool %q already", tool.Name), "set another with name=, or give the service a prefix=")
+	case taken:
+		r.fail(pos, fmt.Sprintf("the tool %q is declared in %s already", tool.Name, r.line(before)), "set another with name=, or give the service a prefix=")
+	default:
+		r.tools[tool.Name] = pos
+	}
+}
+
+// line names a place for a message about another one.
+func (r *reader) line(pos token.Pos) string {
+	p := r.fset.Position(pos)
+	return fmt.Sprintf("%s:%d", diag.Relative(r.pkg.Dir, p.Filename), p.Line)
+}
+
+// readPolicy fills in how the tool runs: its own settings, else those of the service.
+func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *ast.Ident, own, defaults *block) {
+	find := func(key string) (setting, bool) {
+		if own.has(key) {
+			return own.get(key)
+		}
+		return defaults.get(key)
+	}
+	p := &tool.Policy
+	p.Task = model.Forbidden
+	if tool.Task {
+		p.Task = model.Optional
+	}
+	if s, ok := find("task"); ok {
+		p.Task = model.Support(s.text)
+		if tool.Task && p.Task == model.Forbidden {
+			pos := s.pos
+			if !own.has("task") {
+				pos = method.Pos()
+			}
+			r.fail(pos, fmt.Sprintf("%s takes a *mcptask.Task, but its task=forbidden", method.Name),
+				"leave the parameter out, or set task=optional or task=required")
+		}
+	}
+	for key, into := range map[string]*time.Duration{
+		"ttl": &p.TTL, "poll": &p.Poll, "grace": &p.Grace, "wait": &p.Wait, "deadline": &p.Deadline,
+	} {
+		if s, ok := find(key); ok {
+			*into = s.duration
+		}
+	}
+	if s, ok := find("wait"); service.Fallback && !ok && !s.bad && p.Task != model.Forbidden {
+		p.Wait = fallbackWait
+	}
+	r.checkDeadline(p, own, defaults)
+	if s, ok := find("onlost"); ok {
+		p.Restart = s.text == "restart"
+	}
+	if s, ok := find("immediate"); ok {
+		p.Immediate = s.text
+	}
+}
+
+func (r *reader) checkDeadline(p *model.Policy, own, defaults *block) {
+	ttl := p.TTL
+	if ttl == 0 {
+		ttl = defaultTTL
+	}
+	if p.Deadline <= ttl {
+		return
+	}
+	at, ok := own.get("deadline")
+	if !ok {
+		if at, ok = own.get("ttl"); !ok {
+			at, _ = defaults.get("deadline")
+		}
+	}
+	r.fail(at.pos, fmt.Sprintf("deadline=%s is longer than the ttl, %s", short(p.Deadline), short(ttl)),
+		"a task is gone at its ttl; make that longer or the deadline shorter")
+}
+
+// short writes a duration as a person would: 24h, not 24h0m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+func (r *reader) readAnnotations(tool *model.Tool, own, defaults *block) {
+	a := &tool.Annotations
+	for key, into := range map[string]**bool{
+		"readonly": &a.ReadOnly, "destructive": &a.Destructive, "idempotent": &a.Idempotent, "openworld": &a.OpenWorld,
+	} {
+		s, ok := defaults.get(key)
+		if own.has(key) {
+			s, ok = own.get(key)
+		}
+		if ok {
+			*into = &s.flag
+		}
+	}
+}

@@ -1,0 +1,274 @@
+package declaration
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+)
+
+const allowed = "a tool is func(ctx context.Context[, task *mcptask.Task][, in In][, questions ...]) ([out Out, ]err error)"
+
+// param is one parameter or result and the place of its type.
+type param struct {
+	t    types.Type
+	expr ast.Expr
+}
+
+// signature is where the types of a tool stand.
+type signature struct {
+	in, out ast.Expr // nil where there is none
+}
+
+// readSignature reads what a method takes and returns; false where that is no tool.
+func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *ast.Field) (signature, bool) {
+	before := r.problems.Len()
+	var sig signature
+	ft := field.Type.(*ast.FuncType)
+	params, results := r.list(ft.Params), r.list(ft.Results)
+	name := service.Name + "." + tool.Method
+	bad := func(pos token.Pos, format string, args ...any) {
+		r.fail(pos, name+" "+fmt.Sprintf(format, args...), allowed)
+	}
+
+	if len(params) == 0 || !isNamed(params[0].t, "context", "Context") {
+		pos := ft.Params.Pos()
+		if len(params) > 0 {
+			pos = params[0].expr.Pos()
+		}
+		bad(pos, "does not take a context.Context first")
+	} else {
+		params = params[1:]
+	}
+	if len(params) > 0 && isTask(params[0].t) {
+		tool.Task = true
+		params = params[1:]
+	}
+	for i, p := range params {
+		r.readParam(tool, &sig, name, i, p, bad)
+	}
+	r.readResults(tool, &sig, name, ft, results, bad)
+	return sig, r.problems.Len() == before
+}
+
+func (r *reader) readParam(tool *model.Tool, sig *signature, name string, i int, p param, bad func(token.Pos, string, ...any)) {
+	pos := p.expr.Pos()
+	if _, variadic := p.expr.(*ast.Ellipsis); variadic {
+		bad(pos, "is variadic")
+		return
+	}
+	written := types.ExprString(p.expr)
+	switch input := r.inputOf(p.t); {
+	case r.invalid(p, name):
+	case isNamed(p.t, "context", "Context"):
+		bad(pos, "takes more than one context.Context")
+	case isNamed(p.t, Runtime, "Task"):
+		bad(pos, "takes mcptask.Task by value")
+	case isTask(p.t) && tool.Task:
+		bad(pos, "takes more than one *mcptask.Task")
+	case isTask(p.t):
+		bad(pos, "takes its *mcptask.Task after the input")
+	case input != nil && isPointer(p.t):
+		r.fail(pos, fmt.Sprintf("%s takes the question %s as a pointer", name, written), "take it by value: a handler runs only when it was answered")
+	case input != nil && input.Message == "":
+		r.fail(pos, fmt.Sprintf("%s asks for %s, which has no message=", name, input.Name),
+			fmt.Sprintf("a parameter of an input type is a question; set its text with //mcptask:input message=\"...\" above %s", input.Name))
+	case input != nil:
+		for _, q := range tool.Questions {
+			if q == input {
+				r.fail(pos, fmt.Sprintf("%s asks for %s twice", name, input.Name), "declare a second input type with its own message=")
+			}
+		}
+		tool.Questions = append(tool.Questions, input)
+	case len(tool.Questions) > 0:
+		bad(pos, "takes its input after a question")
+	case i > 0 || tool.In != nil:
+		r.fail(pos, fmt.Sprintf("%s takes more than one input", name),
+			"put them into one struct, or mark what a person answers with //mcptask:input message=\"...\"")
+	case !isStruct(p.t):
+		r.fail(pos, fmt.Sprintf("%s takes %s, which is no struct", name, written), "take a struct with it as a field: an argument has a name")
+	default:
+		tool.In, sig.in = p.t, p.expr
+	}
+}
+
+func (r *reader) readResults(tool *model.Tool, sig *signature, name string, ft *ast.FuncType, results []param, bad func(token.Pos, string, ...any)) {
+	if len(results) == 0 {
+		bad(ft.Params.End()-1, "returns nothing")
+		return
+	}
+	last := results[len(results)-1]
+	switch {
+	case r.invalid(last, name):
+		return
+	case !types.Identical(last.t, types.Universe.Lookup("error").Type()):
+		bad(last.expr.Pos(), "does not return an error last")
+		return
+	case len(results) == 1:
+		return
+	case len(results) > 2:
+		bad(results[1].expr.Pos(), "returns more than one output")
+		return
+	}
+	out := results[0]
+	pos, written := out.expr.Pos(), types.ExprString(out.expr)
+	tool.Out, sig.out = out.t, out.expr
+	basic, isBasic := types.Unalias(out.t).(*types.Basic)
+	switch {
+	case r.invalid(out, name):
+	case isBasic && basic.Kind() == types.String:
+		tool.OutKind = model.Text
+	case isPointer(out.t) && isNamed(elem(out.t), Runtime, "Result"):
+		tool.OutKind = model.Content
+	case isNamed(out.t, Runtime, "Result"):
+		bad(pos, "returns mcptask.Result by value, not *mcptask.Result")
+	case isEmptyStruct(out.t):
+		tool.OutKind = model.Nothing
+	case isStruct(out.t):
+		tool.OutKind = model.Structured
+	case isString(out.t):
+		r.fail(pos, fmt.Sprintf("%s returns %s", name, written), "return string for text, or a struct with it as a field")
+	default:
+		r.fail(pos, fmt.Sprintf("%s returns %s, which is no struct", name, written),
+			"return a struct with it as a field, a string for text, or *mcptask.Result for content of your own")
+	}
+}
+
+// list pairs every parameter, named or not, with the place of its type.
+func (r *reader) list(fields *ast.FieldList) []param {
+	var list []param
+	if fields == nil {
+		return nil
+	}
+	for _, field := range fields.List {
+		p := param{t: r.pkg.TypesInfo.TypeOf(field.Type), expr: field.Type}
+		if p.t == nil {
+			p.t = types.Typ[types.Invalid]
+		}
+		for range max(1, len(field.Names)) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// invalid reports a type that does not compile.
+func (r *reader) invalid(p param, name string) bool {
+	culprit, ok := findInvalid(p.t, map[types.Type]bool{})
+	if !ok {
+		return false
+	}
+	pos := p.expr.Pos()
+	message := fmt.Sprintf("%s uses %s, which does not compile", name, types.ExprString(p.expr))
+	from, to := p.expr.Pos(), p.expr.End()
+	if culprit != nil {
+		if spec := r.specOf(culprit); spec != nil {
+			from, to = spec.Pos(), spec.End()
+		}
+	}
+	hint := ""
+	for _, e := range r.pkg.TypeErrors {
+		if e.Pos >= from && e.Pos < to {
+			hint = r.line(e.Pos) + ": " + e.Msg
+			break
+		}
+	}
+	r.fail(pos, message, hint)
+	return true
+}
+
+// findInvalid tells whether a type has an invalid one in it, and in which named type.
+func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
+	if seen[t] {
+		return nil, false
+	}
+	seen[t] = true
+	switch t := t.(type) {
+	case *types.Basic:
+		return nil, t.Kind() == types.Invalid
+	case *types.Alias:
+		return within(t.Obj(), types.Unalias(t), seen)
+	case *types.Named:
+		for i := range t.TypeArgs().Len() {
+			if obj, ok := findInvalid(t.TypeArgs().At(i), seen); ok {
+				return obj, ok
+			}
+		}
+		return within(t.Obj(), t.Underlying(), seen)
+	case *types.Struct:
+		for i := range t.NumFields() {
+			if obj, ok := findInvalid(t.Field(i).Type(), seen); ok {
+				return obj, ok
+			}
+		}
+	case *types.Map:
+		if obj, ok := findInvalid(t.Key(), seen); ok {
+			return obj, ok
+		}
+		return findInvalid(t.Elem(), seen)
+	case interface{ Elem() types.Type }: // pointers, slices, arrays
+		return findInvalid(t.Elem(), seen)
+	}
+	return nil, false
+}
+
+func within(obj types.Object, t types.Type, seen map[types.Type]bool) (types.Object, bool) {
+	inner, ok := findInvalid(t, seen)
+	if ok && inner == nil {
+		inner = obj
+	}
+	return inner, ok
+}
+
+func (r *reader) specOf(obj types.Object) *ast.TypeSpec {
+	for _, spec := range r.specs {
+		if r.object(spec.Name) == obj {
+			return spec
+		}
+	}
+	return nil
+}
+
+func (r *reader) inputOf(t types.Type) *model.Input {
+	if named, ok := types.Unalias(elem(t)).(*types.Named); ok {
+		return r.inputs[named.Obj()]
+	}
+	return nil
+}
+
+func isNamed(t types.Type, path, name string) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
+}
+
+func isTask(t types.Type) bool { return isPointer(t) && isNamed(elem(t), Runtime, "Task") }
+
+func isPointer(t types.Type) bool {
+	_, ok := t.Underlying().(*types.Pointer)
+	return ok
+}
+
+// elem is what a pointer points to, or the type itself.
+func elem(t types.Type) types.Type {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		return p.Elem()
+	}
+	return t
+}
+
+func isStruct(t types.Type) bool {
+	_, ok := elem(t).Underlying().(*types.Struct)
+	return ok
+}
+
+func isEmptyStruct(t types.Type) bool {
+	s, ok := types.Unalias(t).(*types.Struct)
+	return ok && s.NumFields() == 0
+}
+
+func isString(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&types.IsString != 0
+}

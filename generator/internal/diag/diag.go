@@ -1,0 +1,93 @@
+// Package diag collects what is wrong with a declaration, so that a run reports everything at once.
+package diag
+
+import (
+	"cmp"
+	"fmt"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Problem is one error in a user's source.
+type Problem struct {
+	Pos     token.Position
+	Message string
+	Hint    string // what to write instead; may be empty
+}
+
+// List gathers problems. The zero value is empty and ready; it is not safe for concurrent use.
+type List struct {
+	problems []Problem
+}
+
+// Add records a problem at a position; hint may be empty.
+func (l *List) Add(pos token.Position, message, hint string) {
+	l.problems = append(l.problems, Problem{Pos: pos, Message: message, Hint: hint})
+}
+
+// Addf is Add without a hint.
+func (l *List) Addf(pos token.Position, format string, args ...any) {
+	l.Add(pos, fmt.Sprintf(format, args...), "")
+}
+
+// Len is the number of problems so far.
+func (l *List) Len() int { return len(l.problems) }
+
+// Err returns nil where there are no problems, else an [*Error] with all of them, sorted by
+// position, their paths relative to dir.
+func (l *List) Err(dir string) error {
+	if len(l.problems) == 0 {
+		return nil
+	}
+	problems := slices.Clone(l.problems)
+	for i := range problems {
+		problems[i].Pos.Filename = Relative(dir, problems[i].Pos.Filename)
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(
+			cmp.Compare(a.Pos.Filename, b.Pos.Filename),
+			cmp.Compare(a.Pos.Line, b.Pos.Line),
+			cmp.Compare(a.Pos.Column, b.Pos.Column),
+			cmp.Compare(a.Message, b.Message),
+		)
+	})
+	return &Error{Problems: slices.Compact(problems)}
+}
+
+// Error is every problem of a run.
+type Error struct {
+	Problems []Problem
+}
+
+// Error is one line a problem: path/file.go:12:3: message; hint.
+func (e *Error) Error() string {
+	lines := make([]string, len(e.Problems))
+	for i, p := range e.Problems {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (p Problem) String() string {
+	text := p.Message
+	if p.Hint != "" {
+		text += "; " + p.Hint
+	}
+	if p.Pos.Filename == "" {
+		return text
+	}
+	return p.Pos.String() + ": " + text
+}
+
+// Relative is path as seen from dir, with forward slashes; path itself where that is impossible.
+func Relative(dir, path string) string {
+	if path == "" {
+		return ""
+	}
+	if rel, err := filepath.Rel(dir, path); err == nil {
+		path = rel
+	}
+	return filepath.ToSlash(path)
+}

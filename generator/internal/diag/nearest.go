@@ -1,0 +1,39 @@
+package diag
+
+import "slices"
+
+// Nearest returns the candidate that a person most likely meant by word, or "" where none is near:
+// at most two edits away, and fewer than the word has letters.
+func Nearest(word string, candidates []string) string {
+	best, distance := "", 3
+	for _, candidate := range candidates {
+		if d := edits(word, candidate); d < distance && d < len(candidate) {
+			best, distance = candidate, d
+		}
+	}
+	return best
+}
+
+// edits is the Damerau-Levenshtein distance (optimal string alignment) between a and b.
+func edits(a, b string) int {
+	var before, last []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		before, last, row = last, row, make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = slices.Min([]int{last[j] + 1, row[j-1] + 1, last[j-1] + cost})
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}

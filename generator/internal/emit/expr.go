@@ -1,0 +1,174 @@
+package emit
+
+import (
+	"go/types"
+	"strings"
+	"time"
+
+	"github.com/dave/jennifer/jen"
+)
+
+// expr is code and how it looks on one line, to know whether it fits.
+type expr struct {
+	code jen.Code
+	text string
+}
+
+func name(s string) expr { return expr{jen.Id(s), s} }
+
+// qualified is a name of another package.
+func (w *writer) qualified(path, name string) expr {
+	return expr{jen.Qual(path, name), w.imports[path] + "." + name}
+}
+
+func (w *writer) runtime(name string) expr { return w.qualified(runtimePath, name) }
+
+func pointer(e expr) expr { return expr{jen.Op("*").Add(e.code), "*" + e.text} }
+
+func join(list []expr) (codes []jen.Code, text string) {
+	texts := make([]string, len(list))
+	for i, e := range list {
+		codes, texts[i] = append(codes, e.code), e.text
+	}
+	return codes, strings.Join(texts, ", ")
+}
+
+func generic(e expr, args ...expr) expr {
+	codes, text := join(args)
+	return expr{jen.Add(e.code).Types(codes...), e.text + "[" + text + "]"}
+}
+
+// list writes items between two brackets: on one line where that leaves no more than lineWidth
+// columns with what stands before and behind, else one a line.
+func list(open, end string, taken int, items []expr) expr {
+	codes, text := join(items)
+	text = open + text + end
+	multi := taken+len(text) > lineWidth
+	code := jen.Custom(jen.Options{Open: open, Close: end, Separator: ",", Multi: multi}, codes...)
+	return expr{code, text}
+}
+
+// call calls a function; taken are the columns that its line has used already.
+func call(taken int, f expr, args ...expr) expr {
+	arguments := list("(", ")", taken+len(f.text), args)
+	return expr{jen.Add(f.code).Add(arguments.code), f.text + arguments.text}
+}
+
+// member is a key and its value in a composite literal.
+func member(key string, value expr) expr {
+	return expr{jen.Id(key).Op(":").Add(value.code), key + ": " + value.text}
+}
+
+// composite is a composite literal.
+func composite(taken int, t expr, members ...expr) expr {
+	body := list("{", "}", taken+len(t.text), members)
+	return expr{jen.Add(t.code).Add(body.code), t.text + body.text}
+}
+
+// param is a parameter of a function.
+func param(id string, t expr) expr {
+	return expr{jen.Id(id).Add(t.code), id + " " + t.text}
+}
+
+// signature is a function's parameters and results, with one a line where they are long.
+func signature(taken int, params []expr, results ...expr) jen.Code {
+	end := ""
+	codes, text := join(results)
+	switch len(results) {
+	case 0:
+	case 1:
+		end = " " + text
+	default:
+		end = " (" + text + ")"
+	}
+	in := list("(", ")", taken+len(end)+len(" {"), params)
+	if len(results) == 1 {
+		return jen.Add(in.code).Add(codes[0])
+	}
+	return jen.Add(in.code).Params(codes...)
+}
+
+// duration writes a duration with the largest unit that divides it.
+func (w *writer) duration(d time.Duration) expr {
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{
+		{time.Hour, "Hour"}, {time.Minute, "Minute"}, {time.Second, "Second"},
+		{time.Millisecond, "Millisecond"}, {time.Microsecond, "Microsecond"}, {time.Nanosecond, "Nanosecond"},
+	} {
+		if d%unit.size != 0 {
+			continue
+		}
+		u := w.qualified("time", unit.name)
+		if d == unit.size {
+			return u
+		}
+		n := literalInt(int64(d / unit.size))
+		return expr{jen.Add(n.code).Op("*").Add(u.code), n.text + " * " + u.text}
+	}
+	return name("0")
+}
+
+// typeOf writes a type as the generated file names it.
+func (w *writer) typeOf(t types.Type) expr {
+	text := types.TypeString(t, func(p *types.Package) string { return w.imports[p.Path()] })
+	return expr{w.typeCode(t), text}
+}
+
+func (w *writer) typeCode(t types.Type) *jen.Statement {
+	switch t := t.(type) {
+	case *types.Basic:
+		return jen.Id(t.Name())
+	case *types.Named:
+		return w.typeName(t.Obj(), t.TypeArgs())
+	case *types.Alias:
+		return w.typeName(t.Obj(), t.TypeArgs())
+	case *types.Pointer:
+		return jen.Op("*").Add(w.typeCode(t.Elem()))
+	case *types.Slice:
+		return jen.Index().Add(w.typeCode(t.Elem()))
+	case *types.Array:
+		return jen.Index(jen.Op(literalInt(t.Len()).text)).Add(w.typeCode(t.Elem()))
+	case *types.Map:
+		return jen.Map(w.typeCode(t.Key())).Add(w.typeCode(t.Elem()))
+	case *types.Struct:
+		return w.structCode(t)
+	}
+	// Interfaces, functions and channels in fields that JSON leaves out.
+	return jen.Op(types.TypeString(t, func(p *types.Package) string { return w.imports[p.Path()] }))
+}
+
+func (w *writer) typeName(obj *types.TypeName, args *types.TypeList) *jen.Statement {
+	var code *jen.Statement
+	if obj.Pkg() == nil {
+		code = jen.Id(obj.Name())
+	} else {
+		code = jen.Qual(obj.Pkg().Path(), obj.Name())
+	}
+	if args.Len() == 0 {
+		return code
+	}
+	var codes []jen.Code
+	for i := range args.Len() {
+		codes = append(codes, w.typeCode(args.At(i)))
+	}
+	return code.Types(codes...)
+}
+
+func (w *writer) structCode(t *types.Struct) *jen.Statement {
+	var fields []jen.Code
+	for i := range t.NumFields() {
+		f := t.Field(i)
+		field := jen.Null()
+		if !f.Embedded() {
+			field.Id(f.Name())
+		}
+		field.Add(w.typeCode(f.Type()))
+		if tag := t.Tag(i); tag != "" {
+			field.Op(rawTag(tag))
+		}
+		fields = append(fields, field)
+	}
+	return jen.Struct(fields...)
+}

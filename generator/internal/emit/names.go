@@ -1,0 +1,151 @@
+package emit
+
+import (
+	"go/types"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/dave/jennifer/jen"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+)
+
+// localNames are the parameters and variables of generated functions. The user's names are not
+// used: one of them may be that of an import.
+var localNames = []string{
+	"answer", "c", "conn", "ctx", "err", "f", "impl", "in", "message", "opts", "step", "task", "token", "zero",
+}
+
+// chooseNames settles the names of local variables and imports, so that none hides another or an
+// identifier of the package.
+func (w *writer) chooseNames() {
+	taken := map[string]bool{}
+	for id := range w.pkg.Taken {
+		taken[id] = true
+	}
+	for _, id := range declared(w.pkg) {
+		taken[id] = true
+	}
+	for _, base := range localNames {
+		w.locals[base] = free(base, "_", taken)
+	}
+	for _, questions := range w.questionCounts() {
+		for i := range questions {
+			base := answerName(i)
+			if _, ok := w.locals[base]; !ok {
+				w.locals[base] = free(base, "_", taken)
+			}
+		}
+	}
+	packages := map[string]string{"context": "context", "time": "time", runtimePath: "mcptask"}
+	for _, service := range w.pkg.Services {
+		for _, tool := range service.Tools {
+			collect(packages, tool.In)
+			collect(packages, tool.Out)
+		}
+	}
+	delete(packages, w.pkg.Path)
+	paths := make([]string, 0, len(packages))
+	for path := range packages {
+		paths = append(paths, path)
+	}
+	// Our own first, so that they keep their names; then in the order of the paths.
+	slices.SortFunc(paths, func(a, b string) int {
+		if ra, rb := importRank(a), importRank(b); ra != rb {
+			return ra - rb
+		}
+		return strings.Compare(a, b)
+	})
+	for _, path := range paths {
+		alias := freeImport(packages[path], taken)
+		w.imports[path] = alias
+		if alias == packages[path] && path != runtimePath {
+			w.file.ImportName(path, alias)
+		} else {
+			w.file.ImportAlias(path, alias)
+		}
+	}
+}
+
+func importRank(path string) int {
+	if rank := slices.Index([]string{"context", "time", runtimePath}, path); rank >= 0 {
+		return rank
+	}
+	return 3
+}
+
+func free(base, suffix string, taken map[string]bool) string {
+	for taken[base] {
+		base += suffix
+	}
+	taken[base] = true
+	return base
+}
+
+func freeImport(base string, taken map[string]bool) string {
+	alias := base
+	for i := 2; taken[alias] || jen.IsReservedWord(alias); i++ {
+		alias = base + strconv.Itoa(i)
+	}
+	taken[alias] = true
+	return alias
+}
+
+// declared are the identifiers that this file declares itself.
+func declared(pkg *model.Package) []string {
+	var names []string
+	for _, service := range pkg.Services {
+		names = append(names, model.ServiceNames(service.Name)...)
+		for _, tool := range service.Tools {
+			names = append(names, model.SchemaNames(service.Name, tool)...)
+		}
+	}
+	for _, input := range pkg.Inputs {
+		names = append(names, model.InputNames(input.Name)...)
+	}
+	return names
+}
+
+func (w *writer) questionCounts() []int {
+	var counts []int
+	for _, service := range w.pkg.Services {
+		for _, tool := range service.Tools {
+			counts = append(counts, len(tool.Questions))
+		}
+	}
+	return counts
+}
+
+func answerName(i int) string {
+	if i == 0 {
+		return "answer"
+	}
+	return "answer" + strconv.Itoa(i+1)
+}
+
+// collect finds the packages that the name of a type needs.
+func collect(packages map[string]string, t types.Type) {
+	if t == nil {
+		return
+	}
+	// TypeString asks for each package that it writes.
+	types.TypeString(t, func(p *types.Package) string {
+		if _, known := packages[p.Path()]; !known {
+			packages[p.Path()] = p.Name()
+		}
+		return p.Name()
+	})
+}
+
+func literalInt(n int64) expr {
+	text := strconv.FormatInt(n, 10)
+	return expr{jen.Op(text), text}
+}
+
+func rawTag(tag string) string {
+	if strings.ContainsAny(tag, "`\r\n") {
+		return strconv.Quote(tag)
+	}
+	return "`" + tag + "`"
+}

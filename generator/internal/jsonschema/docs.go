@@ -1,0 +1,136 @@
+package jsonschema
+
+import (
+	"go/ast"
+	"go/build"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
+)
+
+// docs finds the comments of types and fields by where they stand. Of other packages it parses just
+// the files that are asked for.
+type docs struct {
+	fset  *token.FileSet
+	own   map[string]bool          // files of the package that is generated
+	files map[string]map[spot]note // by file name
+}
+
+// spot is a name in a line of a file; export data keeps no columns.
+type spot struct {
+	line int
+	name string
+}
+
+type note struct {
+	doc string
+	tag *ast.BasicLit // of a field
+}
+
+func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
+	d := &docs{fset: fset, own: map[string]bool{}, files: map[string]map[spot]note{}}
+	for _, file := range pkg.Files {
+		name := fset.Position(file.FileStart).Filename
+		d.own[name] = true
+		d.files[name] = notes(fset, file)
+	}
+	return d
+}
+
+// find returns what is written at a type's or a field's name.
+func (d *docs) find(obj types.Object) note {
+	pos := d.fset.Position(obj.Pos())
+	if !pos.IsValid() {
+		return note{}
+	}
+	found, ok := d.files[pos.Filename]
+	if !ok {
+		fset := token.NewFileSet()
+		// A file that is not there or does not parse has no comments for us.
+		file, err := parser.ParseFile(fset, onDisk(pos.Filename), nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err == nil {
+			found = notes(fset, file)
+		}
+		d.files[pos.Filename] = found
+	}
+	return found[spot{pos.Line, obj.Name()}]
+}
+
+// isOwn tells whether an object stands in the package that is generated.
+func (d *docs) isOwn(obj types.Object) bool {
+	return d.own[d.fset.Position(obj.Pos()).Filename]
+}
+
+// onDisk resolves the standard library's placeholder.
+func onDisk(name string) string {
+	if rest, ok := strings.CutPrefix(name, "$GOROOT"); ok {
+		return filepath.Join(build.Default.GOROOT, rest)
+	}
+	return name
+}
+
+func notes(fset *token.FileSet, file *ast.File) map[spot]note {
+	found := map[spot]note{}
+	add := func(name *ast.Ident, n note) {
+		found[spot{fset.Position(name.Pos()).Line, name.Name}] = n
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.FuncDecl:
+			return false // its types cannot be a tool's
+		case *ast.GenDecl:
+			for _, spec := range node.Specs {
+				if spec, ok := spec.(*ast.TypeSpec); ok {
+					doc := text(spec.Doc, spec.Comment)
+					if doc == "" && !node.Lparen.IsValid() {
+						doc = text(node.Doc, nil)
+					}
+					add(spec.Name, note{doc: doc})
+				}
+			}
+		case *ast.StructType:
+			for _, field := range node.Fields.List {
+				n := note{doc: text(field.Doc, field.Comment), tag: field.Tag}
+				for _, name := range field.Names {
+					add(name, n)
+				}
+				if name := embeddedName(field.Type); len(field.Names) == 0 && name != nil {
+					add(name, n)
+				}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// text is the comment above, else the one that trails the line.
+func text(above, behind *ast.CommentGroup) string {
+	if doc := Description(above.Text()); doc != "" {
+		return doc
+	}
+	return Description(behind.Text())
+}
+
+// embeddedName is the name that an embedded type gives its field.
+func embeddedName(expr ast.Expr) *ast.Ident {
+	switch expr := expr.(type) {
+	case *ast.Ident:
+		return expr
+	case *ast.StarExpr:
+		return embeddedName(expr.X)
+	case *ast.SelectorExpr:
+		return expr.Sel
+	case *ast.IndexExpr:
+		return embeddedName(expr.X)
+	case *ast.IndexListExpr:
+		return embeddedName(expr.X)
+	case *ast.ParenExpr:
+		return embeddedName(expr.X)
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package jsonschema
+
+import (
+	"cmp"
+	"go/types"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// field is a member of a struct's JSON object.
+type field struct {
+	name     string // in JSON
+	variable *types.Var
+	tag      reflect.StructTag
+	optional bool // left out when empty, or reached through a pointer that may be nil
+	quoted   bool // the ",string" option
+
+	tagged bool
+	index  []int
+}
+
+// jsonFields lists the members of a struct as encoding/json has them: those of embedded structs
+// among them, the shallowest winning, then a tagged one; where neither decides, none.
+func jsonFields(st *types.Struct) []field {
+	type level struct {
+		st       *types.Struct
+		named    types.Type
+		index    []int
+		optional bool
+	}
+	var all []field
+	visited := map[string]bool{}
+	next := []level{{st: st}}
+	for len(next) > 0 {
+		current := next
+		next = nil
+		twice := map[string]int{}
+		for _, l := range current {
+			if l.named != nil {
+				twice[types.TypeString(l.named, nil)]++
+			}
+		}
+		done := map[string]bool{}
+		for _, l := range current {
+			repeat := 1
+			if l.named != nil {
+				key := types.TypeString(l.named, nil)
+				if visited[key] || done[key] {
+					continue
+				}
+				done[key] = true
+				repeat = min(2, twice[key]) // a type embedded twice at one depth hides itself
+			}
+			for i := range l.st.NumFields() {
+				v, tag := l.st.Field(i), reflect.StructTag(l.st.Tag(i))
+				index := append(slices.Clone(l.index), i)
+				f, ok := readField(v, tag)
+				if !ok {
+					continue
+				}
+				f.index, f.optional = index, f.optional || l.optional
+				if inner, named, pointer := embeddedStruct(v, f); inner != nil {
+					next = append(next, level{inner, named, index, l.optional || pointer})
+					continue
+				}
+				if !v.Exported() {
+					continue
+				}
+				for range repeat {
+					all = append(all, f)
+				}
+			}
+		}
+		for key := range done {
+			visited[key] = true
+		}
+	}
+	return dominant(all)
+}
+
+// readField reads a field's json tag; false where the field has no place in JSON.
+func readField(v *types.Var, tag reflect.StructTag) (field, bool) {
+	f := field{name: v.Name(), variable: v, tag: tag}
+	text := tag.Get("json")
+	if text == "-" {
+		return f, false
+	}
+	name, options, _ := strings.Cut(text, ",")
+	if validName(name) {
+		f.name, f.tagged = name, true
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		switch option {
+		case "omitempty", "omitzero":
+			f.optional = true
+		case "string":
+			f.quoted = isScalar(v.Type())
+		}
+	}
+	return f, true
+}
+
+// embeddedStruct returns the struct whose fields an embedded field promotes, if it does.
+func embeddedStruct(v *types.Var, f field) (st *types.Struct, named types.Type, pointer bool) {
+	if !v.Embedded() || f.tagged {
+		return nil, nil, false
+	}
+	t := types.Unalias(v.Type())
+	if p, ok := t.(*types.Pointer); ok {
+		t, pointer = types.Unalias(p.Elem()), true
+	}
+	st, ok := t.Underlying().(*types.Struct)
+	if !ok {
+		return nil, nil, false
+	}
+	return st, t, pointer
+}
+
+// dominant picks one field of each name, in the order of the source.
+func dominant(all []field) []field {
+	groups := map[string][]field{}
+	for _, f := range all {
+		groups[f.name] = append(groups[f.name], f)
+	}
+	var result []field
+	for _, group := range groups {
+		slices.SortStableFunc(group, func(a, b field) int {
+			return cmp.Or(cmp.Compare(len(a.index), len(b.index)), compareBool(b.tagged, a.tagged))
+		})
+		if len(group) > 1 && len(group[0].index) == len(group[1].index) && group[0].tagged == group[1].tagged {
+			continue
+		}
+		result = append(result, group[0])
+	}
+	slices.SortFunc(result, func(a, b field) int { return slices.Compare(a.index, b.index) })
+	return result
+}
+
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// validName tells whether encoding/json takes the name in a tag.
+func validName(name string) bool {
+	for _, r := range name {
+		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// isScalar tells whether the ",string" option means something.
+func isScalar(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	b, ok := t.Underlying().(*types.Basic)
+	return ok && b.Info()&(types.IsInteger|types.IsFloat|types.IsBoolean|types.IsString) != 0
+}

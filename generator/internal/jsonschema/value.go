@@ -1,0 +1,129 @@
+package jsonschema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// object is a JSON object that keeps its order. Values are *object, []any, string, json.Number,
+// bool and nil.
+type object struct {
+	keys   []string
+	values map[string]any
+}
+
+func newObject(pairs ...any) *object {
+	o := &object{values: map[string]any{}}
+	for i := 0; i < len(pairs); i += 2 {
+		o.set(pairs[i].(string), pairs[i+1])
+	}
+	return o
+}
+
+func (o *object) get(key string) any { return o.values[key] }
+
+func (o *object) has(key string) bool {
+	_, ok := o.values[key]
+	return ok
+}
+
+func (o *object) set(key string, value any) {
+	if !o.has(key) {
+		o.keys = append(o.keys, key)
+	}
+	o.values[key] = value
+}
+
+func (o *object) remove(key string) {
+	if !o.has(key) {
+		return
+	}
+	delete(o.values, key)
+	for i, k := range o.keys {
+		if k == key {
+			o.keys = append(o.keys[:i], o.keys[i+1:]...)
+			return
+		}
+	}
+}
+
+func (o *object) child(key string) (*object, bool) {
+	c, ok := o.values[key].(*object)
+	return c, ok
+}
+
+// clone copies the tree, so that a schema can stand in two places.
+func clone(value any) any {
+	switch v := value.(type) {
+	case *object:
+		c := newObject()
+		for _, k := range v.keys {
+			c.set(k, clone(v.values[k]))
+		}
+		return c
+	case []any:
+		c := make([]any, len(v))
+		for i := range v {
+			c[i] = clone(v[i])
+		}
+		return c
+	}
+	return value
+}
+
+// decode reads one JSON value and keeps the order of its objects.
+func decode(src []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(src))
+	d.UseNumber()
+	value, err := decodeValue(d)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the JSON value")
+	}
+	return value, nil
+}
+
+func decodeValue(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		o := newObject()
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			name := key.(string) // the decoder allows no other key
+			if o.has(name) {
+				return nil, fmt.Errorf("%q stands twice in one object", name)
+			}
+			value, err := decodeValue(d)
+			if err != nil {
+				return nil, err
+			}
+			o.set(name, value)
+		}
+		_, err := d.Token()
+		return o, err
+	case json.Delim('['):
+		list := []any{}
+		for d.More() {
+			value, err := decodeValue(d)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, value)
+		}
+		_, err := d.Token()
+		return list, err
+	}
+	return token, nil
+}

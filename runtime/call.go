@@ -42,7 +42,7 @@ func Start[Out any](ctx context.Context, conn Conn, tool string, in any, opts ..
 	if err != nil {
 		return nil, fmt.Errorf("mcptask: encode the arguments of %s: %w", tool, err)
 	}
-	p := &pending{conn: conn, spec: ToolCall{Tool: tool, Arguments: arguments}}
+	p := newPending(conn, ToolCall{Tool: tool, Arguments: arguments})
 	for _, opt := range opts {
 		opt(&p.spec)
 	}
@@ -50,7 +50,7 @@ func Start[Out any](ctx context.Context, conn Conn, tool string, in any, opts ..
 		return nil, fmt.Errorf("%s: %w", tool, err)
 	}
 	p.taskID = p.last.TaskID
-	p.expires = expiry(p.last)
+	p.note(p.last)
 	return &Call[Out]{p}, nil
 }
 
@@ -61,7 +61,8 @@ func Resume[Out any](conn Conn, tool string, token Token, opts ...CallOption) (*
 	if err != nil {
 		return nil, err
 	}
-	p := &pending{conn: conn, spec: ToolCall{Tool: tool}, taskID: content.TaskID, expires: content.Expires}
+	p := newPending(conn, ToolCall{Tool: tool})
+	p.taskID, p.expires = content.TaskID, content.Expires
 	for _, opt := range opts {
 		opt(&p.spec)
 	}
@@ -154,12 +155,19 @@ type pending struct {
 	conn   Conn
 	spec   ToolCall
 	taskID string
+	// polling is held by the one poll under way, however many wait.
+	polling chan struct{}
 
 	mu       sync.Mutex
 	last     Snapshot
+	due      time.Time // the next poll is not before this
 	failures int
 	expires  time.Time
 	answered map[string]bool // keys that were answered or are being answered
+}
+
+func newPending(conn Conn, spec ToolCall) *pending {
+	return &pending{conn: conn, spec: spec, polling: make(chan struct{}, 1)}
 }
 
 // Tries and pauses of polls that fail below the protocol.
@@ -168,67 +176,64 @@ const (
 	maxPause    = 30 * time.Second
 )
 
-// step reads the task once, unless it is known to be done, and answers its
-// questions. A transport error counts as no news until there are too many.
+// step reads the task if its next poll is due, and answers its questions. A
+// transport error counts as no news until there are too many.
 func (p *pending) step(ctx context.Context) (Snapshot, error) {
+	select {
+	case p.polling <- struct{}{}:
+		defer func() { <-p.polling }()
+	case <-ctx.Done():
+		return Snapshot{}, ctx.Err()
+	}
 	p.mu.Lock()
-	last := p.last
+	last, due := p.last, p.due
 	p.mu.Unlock()
-	if last.Done() || p.taskID == "" {
-		return last, nil
+	if last.Done() || p.taskID == "" || time.Now().Before(due) {
+		return last, ctx.Err()
 	}
 	snapshot, err := p.conn.Task(ctx, p.taskID)
 	if err != nil {
 		var wire *Error
-		if errors.As(err, &wire) || ctx.Err() != nil || p.countFailure() > maxFailures {
+		if errors.As(err, &wire) || ctx.Err() != nil || p.fail() > maxFailures {
 			return last, p.explain(err)
 		}
 		return last, nil
 	}
-	p.mu.Lock()
-	p.last, p.failures = snapshot, 0
-	p.expires = expiry(snapshot)
-	p.mu.Unlock()
-	if err := p.respond(ctx, snapshot); err != nil {
-		return snapshot, err
-	}
-	return snapshot, nil
+	p.note(snapshot)
+	return snapshot, p.respond(ctx, snapshot)
 }
 
-func (p *pending) countFailure() int {
+// note keeps what was read, and when to read again: at the server's interval,
+// never sooner, and up to a tenth later so that many clients do not poll in
+// step (C-30, E-25).
+func (p *pending) note(s Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last, p.failures, p.expires = s, 0, expiry(s)
+	interval := s.Poll
+	if interval <= 0 {
+		interval = DefaultPoll
+	}
+	p.due = time.Now().Add(interval + rand.N(interval/10+1))
+}
+
+// fail counts a failed poll and puts the next one off, twice as long each time.
+func (p *pending) fail() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.failures++
+	p.due = time.Now().Add(min(DefaultPoll<<(p.failures-1), maxPause))
 	return p.failures
 }
 
-// interval is how long to wait before the next poll: the server's wish, never
-// less, and up to a tenth more so that many clients do not poll in step. After
-// failures it doubles.
-func (p *pending) interval() time.Duration {
+// next is when the next poll is due.
+func (p *pending) next() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d := p.last.Poll
-	if d <= 0 {
-		d = DefaultPoll
-	}
-	d += rand.N(d/10 + 1)
-	for range p.failures {
-		d = min(2*d, maxPause)
-	}
-	return d
+	return p.due
 }
 
-func (p *pending) pause(ctx context.Context) error {
-	timer := time.NewTimer(p.interval())
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func (p *pending) pause(ctx context.Context) error { return sleepUntil(ctx, p.next()) }
 
 // respond answers the questions that are new (E-41, E-49, E-96).
 func (p *pending) respond(ctx context.Context, snapshot Snapshot) error {

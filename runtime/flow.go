@@ -40,10 +40,12 @@ type CallRequest struct {
 	TTL *time.Duration
 	// IdempotencyKey makes a repeated call return the first one's task.
 	IdempotencyKey string
-	// Progress takes progress where the caller asked for it; nil drops it. It
-	// must not block.
-	Progress func(taskID string, done, total float64, message string)
+	// Progress takes progress where the caller asked for it; nil drops it.
+	Progress ProgressFunc
 }
+
+// ProgressFunc takes the progress of a call; taskID is "" for a plain one.
+type ProgressFunc func(taskID string, done, total float64, message string)
 
 // CallReply is the answer to a tools/call: a task, or how the call ended.
 type CallReply struct {
@@ -56,13 +58,18 @@ type CallReply struct {
 // fails closed, because nobody has established whose call it is.
 type Flow struct {
 	Caller Caller
-	Call   CallRequest
-	// Encode makes the wire form of the reply; nil where the request is not a
-	// call of one of the server's tools.
-	Encode func(CallReply) (json.RawMessage, error)
+	// Tool is the tool that the call was negotiated for, "" where the request
+	// is no call of one of the server's tools.
+	Tool string
+	Call CallRequest
+	// Encode makes the wire form of a reply that is a task.
+	Encode func(Record) (json.RawMessage, error)
+	// Decorate adds to another request's result what an SDK does not know, such
+	// as the tasks capability; nil leaves it as it is.
+	Decorate func(result json.RawMessage) (json.RawMessage, error)
 	// Connected is told the session and the negotiated revision of an
-	// initialize; nil elsewhere.
-	Connected func(sessionID, revision string)
+	// initialize, and how to wait for the session's end; nil elsewhere.
+	Connected func(sessionID, revision string, wait func() error)
 
 	mu    sync.Mutex
 	reply *CallReply
@@ -70,13 +77,19 @@ type Flow struct {
 
 // Run calls the tool, once for the flow however often it is called: a
 // middleware that calls next twice does not make two tasks.
-func (f *Flow) Run(ctx context.Context, s *Server, tool string, arguments json.RawMessage) (CallReply, error) {
+// Progress takes the call's progress; nil drops it.
+func (f *Flow) Run(ctx context.Context, s *Server, tool string, arguments json.RawMessage, progress ProgressFunc) (CallReply, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.reply != nil {
 		return *f.reply, nil
 	}
-	reply, err := s.Call(ctx, f.Caller, tool, arguments, f.Call)
+	if tool != f.Tool {
+		return CallReply{}, Errorf(CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
+	}
+	call := f.Call
+	call.Progress = progress
+	reply, err := s.Call(ctx, f.Caller, tool, arguments, call)
 	if err == nil {
 		f.reply = &reply
 	}

@@ -69,7 +69,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	running  map[string]context.CancelCauseFunc // handlers of this process, by task ID
-	progress map[string]func(taskID string, done, total float64, message string)
+	progress map[string]ProgressFunc
 
 	closing   context.Context
 	stop      context.CancelFunc
@@ -91,7 +91,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		worker:   rand.Text(),
 		flows:    flows{open: map[string]*Flow{}},
 		running:  map[string]context.CancelCauseFunc{},
-		progress: map[string]func(string, float64, float64, string){},
+		progress: map[string]ProgressFunc{},
 	}
 	if s.options.Concurrency <= 0 {
 		s.options.Concurrency = DefaultConcurrency

@@ -44,7 +44,7 @@ func Settled[Out any](ctx context.Context, calls ...*Call[Out]) iter.Seq2[*Call[
 					snapshot, err := w.call.p.step(ctx)
 					w.err = err
 					w.done = err != nil || snapshot.Done()
-					w.due = time.Now().Add(w.call.p.interval())
+					w.due = w.call.p.next()
 				})
 			}
 			polls.Wait()

@@ -20,6 +20,9 @@ import (
 var files embed.FS
 
 // Surface is what one revision says about tasks.
+//
+// Every Doc in it, except a definition's, is a sentence that begins with its
+// verb ("Means that …"), to be read after the name that it describes.
 type Surface struct {
 	// Revision is the protocol version that goes over the wire, such as "2025-11-25".
 	Revision string

@@ -1,0 +1,334 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/mcptaskgen/mcptaskgen/schema"
+)
+
+// wireType is a Go type to write: a struct, or a map where element is set.
+type wireType struct {
+	name, doc string
+	fields    []field
+	element   *goType // of a map by string
+}
+
+// field is a field of a struct.
+type field struct {
+	name, json, doc string
+	typ             goType
+	required        bool
+}
+
+// goType is the Go type of a value on the wire.
+type goType struct {
+	kind kind
+	name string  // of a named type
+	elem *goType // of a slice or a map
+}
+
+type kind int
+
+const (
+	rawKind      kind = iota // json.RawMessage: anything, kept as it came
+	stringKind               //
+	boolKind                 //
+	integerKind              // int64
+	codeKind                 // int
+	nullableKind             // *int64, null where nil
+	structKind               // a named struct
+	namedMapKind             // a named map
+	mapKind                  // map[string]elem
+	sliceKind                // []elem
+)
+
+// constant is a value that the schema fixes.
+type constant struct {
+	name, value, property string
+	definitions           []string // where it stands
+}
+
+// builder turns the definitions of one surface into Go types.
+type builder struct {
+	definitions map[string]*node
+	statuses    []string
+	types       []wireType
+	constants   []constant
+}
+
+func build(surface *schema.Surface) (*builder, error) {
+	b := &builder{definitions: map[string]*node{}}
+	for _, status := range surface.Statuses {
+		b.statuses = append(b.statuses, status.Name)
+	}
+	for _, definition := range surface.Definitions {
+		n, err := parseNode(definition.Name, definition.Schema)
+		if err != nil {
+			return nil, err
+		}
+		b.definitions[definition.Name] = n
+	}
+	for _, definition := range surface.Definitions {
+		if err := b.definition(definition.Name); err != nil {
+			return nil, err
+		}
+	}
+	seen := map[string]bool{}
+	for _, t := range b.types {
+		if seen[t.name] {
+			return nil, fmt.Errorf("two types would be called %s: rename a definition", t.name)
+		}
+		seen[t.name] = true
+	}
+	return b, nil
+}
+
+// definition adds the types of one definition. Messages are not types: only
+// their inline params or error data are.
+func (b *builder) definition(name string) error {
+	n := b.definitions[name]
+	fields, err := b.members(name, n)
+	if err != nil {
+		return err
+	}
+	if inner, suffix := payload(fields); suffix != "" {
+		if inner == nil || len(inner.properties) == 0 {
+			return nil
+		}
+		return b.structure(name+suffix, inner.doc, inner, suffix == "Params")
+	}
+	switch b.kindOf(n) {
+	case structKind:
+		return b.structure(name, n.doc, n, false)
+	case namedMapKind:
+		element := goType{}
+		if n.values != nil {
+			if element, err = b.typeOf(name+"Value", n.values, nil); err != nil {
+				return err
+			}
+		}
+		b.types = append(b.types, wireType{name: name, doc: n.doc, element: &element})
+	}
+	return nil
+}
+
+// payload tells a message by its constant method or its jsonrpc member. It
+// returns what the message carries, and what to append to the message's name;
+// the name is empty where this is no message.
+func payload(members []member) (inner *node, suffix string) {
+	get := func(name string) *node {
+		for _, m := range members {
+			if m.name == name {
+				return m.schema
+			}
+		}
+		return nil
+	}
+	if failure := get("error"); failure != nil && get("jsonrpc") != nil {
+		for _, part := range failure.allOf {
+			if data := part.property("data"); data != nil && len(data.properties) > 0 {
+				return data, "Data"
+			}
+		}
+		return nil, "Data"
+	}
+	if method := get("method"); get("jsonrpc") != nil || method != nil && method.constant != "" && len(members) <= 2 {
+		return get("params"), "Params"
+	}
+	return nil, ""
+}
+
+// structure adds a struct and those inside it. The params of every request may
+// have a _meta, whether or not their schema says so.
+func (b *builder) structure(name, doc string, n *node, params bool) error {
+	members, err := b.members(name, n)
+	if err != nil {
+		return err
+	}
+	if params && !slices.ContainsFunc(members, func(m member) bool { return m.name == "_meta" }) {
+		meta := member{name: "_meta", schema: &node{doc: "Metadata, by key."}}
+		members = append([]member{meta}, members...)
+	}
+	at := len(b.types)
+	t := wireType{name: name, doc: doc}
+	for _, m := range members {
+		f := field{name: goName(m.name), json: m.name, doc: m.schema.doc, required: m.required}
+		if f.typ, err = b.memberType(name, m); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(t.fields, func(other field) bool { return other.name == f.name }) {
+			return fmt.Errorf("%s: two members would be called %s", name, f.name)
+		}
+		t.fields = append(t.fields, f)
+		if m.schema.constant != "" && !slices.Contains(b.statuses, m.schema.constant) {
+			b.constant(name, m)
+		}
+	}
+	b.types = slices.Insert(b.types, at, t) // before the structs inside it
+	return nil
+}
+
+func (b *builder) constant(definition string, m member) {
+	c := constant{name: goName(m.name) + goName(m.schema.constant), value: m.schema.constant, property: m.name}
+	i := slices.IndexFunc(b.constants, func(other constant) bool { return other.name == c.name })
+	if i < 0 {
+		i = len(b.constants)
+		b.constants = append(b.constants, c)
+	}
+	b.constants[i].definitions = append(b.constants[i].definitions, definition)
+}
+
+func (b *builder) memberType(parent string, m member) (goType, error) {
+	switch {
+	case m.name == "_meta":
+		return goType{kind: mapKind, elem: &goType{}}, nil
+	case m.name == "code" && m.schema.is("integer"):
+		return goType{kind: codeKind}, nil // as JSON-RPC error codes are ints elsewhere
+	}
+	return b.typeOf(parent+goName(m.name), m.schema, nil)
+}
+
+// typeOf returns the Go type of a schema; name is for an inline struct, which
+// it adds; within lists the definitions that it stands for by now.
+func (b *builder) typeOf(name string, n *node, within []string) (goType, error) {
+	if n.ref != "" {
+		target := b.definitions[n.ref]
+		if k := b.kindOf(target); k == structKind || k == namedMapKind {
+			return goType{kind: k, name: n.ref}, nil
+		}
+		if slices.Contains(within, n.ref) {
+			return goType{}, nil // only a named type could contain itself
+		}
+		return b.typeOf(name, target, append(slices.Clone(within), n.ref))
+	}
+	switch {
+	case n.is("string"):
+		return goType{kind: stringKind}, nil
+	case n.is("boolean"):
+		return goType{kind: boolKind}, nil
+	case n.is("integer"):
+		return goType{kind: integerKind}, nil
+	case len(n.types) == 2 && slices.Contains(n.types, "integer") && slices.Contains(n.types, "null"):
+		return goType{kind: nullableKind}, nil
+	case n.is("array") && n.items != nil:
+		elem, err := b.typeOf(name+"Item", n.items, within)
+		return goType{kind: sliceKind, elem: &elem}, err
+	case len(n.properties) > 0 && !n.open:
+		doc := docAfter(name+":", n.doc)
+		return goType{kind: structKind, name: name}, b.structure(name, doc, n, false)
+	case n.is("object") && n.values != nil:
+		elem, err := b.typeOf(name+"Value", n.values, within)
+		return goType{kind: mapKind, elem: &elem}, err
+	}
+	return goType{}, nil
+}
+
+// kindOf says what a definition becomes: a struct, a map, or (rawKind) no type
+// of its own.
+func (b *builder) kindOf(n *node) kind {
+	switch {
+	case n.open || n.values != nil:
+		return namedMapKind
+	case n.closed, len(n.properties) > 0, len(n.allOf) > 0, len(n.anyOf) > 0 && b.tagged(n.anyOf):
+		return structKind
+	}
+	return rawKind
+}
+
+// member is a property of a definition after allOf and tagged anyOf are
+// flattened.
+type member struct {
+	name     string
+	schema   *node
+	required bool
+}
+
+// members flattens a definition into its properties.
+func (b *builder) members(path string, n *node) ([]member, error) {
+	return b.flatten(path, n, nil)
+}
+
+func (b *builder) flatten(path string, n *node, within []string) ([]member, error) {
+	if n.ref != "" {
+		target, ok := b.definitions[n.ref]
+		if !ok || slices.Contains(within, n.ref) {
+			return nil, fmt.Errorf("%s: cannot flatten the definition %q into it", path, n.ref)
+		}
+		return b.flatten(path, target, append(slices.Clone(within), n.ref))
+	}
+	var out []member
+	for _, p := range n.properties {
+		out = append(out, member{p.name, p.schema, n.required[p.name]})
+	}
+	for _, part := range n.allOf {
+		members, err := b.flatten(path, part, within)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			i := slices.IndexFunc(out, func(o member) bool { return o.name == m.name })
+			if i < 0 {
+				out = append(out, m)
+				continue
+			}
+			// The later part narrows the earlier one, in its place.
+			out[i] = member{m.name, m.schema, m.required || out[i].required}
+		}
+	}
+	if len(n.anyOf) == 0 || !b.tagged(n.anyOf) {
+		return out, nil
+	}
+	union, err := b.union(path, n.anyOf, within)
+	return append(out, union...), err
+}
+
+// union joins the variants of a tagged union: a member is required where it is
+// in all of them, and the tag is no constant any more.
+func (b *builder) union(path string, variants []*node, within []string) ([]member, error) {
+	var out []member
+	count := map[string]int{}
+	for _, variant := range variants {
+		members, err := b.flatten(path, variant, within)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			if m.required {
+				count[m.name]++
+			}
+			if slices.ContainsFunc(out, func(o member) bool { return o.name == m.name }) {
+				continue
+			}
+			plain := *m.schema
+			plain.constant = ""
+			out = append(out, member{name: m.name, schema: &plain})
+		}
+	}
+	for i, m := range out {
+		out[i].required = count[m.name] == len(variants)
+	}
+	return out, nil
+}
+
+// tagged reports whether the variants are objects that share a property which
+// is a constant in each of them.
+func (b *builder) tagged(variants []*node) bool {
+	shared := map[string]int{}
+	for _, variant := range variants {
+		if variant.ref != "" {
+			variant = b.definitions[variant.ref]
+		}
+		for _, p := range variant.properties {
+			if p.schema.constant != "" {
+				shared[p.name]++
+			}
+		}
+	}
+	for _, count := range shared {
+		if count == len(variants) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,149 @@
+// Package gateway stands in front of an MCP server over HTTP and owns the task
+// traffic: it answers tasks/* itself, opens a flow for every call of a task
+// tool, and passes everything else on byte for byte. It knows no SDK.
+package gateway
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// FlowHeader carries a flow's token to the adapter behind the gateway. The
+// gateway removes it from what comes in.
+const FlowHeader = "Mcptask-Flow"
+
+// Config says what a gateway stands in front of.
+type Config struct {
+	// Server has the task tools.
+	Server *mcptask.Server
+	// Stateful serves the revisions with sessions (2025-11-25 and before).
+	Stateful http.Handler
+	// Stateless serves the revisions without (2026-07-28 and later).
+	Stateless http.Handler
+	// Principal is used where the server's options have none; nil makes every
+	// caller anonymous.
+	Principal func(context.Context) (string, error)
+	// CrossOrigin decides which browser origins may call; nil refuses all
+	// cross-origin requests.
+	CrossOrigin *http.CrossOriginProtection
+	// AnyHost switches off the check that a server on a loopback address is
+	// called by a loopback name, which stops DNS rebinding.
+	AnyHost bool
+	// MaxBody bounds a request's body in bytes; 0 is the server's option.
+	MaxBody int64
+	// SessionTimeout ends a session that had no request and no open stream for
+	// so long; 0 is never. The handlers behind the gateway must not time out
+	// sessions themselves: they do not see the task traffic.
+	SessionTimeout time.Duration
+}
+
+// Gateway is an http.Handler. It is safe for concurrent use.
+type Gateway struct {
+	config    Config
+	server    *mcptask.Server
+	principal func(context.Context) (string, error)
+	maxBody   int64
+	sessions  sessions
+	legacy    dialect.Server
+	modern    dialect.Server
+}
+
+// New makes a gateway.
+func New(config Config) *Gateway {
+	g := &Gateway{
+		config:    config,
+		server:    config.Server,
+		principal: config.Principal,
+		maxBody:   config.Server.Options().MaxBody,
+		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
+		legacy:    dialect.Server20251125{},
+		modern:    dialect.Server20260728{},
+	}
+	if config.MaxBody > 0 {
+		g.maxBody = config.MaxBody
+	}
+	if own := config.Server.Options().Principal; own != nil {
+		g.principal = own
+	}
+	if g.principal == nil {
+		g.principal = func(context.Context) (string, error) { return "", nil }
+	}
+	if g.config.CrossOrigin == nil {
+		g.config.CrossOrigin = http.NewCrossOriginProtection()
+	}
+	return g
+}
+
+// ServeHTTP implements http.Handler.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	r.Header.Del(FlowHeader)
+	if !g.config.AnyHost && reboundHost(r) {
+		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address"))
+		return
+	}
+	if err := g.config.CrossOrigin.Check(r); err != nil {
+		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused"))
+		return
+	}
+	principal, err := g.principal(r.Context())
+	if err != nil {
+		g.server.Logger().Warn("request without a principal refused", "error", err)
+		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the caller could not be identified"))
+		return
+	}
+	switch {
+	case r.Method == http.MethodPost:
+		g.post(w, r, principal)
+	case modernVersion(r.Header.Get(versionHeader)):
+		g.config.Stateless.ServeHTTP(w, r) // which allows POST only, and says so
+	default:
+		g.sessionRequest(w, r, principal)
+	}
+}
+
+// sessionRequest passes a GET or DELETE of a session on.
+func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
+	id := r.Header.Get(sessionHeader)
+	if known := g.sessions.get(id); known != nil && known.principal != principal {
+		refuse(w, http.StatusForbidden, nil, foreignSession())
+		return
+	}
+	if r.Method != http.MethodDelete {
+		defer g.sessions.use(id)()
+		g.config.Stateful.ServeHTTP(w, r)
+		return
+	}
+	status := &statusWriter{ResponseWriter: w}
+	g.config.Stateful.ServeHTTP(status, r)
+	if status.code < 300 {
+		g.sessions.end(id)
+	}
+}
+
+// modernVersion says whether a protocol version has no sessions. Versions are
+// dates, so that they compare as text.
+func modernVersion(version string) bool { return version >= mcptask.Revision20260728 }
+
+// reboundHost finds a request to a loopback address under a foreign name.
+func reboundHost(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && local != nil && loopback(local.String()) && !loopback(r.Host)
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = strings.Trim(address, "[]")
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

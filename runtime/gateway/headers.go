@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Headers that repeat parts of the body, so that an intermediary can route
+// without reading it (2026-07-28).
+const (
+	methodHeader = "Mcp-Method"
+	nameHeader   = "Mcp-Name"
+)
+
+// checkVersion compares what header and body say of the revision (E-72, E-73).
+func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
+	if meta.Version == nil {
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaProtocolVersion)
+	}
+	if meta.Capabilities == nil {
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
+	}
+	if header := h.Get(versionHeader); header != *meta.Version {
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, header, *meta.Version)
+	}
+	if *meta.Version != revision {
+		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", *meta.Version)
+		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision}, "requested": *meta.Version})
+		return err
+	}
+	return nil
+}
+
+// checkNames compares Mcp-Method and Mcp-Name with the body (E-69 to E-72).
+func checkNames(h http.Header, m *message) *mcptask.Error {
+	if header := h.Get(methodHeader); header != m.Method {
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, header, m.Method)
+	}
+	var params struct {
+		TaskID *string `json:"taskId"`
+	}
+	if json.Unmarshal(m.Params, &params) != nil || params.TaskID == nil {
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
+	}
+	header, ok := headerValue(h.Get(nameHeader))
+	if !ok || header != *params.TaskID {
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
+	}
+	return nil
+}
+
+// headerValue decodes a value that was not safe in a header (E-71).
+func headerValue(value string) (string, bool) {
+	encoded, ok := strings.CutPrefix(value, "=?base64?")
+	if !ok {
+		return value, true
+	}
+	encoded, ok = strings.CutSuffix(encoded, "?=")
+	if !ok {
+		return "", false
+	}
+	decoded, err := base64.StdEncoding.DecodeString(encoded)
+	return string(decoded), err == nil
+}
+
+// refuseModern writes an error with the HTTP status that 2026-07-28 gives it.
+func refuseModern(w http.ResponseWriter, id json.RawMessage, err *mcptask.Error) {
+	status := http.StatusOK
+	switch err.Code {
+	case mcptask.CodeMethodNotFound:
+		status = http.StatusNotFound
+	case mcptask.CodeInvalidParams, mcptask.CodeInvalidRequest, mcptask.CodeHeaderMismatch,
+		mcptask.CodeMissingClientCapability, mcptask.CodeUnsupportedProtocolVersion:
+		status = http.StatusBadRequest
+	}
+	refuse(w, status, id, err)
+}

@@ -1,0 +1,289 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// post serves one message.
+func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string) {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Type must be application/json"))
+		return
+	}
+	body, ok := g.readBody(w, r)
+	if !ok {
+		return
+	}
+	m, batch, parseErr := parse(body)
+	if parseErr != nil {
+		var id json.RawMessage
+		if m != nil {
+			id = m.ID
+		}
+		refuse(w, http.StatusBadRequest, id, parseErr)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	version := r.Header.Get(versionHeader)
+	switch {
+	case batch:
+		g.batch(w, r, principal)
+	case !m.request():
+		// A notification or a response: nothing of ours to answer.
+		if modernVersion(version) {
+			g.config.Stateless.ServeHTTP(w, r)
+			return
+		}
+		g.legacyPass(w, r, principal)
+	default:
+		if meta := m.meta(); modernVersion(version) || meta.Version != nil {
+			g.postModern(w, r, principal, m, meta)
+			return
+		}
+		g.postLegacy(w, r, principal, m)
+	}
+}
+
+// batch is for sessions of 2025-03-26 only: later revisions have none, and a
+// batch would hide task traffic from the gateway.
+func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string) {
+	const lastWithBatches = "2025-03-26"
+	s := g.sessions.get(r.Header.Get(sessionHeader))
+	if s == nil || s.revision != lastWithBatches || s.principal != principal {
+		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a request"))
+		return
+	}
+	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// legacyPass passes a message of a session on, if the session is the caller's.
+func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal string) {
+	if s := g.sessions.get(r.Header.Get(sessionHeader)); s != nil && s.principal != principal {
+		refuse(w, http.StatusForbidden, nil, foreignSession())
+		return
+	}
+	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// postLegacy serves a request of 2025-11-25 or before.
+func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal string, m *message) {
+	if m.Method == "initialize" {
+		g.initialize(w, r, principal, m)
+		return
+	}
+	s := g.sessions.get(r.Header.Get(sessionHeader))
+	if s != nil && s.principal != principal {
+		refuse(w, http.StatusForbidden, m.ID, foreignSession())
+		return
+	}
+	defer g.sessions.use(r.Header.Get(sessionHeader))()
+	tasks := s != nil && s.revision == g.legacy.Revision()
+	caller := mcptask.Caller{Principal: principal}
+	if s != nil {
+		caller.Revision, caller.CanAsk = s.revision, s.canAsk
+	}
+	switch {
+	case strings.HasPrefix(m.Method, "tasks/"):
+		g.legacyTask(w, r, principal, m)
+	case m.Method == "tools/call":
+		g.legacyCall(w, r, caller, m, tasks)
+	case m.Method == "tools/list" && tasks:
+		g.pass(w, r, g.config.Stateful, g.decorated(g.legacy, caller, m.Method))
+	default:
+		g.config.Stateful.ServeHTTP(w, r)
+	}
+}
+
+// initialize opens a session once the SDK has negotiated it.
+func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal string, m *message) {
+	caller := mcptask.Caller{Principal: principal}
+	flow := g.decorated(g.legacy, caller, m.Method)
+	canAsk := g.legacy.CanAsk(clientCapabilities(m.Params))
+	flow.Connected = func(id, revision string, wait func() error) {
+		if id != "" {
+			g.openSession(r, &session{id: id, principal: principal, revision: revision, canAsk: canAsk}, wait)
+		}
+	}
+	g.pass(w, r, g.config.Stateful, flow)
+}
+
+// legacyTask answers a task method of 2025-11-25.
+func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, principal string, m *message) {
+	s, status, refusal := g.session(r, principal)
+	if refusal != nil {
+		refuse(w, status, m.ID, refusal)
+		return
+	}
+	method := g.legacy.Method(m.Method)
+	if method == nil || s.revision != g.legacy.Revision() {
+		refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, s.revision))
+		return
+	}
+	caller := mcptask.Caller{Principal: principal, Revision: s.revision, CanAsk: s.canAsk}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	for _, end := range []context.Context{s.ended, g.server.Closing()} {
+		defer context.AfterFunc(end, cancel)()
+	}
+	g.answer(ctx, w, r, m, func() (json.RawMessage, error) {
+		return method(ctx, g.server, caller, m.Params)
+	})
+}
+
+// legacyCall negotiates a call of a task tool and passes it to the SDK.
+func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, tasks bool) {
+	tool, params := g.tool(m)
+	asked := has(m.Params, "task")
+	if tool == nil {
+		if asked && tasks {
+			refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", params.Name))
+			return
+		}
+		g.config.Stateful.ServeHTTP(w, r)
+		return
+	}
+	raw := m.Params
+	if !tasks { // the older revisions know no tasks: the member means nothing
+		raw = without(raw, "task")
+	}
+	call, err := g.legacy.Negotiate(*tool, raw)
+	if err != nil {
+		refuse(w, http.StatusOK, m.ID, wireError(err))
+		return
+	}
+	g.pass(w, r, g.config.Stateful, g.callFlow(g.legacy, caller, *tool, call))
+}
+
+// postModern serves a request of 2026-07-28.
+func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal string, m *message, meta meta) {
+	caller := mcptask.Caller{Principal: principal, Revision: g.modern.Revision(), CanAsk: g.modern.CanAsk(meta.Capabilities)}
+	switch {
+	case strings.HasPrefix(m.Method, "tasks/"):
+		g.modernTask(w, r, caller, m, meta)
+	case m.Method == "tools/call":
+		g.modernCall(w, r, caller, m)
+	case m.Method == "tools/list", m.Method == "server/discover":
+		g.pass(w, r, g.config.Stateless, g.decorated(g.modern, caller, m.Method))
+	default:
+		g.config.Stateless.ServeHTTP(w, r)
+	}
+}
+
+// modernTask answers a task method of 2026-07-28, in the order that T-39
+// prescribes: method, request metadata, capability, headers, task.
+func (g *Gateway) modernTask(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, meta meta) {
+	method := g.modern.Method(m.Method)
+	if method == nil {
+		refuseModern(w, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, g.modern.Revision()))
+		return
+	}
+	if err := checkVersion(r.Header, meta, g.modern.Revision()); err != nil {
+		refuseModern(w, m.ID, err)
+		return
+	}
+	if err := g.modern.Check(caller, m.Params); err != nil {
+		refuseModern(w, m.ID, wireError(err))
+		return
+	}
+	if err := checkNames(r.Header, m); err != nil {
+		refuseModern(w, m.ID, err)
+		return
+	}
+	result, err := method(r.Context(), g.server, caller, m.Params)
+	if err != nil {
+		refuseModern(w, m.ID, wireError(err))
+		return
+	}
+	respond(w, http.StatusOK, m.ID, result, nil)
+}
+
+// modernCall negotiates a call of a task tool and passes it to the SDK.
+func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message) {
+	tool, _ := g.tool(m)
+	if tool == nil {
+		g.config.Stateless.ServeHTTP(w, r)
+		return
+	}
+	call, err := g.modern.Negotiate(*tool, m.Params)
+	if err != nil {
+		refuseModern(w, m.ID, wireError(err))
+		return
+	}
+	g.pass(w, r, g.config.Stateless, g.callFlow(g.modern, caller, *tool, call))
+}
+
+// tool finds the tool of a tools/call; nil is none of ours.
+func (g *Gateway) tool(m *message) (*mcptask.ToolSpec, callParams) {
+	var params callParams
+	if json.Unmarshal(m.Params, &params) != nil {
+		return nil, params
+	}
+	spec, ok := g.server.Tool(params.Name)
+	if !ok {
+		return nil, params
+	}
+	return &spec, params
+}
+
+type callParams struct {
+	Name string `json:"name"`
+}
+
+// callFlow is the flow of a tools/call.
+func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *mcptask.Flow {
+	return &mcptask.Flow{
+		Caller: caller,
+		Tool:   tool.Name,
+		Call:   call,
+		Encode: func(r mcptask.Record) (json.RawMessage, error) { return d.Created(r, tool) },
+	}
+}
+
+// decorated is the flow of a request whose result gets additions.
+func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method string) *mcptask.Flow {
+	return &mcptask.Flow{
+		Caller: caller,
+		Decorate: func(result json.RawMessage) (json.RawMessage, error) {
+			return d.Decorate(g.server, caller, method, result)
+		},
+	}
+}
+
+// pass hands a request on together with its flow.
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *mcptask.Flow) {
+	token, closeFlow := g.server.OpenFlow(flow)
+	defer closeFlow()
+	r.Header.Set(FlowHeader, token)
+	next.ServeHTTP(w, r)
+}
+
+// has says whether an object has a member.
+func has(object json.RawMessage, name string) bool {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(object, &members)
+	_, ok := members[name]
+	return ok
+}
+
+// without is the object less one member.
+func without(object json.RawMessage, name string) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(object, &members) != nil {
+		return object
+	}
+	delete(members, name)
+	data, err := json.Marshal(members)
+	if err != nil {
+		return object
+	}
+	return data
+}

@@ -1,0 +1,363 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// ClientOptions configure a connection. The zero value is ready to use.
+type ClientOptions struct {
+	// Answer answers the questions of tasks; the zero Answerer declares that
+	// nobody can be asked.
+	Answer mcptask.Answerer
+	// Revision is the protocol revision to speak; "" tries 2026-07-28, then
+	// 2025-11-25.
+	Revision string
+	// HTTPClient makes the requests; nil is a client without a time limit.
+	HTTPClient *http.Client
+	// Implementation names the client to the server; nil is this package.
+	Implementation *mcp.Implementation
+	// Logger takes what the SDK logs; nil discards it.
+	Logger *slog.Logger
+}
+
+// Connect opens a connection to a server over streamable HTTP. Errors: those of
+// the transport, the server's refusal, and a revision that the server does not
+// speak. Close the connection when it is no longer needed; its tasks go on.
+func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Conn, error) {
+	switch options.Revision {
+	case "", mcptask.Revision20251125, mcptask.Revision20260728:
+	default:
+		return nil, fmt.Errorf("gosdk: the revision %q is not supported: leave it empty or use %s or %s",
+			options.Revision, mcptask.Revision20251125, mcptask.Revision20260728)
+	}
+	if options.Implementation == nil {
+		options.Implementation = &mcp.Implementation{Name: "mcptaskgen", Version: "1"}
+	}
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	if options.HTTPClient == nil {
+		options.HTTPClient = &http.Client{}
+	}
+	c := &conn{url: url, options: options}
+	if _, err := c.connect(ctx, nil); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// conn is a mcptask.Conn on the SDK's client. The SDK carries the requests;
+// what it cannot express travels as raw params and results (see transport.go).
+type conn struct {
+	url     string
+	options ClientOptions
+
+	mu      sync.Mutex
+	current *link
+	closed  bool
+}
+
+// link is one session with what was negotiated in it.
+type link struct {
+	session *mcp.ClientSession
+	dialect dialect.Client
+	// tasks says whether the server takes task-augmented tool calls (C-08).
+	tasks bool
+
+	mu    sync.Mutex
+	tools map[string]mcptask.ToolInfo // nil until they were listed
+}
+
+// connect returns the current link, or opens a new one in the place of broken.
+func (c *conn) connect(ctx context.Context, broken *link) (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, errors.New("gosdk: the connection is closed")
+	}
+	if c.current != nil && c.current != broken {
+		return c.current, nil
+	}
+	if broken != nil {
+		_ = broken.session.Close() // it is broken: nothing more to learn
+		c.current = nil
+	}
+	l, err := c.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("gosdk: connect to %s: %w", c.url, err)
+	}
+	c.current = l
+	return l, nil
+}
+
+// open makes a session.
+func (c *conn) open(ctx context.Context) (*link, error) {
+	l := &link{}
+	capabilities := &mcp.ClientCapabilities{}
+	capabilities.AddExtension(mcptask.ExtensionTasks, nil)
+	options := &mcp.ClientOptions{
+		Capabilities:           capabilities,
+		Logger:                 c.options.Logger,
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { l.forgetTools() },
+	}
+	if !c.options.Answer.Empty() {
+		capabilities.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}
+		options.ElicitationHandler = c.elicit
+	}
+	client := mcp.NewClient(c.options.Implementation, options)
+	for _, method := range carried {
+		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](client, method.alias()); err != nil {
+			return nil, err
+		}
+	}
+	wire := &transport{base: c.options.HTTPClient.Transport}
+	httpClient := *c.options.HTTPClient
+	httpClient.Transport = wire
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: c.url, HTTPClient: &httpClient},
+		&mcp.ClientSessionOptions{ProtocolVersion: c.options.Revision})
+	if err != nil {
+		return nil, err
+	}
+	negotiated := session.InitializeResult().ProtocolVersion
+	if want := c.options.Revision; want != "" && negotiated != want {
+		_ = session.Close()
+		return nil, fmt.Errorf("the server speaks %s, not %s", negotiated, want)
+	}
+	l.session = session
+	l.dialect = dialect.Client20251125{}
+	if negotiated >= mcptask.Revision20260728 {
+		l.dialect = dialect.Client20260728{}
+	}
+	l.tasks = negotiated == mcptask.Revision20251125 && wire.takesTasks()
+	return l, nil
+}
+
+// Revision implements mcptask.Conn.
+func (c *conn) Revision() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return c.options.Revision
+	}
+	return c.current.session.InitializeResult().ProtocolVersion
+}
+
+// Answerer implements mcptask.Conn.
+func (c *conn) Answerer() mcptask.Answerer { return c.options.Answer }
+
+// Close implements mcptask.Conn.
+func (c *conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	if c.current == nil {
+		return nil
+	}
+	return c.current.session.Close()
+}
+
+// do runs work on the current link, and once more on a new one where the
+// session is gone: a server that was restarted has forgotten it, but not the
+// tasks.
+func (c *conn) do(ctx context.Context, work func(*link) error) error {
+	l, err := c.connect(ctx, nil)
+	if err != nil {
+		return err
+	}
+	err = work(l)
+	if !errors.Is(err, mcp.ErrSessionMissing) && !errors.Is(err, mcp.ErrConnectionClosed) {
+		return err
+	}
+	if l, err = c.connect(ctx, l); err != nil {
+		return err
+	}
+	return work(l)
+}
+
+// send sends a request of any shape.
+func (l *link) send(ctx context.Context, method string, params any) (json.RawMessage, error) {
+	raw, err := newRawParams(params)
+	if err != nil {
+		return nil, fmt.Errorf("gosdk: encode %s: %w", method, err)
+	}
+	result, err := mcp.CallCustomMethod[*rawParams, *rawResult](ctx, l.session, carriedMethod(method).alias(), raw)
+	if err != nil {
+		return nil, ourError(err)
+	}
+	return result.body, nil
+}
+
+// ourError makes our error of a JSON-RPC error of the SDK's.
+func ourError(err error) error {
+	var wire *jsonrpc.Error
+	if !errors.As(err, &wire) || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
+		return err
+	}
+	return &mcptask.Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}
+}
+
+// ListTools implements mcptask.Conn.
+func (c *conn) ListTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {
+	err = c.do(ctx, func(l *link) error {
+		tools, err = l.list(ctx)
+		return err
+	})
+	return tools, err
+}
+
+// list reads all pages of tools/list and remembers them.
+func (l *link) list(ctx context.Context) ([]mcptask.ToolInfo, error) {
+	var tools []mcptask.ToolInfo
+	params := map[string]any{}
+	for {
+		raw, err := l.send(ctx, "tools/list", params)
+		if err != nil {
+			return nil, err
+		}
+		var page struct {
+			Tools []struct {
+				Name         string          `json:"name"`
+				Title        string          `json:"title"`
+				Description  string          `json:"description"`
+				InputSchema  json.RawMessage `json:"inputSchema"`
+				OutputSchema json.RawMessage `json:"outputSchema"`
+				Execution    struct {
+					TaskSupport mcptask.TaskSupport `json:"taskSupport"`
+				} `json:"execution"`
+			} `json:"tools"`
+			NextCursor string `json:"nextCursor"`
+		}
+		if err := json.Unmarshal(raw, &page); err != nil {
+			return nil, fmt.Errorf("gosdk: the server's answer to tools/list is malformed: %w", err)
+		}
+		for _, t := range page.Tools {
+			tools = append(tools, mcptask.ToolInfo{
+				Name: t.Name, Title: t.Title, Description: t.Description,
+				InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, TaskSupport: t.Execution.TaskSupport,
+			})
+		}
+		if page.NextCursor == "" || page.NextCursor == params["cursor"] {
+			break
+		}
+		params["cursor"] = page.NextCursor
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tools = map[string]mcptask.ToolInfo{}
+	for _, t := range tools {
+		l.tools[t.Name] = t
+	}
+	return slices.Clip(tools), nil
+}
+
+func (l *link) forgetTools() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tools = nil
+}
+
+// support is what the server says of a tool; it lists the tools once.
+func (l *link) support(ctx context.Context, tool string) (mcptask.TaskSupport, error) {
+	if !l.tasks {
+		return "", nil
+	}
+	l.mu.Lock()
+	info, known := l.tools[tool]
+	l.mu.Unlock()
+	if known {
+		return info.TaskSupport, nil
+	}
+	if _, err := l.list(ctx); err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tools[tool].TaskSupport, nil
+}
+
+// CallTool implements mcptask.Conn.
+func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.Snapshot, err error) {
+	err = c.do(ctx, func(l *link) error {
+		support, err := l.support(ctx, call.Tool)
+		if err != nil {
+			return err
+		}
+		params, err := l.dialect.Call(call, support)
+		if err != nil {
+			return err
+		}
+		raw, err := l.send(ctx, "tools/call", params)
+		if err != nil {
+			return err
+		}
+		s, err = l.dialect.Started(raw)
+		return err
+	})
+	return s, err
+}
+
+// Task implements mcptask.Conn.
+func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err error) {
+	err = c.do(ctx, func(l *link) error {
+		s, err = l.dialect.Task(ctx, l.send, taskID)
+		return err
+	})
+	return s, err
+}
+
+// CancelTask implements mcptask.Conn.
+func (c *conn) CancelTask(ctx context.Context, taskID string) error {
+	return c.do(ctx, func(l *link) error { return l.dialect.Cancel(ctx, l.send, taskID) })
+}
+
+// Respond implements mcptask.Conn.
+func (c *conn) Respond(ctx context.Context, taskID string, responses map[string]json.RawMessage) error {
+	return c.do(ctx, func(l *link) error { return l.dialect.Respond(ctx, l.send, taskID, responses) })
+}
+
+// elicit answers a question that comes as a request of its own (2025-11-25).
+func (c *conn) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	params, err := json.Marshal(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	q, err := mcptask.NewQuestion(relatedTask(req.Params.Meta), "", "elicitation/create", params)
+	if err != nil {
+		return nil, err
+	}
+	response, ok, err := c.options.Answer.Answer(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return &mcp.ElicitResult{Action: "cancel"}, nil
+	}
+	var result mcp.ElicitResult
+	if err := json.Unmarshal(response, &result); err != nil {
+		return nil, err
+	}
+	return &result, nil
+}
+
+// relatedTask reads the related-task metadata of a request (C-50).
+func relatedTask(meta mcp.Meta) string {
+	related, _ := meta[mcptask.MetaRelatedTask].(map[string]any)
+	id, _ := related["taskId"].(string)
+	return id
+}

@@ -1,0 +1,262 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// ci is the implementation behind the tests of this package.
+type ci struct{}
+
+func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
+	switch in.Branch {
+	case "broken":
+		return pipeline.RunReport{}, errors.New("the branch does not build")
+	case "refused":
+		return pipeline.RunReport{}, mcptask.Errorf(-32050, "the repository is locked")
+	case "panic":
+		panic("a bug in the handler")
+	case "endless":
+		<-ctx.Done()
+		return pipeline.RunReport{}, ctx.Err()
+	}
+	report := pipeline.RunReport{Passed: true, Steps: []pipeline.Step{}}
+	for i, name := range in.Steps {
+		task.Progress(ctx, float64(i), float64(len(in.Steps)), name)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return report, ctx.Err()
+		}
+		report.Steps = append(report.Steps, pipeline.Step{Name: name, Passed: true})
+	}
+	return report, nil
+}
+
+func (ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
+	if in.Environment == "production" {
+		approval, err := pipeline.AskApproval(ctx, task, "ship", "Ship "+in.Service+" to production?")
+		if err != nil {
+			return pipeline.DeployReport{}, err
+		}
+		if !approval.Approve {
+			return pipeline.DeployReport{}, errors.New("not approved")
+		}
+	}
+	return pipeline.DeployReport{Version: "1.2.3"}, nil
+}
+
+func (ci) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
+	return pipeline.LintReport{Findings: []pipeline.Finding{{Line: 1, Message: "in " + in.Path}}}, nil
+}
+
+// serve starts a server of the pipeline's tools.
+func serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Server) {
+	t.Helper()
+	tasks, err := mcptask.NewServer(options, pipeline.CITools(ci{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
+	t.Cleanup(func() {
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL, tasks
+}
+
+func connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipeline.CIClient {
+	t.Helper()
+	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision, Answer: answer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if conn.Revision() != revision {
+		t.Fatalf("the connection speaks %s", conn.Revision())
+	}
+	return pipeline.NewCIClient(conn)
+}
+
+// eachRevision runs a test in both official revisions.
+func eachRevision(t *testing.T, test func(t *testing.T, revision string)) {
+	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+		t.Run(revision, func(t *testing.T) { test(t, revision) })
+	}
+}
+
+func TestCalls(t *testing.T) {
+	eachRevision(t, func(t *testing.T, revision string) {
+		url, _ := serve(t, mcptask.Options{})
+		ci := connect(t, url, revision, mcptask.Answerer{})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+
+		t.Run("a task gives its typed result", func(t *testing.T) {
+			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Steps: []string{"build", "test"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, ok := call.Token()
+			if !ok {
+				t.Fatal("a required tool gave no task")
+			}
+			var statuses []string
+			for s, err := range call.Updates(ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				statuses = append(statuses, fmt.Sprint(s.Status, " ", s.Message))
+			}
+			t.Log(statuses)
+			report, err := call.Wait(ctx)
+			if err != nil || !report.Passed || len(report.Steps) != 2 {
+				t.Fatalf("%+v, %v", report, err)
+			}
+			again, err := ci.ResumeRunPipeline(token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report, err := again.Wait(ctx); err != nil || len(report.Steps) != 2 {
+				t.Fatalf("resumed: %+v, %v", report, err)
+			}
+		})
+		t.Run("a tool error", func(t *testing.T) {
+			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "broken"})
+			var toolErr *mcptask.ToolError
+			if !errors.As(err, &toolErr) || toolErr.Result.Text() != "the branch does not build" {
+				t.Fatal(err)
+			}
+		})
+		t.Run("a protocol error", func(t *testing.T) {
+			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "refused"})
+			var wire *mcptask.Error
+			if !errors.As(err, &wire) || wire.Code != -32050 || wire.Message != "the repository is locked" {
+				t.Fatal(err)
+			}
+		})
+		t.Run("a panic", func(t *testing.T) {
+			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "panic"})
+			var wire *mcptask.Error
+			if !errors.As(err, &wire) || wire.Code != mcptask.CodeInternalError {
+				t.Fatal(err)
+			}
+		})
+		t.Run("a cancel", func(t *testing.T) {
+			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := call.Cancel(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := call.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+				t.Fatal(err)
+			}
+			if err := call.Cancel(ctx); err != nil {
+				t.Fatal("cancel of a task that has ended:", err)
+			}
+		})
+		t.Run("a tool that is never a task", func(t *testing.T) {
+			report, err := ci.LintFile(ctx, pipeline.LintInput{Path: "main.go"})
+			if err != nil || len(report.Findings) != 1 {
+				t.Fatalf("%+v, %v", report, err)
+			}
+		})
+		t.Run("a quick optional tool", func(t *testing.T) {
+			call, err := ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, isTask := call.Token(); isTask != (revision == mcptask.Revision20251125) {
+				t.Errorf("task: %v; grace answers at once where the server decides", isTask)
+			}
+			if report, err := call.Wait(ctx); err != nil || report.Version != "1.2.3" {
+				t.Fatalf("%+v, %v", report, err)
+			}
+		})
+		t.Run("a plain call of an optional tool", func(t *testing.T) {
+			call, err := ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"}, mcptask.Plain())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, isTask := call.Token(); isTask {
+				t.Error("a plain call became a task")
+			}
+		})
+		t.Run("invalid arguments", func(t *testing.T) {
+			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: ""})
+			t.Log(err)
+			_, err = ci.DeployService(ctx, pipeline.DeployInput{Service: "", Environment: "mars"})
+			if err == nil {
+				t.Fatal("accepted")
+			}
+			t.Log(err)
+		})
+		t.Run("a question without anybody to ask", func(t *testing.T) {
+			_, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"})
+			var toolErr *mcptask.ToolError
+			if !errors.As(err, &toolErr) {
+				t.Fatal(err)
+			}
+		})
+		t.Run("a task that is not there", func(t *testing.T) {
+			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = call.Cancel(ctx)
+			other, _ := serve(t, mcptask.Options{})
+			token, _ := call.Token()
+			strange, err := connect(t, other, revision, mcptask.Answerer{}).ResumeRunPipeline(token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := strange.Wait(ctx); !errors.Is(err, mcptask.ErrNotFound) {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+func TestQuestions(t *testing.T) {
+	url, _ := serve(t, mcptask.Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	asked := 0
+	ci := connect(t, url, mcptask.Revision20260728, pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
+		asked++
+		if q.Message == "Ship web to production?" {
+			return pipeline.Approval{}, mcptask.ErrDeclined
+		}
+		return pipeline.Approval{Approve: true}, nil
+	}))
+	report, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"})
+	if err != nil || report.Version != "1.2.3" {
+		t.Fatalf("%+v, %v", report, err)
+	}
+	_, err = ci.DeployService(ctx, pipeline.DeployInput{Service: "web", Environment: "production"})
+	var toolErr *mcptask.ToolError
+	if !errors.As(err, &toolErr) {
+		t.Fatal(err)
+	}
+	if asked != 2 {
+		t.Errorf("asked %d times", asked)
+	}
+}

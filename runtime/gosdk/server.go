@@ -1,0 +1,215 @@
+// Package gosdk joins the runtime to the official Go SDK of MCP
+// (github.com/modelcontextprotocol/go-sdk), for servers and for clients.
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+)
+
+// AddTools registers the tools of tasks with an SDK server. They can be called
+// only through a gateway, such as NewHandler's: without one nobody knows whose
+// call it is, and the call fails.
+//
+// AddTools also adds receiving middleware. Middleware that the server gets
+// later stands outside of it and sees tasks as results of a custom type: add
+// yours before.
+func AddTools(server *mcp.Server, tasks *mcptask.Server) {
+	for _, spec := range tasks.Tools() {
+		server.AddTool(sdkTool(spec), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return call(ctx, tasks, req)
+		})
+	}
+	server.AddReceivingMiddleware(middleware(tasks))
+}
+
+func sdkTool(spec mcptask.ToolSpec) *mcp.Tool {
+	tool := &mcp.Tool{
+		Name: spec.Name, Title: spec.Title, Description: spec.Description,
+		InputSchema: json.RawMessage(spec.InputSchema),
+	}
+	if spec.OutputSchema != "" {
+		tool.OutputSchema = json.RawMessage(spec.OutputSchema)
+	}
+	if a := spec.Annotations; a != nil {
+		tool.Annotations = &mcp.ToolAnnotations{
+			ReadOnlyHint:    a.ReadOnly != nil && *a.ReadOnly,
+			IdempotentHint:  a.Idempotent != nil && *a.Idempotent,
+			DestructiveHint: a.Destructive,
+			OpenWorldHint:   a.OpenWorld,
+		}
+	}
+	return tool
+}
+
+type flowKey struct{}
+
+// middleware takes the flow of a request and gives its result the form that
+// the SDK's types cannot have.
+func middleware(tasks *mcptask.Server) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			flow := takeFlow(tasks, req)
+			if flow == nil {
+				return next(ctx, method, req)
+			}
+			result, err := next(context.WithValue(ctx, flowKey{}, flow), method, req)
+			if err != nil {
+				abandon(ctx, tasks, flow)
+				return nil, err
+			}
+			if reply, ok := flow.Reply(); ok && reply.Task != nil {
+				return encoded(flow.Encode(*reply.Task))
+			}
+			if flow.Connected != nil {
+				connected(flow, req, result)
+			}
+			if flow.Decorate == nil {
+				return result, nil
+			}
+			return decorated(flow, result)
+		}
+	}
+}
+
+// takeFlow finds the request's flow by the token that the gateway set.
+func takeFlow(tasks *mcptask.Server, req mcp.Request) *mcptask.Flow {
+	extra := req.GetExtra()
+	if extra == nil {
+		return nil
+	}
+	token := extra.Header.Get(gateway.FlowHeader)
+	if token == "" {
+		return nil
+	}
+	return tasks.TakeFlow(token)
+}
+
+// abandon cancels a task whose creation middleware has turned into an error:
+// nobody will learn of it.
+func abandon(ctx context.Context, tasks *mcptask.Server, flow *mcptask.Flow) {
+	reply, ok := flow.Reply()
+	if !ok || reply.Task == nil || flow.Call.IdempotencyKey != "" {
+		return
+	}
+	if _, _, err := tasks.Cancel(context.WithoutCancel(ctx), flow.Caller, reply.Task.ID); err != nil {
+		tasks.Logger().Warn("abandoned task not cancelled", "task", reply.Task.ID, "error", err)
+	}
+}
+
+func connected(flow *mcptask.Flow, req mcp.Request, result mcp.Result) {
+	session, ok := req.GetSession().(*mcp.ServerSession)
+	init, isInit := result.(*mcp.InitializeResult)
+	if ok && isInit {
+		flow.Connected(session.ID(), init.ProtocolVersion, session.Wait)
+	}
+}
+
+func decorated(flow *mcptask.Flow, result mcp.Result) (mcp.Result, error) {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	return encoded(flow.Decorate(data))
+}
+
+func encoded(data json.RawMessage, err error) (mcp.Result, error) {
+	if err != nil {
+		return nil, sdkError(err)
+	}
+	return &rawResult{body: data}, nil
+}
+
+// call runs a task tool for the SDK.
+func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	flow, _ := ctx.Value(flowKey{}).(*mcptask.Flow)
+	if flow == nil {
+		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
+	}
+	var report mcptask.ProgressFunc
+	if token := req.Params.GetProgressToken(); token != nil {
+		report = progress(ctx, req.Session, token)
+	}
+	reply, err := flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, report)
+	switch {
+	case err != nil:
+		return nil, sdkError(err)
+	case reply.Task != nil: // the middleware puts the task in its place
+		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
+	case reply.Outcome.Kind == mcptask.OutcomeError:
+		return nil, sdkError(reply.Outcome.Error)
+	case reply.Outcome.Kind == mcptask.OutcomeCancelled:
+		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled"))
+	}
+	return sdkResult(reply.Outcome.Result)
+}
+
+// sdkResult makes the SDK's type of a stored result. Structured content stays
+// bytes: numbers keep their digits.
+func sdkResult(data json.RawMessage) (*mcp.CallToolResult, error) {
+	var result mcp.CallToolResult
+	if err := json.Unmarshal(data, &result); err != nil {
+		return nil, fmt.Errorf("decode the result: %w", err)
+	}
+	var structured struct {
+		Content json.RawMessage `json:"structuredContent"`
+	}
+	if err := json.Unmarshal(data, &structured); err != nil {
+		return nil, fmt.Errorf("decode the result: %w", err)
+	}
+	if structured.Content != nil {
+		result.StructuredContent = structured.Content
+	}
+	return &result, nil
+}
+
+// progress sends progress of a plain call on the call's own stream, of a task
+// on the session's standalone stream, since the call's is closed by then. It
+// carries the task's ID (C-61, C-67).
+func progress(ctx context.Context, session *mcp.ServerSession, token any) mcptask.ProgressFunc {
+	return func(taskID string, done, total float64, message string) {
+		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}
+		send := ctx
+		if taskID != "" {
+			if session.ID() == "" {
+				return // 2026-07-28 has no stream for it, and no progress on tasks (E-67)
+			}
+			params.Meta = mcp.Meta{mcptask.MetaRelatedTask: map[string]string{"taskId": taskID}}
+			send = context.Background() // the call's context is bound to its stream
+		}
+		// Progress is best effort: the client may be gone.
+		_ = session.NotifyProgress(send, params)
+	}
+}
+
+// principal is the default of gosdk: the user of the SDK's bearer token. No
+// token is anonymous; a token without a user is refused, because everybody
+// with such a token would be the same principal.
+func principal(ctx context.Context) (string, error) {
+	token := auth.TokenInfoFromContext(ctx)
+	if token == nil {
+		return "", nil
+	}
+	if token.UserID == "" {
+		return "", errors.New("the bearer token has no user ID: set TokenInfo.UserID in the verifier")
+	}
+	return token.UserID, nil
+}
+
+// sdkError makes the SDK's error of ours.
+func sdkError(err error) error {
+	var wire *mcptask.Error
+	if !errors.As(err, &wire) {
+		return &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
+	}
+	return &jsonrpc.Error{Code: int64(wire.Code), Message: wire.Message, Data: wire.Data}
+}

@@ -1,0 +1,301 @@
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+)
+
+// Server20260728 is the receiver's side of the tasks extension on 2026-07-28.
+type Server20260728 struct{}
+
+// Revision implements Server.
+func (Server20260728) Revision() string { return mcptask.Revision20260728 }
+
+// Negotiate implements Server: the server decides, the client only declares
+// that it can take a task (E-03 to E-05). A legacy params.task means nothing
+// (E-94).
+func (Server20260728) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (mcptask.CallRequest, error) {
+	var call mcptask.CallRequest
+	extension, err := declaresTasks(params)
+	switch {
+	case err != nil:
+		return call, err
+	case tool.Policy.Task == mcptask.TaskForbidden:
+		return call, nil
+	case !extension && tool.Policy.Task == mcptask.TaskRequired:
+		return call, missingExtension()
+	case !extension:
+		return call, nil
+	}
+	key, err := idempotencyKey(params)
+	return mcptask.CallRequest{Mode: mcptask.ModeGrace, IdempotencyKey: key}, err
+}
+
+// declaresTasks looks for the extension where this very request declares it
+// (E-02, E-91).
+func declaresTasks(params json.RawMessage) (bool, error) {
+	var p struct {
+		Meta struct {
+			Capabilities wire.ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
+		} `json:"_meta"`
+	}
+	if err := decode(params, &p); err != nil {
+		return false, err
+	}
+	var settings object
+	declaration, ok := p.Meta.Capabilities.Extensions[mcptask.ExtensionTasks]
+	return ok && json.Unmarshal(declaration, &settings) == nil && settings != nil, nil
+}
+
+// missingExtension is the refusal of E-08, E-09 and E-77.
+func missingExtension() *mcptask.Error {
+	err := mcptask.Errorf(mcptask.CodeMissingClientCapability, "the client must declare the extension %s", mcptask.ExtensionTasks)
+	err.Data, _ = json.Marshal(wire.MissingRequiredClientCapabilityErrorData{ // plain strings always marshal
+		RequiredCapabilities: wire.ClientCapabilities{Extensions: object{mcptask.ExtensionTasks: json.RawMessage("{}")}},
+	})
+	return err
+}
+
+// Created implements Server: flat, and nothing of the outcome (E-11, EX-01).
+func (Server20260728) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
+	t := detail20260728(r)
+	return json.Marshal(wire.CreateTaskResult{
+		ResultType: wire.ResultTypeTask, TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage,
+		CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt, TTLMs: t.TTLMs, PollIntervalMs: t.PollIntervalMs,
+	})
+}
+
+// detail20260728 projects a record to the variant of its status (E-29 to
+// E-35), the result left out. A tool error completes (E-83), only a JSON-RPC
+// error fails (E-82).
+func detail20260728(r mcptask.Record) wire.GetTaskResult {
+	t := wire.GetTaskResult{
+		ResultType:     wire.ResultTypeComplete,
+		TaskID:         r.ID,
+		Status:         string(mcptask.StatusWorking),
+		StatusMessage:  r.StatusMessage,
+		CreatedAt:      timestamp(r.CreatedAt),
+		LastUpdatedAt:  timestamp(r.UpdatedAt),
+		TTLMs:          milliseconds(r.TTL()),
+		PollIntervalMs: milliseconds(r.Poll),
+	}
+	switch {
+	case r.Phase == mcptask.PhaseInputRequired:
+		t.Status = string(mcptask.StatusInputRequired)
+		t.InputRequests = wire.InputRequests{}
+		for _, in := range r.Outstanding() {
+			t.InputRequests[in.Key] = wire.InputRequest{Method: in.Method, Params: in.Params}
+		}
+	case r.Phase != mcptask.PhaseDone:
+	case r.Outcome.Kind == mcptask.OutcomeCancelled:
+		t.Status = string(mcptask.StatusCancelled)
+	case r.Outcome.Kind == mcptask.OutcomeError:
+		t.Status = string(mcptask.StatusFailed)
+		t.Error = &wire.Error{Code: r.Outcome.Error.Code, Message: r.Outcome.Error.Message, Data: r.Outcome.Error.Data}
+	default:
+		t.Status = string(mcptask.StatusCompleted)
+		t.Result = r.Outcome.Result
+	}
+	return t
+}
+
+// Method implements Server.
+func (d Server20260728) Method(name string) Method {
+	switch name {
+	case wire.MethodTasksGet:
+		return d.get
+	case wire.MethodTasksUpdate:
+		return d.update
+	case wire.MethodTasksCancel:
+		return d.cancel
+	}
+	return nil
+}
+
+func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	id, err := taskID(params)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.Get(ctx, caller, id)
+	if err != nil {
+		return nil, err
+	}
+	t := detail20260728(r)
+	if t.Result != nil {
+		if t.Result, err = editObject(t.Result, complete); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(t)
+}
+
+// complete marks a result as final, as every result of this revision is (E-13,
+// T-37).
+func complete(result object) error {
+	if result["resultType"] == nil {
+		result["resultType"] = json.RawMessage(`"` + wire.ResultTypeComplete + `"`)
+	}
+	return nil
+}
+
+// update takes answers and acknowledges (E-46, E-52). Values under keys that
+// are not outstanding may be anything (T-31).
+func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	id, err := taskID(params)
+	if err != nil {
+		return nil, err
+	}
+	var p struct {
+		InputResponses map[string]json.RawMessage `json:"inputResponses"`
+	}
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	if p.InputResponses == nil {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.inputResponses is missing")
+	}
+	if err := s.Answer(ctx, caller, id, p.InputResponses); err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.UpdateTaskResult{ResultType: wire.ResultTypeComplete})
+}
+
+// cancel acknowledges, also where the task has ended (E-54, E-58, EX-04).
+func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	id, err := taskID(params)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Stop(ctx, caller, id); err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.CancelTaskResult{ResultType: wire.ResultTypeComplete})
+}
+
+// Check implements Server: each request declares the extension anew (E-77).
+func (Server20260728) Check(_ mcptask.Caller, params json.RawMessage) error {
+	extension, err := declaresTasks(params)
+	if err == nil && !extension {
+		err = missingExtension()
+	}
+	return err
+}
+
+// CanAsk implements Server (T-38).
+func (Server20260728) CanAsk(capabilities json.RawMessage) []string {
+	if elicits(capabilities) {
+		return []string{wire.MethodElicitationCreate}
+	}
+	return nil
+}
+
+// Decorate implements Server: the extension in server/discover (E-01), never
+// capabilities.tasks (E-95). tools/list says nothing of tasks.
+func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+	return editObject(result, func(o object) error {
+		if err := complete(o); err != nil {
+			return err
+		}
+		if text := s.Capabilities(d.Revision()); method == "server/discover" && text != "" {
+			return declared(o, json.RawMessage(text))
+		}
+		return nil
+	})
+}
+
+// Client20260728 is the requestor's side of 2026-07-28.
+type Client20260728 struct{}
+
+// Revision implements Client.
+func (Client20260728) Revision() string { return mcptask.Revision20260728 }
+
+// Call implements Client. Plain leaves the extension undeclared for this call;
+// there is no other way to ask for no task (E-04).
+func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport) (any, error) {
+	params := callParams(call)
+	if call.Plain {
+		meta, ok := params["_meta"].(map[string]any)
+		if !ok {
+			meta = map[string]any{}
+			params["_meta"] = meta
+		}
+		meta[mcptask.MetaClientCapabilities] = map[string]any{}
+	}
+	return params, nil
+}
+
+// Started implements Client: resultType tells what the result is (E-14, T-35).
+func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, error) {
+	var created wire.CreateTaskResult
+	var kind struct {
+		ResultType string `json:"resultType"`
+	}
+	if err := json.Unmarshal(result, &kind); err != nil {
+		return mcptask.Snapshot{}, malformed("tools/call", err)
+	}
+	switch kind.ResultType {
+	case "", wire.ResultTypeComplete:
+		return finished(result)
+	case wire.ResultTypeTask:
+	default:
+		return mcptask.Snapshot{}, malformed("tools/call", fmt.Errorf("a result of type %q", kind.ResultType))
+	}
+	if err := json.Unmarshal(result, &created); err != nil {
+		return mcptask.Snapshot{}, malformed("tools/call", err)
+	}
+	return newSnapshot(wireTask{created.TaskID, created.Status, created.StatusMessage, created.CreatedAt,
+		created.LastUpdatedAt, created.TTLMs, created.PollIntervalMs})
+}
+
+// Task implements Client: the outcome and the questions come with the status.
+func (Client20260728) Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error) {
+	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{TaskID: taskID})
+	if err != nil {
+		return mcptask.Snapshot{}, err
+	}
+	var t wire.GetTaskResult
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return mcptask.Snapshot{}, malformed(wire.MethodTasksGet, err)
+	}
+	s, err := newSnapshot(wireTask{t.TaskID, t.Status, t.StatusMessage, t.CreatedAt, t.LastUpdatedAt, t.TTLMs, t.PollIntervalMs})
+	if err != nil {
+		return s, err
+	}
+	switch s.Status {
+	case mcptask.StatusInputRequired:
+		for key, request := range t.InputRequests {
+			q, err := mcptask.NewQuestion(taskID, key, request.Method, request.Params)
+			if err != nil {
+				return s, malformed(wire.MethodTasksGet, err)
+			}
+			s.Questions = append(s.Questions, q)
+		}
+		slices.SortFunc(s.Questions, func(a, b mcptask.Question) int { return compare(a.Key, b.Key) })
+	case mcptask.StatusCompleted:
+		return withOutcome(s, t.Result, nil)
+	case mcptask.StatusFailed:
+		if t.Error == nil {
+			return s, malformed(wire.MethodTasksGet, fmt.Errorf("a failed task without an error"))
+		}
+		s.Error = &mcptask.Error{Code: t.Error.Code, Message: t.Error.Message, Data: t.Error.Data}
+	}
+	return s, nil
+}
+
+// Cancel implements Client (E-53).
+func (Client20260728) Cancel(ctx context.Context, send Send, taskID string) error {
+	_, err := send(ctx, wire.MethodTasksCancel, wire.CancelTaskRequestParams{TaskID: taskID})
+	return err
+}
+
+// Respond implements Client (E-38).
+func (Client20260728) Respond(ctx context.Context, send Send, taskID string, responses map[string]json.RawMessage) error {
+	_, err := send(ctx, wire.MethodTasksUpdate, wire.UpdateTaskRequestParams{TaskID: taskID, InputResponses: responses})
+	return err
+}

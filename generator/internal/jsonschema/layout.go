@@ -100,6 +100,11 @@ func write(b *strings.Builder, value any, indent string, column int, open bool) 
 		}
 		b.WriteString(indent + "}")
 	case []any:
+		if !slices.ContainsFunc(v, divisible) {
+			fill(b, v, inner)
+			b.WriteString("\n" + indent + "]")
+			return
+		}
 		b.WriteString("[\n")
 		for i, item := range v {
 			b.WriteString(inner)
@@ -112,6 +117,25 @@ func write(b *strings.Builder, value any, indent string, column int, open bool) 
 		b.WriteString(indent + "]")
 	default:
 		b.WriteString(oneLine(value))
+	}
+}
+
+// fill writes the names and numbers of a list, as many a line as fit.
+func fill(b *strings.Builder, items []any, indent string) {
+	b.WriteByte('[')
+	column := width + 1
+	for i, item := range items {
+		text := oneLine(item)
+		if i < len(items)-1 {
+			text += ","
+		}
+		if column+len(" ")+len(text) > width {
+			b.WriteString("\n" + indent + text)
+			column = len(indent) + len(text)
+			continue
+		}
+		b.WriteString(" " + text)
+		column += len(" ") + len(text)
 	}
 }
 

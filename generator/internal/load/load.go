@@ -131,6 +131,7 @@ func reportErrors(problems *diag.List, cfg Config, p *packages.Package) {
 		if strings.HasPrefix(message, "# ") {
 			continue // what the compiler says, of which the type errors are a better record
 		}
+		message = strings.Join(strings.Fields(message), " ")
 		if pos.Filename == "" && !strings.Contains(message, p.PkgPath) {
 			message = p.PkgPath + ": " + message
 		}

@@ -320,8 +320,8 @@ func schemaType(rt reflect.Type) string {
 	return ""
 }
 
-// rewrite makes the tag that the reflector sees.
-func (t tag) rewrite(f field) reflect.StructTag {
+// rewrite makes the tag that the reflector sees, with a name of ours.
+func (t tag) rewrite(f field, name string) reflect.StructTag {
 	options := ""
 	if f.optional {
 		options += ",omitempty"
@@ -329,7 +329,7 @@ func (t tag) rewrite(f field) reflect.StructTag {
 	if f.quoted {
 		options += ",string"
 	}
-	text := "json:" + strconv.Quote(f.name+options)
+	text := "json:" + strconv.Quote(name+options)
 	if len(t.parts) > 0 {
 		words := make([]string, len(t.parts))
 		for i, p := range t.parts {

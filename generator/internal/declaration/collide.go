@@ -28,13 +28,13 @@ func (r *reader) claimNames(out *model.Package, fixed []string) {
 		}
 	}
 	for _, service := range out.Services {
-		pos := r.pkg.Types.Scope().Lookup(service.Name).Pos()
+		pos := r.at[service]
 		for _, name := range model.ServiceNames(service.Name) {
 			r.claim(name, pos, "service "+service.Name)
 		}
 		clients := map[string]claim{}
 		for _, tool := range service.Tools {
-			pos := r.methods[tool]
+			pos := r.at[tool]
 			for _, name := range model.SchemaNames(service.Name, tool) {
 				r.claim(name, pos, service.Name+"."+tool.Method)
 			}
@@ -49,7 +49,7 @@ func (r *reader) claimNames(out *model.Package, fixed []string) {
 		}
 	}
 	for _, input := range out.Inputs {
-		pos := r.pkg.Types.Scope().Lookup(input.Name).Pos()
+		pos := r.at[input]
 		for _, name := range model.InputNames(input.Name) {
 			r.claim(name, pos, "input "+input.Name)
 		}

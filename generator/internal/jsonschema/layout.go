@@ -175,7 +175,10 @@ func oneLine(value any) string {
 	return string(text)
 }
 
-// quote writes a JSON string without a backtick, because schemas stand in raw Go strings.
+// unfit are the characters that a raw Go string cannot have.
+var unfit = strings.NewReplacer("`", `\u0060`, "\ufeff", `\ufeff`)
+
+// quote writes a JSON string that can stand in a raw Go string.
 func quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -183,5 +186,5 @@ func quote(s string) string {
 	if err := e.Encode(s); err != nil { // a string always encodes
 		return `""`
 	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "`", `\u0060`)
+	return unfit.Replace(strings.TrimSuffix(b.String(), "\n"))
 }

@@ -102,6 +102,10 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		if !bytes.Equal(record.Arguments, arguments) {
 			return CallReply{}, Errorf(CodeInvalidParams, "the idempotency key was used before with other arguments")
 		}
+		if call.Mode == ModeGrace && record.Done() && record.Outcome.Kind != OutcomeCancelled {
+			// The server may choose, and a task that has ended is no news.
+			return CallReply{Outcome: record.Outcome}, nil
+		}
 		return CallReply{Task: &record}, nil
 	}
 	if err != nil {

@@ -110,7 +110,7 @@ func (p Policy) normalized() (Policy, error) {
 	return p, nil
 }
 
-// Annotations are a tool's hints to clients; nil says nothing.
+// Annotations are a tool's hints to clients; nil says nothing of one.
 type Annotations struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }

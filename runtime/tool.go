@@ -18,7 +18,7 @@ type ToolSpec struct {
 	// OutputSchema describes the structured content; "" is a tool whose output
 	// is text or content of its own.
 	OutputSchema string
-	Annotations  *Annotations
+	Annotations  Annotations
 	Policy       Policy
 	// Questions are asked before the task exists, in this order.
 	Questions []InputSpec

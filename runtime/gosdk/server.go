@@ -40,7 +40,7 @@ func sdkTool(spec mcptask.ToolSpec) *mcp.Tool {
 	if spec.OutputSchema != "" {
 		tool.OutputSchema = json.RawMessage(spec.OutputSchema)
 	}
-	if a := spec.Annotations; a != nil {
+	if a := spec.Annotations; a != (mcptask.Annotations{}) {
 		tool.Annotations = &mcp.ToolAnnotations{
 			ReadOnlyHint:    a.ReadOnly != nil && *a.ReadOnly,
 			IdempotentHint:  a.Idempotent != nil && *a.Idempotent,

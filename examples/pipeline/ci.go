@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// ci implements the declared tools. The work is only waited for; everything
+// around it is as in a real server.
+type ci struct{}
+
+// codeLocked is this server's own JSON-RPC error code.
+const codeLocked = -32050
+
+var stages = []string{"checkout", "build", "test", "package"}
+
+// RunPipeline implements pipeline.CI. The branch decides how it ends.
+func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
+	if in.Branch == "locked" {
+		return pipeline.RunReport{}, mcptask.Errorf(codeLocked, "the repository %s is locked", in.Repository)
+	}
+	begin := time.Now()
+	report := pipeline.RunReport{Stages: []pipeline.Stage{}}
+	for i, name := range stages {
+		task.Progress(ctx, float64(i), float64(len(stages)), name)
+		took, err := work(ctx, in.Branch)
+		if err != nil {
+			return report, err
+		}
+		if in.Branch == "broken" && name == "build" {
+			return report, errors.New("build: main.go:12:3: undefined: frobnicate")
+		}
+		report.Stages = append(report.Stages, pipeline.Stage{Name: name, Seconds: took.Seconds()})
+	}
+	report.Seconds = time.Since(begin).Seconds()
+	return report, nil
+}
+
+// work takes a while, a long one on the branch "slow", or until it is cancelled.
+func work(ctx context.Context, branch string) (time.Duration, error) {
+	takes := 250 * time.Millisecond
+	if branch == "slow" {
+		takes = time.Minute
+	}
+	begin := time.Now()
+	select {
+	case <-time.After(takes):
+		return time.Since(begin), nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+}
+
+// DeployService implements pipeline.CI.
+func (ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
+	if in.Environment == "production" {
+		approval, err := pipeline.AskApproval(ctx, task, "ship", fmt.Sprintf("Ship %s to production?", in.Service))
+		if err != nil {
+			return pipeline.DeployReport{}, err
+		}
+		if !approval.Approve {
+			return pipeline.DeployReport{}, errors.New("the deployment was not approved")
+		}
+	}
+	return pipeline.DeployReport{Version: "1.4.2"}, nil
+}
+
+// LintFile implements pipeline.CI.
+func (ci) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
+	report := pipeline.LintReport{Findings: []string{}}
+	if !strings.HasSuffix(in.Path, ".go") {
+		report.Findings = append(report.Findings, in.Path+" is not a Go file")
+	}
+	return report, nil
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// demo shows the generated client at work in one revision. It ends at the
+// first thing that does not go as it should.
+type demo struct {
+	out io.Writer
+	ci  *pipeline.CIClient
+}
+
+// runDemo connects to a server and goes through the calls.
+func runDemo(ctx context.Context, out io.Writer, url, revision string) error {
+	conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{
+		Revision: revision,
+		Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
+			say(out, "question", "%s  yes", q.Message)
+			return pipeline.Approval{Approve: true}, nil
+		}),
+	})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	fmt.Fprintf(out, "\n%s\n", conn.Revision())
+	d := demo{out, pipeline.NewCIClient(conn)}
+	for _, part := range []func(context.Context) error{
+		d.result, d.resumed, d.cancel, d.toolError, d.protocolError, d.plain, d.deploy,
+	} {
+		if err := part(ctx); err != nil {
+			return fmt.Errorf("%s: %w", conn.Revision(), err)
+		}
+	}
+	return nil
+}
+
+// say prints one event.
+func say(out io.Writer, event, format string, args ...any) {
+	fmt.Fprintf(out, "    %-9s %s\n", event, fmt.Sprintf(format, args...))
+}
+
+func (d demo) title(text string) { fmt.Fprintf(d.out, "\n  %s\n", text) }
+
+// start starts a pipeline and prints the task.
+func (d demo) start(ctx context.Context, branch string) (*mcptask.Call[pipeline.RunReport], error) {
+	call, err := d.ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "shop", Branch: branch})
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := call.Token(); !ok {
+		return nil, errors.New("run_pipeline did not become a task")
+	}
+	return call, nil
+}
+
+// follow prints what a task does until it ends, and returns its last state.
+func (d demo) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (last mcptask.Snapshot, err error) {
+	for s, err := range call.Updates(ctx) {
+		switch {
+		case err != nil:
+			return s, err
+		case last.TaskID == "":
+			say(d.out, "created", "%s  task %.8s…, kept for %.0f hours, polled every %v", s.Status, s.TaskID, s.TTL.Hours(), s.Poll)
+		case !s.Done():
+			say(d.out, "progress", "%s  %s", s.Status, s.Message)
+		}
+		last = s
+	}
+	return last, nil
+}
+
+func (d demo) result(ctx context.Context) error {
+	d.title("a pipeline that passes")
+	call, err := d.start(ctx, "main")
+	if err != nil {
+		return err
+	}
+	last, err := d.follow(ctx, call)
+	if err != nil {
+		return err
+	}
+	report, err := call.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	say(d.out, "result", "%s  %d stages in %.1f s", last.Status, len(report.Stages), report.Seconds)
+	return nil
+}
+
+func (d demo) resumed(ctx context.Context) error {
+	d.title("a call that is taken up again by its token")
+	call, err := d.start(ctx, "main")
+	if err != nil {
+		return err
+	}
+	token, _ := call.Token()
+	say(d.out, "token", "%.24s…", token)
+	again, err := d.ci.ResumeRunPipeline(token)
+	if err != nil {
+		return err
+	}
+	report, err := again.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	say(d.out, "result", "%s  %d stages", pipeline.TaskStatusCompleted, len(report.Stages))
+	return nil
+}
+
+func (d demo) cancel(ctx context.Context) error {
+	d.title("a slow pipeline that is cancelled")
+	call, err := d.start(ctx, "slow")
+	if err != nil {
+		return err
+	}
+	if err := call.Cancel(ctx); err != nil {
+		return err
+	}
+	begin := time.Now()
+	last, err := d.follow(ctx, call)
+	if err != nil {
+		return err
+	}
+	if _, err := call.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+		return fmt.Errorf("the cancelled pipeline ended with %v", err)
+	}
+	say(d.out, "result", "%s  after %v instead of minutes", last.Status, time.Since(begin).Round(100*time.Millisecond))
+	return nil
+}
+
+func (d demo) toolError(ctx context.Context) error {
+	d.title("a tool error: the branch does not build")
+	call, err := d.start(ctx, "broken")
+	if err != nil {
+		return err
+	}
+	last, err := d.follow(ctx, call)
+	if err != nil {
+		return err
+	}
+	_, err = call.Wait(ctx)
+	var toolErr *mcptask.ToolError
+	if !errors.As(err, &toolErr) {
+		return fmt.Errorf("the broken branch ended with %v", err)
+	}
+	say(d.out, "result", "%s  isError: %s", last.Status, toolErr.Result.Text())
+	return nil
+}
+
+func (d demo) protocolError(ctx context.Context) error {
+	d.title("a protocol error: the repository is locked")
+	call, err := d.start(ctx, "locked")
+	if err != nil {
+		return err
+	}
+	last, err := d.follow(ctx, call)
+	if err != nil {
+		return err
+	}
+	_, err = call.Wait(ctx)
+	var wire *mcptask.Error
+	if !errors.As(err, &wire) || wire.Code != codeLocked {
+		return fmt.Errorf("the locked repository ended with %v", err)
+	}
+	say(d.out, "result", "%s  %v", last.Status, wire)
+	return nil
+}
+
+func (d demo) plain(ctx context.Context) error {
+	d.title("lint_file is never a task")
+	report, err := d.ci.LintFile(ctx, pipeline.LintInput{Path: "README.md"})
+	if err != nil {
+		return err
+	}
+	say(d.out, "result", "%q", report.Findings)
+	return nil
+}
+
+func (d demo) deploy(ctx context.Context) error {
+	d.title("deploy_service becomes a task only where it takes longer than its grace")
+	call, err := d.ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"})
+	if err != nil {
+		return err
+	}
+	report, err := call.Wait(ctx)
+	if err != nil {
+		return err
+	}
+	how := "answered at once"
+	if _, isTask := call.Token(); isTask {
+		how = "as the task that the client asked for"
+	}
+	say(d.out, "result", "version %s, %s", report.Version, how)
+	return nil
+}

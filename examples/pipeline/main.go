@@ -1,0 +1,103 @@
+// Command pipeline shows a generated server and its generated client running
+// tasks over HTTP, in both official revisions of MCP.
+//
+//	pipeline                       server and client in one process
+//	pipeline -http 127.0.0.1:8080  only the server, at /mcp
+//	pipeline -call URL             only the client, against a server
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+func main() {
+	addr := flag.String("http", "", "serve /mcp at this `address` until interrupted")
+	url := flag.String("call", "", "run only the client, against the server at this `URL`")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout, *addr, *url); err != nil {
+		fmt.Fprintln(os.Stderr, "pipeline:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, addr, url string) error {
+	switch {
+	case addr != "" && url != "":
+		return errors.New("-http and -call exclude each other")
+	case url != "":
+		return call(ctx, out, url)
+	case addr != "":
+		return serve(ctx, addr, func(url string) error {
+			fmt.Fprintf(out, "serving %s\n", url)
+			<-ctx.Done()
+			return nil
+		})
+	}
+	return serve(ctx, "127.0.0.1:0", func(url string) error {
+		fmt.Fprintf(out, "a generated server at %s, called by its generated client\n", url)
+		return call(ctx, out, url)
+	})
+}
+
+// call runs the client in one revision after the other.
+func call(ctx context.Context, out io.Writer, url string) error {
+	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+		if err := runDemo(ctx, out, url, revision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serve runs the server while work does.
+func serve(ctx context.Context, addr string, work func(url string) error) error {
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	tasks, err := mcptask.NewServer(mcptask.Options{Logger: logger}, pipeline.CITools(ci{}))
+	if err != nil {
+		return err
+	}
+	defer tasks.Close()
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+
+	err = work("http://" + listener.Addr().String() + "/mcp")
+	closeErr := tasks.Close() // ends the streams that Shutdown would wait for
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if shutdownErr := server.Shutdown(stopping); shutdownErr != nil {
+		closeErr = errors.Join(closeErr, shutdownErr)
+	}
+	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
+		closeErr = errors.Join(closeErr, serveErr)
+	}
+	return errors.Join(err, closeErr)
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDemo runs what `go run ./examples/pipeline` runs, and holds what a person
+// reads against what each revision prescribes.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	if err := run(ctx, &out, "", ""); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	parts := regexp.MustCompile(`(?m)^(2025-11-25|2026-07-28)$`).Split(out.String(), -1)
+	if len(parts) != 3 {
+		t.Fatalf("not one part for each revision:\n%s", out.String())
+	}
+	for i, revision := range []struct{ name, toolError, deploy string }{
+		{"2025-11-25", "failed  isError: build: main.go:12:3", "as the task that the client asked for"},
+		{"2026-07-28", "completed  isError: build: main.go:12:3", "answered at once"},
+	} {
+		text := parts[i+1]
+		for _, want := range []string{
+			"created   working  task ", "progress  working  test (2/4)", "result    completed  4 stages in ",
+			"token     ", "result    cancelled  after ", "result    " + revision.toolError,
+			"failed  the repository shop is locked (code -32050)", "README.md is not a Go file", revision.deploy,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: %q is missing in\n%s", revision.name, want, text)
+			}
+		}
+	}
+}
+
+func TestFlagsExclude(t *testing.T) {
+	if err := run(t.Context(), new(bytes.Buffer), "127.0.0.1:0", "http://127.0.0.1/mcp"); err == nil {
+		t.Error("a server and a client at once")
+	}
+}
+
+// TestServeAndCall runs the two halves as two programs would: -http and -call.
+func TestServeAndCall(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	lines := make(chan string, 1)
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- run(serving, firstLine(lines), "127.0.0.1:0", "") }()
+	url := strings.TrimSpace(strings.TrimPrefix(<-lines, "serving "))
+	var out bytes.Buffer
+	if err := run(ctx, &out, "", url); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	stop()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// firstLine is a writer that sends what is written first.
+type firstLine chan string
+
+// Write implements io.Writer.
+func (c firstLine) Write(p []byte) (int, error) {
+	select {
+	case c <- string(p):
+	default:
+	}
+	return len(p), nil
+}

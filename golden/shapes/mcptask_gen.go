@@ -79,7 +79,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:        "shapes.from_base",
 				Description: "FromBase comes first.",
 				InputSchema: shapesFromBaseInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.FromBase(ctx_)
@@ -87,7 +87,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.nothing",
 				InputSchema: shapesNothingInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.Nothing(ctx_)
@@ -96,7 +96,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.no_input",
 				InputSchema:  shapesNoInputInput,
 				OutputSchema: shapesNoInputOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, task_ *mcptask2.Task, _ struct{}) (Report, error) {
 				return impl_.NoInput(ctx_, task_)
@@ -104,7 +104,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.no_output",
 				InputSchema: shapesNoOutputInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Input) (struct{}, error) {
 				return struct{}{}, impl_.NoOutput(ctx_, in)
@@ -113,7 +113,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:        "shapes.task_alone",
 				Description: "TaskAlone takes a task alone.",
 				InputSchema: shapesTaskAloneInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
 					Task: mcptask2.TaskOptional,
 					Wait: 30 * time2.Second,
@@ -126,7 +126,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.text",
 				InputSchema: shapesTextInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Input) (string, error) {
 				return impl_.Text(ctx_, in)
@@ -134,7 +134,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.content",
 				InputSchema: shapesContentInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, task_ *mcptask2.Task, in Input) (*mcptask2.Result, error) {
 				return impl_.Content(ctx_, task_, in)
@@ -143,7 +143,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.pointers",
 				InputSchema:  shapesPointersInput,
 				OutputSchema: shapesPointersOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in *Input) (*Report, error) {
 				return impl_.Pointers(ctx_, in)
@@ -152,7 +152,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.alias",
 				InputSchema:  shapesAliasInput,
 				OutputSchema: shapesAliasOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in InputAlias) (ReportAlias, error) {
 				return impl_.Alias(ctx_, in)
@@ -161,7 +161,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.anonymous",
 				InputSchema:  shapesAnonymousInput,
 				OutputSchema: shapesAnonymousOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(
 				ctx_ context.Context,
@@ -181,7 +181,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:        "shapes.empty",
 				InputSchema: shapesEmptyInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in struct{}) (struct{}, error) {
 				return impl_.Empty(ctx_, in)
@@ -190,7 +190,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.generic",
 				InputSchema:  shapesGenericInput,
 				OutputSchema: shapesGenericOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Page[Input]) (Page[Pair[string, *other.Node]], error) {
 				return impl_.Generic(ctx_, in)
@@ -199,7 +199,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.recursive",
 				InputSchema:  shapesRecursiveInput,
 				OutputSchema: shapesRecursiveOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Tree) (List, error) {
 				return impl_.Recursive(ctx_, in)
@@ -208,7 +208,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.others",
 				InputSchema:  shapesOthersInput,
 				OutputSchema: shapesOthersOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in other.Context) (Both, error) {
 				return impl_.Others(ctx_, in)
@@ -217,7 +217,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.shadowed",
 				InputSchema:  shapesShadowedInput,
 				OutputSchema: shapesShadowedOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in mcptask) (ctx, error) {
 				return impl_.Shadowed(ctx_, in)
@@ -226,7 +226,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.options",
 				InputSchema:  shapesOptionsInput,
 				OutputSchema: shapesOptionsOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in opts) (mcptask, error) {
 				return impl_.Options(ctx_, in)
@@ -235,7 +235,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.kinds",
 				InputSchema:  shapesKindsInput,
 				OutputSchema: shapesKindsOutput,
-				Annotations: &mcptask2.Annotations{
+				Annotations: mcptask2.Annotations{
 					ReadOnly:    mcptask2.Hint(true),
 					Destructive: mcptask2.Hint(false),
 					Idempotent:  mcptask2.Hint(true),
@@ -249,7 +249,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.by_hand",
 				InputSchema:  shapesByHandInput,
 				OutputSchema: shapesByHandOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, in Custom) (Report, error) {
 				return impl_.ByHand(ctx_, in)
@@ -258,7 +258,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.policies",
 				InputSchema:  shapesPoliciesInput,
 				OutputSchema: shapesPoliciesOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy: mcptask2.Policy{
 					Task:     mcptask2.TaskRequired,
 					TTL:      90 * time2.Minute,
@@ -288,7 +288,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 					"\tx := `raw`",
 				InputSchema:  shapesAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResultsInput,
 				OutputSchema: shapesAVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResultsOutput,
-				Annotations:  &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:       mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
 			}, func(
 				ctx_ context.Context,
@@ -305,7 +305,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:        "shapes.http_server_url",
 				Description: "HTTPServerURL is http_server_url.",
 				InputSchema: shapesHTTPServerURLInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.HTTPServerURL(ctx_)
@@ -314,7 +314,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:        "shapes.list_urls",
 				Description: "ListURLs is list_urls.",
 				InputSchema: shapesListURLsInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, _ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.ListURLs(ctx_)
@@ -323,7 +323,7 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name: "shapes.a23456789_123456789_123456789_123456789_123456789_123456789_12345678" +
 					"9_123456789_123456789_123456789_123456789_1",
 				InputSchema: shapesLongestNameInput,
-				Annotations: &mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
+				Annotations: mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
 				Policy:      mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 30 * time2.Second},
 			}, func(ctx_ context.Context, task_ *mcptask2.Task, _ struct{}) (struct{}, error) {
 				return struct{}{}, impl_.LongestName(ctx_, task_)

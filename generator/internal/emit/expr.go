@@ -25,8 +25,6 @@ func (w *writer) runtime(name string) expr { return w.qualified(runtimePath, nam
 
 func pointer(e expr) expr { return expr{jen.Op("*").Add(e.code), "*" + e.text} }
 
-func address(e expr) expr { return expr{jen.Op("&").Add(e.code), "&" + e.text} }
-
 func join(list []expr) (codes []jen.Code, text string) {
 	texts := make([]string, len(list))
 	for i, e := range list {

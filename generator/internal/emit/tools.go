@@ -54,7 +54,7 @@ func (w *writer) tool(service *model.Service, tool *model.Tool) jen.Code {
 		fields = append(fields, member("OutputSchema", name(model.OutputConst(service.Name, tool.Method))))
 	}
 	if hints := w.annotations(tool.Annotations); len(hints) > 0 {
-		fields = append(fields, member("Annotations", composite(indent+len("Annotations:  ,"), address(w.runtime("Annotations")), hints...)))
+		fields = append(fields, member("Annotations", composite(indent+len("Annotations:  ,"), w.runtime("Annotations"), hints...)))
 	}
 	fields = append(fields, member("Policy", composite(indent+len("Annotations:  ,"), w.runtime("Policy"), w.policy(tool.Policy)...)))
 	if len(tool.Questions) > 0 {

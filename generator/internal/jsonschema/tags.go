@@ -263,7 +263,7 @@ func meaningless(p part, kind string, valid map[string]check) *refusal {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	switch {
-	case strings.TrimSpace(p.key) != p.key:
+	case strings.TrimSpace(p.key) != p.key && isKeyword(strings.TrimSpace(p.key)):
 		hint = "leave out the spaces around the comma"
 	case !p.hasValue && isKeyword(p.key):
 		hint = "write " + p.key + "=value"

@@ -103,8 +103,8 @@ func IsGenerated(src []byte, header string) bool {
 		if text == header {
 			return true
 		}
-		// A build constraint may stand above the header.
-		if text != "" && !strings.HasPrefix(text, "//") {
+		// A build constraint may stand above the header, or the mark of a merge conflict.
+		if text != "" && !strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "<<<<<<<") {
 			return false
 		}
 	}

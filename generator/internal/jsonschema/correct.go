@@ -14,9 +14,12 @@ const null = "\x00null"
 func (g *graph) correct(t types.Type, node *object, optional bool) *object {
 	t = types.Unalias(t)
 	if named, ok := t.(*types.Named); ok {
-		if _, ok := special[qualified(named)]; ok || hasMethod(named, "MarshalText", "UnmarshalText") {
+		if _, ok := special[qualified(named)]; ok {
 			return node
 		}
+	}
+	if hasMethod(t, "MarshalText", "UnmarshalText") {
+		return node
 	}
 	nullable := false
 	switch u := t.Underlying().(type) {

@@ -5,7 +5,6 @@ package load
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -91,7 +90,7 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		return nil, nil, err
 	}
 	if len(result) == 0 {
-		return nil, nil, errors.New("no packages match " + strings.Join(cfg.Patterns, " "))
+		return nil, nil, fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns as for go list", strings.Join(cfg.Patterns, " "))
 	}
 	return fset, result, nil
 }

@@ -1070,7 +1070,7 @@ const shapesKindsInput = `{
     "any": {},
     "raw": {},
     "time": {"type": "string", "format": "date-time"},
-    "took": {"type": "integer"},
+    "took": {"type": "integer", "description": "In nanoseconds."},
     "tagged": {"type": "string", "format": "duration"},
     "addr": {"type": "string", "description": "an IP address with \u0060backticks\u0060"},
     "url": {
@@ -1144,7 +1144,7 @@ const shapesKindsOutput = `{
     "any": {},
     "raw": {},
     "time": {"type": "string", "format": "date-time"},
-    "took": {"type": "integer"},
+    "took": {"type": "integer", "description": "In nanoseconds."},
     "tagged": {"type": "string", "format": "duration"},
     "addr": {"type": "string", "description": "an IP address with \u0060backticks\u0060"},
     "url": {

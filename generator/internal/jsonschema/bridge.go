@@ -201,6 +201,14 @@ func qualified(named *types.Named) string {
 	return named.Obj().Pkg().Path() + "." + named.Obj().Name()
 }
 
+func isDuration(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && qualified(named) == "time.Duration"
+}
+
 // isByte tells whether a slice of these is a string in base64.
 func isByte(t types.Type) bool {
 	if hasMethod(t, "MarshalJSON", "MarshalText") {

@@ -74,7 +74,7 @@ type graph struct {
 // only when used twice or by itself; fields of embedded structs follow encoding/json; a slice, map
 // or pointer that is not left out when empty admits null; url.URL is the object that encoding/json
 // makes of it, net.IP a string of no format; the keys of integer maps may be negative; what a plain
-// jsonschema tag says is the description.
+// jsonschema tag says is the description, and a time.Duration without one is said to be in nanoseconds.
 func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string {
 	g := &graph{Deriver: d, use: use, at: at, fail: fail, types: map[string]types.Type{}, nodes: map[string]*object{}}
 	t = types.Unalias(t)
@@ -284,7 +284,11 @@ func (g *graph) finishField(owner string, f field, tag tag, property *object) *o
 		property.set("description", tag.description)
 	}
 	if !property.has("description") {
-		if doc := g.docs.find(f.variable).doc; doc != "" {
+		doc := g.docs.find(f.variable).doc
+		if doc == "" && property.get("type") == "integer" && isDuration(f.variable.Type()) {
+			doc = "In nanoseconds." // who is to guess?
+		}
+		if doc != "" {
 			property.set("description", doc)
 		}
 	}

@@ -129,6 +129,9 @@ func normal(value any) any {
 		}
 	case map[string]any:
 		delete(v, "$schema")
+		if v["description"] == "In nanoseconds." {
+			delete(v, "description")
+		}
 		if list, ok := v["type"].([]any); ok {
 			v["type"] = list[0]
 		}

@@ -17,7 +17,7 @@ import (
 const limit = 2 * time.Minute
 
 func TestTypeScriptSDKSpeaks20251125(t *testing.T) {
-	need(t, "node", "install Node.js 20 or newer")
+	need(t, "node", "install Node.js 18 or newer")
 	if _, err := os.Stat("node_modules/@modelcontextprotocol/sdk"); err != nil {
 		missing(t, "the TypeScript SDK is missing: run npm ci in examples/pipeline/interop")
 	}

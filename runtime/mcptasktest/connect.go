@@ -1,0 +1,69 @@
+// Package mcptasktest tests handlers and clients without a network. It works
+// inside testing/synctest, where hours of polling take no time.
+package mcptasktest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// Local is the principal of every call in a test.
+const Local = "local"
+
+// Options configure Connect. The zero value is ready to use.
+type Options struct {
+	// Answer answers questions; the zero Answerer declares that nobody can be
+	// asked.
+	Answer mcptask.Answerer
+	// Server are the server's options. A nil Principal makes every caller Local.
+	Server mcptask.Options
+}
+
+// Connect serves tools in this process and connects a client to them in one
+// revision: the same bytes go the same way as over HTTP. Server and connection
+// are closed when the test ends. What goes wrong fails the test.
+func Connect(t testing.TB, revision string, options Options, tools ...mcptask.Tools) mcptask.Conn {
+	t.Helper()
+	if options.Server.Principal == nil {
+		options.Server.Principal = func(context.Context) (string, error) { return Local, nil }
+	}
+	tasks, err := mcptask.NewServer(options.Server, tools...)
+	if err != nil {
+		t.Fatalf("mcptasktest: %v", err)
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "mcptasktest", Version: "1"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	wire := &handlerTransport{handler: gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)}
+	conn, err := gosdk.Connect(t.Context(), "http://mcptasktest/mcp", gosdk.ClientOptions{
+		Answer: options.Answer, Revision: revision, HTTPClient: &http.Client{Transport: wire},
+	})
+	if err != nil {
+		_ = tasks.Close()
+		t.Fatalf("mcptasktest: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Errorf("mcptasktest: close the connection: %v", err)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Errorf("mcptasktest: close the server: %v", err)
+		}
+		wire.requests.Wait()
+	})
+	return conn
+}
+
+// EachRevision runs a test once in every revision that a server speaks without
+// being told to.
+func EachRevision(t *testing.T, test func(t *testing.T, revision string)) {
+	t.Helper()
+	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+		t.Run(revision, func(t *testing.T) { test(t, revision) })
+	}
+}

@@ -1,0 +1,87 @@
+package mcptasktest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+)
+
+// ci takes an hour a step.
+type ci struct{}
+
+func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
+	report := pipeline.RunReport{Passed: true, Steps: []pipeline.Step{}}
+	for i, name := range in.Steps {
+		task.Progress(ctx, float64(i), float64(len(in.Steps)), name)
+		select {
+		case <-time.After(time.Hour):
+		case <-ctx.Done():
+			return report, ctx.Err()
+		}
+		report.Steps = append(report.Steps, pipeline.Step{Name: name, Passed: true})
+	}
+	return report, nil
+}
+
+func (ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
+	a, err := pipeline.AskApproval(ctx, task, "ship", "")
+	if err != nil || !a.Approve {
+		return pipeline.DeployReport{}, errors.Join(err, errors.New("not approved"))
+	}
+	return pipeline.DeployReport{Version: in.Version}, nil
+}
+
+func (ci) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, error) {
+	return pipeline.LintReport{}, nil
+}
+
+func TestHoursTakeNoTime(t *testing.T) {
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		synctest.Test(t, func(t *testing.T) {
+			conn := mcptasktest.Connect(t, revision, mcptasktest.Options{}, pipeline.CITools(ci{}))
+			begin := time.Now()
+			call, err := pipeline.NewCIClient(conn).StartRunPipeline(t.Context(), pipeline.RunInput{
+				Repository: "https://example.com/shop", Steps: []string{"build", "test", "ship"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen := map[string]bool{}
+			for s, err := range call.Updates(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen[s.Message] = true
+			}
+			report, err := call.Wait(t.Context())
+			if err != nil || len(report.Steps) != 3 || !seen["test (1/3)"] {
+				t.Errorf("%+v, %v, %v", report, err, seen)
+			}
+			if took := time.Since(begin); took < 3*time.Hour || took > 3*time.Hour+10*time.Second {
+				t.Errorf("three hours took %v", took)
+			}
+		})
+	})
+}
+
+func TestListTools(t *testing.T) {
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		conn := mcptasktest.Connect(t, revision, mcptasktest.Options{}, pipeline.CITools(ci{}))
+		tools, err := conn.ListTools(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range tools {
+			if tool.Name == "deploy_service" && tool.Title == "Deploy a service" && tool.Description != "" && len(tool.InputSchema) > 0 && len(tool.OutputSchema) > 0 {
+				return
+			}
+		}
+		t.Errorf("%+v", tools)
+	})
+}

@@ -5,6 +5,7 @@ package dialect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -65,10 +66,17 @@ func decode(params json.RawMessage, v any) error {
 	if len(params) == 0 {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "the request has no params")
 	}
-	if err := json.Unmarshal(params, v); err != nil {
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params do not fit: %v", err)
+	err := json.Unmarshal(params, v)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &mismatch): // the gateway has refused what is not JSON
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params are not JSON")
+	case mismatch.Field == "":
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params must be an object, not a JSON %s", mismatch.Value)
 	}
-	return nil
+	return mcptask.Errorf(mcptask.CodeInvalidParams, "params.%s must not be a JSON %s", mismatch.Field, mismatch.Value)
 }
 
 // taskID reads params.taskId, the only thing that names a task (C-63).

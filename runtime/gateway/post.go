@@ -249,12 +249,10 @@ type callParams struct {
 
 // callFlow is the flow of a tools/call.
 func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *mcptask.Flow {
-	return &mcptask.Flow{
-		Caller: caller,
-		Tool:   tool.Name,
-		Call:   call,
-		Encode: func(r mcptask.Record) (json.RawMessage, error) { return d.Created(r, tool) },
-	}
+	flow := g.decorated(d, caller, "tools/call")
+	flow.Tool, flow.Call = tool.Name, call
+	flow.Encode = func(r mcptask.Record) (json.RawMessage, error) { return d.Created(r, tool) }
+	return flow
 }
 
 // decorated is the flow of a request whose result gets additions.

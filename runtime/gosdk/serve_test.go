@@ -136,7 +136,8 @@ func extraTools() mcptask.Tools {
 		mcptask.NewTool(mcptask.ToolSpec{Name: "raw", InputSchema: openObject, Policy: optional},
 			func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
 				return &mcptask.Result{
-					Content:    []mcptask.Content{mcptask.TextContent("a < b && \u2028 \"c\""), mcptask.ImageContent([]byte{1, 2}, "image/png")},
+					Content: []mcptask.Content{mcptask.TextContent("a < b && \u2028 \"c\""), mcptask.ImageContent([]byte{1, 2}, "image/png"),
+						mcptask.Content(`{"type":"text","text":"t","_meta":{"n":9007199254740993}}`)},
 					Structured: json.RawMessage(`{"big":9007199254740993,"one":1.0,"nested":{"null":null}}`),
 					Meta:       map[string]json.RawMessage{"com.example/own": json.RawMessage(`{"n":9007199254740993}`)},
 				}, nil

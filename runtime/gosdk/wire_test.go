@@ -49,6 +49,7 @@ type peer struct {
 	caps     string // clientCapabilities, sent with every request of 2026-07-28
 	client   *http.Client
 	ids      atomic.Int64
+	opened   *response // the answer to initialize
 }
 
 // newPeer makes a client of 2026-07-28, or opens a session of an older revision.
@@ -63,8 +64,8 @@ func newPeer(t testing.TB, url, revision, token string) *peer {
 	return p
 }
 
-// initialize opens a session.
-func (p *peer) initialize() *response {
+// initialize opens the session.
+func (p *peer) initialize() {
 	p.t.Helper()
 	r := p.call("initialize", map[string]any{
 		"protocolVersion": p.revision, "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "wire", "version": "1"},
@@ -77,7 +78,7 @@ func (p *peer) initialize() *response {
 	if n.status != http.StatusAccepted {
 		p.t.Fatalf("notifications/initialized: %d %s", n.status, n.body)
 	}
-	return r
+	p.opened = r
 }
 
 // response is what came back for one POST.
@@ -311,7 +312,7 @@ func (p *peer) listen() (messages <-chan json.RawMessage, stop func()) {
 func (r *response) want(status, code int) *response {
 	r.t.Helper()
 	if r.Error == nil || r.status != status || r.Error.Code != code {
-		r.t.Errorf("HTTP %d %s, want %d with %d", r.status, r.body, status, code)
+		r.t.Errorf("HTTP %d %.400s, want %d with %d", r.status, r.body, status, code)
 	}
 	return r
 }
@@ -328,6 +329,9 @@ func (r *response) ok() *response {
 // get reads a member of the result by its path; nil where there is none.
 func (r *response) get(path ...string) any {
 	r.t.Helper()
+	if r.Result == nil {
+		return nil
+	}
 	decoder := json.NewDecoder(bytes.NewReader(r.Result))
 	decoder.UseNumber()
 	var value any

@@ -23,7 +23,8 @@ type Server interface {
 	// no such method.
 	Method(name string) Method
 	// Decorate adds to the result of initialize, server/discover or tools/list
-	// what belongs to tasks.
+	// what belongs to tasks, and to the result of tools/call what every result
+	// of the revision has.
 	Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error)
 	// Check refuses a request for a task method before its task is looked up.
 	Check(caller mcptask.Caller, params json.RawMessage) error

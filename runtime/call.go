@@ -296,7 +296,7 @@ func (p *pending) respond(ctx context.Context, questions []Question) {
 
 // answer answers one question.
 func (p *pending) answer(ctx context.Context, q Question) {
-	response, ok, err := p.conn.Answerer().Answer(ctx, q)
+	response, ok, err := p.conn.Answer(ctx, q)
 	if err == nil && !ok {
 		// Nobody here can answer: say so, so that the task does not wait for ever.
 		response = json.RawMessage(`{"action":"cancel"}`)

@@ -22,8 +22,8 @@ type Conn interface {
 	CancelTask(ctx context.Context, taskID string) error
 	// Respond sends the responses to a task's questions, by key.
 	Respond(ctx context.Context, taskID string, responses map[string]json.RawMessage) error
-	// Answerer answers the questions of this connection's tasks.
-	Answerer() Answerer
+	// Answer answers a question; ok is false where nobody here can.
+	Answer(ctx context.Context, q Question) (response json.RawMessage, ok bool, err error)
 	// Close ends the connection; tasks go on.
 	Close() error
 }

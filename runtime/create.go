@@ -32,11 +32,15 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		}
 		return errorReply(text)
 	}
+	answers, reply, err := s.before(ctx, caller, t, call)
+	if err != nil || reply != nil {
+		return deref(reply), err
+	}
 	if call.Mode == ModePlain {
-		outcome, err := s.callPlain(ctx, caller, t, arguments, call)
+		outcome, err := s.callPlain(ctx, caller, t, arguments, call, answers)
 		return CallReply{Outcome: outcome}, err
 	}
-	return s.create(ctx, caller, t, arguments, call)
+	return s.create(ctx, caller, t, arguments, call, answers)
 }
 
 func errorReply(text string) (CallReply, error) {
@@ -45,11 +49,11 @@ func errorReply(text string) (CallReply, error) {
 }
 
 // callPlain runs the handler within the request.
-func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest) (*Outcome, error) {
+func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest, answers []Input) (*Outcome, error) {
 	if s.closing.Err() != nil {
 		return nil, shuttingDown()
 	}
-	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{call}}
+	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{caller, call}, answers: responses(answers)}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.closing, func() { stop(ErrServerClosed) })()
@@ -79,7 +83,7 @@ func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, ar
 }
 
 // create stores a task, schedules it and, within the tool's grace, waits for it.
-func (s *Server) create(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest) (CallReply, error) {
+func (s *Server) create(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest, answers []Input) (CallReply, error) {
 	key := call.IdempotencyKey
 	if key != "" && caller.Principal == "" && len(key) < minAnonymousKey {
 		return CallReply{}, Errorf(CodeInvalidParams, "an idempotency key without authentication needs at least %d bytes", minAnonymousKey)
@@ -101,6 +105,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		Revision:       caller.Revision,
 		IdempotencyKey: key,
 		CanAsk:         caller.CanAsk,
+		Inputs:         answers,
 		Phase:          PhaseQueued,
 		CreatedAt:      now,
 		UpdatedAt:      now,

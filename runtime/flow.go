@@ -40,17 +40,33 @@ type CallRequest struct {
 	TTL *time.Duration
 	// IdempotencyKey makes a repeated call return the first one's task.
 	IdempotencyKey string
+	// Answers are the responses that came with the call to the tool's questions,
+	// by key.
+	Answers map[string]json.RawMessage
+	// Retry says that the requestor, told the tool's questions, calls again with
+	// the answers.
+	Retry bool
+	// Ask asks the requestor while the call is open; nil is no way to.
+	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress where the caller asked for it; nil drops it.
 	Progress ProgressFunc
+}
+
+// Hooks are an SDK's ways back to the caller while a call is open.
+type Hooks struct {
+	Progress ProgressFunc
+	Ask      func(context.Context, Input) (json.RawMessage, error)
 }
 
 // ProgressFunc takes the progress of a call; taskID is "" for a plain one.
 type ProgressFunc func(taskID string, done, total float64, message string)
 
-// CallReply is the answer to a tools/call: a task, or how the call ended.
+// CallReply is the answer to a tools/call: a task, how the call ended, or the
+// questions to answer first.
 type CallReply struct {
-	Task    *Record
-	Outcome *Outcome
+	Task      *Record
+	Outcome   *Outcome
+	Questions []Input
 }
 
 // Flow is the way of one request through code that is not ours: the gateway
@@ -62,8 +78,8 @@ type Flow struct {
 	// is no call of one of the server's tools.
 	Tool string
 	Call CallRequest
-	// Encode makes the wire form of a reply that is a task.
-	Encode func(Record) (json.RawMessage, error)
+	// Encode makes the wire form of a reply that has no outcome yet.
+	Encode func(CallReply) (json.RawMessage, error)
 	// Decorate adds to another request's result what an SDK does not know, such
 	// as the tasks capability; nil leaves it as it is.
 	Decorate func(result json.RawMessage) (json.RawMessage, error)
@@ -77,8 +93,8 @@ type Flow struct {
 
 // Run calls the tool, once for the flow however often it is called: a
 // middleware that calls next twice does not make two tasks.
-// Progress takes the call's progress; nil drops it.
-func (f *Flow) Run(ctx context.Context, s *Server, tool string, arguments json.RawMessage, progress ProgressFunc) (CallReply, error) {
+// The hooks are what only the SDK can do for the call.
+func (f *Flow) Run(ctx context.Context, s *Server, tool string, arguments json.RawMessage, hooks Hooks) (CallReply, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.reply != nil {
@@ -88,7 +104,7 @@ func (f *Flow) Run(ctx context.Context, s *Server, tool string, arguments json.R
 		return CallReply{}, Errorf(CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
 	}
 	call := f.Call
-	call.Progress = progress
+	call.Progress, call.Ask = hooks.Progress, hooks.Ask
 	reply, err := s.Call(ctx, f.Caller, tool, arguments, call)
 	if err == nil {
 		f.reply = &reply

@@ -34,6 +34,7 @@ type event struct {
 	input   Input           // ask
 	key     string          // answer, withdraw
 	answer  json.RawMessage // answer
+	failed  *Error          // answer: the requestor's side failed
 	outcome Outcome         // finish
 }
 
@@ -97,20 +98,20 @@ func applyAsk(r *Record, e event) error {
 }
 
 func applyAnswer(r *Record, e event) error {
-	return settleInput(r, e.key, InputAnswered, e.answer)
+	return settleInput(r, e.key, InputAnswered, e.answer, e.failed)
 }
 
 func applyWithdraw(r *Record, e event) error {
-	return settleInput(r, e.key, InputSuperseded, nil)
+	return settleInput(r, e.key, InputSuperseded, nil, nil)
 }
 
 // settleInput ends a question; the last one lets the task run again (C-52).
-func settleInput(r *Record, key string, state InputState, answer json.RawMessage) error {
+func settleInput(r *Record, key string, state InputState, answer json.RawMessage, failed *Error) error {
 	i := r.input(key)
 	if i < 0 || r.Inputs[i].State != InputOutstanding {
 		return fmt.Errorf("the question %q is not outstanding", key)
 	}
-	r.Inputs[i].State, r.Inputs[i].Response = state, answer
+	r.Inputs[i].State, r.Inputs[i].Response, r.Inputs[i].Error = state, answer, failed
 	if len(r.Outstanding()) == 0 {
 		r.Phase = PhaseRunning
 	}

@@ -171,3 +171,25 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 	}
 	return nil
 }
+
+// Respond takes the response to one question as it came: one that does not fit
+// ends the question with ErrInvalidAnswer, failed (the requestor's own error)
+// with ErrCannotAsk. A key that is not outstanding is ignored.
+func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, response json.RawMessage, failed *Error) error {
+	if _, err := s.Get(ctx, caller, id); err != nil {
+		return err
+	}
+	record, err := s.apply(ctx, id, func(r Record) event {
+		if i := r.input(key); i < 0 || r.Inputs[i].State != InputOutstanding {
+			return event{}
+		}
+		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
+	})
+	if errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
+		return nil
+	}
+	return s.owned(ctx, caller, record, err)
+}
+
+// Peek reads a task for the gateway itself, whose ever it is.
+func (s *Server) Peek(id string) (Record, error) { return s.store.Get(s.closing, id) }

@@ -15,8 +15,14 @@ const MetaInput = "io.github.mcptaskgen/input"
 // MetaIdempotencyKey is the _meta key of a call's idempotency key.
 const MetaIdempotencyKey = "io.github.mcptaskgen/idempotency-key"
 
-// methodElicit is the request that asks a person.
-const methodElicit = "elicitation/create"
+// The requests that a task may send. CanAskURL is not a method but stands for
+// elicitation/create in its URL mode, which a client declares apart.
+const (
+	methodElicit = "elicitation/create"
+	methodSample = "sampling/createMessage"
+	methodRoots  = "roots/list"
+	CanAskURL    = "elicitation/create#url"
+)
 
 // Ask asks the requestor's person and waits for the answer. Step names the
 // question within the task: when the handler runs again after a restart, the
@@ -33,6 +39,22 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 	if message == "" {
 		message = input.Message
 	}
+	in, err := newQuestionInput(task.stepKey(step), input, message)
+	if err != nil {
+		return answer, err
+	}
+	response, err := task.host.Ask(ctx, in)
+	if err != nil {
+		return answer, err
+	}
+	if err := checkAnswer(in, response); err != nil {
+		return answer, err // 2025-11-25 takes what comes
+	}
+	return decodeAnswer[T](response)
+}
+
+// newQuestionInput makes the elicitation of a declared input.
+func newQuestionInput(key string, input InputSpec, message string) (Input, error) {
 	params, err := marshal(map[string]any{
 		"mode":            "form",
 		"message":         message,
@@ -40,14 +62,14 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 		"_meta":           map[string]any{MetaInput: input.Name},
 	})
 	if err != nil {
-		return answer, fmt.Errorf("mcptask: question %s: %w", step, err)
+		return Input{}, fmt.Errorf("mcptask: question %s: %w", key, err)
 	}
-	response, err := task.host.ask(ctx, Input{
-		Key: task.stepKey(step), Method: methodElicit, Params: params, Schema: json.RawMessage(input.Schema),
-	})
-	if err != nil {
-		return answer, err
-	}
+	return Input{Key: key, Method: methodElicit, Params: params, Schema: json.RawMessage(input.Schema)}, nil
+}
+
+// decodeAnswer reads an accepted answer.
+func decodeAnswer[T any](response json.RawMessage) (T, error) {
+	var answer T
 	content, err := elicited(response)
 	if err != nil {
 		return answer, err
@@ -83,7 +105,7 @@ func elicited(response json.RawMessage) (json.RawMessage, error) {
 
 // checkAnswer refuses an answer that the question's schema does not admit.
 func checkAnswer(in Input, response json.RawMessage) error {
-	if in.Method != methodElicit {
+	if in.Method != methodElicit || in.Schema == nil {
 		return nil
 	}
 	content, err := elicited(response)
@@ -118,8 +140,24 @@ type Question struct {
 	Input string
 	// Schema is the JSON Schema of an accepted answer.
 	Schema json.RawMessage
+	// URL is the page to open, "" where the question is a form.
+	URL string
 	// Params is the whole request.
 	Params json.RawMessage
+}
+
+// Agreed makes the response to a question without content, where err is nil,
+// ErrDeclined or ErrDismissed; another err stays one.
+func Agreed(err error) (response json.RawMessage, ok bool, failed error) {
+	switch {
+	case errors.Is(err, ErrDeclined):
+		return json.RawMessage(`{"action":"decline"}`), true, nil
+	case errors.Is(err, ErrDismissed):
+		return json.RawMessage(`{"action":"cancel"}`), true, nil
+	case err != nil:
+		return nil, true, err
+	}
+	return json.RawMessage(`{"action":"accept"}`), true, nil
 }
 
 // Answerer answers questions. Make one with a generated Answer<Input> and
@@ -157,13 +195,8 @@ func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMess
 			continue
 		}
 		value, err := candidate.answer(ctx, q)
-		switch {
-		case errors.Is(err, ErrDeclined):
-			return json.RawMessage(`{"action":"decline"}`), true, nil
-		case errors.Is(err, ErrDismissed):
-			return json.RawMessage(`{"action":"cancel"}`), true, nil
-		case err != nil:
-			return nil, true, err
+		if err != nil {
+			return Agreed(err)
 		}
 		content, err := marshal(value)
 		if err != nil {
@@ -176,7 +209,7 @@ func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMess
 
 // fits: the type's name where the server gives one, else an equal schema.
 func (a answerer) fits(q Question) bool {
-	if q.Method != methodElicit {
+	if q.Method != methodElicit || q.URL != "" {
 		return false
 	}
 	if q.Input != "" {
@@ -192,13 +225,17 @@ func (a answerer) fits(q Question) bool {
 func NewQuestion(taskID, key, method string, params json.RawMessage) (Question, error) {
 	var p struct {
 		Message         string                     `json:"message"`
+		URL             string                     `json:"url"`
 		RequestedSchema json.RawMessage            `json:"requestedSchema"`
 		Meta            map[string]json.RawMessage `json:"_meta"`
+	}
+	if len(params) == 0 {
+		params = json.RawMessage("{}")
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return Question{}, fmt.Errorf("mcptask: question %s: %s", key, decodeMessage(err))
 	}
-	q := Question{TaskID: taskID, Key: key, Method: method, Message: p.Message, Schema: p.RequestedSchema, Params: params}
+	q := Question{TaskID: taskID, Key: key, Method: method, Message: p.Message, URL: p.URL, Schema: p.RequestedSchema, Params: params}
 	if name := p.Meta[MetaInput]; name != nil {
 		// Anything but a string names no type of ours.
 		_ = json.Unmarshal(name, &q.Input)

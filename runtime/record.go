@@ -62,10 +62,12 @@ type Input struct {
 	// elicitation/create.
 	Method string
 	Params json.RawMessage
-	// Schema is what an accepted answer's content must fit; "" is anything.
+	// Schema is what an accepted answer's content must fit; nil is anything.
 	Schema   json.RawMessage
 	State    InputState
 	Response json.RawMessage
+	// Error is set in the place of Response where the requestor's side failed.
+	Error *Error
 }
 
 // Record is one task as it is stored. It is a value: a Store hands out copies,

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -61,7 +60,7 @@ func (s *Server) run(ctx context.Context, id string) {
 		ctx, cancelDeadline = context.WithTimeoutCause(ctx, deadline, errDeadline)
 		defer cancelDeadline()
 	}
-	task := &Task{id: id, principal: record.Principal, attempt: record.Attempt}
+	task := &Task{id: id, principal: record.Principal, attempt: record.Attempt, answers: record.before(t)}
 	task.host = &taskHost{server: s, record: record, attempt: ctx, cancel: cancel}
 	outcome = s.invoke(ctx, t, task, record.Arguments)
 }
@@ -196,6 +195,9 @@ func (s *Server) apply(ctx context.Context, id string, decide func(Record) event
 			return record, err
 		}
 		stored, err := s.store.Update(ctx, moved)
+		if err == nil {
+			s.observe(stored)
+		}
 		if !errors.Is(err, ErrConflict) {
 			return stored, err
 		}
@@ -238,7 +240,8 @@ func (h *taskHost) mine(e event) func(Record) event {
 	}
 }
 
-func (h *taskHost) report(ctx context.Context, done, total float64, message string) {
+// Report implements Host.
+func (h *taskHost) Report(ctx context.Context, done, total float64, message string) {
 	id := h.record.ID
 	_, err := h.server.apply(ctx, id, h.mine(event{kind: eventReport, message: statusText(done, total, message)}))
 	if err != nil {
@@ -255,11 +258,11 @@ func (h *taskHost) report(ctx context.Context, done, total float64, message stri
 	}
 }
 
-// ask stores the question before anybody can see it, gives the slot back and
+// Ask implements Host. It stores the question before anybody can see it, gives the slot back and
 // waits. A step that was answered in an earlier attempt returns at once.
-func (h *taskHost) ask(ctx context.Context, in Input) (json.RawMessage, error) {
+func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	s, id := h.server, h.record.ID
-	if !slices.Contains(h.record.CanAsk, in.Method) {
+	if !(Caller{CanAsk: h.record.CanAsk}).answers(in) {
 		return nil, ErrCannotAsk
 	}
 	record, err := s.apply(ctx, id, func(r Record) event {
@@ -325,6 +328,9 @@ func answered(r Record, key string) (response json.RawMessage, ok bool, err erro
 	}
 	switch r.Inputs[i].State {
 	case InputAnswered:
+		if failed := r.Inputs[i].Error; failed != nil {
+			return nil, false, fmt.Errorf("%w: %w", ErrCannotAsk, failed)
+		}
 		return r.Inputs[i].Response, true, nil
 	case InputSuperseded:
 		return nil, false, ErrCancelled

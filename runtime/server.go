@@ -67,9 +67,10 @@ type Server struct {
 
 	flows flows
 
-	mu       sync.Mutex
-	running  map[string]*context.CancelCauseFunc // handlers of this process, by task ID
-	progress map[string]ProgressFunc
+	mu        sync.Mutex
+	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
+	progress  map[string]ProgressFunc
+	observers map[*int]func(Record)
 
 	closing   context.Context
 	stop      context.CancelFunc
@@ -85,15 +86,16 @@ type Server struct {
 // once. Close the server to stop its tasks.
 func NewServer(options Options, services ...Tools) (*Server, error) {
 	s := &Server{
-		options:  options,
-		store:    options.Store,
-		logger:   options.Logger,
-		tools:    map[string]*registered{},
-		caps:     Capabilities{},
-		worker:   rand.Text(),
-		flows:    flows{open: map[string]*Flow{}},
-		running:  map[string]*context.CancelCauseFunc{},
-		progress: map[string]ProgressFunc{},
+		options:   options,
+		store:     options.Store,
+		logger:    options.Logger,
+		tools:     map[string]*registered{},
+		caps:      Capabilities{},
+		worker:    rand.Text(),
+		flows:     flows{open: map[string]*Flow{}},
+		running:   map[string]*context.CancelCauseFunc{},
+		progress:  map[string]ProgressFunc{},
+		observers: map[*int]func(Record){},
 	}
 	if s.options.Concurrency <= 0 {
 		s.options.Concurrency = DefaultConcurrency

@@ -14,16 +14,27 @@ type Task struct {
 	id        string
 	principal string
 	attempt   int
-	host      host
+	host      Host
+	// answers are those that were given before the task, in the order of
+	// ToolSpec.Questions.
+	answers []json.RawMessage
 
 	mu    sync.Mutex
 	asked map[string]bool // the keys that this attempt has used
 }
 
-// host is what stands behind a Task: a stored task or a plain call.
-type host interface {
-	report(ctx context.Context, done, total float64, message string)
-	ask(ctx context.Context, in Input) (json.RawMessage, error)
+// Host is what stands behind a Task: a stored task, a plain call, or the script
+// of a test. Its methods are called concurrently.
+type Host interface {
+	// Report takes progress; total 0 is unknown.
+	Report(ctx context.Context, done, total float64, message string)
+	// Ask asks a question and returns the response to its request.
+	Ask(ctx context.Context, in Input) (json.RawMessage, error)
+}
+
+// NewTask makes a Task for the test of a handler; servers make their own.
+func NewTask(id, principal string, attempt int, host Host) *Task {
+	return &Task{id: id, principal: principal, attempt: attempt, host: host}
 }
 
 // ID is the task's ID, "" in a plain call.
@@ -41,12 +52,12 @@ func (t *Task) Attempt() int { return t.attempt }
 // status message, and as a progress notification where one was asked for
 // (C-67). A task that has ended takes none (C-68).
 func (t *Task) Progress(ctx context.Context, done, total float64, message string) {
-	t.host.report(ctx, done, total, message)
+	t.host.Report(ctx, done, total, message)
 }
 
 // Message sets the task's status message.
 func (t *Task) Message(ctx context.Context, message string) {
-	t.host.report(ctx, 0, 0, message)
+	t.host.Report(ctx, 0, 0, message)
 }
 
 // stepKey is the wire key of a step: its name, step#2 where the handler asks
@@ -82,14 +93,22 @@ func statusText(done, total float64, message string) string {
 }
 
 // plainHost stands behind a call without a task.
-type plainHost struct{ call CallRequest }
+type plainHost struct {
+	caller Caller
+	call   CallRequest
+}
 
-func (h plainHost) report(_ context.Context, done, total float64, message string) {
+// Report implements Host.
+func (h plainHost) Report(_ context.Context, done, total float64, message string) {
 	if h.call.Progress != nil {
 		h.call.Progress("", done, total, message)
 	}
 }
 
-func (plainHost) ask(context.Context, Input) (json.RawMessage, error) {
-	return nil, ErrCannotAsk
+// Ask implements Host: on the call's own stream, where the revision has one.
+func (h plainHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
+	if h.call.Ask == nil || !h.caller.answers(in) {
+		return nil, ErrCannotAsk
+	}
+	return h.call.Ask(ctx, in)
 }

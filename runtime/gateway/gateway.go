@@ -50,6 +50,7 @@ type Gateway struct {
 	principal func(context.Context) (string, error)
 	maxBody   int64
 	sessions  sessions
+	questions *questions
 	legacy    dialect.Server
 	modern    dialect.Server
 }
@@ -61,6 +62,7 @@ func New(config Config) *Gateway {
 		server:    config.Server,
 		principal: config.Principal,
 		maxBody:   config.Server.Options().MaxBody,
+		questions: newQuestions(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
 		legacy:    dialect.Server20251125{},
 		modern:    dialect.Server20260728{},
@@ -68,6 +70,8 @@ func New(config Config) *Gateway {
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}
+	stop := g.server.Observe(g.questions.changed)
+	context.AfterFunc(g.server.Closing(), stop)
 	if own := config.Server.Options().Principal; own != nil {
 		g.principal = own
 	}
@@ -110,13 +114,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // sessionRequest passes a GET or DELETE of a session on.
 func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
-	if known := g.sessions.get(id); known != nil && known.principal != principal {
+	known := g.sessions.get(id)
+	if known != nil && known.principal != principal {
 		refuse(w, http.StatusForbidden, nil, foreignSession())
 		return
 	}
 	if r.Method != http.MethodDelete {
 		defer g.sessions.use(id)()
-		g.config.Stateful.ServeHTTP(w, r)
+		g.standalone(w, r, known)
 		return
 	}
 	status := &statusWriter{ResponseWriter: w}

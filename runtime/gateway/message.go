@@ -18,6 +18,17 @@ type message struct {
 	ID      json.RawMessage `json:"id"`
 	Method  string          `json:"method"`
 	Params  json.RawMessage `json:"params"`
+	Result  json.RawMessage `json:"result"`
+	Error   *mcptask.Error  `json:"error"`
+}
+
+// question finds the question of ours that the message is the response to.
+func (m *message) question() (task, key string, ok bool) {
+	var id string
+	if m.Method != "" || json.Unmarshal(m.ID, &id) != nil {
+		return "", "", false
+	}
+	return parseRequestID(id)
 }
 
 // request says whether the message expects an answer.

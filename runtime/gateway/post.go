@@ -38,6 +38,10 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string)
 	case batch:
 		g.batch(w, r, principal)
 	case !m.request():
+		if task, key, ok := m.question(); ok {
+			g.answered(w, r, principal, m, task, key)
+			return
+		}
 		// A notification or a response: nothing of ours to answer.
 		if modernVersion(version) {
 			g.config.Stateless.ServeHTTP(w, r)
@@ -63,6 +67,20 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 		return
 	}
 	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// answered takes the response to a question of ours.
+func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal string, m *message, task, key string) {
+	s, status, refusal := g.session(r, principal)
+	if refusal != nil {
+		refuse(w, status, nil, refusal)
+		return
+	}
+	caller := mcptask.Caller{Principal: principal, Revision: s.revision, CanAsk: s.canAsk}
+	if err := g.server.Respond(r.Context(), caller, task, key, m.Result, m.Error); err != nil {
+		g.server.Logger().Info("response to a question not taken", "task", task, "key", key, "error", err)
+	}
+	w.WriteHeader(http.StatusAccepted) // a response gets no answer
 }
 
 // legacyPass passes a message of a session on, if the session is the caller's.
@@ -100,7 +118,7 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal s
 	case strings.HasPrefix(m.Method, "tasks/"):
 		g.legacyTask(w, r, principal, m)
 	case m.Method == "tools/call":
-		g.legacyCall(w, r, caller, m, tasks)
+		g.legacyCall(w, r, s, caller, m, tasks)
 	case m.Method == "tools/list" && tasks:
 		g.pass(w, r, g.config.Stateful, g.decorated(g.legacy, caller, m.Method))
 	default:
@@ -139,13 +157,35 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, principal s
 	for _, end := range []context.Context{s.ended, g.server.Closing()} {
 		defer context.AfterFunc(end, cancel)()
 	}
-	g.answer(ctx, w, r, m, func() (json.RawMessage, error) {
+	var c *channel
+	if record, ok := g.shown(ctx, caller, s, m); ok && g.legacy.Blocks(m.Method) && !record.Done() && acceptsStream(r) {
+		c = g.questions.connect(s, record.ID)
+		defer g.questions.disconnect(c)
+	}
+	g.answer(ctx, w, m, c, func() (json.RawMessage, error) {
 		return method(ctx, g.server, caller, m.Params)
 	})
 }
 
+// shown finds the task that a request names, and notes that the session knows
+// it.
+func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, m *message) (mcptask.Record, bool) {
+	var params struct {
+		TaskID string `json:"taskId"`
+	}
+	if json.Unmarshal(m.Params, &params) != nil || params.TaskID == "" {
+		return mcptask.Record{}, false
+	}
+	record, err := g.server.Get(ctx, caller, params.TaskID)
+	if err != nil {
+		return record, false
+	}
+	g.questions.know(s, record)
+	return record, true
+}
+
 // legacyCall negotiates a call of a task tool and passes it to the SDK.
-func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, tasks bool) {
+func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session, caller mcptask.Caller, m *message, tasks bool) {
 	tool, params := g.tool(m)
 	asked := has(m.Params, "task")
 	if tool == nil {
@@ -165,7 +205,17 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuse(w, http.StatusOK, m.ID, wireError(err))
 		return
 	}
-	g.pass(w, r, g.config.Stateful, g.callFlow(g.legacy, caller, *tool, call))
+	flow := g.callFlow(g.legacy, caller, *tool, call)
+	if s != nil {
+		encode := flow.Encode
+		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
+			if reply.Task != nil {
+				g.questions.know(s, *reply.Task)
+			}
+			return encode(reply)
+		}
+	}
+	g.pass(w, r, g.config.Stateful, flow)
 }
 
 // postModern serves a request of 2026-07-28.
@@ -251,7 +301,12 @@ type callParams struct {
 func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *mcptask.Flow {
 	flow := g.decorated(d, caller, "tools/call")
 	flow.Tool, flow.Call = tool.Name, call
-	flow.Encode = func(r mcptask.Record) (json.RawMessage, error) { return d.Created(r, tool) }
+	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
+		if reply.Task == nil {
+			return d.InputRequired(reply.Questions)
+		}
+		return d.Created(*reply.Task, tool)
+	}
 	return flow
 }
 

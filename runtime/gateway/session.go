@@ -103,6 +103,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)
 		g.sessions.end(s.id)
 	})
+	context.AfterFunc(s.ended, func() { g.questions.end(s) })
 	go func() {
 		_ = wait() // why it ended does not matter here
 		g.sessions.end(s.id)

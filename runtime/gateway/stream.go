@@ -10,73 +10,59 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-const (
-	// promptly is how long an answer may take before it goes out as a stream:
-	// proxies end silent requests.
-	promptly = 500 * time.Millisecond
-	// keepAlive is how often a waiting stream shows that it is alive.
-	keepAlive = 15 * time.Second
-)
+// keepAlive is how often a waiting stream shows that it is alive.
+const keepAlive = 15 * time.Second
 
-// answer runs work and writes its answer: as JSON where it comes promptly or
-// the client takes nothing else, as an event stream where it has to wait
-// (tasks/result, C-37).
-func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, m *message, work func() (json.RawMessage, error)) {
-	type outcome struct {
-		result json.RawMessage
-		err    error
+// answer runs work and writes its answer: as JSON, unless the method blocks and
+// the client takes a stream (C-34, C-37), which carries the task's questions.
+func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, m *message, c *channel, work func() (json.RawMessage, error)) {
+	if c == nil {
+		result, err := work()
+		data := g.outcome(ctx, m, result, err)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_, _ = w.Write(data) // a client that has left
+		return
 	}
-	done := make(chan outcome, 1)
+	done := make(chan []byte, 1)
 	go func() {
-		o := outcome{err: mcptask.Errorf(mcptask.CodeInternalError, "internal error")}
+		data := encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error"))
 		defer func() {
 			if p := recover(); p != nil { // net/http recovers only its own goroutine
 				g.server.Logger().Error("task method panicked", "method", m.Method, "panic", p)
 			}
-			done <- o
+			done <- data
 		}()
-		o.result, o.err = work()
+		result, err := work()
+		data = g.outcome(ctx, m, result, err)
 	}()
-	// The work ends with ctx, so waiting for it never outlasts the client.
-	write := func(o outcome, send func([]byte)) {
-		switch {
-		case o.err == nil:
-			send(encodeReply(m.ID, o.result, nil))
-		case ctx.Err() != nil: // the client, its session or the server is gone
-			send(encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the connection is being closed")))
-		default:
-			send(encodeReply(m.ID, nil, wireError(o.err)))
-		}
-	}
-	sendJSON := func(data []byte) {
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(data) // a client that has left
-	}
-	if !acceptsStream(r) {
-		write(<-done, sendJSON)
-		return
-	}
-	timer := time.NewTimer(promptly)
-	defer timer.Stop()
-	select {
-	case o := <-done:
-		write(o, sendJSON)
-		return
-	case <-timer.C:
-	}
 	s := newStream(w)
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
 	for {
 		select {
-		case o := <-done:
-			write(o, s.message)
+		case data := <-done: // the work ends with ctx, so this never outlasts the client
+			s.message(data)
 			return
+		case <-c.wake:
+			for _, data := range c.take() {
+				s.message(data)
+			}
 		case <-tick.C:
 			s.comment("waiting")
 		}
 	}
+}
+
+// outcome is the response to a task method.
+func (g *Gateway) outcome(ctx context.Context, m *message, result json.RawMessage, err error) []byte {
+	switch {
+	case err == nil:
+		return encodeReply(m.ID, result, nil)
+	case ctx.Err() != nil: // the client, its session or the server is gone
+		return encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the connection is being closed"))
+	}
+	return encodeReply(m.ID, nil, wireError(err))
 }
 
 // stream writes server-sent events.

@@ -22,6 +22,15 @@ type ClientOptions struct {
 	// Answer answers the questions of tasks; the zero Answerer declares that
 	// nobody can be asked.
 	Answer mcptask.Answerer
+	// Sample answers a task's requests to a model; nil declares that there is
+	// none.
+	Sample func(context.Context, mcptask.SampleRequest) (*mcptask.SampleResult, error)
+	// Roots are the places that the user has opened; nil declares that none are
+	// told.
+	Roots []mcptask.Root
+	// OpenURL shows a page to the person; nil declares that nobody can. It
+	// returns ErrDeclined or ErrDismissed to refuse.
+	OpenURL func(context.Context, mcptask.Question) error
 	// Revision is the protocol revision to speak; "" tries 2026-07-28, then
 	// 2025-11-25.
 	Revision string
@@ -113,15 +122,15 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 		Logger:                 c.options.Logger,
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { l.forgetTools() },
 	}
-	if !c.options.Answer.Empty() {
-		capabilities.Elicitation = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}}
-		options.ElicitationHandler = c.elicit
-	}
+	c.declare(capabilities, options)
 	client := mcp.NewClient(c.options.Implementation, options)
 	for _, method := range carried {
 		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](client, method.alias()); err != nil {
 			return nil, err
 		}
+	}
+	for _, root := range c.options.Roots {
+		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
 	wire := &transport{base: c.options.HTTPClient.Transport}
 	httpClient := *c.options.HTTPClient
@@ -155,8 +164,28 @@ func (c *conn) Revision() string {
 	return c.current.session.InitializeResult().ProtocolVersion
 }
 
-// Answerer implements mcptask.Conn.
-func (c *conn) Answerer() mcptask.Answerer { return c.options.Answer }
+// Answer implements mcptask.Conn.
+func (c *conn) Answer(ctx context.Context, q mcptask.Question) (json.RawMessage, bool, error) {
+	switch {
+	case q.Method == "sampling/createMessage" && c.options.Sample != nil:
+		var request mcptask.SampleRequest
+		if err := json.Unmarshal(q.Params, &request); err != nil {
+			return nil, true, fmt.Errorf("gosdk: %s: %w", q.Method, err)
+		}
+		result, err := c.options.Sample(ctx, request)
+		if err != nil {
+			return nil, true, err
+		}
+		response, err := json.Marshal(result)
+		return response, true, err
+	case q.Method == "roots/list" && c.options.Roots != nil:
+		response, err := json.Marshal(map[string]any{"roots": c.options.Roots})
+		return response, true, err
+	case q.URL != "" && c.options.OpenURL != nil:
+		return mcptask.Agreed(c.options.OpenURL(ctx, q))
+	}
+	return c.options.Answer.Answer(ctx, q)
+}
 
 // Close implements mcptask.Conn.
 func (c *conn) Close() error {
@@ -298,18 +327,44 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 		if err != nil {
 			return err
 		}
-		params, err := l.dialect.Call(call, support)
-		if err != nil {
-			return err
+		var retry *dialect.Retry
+		for range maxRounds {
+			params, err := l.dialect.Call(call, support, retry)
+			if err != nil {
+				return err
+			}
+			raw, err := l.send(ctx, "tools/call", params)
+			if err != nil {
+				return err
+			}
+			if s, retry, err = l.dialect.Started(raw); err != nil || retry == nil {
+				return err
+			}
+			if err := c.answerAll(ctx, s.Questions, retry.Responses); err != nil {
+				return err
+			}
 		}
-		raw, err := l.send(ctx, "tools/call", params)
-		if err != nil {
-			return err
-		}
-		s, err = l.dialect.Started(raw)
-		return err
+		return fmt.Errorf("gosdk: the server still asked after %d rounds of answers", maxRounds)
 	})
 	return s, err
+}
+
+// maxRounds bounds how often a server may answer a call with questions.
+const maxRounds = 10
+
+// answerAll answers the questions that come before a call.
+func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, responses map[string]json.RawMessage) error {
+	for _, q := range questions {
+		response, ok, err := c.Answer(ctx, q)
+		if err != nil {
+			return fmt.Errorf("gosdk: answer to question %q: %w", q.Key, err)
+		}
+		if !ok {
+			response = json.RawMessage(`{"action":"cancel"}`)
+		}
+		responses[q.Key] = response
+	}
+	return nil
 }
 
 // Task implements mcptask.Conn.
@@ -329,35 +384,4 @@ func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 // Respond implements mcptask.Conn.
 func (c *conn) Respond(ctx context.Context, taskID string, responses map[string]json.RawMessage) error {
 	return c.do(ctx, func(l *link) error { return l.dialect.Respond(ctx, l.send, taskID, responses) })
-}
-
-// elicit answers a question that comes as a request of its own (2025-11-25).
-func (c *conn) elicit(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-	params, err := json.Marshal(req.Params)
-	if err != nil {
-		return nil, err
-	}
-	q, err := mcptask.NewQuestion(relatedTask(req.Params.Meta), "", "elicitation/create", params)
-	if err != nil {
-		return nil, err
-	}
-	response, ok, err := c.options.Answer.Answer(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	if !ok {
-		return &mcp.ElicitResult{Action: "cancel"}, nil
-	}
-	var result mcp.ElicitResult
-	if err := json.Unmarshal(response, &result); err != nil {
-		return nil, err
-	}
-	return &result, nil
-}
-
-// relatedTask reads the related-task metadata of a request (C-50).
-func relatedTask(meta mcp.Meta) string {
-	related, _ := meta[mcptask.MetaRelatedTask].(map[string]any)
-	id, _ := related["taskId"].(string)
-	return id
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -227,28 +228,36 @@ func TestCalls(t *testing.T) {
 }
 
 func TestQuestions(t *testing.T) {
-	t.Parallel()
-	url, _ := serve(t, mcptask.Options{})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	asked := 0
-	ci := connect(t, url, mcptask.Revision20260728, pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
-		asked++
-		if q.Message == "Ship web to production?" {
-			return pipeline.Approval{}, mcptask.ErrDeclined
+	eachRevision(t, func(t *testing.T, revision string) {
+		url, _ := serve(t, mcptask.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		var asked atomic.Int32
+		ci := connect(t, url, revision, pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
+			asked.Add(1)
+			if q.Message == "Ship web to production?" {
+				return pipeline.Approval{}, mcptask.ErrDeclined
+			}
+			return pipeline.Approval{Approve: true}, nil
+		}))
+		report, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"})
+		if err != nil || report.Version != "1.2.3" {
+			t.Fatalf("%+v, %v", report, err)
 		}
-		return pipeline.Approval{Approve: true}, nil
-	}))
-	report, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"})
-	if err != nil || report.Version != "1.2.3" {
-		t.Fatalf("%+v, %v", report, err)
-	}
-	_, err = ci.DeployService(ctx, pipeline.DeployInput{Service: "web", Environment: "production"})
-	var toolErr *mcptask.ToolError
-	if !errors.As(err, &toolErr) {
-		t.Fatal(err)
-	}
-	if asked != 2 {
-		t.Errorf("asked %d times", asked)
-	}
+		_, err = ci.DeployService(ctx, pipeline.DeployInput{Service: "web", Environment: "production"})
+		var toolErr *mcptask.ToolError
+		if !errors.As(err, &toolErr) {
+			t.Fatal(err)
+		}
+		if revision == mcptask.Revision20251125 { // on the call's own stream
+			report, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"}, mcptask.Plain())
+			if err != nil || report.Version != "1.2.3" {
+				t.Fatalf("plain: %+v, %v", report, err)
+			}
+			asked.Add(-1)
+		}
+		if n := asked.Load(); n != 2 {
+			t.Errorf("asked %d times", n)
+		}
+	})
 }

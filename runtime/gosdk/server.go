@@ -77,8 +77,8 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 				abandon(ctx, tasks, flow)
 				return nil, err
 			}
-			if reply, ok := flow.Reply(); ok && reply.Task != nil {
-				return encoded(flow.Encode(*reply.Task))
+			if reply, ok := flow.Reply(); ok && reply.Outcome == nil {
+				return encoded(flow.Encode(reply))
 			}
 			if flow.Connected != nil {
 				connected(flow, req, result)
@@ -141,15 +141,18 @@ func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) 
 	if f == nil {
 		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
 	}
-	var report mcptask.ProgressFunc
+	var hooks mcptask.Hooks
 	if token := req.Params.GetProgressToken(); token != nil {
-		report = progress(ctx, req.Session, token)
+		hooks.Progress = progress(ctx, req.Session, token)
 	}
-	reply, err := f.flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, report)
+	if f.flow.Caller.Revision < mcptask.Revision20260728 {
+		hooks.Ask = asker(req.Session)
+	}
+	reply, err := f.flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, hooks)
 	switch {
 	case err != nil:
 		return nil, sdkError(err)
-	case reply.Task != nil: // the middleware puts the task in its place
+	case reply.Outcome == nil: // the middleware puts the task in its place
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	case reply.Outcome.Kind == mcptask.OutcomeError:
 		return nil, sdkError(reply.Outcome.Error)
@@ -202,6 +205,39 @@ func progress(ctx context.Context, session *mcp.ServerSession, token any) mcptas
 		}
 		// Progress is best effort: the client may be gone.
 		_ = session.NotifyProgress(send, params)
+	}
+}
+
+// asker asks on the stream of the call that is open (2025-11-25).
+func asker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (json.RawMessage, error) {
+	return func(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
+		var result any
+		var err error
+		switch in.Method {
+		case "elicitation/create":
+			params := new(mcp.ElicitParams)
+			if err := json.Unmarshal(in.Params, params); err != nil {
+				return nil, err
+			}
+			if in.Schema != nil {
+				params.RequestedSchema = in.Schema
+			}
+			result, err = session.Elicit(ctx, params)
+		case "sampling/createMessage":
+			params := new(mcp.CreateMessageParams)
+			if err := json.Unmarshal(in.Params, params); err != nil {
+				return nil, err
+			}
+			result, err = session.CreateMessage(ctx, params)
+		case "roots/list":
+			result, err = session.ListRoots(ctx, nil)
+		default:
+			return nil, mcptask.ErrCannotAsk
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", mcptask.ErrCannotAsk, err)
+		}
+		return json.Marshal(result)
 	}
 }
 

@@ -19,9 +19,13 @@ type Server interface {
 	Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (mcptask.CallRequest, error)
 	// Created is the answer to a tools/call that made a task.
 	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
+	// InputRequired is the answer to a tools/call whose questions come first.
+	InputRequired(questions []mcptask.Input) (json.RawMessage, error)
 	// Method returns the handler of a task method, nil where the revision has
 	// no such method.
 	Method(name string) Method
+	// Blocks says whether a method waits for a task's end.
+	Blocks(method string) bool
 	// Decorate adds to the result of initialize, server/discover or tools/list
 	// what belongs to tasks, and to the result of tools/call what every result
 	// of the revision has.
@@ -40,16 +44,24 @@ type Client interface {
 	// Revision is the name of the revision.
 	Revision() string
 	// Call makes the params of a tools/call; support is what the server says of
-	// the tool, "" where it says nothing.
-	Call(call mcptask.ToolCall, support mcptask.TaskSupport) (params any, err error)
-	// Started reads the answer to it.
-	Started(result json.RawMessage) (mcptask.Snapshot, error)
+	// the tool, "" where it says nothing; retry is nil the first time.
+	Call(call mcptask.ToolCall, support mcptask.TaskSupport, retry *Retry) (params any, err error)
+	// Started reads the answer to it. Where a Retry comes with it, the
+	// snapshot's questions are to be answered in it, and the call made again.
+	Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error)
 	// Task reads a task, and its outcome once it is done.
 	Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error)
 	// Cancel cancels a task.
 	Cancel(ctx context.Context, send Send, taskID string) error
 	// Respond answers a task's questions.
 	Respond(ctx context.Context, send Send, taskID string, responses map[string]json.RawMessage) error
+}
+
+// Retry is what a call that was answered with questions is repeated with.
+type Retry struct {
+	Responses map[string]json.RawMessage
+	// State goes back as it came.
+	State string
 }
 
 // Send sends a request and returns its result; a *mcptask.Error is the peer's.
@@ -177,17 +189,33 @@ func editObject(data json.RawMessage, edit func(object) error) (json.RawMessage,
 	return json.Marshal(o)
 }
 
-// elicits says whether capabilities admit elicitation by form.
-func elicits(capabilities json.RawMessage) bool {
+// asks lists the requests that a client's capabilities say it answers.
+func asks(capabilities json.RawMessage) []string {
 	var c struct {
 		Elicitation *struct {
 			Form *object `json:"form"`
 			URL  *object `json:"url"`
 		} `json:"elicitation"`
+		Sampling *object `json:"sampling"`
+		Roots    *object `json:"roots"`
 	}
-	if json.Unmarshal(capabilities, &c) != nil || c.Elicitation == nil {
-		return false
+	if json.Unmarshal(capabilities, &c) != nil {
+		return nil
 	}
-	// An empty object is the older way to declare the form.
-	return c.Elicitation.Form != nil || c.Elicitation.URL == nil
+	var can []string
+	if e := c.Elicitation; e != nil {
+		if e.Form != nil || e.URL == nil { // an empty object is the older way to declare the form
+			can = append(can, "elicitation/create")
+		}
+		if e.URL != nil {
+			can = append(can, mcptask.CanAskURL)
+		}
+	}
+	if c.Sampling != nil {
+		can = append(can, "sampling/createMessage")
+	}
+	if c.Roots != nil {
+		can = append(can, "roots/list")
+	}
+	return can
 }

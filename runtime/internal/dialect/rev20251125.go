@@ -123,6 +123,9 @@ func (d Server20251125) Method(name string) Method {
 	return nil
 }
 
+// Blocks implements Server.
+func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
+
 func (Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
 	id, err := taskID(params)
 	if err != nil {
@@ -154,19 +157,24 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": id}) // strings always marshal
 		return nil, err
 	}
-	return editObject(r.Outcome.Result, func(result object) error {
-		related, err := json.Marshal(wire.RelatedTaskMetadata{TaskID: id})
+	return relate(r.Outcome.Result, id)
+}
+
+// relate adds the related-task metadata to an object's _meta (C-41, C-50).
+func relate(data json.RawMessage, taskID string) (json.RawMessage, error) {
+	return editObject(data, func(o object) error {
+		related, err := json.Marshal(wire.RelatedTaskMetadata{TaskID: taskID})
 		if err != nil {
 			return err
 		}
 		meta := object{}
-		if result["_meta"] != nil {
-			if err := json.Unmarshal(result["_meta"], &meta); err != nil {
+		if o["_meta"] != nil {
+			if err := json.Unmarshal(o["_meta"], &meta); err != nil {
 				return err
 			}
 		}
 		meta[mcptask.MetaRelatedTask] = related
-		result["_meta"], err = json.Marshal(meta)
+		o["_meta"], err = json.Marshal(meta)
 		return err
 	})
 }
@@ -224,8 +232,19 @@ func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 // Check implements Server: the session has negotiated everything.
 func (Server20251125) Check(mcptask.Caller, json.RawMessage) error { return nil }
 
-// CanAsk implements Server: a task of this revision does not ask yet.
-func (Server20251125) CanAsk(json.RawMessage) []string { return nil }
+// InputRequired implements Server: this revision asks by requests of its own.
+func (Server20251125) InputRequired([]mcptask.Input) (json.RawMessage, error) {
+	return nil, mcptask.Errorf(mcptask.CodeInternalError, "the questions of the call could not be asked")
+}
+
+// CanAsk implements Server.
+func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
+
+// Question makes the request of a task's question, with the task's metadata
+// (C-50, C-62).
+func (Server20251125) Question(taskID string, in mcptask.Input) (params json.RawMessage, err error) {
+	return relate(in.Params, taskID)
+}
 
 // Decorate implements Server: capabilities.tasks in initialize (C-01, C-02) and
 // execution.taskSupport in tools/list (C-14). Who cannot be told apart is not
@@ -270,7 +289,7 @@ func (Client20251125) Revision() string { return mcptask.Revision20251125 }
 
 // Call implements Client: a task is asked for wherever the tool may run as one
 // (C-08, C-09, C-12); support is "" where the server takes none.
-func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport) (any, error) {
+func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *Retry) (any, error) {
 	params := callParams(call)
 	asTask := support == mcptask.TaskRequired || support == mcptask.TaskOptional && !call.Plain
 	if asTask {
@@ -284,17 +303,19 @@ func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport) (
 }
 
 // Started implements Client: a result with a task is a CreateTaskResult (T-28).
-func (Client20251125) Started(result json.RawMessage) (mcptask.Snapshot, error) {
+func (Client20251125) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
 	var created struct {
 		Task *wire.Task `json:"task"`
 	}
 	if err := json.Unmarshal(result, &created); err != nil {
-		return mcptask.Snapshot{}, malformed("tools/call", err)
+		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
 	}
 	if created.Task == nil {
-		return finished(result)
+		s, err := finished(result)
+		return s, nil, err
 	}
-	return snapshot20251125(*created.Task)
+	s, err := snapshot20251125(*created.Task)
+	return s, nil, err
 }
 
 func snapshot20251125(t wire.Task) (mcptask.Snapshot, error) {

@@ -20,11 +20,15 @@ func (Server20260728) Revision() string { return mcptask.Revision20260728 }
 // that it can take a task (E-03 to E-05). A legacy params.task means nothing
 // (E-94).
 func (Server20260728) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (mcptask.CallRequest, error) {
-	var call mcptask.CallRequest
+	call := mcptask.CallRequest{Retry: true}
 	extension, err := declaresTasks(params)
-	switch {
-	case err != nil:
+	if err != nil {
 		return call, err
+	}
+	if call.Answers, err = inputResponses(params); err != nil {
+		return call, err
+	}
+	switch {
 	case tool.Policy.Task == mcptask.TaskForbidden:
 		return call, nil
 	case !extension && tool.Policy.Task == mcptask.TaskRequired:
@@ -32,8 +36,18 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (
 	case !extension:
 		return call, nil
 	}
-	key, err := idempotencyKey(params)
-	return mcptask.CallRequest{Mode: mcptask.ModeGrace, IdempotencyKey: key}, err
+	call.Mode = mcptask.ModeGrace
+	call.IdempotencyKey, err = idempotencyKey(params)
+	return call, err
+}
+
+// inputResponses reads the answers that come with a call or an update.
+func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) {
+	var p struct {
+		InputResponses map[string]json.RawMessage `json:"inputResponses"`
+	}
+	err := decode(params, &p)
+	return p.InputResponses, err
 }
 
 // declaresTasks looks for the extension where this very request declares it
@@ -87,10 +101,7 @@ func detail20260728(r mcptask.Record) wire.GetTaskResult {
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
 		t.Status = string(mcptask.StatusInputRequired)
-		t.InputRequests = wire.InputRequests{}
-		for _, in := range r.Outstanding() {
-			t.InputRequests[in.Key] = wire.InputRequest{Method: in.Method, Params: in.Params}
-		}
+		t.InputRequests = requests(r.Outstanding())
 	case r.Phase != mcptask.PhaseDone:
 	case r.Outcome.Kind == mcptask.OutcomeCancelled:
 		t.Status = string(mcptask.StatusCancelled)
@@ -116,6 +127,9 @@ func (d Server20260728) Method(name string) Method {
 	}
 	return nil
 }
+
+// Blocks implements Server.
+func (Server20260728) Blocks(string) bool { return false }
 
 func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
 	id, err := taskID(params)
@@ -151,16 +165,14 @@ func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcpt
 	if err != nil {
 		return nil, err
 	}
-	var p struct {
-		InputResponses map[string]json.RawMessage `json:"inputResponses"`
-	}
-	if err := decode(params, &p); err != nil {
+	responses, err := inputResponses(params)
+	if err != nil {
 		return nil, err
 	}
-	if p.InputResponses == nil {
+	if responses == nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.inputResponses is missing")
 	}
-	if err := s.Answer(ctx, caller, id, p.InputResponses); err != nil {
+	if err := s.Answer(ctx, caller, id, responses); err != nil {
 		return nil, err
 	}
 	return json.Marshal(wire.UpdateTaskResult{ResultType: wire.ResultTypeComplete})
@@ -188,11 +200,20 @@ func (Server20260728) Check(_ mcptask.Caller, params json.RawMessage) error {
 }
 
 // CanAsk implements Server (T-38).
-func (Server20260728) CanAsk(capabilities json.RawMessage) []string {
-	if elicits(capabilities) {
-		return []string{wire.MethodElicitationCreate}
+func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
+
+// InputRequired implements Server: the client calls again with the answers,
+// and only then is there a task (E-24, EX-13).
+func (Server20260728) InputRequired(questions []mcptask.Input) (json.RawMessage, error) {
+	return json.Marshal(wire.InputRequiredResult{ResultType: "input_required", InputRequests: requests(questions)})
+}
+
+func requests(questions []mcptask.Input) wire.InputRequests {
+	requests := wire.InputRequests{}
+	for _, in := range questions {
+		requests[in.Key] = wire.InputRequest{Method: in.Method, Params: in.Params}
 	}
-	return nil
+	return requests
 }
 
 // Decorate implements Server: the extension in server/discover (E-01), never
@@ -217,8 +238,14 @@ func (Client20260728) Revision() string { return mcptask.Revision20260728 }
 
 // Call implements Client. Plain leaves the extension undeclared for this call;
 // there is no other way to ask for no task (E-04).
-func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport) (any, error) {
+func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
 	params := callParams(call)
+	if retry != nil {
+		params["inputResponses"] = retry.Responses
+		if retry.State != "" {
+			params["requestState"] = retry.State
+		}
+	}
 	if call.Plain {
 		meta, ok := params["_meta"].(map[string]any)
 		if !ok {
@@ -231,26 +258,55 @@ func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport) (any, e
 }
 
 // Started implements Client: resultType tells what the result is (E-14, T-35).
-func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, error) {
+func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
 	var created wire.CreateTaskResult
 	var kind struct {
 		ResultType string `json:"resultType"`
 	}
 	if err := json.Unmarshal(result, &kind); err != nil {
-		return mcptask.Snapshot{}, malformed("tools/call", err)
+		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
 	}
 	switch kind.ResultType {
 	case "", wire.ResultTypeComplete:
-		return finished(result)
+		s, err := finished(result)
+		return s, nil, err
+	case "input_required":
+		return inputRequired(result)
 	case wire.ResultTypeTask:
 	default:
-		return mcptask.Snapshot{}, malformed("tools/call", fmt.Errorf("a result of type %q", kind.ResultType))
+		return mcptask.Snapshot{}, nil, malformed("tools/call", fmt.Errorf("a result of type %q", kind.ResultType))
 	}
 	if err := json.Unmarshal(result, &created); err != nil {
-		return mcptask.Snapshot{}, malformed("tools/call", err)
+		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
 	}
-	return newSnapshot(wireTask{created.TaskID, created.Status, created.StatusMessage, created.CreatedAt,
+	s, err := newSnapshot(wireTask{created.TaskID, created.Status, created.StatusMessage, created.CreatedAt,
 		created.LastUpdatedAt, created.TTLMs, created.PollIntervalMs})
+	return s, nil, err
+}
+
+// inputRequired reads the questions that come before a call is taken (E-24).
+func inputRequired(result json.RawMessage) (s mcptask.Snapshot, retry *Retry, err error) {
+	var r wire.InputRequiredResult
+	if err := json.Unmarshal(result, &r); err != nil {
+		return s, nil, malformed("tools/call", err)
+	}
+	s.Status = mcptask.StatusInputRequired
+	s.Questions, err = questions("", r.InputRequests)
+	return s, &Retry{State: r.RequestState, Responses: map[string]json.RawMessage{}}, err
+}
+
+// questions reads inputRequests, in the order of their keys.
+func questions(taskID string, requests wire.InputRequests) ([]mcptask.Question, error) {
+	var list []mcptask.Question
+	for key, request := range requests {
+		q, err := mcptask.NewQuestion(taskID, key, request.Method, request.Params)
+		if err != nil {
+			return nil, malformed(request.Method, err)
+		}
+		list = append(list, q)
+	}
+	slices.SortFunc(list, func(a, b mcptask.Question) int { return compare(a.Key, b.Key) })
+	return list, nil
 }
 
 // Task implements Client: the outcome and the questions come with the status.
@@ -269,14 +325,8 @@ func (Client20260728) Task(ctx context.Context, send Send, taskID string) (mcpta
 	}
 	switch s.Status {
 	case mcptask.StatusInputRequired:
-		for key, request := range t.InputRequests {
-			q, err := mcptask.NewQuestion(taskID, key, request.Method, request.Params)
-			if err != nil {
-				return s, malformed(wire.MethodTasksGet, err)
-			}
-			s.Questions = append(s.Questions, q)
-		}
-		slices.SortFunc(s.Questions, func(a, b mcptask.Question) int { return compare(a.Key, b.Key) })
+		s.Questions, err = questions(taskID, t.InputRequests)
+		return s, err
 	case mcptask.StatusCompleted:
 		return withOutcome(s, t.Result, nil)
 	case mcptask.StatusFailed:

@@ -1,0 +1,130 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// keyBefore precedes the keys of questions that are asked before the task, so
+// that they never meet the keys of steps.
+const keyBefore = "before/"
+
+// before settles the questions of a tool before its call: by the answers that
+// came with it, by asking while it is open, or by a reply that makes the
+// requestor call again. A refusal is a tool error; the handler does not run.
+func (s *Server) before(ctx context.Context, caller Caller, t *registered, call CallRequest) (answers []Input, reply *CallReply, err error) {
+	var missing []Input
+	for _, spec := range t.spec.Questions {
+		in, err := newQuestionInput(keyBefore+spec.Name, spec, spec.Message)
+		if err != nil {
+			return nil, nil, err
+		}
+		response, ok := call.Answers[in.Key]
+		switch {
+		case ok:
+		case !caller.answers(in):
+			return refusedBefore(spec, ErrCannotAsk)
+		case call.Retry:
+			missing = append(missing, in)
+			continue
+		case call.Ask == nil:
+			return refusedBefore(spec, ErrCannotAsk)
+		default:
+			if response, err = call.Ask(ctx, in); err != nil {
+				return refusedBefore(spec, err)
+			}
+		}
+		if err := checkAnswer(in, response); err != nil {
+			if call.Retry {
+				return nil, nil, Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
+			}
+			return refusedBefore(spec, err)
+		}
+		if _, err := elicited(response); err != nil {
+			return refusedBefore(spec, err)
+		}
+		in.State, in.Response = InputAnswered, response
+		answers = append(answers, in)
+	}
+	if missing != nil {
+		return nil, &CallReply{Questions: missing}, nil
+	}
+	return answers, nil, nil
+}
+
+func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, nil, err
+	}
+	reply, encodeErr := errorReply(fmt.Sprintf("%s was asked for and not given: %v", spec.Name, err))
+	return nil, &reply, encodeErr
+}
+
+func deref(reply *CallReply) CallReply {
+	if reply == nil {
+		return CallReply{}
+	}
+	return *reply
+}
+
+// before returns the responses that were given before the task, in the order
+// of the tool's questions.
+func (r *Record) before(t *registered) []json.RawMessage {
+	var inputs []Input
+	for _, spec := range t.spec.Questions {
+		if i := r.input(keyBefore + spec.Name); i >= 0 {
+			inputs = append(inputs, r.Inputs[i])
+		}
+	}
+	return responses(inputs)
+}
+
+func responses(inputs []Input) []json.RawMessage {
+	list := make([]json.RawMessage, len(inputs))
+	for i, in := range inputs {
+		list[i] = in.Response
+	}
+	return list
+}
+
+// Asked returns the answer that was given before the task: to the i-th of
+// ToolSpec.Questions. Generated code calls it.
+func Asked[T any](task *Task, i int) (T, error) {
+	var answer T
+	if i >= len(task.answers) {
+		return answer, ErrCannotAsk
+	}
+	return decodeAnswer[T](task.answers[i])
+}
+
+// answers says whether the caller answers such a request.
+func (c Caller) answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
+
+// Observe calls f with each new version of a task that this process stores,
+// until stop is called. f must not block.
+func (s *Server) Observe(f func(Record)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := new(int)
+	s.observers[key] = f
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.observers, key)
+	}
+}
+
+func (s *Server) observe(r Record) {
+	s.mu.Lock()
+	observers := make([]func(Record), 0, len(s.observers))
+	for _, f := range s.observers {
+		observers = append(observers, f)
+	}
+	s.mu.Unlock()
+	for _, f := range observers {
+		f(r)
+	}
+}

@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// injector lets the gateway write events of its own into the standalone stream
+// that the SDK serves. The SDK writes an event at a time: with one lock around
+// its writes no event is ever cut.
+type injector struct {
+	w http.ResponseWriter
+	// begin is called once, when the response turns out to be a stream.
+	begin func()
+
+	mu    sync.Mutex
+	begun bool
+}
+
+// Header implements http.ResponseWriter.
+func (i *injector) Header() http.Header { return i.w.Header() }
+
+// WriteHeader implements http.ResponseWriter.
+func (i *injector) WriteHeader(code int) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.w.WriteHeader(code)
+	i.start(code)
+}
+
+// Write implements http.ResponseWriter.
+func (i *injector) Write(data []byte) (int, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.start(http.StatusOK)
+	return i.w.Write(data)
+}
+
+// Flush implements http.Flusher.
+func (i *injector) Flush() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.start(http.StatusOK)
+	_ = http.NewResponseController(i.w).Flush() // a client that has left
+}
+
+func (i *injector) start(code int) {
+	if !i.begun && code == http.StatusOK && strings.HasPrefix(i.w.Header().Get("Content-Type"), "text/event-stream") {
+		i.begun = true
+		i.begin()
+	}
+}
+
+// inject writes whole events between the SDK's.
+func (i *injector) inject(messages [][]byte) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	s := stream{w: i.w, flush: http.NewResponseController(i.w).Flush}
+	for _, data := range messages {
+		s.message(data)
+	}
+}
+
+// standalone passes a session's GET stream on, with the questions of its tasks.
+func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
+	if s == nil || s.revision != g.legacy.Revision() {
+		g.config.Stateful.ServeHTTP(w, r)
+		return
+	}
+	var c *channel
+	done := make(chan struct{})
+	var writer sync.WaitGroup
+	in := &injector{w: w}
+	in.begin = func() {
+		c = g.questions.connect(s, "")
+		writer.Go(func() {
+			for {
+				select {
+				case <-c.wake:
+					in.inject(c.take())
+				case <-done:
+					return
+				}
+			}
+		})
+	}
+	// Nothing may be written once the handler has returned.
+	defer func() {
+		close(done)
+		writer.Wait()
+		if c != nil {
+			g.questions.disconnect(c)
+		}
+	}()
+	g.config.Stateful.ServeHTTP(in, r)
+}

@@ -1,0 +1,285 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// Questions of 2025-11-25 are requests that the server sends. A client gets
+// them on whatever stream it has open: that of a blocked tasks/result (C-51),
+// else the session's standalone one (C-53). Each is on one stream at a time,
+// and goes to the next when that one is dropped unanswered.
+
+// channel is one live stream to a client.
+type channel struct {
+	outbox
+	session *session
+	task    string // of a blocked tasks/result; "" is the standalone stream
+}
+
+// outbox holds messages until the stream's writer takes them.
+type outbox struct {
+	mu    sync.Mutex
+	queue [][]byte
+	wake  chan struct{} // has room for one: nobody who puts ever blocks
+}
+
+func (o *outbox) put(data []byte) {
+	o.mu.Lock()
+	o.queue = append(o.queue, data)
+	o.mu.Unlock()
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (o *outbox) take() [][]byte {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	queue := o.queue
+	o.queue = nil
+	return queue
+}
+
+// questions knows which stream each question is on.
+type questions struct {
+	server *mcptask.Server
+
+	mu    sync.Mutex
+	known map[string]*knownTask
+	// standalone are the sessions' own streams; shown, the tasks whose IDs a
+	// session has shown.
+	standalone map[*session][]*channel
+	shown      map[*session]map[string]bool
+}
+
+// knownTask is a task, not yet done, that some session has shown the ID of.
+type knownTask struct {
+	sessions map[*session]bool
+	blocked  []*channel          // streams of tasks/result
+	sent     map[string]*channel // by request ID
+	version  int64               // of the record that was seen last
+}
+
+func newQuestions(server *mcptask.Server) *questions {
+	return &questions{
+		server:     server,
+		known:      map[string]*knownTask{},
+		standalone: map[*session][]*channel{},
+		shown:      map[*session]map[string]bool{},
+	}
+}
+
+// know notes that a session has shown a task's ID: it may get its questions.
+func (q *questions) know(s *session, r mcptask.Record) {
+	if r.Done() {
+		return
+	}
+	q.mu.Lock()
+	t := q.known[r.ID]
+	if t == nil {
+		t = &knownTask{sessions: map[*session]bool{}, sent: map[string]*channel{}}
+		q.known[r.ID] = t
+	}
+	t.sessions[s] = true
+	if q.shown[s] == nil {
+		q.shown[s] = map[string]bool{}
+	}
+	q.shown[s][r.ID] = true
+	q.mu.Unlock()
+	q.changed(r)
+}
+
+// connect opens a stream; the questions that wait for one go out on it.
+func (q *questions) connect(s *session, task string) *channel {
+	c := &channel{outbox: outbox{wake: make(chan struct{}, 1)}, session: s, task: task}
+	q.mu.Lock()
+	waiting := []string{task}
+	if task == "" {
+		q.standalone[s] = append(q.standalone[s], c)
+		waiting = slices.Collect(maps.Keys(q.shown[s]))
+	} else if t := q.known[task]; t != nil {
+		t.blocked = append(t.blocked, c)
+	}
+	q.mu.Unlock()
+	q.refresh(waiting)
+	return c
+}
+
+// disconnect closes a stream; what it left unanswered goes to another.
+func (q *questions) disconnect(c *channel) {
+	q.mu.Lock()
+	waiting := []string{c.task}
+	if c.task == "" {
+		if q.standalone[c.session] = remove(q.standalone[c.session], c); len(q.standalone[c.session]) == 0 {
+			delete(q.standalone, c.session)
+		}
+		waiting = slices.Collect(maps.Keys(q.shown[c.session]))
+	}
+	var left []string
+	for _, id := range waiting {
+		t := q.known[id]
+		if t == nil {
+			continue
+		}
+		t.blocked = remove(t.blocked, c)
+		had := len(t.sent)
+		maps.DeleteFunc(t.sent, func(_ string, via *channel) bool { return via == c })
+		if len(t.sent) < had {
+			left = append(left, id)
+		}
+	}
+	q.mu.Unlock()
+	q.refresh(left)
+}
+
+func remove(list []*channel, c *channel) []*channel {
+	return slices.DeleteFunc(list, func(other *channel) bool { return other == c })
+}
+
+// end drops a session that is over.
+func (q *questions) end(s *session) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id := range q.shown[s] {
+		if t := q.known[id]; t != nil {
+			if delete(t.sessions, s); len(t.sessions) == 0 {
+				delete(q.known, id)
+			}
+		}
+	}
+	delete(q.shown, s)
+}
+
+// drop forgets a task that is done or gone. q.mu is held.
+func (q *questions) drop(id string) {
+	if t := q.known[id]; t != nil {
+		for s := range t.sessions {
+			if delete(q.shown[s], id); len(q.shown[s]) == 0 {
+				delete(q.shown, s)
+			}
+		}
+		delete(q.known, id)
+	}
+}
+
+// refresh looks at tasks again whose questions may have to move.
+func (q *questions) refresh(tasks []string) {
+	for _, id := range tasks {
+		r, err := q.server.Peek(id)
+		switch {
+		case err == nil:
+			q.look(r, true)
+		case errors.Is(err, mcptask.ErrNoRecord):
+			q.mu.Lock()
+			q.drop(id)
+			q.mu.Unlock()
+		}
+	}
+}
+
+// changed is the server's observer: it sends what is new of a task and takes
+// back what is settled. It does not block.
+func (q *questions) changed(r mcptask.Record) { q.look(r, false) }
+
+// look compares a record with what is sent. One that is older than the last is
+// passed over, since changes may be seen out of order; the same one again only
+// counts where streams have changed.
+func (q *questions) look(r mcptask.Record, again bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	t := q.known[r.ID]
+	if t == nil || r.Version < t.version || r.Version == t.version && !again {
+		return
+	}
+	t.version = r.Version
+	for _, in := range r.Inputs {
+		id := requestID(r.ID, in.Key)
+		via := t.sent[id]
+		switch {
+		case in.State != mcptask.InputOutstanding && via != nil:
+			delete(t.sent, id)
+			if in.State == mcptask.InputSuperseded {
+				via.put(cancelled(id))
+			}
+		case in.State == mcptask.InputOutstanding && via == nil:
+			q.send(t, r, id, in)
+		}
+	}
+	if r.Done() {
+		q.drop(r.ID)
+	}
+}
+
+// send puts a question on the best stream there is. q.mu is held.
+func (q *questions) send(t *knownTask, r mcptask.Record, id string, in mcptask.Input) {
+	c := q.route(t, r)
+	if c == nil {
+		return
+	}
+	request, err := questionRequest(id, r.ID, in)
+	if err != nil {
+		q.server.Logger().Error("question not encoded", "task", r.ID, "key", in.Key, "error", err)
+		return
+	}
+	t.sent[id] = c
+	c.put(request)
+}
+
+// route picks the stream for a task's questions: only ever one of its owner's,
+// and of a session that knows the ID.
+func (q *questions) route(t *knownTask, r mcptask.Record) *channel {
+	for _, c := range t.blocked {
+		if c.session.principal == r.Principal {
+			return c
+		}
+	}
+	for s := range t.sessions {
+		if s.principal == r.Principal && len(q.standalone[s]) > 0 {
+			return q.standalone[s][0]
+		}
+	}
+	return nil
+}
+
+// Request IDs say by themselves which question they are of, so that an answer
+// may reach any process that shares the store.
+const requestPrefix = "mcptask/"
+
+func requestID(task, key string) string { return requestPrefix + task + "/" + key }
+
+func parseRequestID(id string) (task, key string, ok bool) {
+	rest, ok := strings.CutPrefix(id, requestPrefix)
+	if !ok {
+		return "", "", false
+	}
+	return strings.Cut(rest, "/")
+}
+
+func questionRequest(id, task string, in mcptask.Input) ([]byte, error) {
+	params, err := dialect.Server20251125{}.Question(task, in)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": in.Method, "params": params})
+}
+
+// cancelled takes a request back.
+func cancelled(id string) []byte {
+	data, err := json.Marshal(map[string]any{
+		"jsonrpc": "2.0", "method": "notifications/cancelled",
+		"params": map[string]string{"requestId": id, "reason": "the task no longer waits for the answer"},
+	})
+	if err != nil { // strings always marshal
+		return nil
+	}
+	return data
+}

@@ -1,0 +1,68 @@
+package gosdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// declare tells the server what the client answers. In 2025-11-25 questions
+// come as requests of their own, which the SDK hands to these handlers.
+func (c *conn) declare(capabilities *mcp.ClientCapabilities, options *mcp.ClientOptions) {
+	if form, url := !c.options.Answer.Empty(), c.options.OpenURL != nil; form || url {
+		capabilities.Elicitation = &mcp.ElicitationCapabilities{}
+		if form {
+			capabilities.Elicitation.Form = &mcp.FormElicitationCapabilities{}
+		}
+		if url {
+			capabilities.Elicitation.URL = &mcp.URLElicitationCapabilities{}
+		}
+		options.ElicitationHandler = func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return asked[mcp.ElicitResult](ctx, c, "elicitation/create", req.Params, req.Params.Meta)
+		}
+	}
+	if c.options.Sample != nil {
+		capabilities.Sampling = &mcp.SamplingCapabilities{}
+		options.CreateMessageHandler = func(ctx context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+			return asked[mcp.CreateMessageResult](ctx, c, "sampling/createMessage", req.Params, req.Params.Meta)
+		}
+	}
+	if c.options.Roots != nil {
+		capabilities.RootsV2 = &mcp.RootCapabilities{}
+	}
+}
+
+// asked answers a request of the server's by the connection's answerers.
+func asked[R any](ctx context.Context, c *conn, method string, params any, meta mcp.Meta) (*R, error) {
+	data, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	q, err := mcptask.NewQuestion(relatedTask(meta), "", method, data)
+	if err != nil {
+		return nil, err
+	}
+	response, ok, err := c.Answer(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		response = json.RawMessage(`{"action":"cancel"}`)
+	}
+	result := new(R)
+	if err := json.Unmarshal(response, result); err != nil {
+		return nil, fmt.Errorf("gosdk: the answer to %s does not fit: %w", method, err)
+	}
+	return result, nil
+}
+
+// relatedTask reads the related-task metadata of a request (C-50).
+func relatedTask(meta mcp.Meta) string {
+	related, _ := meta[mcptask.MetaRelatedTask].(map[string]any)
+	id, _ := related["taskId"].(string)
+	return id
+}

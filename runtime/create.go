@@ -18,7 +18,7 @@ const minAnonymousKey = 16
 // checked before anything is created. An error is a JSON-RPC error for the
 // caller; a tool error is an outcome.
 func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments json.RawMessage, call CallRequest) (CallReply, error) {
-	t, ok := s.tools[tool]
+	t, ok := s.catalog.get(tool)
 	if !ok {
 		return CallReply{}, Errorf(CodeInvalidParams, "unknown tool %q", tool)
 	}

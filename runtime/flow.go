@@ -146,3 +146,10 @@ func (s *Server) TakeFlow(token string) *Flow {
 	delete(s.flows.open, token)
 	return f
 }
+
+// Once says true the first time that it is called with a key: an adapter asks
+// before it attaches itself to an SDK server.
+func (s *Server) Once(key any) bool {
+	_, seen := s.onces.LoadOrStore(key, true)
+	return !seen
+}

@@ -79,8 +79,8 @@ func (s *Server) adopt() {
 // mayRun says whether a task's handler may be started: a second time only
 // where its tool allows it, whatever an executor delivers twice.
 func (s *Server) mayRun(r Record) bool {
-	tool := s.tools[r.Tool]
-	return r.Attempt == 0 || tool != nil && tool.spec.Policy.OnLost == RestartWhenLost
+	tool, ok := s.catalog.get(r.Tool)
+	return r.Attempt == 0 || ok && tool.spec.Policy.OnLost == RestartWhenLost
 }
 
 // resume decides what becomes of one orphan.

@@ -47,7 +47,7 @@ func (s *Server) run(ctx context.Context, id string) {
 	// Stays where the handler ends its goroutine, as testing.T.FailNow does.
 	outcome := &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 	defer func() { s.finish(ctx, record, *outcome) }()
-	t, ok := s.tools[record.Tool]
+	t, ok := s.catalog.get(record.Tool)
 	if !ok { // the tool went while the task was queued in a durable store
 		outcome.Error = Errorf(CodeInternalError, "the server no longer has the tool %q", record.Tool)
 		return

@@ -3,13 +3,9 @@ package mcptask
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"reflect"
-	"slices"
 	"sync"
 	"time"
 )
@@ -60,12 +56,11 @@ type Server struct {
 	ownStore bool
 	executor Executor
 	logger   *slog.Logger
-	tools    map[string]*registered
-	order    []string
-	caps     Capabilities
+	catalog  catalog
 	worker   string
 
 	flows flows
+	onces sync.Map
 
 	mu        sync.Mutex
 	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
@@ -89,8 +84,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		options:   options,
 		store:     options.Store,
 		logger:    options.Logger,
-		tools:     map[string]*registered{},
-		caps:      Capabilities{},
+		catalog:   catalog{tools: map[string]*registered{}, caps: Capabilities{}},
 		worker:    rand.Text(),
 		flows:     flows{open: map[string]*Flow{}},
 		running:   map[string]*context.CancelCauseFunc{},
@@ -114,7 +108,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	}
 	var faults []error
 	for i := range services {
-		faults = append(faults, s.add(&services[i])...)
+		faults = append(faults, s.catalog.add(&services[i])...)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -132,102 +126,6 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	s.upkeep.Go(s.maintain)
 	return s, nil
 }
-
-// add registers one service and returns everything that is wrong with it.
-func (s *Server) add(service *Tools) (faults []error) {
-	if isNil(service.Impl) {
-		faults = append(faults, fmt.Errorf("mcptask: service %s: the implementation is nil", service.Service))
-	}
-	for _, t := range service.Tools {
-		name := t.spec.Name
-		r, wrong := register(service, t)
-		for _, err := range wrong {
-			faults = append(faults, fmt.Errorf("mcptask: service %s: tool %q: %w", service.Service, name, err))
-		}
-		if s.tools[name] != nil {
-			faults = append(faults, fmt.Errorf("mcptask: service %s: tool %q is also in service %s: give one of them a prefix or a name",
-				service.Service, name, s.tools[name].service.Service))
-			continue
-		}
-		s.tools[name] = r
-		s.order = append(s.order, name)
-	}
-	for revision, declared := range service.Capabilities {
-		merged, err := mergeObjects(s.caps[revision], declared)
-		if err != nil {
-			faults = append(faults, fmt.Errorf("mcptask: service %s: capabilities of %s: %w", service.Service, revision, err))
-			continue
-		}
-		s.caps[revision] = merged
-	}
-	return faults
-}
-
-// isNil sees through an interface that holds a nil pointer, map or function.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	switch rv := reflect.ValueOf(v); rv.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Interface, reflect.Slice, reflect.Chan:
-		return rv.IsNil()
-	}
-	return false
-}
-
-// mergeObjects joins two JSON objects, deeply; "" is the empty one.
-func mergeObjects(a, b string) (string, error) {
-	var merge func(into, from map[string]any)
-	merge = func(into, from map[string]any) {
-		for key, value := range from {
-			sub, ok := value.(map[string]any)
-			old, was := into[key].(map[string]any)
-			if ok && was {
-				merge(old, sub)
-				continue
-			}
-			into[key] = value
-		}
-	}
-	into := map[string]any{}
-	for _, object := range []string{a, b} {
-		if object == "" {
-			continue
-		}
-		var from map[string]any
-		if err := json.Unmarshal([]byte(object), &from); err != nil {
-			return "", err
-		}
-		merge(into, from)
-	}
-	merged, err := marshal(into)
-	return string(merged), err
-}
-
-// Tools lists what the server offers, in the order of declaration.
-func (s *Server) Tools() []ToolSpec {
-	specs := make([]ToolSpec, len(s.order))
-	for i, name := range s.order {
-		specs[i] = s.tools[name].spec
-	}
-	return specs
-}
-
-// Tool returns a tool's spec with its policy's defaults filled in.
-func (s *Server) Tool(name string) (ToolSpec, bool) {
-	t, ok := s.tools[name]
-	if !ok {
-		return ToolSpec{}, false
-	}
-	return t.spec, true
-}
-
-// Capabilities is the JSON object that the server declares in a revision, ""
-// where its generated code does not know the revision.
-func (s *Server) Capabilities(revision string) string { return s.caps[revision] }
-
-// Revisions lists the revisions that the server's generated code declares.
-func (s *Server) Revisions() []string { return slices.Sorted(maps.Keys(s.caps)) }
 
 // Options returns the options, defaults filled in.
 func (s *Server) Options() Options { return s.options }

@@ -26,11 +26,27 @@ import (
 // yours before.
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 	for _, spec := range tasks.Tools() {
-		server.AddTool(sdkTool(spec), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return call(ctx, tasks, req)
-		})
+		addTool(server, tasks, spec.Name)
 	}
-	server.AddReceivingMiddleware(middleware(tasks))
+	attach(server, tasks)
+}
+
+// attach adds the middleware, once.
+func attach(server *mcp.Server, tasks *mcptask.Server) {
+	if tasks.Once(server) {
+		server.AddReceivingMiddleware(middleware(tasks))
+	}
+}
+
+// addTool registers one of tasks' tools with an SDK server.
+func addTool(server *mcp.Server, tasks *mcptask.Server, name string) {
+	spec, ok := tasks.Tool(name)
+	if !ok {
+		return
+	}
+	server.AddTool(sdkTool(spec), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return call(ctx, tasks, req)
+	})
 }
 
 func sdkTool(spec mcptask.ToolSpec) *mcp.Tool {

@@ -1,0 +1,147 @@
+package mcptask
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+)
+
+// catalog holds the tools of a server, checked and compiled.
+type catalog struct {
+	mu    sync.RWMutex
+	tools map[string]*registered
+	order []string
+	caps  Capabilities
+}
+
+// add registers one service, or returns everything that is wrong with it.
+func (c *catalog) add(service *Tools) (faults []error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fault := func(format string, args ...any) {
+		faults = append(faults, fmt.Errorf("mcptask: service %s: "+format, append([]any{service.Service}, args...)...))
+	}
+	if isNil(service.Impl) {
+		fault("the implementation is nil")
+	}
+	added := map[string]*registered{}
+	var order []string
+	for _, t := range service.Tools {
+		name := t.spec.Name
+		r, wrong := register(service, t)
+		for _, err := range wrong {
+			fault("tool %q: %w", name, err)
+		}
+		other := c.tools[name]
+		if other == nil {
+			other = added[name]
+		}
+		if other != nil {
+			fault("tool %q is also in service %s: give one of them a prefix or a name", name, other.service.Service)
+			continue
+		}
+		added[name] = r
+		order = append(order, name)
+	}
+	merged := Capabilities{}
+	for revision, declared := range service.Capabilities {
+		joined, err := mergeObjects(c.caps[revision], declared)
+		if err != nil {
+			fault("capabilities of %s: %w", revision, err)
+		}
+		merged[revision] = joined
+	}
+	if faults != nil {
+		return faults
+	}
+	for _, name := range order {
+		c.tools[name] = added[name]
+	}
+	c.order = append(c.order, order...)
+	for revision, joined := range merged {
+		c.caps[revision] = joined
+	}
+	return nil
+}
+
+func (c *catalog) get(name string) (*registered, bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	t, ok := c.tools[name]
+	return t, ok
+}
+
+// isNil sees through an interface that holds a nil pointer, map or function.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	switch rv := reflect.ValueOf(v); rv.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Interface, reflect.Slice, reflect.Chan:
+		return rv.IsNil()
+	}
+	return false
+}
+
+// mergeObjects joins two JSON objects, deeply; "" is the empty one.
+func mergeObjects(a, b string) (string, error) {
+	var merge func(into, from map[string]any)
+	merge = func(into, from map[string]any) {
+		for key, value := range from {
+			sub, ok := value.(map[string]any)
+			old, was := into[key].(map[string]any)
+			if ok && was {
+				merge(old, sub)
+				continue
+			}
+			into[key] = value
+		}
+	}
+	into := map[string]any{}
+	for _, object := range []string{a, b} {
+		if object == "" {
+			continue
+		}
+		var from map[string]any
+		if err := json.Unmarshal([]byte(object), &from); err != nil {
+			return "", err
+		}
+		merge(into, from)
+	}
+	merged, err := marshal(into)
+	return string(merged), err
+}
+
+// Register adds a service to a server that is made already; an adapter that
+// takes in the tools of an SDK uses it. It adds all of it or nothing.
+func (s *Server) Register(service Tools) error { return errors.Join(s.catalog.add(&service)...) }
+
+// Tools lists what the server offers, in the order of declaration.
+func (s *Server) Tools() []ToolSpec {
+	s.catalog.mu.RLock()
+	defer s.catalog.mu.RUnlock()
+	specs := make([]ToolSpec, len(s.catalog.order))
+	for i, name := range s.catalog.order {
+		specs[i] = s.catalog.tools[name].spec
+	}
+	return specs
+}
+
+// Tool returns a tool's spec with its policy's defaults filled in.
+func (s *Server) Tool(name string) (ToolSpec, bool) {
+	t, ok := s.catalog.get(name)
+	if !ok {
+		return ToolSpec{}, false
+	}
+	return t.spec, true
+}
+
+// Capabilities is the JSON object that the server declares in a revision, ""
+// where its generated code does not know the revision.
+func (s *Server) Capabilities(revision string) string {
+	s.catalog.mu.RLock()
+	defer s.catalog.mu.RUnlock()
+	return s.catalog.caps[revision]
+}

@@ -1,0 +1,98 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+type sumInput struct {
+	Numbers []int  `json:"numbers"`
+	Fail    string `json:"fail,omitempty"`
+}
+
+type sumOutput struct {
+	Sum int `json:"sum"`
+}
+
+// sum is an SDK handler as people have them.
+func sum(ctx context.Context, req *mcp.CallToolRequest, in sumInput) (*mcp.CallToolResult, sumOutput, error) {
+	switch in.Fail {
+	case "tool":
+		return nil, sumOutput{}, errors.New("cannot add")
+	case "protocol":
+		return nil, sumOutput{}, &jsonrpc.Error{Code: -32050, Message: "locked"}
+	case "panic":
+		panic("a bug")
+	}
+	if req.Params.Name != "sum" {
+		return nil, sumOutput{}, errors.New("no params")
+	}
+	select {
+	case <-time.After(50 * time.Millisecond): // longer than the request
+	case <-ctx.Done():
+		return nil, sumOutput{}, ctx.Err()
+	}
+	out := sumOutput{}
+	for _, n := range in.Numbers {
+		out.Sum += n
+	}
+	return nil, out, nil
+}
+
+func TestAddTaskTool(t *testing.T) {
+	tasks, err := mcptask.NewServer(mcptask.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "sums", Version: "1"}, nil)
+	policy := mcptask.Policy{Task: mcptask.TaskRequired, Poll: 20 * time.Millisecond}
+	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "sum", Description: "adds numbers"}, sum, policy); err != nil {
+		t.Fatal(err)
+	}
+	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "sum"}, sum, policy); err == nil {
+		t.Error("the same name twice")
+	}
+	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "worse"}, sum, mcptask.Policy{Task: "sometimes"}); err == nil {
+		t.Error("a policy that means nothing")
+	}
+	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
+	t.Cleanup(func() { _ = tasks.Close(); server.CloseClientConnections(); server.Close() })
+
+	eachRevision(t, func(t *testing.T, revision string) {
+		conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		call, err := mcptask.Start[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{1, 2, 3}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := call.Token(); !ok {
+			t.Error("not a task")
+		}
+		if out, err := call.Wait(t.Context()); err != nil || out.Sum != 6 {
+			t.Errorf("%+v, %v", out, err)
+		}
+		var toolErr *mcptask.ToolError
+		if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: "tool"}); !errors.As(err, &toolErr) || toolErr.Result.Text() != "cannot add" {
+			t.Error(err)
+		}
+		for fail, code := range map[string]int{"protocol": -32050, "panic": mcptask.CodeInternalError} {
+			var wire *mcptask.Error
+			if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: fail}); !errors.As(err, &wire) || wire.Code != code {
+				t.Error(fail, err)
+			}
+		}
+	})
+}

@@ -74,6 +74,7 @@ func TestAnswers(t *testing.T) {
 // TestTwoQuestions: several at once share the slot, and one bad answer of two
 // takes neither.
 func TestTwoQuestions(t *testing.T) {
+	var now atomic.Int32
 	s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
 		var asking sync.WaitGroup
 		var sum atomic.Int32
@@ -86,7 +87,14 @@ func TestTwoQuestions(t *testing.T) {
 		}
 		asking.Wait() // with one slot: all three give up the same one
 		return number{int(sum.Load())}, nil
-	}), numberTool("other", Policy{}, double))
+	}), numberTool("other", Policy{}, func(context.Context, *Task, number) (number, error) {
+		if n := now.Add(1); n > 1 {
+			t.Errorf("%d run at once: a task that asks twice gave up two slots", n)
+		}
+		time.Sleep(5 * time.Millisecond)
+		now.Add(-1)
+		return number{}, nil
+	}))
 	id := begin(t, s, alice, "t").ID
 	for {
 		r := asks(t, s, alice, id)
@@ -97,7 +105,13 @@ func TestTwoQuestions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ended(t, s, alice, begin(t, s, alice, "other").ID) // a task that asks blocks nobody
+	var others []string
+	for range 4 { // a task that asks blocks nobody
+		others = append(others, begin(t, s, alice, "other").ID)
+	}
+	for _, id := range others {
+		ended(t, s, alice, id)
+	}
 	err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(`{"action":"?"}`)})
 	if err == nil {
 		t.Error("a bad answer was taken")

@@ -164,6 +164,7 @@ func TestQueuedTaskMoves(t *testing.T) {
 		b := newServer(t, Options{Store: store, Concurrency: 1}, tools...)
 		begin(t, a, alice, "blocks")
 		id := begin(t, a, alice, "t").ID
+		synctest.Wait()
 		first.set(true)
 		time.Sleep(leaseFor + 2*renewEvery)
 		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Attempt != 1 || r.Worker != b.worker {

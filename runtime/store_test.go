@@ -154,18 +154,20 @@ func testStoreIdempotency(t *testing.T, s Store) {
 
 func testStoreAliasing(t *testing.T, s Store) {
 	ctx := t.Context()
-	full := storeRecord("t", "p", epoch)
-	full.Phase, full.Worker, full.LeaseUntil = PhaseDone, "", time.Time{}
-	full.Inputs = []Input{{Key: "a", State: InputAnswered}}
-	full.Outcome, full.TerminalAt = &Outcome{Kind: OutcomeError, Error: &Error{Code: 1, Message: "m"}}, epoch
+	full := func() Record {
+		r := storeRecord("t", "p", epoch)
+		r.Phase, r.Worker, r.LeaseUntil = PhaseDone, "", time.Time{}
+		r.Inputs = []Input{{Key: "a", State: InputAnswered}}
+		r.Outcome, r.TerminalAt = &Outcome{Kind: OutcomeError, Error: &Error{Code: 1, Message: "m"}}, epoch
+		return r
+	}
 	scribble := func(r Record) {
 		r.Inputs[0].State = InputOutstanding
 		r.CanAsk[0] = "scribble"
 		r.Outcome.Kind = OutcomeResult
 		r.Outcome.Error.Message = "scribble"
 	}
-	want := copyRecord(full)
-	given := copyRecord(full)
+	given := full()
 	created := mustCreate(t, s, given)
 	scribble(given)
 	scribble(created)
@@ -173,8 +175,9 @@ func testStoreAliasing(t *testing.T, s Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	updating := copyRecord(got)
 	scribble(got)
+	updating := full()
+	updating.Version = 1
 	updated, err := s.Update(ctx, updating)
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +194,7 @@ func testStoreAliasing(t *testing.T, s Store) {
 		t.Fatal(page, err)
 	}
 	scribble(page[0])
+	want := full()
 	want.Version = 2
 	if got, err := s.Get(ctx, "t"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the stored record was changed from outside: %+v, %v", got, err)

@@ -142,6 +142,10 @@ func extraTools() mcptask.Tools {
 					Meta:       map[string]json.RawMessage{"com.example/own": json.RawMessage(`{"n":9007199254740993}`)},
 				}, nil
 			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "future", InputSchema: openObject, Policy: optional},
+			func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
+				return &mcptask.Result{Content: []mcptask.Content{mcptask.Content(`{"type":"scene","hologram":{"z":1.50}}`)}}, nil
+			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "locked", InputSchema: openObject, Policy: optional},
 			func(context.Context, *mcptask.Task, struct{}) (string, error) {
 				err := mcptask.Errorf(-32055, "the repository is locked")

@@ -298,25 +298,6 @@ func TestDisconnects(t *testing.T) {
 	})
 }
 
-// TestSessionTimeout: task traffic keeps a session alive, silence ends it.
-func TestSessionTimeout(t *testing.T) {
-	t.Parallel()
-	url, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{SessionTimeout: 300 * time.Millisecond}})
-	p := newPeer(t, url, legacyRevision, "")
-	id := p.create("ponder", map[string]any{"ms": 700})
-	for range 8 {
-		time.Sleep(100 * time.Millisecond)
-		p.task("tasks/get", id).ok()
-	}
-	id = p.create("ponder", map[string]any{"ms": 700})
-	p.task("tasks/result", id).ok() // waits for longer than the timeout
-	time.Sleep(600 * time.Millisecond)
-	p.task("tasks/get", id).want(http.StatusNotFound, invalidRequest)
-	if r := p.call("tools/list", nil); r.status != http.StatusNotFound {
-		t.Errorf("the SDK still has it: %d %s", r.status, r.body)
-	}
-}
-
 // TestClose: closing the server ends what waits, and takes nothing new.
 func TestClose(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -29,6 +30,23 @@ func TestMembers(t *testing.T) {
 			t.Errorf("%s: %q, want %q", data, fault, want)
 		}
 	}
+}
+
+// FuzzMembers holds our reading of an object against the library's.
+func FuzzMembers(f *testing.F) {
+	for _, seed := range []string{`{}`, ` { "a" : 1 , "b":[{"c":"}"}] } `, `{"\"":"\\","x":"\\\"}"}`, `[]`, `"{"`, `{"a":"` + "\u2028" + `","":null}`, `{"\u0061":1}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var want map[string]json.RawMessage
+		if !utf8.Valid(data) || json.Unmarshal(data, &want) != nil {
+			return // parse has refused it
+		}
+		ours, fault := members(data, nil)
+		if fault == "" && !(len(ours) == 0 && len(want) == 0) && !reflect.DeepEqual(ours, want) {
+			t.Errorf("%q: %q, want %q", data, ours, want)
+		}
+	})
 }
 
 // FuzzParse holds the gateway's reading of a message against the SDK's: what

@@ -341,7 +341,7 @@ func TestModernMeta(t *testing.T) {
 		}
 		future := `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01",` + caps + `}`
 		r := post(future, withHeader("MCP-Protocol-Version", "2027-01-01"))
-		if r.Error == nil || r.status != http.StatusBadRequest || r.Error.Code != unsupported || !strings.Contains(string(r.Error.Data), modernRevision) {
+		if r.Error == nil || r.status != http.StatusBadRequest || r.Error.Code != unsupported || !strings.Contains(string(r.Error.Data), modernRevision) || !strings.Contains(string(r.Error.Data), legacyRevision) {
 			t.Errorf("%s in 2027: %d %s", request.name, r.status, r.body)
 		}
 	}

@@ -42,8 +42,8 @@ func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, r *http.Req
 		switch {
 		case o.err == nil:
 			send(encodeReply(m.ID, o.result, nil))
-		case ctx.Err() != nil: // the client, its session or the server is gone
-			send(encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the connection is being closed")))
+		case ctx.Err() != nil: // the client no longer waits, or its session or the server ends
+			send(encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there")))
 		default:
 			send(encodeReply(m.ID, nil, wireError(o.err)))
 		}

@@ -160,11 +160,13 @@ func (p *peer) request(method string, params map[string]any, edits ...edit) (str
 func headerSafe(value string) string {
 	for _, c := range []byte(value) {
 		if c < ' ' || c > '~' {
-			return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
+			return "=?base64?" + base64Of(value) + "?="
 		}
 	}
 	return value
 }
+
+func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // check holds a response against the schema.
 func (p *peer) check(method string, r *response) {

@@ -24,7 +24,7 @@ generate:
 
 # The golden files, generated packages and error cases both. Read the diff before you commit it.
 golden:
-	go test ./golden/... -update
+	go test ./golden -update
 
 # All benchmarks, without the tests.
 bench:

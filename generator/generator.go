@@ -3,6 +3,22 @@
 //
 // [Generate] is the whole of it, and pure: it reads packages and returns files. Writing, checking
 // and testing share its result.
+//
+// What the declaration leaves open is settled so:
+//   - The methods of an interface that a service embeds are tools too where it stands in the same
+//     package; others are refused, because their comments are not there to read.
+//   - A service's prefix stands before the name of every tool of its, a name= included, and before
+//     those of its fallback tools.
+//   - An input schema is closed (additionalProperties: false), so that a model that misspells an
+//     argument is told so; an output schema is open, so that a server may grow a field before its
+//     clients do; a question's is open, because clients add to their answers.
+//   - A type with MarshalJSON or UnmarshalJSON needs schema=, the file of an input's schema, or
+//     outputschema=, that of an output's; in a field, jsonschema:"type=string" will do.
+//   - Comments of fields are descriptions, of types their first sentence; comments of the standard
+//     library are left out, because they change with the Go release.
+//   - A declaration behind a build constraint gives a generated file behind the same one.
+//   - Generated files are not read: what a run writes does not depend on what an earlier one wrote.
+//     So the type of a tool cannot use a generated identifier.
 package generator
 
 import (

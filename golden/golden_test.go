@@ -14,6 +14,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -28,9 +29,9 @@ func TestPackages(t *testing.T) {
 		}
 		return out
 	}
-	first := generate("./pipeline", "./shapes/...")
+	first := generate("./pipeline", "./testdata/questions", "./shapes/...")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	second := generate("./shapes/...", "./pipeline")
+	second := generate("./shapes/...", "./testdata/questions", "./pipeline")
 	if d := cmp.Diff(first.Files, second.Files); d != "" {
 		t.Errorf("two runs differ (-first +second):\n%s", d)
 	}
@@ -87,6 +88,13 @@ func TestLinesPerTool(t *testing.T) {
 	const tools = 3
 	if n := strings.Count(perTool, "\n") / tools; n > 60 {
 		t.Errorf("%d lines a tool, want at most 60", n)
+	}
+}
+
+// TestNilImplementation: binding is not calling, so the server can refuse nil with an error.
+func TestNilImplementation(t *testing.T) {
+	if tools := pipeline.CITools(nil); tools.Impl != nil || len(tools.Tools) != 3 {
+		t.Errorf("got %+v", tools)
 	}
 }
 

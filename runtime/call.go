@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -51,6 +52,9 @@ func Start[Out any](ctx context.Context, conn Conn, tool string, in any, opts ..
 	}
 	p.taskID = p.last.TaskID
 	p.note(p.last)
+	if s := &p.last; s.Done() && s.Status != StatusCancelled && s.TaskID != "" && s.Result == nil && s.Error == nil {
+		s.Status, p.due = StatusWorking, time.Time{} // done when created: how it ended is still to be read
+	}
 	return &Call[Out]{p}, nil
 }
 
@@ -87,13 +91,14 @@ func (c *Call[Out]) Token() (token Token, ok bool) {
 func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
 		var shown Snapshot
-		for first := true; ; first = false {
+		for {
 			snapshot, err := c.p.step(ctx)
 			if err != nil {
 				yield(snapshot, err)
 				return
 			}
-			if first || snapshot.Status != shown.Status || snapshot.Message != shown.Message || !snapshot.UpdatedAt.Equal(shown.UpdatedAt) {
+			changed := snapshot.Status != shown.Status || snapshot.Message != shown.Message || !snapshot.UpdatedAt.Equal(shown.UpdatedAt)
+			if changed { // a resumed call has no state before it is read
 				if shown = snapshot; !yield(snapshot, nil) {
 					return
 				}
@@ -158,16 +163,23 @@ type pending struct {
 	// polling is held by the one poll under way, however many wait.
 	polling chan struct{}
 
+	// woken ends one pause, because an answer failed.
+	woken chan struct{}
+
 	mu       sync.Mutex
 	last     Snapshot
 	due      time.Time // the next poll is not before this
 	failures int
 	expires  time.Time
-	answered map[string]bool // keys that were answered or are being answered
+	answers  map[string]context.CancelFunc // of the questions that were taken up, by key
+	refused  error                         // of an answer, for who waits next
 }
 
 func newPending(conn Conn, spec ToolCall) *pending {
-	return &pending{conn: conn, spec: spec, polling: make(chan struct{}, 1)}
+	return &pending{
+		conn: conn, spec: spec, polling: make(chan struct{}, 1), woken: make(chan struct{}, 1),
+		answers: map[string]context.CancelFunc{},
+	}
 }
 
 // Tries and pauses of polls that fail below the protocol.
@@ -176,7 +188,7 @@ const (
 	maxPause    = 30 * time.Second
 )
 
-// step reads the task if its next poll is due, and answers its questions. A
+// step reads the task if its next poll is due, and takes up its questions. A
 // transport error counts as no news until there are too many.
 func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	select {
@@ -186,21 +198,27 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, ctx.Err()
 	}
 	p.mu.Lock()
-	last, due := p.last, p.due
+	last, due, refused := p.last, p.due, p.refused
+	p.refused = nil
 	p.mu.Unlock()
+	if refused != nil {
+		return last, refused
+	}
 	if last.Done() || p.taskID == "" || time.Now().Before(due) {
 		return last, ctx.Err()
 	}
 	snapshot, err := p.conn.Task(ctx, p.taskID)
 	if err != nil {
 		var wire *Error
-		if errors.As(err, &wire) || ctx.Err() != nil || p.fail() > maxFailures {
+		if errors.As(err, &wire) || ctx.Err() != nil || p.fail() {
+			p.respond(ctx, nil) // nobody is asked for a task that is lost
 			return last, p.explain(err)
 		}
 		return last, nil
 	}
 	p.note(snapshot)
-	return snapshot, p.respond(ctx, snapshot)
+	p.respond(ctx, snapshot.Questions)
+	return snapshot, nil
 }
 
 // note keeps what was read, and when to read again: at the server's interval,
@@ -210,20 +228,31 @@ func (p *pending) note(s Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last, p.failures, p.expires = s, 0, expiry(s)
-	interval := s.Poll
+	p.due = p.after(0)
+}
+
+// after is the time of the next poll, in a pause or in the server's interval,
+// whichever is longer. p.mu is held.
+func (p *pending) after(pause time.Duration) time.Time {
+	interval := p.last.Poll
 	if interval <= 0 {
 		interval = DefaultPoll
 	}
-	p.due = time.Now().Add(interval + rand.N(interval/10+1))
+	interval = min(max(interval, pause), maxDuration)
+	return time.Now().Add(interval + rand.N(interval/10+1))
 }
 
-// fail counts a failed poll and puts the next one off, twice as long each time.
-func (p *pending) fail() int {
+// fail counts a failed poll, puts the next one off, twice as long each time,
+// and says whether it is time to give up.
+func (p *pending) fail() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.failures++
-	p.due = time.Now().Add(min(DefaultPoll<<(p.failures-1), maxPause))
-	return p.failures
+	p.due = p.after(min(DefaultPoll<<p.failures, maxPause))
+	if p.failures++; p.failures <= maxFailures {
+		return false
+	}
+	p.failures = 0 // who waits again tries as often again
+	return true
 }
 
 // next is when the next poll is due.
@@ -233,37 +262,64 @@ func (p *pending) next() time.Time {
 	return p.due
 }
 
-func (p *pending) pause(ctx context.Context) error { return sleepUntil(ctx, p.next()) }
+// pause waits for the next poll, at most until ctx ends.
+func (p *pending) pause(ctx context.Context) error {
+	timer := time.NewTimer(time.Until(p.next()))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-p.woken:
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
 
-// respond answers the questions that are new (E-41, E-49, E-96).
-func (p *pending) respond(ctx context.Context, snapshot Snapshot) error {
-	for _, q := range snapshot.Questions {
-		p.mu.Lock()
-		known := p.answered[q.Key]
-		if p.answered == nil {
-			p.answered = map[string]bool{}
-		}
-		p.answered[q.Key] = true
-		p.mu.Unlock()
-		if known {
-			continue
-		}
-		response, ok, err := p.conn.Answerer().Answer(ctx, q)
-		if err == nil && !ok {
-			// Nobody here can answer: say so, so that the task does not wait for ever.
-			response = json.RawMessage(`{"action":"cancel"}`)
-		}
-		if err == nil {
-			err = p.conn.Respond(ctx, p.taskID, map[string]json.RawMessage{q.Key: response})
-		}
-		if err != nil {
-			p.mu.Lock()
-			delete(p.answered, q.Key)
-			p.mu.Unlock()
-			return fmt.Errorf("%s: answer to question %q: %w", p.spec.Tool, q.Key, err)
+// respond takes up the questions that are new (E-41, E-49, E-96), each in a
+// goroutine of its own: a person who thinks must not hide what becomes of the
+// task. An answer that is no longer asked for is given up.
+func (p *pending) respond(ctx context.Context, questions []Question) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, giveUp := range p.answers {
+		if !slices.ContainsFunc(questions, func(q Question) bool { return q.Key == key }) {
+			giveUp()
 		}
 	}
-	return nil
+	for _, q := range questions {
+		if p.answers[q.Key] == nil {
+			answering, giveUp := context.WithCancel(ctx)
+			p.answers[q.Key] = giveUp
+			go p.answer(answering, q)
+		}
+	}
+}
+
+// answer answers one question.
+func (p *pending) answer(ctx context.Context, q Question) {
+	response, ok, err := p.conn.Answerer().Answer(ctx, q)
+	if err == nil && !ok {
+		// Nobody here can answer: say so, so that the task does not wait for ever.
+		response = json.RawMessage(`{"action":"cancel"}`)
+	}
+	if err == nil {
+		err = p.conn.Respond(ctx, p.taskID, map[string]json.RawMessage{q.Key: response})
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	abandoned := ctx.Err() != nil
+	p.answers[q.Key]()
+	if err == nil {
+		return
+	}
+	delete(p.answers, q.Key) // who waits next may try again
+	if abandoned {
+		return
+	}
+	p.refused = fmt.Errorf("%s: answer to question %q: %w", p.spec.Tool, q.Key, err)
+	select {
+	case p.woken <- struct{}{}:
+	default:
+	}
 }
 
 // explain makes ErrExpired or ErrNotFound of the protocol's one code for both.

@@ -46,7 +46,13 @@ func errorReply(text string) (CallReply, error) {
 
 // callPlain runs the handler within the request.
 func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest) (*Outcome, error) {
+	if s.closing.Err() != nil {
+		return nil, shuttingDown()
+	}
 	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{call}}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(s.closing, func() { stop(ErrServerClosed) })()
 	wait := t.spec.Policy.Wait
 	if wait > 0 {
 		var cancel context.CancelFunc
@@ -59,7 +65,11 @@ func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, ar
 		defer cancel()
 	}
 	outcome := s.invoke(ctx, t, task, arguments)
-	if errors.Is(context.Cause(ctx), errWait) && outcome.Kind == OutcomeCancelled {
+	switch cause := context.Cause(ctx); {
+	case outcome.Kind != OutcomeCancelled:
+	case errors.Is(cause, ErrServerClosed):
+		return nil, shuttingDown()
+	case errors.Is(cause, errWait):
 		text := fmt.Sprintf("%s did not finish within the %v that a call without a task may take, and was cancelled. "+
 			"Call it as a task to let it run longer.", t.spec.Name, wait)
 		reply, err := errorReply(text)
@@ -78,11 +88,12 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		return CallReply{}, err // nobody is left to learn of the task
 	}
 	if s.closing.Err() != nil {
-		return CallReply{}, Errorf(CodeInternalError, "the server is shutting down")
+		return CallReply{}, shuttingDown()
 	}
 	policy := t.spec.Policy
-	now := time.Now().UTC()
-	record, err := s.store.Create(ctx, Record{
+	// Whole microseconds of the wall clock are what every store and cursor keeps.
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	fresh := Record{
 		ID:             rand.Text(),
 		Principal:      caller.Principal,
 		Tool:           t.spec.Name,
@@ -97,7 +108,12 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		Poll:           policy.Poll,
 		Worker:         s.worker,
 		LeaseUntil:     now.Add(leaseFor),
-	})
+	}
+	record, err := s.store.Create(ctx, fresh)
+	if errors.Is(err, ErrExists) && record.Version > 0 && record.expired(now) {
+		s.forget(record.ID) // over, and not swept yet
+		record, err = s.store.Create(ctx, fresh)
+	}
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
 		if !bytes.Equal(record.Arguments, arguments) {
 			return CallReply{}, Errorf(CodeInvalidParams, "the idempotency key was used before with other arguments")
@@ -120,7 +136,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 	}
 	if err := s.executor.Submit(record.ID); err != nil {
 		s.forget(record.ID)
-		return CallReply{}, Errorf(CodeInternalError, "the server is shutting down")
+		return CallReply{}, shuttingDown()
 	}
 	if call.Mode == ModeGrace && policy.Grace > 0 {
 		return s.grace(ctx, record, policy.Grace)
@@ -158,8 +174,8 @@ func (s *Server) grace(ctx context.Context, record Record, grace time.Duration) 
 		return CallReply{Outcome: latest.Outcome}, nil
 	case ctx.Err() != nil:
 		if latest.IdempotencyKey == "" {
+			s.forget(id) // first: a handler that starts from now on finds no task
 			s.cancelRunning(id, ErrCancelled)
-			s.forget(id)
 		}
 		return CallReply{}, ctx.Err()
 	}

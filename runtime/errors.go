@@ -120,8 +120,11 @@ func (e *ToolError) Error() string {
 // stays, everything else becomes an internal error that reveals nothing.
 func wireError(err error) *Error {
 	var wire *Error
-	if errors.As(err, &wire) {
+	if errors.As(err, &wire) && wire != nil {
 		return wire
 	}
 	return Errorf(CodeInternalError, "internal error")
 }
+
+// shuttingDown refuses what comes while the server closes.
+func shuttingDown() *Error { return Errorf(CodeInternalError, "the server is shutting down") }

@@ -1,9 +1,6 @@
 package mcptask
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 const (
 	// leaseFor is how long a worker that has died keeps its tasks.
@@ -29,11 +26,11 @@ func (s *Server) maintain() {
 		case <-sweep.C:
 			s.expire()
 		case <-renew.C:
-			if err := s.store.Renew(s.closing, s.worker, time.Now().Add(leaseFor)); err != nil && s.closing.Err() == nil {
+			if err := s.store.Renew(s.drained, s.worker, time.Now().Add(leaseFor)); err != nil && s.drained.Err() == nil {
 				s.logger.Error("leases not renewed", "error", err)
 			}
 			s.adopt()
-		case <-s.closing.Done():
+		case <-s.drained.Done():
 			return
 		}
 	}
@@ -42,9 +39,9 @@ func (s *Server) maintain() {
 // expire deletes what is over and stops what still runs of it.
 func (s *Server) expire() {
 	for {
-		gone, err := s.store.Expire(s.closing, time.Now(), sweepBatch)
+		gone, err := s.store.Expire(s.drained, time.Now(), sweepBatch)
 		if err != nil {
-			if s.closing.Err() == nil {
+			if s.drained.Err() == nil {
 				s.logger.Error("expired tasks not deleted", "error", err)
 			}
 			return
@@ -62,7 +59,7 @@ func (s *Server) expire() {
 // adopt takes the tasks of dead workers: one that never ran is queued, one
 // that ran is restarted or failed, as its tool says.
 func (s *Server) adopt() {
-	for {
+	for s.closing.Err() == nil {
 		orphans, err := s.store.Lease(s.closing, s.worker, time.Now(), time.Now().Add(leaseFor), sweepBatch)
 		if err != nil {
 			if s.closing.Err() == nil {
@@ -79,10 +76,16 @@ func (s *Server) adopt() {
 	}
 }
 
+// mayRun says whether a task's handler may be started: a second time only
+// where its tool allows it, whatever an executor delivers twice.
+func (s *Server) mayRun(r Record) bool {
+	tool := s.tools[r.Tool]
+	return r.Attempt == 0 || tool != nil && tool.spec.Policy.OnLost == RestartWhenLost
+}
+
 // resume decides what becomes of one orphan.
 func (s *Server) resume(r Record) {
-	tool := s.tools[r.Tool]
-	if r.Attempt == 0 || tool != nil && tool.spec.Policy.OnLost == RestartWhenLost {
+	if s.mayRun(r) {
 		if err := s.executor.Submit(r.ID); err == nil {
 			s.logger.Info("task resumed", "task", r.ID, "tool", r.Tool, "attempt", r.Attempt+1)
 		}
@@ -92,11 +95,13 @@ func (s *Server) resume(r Record) {
 	if r.CancelRequested {
 		outcome = Outcome{Kind: OutcomeCancelled}
 	}
-	_, err := s.apply(context.Background(), r.ID, func(now Record) event {
-		if now.Worker != s.worker {
-			return event{}
-		}
-		return event{kind: eventFinish, outcome: outcome}
+	s.upkeep.Go(func() { // the store may be away: nobody else waits for this one
+		_, err := s.insist(s.closing, r.ID, func(now Record) event {
+			if now.Worker != s.worker || now.Attempt != r.Attempt {
+				return event{}
+			}
+			return event{kind: eventFinish, outcome: outcome}
+		})
+		s.logger.Warn("task lost with its worker", "task", r.ID, "tool", r.Tool, "error", err)
 	})
-	s.logger.Warn("task lost with its worker", "task", r.ID, "tool", r.Tool, "error", err)
 }

@@ -86,7 +86,11 @@ func (s *memoryStore) Update(_ context.Context, r Record) (Record, error) {
 	if e.record.Version != r.Version {
 		return r, ErrConflict
 	}
-	return copyRecord(s.replace(e, copyRecord(r))), nil
+	r = copyRecord(r)
+	if r.Worker == e.record.Worker {
+		r.LeaseUntil = e.record.LeaseUntil
+	}
+	return copyRecord(s.replace(e, r)), nil
 }
 
 // replace stores the next version of a record and wakes who waits for it.
@@ -179,8 +183,12 @@ func (s *memoryStore) Expire(_ context.Context, now time.Time, limit int) ([]Rec
 func (s *memoryStore) Wait(ctx context.Context, id string, version int64) (Record, error) {
 	for {
 		s.mu.Lock()
+		if s.closed {
+			s.mu.Unlock()
+			return Record{}, ErrServerClosed
+		}
 		e, ok := s.entries[id]
-		if !ok || s.closed {
+		if !ok {
 			s.mu.Unlock()
 			return Record{}, ErrNoRecord
 		}
@@ -256,9 +264,18 @@ func (s *memoryStore) Close() error {
 	return nil
 }
 
-// copyRecord gives the copy its own slice of inputs; bytes are never changed.
+// copyRecord gives the copy everything of its own but bytes, which are never
+// changed.
 func copyRecord(r Record) Record {
-	r.Inputs = slices.Clone(r.Inputs)
+	r.Inputs, r.CanAsk = slices.Clone(r.Inputs), slices.Clone(r.CanAsk)
+	if r.Outcome != nil {
+		outcome := *r.Outcome
+		if outcome.Error != nil {
+			wire := *outcome.Error
+			outcome.Error = &wire
+		}
+		r.Outcome = &outcome
+	}
 	return r
 }
 

@@ -32,6 +32,8 @@ func (s *Server) owned(ctx context.Context, caller Caller, record Record, err er
 		return notFound()
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, ErrServerClosed):
+		return shuttingDown()
 	case err != nil:
 		s.logger.Error("task not read", "error", err)
 		return Errorf(CodeInternalError, "the task could not be read")
@@ -52,8 +54,14 @@ func (s *Server) Changed(ctx context.Context, caller Caller, id string, version 
 	if err != nil || record.Version > version {
 		return record, err
 	}
-	record, err = s.store.Wait(ctx, id, version)
-	if errors.Is(err, ErrNoRecord) {
+	return s.wait(ctx, caller, id, version)
+}
+
+// wait is for a caller who has been found to own the task: one that goes
+// meanwhile has expired, also where its end is seen before its deletion.
+func (s *Server) wait(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
+	record, err := s.store.Wait(ctx, id, version)
+	if errors.Is(err, ErrNoRecord) || err == nil && record.expired(time.Now()) {
 		return record, expiredError()
 	}
 	return record, s.owned(ctx, caller, record, err)
@@ -63,7 +71,7 @@ func (s *Server) Changed(ctx context.Context, caller Caller, id string, version 
 func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, error) {
 	record, err := s.Get(ctx, caller, id)
 	for err == nil && !record.Done() {
-		record, err = s.Changed(ctx, caller, id, record.Version)
+		record, err = s.wait(ctx, caller, id, record.Version)
 	}
 	return record, err
 }

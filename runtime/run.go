@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,30 +24,33 @@ func (s *Server) run(ctx context.Context, id string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
-	s.running[id] = cancel
+	if former := s.running[id]; former != nil {
+		(*former)(errStolen) // this process lost the task and got it back
+	}
+	s.running[id] = &cancel
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
-		delete(s.running, id)
-		s.mu.Unlock()
-		s.dropProgress(id)
+		defer s.mu.Unlock()
+		if s.running[id] == &cancel {
+			delete(s.running, id)
+			delete(s.progress, id)
+		}
 	}()
 
-	record, err := s.apply(ctx, id, func(Record) event {
-		return event{kind: eventStart, worker: s.worker, lease: time.Now().Add(leaseFor)}
-	})
+	record, err := s.insist(ctx, id, s.begin)
 	if err != nil {
-		if !errors.Is(err, errTerminal) && !errors.Is(err, ErrNoRecord) && ctx.Err() == nil {
-			s.logger.Error("task not started", "task", id, "error", err)
-		}
 		return
 	}
 	if record.CancelRequested {
 		cancel(ErrCancelled)
 	}
+	// Stays where the handler ends its goroutine, as testing.T.FailNow does.
+	outcome := &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
+	defer func() { s.finish(ctx, record, *outcome) }()
 	t, ok := s.tools[record.Tool]
 	if !ok { // the tool went while the task was queued in a durable store
-		s.finish(id, record.Attempt, Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the server no longer has the tool %q", record.Tool)})
+		outcome.Error = Errorf(CodeInternalError, "the server no longer has the tool %q", record.Tool)
 		return
 	}
 	// A task does not outlive its ttl, nor its handler the tool's deadline.
@@ -58,13 +62,18 @@ func (s *Server) run(ctx context.Context, id string) {
 		defer cancelDeadline()
 	}
 	task := &Task{id: id, principal: record.Principal, attempt: record.Attempt}
-	task.host = &taskHost{server: s, record: record}
-	outcome := s.invoke(ctx, t, task, record.Arguments)
-	if cause := context.Cause(ctx); outcome.Kind == OutcomeCancelled &&
-		(errors.Is(cause, errStolen) || errors.Is(cause, context.Canceled)) {
-		return // not ours any longer, or the server closes: somebody else ends it
+	task.host = &taskHost{server: s, record: record, attempt: ctx, cancel: cancel}
+	outcome = s.invoke(ctx, t, task, record.Arguments)
+}
+
+// begin makes the event that starts a handler, unless it may not run again or
+// another worker has it.
+func (s *Server) begin(r Record) event {
+	now := time.Now()
+	if !s.mayRun(r) || r.Attempt > 0 && r.Worker != s.worker && now.Before(r.LeaseUntil) {
+		return event{}
 	}
-	s.finish(id, record.Attempt, *outcome)
+	return event{kind: eventStart, worker: s.worker, lease: now.Add(leaseFor)}
 }
 
 // invoke calls a handler and makes an outcome of whatever it does.
@@ -75,15 +84,16 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 			outcome = &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 		}
 	}()
+	handlerCtx := ctx
 	if s.options.Context != nil {
 		built, err := s.options.Context(ctx, task.principal)
 		if err != nil {
 			s.logger.Error("no context for the principal", "task", task.id, "principal", task.principal, "error", err)
 			return &Outcome{Kind: OutcomeError, Error: wireError(err)}
 		}
-		ctx = built
+		handlerCtx = built
 	}
-	result, err := t.handle(ctx, task, arguments)
+	result, err := t.handle(handlerCtx, task, arguments)
 	if err != nil {
 		return failure(ctx, t, err)
 	}
@@ -106,7 +116,7 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 // missed deadline that ended it; the rest are tool errors, which the model reads.
 func failure(ctx context.Context, t *registered, err error) *Outcome {
 	var wire *Error
-	if errors.As(err, &wire) {
+	if errors.As(err, &wire) && wire != nil {
 		return &Outcome{Kind: OutcomeError, Error: wire}
 	}
 	if ctx.Err() != nil {
@@ -123,31 +133,44 @@ func failure(ctx context.Context, t *registered, err error) *Outcome {
 	return &Outcome{Kind: OutcomeResult, Result: result, IsError: true}
 }
 
-// finish stores the outcome of an attempt. The store may be away for a while;
-// after that the lease runs out and the task ends as its tool says.
-func (s *Server) finish(id string, attempt int, outcome Outcome) {
-	ctx, cancel := context.WithTimeout(context.Background(), leaseFor)
-	defer cancel()
-	for backoff := 50 * time.Millisecond; ; backoff *= 2 {
-		record, err := s.apply(ctx, id, func(r Record) event {
-			if r.Attempt != attempt || r.Worker != s.worker {
-				return event{} // another run has the task: this outcome is void
-			}
-			return event{kind: eventFinish, outcome: outcome}
-		})
-		switch {
-		case err == nil:
-			s.logger.Info("task ended", "task", id, "tool", record.Tool, "principal", record.Principal,
-				"outcome", string(outcome.Kind), "seconds", record.TerminalAt.Sub(record.CreatedAt).Seconds())
-			return
-		case errors.Is(err, errTerminal), errors.Is(err, ErrNoRecord), errors.Is(err, errVoid):
-			return
+// finish stores the outcome of an attempt, unless it is void.
+func (s *Server) finish(ctx context.Context, attempt Record, outcome Outcome) {
+	if cause := context.Cause(ctx); outcome.Kind == OutcomeCancelled &&
+		(errors.Is(cause, errStolen) || errors.Is(cause, context.Canceled)) {
+		return // not ours any longer, or the server closes: somebody else ends it
+	}
+	record, err := s.insist(context.Background(), attempt.ID, func(r Record) event {
+		if r.Attempt != attempt.Attempt || r.Worker != s.worker {
+			return event{} // another run has the task
 		}
+		return event{kind: eventFinish, outcome: outcome}
+	})
+	if err == nil {
+		s.logger.Info("task ended", "task", record.ID, "tool", record.Tool, "principal", record.Principal,
+			"outcome", string(outcome.Kind), "seconds", record.TerminalAt.Sub(record.CreatedAt).Seconds())
+	}
+}
+
+// insist applies an event however long the store is away, until the server
+// closes: this process keeps the task's lease, so nobody else would move it.
+func (s *Server) insist(ctx context.Context, id string, decide func(Record) event) (Record, error) {
+	for backoff := 50 * time.Millisecond; ; backoff = min(2*backoff, renewEvery) {
+		try, cancel := context.WithTimeout(ctx, leaseFor)
+		record, err := s.apply(try, id, decide)
+		cancel()
+		if err == nil || errors.Is(err, errTerminal) || errors.Is(err, ErrNoRecord) || errors.Is(err, errVoid) {
+			return record, err
+		}
+		if ctx.Err() != nil {
+			return record, err
+		}
+		s.logger.Error("task not stored", "task", id, "error", err)
 		select {
 		case <-time.After(backoff):
 		case <-ctx.Done():
-			s.logger.Error("outcome not stored", "task", id, "error", err)
-			return
+			return record, err
+		case <-s.closing.Done():
+			return record, err
 		}
 	}
 }
@@ -185,7 +208,7 @@ func (s *Server) cancelRunning(id string, cause error) {
 	cancel := s.running[id]
 	s.mu.Unlock()
 	if cancel != nil {
-		cancel(cause)
+		(*cancel)(cause)
 	}
 }
 
@@ -199,6 +222,10 @@ func (s *Server) dropProgress(id string) {
 type taskHost struct {
 	server *Server
 	record Record // as it was when the attempt began
+	// attempt is the context that the handler got, cancel ends it.
+	attempt context.Context
+	cancel  context.CancelCauseFunc
+	asking  atomic.Int32 // questions that wait for their answers
 }
 
 // mine makes an event only while the attempt still has the task.
@@ -216,7 +243,7 @@ func (h *taskHost) report(ctx context.Context, done, total float64, message stri
 	_, err := h.server.apply(ctx, id, h.mine(event{kind: eventReport, message: statusText(done, total, message)}))
 	if err != nil {
 		if errors.Is(err, errVoid) {
-			h.server.cancelRunning(id, errStolen)
+			h.cancel(errStolen)
 		}
 		return // the task has ended, or the next report will do
 	}
@@ -248,8 +275,15 @@ func (h *taskHost) ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		return response, err
 	}
 	if slots, ok := s.executor.(Slots); ok {
-		slots.Release()
-		defer slots.Acquire(ctx)
+		// A handler has one slot, however many of its goroutines ask.
+		if h.asking.Add(1) == 1 {
+			slots.Release()
+		}
+		defer func() {
+			if h.asking.Add(-1) == 0 {
+				slots.Acquire(h.attempt)
+			}
+		}()
 	}
 	for {
 		record, err = s.store.Wait(ctx, id, record.Version)

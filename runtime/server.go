@@ -68,11 +68,13 @@ type Server struct {
 	flows flows
 
 	mu       sync.Mutex
-	running  map[string]context.CancelCauseFunc // handlers of this process, by task ID
+	running  map[string]*context.CancelCauseFunc // handlers of this process, by task ID
 	progress map[string]ProgressFunc
 
 	closing   context.Context
 	stop      context.CancelFunc
+	drained   context.Context // ends after closing: leases are kept until then
+	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
 	closeOnce sync.Once
 	closeErr  error
@@ -90,7 +92,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		caps:     Capabilities{},
 		worker:   rand.Text(),
 		flows:    flows{open: map[string]*Flow{}},
-		running:  map[string]context.CancelCauseFunc{},
+		running:  map[string]*context.CancelCauseFunc{},
 		progress: map[string]ProgressFunc{},
 	}
 	if s.options.Concurrency <= 0 {
@@ -123,7 +125,8 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		newExecutor = func(run RunFunc) Executor { return newLocalExecutor(run, s.options.Concurrency) }
 	}
 	s.executor = newExecutor(s.run)
-	s.closing, s.stop = context.WithCancel(context.Background())
+	s.drained, s.endUpkeep = context.WithCancel(context.Background())
+	s.closing, s.stop = context.WithCancel(s.drained)
 	s.upkeep.Go(s.maintain)
 	return s, nil
 }
@@ -135,17 +138,17 @@ func (s *Server) add(service *Tools) (faults []error) {
 	}
 	for _, t := range service.Tools {
 		name := t.spec.Name
-		r, err := register(service, t)
-		switch {
-		case err != nil:
+		r, wrong := register(service, t)
+		for _, err := range wrong {
 			faults = append(faults, fmt.Errorf("mcptask: service %s: tool %q: %w", service.Service, name, err))
-		case s.tools[name] != nil:
+		}
+		if s.tools[name] != nil {
 			faults = append(faults, fmt.Errorf("mcptask: service %s: tool %q is also in service %s: give one of them a prefix or a name",
 				service.Service, name, s.tools[name].service.Service))
-		default:
-			s.tools[name] = r
-			s.order = append(s.order, name)
+			continue
 		}
+		s.tools[name] = r
+		s.order = append(s.order, name)
 	}
 	for revision, declared := range service.Capabilities {
 		merged, err := mergeObjects(s.caps[revision], declared)
@@ -244,6 +247,7 @@ func (s *Server) Close() error {
 		if err := s.executor.Close(ctx); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
 		}
+		s.endUpkeep()
 		s.upkeep.Wait()
 		if err := s.store.Release(context.Background(), s.worker); err != nil {
 			s.closeErr = errors.Join(s.closeErr, err)

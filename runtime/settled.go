@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -23,62 +22,48 @@ func Settled[Out any](ctx context.Context, calls ...*Call[Out]) iter.Seq2[*Call[
 		err  error
 	}
 	return func(yield func(*Call[Out], error) bool) {
-		waiting := make([]*watched, len(calls))
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()                         // what nobody watches is not polled
+		idle := make([]*watched, len(calls)) // by due
 		for i, call := range calls {
-			waiting[i] = &watched{call: call}
+			idle[i] = &watched{call: call}
 		}
-		for len(waiting) > 0 {
-			slices.SortStableFunc(waiting, func(a, b *watched) int { return a.due.Compare(b.due) })
-			if err := sleepUntil(ctx, waiting[0].due); err != nil {
-				yield(nil, err)
+		results := make(chan *watched, pollsAtOnce)
+		timer := time.NewTimer(0)
+		defer timer.Stop()
+		for polling := 0; polling+len(idle) > 0; {
+			var due <-chan time.Time
+			if polling < pollsAtOnce && len(idle) > 0 {
+				timer.Reset(time.Until(idle[0].due))
+				due = timer.C
+			}
+			select {
+			case <-due:
+				w := idle[0]
+				idle = idle[1:]
+				polling++
+				go func() {
+					snapshot, err := w.call.p.step(ctx)
+					if w.done, w.err = err != nil || snapshot.Done(), err; err == nil && w.done {
+						_, w.err = decodeOutput[Out](w.call.p.spec.Tool, snapshot)
+					}
+					w.due = w.call.p.next()
+					results <- w
+				}()
+			case w := <-results:
+				polling--
+				if !w.done {
+					i, _ := slices.BinarySearchFunc(idle, w.due, func(w *watched, due time.Time) int { return w.due.Compare(due) })
+					idle = slices.Insert(idle, i, w)
+				} else if ctx.Err() == nil && !yield(w.call, w.err) {
+					return
+				}
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				yield(nil, ctx.Err())
 				return
 			}
-			now := time.Now()
-			var polls sync.WaitGroup
-			batch := waiting[:min(len(waiting), pollsAtOnce)]
-			for _, w := range batch {
-				if w.due.After(now) {
-					break
-				}
-				polls.Go(func() {
-					snapshot, err := w.call.p.step(ctx)
-					w.err = err
-					w.done = err != nil || snapshot.Done()
-					w.due = w.call.p.next()
-				})
-			}
-			polls.Wait()
-			var settled []*watched
-			waiting = slices.DeleteFunc(waiting, func(w *watched) bool {
-				if w.done {
-					settled = append(settled, w)
-				}
-				return w.done
-			})
-			for _, w := range settled {
-				if ctx.Err() != nil {
-					yield(nil, ctx.Err())
-					return
-				}
-				if w.err == nil {
-					_, w.err = w.call.Wait(ctx) // done: returns at once
-				}
-				if !yield(w.call, w.err) {
-					return
-				}
-			}
 		}
-	}
-}
-
-// sleepUntil waits until t, at most until ctx ends.
-func sleepUntil(ctx context.Context, t time.Time) error {
-	timer := time.NewTimer(time.Until(t))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err()
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

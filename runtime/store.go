@@ -36,7 +36,9 @@ type Store interface {
 	Get(ctx context.Context, id string) (Record, error)
 	// Update replaces the record whose Version is r.Version, stores it as the
 	// next version and returns it; ErrConflict if the version is another one,
-	// ErrNoRecord if it is gone.
+	// ErrNoRecord if it is gone. The lease is the store's where the Worker stays
+	// the same: an Update does not undo a Renew that it did not see. ID, Principal,
+	// Tool, IdempotencyKey and CreatedAt never change.
 	Update(ctx context.Context, r Record) (Record, error)
 	// List returns up to limit records of a principal that stand after the
 	// position, oldest first. Its cost depends on limit, not on the store's size.
@@ -50,14 +52,14 @@ type Store interface {
 	// once if it does already; ErrNoRecord when it is gone or goes. A change
 	// between two calls is never missed.
 	Wait(ctx context.Context, id string, version int64) (Record, error)
-	// Lease hands up to limit unfinished records whose lease ended before now
-	// to the worker until the given time. Each gets a new version, so that the
+	// Lease hands up to limit unfinished records of other workers whose lease
+	// ended before now to the worker until the given time. Each gets a new version, so that the
 	// former worker's updates conflict.
 	Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error)
 	// Renew prolongs every lease that the worker holds.
 	Renew(ctx context.Context, worker string, until time.Time) error
 	// Release ends every lease of the worker at once.
 	Release(ctx context.Context, worker string) error
-	// Close frees what the store holds; waiting calls return.
+	// Close frees what the store holds; waiting calls return ErrServerClosed.
 	Close() error
 }

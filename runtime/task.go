@@ -17,7 +17,7 @@ type Task struct {
 	host      host
 
 	mu    sync.Mutex
-	steps map[string]int // how often each step was asked in this attempt
+	asked map[string]bool // the keys that this attempt has used
 }
 
 // host is what stands behind a Task: a stored task or a plain call.
@@ -55,14 +55,15 @@ func (t *Task) Message(ctx context.Context, message string) {
 func (t *Task) stepKey(step string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.steps == nil {
-		t.steps = map[string]int{}
+	if t.asked == nil {
+		t.asked = map[string]bool{}
 	}
-	t.steps[step]++
-	if n := t.steps[step]; n > 1 {
-		return step + "#" + strconv.Itoa(n)
+	key := step
+	for n := 2; t.asked[key]; n++ {
+		key = step + "#" + strconv.Itoa(n)
 	}
-	return step
+	t.asked[key] = true
+	return key
 }
 
 // statusText is a progress report as a status message.

@@ -84,10 +84,11 @@ func encodeOutput(out any) (*Result, error) {
 		if out == nil {
 			return nil, errors.New("the handler returned neither a result nor an error")
 		}
-		if out.Content == nil {
-			out.Content = []Content{}
+		result := *out // the handler may keep and share its own
+		if result.Content == nil {
+			result.Content = []Content{}
 		}
-		return out, nil
+		return &result, nil
 	case string:
 		return &Result{Content: []Content{TextContent(out)}}, nil
 	case struct{}:
@@ -131,26 +132,26 @@ type registered struct {
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// register checks a tool and compiles its schemas.
-func register(service *Tools, t Tool) (*registered, error) {
+// register checks a tool, compiles its schemas and returns all its faults.
+func register(service *Tools, t Tool) (r *registered, faults []error) {
 	if t.handle == nil {
-		return nil, errors.New("it has no handler: make it with NewTool")
+		faults = append(faults, errors.New("it has no handler: make it with NewTool"))
 	}
 	if !toolName.MatchString(t.spec.Name) {
-		return nil, errors.New("its name is not 1 to 128 letters, digits, underscores, hyphens or dots")
+		faults = append(faults, errors.New("its name is not 1 to 128 letters, digits, underscores, hyphens or dots"))
 	}
+	r = &registered{Tool: t, service: service}
 	var err error
-	if t.spec.Policy, err = t.spec.Policy.normalized(); err != nil {
-		return nil, err
+	if r.spec.Policy, err = t.spec.Policy.normalized(); err != nil {
+		faults = append(faults, err)
 	}
-	r := &registered{Tool: t, service: service}
 	if r.input, err = compile(t.spec.InputSchema); err != nil {
-		return nil, fmt.Errorf("input schema: %w", err)
+		faults = append(faults, fmt.Errorf("input schema: %w", err))
 	}
 	if t.spec.OutputSchema != "" {
 		if r.output, err = compile(t.spec.OutputSchema); err != nil {
-			return nil, fmt.Errorf("output schema: %w", err)
+			faults = append(faults, fmt.Errorf("output schema: %w", err))
 		}
 	}
-	return r, nil
+	return r, faults
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -55,6 +56,9 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool
 // parse reads one message. A batch is told apart, because a session of
 // 2025-03-26 may send one.
 func parse(body []byte) (m *message, batch bool, err *mcptask.Error) {
+	if !utf8.Valid(body) { // encoding/json would mend it, the SDK would not
+		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the body is not UTF-8")
+	}
 	body = bytes.TrimLeft(body, " \t\r\n")
 	if len(body) > 0 && body[0] == '[' {
 		if !json.Valid(body) {
@@ -75,6 +79,9 @@ func parse(body []byte) (m *message, batch bool, err *mcptask.Error) {
 	if m.Method != "" && m.ID != nil && !validID(m.ID) {
 		m.ID = nil
 		return m, false, mcptask.Errorf(mcptask.CodeInvalidRequest, "the request's id is neither a string nor an integer")
+	}
+	if err := ambiguous(body); err != nil {
+		return m, false, err
 	}
 	return m, false, nil
 }

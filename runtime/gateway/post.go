@@ -76,16 +76,21 @@ func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal s
 
 // postLegacy serves a request of 2025-11-25 or before.
 func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal string, m *message) {
+	id := r.Header.Get(sessionHeader)
+	s := g.sessions.get(id)
+	if id != "" {
+		// Before anything else is said: a client whose session is gone has to
+		// learn that, and nobody may initialize somebody else's session anew.
+		if _, status, refusal := g.session(r, principal); refusal != nil {
+			refuse(w, status, m.ID, refusal)
+			return
+		}
+	}
 	if m.Method == "initialize" {
 		g.initialize(w, r, principal, m)
 		return
 	}
-	s := g.sessions.get(r.Header.Get(sessionHeader))
-	if s != nil && s.principal != principal {
-		refuse(w, http.StatusForbidden, m.ID, foreignSession())
-		return
-	}
-	defer g.sessions.use(r.Header.Get(sessionHeader))()
+	defer g.sessions.use(id)()
 	tasks := s != nil && s.revision == g.legacy.Revision()
 	caller := mcptask.Caller{Principal: principal}
 	if s != nil {
@@ -170,7 +175,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 	case strings.HasPrefix(m.Method, "tasks/"):
 		g.modernTask(w, r, caller, m, meta)
 	case m.Method == "tools/call":
-		g.modernCall(w, r, caller, m)
+		g.modernCall(w, r, caller, m, meta)
 	case m.Method == "tools/list", m.Method == "server/discover":
 		g.pass(w, r, g.config.Stateless, g.decorated(g.modern, caller, m.Method))
 	default:
@@ -207,10 +212,14 @@ func (g *Gateway) modernTask(w http.ResponseWriter, r *http.Request, caller mcpt
 }
 
 // modernCall negotiates a call of a task tool and passes it to the SDK.
-func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message) {
+func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, meta meta) {
 	tool, _ := g.tool(m)
 	if tool == nil {
 		g.config.Stateless.ServeHTTP(w, r)
+		return
+	}
+	if err := checkVersion(r.Header, meta, g.modern.Revision()); err != nil {
+		refuseModern(w, m.ID, err)
 		return
 	}
 	call, err := g.modern.Negotiate(*tool, m.Params)
@@ -240,12 +249,10 @@ type callParams struct {
 
 // callFlow is the flow of a tools/call.
 func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *mcptask.Flow {
-	return &mcptask.Flow{
-		Caller: caller,
-		Tool:   tool.Name,
-		Call:   call,
-		Encode: func(r mcptask.Record) (json.RawMessage, error) { return d.Created(r, tool) },
-	}
+	flow := g.decorated(d, caller, "tools/call")
+	flow.Tool, flow.Call = tool.Name, call
+	flow.Encode = func(r mcptask.Record) (json.RawMessage, error) { return d.Created(r, tool) }
+	return flow
 }
 
 // decorated is the flow of a request whose result gets additions.

@@ -122,7 +122,8 @@ func (d discard) Write(data []byte) (int, error) { return len(data), nil }
 func (d discard) WriteHeader(int) {}
 
 // session finds the session of a request, or the refusal that the transport
-// prescribes: 400 without the header, 404 for an unknown one.
+// prescribes: 400 without the header or with another protocol version, 404 for
+// an unknown one.
 func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mcptask.Error) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
@@ -134,6 +135,9 @@ func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mc
 	}
 	if s.principal != principal {
 		return nil, http.StatusForbidden, foreignSession()
+	}
+	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
+		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, the session speaks %s", versionHeader, version, s.revision)
 	}
 	return s, 0, nil
 }

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -61,26 +57,6 @@ func (ci) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintRepor
 	return pipeline.LintReport{Findings: []pipeline.Finding{{Line: 1, Message: "in " + in.Path}}}, nil
 }
 
-// serve starts a server of the pipeline's tools.
-func serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Server) {
-	t.Helper()
-	tasks, err := mcptask.NewServer(options, pipeline.CITools(ci{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
-	t.Cleanup(func() {
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-		server.CloseClientConnections()
-		server.Close()
-	})
-	return server.URL, tasks
-}
-
 func connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipeline.CIClient {
 	t.Helper()
 	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision, Answer: answer})
@@ -97,18 +73,23 @@ func connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipel
 // eachRevision runs a test in both official revisions.
 func eachRevision(t *testing.T, test func(t *testing.T, revision string)) {
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
-		t.Run(revision, func(t *testing.T) { test(t, revision) })
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			test(t, revision)
+		})
 	}
 }
 
 func TestCalls(t *testing.T) {
+	t.Parallel()
 	eachRevision(t, func(t *testing.T, revision string) {
 		url, _ := serve(t, mcptask.Options{})
 		ci := connect(t, url, revision, mcptask.Answerer{})
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
+		t.Cleanup(cancel) // after the parallel subtests
 
 		t.Run("a task gives its typed result", func(t *testing.T) {
+			t.Parallel()
 			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Steps: []string{"build", "test"}})
 			if err != nil {
 				t.Fatal(err)
@@ -138,6 +119,7 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("a tool error", func(t *testing.T) {
+			t.Parallel()
 			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "broken"})
 			var toolErr *mcptask.ToolError
 			if !errors.As(err, &toolErr) || toolErr.Result.Text() != "the branch does not build" {
@@ -145,6 +127,7 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("a protocol error", func(t *testing.T) {
+			t.Parallel()
 			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "refused"})
 			var wire *mcptask.Error
 			if !errors.As(err, &wire) || wire.Code != -32050 || wire.Message != "the repository is locked" {
@@ -152,6 +135,7 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("a panic", func(t *testing.T) {
+			t.Parallel()
 			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "panic"})
 			var wire *mcptask.Error
 			if !errors.As(err, &wire) || wire.Code != mcptask.CodeInternalError {
@@ -159,6 +143,7 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("a cancel", func(t *testing.T) {
+			t.Parallel()
 			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
 			if err != nil {
 				t.Fatal(err)
@@ -174,12 +159,14 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("a tool that is never a task", func(t *testing.T) {
+			t.Parallel()
 			report, err := ci.LintFile(ctx, pipeline.LintInput{Path: "main.go"})
 			if err != nil || len(report.Findings) != 1 {
 				t.Fatalf("%+v, %v", report, err)
 			}
 		})
 		t.Run("a quick optional tool", func(t *testing.T) {
+			t.Parallel()
 			call, err := ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"})
 			if err != nil {
 				t.Fatal(err)
@@ -192,6 +179,7 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("a plain call of an optional tool", func(t *testing.T) {
+			t.Parallel()
 			call, err := ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"}, mcptask.Plain())
 			if err != nil {
 				t.Fatal(err)
@@ -201,6 +189,7 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("invalid arguments", func(t *testing.T) {
+			t.Parallel()
 			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: ""})
 			t.Log(err)
 			_, err = ci.DeployService(ctx, pipeline.DeployInput{Service: "", Environment: "mars"})
@@ -210,6 +199,7 @@ func TestCalls(t *testing.T) {
 			t.Log(err)
 		})
 		t.Run("a question without anybody to ask", func(t *testing.T) {
+			t.Parallel()
 			_, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"})
 			var toolErr *mcptask.ToolError
 			if !errors.As(err, &toolErr) {
@@ -217,6 +207,7 @@ func TestCalls(t *testing.T) {
 			}
 		})
 		t.Run("a task that is not there", func(t *testing.T) {
+			t.Parallel()
 			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
 			if err != nil {
 				t.Fatal(err)
@@ -236,6 +227,7 @@ func TestCalls(t *testing.T) {
 }
 
 func TestQuestions(t *testing.T) {
+	t.Parallel()
 	url, _ := serve(t, mcptask.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

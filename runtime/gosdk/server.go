@@ -3,6 +3,7 @@
 package gosdk
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,7 +52,15 @@ func sdkTool(spec mcptask.ToolSpec) *mcp.Tool {
 	return tool
 }
 
-type flowKey struct{}
+type flightKey struct{}
+
+// flight is a request on its way through the SDK and the user's middleware.
+type flight struct {
+	flow *mcptask.Flow
+	// result is the tool's own, and typed how the SDK writes its type of it:
+	// while that is what comes back, the bytes go out that the tool made.
+	result, typed json.RawMessage
+}
 
 // middleware takes the flow of a request and gives its result the form that
 // the SDK's types cannot have.
@@ -62,7 +71,8 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 			if flow == nil {
 				return next(ctx, method, req)
 			}
-			result, err := next(context.WithValue(ctx, flowKey{}, flow), method, req)
+			f := &flight{flow: flow}
+			result, err := next(context.WithValue(ctx, flightKey{}, f), method, req)
 			if err != nil {
 				abandon(ctx, tasks, flow)
 				return nil, err
@@ -73,10 +83,14 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 			if flow.Connected != nil {
 				connected(flow, req, result)
 			}
-			if flow.Decorate == nil {
-				return result, nil
+			data, err := json.Marshal(result)
+			if err != nil {
+				return nil, fmt.Errorf("encode the result: %w", err)
 			}
-			return decorated(flow, result)
+			if f.result != nil && bytes.Equal(data, f.typed) {
+				data = f.result
+			}
+			return encoded(flow.Decorate(data))
 		}
 	}
 }
@@ -114,14 +128,6 @@ func connected(flow *mcptask.Flow, req mcp.Request, result mcp.Result) {
 	}
 }
 
-func decorated(flow *mcptask.Flow, result mcp.Result) (mcp.Result, error) {
-	data, err := json.Marshal(result)
-	if err != nil {
-		return nil, fmt.Errorf("encode the result: %w", err)
-	}
-	return encoded(flow.Decorate(data))
-}
-
 func encoded(data json.RawMessage, err error) (mcp.Result, error) {
 	if err != nil {
 		return nil, sdkError(err)
@@ -131,15 +137,15 @@ func encoded(data json.RawMessage, err error) (mcp.Result, error) {
 
 // call runs a task tool for the SDK.
 func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	flow, _ := ctx.Value(flowKey{}).(*mcptask.Flow)
-	if flow == nil {
+	f, _ := ctx.Value(flightKey{}).(*flight)
+	if f == nil {
 		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
 	}
 	var report mcptask.ProgressFunc
 	if token := req.Params.GetProgressToken(); token != nil {
 		report = progress(ctx, req.Session, token)
 	}
-	reply, err := flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, report)
+	reply, err := f.flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, report)
 	switch {
 	case err != nil:
 		return nil, sdkError(err)
@@ -150,11 +156,19 @@ func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) 
 	case reply.Outcome.Kind == mcptask.OutcomeCancelled:
 		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled"))
 	}
-	return sdkResult(reply.Outcome.Result)
+	result, err := sdkResult(reply.Outcome.Result)
+	if err != nil { // content that the SDK does not know
+		result = &mcp.CallToolResult{Content: []mcp.Content{}, IsError: reply.Outcome.IsError}
+	}
+	if f.typed, err = json.Marshal(result); err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	f.result = reply.Outcome.Result
+	return result, nil
 }
 
-// sdkResult makes the SDK's type of a stored result. Structured content stays
-// bytes: numbers keep their digits.
+// sdkResult makes the SDK's type of a result, for the user's middleware to see.
+// Structured content stays bytes: numbers keep their digits.
 func sdkResult(data json.RawMessage) (*mcp.CallToolResult, error) {
 	var result mcp.CallToolResult
 	if err := json.Unmarshal(data, &result); err != nil {

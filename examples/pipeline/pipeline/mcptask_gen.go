@@ -21,37 +21,40 @@ type TaskStatus = mcptask.Status
 
 // The states of a task.
 const (
-	// Means that the work is going on, or waits for its turn.
+	// TaskStatusWorking means that the work is going on, or waits for its turn.
 	TaskStatusWorking TaskStatus = "working"
-	// Means that the work waits for an answer from the requestor.
+	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
 	TaskStatusInputRequired TaskStatus = "input_required"
-	// Means that the work is done and its result is available.
+	// TaskStatusCompleted means that the work is done and its result is available.
 	TaskStatusCompleted TaskStatus = "completed"
-	// Means that the work ended with an error; in revision 2025-11-25 also with a result that
-	// reports one.
+	// TaskStatusFailed means that the work ended with an error; in revision 2025-11-25 also with a
+	// result that reports one.
 	TaskStatusFailed TaskStatus = "failed"
-	// Means that the task was cancelled before its work was done.
+	// TaskStatusCancelled means that the task was cancelled before its work was done.
 	TaskStatusCancelled TaskStatus = "cancelled"
 )
 
 // The codes of the errors that a server sends.
 const (
-	// Says that the message is not JSON.
+	// CodeParseError says that the message is not JSON.
 	CodeParseError = -32700
-	// Says that the message is not a valid request.
+	// CodeInvalidRequest says that the message is not a valid request.
 	CodeInvalidRequest = -32600
-	// Says that the method is unknown, or not part of the revision in use.
+	// CodeMethodNotFound says that the method is unknown, or not part of the revision in use.
 	CodeMethodNotFound = -32601
-	// Says that the params are invalid: an unknown task, or _meta without a required key.
+	// CodeInvalidParams says that the params are invalid: an unknown task, or _meta without a
+	// required key.
 	CodeInvalidParams = -32602
-	// Says that the receiver failed on its own.
+	// CodeInternalError says that the receiver failed on its own.
 	CodeInternalError = -32603
-	// Says that an HTTP header is missing or malformed, or says something else than the body.
+	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or says something else
+	// than the body.
 	CodeHeaderMismatch = -32020
-	// Says that the request needs a capability that it does not declare; the error's data names it.
+	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
+	// the error's data names it.
 	CodeMissingClientCapability = -32021
-	// Says that the server does not speak the request's protocol version; the error's data lists
-	// those that it does.
+	// CodeUnsupportedProtocolVersion says that the server does not speak the request's protocol
+	// version; the error's data lists those that it does.
 	CodeUnsupportedProtocolVersion = -32022
 )
 

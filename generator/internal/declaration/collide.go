@@ -2,8 +2,6 @@ package declaration
 
 import (
 	"fmt"
-	"go/ast"
-	"go/build/constraint"
 	"go/token"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -28,13 +26,13 @@ func (r *reader) claimNames(out *model.Package, fixed []string) {
 		}
 	}
 	for _, service := range out.Services {
-		pos := r.pkg.Types.Scope().Lookup(service.Name).Pos()
+		pos := r.at[service]
 		for _, name := range model.ServiceNames(service.Name) {
 			r.claim(name, pos, "service "+service.Name)
 		}
 		clients := map[string]claim{}
 		for _, tool := range service.Tools {
-			pos := r.methods[tool]
+			pos := r.at[tool]
 			for _, name := range model.SchemaNames(service.Name, tool) {
 				r.claim(name, pos, service.Name+"."+tool.Method)
 			}
@@ -49,7 +47,7 @@ func (r *reader) claimNames(out *model.Package, fixed []string) {
 		}
 	}
 	for _, input := range out.Inputs {
-		pos := r.pkg.Types.Scope().Lookup(input.Name).Pos()
+		pos := r.at[input]
 		for _, name := range model.InputNames(input.Name) {
 			r.claim(name, pos, "input "+input.Name)
 		}
@@ -67,45 +65,4 @@ func (r *reader) claim(name string, pos token.Pos, who string) {
 	if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
 		r.fail(obj.Pos(), fmt.Sprintf("%s is declared here, but generated code declares it for %s", name, who), "rename one of them")
 	}
-}
-
-// readConstraint finds the build constraint that the generated file needs to stand beside its
-// declarations.
-func (r *reader) readConstraint(out *model.Package, files []*ast.File) {
-	first := ""
-	for i, spec := range r.declaring(files) {
-		text := ""
-		for _, group := range spec.Comments {
-			if group.Pos() > spec.Package {
-				break
-			}
-			for _, comment := range group.List {
-				if expr, err := constraint.Parse(comment.Text); err == nil && constraint.IsGoBuild(comment.Text) {
-					text = expr.String()
-				}
-			}
-		}
-		if i == 0 {
-			first = text
-		} else if text != first {
-			r.fail(spec.Package, fmt.Sprintf("the declarations of %s stand behind different build constraints, %q and %q", out.Name, first, text),
-				"give their files the same //go:build line: one generated file serves them all")
-			return
-		}
-	}
-	out.Constraint = first
-}
-
-// declaring lists the files that have directives.
-func (r *reader) declaring(files []*ast.File) []*ast.File {
-	var list []*ast.File
-	for _, file := range files {
-		for node := range r.found {
-			if file.FileStart <= node.Pos() && node.Pos() < file.FileEnd {
-				list = append(list, file)
-				break
-			}
-		}
-	}
-	return list
 }

@@ -29,10 +29,10 @@ type reader struct {
 	specs      []*ast.TypeSpec     // every type of the package, in order
 	interfaces map[types.Object]*ast.TypeSpec
 	inputs     map[types.Object]*model.Input
-	methods    map[*model.Tool]token.Pos // where a tool's method stands
-	reached    map[ast.Node]bool         // methods that belong to a service
-	claims     map[string]claim          // identifiers of the generated file
-	tools      map[string]token.Pos      // tools by their name on the wire
+	at         map[any]token.Pos    // where the name of a service, a tool or an input stands
+	reached    map[ast.Node]bool    // methods that belong to a service
+	claims     map[string]claim     // identifiers of the generated file
+	tools      map[string]token.Pos // tools by their name on the wire
 }
 
 // block is what the directives above one type or method say.
@@ -68,7 +68,7 @@ func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag
 		found:      map[ast.Node]*block{},
 		interfaces: map[types.Object]*ast.TypeSpec{},
 		inputs:     map[types.Object]*model.Input{},
-		methods:    map[*model.Tool]token.Pos{},
+		at:         map[any]token.Pos{},
 		reached:    map[ast.Node]bool{},
 		claims:     map[string]claim{},
 		tools:      map[string]token.Pos{},

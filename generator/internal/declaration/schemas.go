@@ -62,7 +62,11 @@ func (r *reader) readInputs(out *model.Package) {
 			continue
 		}
 		obj := r.object(spec.Name)
-		if spec.Assign.IsValid() || obj == nil {
+		if name == "_" || obj == nil {
+			r.fail(spec.Name.Pos(), "an input has a name", "the functions that ask for it are named after it")
+			continue
+		}
+		if spec.Assign.IsValid() {
 			r.fail(spec.Name.Pos(), name+" is an alias", "an input is a type of its own: leave the = out")
 			continue
 		}
@@ -73,6 +77,7 @@ func (r *reader) readInputs(out *model.Package) {
 			input.Message = name // reported already
 		}
 		r.inputs[obj] = input
+		r.at[input] = spec.Name.Pos()
 		out.Inputs = append(out.Inputs, input)
 		if _, bad := findInvalid(obj.Type(), map[types.Type]bool{}); bad {
 			r.invalid(param{t: obj.Type(), expr: spec.Name}, "the input")

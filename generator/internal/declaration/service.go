@@ -31,12 +31,17 @@ func (r *reader) readServices(out *model.Package) {
 			r.fail(spec.TypeParams.Pos(), spec.Name.Name+" is generic", "a service has no type parameters; its tools may use instances such as Page[Run]")
 			continue
 		}
+		if spec.Name.Name == "_" {
+			r.fail(spec.Name.Pos(), "a service has a name", "its client and its tools are named after it")
+			continue
+		}
 		out.Services = append(out.Services, r.readService(spec, iface, b))
 	}
 }
 
 func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
 	service := &model.Service{Name: spec.Name.Name}
+	r.at[service] = spec.Name.Pos()
 	if s, ok := b.get("prefix"); ok {
 		service.Prefix = s.text
 		if !toolName.MatchString(s.text) {
@@ -121,7 +126,7 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 	b := r.found[field]
 	method := field.Names[0]
 	tool := &model.Tool{Method: method.Name, Doc: field.Doc.Text(), Description: jsonschema.Description(field.Doc.Text())}
-	r.methods[tool] = method.Pos()
+	r.at[tool] = method.Pos()
 	r.readName(service, tool, method, b)
 	if s, ok := b.get("title"); ok {
 		tool.Title = s.text

@@ -86,8 +86,11 @@ func (r *reader) readParam(tool *model.Tool, sig *signature, name string, p para
 	case len(tool.Questions) > 0:
 		bad(pos, "takes its input after a question")
 	case sig.in != nil:
-		r.fail(pos, fmt.Sprintf("%s takes more than one input", name),
-			"put them into one struct, or mark what a person answers with //mcptask:input message=\"...\"")
+		hint := "put them into one struct, or mark what a person answers with //mcptask:input message=\"...\""
+		if named, ok := types.Unalias(p.t).(*types.Named); ok && named.Obj().Pkg() != r.pkg.Types {
+			hint = "put them into one struct; what a person answers is a //mcptask:input type of this package"
+		}
+		r.fail(pos, fmt.Sprintf("%s takes more than one input", name), hint)
 	case !isStruct(p.t):
 		sig.in = p.expr
 		r.fail(pos, fmt.Sprintf("%s takes %s, which is no struct", name, written), "take a struct with it as a field: an argument has a name")

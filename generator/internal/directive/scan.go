@@ -44,7 +44,7 @@ type Error struct {
 func Scan(pos token.Pos, text string) (Directive, []Error) {
 	s := scanner{text: text, base: pos, at: len(Prefix)}
 	d := Directive{Pos: pos}
-	d.Kind = s.until(" \t")
+	d.Kind = s.until(" \t\r")
 	for s.skipSpace(); s.at < len(s.text); s.skipSpace() {
 		if arg, ok := s.arg(); ok {
 			d.Args = append(d.Args, arg)

@@ -38,6 +38,9 @@ func (w *writer) plainCall(client string, tool *model.Tool) {
 	doc := tool.Doc
 	if doc == "" {
 		doc = tool.Method + " calls the tool " + tool.Name + "."
+		if len(doc) > docWidth-len("// ") {
+			doc = tool.Method + " calls the tool of its name."
+		}
 	}
 	if tool.Policy.Task != model.Forbidden {
 		doc += "\n\nIt waits until the task ends."

@@ -14,7 +14,7 @@ type Protocol struct {
 	Capabilities []Capability
 }
 
-// Status is a state of a task.
+// Status is a state of a task. Its Doc starts with a verb, as does that of a Code.
 type Status struct{ Name, Doc string }
 
 // Code is an error code of JSON-RPC.
@@ -53,20 +53,28 @@ func statusName(status string) string {
 
 func codeName(name string) string { return "Code" + name }
 
+// sentence puts a name before the documentation of the schemas, which starts with its verb.
+func sentence(name, doc string) string {
+	if doc == "" {
+		return name + " has no description."
+	}
+	return name + " " + strings.ToLower(doc[:1]) + doc[1:]
+}
+
 func (w *writer) enums() {
 	addDoc(w.file.Group, "TaskStatus is the state of a task as its requestor sees it.")
 	w.file.Type().Id("TaskStatus").Op("=").Add(w.runtime("Status").code)
 	addDoc(w.file.Group, "The states of a task.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, s := range w.protocol.Statuses {
-			addDoc(g, s.Doc)
+			addDoc(g, sentence(statusName(s.Name), s.Doc))
 			g.Id(statusName(s.Name)).Id("TaskStatus").Op("=").Lit(s.Name)
 		}
 	})
 	addDoc(w.file.Group, "The codes of the errors that a server sends.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, c := range w.protocol.Codes {
-			addDoc(g, c.Doc)
+			addDoc(g, sentence(codeName(c.Name), c.Doc))
 			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Value))
 		}
 	})

@@ -24,7 +24,7 @@ func (w *writer) chooseNames() {
 	for id := range w.pkg.Taken {
 		taken[id] = true
 	}
-	for _, id := range declared(w.pkg) {
+	for _, id := range append(declared(w.pkg), w.protocol.Names()...) {
 		taken[id] = true
 	}
 	for _, base := range localNames {

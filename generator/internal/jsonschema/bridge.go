@@ -44,15 +44,18 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 		if rt, ok := special[qualified(named)]; ok {
 			return rt, nil
 		}
-		if err := customised(named, g.use); err != nil {
-			return nil, err
+	}
+	if err := g.customised(t); err != nil {
+		return nil, err
+	}
+	if hasMethod(t, "MarshalText", "UnmarshalText") {
+		return reflect.TypeFor[string](), nil
+	}
+	if named, ok := t.(*types.Named); ok && holdsItself(named) {
+		if _, pointer := t.Underlying().(*types.Pointer); pointer {
+			return nil, &refusal{fmt.Sprintf("%s points to itself alone", named.Obj().Name()), "use a struct"}
 		}
-		if hasMethod(named, "MarshalText", "UnmarshalText") {
-			return reflect.TypeFor[string](), nil
-		}
-		if holdsItself(named) {
-			return g.placeholder(types.TypeString(t, nil), t), nil
-		}
+		return g.placeholder(types.TypeString(t, nil), t), nil
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
@@ -108,7 +111,7 @@ func (g *graph) reflectMap(m *types.Map) (reflect.Type, error) {
 }
 
 func mapKey(t types.Type) (reflect.Type, error) {
-	if named, ok := types.Unalias(t).(*types.Named); ok && hasMethod(named, "MarshalText", "UnmarshalText") {
+	if hasMethod(t, "MarshalText", "UnmarshalText") {
 		return reflect.TypeFor[string](), nil
 	}
 	if b, ok := t.Underlying().(*types.Basic); ok {
@@ -124,33 +127,39 @@ func mapKey(t types.Type) (reflect.Type, error) {
 	return nil, &refusal{fmt.Sprintf("a map with keys of type %s has no form in JSON", types.TypeString(t, nil)), "use string keys"}
 }
 
-// customised refuses a type whose JSON only its own code knows.
-func customised(named *types.Named, use Use) error {
-	for _, name := range []string{"MarshalJSON", "UnmarshalJSON"} {
-		if hasMethod(named, name) {
+// customised refuses a type whose JSON only its own code knows. A struct without a name has the
+// methods of what it embeds.
+func (g *graph) customised(t types.Type) error {
+	name := types.TypeString(t, types.RelativeTo(g.pkg))
+	if named, ok := t.(*types.Named); ok {
+		name = named.Obj().Name()
+	}
+	for _, method := range []string{"MarshalJSON", "UnmarshalJSON"} {
+		if hasMethod(t, method) {
 			out := "write the schema by hand and name its file with schema="
-			if use == Result {
+			if g.use == Result {
 				out = "write the schema by hand and name its file with outputschema="
 			}
-			return &refusal{fmt.Sprintf("%s has a method %s, so its schema cannot be derived", named.Obj().Name(), name),
+			return &refusal{fmt.Sprintf("%s has a method %s, so its schema cannot be derived", name, method),
 				out + `, or set the type of the field with jsonschema:"type=string"`}
 		}
 	}
-	for _, name := range []string{"JSONSchema", "JSONSchemaExtend", "JSONSchemaAlias", "JSONSchemaProperty", "GetFieldDocString"} {
-		if hasMethod(named, name) {
-			return &refusal{fmt.Sprintf("%s has a method %s, which the generator cannot run", named.Obj().Name(), name),
+	for _, method := range []string{"JSONSchema", "JSONSchemaExtend", "JSONSchemaAlias", "JSONSchemaProperty", "GetFieldDocString"} {
+		if hasMethod(t, method) {
+			return &refusal{fmt.Sprintf("%s has a method %s, which the generator cannot run", name, method),
 				"write the schema by hand and name its file with schema= or outputschema="}
 		}
 	}
 	return nil
 }
 
-// hasMethod tells whether a type or a pointer to it has one of the methods.
-func hasMethod(named *types.Named, names ...string) bool {
-	if types.IsInterface(named) {
+// hasMethod tells whether a type or a pointer to it has one of the methods. An interface's do not
+// count: its values are written as what they hold.
+func hasMethod(t types.Type, names ...string) bool {
+	if types.IsInterface(t) {
 		return false
 	}
-	set := types.NewMethodSet(types.NewPointer(named))
+	set := types.NewMethodSet(types.NewPointer(t))
 	for _, name := range names {
 		if set.Lookup(nil, name) != nil {
 			return true
@@ -192,9 +201,17 @@ func qualified(named *types.Named) string {
 	return named.Obj().Pkg().Path() + "." + named.Obj().Name()
 }
 
+func isDuration(t types.Type) bool {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && qualified(named) == "time.Duration"
+}
+
 // isByte tells whether a slice of these is a string in base64.
 func isByte(t types.Type) bool {
-	if named, ok := types.Unalias(t).(*types.Named); ok && hasMethod(named, "MarshalJSON", "MarshalText") {
+	if hasMethod(t, "MarshalJSON", "MarshalText") {
 		return false
 	}
 	b, ok := t.Underlying().(*types.Basic)

@@ -2,7 +2,10 @@ package jsonschema
 
 import (
 	"encoding/json"
+	"fmt"
 	"go/types"
+	"slices"
+	"strings"
 )
 
 // null marks a schema that admits null beside what it says; assemble turns it into JSON Schema. No
@@ -14,9 +17,12 @@ const null = "\x00null"
 func (g *graph) correct(t types.Type, node *object, optional bool) *object {
 	t = types.Unalias(t)
 	if named, ok := t.(*types.Named); ok {
-		if _, ok := special[qualified(named)]; ok || hasMethod(named, "MarshalText", "UnmarshalText") {
+		if _, ok := special[qualified(named)]; ok {
 			return node
 		}
+	}
+	if hasMethod(t, "MarshalText", "UnmarshalText") {
+		return node
 	}
 	nullable := false
 	switch u := t.Underlying().(type) {
@@ -101,6 +107,9 @@ func flat(f field, property *object) error {
 		if property.has("contentEncoding") {
 			return &refusal{"an input has no bytes", notFlat}
 		}
+		if format, ok := property.get("format").(string); ok && !slices.Contains(formats, format) {
+			return &refusal{fmt.Sprintf("format=%s is none that a client has a form for", format), "it is one of " + strings.Join(formats, ", ")}
+		}
 		return nil
 	case "integer", "number", "boolean":
 		return nil
@@ -114,5 +123,8 @@ func flat(f field, property *object) error {
 	}
 	return &refusal{"an input is flat", notFlat}
 }
+
+// formats are those that the protocol allows in a question.
+var formats = []string{"date", "date-time", "email", "uri"}
 
 const notFlat = "its fields are strings, numbers, booleans, time.Time and slices of enums"

@@ -74,7 +74,7 @@ type graph struct {
 // only when used twice or by itself; fields of embedded structs follow encoding/json; a slice, map
 // or pointer that is not left out when empty admits null; url.URL is the object that encoding/json
 // makes of it, net.IP a string of no format; the keys of integer maps may be negative; what a plain
-// jsonschema tag says is the description.
+// jsonschema tag says is the description, and a time.Duration without one is said to be in nanoseconds.
 func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string {
 	g := &graph{Deriver: d, use: use, at: at, fail: fail, types: map[string]types.Type{}, nodes: map[string]*object{}}
 	t = types.Unalias(t)
@@ -199,27 +199,46 @@ func (g *graph) build(key string) {
 			continue
 		}
 		members, tags = append(members, f), append(tags, tag)
-		fields = append(fields, reflect.StructField{Name: "F" + strconv.Itoa(len(fields)), Type: rt, Tag: tag.rewrite(f)})
+		// The reflector sees names of ours: it would not take each of theirs.
+		name := "F" + strconv.Itoa(len(fields))
+		fields = append(fields, reflect.StructField{Name: name, Type: rt, Tag: tag.rewrite(f, name)})
 	}
 	node, err := g.reflect(reflect.StructOf(fields))
 	if err != nil {
 		g.refuse(g.at, "", err)
 		return
 	}
-	properties, _ := node.child("properties")
+	names := map[string]string{}
+	properties, reflected := newObject(), node.get("properties").(*object)
 	for i, f := range members {
-		property, ok := properties.child(f.name)
-		if !ok {
-			continue
+		names[fields[i].Name] = f.name
+		if property, ok := reflected.child(fields[i].Name); ok {
+			properties.set(f.name, g.finishField(key, f, tags[i], property))
 		}
-		properties.set(f.name, g.finishField(key, f, tags[i], property))
 	}
+	node.set("properties", properties)
+	rename(node, names)
 	if named, ok := t.(*types.Named); ok {
 		if doc := g.docs.find(named.Obj()).doc; doc != "" {
 			node.set("description", doc)
 		}
 	}
 	g.nodes[key] = node
+}
+
+// rename puts the names of members in place of those that the reflector saw.
+func rename(node *object, names map[string]string) {
+	if required, ok := node.get("required").([]any); ok {
+		for i, name := range required {
+			required[i] = names[name.(string)]
+		}
+	}
+	for _, keyword := range []string{"oneOf", "anyOf"} { // of the tags oneof_required and anyof_required
+		choices, _ := node.get(keyword).([]any)
+		for _, choice := range choices {
+			rename(choice.(*object), names)
+		}
+	}
 }
 
 // member finds how the reflector is to see a field; false where the schema leaves it out.
@@ -265,7 +284,11 @@ func (g *graph) finishField(owner string, f field, tag tag, property *object) *o
 		property.set("description", tag.description)
 	}
 	if !property.has("description") {
-		if doc := g.docs.find(f.variable).doc; doc != "" {
+		doc := g.docs.find(f.variable).doc
+		if doc == "" && property.get("type") == "integer" && isDuration(f.variable.Type()) {
+			doc = "In nanoseconds." // who is to guess?
+		}
+		if doc != "" {
 			property.set("description", doc)
 		}
 	}

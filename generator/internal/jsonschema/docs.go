@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"go/ast"
 	"go/build"
+	godoc "go/doc"
 	"go/parser"
 	"go/token"
 	"go/types"
@@ -41,17 +42,17 @@ func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
 	return d
 }
 
-// find returns what is written at a type's or a field's name.
+// find returns what is written at a type's or a field's name: of a type the first sentence.
 func (d *docs) find(obj types.Object) note {
 	pos := d.fset.Position(obj.Pos())
 	if !pos.IsValid() {
 		return note{}
 	}
 	found, ok := d.files[pos.Filename]
-	if !ok {
+	if !ok && !standard(pos.Filename) {
 		fset := token.NewFileSet()
 		// A file that is not there or does not parse has no comments for us.
-		file, err := parser.ParseFile(fset, onDisk(pos.Filename), nil, parser.ParseComments|parser.SkipObjectResolution)
+		file, err := parser.ParseFile(fset, pos.Filename, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err == nil {
 			found = notes(fset, file)
 		}
@@ -65,12 +66,11 @@ func (d *docs) isOwn(obj types.Object) bool {
 	return d.own[d.fset.Position(obj.Pos()).Filename]
 }
 
-// onDisk resolves the standard library's placeholder.
-func onDisk(name string) string {
-	if rest, ok := strings.CutPrefix(name, "$GOROOT"); ok {
-		return filepath.Join(build.Default.GOROOT, rest)
-	}
-	return name
+// standard tells whether a file is the standard library's. Its comments change with the Go release,
+// and what is generated must not.
+func standard(name string) bool {
+	root := build.Default.GOROOT
+	return strings.HasPrefix(name, "$GOROOT") || root != "" && strings.HasPrefix(name, root+string(filepath.Separator))
 }
 
 func notes(fset *token.FileSet, file *ast.File) map[spot]note {
@@ -89,7 +89,7 @@ func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 					if doc == "" && !node.Lparen.IsValid() {
 						doc = text(node.Doc, nil)
 					}
-					add(spec.Name, note{doc: doc})
+					add(spec.Name, note{doc: new(godoc.Package).Synopsis(doc)})
 				}
 			}
 		case *ast.StructType:

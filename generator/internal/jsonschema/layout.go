@@ -100,6 +100,11 @@ func write(b *strings.Builder, value any, indent string, column int, open bool) 
 		}
 		b.WriteString(indent + "}")
 	case []any:
+		if !slices.ContainsFunc(v, divisible) {
+			fill(b, v, inner)
+			b.WriteString("\n" + indent + "]")
+			return
+		}
 		b.WriteString("[\n")
 		for i, item := range v {
 			b.WriteString(inner)
@@ -112,6 +117,25 @@ func write(b *strings.Builder, value any, indent string, column int, open bool) 
 		b.WriteString(indent + "]")
 	default:
 		b.WriteString(oneLine(value))
+	}
+}
+
+// fill writes the names and numbers of a list, as many a line as fit.
+func fill(b *strings.Builder, items []any, indent string) {
+	b.WriteByte('[')
+	column := width + 1
+	for i, item := range items {
+		text := oneLine(item)
+		if i < len(items)-1 {
+			text += ","
+		}
+		if column+len(" ")+len(text) > width {
+			b.WriteString("\n" + indent + text)
+			column = len(indent) + len(text)
+			continue
+		}
+		b.WriteString(" " + text)
+		column += len(" ") + len(text)
 	}
 }
 
@@ -151,7 +175,10 @@ func oneLine(value any) string {
 	return string(text)
 }
 
-// quote writes a JSON string without a backtick, because schemas stand in raw Go strings.
+// unfit are the characters that a raw Go string cannot have.
+var unfit = strings.NewReplacer("`", `\u0060`, "\ufeff", `\ufeff`)
+
+// quote writes a JSON string that can stand in a raw Go string.
 func quote(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -159,5 +186,5 @@ func quote(s string) string {
 	if err := e.Encode(s); err != nil { // a string always encodes
 		return `""`
 	}
-	return strings.ReplaceAll(strings.TrimSuffix(b.String(), "\n"), "`", `\u0060`)
+	return unfit.Replace(strings.TrimSuffix(b.String(), "\n"))
 }

@@ -263,7 +263,7 @@ func meaningless(p part, kind string, valid map[string]check) *refusal {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
 	switch {
-	case strings.TrimSpace(p.key) != p.key:
+	case strings.TrimSpace(p.key) != p.key && isKeyword(strings.TrimSpace(p.key)):
 		hint = "leave out the spaces around the comma"
 	case !p.hasValue && isKeyword(p.key):
 		hint = "write " + p.key + "=value"
@@ -320,8 +320,8 @@ func schemaType(rt reflect.Type) string {
 	return ""
 }
 
-// rewrite makes the tag that the reflector sees.
-func (t tag) rewrite(f field) reflect.StructTag {
+// rewrite makes the tag that the reflector sees, with a name of ours.
+func (t tag) rewrite(f field, name string) reflect.StructTag {
 	options := ""
 	if f.optional {
 		options += ",omitempty"
@@ -329,7 +329,7 @@ func (t tag) rewrite(f field) reflect.StructTag {
 	if f.quoted {
 		options += ",string"
 	}
-	text := "json:" + strconv.Quote(f.name+options)
+	text := "json:" + strconv.Quote(name+options)
 	if len(t.parts) > 0 {
 		words := make([]string, len(t.parts))
 		for i, p := range t.parts {

@@ -5,7 +5,6 @@ package load
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -91,7 +90,7 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		return nil, nil, err
 	}
 	if len(result) == 0 {
-		return nil, nil, errors.New("no packages match " + strings.Join(cfg.Patterns, " "))
+		return nil, nil, fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns as for go list", strings.Join(cfg.Patterns, " "))
 	}
 	return fset, result, nil
 }
@@ -103,8 +102,8 @@ func IsGenerated(src []byte, header string) bool {
 		if text == header {
 			return true
 		}
-		// A build constraint may stand above the header.
-		if text != "" && !strings.HasPrefix(text, "//") {
+		// A build constraint may stand above the header, or the mark of a merge conflict.
+		if text != "" && !strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "<<<<<<<") {
 			return false
 		}
 	}
@@ -131,6 +130,7 @@ func reportErrors(problems *diag.List, cfg Config, p *packages.Package) {
 		if strings.HasPrefix(message, "# ") {
 			continue // what the compiler says, of which the type errors are a better record
 		}
+		message = strings.Join(strings.Fields(message), " ")
 		if pos.Filename == "" && !strings.Contains(message, p.PkgPath) {
 			message = p.PkgPath + ": " + message
 		}

@@ -5,6 +5,7 @@ package dialect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -22,7 +23,8 @@ type Server interface {
 	// no such method.
 	Method(name string) Method
 	// Decorate adds to the result of initialize, server/discover or tools/list
-	// what belongs to tasks.
+	// what belongs to tasks, and to the result of tools/call what every result
+	// of the revision has.
 	Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error)
 	// Check refuses a request for a task method before its task is looked up.
 	Check(caller mcptask.Caller, params json.RawMessage) error
@@ -65,10 +67,17 @@ func decode(params json.RawMessage, v any) error {
 	if len(params) == 0 {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "the request has no params")
 	}
-	if err := json.Unmarshal(params, v); err != nil {
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params do not fit: %v", err)
+	err := json.Unmarshal(params, v)
+	var mismatch *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &mismatch): // the gateway has refused what is not JSON
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params are not JSON")
+	case mismatch.Field == "":
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params must be an object, not a JSON %s", mismatch.Value)
 	}
-	return nil
+	return mcptask.Errorf(mcptask.CodeInvalidParams, "params.%s must not be a JSON %s", mismatch.Field, mismatch.Value)
 }
 
 // taskID reads params.taskId, the only thing that names a task (C-63).

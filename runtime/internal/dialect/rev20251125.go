@@ -231,6 +231,9 @@ func (Server20251125) CanAsk(json.RawMessage) []string { return nil }
 // execution.taskSupport in tools/list (C-14). Who cannot be told apart is not
 // offered a list (C-92).
 func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+	if method == "tools/call" {
+		return result, nil
+	}
 	return editObject(result, func(o object) error {
 		if method != "initialize" {
 			return eachTool(s, o, func(spec mcptask.ToolSpec, entry object) (err error) {

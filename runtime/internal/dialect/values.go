@@ -131,9 +131,10 @@ func newCursor(principal string, p mcptask.Position) string {
 }
 
 func parseCursor(principal, text string) (mcptask.Position, error) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	raw, err := base64.RawURLEncoding.DecodeString(text)
 	var c cursor
-	if err != nil || len(raw) < checksumLen || !bytes.Equal(raw[:checksumLen], cursorSum(principal, raw[checksumLen:])) ||
+	// Decoding forgives line breaks and spare bits: a cursor of ours has none.
+	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || len(raw) < checksumLen || !bytes.Equal(raw[:checksumLen], cursorSum(principal, raw[checksumLen:])) ||
 		json.Unmarshal(raw[checksumLen:], &c) != nil {
 		return mcptask.Position{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the cursor is not one of ours")
 	}

@@ -1,0 +1,21 @@
+package generator_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestArrows: the generator never links the runtime, so that the runtime can be generated from
+// scratch; its unit tests neither.
+func TestArrows(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-test", "./...", "../cmd/mcptaskgen").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		if strings.HasPrefix(line, "github.com/mcptaskgen/mcptaskgen/runtime") {
+			t.Errorf("the generator depends on %s", line)
+		}
+	}
+}

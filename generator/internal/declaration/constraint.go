@@ -1,0 +1,89 @@
+package declaration
+
+import (
+	"fmt"
+	"go/ast"
+	"go/build"
+	"go/build/constraint"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+)
+
+// readConstraint finds the build constraint that the generated file needs to stand beside its
+// declarations.
+func (r *reader) readConstraint(out *model.Package, files []*ast.File) {
+	first := ""
+	for i, file := range r.declaring(files) {
+		text := r.constraintOf(file)
+		if i == 0 {
+			first = text
+		} else if text != first {
+			r.fail(file.Package, fmt.Sprintf("the declarations of %s stand behind different build constraints, %q and %q", out.Name, first, text),
+				"give their files the same //go:build line: one generated file serves them all")
+			return
+		}
+	}
+	out.Constraint = first
+}
+
+// declaring lists the files that have directives.
+func (r *reader) declaring(files []*ast.File) []*ast.File {
+	var list []*ast.File
+	for _, file := range files {
+		for node := range r.found {
+			if file.FileStart <= node.Pos() && node.Pos() < file.FileEnd {
+				list = append(list, file)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// constraintOf is what the file's //go:build line and its name ask for.
+func (r *reader) constraintOf(file *ast.File) string {
+	text := nameConstraint(filepath.Base(r.fset.Position(file.FileStart).Filename))
+	for _, group := range file.Comments {
+		if group.Pos() > file.Package {
+			break
+		}
+		for _, comment := range group.List {
+			expr, err := constraint.Parse(comment.Text)
+			if err != nil || !constraint.IsGoBuild(comment.Text) {
+				continue
+			}
+			if text == "" {
+				text = expr.String()
+			} else {
+				text = "(" + expr.String() + ") && " + text
+			}
+		}
+	}
+	return text
+}
+
+// nameConstraint is what the name of a file asks for: linux of x_linux.go. go/build knows the
+// systems, but tells only whether a name fits one.
+func nameConstraint(name string) string {
+	fits := func(goos, goarch string) bool {
+		context := build.Context{
+			Compiler: "gc", GOOS: goos, GOARCH: goarch,
+			OpenFile: func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("package p")), nil },
+		}
+		ok, err := context.MatchFile("", name)
+		return ok && err == nil
+	}
+	const none = "none"
+	words := strings.Split(strings.TrimSuffix(name, ".go"), "_")
+	last := words[len(words)-1]
+	switch {
+	case fits(none, none):
+		return ""
+	case fits(last, none), fits(none, last):
+		return last
+	}
+	return words[max(0, len(words)-2)] + " && " + last
+}

@@ -1,0 +1,117 @@
+package directive_test
+
+import (
+	"fmt"
+	"go/token"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
+)
+
+// show writes what was read in a form that a table can hold: key@offset=value@offset, then errors.
+func show(text string) string {
+	d, errs := directive.Scan(100, text)
+	parts := []string{d.Kind}
+	for _, a := range d.Args {
+		s := fmt.Sprintf("%s@%d", a.Key, a.Pos-100)
+		if a.HasValue {
+			s += fmt.Sprintf("=%s@%d", a.Value, a.ValuePos-100)
+		}
+		parts = append(parts, s)
+	}
+	for _, e := range errs {
+		parts = append(parts, fmt.Sprintf("! %d %s", e.Pos-100, e.Message))
+	}
+	return strings.Join(parts, "\n")
+}
+
+func TestScan(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"//mcptask:tool", "tool"},
+		{"//mcptask:tool\r", "tool"},
+		{"//mcptask:tool readonly", "tool\nreadonly@15"},
+		{"//mcptask:tool\ttask=required  ttl=24h ", "tool\ntask@15=required@20\nttl@30=24h@34"},
+		{`//mcptask:tool title="a \"b\" = c" x`, "tool\ntitle@15=a \"b\" = c@21\nx@35"},
+		{"//mcptask:tool title=`a b`", "tool\ntitle@15=a b@21"},
+		{`//mcptask:tool title=""`, "tool\ntitle@15=@21"},
+		{`//mcptask:tool url=http://x/?a=b`, "tool\nurl@15=http://x/?a=b@19"},
+		{`//mcptask:tool title="open`, "tool\n! 21 the string of title has no closing quote"},
+		{`//mcptask:tool title="open\"`, "tool\n! 21 the string of title has no closing quote"},
+		{`//mcptask:tool title="\q" a`, "tool\n! 21 the string of title is not a Go string"},
+		{`//mcptask:tool title="a"b c`, "tool\nc@26\n! 24 \"b\" follows the closing quote of title"},
+		{`//mcptask:tool title=a"b"`, "tool\n! 21 title=a\"b\" has a quote inside"},
+		{`//mcptask:tool a= b`, "tool\nb@18\n! 17 a has no value after the ="},
+		{`//mcptask:tool a =b c`, "tool\nc@20\n! 17 a has a space before its ="},
+		{`//mcptask:tool a = "b c" d`, "tool\nd@25\n! 17 a has a space before its ="},
+		{`//mcptask:tool 5=a b`, "tool\nb@19\n! 15 \"5=a\" is not an argument"},
+		{`//mcptask:tool a=b, c`, "tool\nc@20\n! 18 a comma after a"},
+		{`//mcptask:tool a // why`, "tool\na@15\n! 17 \"//\" is not an argument"},
+	} {
+		if d := cmp.Diff(test.want, show(test.text)); d != "" {
+			t.Errorf("%q (-want +got):\n%s", test.text, d)
+		}
+	}
+}
+
+func TestMeant(t *testing.T) {
+	for text, want := range map[string]int{
+		"// mcptask:tool":                  3,
+		"//  mcptask:tool readonly":        4,
+		"//MCPTASK:tool":                   2,
+		"//mcptask :tool":                  2,
+		"//mcptask: tool":                  2,
+		"//mcptask:":                       2,
+		"/*mcptask:tool*/":                 2,
+		"/*\n * mcptask:input\n */":        6,
+		"// Mcptask: Service":              3,
+		"//mcptask:tool":                   -1, // it is one
+		"// mcptask: the runtime's errors": -1,
+		"// see mcptask:tool":              -1,
+		"//	//mcptask:tool":                -1,
+		"// mcptask.Task":                  -1,
+		"//go:generate mcptaskgen":         -1,
+		"//":                               -1,
+	} {
+		offset, problem, ok := directive.Meant(text)
+		if !ok {
+			offset = -1
+		}
+		if offset != want || ok && problem == "" {
+			t.Errorf("%q is at %d (%s), want %d", text, offset, problem, want)
+		}
+	}
+}
+
+// FuzzScan: whatever a line says, every place that is reported is in it, and nothing hangs.
+func FuzzScan(f *testing.F) {
+	for _, seed := range []string{"tool a=b", `tool title="a b" c`, `tool t="`, "tool a = b", "tool =", "tool `", "tool '"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, rest string) {
+		text := directive.Prefix + rest
+		d, errs := directive.Scan(1, text)
+		inside := func(pos token.Pos) {
+			if pos < 1 || int(pos) > len(text)+1 {
+				t.Errorf("%q: position %d is outside", text, pos)
+			}
+		}
+		for _, a := range d.Args {
+			inside(a.Pos)
+			if !strings.HasPrefix(text[a.Pos-1:], a.Key) {
+				t.Errorf("%q: %q does not stand at %d", text, a.Key, a.Pos)
+			}
+			if a.HasValue {
+				inside(a.ValuePos)
+			}
+		}
+		for _, e := range errs {
+			inside(e.Pos)
+		}
+		directive.Meant(text)
+		directive.Meant("//" + rest)
+		directive.Meant("/*" + rest + "*/")
+	})
+}

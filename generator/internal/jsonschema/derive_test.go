@@ -1,0 +1,246 @@
+package jsonschema_test
+
+import (
+	"encoding/json"
+	"go/token"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	invopop "github.com/invopop/jsonschema"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema/testdata/kinds"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
+)
+
+// derive loads the kinds and returns a function that derives the schema of one.
+func derive(t *testing.T) func(name string, use jsonschema.Use) string {
+	t.Helper()
+	dir, err := filepath.Abs("testdata/kinds")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fset, packages, err := load.Load(t.Context(), load.Config{Dir: dir, Patterns: []string{"."}, Output: "none.go"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deriver := jsonschema.New(fset, packages[0])
+	return func(name string, use jsonschema.Use) string {
+		t.Helper()
+		obj := packages[0].Types.Scope().Lookup(name)
+		if obj == nil {
+			t.Fatalf("no type %s", name)
+		}
+		return deriver.Derive(obj.Type(), use, obj.Pos(), func(pos token.Pos, message, hint string) {
+			t.Errorf("%s: %s; %s", fset.Position(pos), message, hint)
+		})
+	}
+}
+
+// TestLikeReflection compares what the bridge derives from go/types with what invopop reflects of
+// the compiled types.
+func TestLikeReflection(t *testing.T) {
+	schema := derive(t)
+	for _, value := range []any{
+		kinds.Scalars{}, kinds.Tags{}, kinds.Collections{}, kinds.Known{}, kinds.Embedding{}, kinds.Generic{},
+		kinds.Anonymous{}, kinds.Inner{},
+	} {
+		name := reflect.TypeOf(value).Name()
+		for use, open := range map[jsonschema.Use]bool{jsonschema.Argument: false, jsonschema.Result: true} {
+			t.Run(name, func(t *testing.T) {
+				reflector := invopop.Reflector{Anonymous: true, DoNotReference: true, AllowAdditionalProperties: open}
+				real, err := json.Marshal(reflector.Reflect(value))
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := normal(decode(t, string(real)))
+				if name == "Scalars" {
+					// Reflection takes "-," for "-"; encoding/json has a member of that name.
+					properties := want.(map[string]any)["properties"].(map[string]any)
+					properties["-"] = map[string]any{"type": "string"}
+					required := want.(map[string]any)["required"].([]any)
+					want.(map[string]any)["required"] = append(required, "-")
+				}
+				got := decode(t, schema(name, use))
+				defs, _ := got.(map[string]any)["$defs"].(map[string]any)
+				got = normal(inline(got, defs))
+				if d := cmp.Diff(want, got, cmp.Transformer("set", asSet)); d != "" {
+					t.Errorf("schema (-reflection +derived):\n%s", d)
+				}
+			})
+		}
+	}
+}
+
+// asSet makes the order of required names not count.
+func asSet(list []any) map[any]int {
+	set := map[any]int{}
+	for _, item := range list {
+		if name, ok := item.(string); ok {
+			set[name]++
+			continue
+		}
+		text, _ := json.Marshal(item)
+		set[string(text)]++
+	}
+	return set
+}
+
+// inline writes definitions out where they are used, as reflection does without references.
+func inline(value any, defs map[string]any) any {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			v[i] = inline(v[i], defs)
+		}
+	case map[string]any:
+		delete(v, "$defs")
+		if list, ok := v["anyOf"].([]any); ok && len(list) == 2 && cmp.Equal(list[1], any(map[string]any{"type": "null"})) {
+			return inline(list[0], defs)
+		}
+		if ref, ok := v["$ref"].(string); ok {
+			return inline(defs[strings.TrimPrefix(ref, "#/$defs/")], defs)
+		}
+		for key := range v {
+			v[key] = inline(v[key], defs)
+		}
+	}
+	return value
+}
+
+// normal removes the corrections that derivation makes, which Derive documents.
+func normal(value any) any {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return map[string]any{}
+		}
+	case []any:
+		for i := range v {
+			v[i] = normal(v[i])
+		}
+	case map[string]any:
+		delete(v, "$schema")
+		if v["description"] == "In nanoseconds." {
+			delete(v, "description")
+		}
+		if list, ok := v["type"].([]any); ok {
+			v["type"] = list[0]
+		}
+		for key, inner := range v {
+			if key != "default" && key != "uniqueItems" && key != "readOnly" {
+				v[key] = normal(inner)
+			}
+		}
+	}
+	return value
+}
+
+func decode(t *testing.T, text string) any {
+	t.Helper()
+	var value any
+	if err := json.Unmarshal([]byte(text), &value); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return value
+}
+
+// TestAdmitsWhatIsWritten validates what encoding/json writes, of zero values above all: there are
+// the nulls.
+func TestAdmitsWhatIsWritten(t *testing.T) {
+	schema := derive(t)
+	text := "x"
+	for _, value := range []any{
+		kinds.Scalars{}, kinds.Collections{}, kinds.Known{}, kinds.Embedding{}, kinds.Generic{}, kinds.Anonymous{},
+		kinds.Corrected{},
+		kinds.Collections{
+			Nested: [][]string{nil, {"a"}}, Bytes: []byte("b"), Structs: []kinds.Inner{{B: &kinds.Inner2{}}},
+			Ptrs: []*kinds.Inner{nil, {}}, Pointer: &text, Deep: map[string][]kinds.Inner{"a": nil},
+		},
+		kinds.Known{Time: time.Now(), Any: 1, Raw: json.RawMessage(`[1]`)},
+		kinds.Corrected{
+			IP: net.ParseIP("::1"), URL: url.URL{Scheme: "https", User: url.User("u")}, Addr: netip.MustParseAddr("10.0.0.1"),
+			Numbers: map[int]string{-1: "a", 1: "b"}, Small: map[uint8]string{3: "c"},
+			Addrs: map[netip.Addr]int{netip.MustParseAddr("::1"): 1}, Lazy: &kinds.Lazy{},
+		},
+	} {
+		name := reflect.TypeOf(value).Name()
+		t.Run(name, func(t *testing.T) {
+			written, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, use := range []jsonschema.Use{jsonschema.Argument, jsonschema.Result} {
+				if err := compile(t, schema(name, use)).Validate(decode(t, string(written))); err != nil {
+					t.Errorf("%s: %v", written, err)
+				}
+			}
+		})
+	}
+}
+
+func TestClosedAndOpen(t *testing.T) {
+	schema := derive(t)
+	more := decode(t, `{"id": "1", "inner": {"A": 1, "more": 1}, "Own": "", "more": true}`)
+	if err := compile(t, schema("Embedding", jsonschema.Argument)).Validate(more); err == nil {
+		t.Error("an argument that does not exist is admitted")
+	}
+	if err := compile(t, schema("Embedding", jsonschema.Result)).Validate(more); err != nil {
+		t.Errorf("a result with more members is refused: %v", err)
+	}
+}
+
+func TestDeterministic(t *testing.T) {
+	first := derive(t)("Collections", jsonschema.Argument)
+	for range 5 {
+		if again := derive(t)("Collections", jsonschema.Argument); again != first {
+			t.Fatal(cmp.Diff(first, again))
+		}
+	}
+	if strings.Contains(first, "$schema") || strings.Contains(first, "$id") {
+		t.Error("the root has $schema or $id")
+	}
+}
+
+func TestParse(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"type":"object"}`:                 "",
+		`{"type":"array"}`:                  `its root has no "type": "object"`,
+		`[]`:                                `its root has no "type": "object"`,
+		`{`:                                 "it is not JSON",
+		`{"type":"object"} 1`:               "it is not JSON",
+		`{"type":"object","type":"object"}`: "stands twice",
+		`{"type":"object","required":1}`:    "not valid against metaschema",
+		`{"type":"object","$ref":"http://example.com"}`: "no URLLoader",
+	} {
+		_, err := jsonschema.Parse([]byte(text))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func compile(t *testing.T, schema string) *validator.Schema {
+	t.Helper()
+	doc, err := validator.UnmarshalJSON(strings.NewReader(schema))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := validator.NewCompiler()
+	if err := c.AddResource("schema:///", doc); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("schema:///")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}

@@ -192,6 +192,11 @@ func TestIdempotency(t *testing.T) {
 				t.Fatalf("%+v, %v", reply, err)
 			}
 			reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace)
+			if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
+				t.Errorf("%+v, %v", reply, err)
+			}
+			// Who asks for a task gets one, though it has ended.
+			reply, err = call(s, alice, "t", `{"n":21}`, key, ModeTask)
 			if err != nil || reply.Task == nil || outcomeText(reply.Task.Outcome) != doubled {
 				t.Errorf("%+v, %v", reply, err)
 			}

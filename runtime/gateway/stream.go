@@ -19,8 +19,8 @@ const (
 )
 
 // answer runs work and writes its answer: as JSON where it comes promptly or
-// the client takes nothing else, as an event stream where it has to wait
-// (tasks/result, C-37).
+// the client takes nothing else, as an event stream where it has to wait. Only
+// tasks/result waits (C-37), so nothing else becomes a stream (C-34).
 func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, r *http.Request, m *message, work func() (json.RawMessage, error)) {
 	type outcome struct {
 		result json.RawMessage
@@ -53,7 +53,7 @@ func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, r *http.Req
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(data) // a client that has left
 	}
-	if !acceptsStream(r) {
+	if m.Method != "tasks/result" || !acceptsStream(r) {
 		write(<-done, sendJSON)
 		return
 	}

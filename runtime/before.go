@@ -70,22 +70,29 @@ func deref(reply *CallReply) CallReply {
 	return *reply
 }
 
-// before returns the responses that were given before the task, in the order
-// of the tool's questions.
-func (r *Record) before(t *registered) []json.RawMessage {
+// before returns what was answered before the task, in the order of the tool's
+// questions.
+func (r *Record) before(t *registered) []given {
 	var inputs []Input
 	for _, spec := range t.spec.Questions {
 		if i := r.input(keyBefore + spec.Name); i >= 0 {
 			inputs = append(inputs, r.Inputs[i])
 		}
 	}
-	return responses(inputs)
+	return givenAnswers(t, inputs)
 }
 
-func responses(inputs []Input) []json.RawMessage {
-	list := make([]json.RawMessage, len(inputs))
+// given is an answer from before the task.
+type given struct {
+	input    InputSpec
+	response json.RawMessage
+}
+
+// givenAnswers pairs a tool's questions with what was answered to them.
+func givenAnswers(t *registered, inputs []Input) []given {
+	var list []given
 	for i, in := range inputs {
-		list[i] = in.Response
+		list = append(list, given{t.spec.Questions[i], in.Response})
 	}
 	return list
 }
@@ -97,7 +104,7 @@ func Asked[T any](task *Task, i int) (T, error) {
 	if i >= len(task.answers) {
 		return answer, ErrCannotAsk
 	}
-	return decodeAnswer[T](task.answers[i])
+	return decodeAnswer[T](task.answers[i].response, task.answers[i].input)
 }
 
 // answers says whether the caller answers such a request.

@@ -53,7 +53,7 @@ func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, ar
 	if s.closing.Err() != nil {
 		return nil, shuttingDown()
 	}
-	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{caller, call}, answers: responses(answers)}
+	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{caller, call}, answers: givenAnswers(t, answers)}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	defer context.AfterFunc(s.closing, func() { stop(ErrServerClosed) })()

@@ -50,7 +50,7 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 	if err := checkAnswer(in, response); err != nil {
 		return answer, err // 2025-11-25 takes what comes
 	}
-	return decodeAnswer[T](response)
+	return decodeAnswer[T](response, input)
 }
 
 // newQuestionInput makes the elicitation of a declared input.
@@ -67,12 +67,27 @@ func newQuestionInput(key string, input InputSpec, message string) (Input, error
 	return Input{Key: key, Method: methodElicit, Params: params, Schema: json.RawMessage(input.Schema)}, nil
 }
 
-// decodeAnswer reads an accepted answer.
-func decodeAnswer[T any](response json.RawMessage) (T, error) {
+// decodeAnswer reads an accepted answer: only the members that the schema has
+// checked, since encoding/json would also take their names in another case.
+func decodeAnswer[T any](response json.RawMessage, input InputSpec) (T, error) {
 	var answer T
 	content, err := elicited(response)
 	if err != nil {
 		return answer, err
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(input.Schema), &schema) == nil && json.Unmarshal(content, &members) == nil {
+		for name := range members {
+			if _, checked := schema.Properties[name]; !checked {
+				delete(members, name)
+			}
+		}
+		if content, err = marshal(members); err != nil {
+			return answer, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
+		}
 	}
 	if err := json.Unmarshal(content, &answer); err != nil {
 		return answer, fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))

@@ -154,18 +154,20 @@ func testStoreIdempotency(t *testing.T, s Store) {
 
 func testStoreAliasing(t *testing.T, s Store) {
 	ctx := t.Context()
-	full := storeRecord("t", "p", epoch)
-	full.Phase, full.Worker, full.LeaseUntil = PhaseDone, "", time.Time{}
-	full.Inputs = []Input{{Key: "a", State: InputAnswered}}
-	full.Outcome, full.TerminalAt = &Outcome{Kind: OutcomeError, Error: &Error{Code: 1, Message: "m"}}, epoch
+	full := func() Record {
+		r := storeRecord("t", "p", epoch)
+		r.Phase, r.Worker, r.LeaseUntil = PhaseDone, "", time.Time{}
+		r.Inputs = []Input{{Key: "a", State: InputAnswered}}
+		r.Outcome, r.TerminalAt = &Outcome{Kind: OutcomeError, Error: &Error{Code: 1, Message: "m"}}, epoch
+		return r
+	}
 	scribble := func(r Record) {
 		r.Inputs[0].State = InputOutstanding
 		r.CanAsk[0] = "scribble"
 		r.Outcome.Kind = OutcomeResult
 		r.Outcome.Error.Message = "scribble"
 	}
-	want := copyRecord(full)
-	given := copyRecord(full)
+	given := full()
 	created := mustCreate(t, s, given)
 	scribble(given)
 	scribble(created)
@@ -173,8 +175,9 @@ func testStoreAliasing(t *testing.T, s Store) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	updating := copyRecord(got)
 	scribble(got)
+	updating := full()
+	updating.Version = 1
 	updated, err := s.Update(ctx, updating)
 	if err != nil {
 		t.Fatal(err)
@@ -191,6 +194,7 @@ func testStoreAliasing(t *testing.T, s Store) {
 		t.Fatal(page, err)
 	}
 	scribble(page[0])
+	want := full()
 	want.Version = 2
 	if got, err := s.Get(ctx, "t"); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("the stored record was changed from outside: %+v, %v", got, err)
@@ -396,239 +400,6 @@ func testStoreExpire(t *testing.T, s Store) {
 	}
 	if gone, err := s.Expire(ctx, epoch.Add(-time.Minute), 5); err != nil || len(gone) != 1 || gone[0].ID != r.ID {
 		t.Errorf("after the expiry was moved: %v, %v", gone, err)
-	}
-}
-
-func testStoreWait(t *testing.T, s Store) {
-	first := mustCreate(t, s, storeRecord("t", "p", epoch))
-	if got, err := s.Wait(t.Context(), "t", 0); err != nil || got.Version != 1 {
-		t.Errorf("a version that is there: %+v, %v", got, err)
-	}
-	if _, err := s.Wait(t.Context(), "unknown", 0); !errors.Is(err, ErrNoRecord) {
-		t.Errorf("no record: %v", err)
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := s.Wait(ended, "t", 1); !errors.Is(err, context.Canceled) {
-		t.Errorf("a wait that was called off: %v", err)
-	}
-	var waiting sync.WaitGroup
-	for range 20 { // all of them wake
-		waiting.Go(func() {
-			got, err := s.Wait(t.Context(), "t", 2)
-			if err != nil || got.Version != 3 {
-				t.Errorf("waited for %+v, %v", got, err)
-			}
-		})
-	}
-	second, err := s.Update(t.Context(), first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Update(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	waiting.Wait()
-}
-
-// testStoreWakeUps lets waiters follow a writer as fast as it goes. A wake-up
-// that is lost makes one of them hang.
-func testStoreWakeUps(t *testing.T, s Store) {
-	const versions = 1000
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	r := mustCreate(t, s, storeRecord("t", "p", epoch))
-	var following sync.WaitGroup
-	for range 8 {
-		following.Go(func() {
-			for version := int64(0); version < versions; {
-				got, err := s.Wait(ctx, "t", version)
-				if err != nil {
-					t.Errorf("at version %d: %v", version, err)
-					return
-				}
-				if got.Version <= version {
-					t.Errorf("version %d after %d", got.Version, version)
-					return
-				}
-				version = got.Version
-			}
-		})
-	}
-	following.Go(func() { // ping-pong: a waiter that writes as soon as it wakes
-		for r.Version < versions {
-			var err error
-			if r, err = s.Update(ctx, r); err != nil {
-				t.Error(err)
-				return
-			}
-			if r, err = s.Wait(ctx, "t", r.Version-1); err != nil {
-				t.Error(err)
-				return
-			}
-		}
-	})
-	following.Wait()
-}
-
-func testStoreWaitGone(t *testing.T, s Store) {
-	mustCreate(t, s, storeRecord("deleted", "p", epoch))
-	mustCreate(t, s, storeRecord("expired", "p", epoch))
-	var waiting sync.WaitGroup
-	for _, id := range []string{"deleted", "expired"} {
-		for range 10 {
-			waiting.Go(func() {
-				if _, err := s.Wait(t.Context(), id, 1); !errors.Is(err, ErrNoRecord) {
-					t.Errorf("%s: %v", id, err)
-				}
-			})
-		}
-	}
-	time.Sleep(5 * time.Millisecond) // so that most of them wait already
-	if err := s.Delete(t.Context(), "deleted"); err != nil {
-		t.Error(err)
-	}
-	if gone, err := s.Expire(t.Context(), epoch.Add(2*time.Hour), 5); err != nil || len(gone) != 1 {
-		t.Error(gone, err)
-	}
-	waiting.Wait()
-}
-
-func testStoreWaitClosed(t *testing.T, s Store) {
-	mustCreate(t, s, storeRecord("t", "p", epoch))
-	var waiting sync.WaitGroup
-	for range 10 {
-		waiting.Go(func() {
-			if _, err := s.Wait(t.Context(), "t", 1); !errors.Is(err, ErrServerClosed) {
-				t.Errorf("the store closed: %v", err)
-			}
-		})
-	}
-	time.Sleep(5 * time.Millisecond)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
-	waiting.Wait()
-	if err := s.Close(); err != nil {
-		t.Errorf("closed twice: %v", err)
-	}
-}
-
-func testStoreLease(t *testing.T, s Store) {
-	ctx := t.Context()
-	late := epoch.Add(2 * time.Minute) // the leases of w1 end after one
-	mine := mustCreate(t, s, storeRecord("t", "p", epoch))
-	done := storeRecord("done", "p", epoch)
-	done.Phase, done.Outcome, done.TerminalAt, done.Worker, done.LeaseUntil = PhaseDone, &Outcome{Kind: OutcomeCancelled}, epoch, "", time.Time{}
-	mustCreate(t, s, done)
-	if taken, err := s.Lease(ctx, "w2", epoch.Add(time.Minute), late, 10); err != nil || len(taken) != 0 {
-		t.Errorf("a lease was taken at its last moment: %v, %v", taken, err)
-	}
-	if taken, err := s.Lease(ctx, "w1", late, late, 10); err != nil || len(taken) != 0 {
-		t.Errorf("a worker took its own: %v, %v", taken, err)
-	}
-	taken, err := s.Lease(ctx, "w2", late, late.Add(time.Minute), 10)
-	if err != nil || len(taken) != 1 {
-		t.Fatal(taken, err)
-	}
-	want := mine
-	want.Version, want.Worker, want.LeaseUntil = 2, "w2", late.Add(time.Minute)
-	if !reflect.DeepEqual(taken[0], want) {
-		t.Errorf("leased %+v, want %+v", taken[0], want)
-	}
-	mine.StatusMessage = "from the dead"
-	if _, err := s.Update(ctx, mine); !errors.Is(err, ErrConflict) {
-		t.Errorf("the former worker was not fenced off: %v", err)
-	}
-	if err := s.Renew(ctx, "w1", late.Add(time.Hour)); err != nil { // holds nothing
-		t.Error(err)
-	}
-	if got, err := s.Get(ctx, "t"); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("the lease moved: %+v, %v", got, err)
-	}
-	if taken, err := s.Lease(ctx, "w3", late, late.Add(time.Minute), 10); err != nil || len(taken) != 0 {
-		t.Errorf("taken twice: %v, %v", taken, err)
-	}
-}
-
-func testStoreLeaseRace(t *testing.T, s Store) {
-	for i := range 60 {
-		mustCreate(t, s, storeRecord(fmt.Sprintf("t%02d", i), "p", epoch.Add(time.Duration(i)*time.Millisecond)))
-	}
-	late := epoch.Add(time.Hour)
-	var mu sync.Mutex
-	holder := map[string]string{}
-	var leasing sync.WaitGroup
-	for w := range 6 {
-		worker := fmt.Sprint("new", w)
-		leasing.Go(func() {
-			for {
-				taken, err := s.Lease(t.Context(), worker, late, late.Add(time.Minute), 4)
-				if err != nil || len(taken) > 4 {
-					t.Errorf("%d taken, %v", len(taken), err)
-					return
-				}
-				if len(taken) == 0 {
-					return
-				}
-				mu.Lock()
-				for _, r := range taken {
-					if holder[r.ID] != "" {
-						t.Errorf("%s was taken by %s and by %s", r.ID, holder[r.ID], worker)
-					}
-					holder[r.ID] = worker
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	leasing.Wait()
-	if len(holder) != 60 {
-		t.Errorf("%d of 60 were taken", len(holder))
-	}
-}
-
-func testStoreRenew(t *testing.T, s Store) {
-	ctx := t.Context()
-	mustCreate(t, s, storeRecord("a", "p", epoch))
-	mustCreate(t, s, storeRecord("b", "q", epoch))
-	other := storeRecord("c", "p", epoch)
-	other.Worker = "w9"
-	mustCreate(t, s, other)
-	late := epoch.Add(time.Hour)
-	if err := s.Renew(ctx, "w1", late.Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	taken, err := s.Lease(ctx, "w2", late, late.Add(time.Hour), 10)
-	if err != nil || len(taken) != 1 || taken[0].ID != "c" {
-		t.Errorf("renewed leases were taken: %v, %v", taken, err)
-	}
-	if err := s.Release(ctx, "w1"); err != nil {
-		t.Fatal(err)
-	}
-	taken, err = s.Lease(ctx, "w3", epoch, late.Add(time.Hour), 10)
-	if err != nil || len(taken) != 2 {
-		t.Errorf("released leases were not to be had: %v, %v", taken, err)
-	}
-}
-
-func testStoreRenewUnderUpdate(t *testing.T, s Store) {
-	ctx := t.Context()
-	r := mustCreate(t, s, storeRecord("t", "p", epoch))
-	if err := s.Renew(ctx, "w1", epoch.Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	r.StatusMessage = "read before the renewal"
-	r, err := s.Update(ctx, r)
-	if err != nil {
-		t.Fatalf("a renewal is no new version: %v", err)
-	}
-	if taken, err := s.Lease(ctx, "w2", epoch.Add(30*time.Minute), epoch.Add(time.Hour), 10); err != nil || len(taken) != 0 {
-		t.Errorf("the renewal was undone: %v, %v", taken, err)
-	}
-	r.Worker, r.LeaseUntil = "w2", epoch.Add(2*time.Hour)
-	if r, err = s.Update(ctx, r); err != nil || !r.LeaseUntil.Equal(epoch.Add(2*time.Hour)) {
-		t.Errorf("a new worker brings its own lease: %+v, %v", r, err)
 	}
 }
 

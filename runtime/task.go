@@ -17,7 +17,7 @@ type Task struct {
 	host      Host
 	// answers are those that were given before the task, in the order of
 	// ToolSpec.Questions.
-	answers []json.RawMessage
+	answers []given
 
 	mu    sync.Mutex
 	asked map[string]bool // the keys that this attempt has used

@@ -29,7 +29,7 @@ func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	}
 	if *meta.Version != revision {
 		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", *meta.Version)
-		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision}, "requested": *meta.Version})
+		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": *meta.Version})
 		return err
 	}
 	return nil

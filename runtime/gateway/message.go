@@ -44,8 +44,9 @@ func (m *message) meta() meta {
 	var p struct {
 		Meta meta `json:"_meta"`
 	}
-	// What is not of this form has said nothing.
-	_ = json.Unmarshal(m.Params, &p)
+	if json.Unmarshal(m.Params, &p) != nil {
+		return meta{} // what is not of this form has said nothing
+	}
 	return p.Meta
 }
 

@@ -47,7 +47,7 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string)
 			g.config.Stateless.ServeHTTP(w, r)
 			return
 		}
-		g.legacyPass(w, r, principal)
+		g.legacyPass(w, r, principal, m)
 	default:
 		if meta := m.meta(); modernVersion(version) || meta.Version != nil {
 			g.postModern(w, r, principal, m, meta)
@@ -84,10 +84,22 @@ func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal str
 }
 
 // legacyPass passes a message of a session on, if the session is the caller's.
-func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal string) {
-	if s := g.sessions.get(r.Header.Get(sessionHeader)); s != nil && s.principal != principal {
+// A cancelled request may be one that waits here for a task; the task itself
+// goes on (C-74).
+func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal string, m *message) {
+	s := g.sessions.get(r.Header.Get(sessionHeader))
+	switch {
+	case s == nil:
+	case s.principal != principal:
 		refuse(w, http.StatusForbidden, nil, foreignSession())
 		return
+	case m.Method == "notifications/cancelled":
+		var params struct {
+			RequestID json.RawMessage `json:"requestId"`
+		}
+		if json.Unmarshal(m.Params, &params) == nil {
+			g.sessions.cancel(s, params.RequestID)
+		}
 	}
 	g.config.Stateful.ServeHTTP(w, r)
 }
@@ -154,6 +166,7 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, principal s
 	caller := mcptask.Caller{Principal: principal, Revision: s.revision, CanAsk: s.canAsk}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
+	defer g.sessions.wait(s, m.ID, cancel)()
 	for _, end := range []context.Context{s.ended, g.server.Closing()} {
 		defer context.AfterFunc(end, cancel)()
 	}

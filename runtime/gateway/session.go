@@ -30,6 +30,8 @@ type session struct {
 	// session when there has been none for a while.
 	active int
 	idle   *time.Timer
+	// waiting has the end of every request of ours that waits, by its ID.
+	waiting map[string]context.CancelFunc
 }
 
 // sessions is the table of open sessions.
@@ -72,6 +74,36 @@ func (t *sessions) use(id string) (done func()) {
 		if s.active--; s.active == 0 && t.open[id] == s {
 			s.idle.Reset(t.timeout)
 		}
+	}
+}
+
+// wait notes that a request waits and may be cancelled, until the returned
+// function is called.
+func (t *sessions) wait(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := string(request)
+	if s.waiting[key] != nil {
+		return func() {} // an ID in use twice is the client's fault: the first one keeps it
+	}
+	if s.waiting == nil {
+		s.waiting = map[string]context.CancelFunc{}
+	}
+	s.waiting[key] = cancel
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(s.waiting, key)
+	}
+}
+
+// cancel ends a waiting request, if there is one with that ID.
+func (t *sessions) cancel(s *session, request json.RawMessage) {
+	t.mu.Lock()
+	cancel := s.waiting[string(request)]
+	t.mu.Unlock()
+	if cancel != nil {
+		cancel()
 	}
 }
 

@@ -59,8 +59,8 @@ func (g *Gateway) outcome(ctx context.Context, m *message, result json.RawMessag
 	switch {
 	case err == nil:
 		return encodeReply(m.ID, result, nil)
-	case ctx.Err() != nil: // the client, its session or the server is gone
-		return encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the connection is being closed"))
+	case ctx.Err() != nil: // the client no longer waits, or its session or the server ends
+		return encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there"))
 	}
 	return encodeReply(m.ID, nil, wireError(err))
 }

@@ -1,8 +1,8 @@
 package gosdk
 
 import (
+	"bytes"
 	"encoding/json"
-	"maps"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -46,6 +46,44 @@ func newRawParams(params any) (*rawParams, error) {
 	return &rawParams{ParamsBase: mcp.ParamsBase{Meta: with.Meta}, body: body}, nil
 }
 
+// patched is own with what has changed between before and after: own is a
+// tool's result as the tool made it, before what the SDK's type keeps of it,
+// after the same when it came back through the user's middleware. So what the
+// type drops stays, and what the middleware did counts.
+func patched(own, before, after json.RawMessage) (json.RawMessage, error) {
+	var o, b, a map[string]json.RawMessage
+	for _, decode := range []struct {
+		data json.RawMessage
+		into *map[string]json.RawMessage
+	}{{own, &o}, {before, &b}, {after, &a}} {
+		if err := json.Unmarshal(decode.data, decode.into); err != nil {
+			return nil, err
+		}
+	}
+	if o == nil {
+		o = map[string]json.RawMessage{}
+	}
+	for name, value := range a {
+		switch {
+		case bytes.Equal(b[name], value):
+		case name == "_meta" && o[name] != nil && b[name] != nil:
+			meta, err := patched(o[name], b[name], value)
+			if err != nil {
+				return nil, err
+			}
+			o[name] = meta
+		default:
+			o[name] = value
+		}
+	}
+	for name := range b {
+		if a[name] == nil {
+			delete(o, name)
+		}
+	}
+	return json.Marshal(o)
+}
+
 // withMeta adds meta to an object's _meta; meta wins.
 func withMeta(body json.RawMessage, meta mcp.Meta) ([]byte, error) {
 	if len(meta) == 0 {
@@ -55,13 +93,22 @@ func withMeta(body json.RawMessage, meta mcp.Meta) ([]byte, error) {
 	if err := json.Unmarshal(body, &object); err != nil {
 		return nil, err
 	}
-	joined := map[string]any{}
+	joined := map[string]json.RawMessage{}
 	if object["_meta"] != nil {
 		if err := json.Unmarshal(object["_meta"], &joined); err != nil {
 			return nil, err
 		}
 	}
-	maps.Copy(joined, meta)
+	for key, value := range meta {
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		if joined == nil { // "_meta": null
+			joined = map[string]json.RawMessage{}
+		}
+		joined[key] = encoded
+	}
 	data, err := json.Marshal(joined)
 	if err != nil {
 		return nil, err

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +24,16 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
+
+// TestMain lets more tests wait at once than there are processors: they
+// mostly wait for handlers and polling intervals.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(m.Run())
+}
 
 // setup is what a test changes of the server that it runs against.
 type setup struct {
@@ -141,6 +153,10 @@ func extraTools() mcptask.Tools {
 					Structured: json.RawMessage(`{"big":9007199254740993,"one":1.0,"nested":{"null":null}}`),
 					Meta:       map[string]json.RawMessage{"com.example/own": json.RawMessage(`{"n":9007199254740993}`)},
 				}, nil
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "future", InputSchema: openObject, Policy: optional},
+			func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
+				return &mcptask.Result{Content: []mcptask.Content{mcptask.Content(`{"type":"scene","hologram":{"z":1.50}}`)}}, nil
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "locked", InputSchema: openObject, Policy: optional},
 			func(context.Context, *mcptask.Task, struct{}) (string, error) {

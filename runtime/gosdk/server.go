@@ -3,7 +3,6 @@
 package gosdk
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,8 +72,7 @@ type flightKey struct{}
 // flight is a request on its way through the SDK and the user's middleware.
 type flight struct {
 	flow *mcptask.Flow
-	// result is the tool's own, and typed how the SDK writes its type of it:
-	// while that is what comes back, the bytes go out that the tool made.
+	// result is the tool's own, and typed how the SDK writes its type of it.
 	result, typed json.RawMessage
 }
 
@@ -103,8 +101,10 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 			if err != nil {
 				return nil, fmt.Errorf("encode the result: %w", err)
 			}
-			if f.result != nil && bytes.Equal(data, f.typed) {
-				data = f.result
+			if f.result != nil {
+				if data, err = patched(f.result, f.typed, data); err != nil {
+					return nil, fmt.Errorf("encode the result: %w", err)
+				}
 			}
 			return encoded(flow.Decorate(data))
 		}

@@ -160,11 +160,13 @@ func (p *peer) request(method string, params map[string]any, edits ...edit) (str
 func headerSafe(value string) string {
 	for _, c := range []byte(value) {
 		if c < ' ' || c > '~' {
-			return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
+			return "=?base64?" + base64Of(value) + "?="
 		}
 	}
 	return value
 }
+
+func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 // check holds a response against the schema.
 func (p *peer) check(method string, r *response) {
@@ -277,13 +279,22 @@ func events(r io.Reader) func(yield func([]byte) bool) {
 func (p *peer) listen() (messages <-chan json.RawMessage, stop func()) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r := p.start(ctx, http.MethodGet, "", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
-	res, err := (&http.Client{Transport: p.client.Transport}).Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if res.StatusCode != http.StatusOK {
-		p.t.Fatalf("GET: %d", res.StatusCode)
+	client := &http.Client{Transport: p.client.Transport}
+	var res *http.Response
+	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		r := p.start(ctx, http.MethodGet, "", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
+		var err error
+		if res, err = client.Do(r); err != nil {
+			p.t.Fatal(err)
+		}
+		if res.StatusCode == http.StatusOK {
+			break
+		}
+		res.Body.Close()
+		// A session has one such stream, until the SDK sees that it was closed.
+		if res.StatusCode != http.StatusConflict || time.Now().After(end) {
+			p.t.Fatalf("GET: %d", res.StatusCode)
+		}
 	}
 	c, err := checker()
 	if err != nil {

@@ -1,0 +1,495 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fakeConn is a Conn that answers from a script.
+type fakeConn struct {
+	call     func(ToolCall) (Snapshot, error)
+	task     func(ctx context.Context, id string, n int) (Snapshot, error) // n counts the reads of the task
+	cancel   func(ctx context.Context, id string) error
+	respond  func(id, key string, response json.RawMessage) error
+	answerer Answerer
+
+	mu        sync.Mutex
+	reads     map[string][]time.Time
+	cancelled []string
+	responses []string
+	calls     []ToolCall
+}
+
+func (*fakeConn) Revision() string                              { return Revision20260728 }
+func (*fakeConn) ListTools(context.Context) ([]ToolInfo, error) { return nil, nil }
+func (*fakeConn) Close() error                                  { return nil }
+func (c *fakeConn) Answer(ctx context.Context, q Question) (json.RawMessage, bool, error) {
+	return c.answerer.Answer(ctx, q)
+}
+func (c *fakeConn) readsOf(id string) []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.reads[id])
+}
+func (c *fakeConn) sent() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.Join(c.responses, " ")
+}
+func (c *fakeConn) CallTool(_ context.Context, call ToolCall) (Snapshot, error) {
+	c.mu.Lock()
+	c.calls = append(c.calls, call)
+	c.mu.Unlock()
+	if c.call == nil {
+		return working("t", time.Second), nil
+	}
+	return c.call(call)
+}
+
+func (c *fakeConn) Task(ctx context.Context, id string) (Snapshot, error) {
+	c.mu.Lock()
+	if c.reads == nil {
+		c.reads = map[string][]time.Time{}
+	}
+	c.reads[id] = append(c.reads[id], time.Now())
+	n := len(c.reads[id])
+	c.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return Snapshot{}, err
+	}
+	return c.task(ctx, id, n)
+}
+
+func (c *fakeConn) CancelTask(ctx context.Context, id string) error {
+	c.mu.Lock()
+	c.cancelled = append(c.cancelled, id)
+	c.mu.Unlock()
+	if c.cancel == nil {
+		return ctx.Err()
+	}
+	return c.cancel(ctx, id)
+}
+
+func (c *fakeConn) Respond(ctx context.Context, id string, responses map[string]json.RawMessage) error {
+	for key, response := range responses {
+		c.mu.Lock()
+		c.responses = append(c.responses, key+"="+string(response))
+		c.mu.Unlock()
+		if c.respond != nil {
+			if err := c.respond(id, key, response); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func working(id string, poll time.Duration) Snapshot {
+	return Snapshot{TaskID: id, Status: StatusWorking, CreatedAt: epoch, UpdatedAt: epoch, TTL: -1, Poll: poll}
+}
+
+func completed(id string, n int) Snapshot {
+	s := working(id, time.Second)
+	s.Status, s.Result = StatusCompleted, &Result{Content: []Content{}, Structured: json.RawMessage(fmt.Sprintf(`{"n":%d}`, n))}
+	return s
+}
+
+func question(key string) Question {
+	return Question{TaskID: "t", Key: key, Method: methodElicit, Input: approvalInput.Name, Schema: json.RawMessage(approvalInput.Schema)}
+}
+
+func started(t testing.TB, c Conn, opts ...CallOption) *Call[number] {
+	t.Helper()
+	call, err := Start[number](t.Context(), c, "tool", number{1}, opts...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+func TestStart(t *testing.T) {
+	conn := &fakeConn{call: func(ToolCall) (Snapshot, error) { s := completed("", 7); s.TTL = 0; return s, nil }}
+	call := started(t, conn, IdempotencyKey("k"), Plain(), TTL(time.Minute))
+	if want := (ToolCall{Tool: "tool", Plain: true, TTL: time.Minute, IdempotencyKey: "k"}); fmt.Sprint(conn.calls[0]) != fmt.Sprint(ToolCall{
+		Tool: want.Tool, Arguments: json.RawMessage(`{"n":1}`), Plain: true, TTL: want.TTL, IdempotencyKey: "k"}) {
+		t.Errorf("%+v", conn.calls[0])
+	}
+	if token, ok := call.Token(); ok || token != "" {
+		t.Errorf("a call without a task has the token %q", token)
+	}
+	if out, err := call.Wait(t.Context()); err != nil || out.N != 7 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if err := call.Cancel(t.Context()); err != nil || len(conn.cancelled) != 0 {
+		t.Errorf("%v, %v", err, conn.cancelled)
+	}
+	if _, err := Start[number](t.Context(), conn, "tool", func() {}); err == nil || !strings.Contains(err.Error(), "encode the arguments of tool") {
+		t.Errorf("%v", err)
+	}
+	conn.call = func(ToolCall) (Snapshot, error) { return Snapshot{}, Errorf(CodeInvalidParams, "no") }
+	var wire *Error
+	if _, err := Run[number](t.Context(), conn, "tool", nil); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || errors.Is(err, ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestUpdates: the state now, each change and the last, never sooner than the
+// server's interval, which changes on the way (C-30, E-25).
+func TestUpdates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		polls := []time.Duration{time.Second, time.Second, 10 * time.Second, 10 * time.Second, 100 * time.Millisecond, 0, 0}
+		conn := &fakeConn{
+			call: func(ToolCall) (Snapshot, error) { return working("t", 3*time.Second), nil },
+			task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+				s := working("t", polls[n-1])
+				switch {
+				case n == len(polls):
+					s = completed("t", 1)
+					s.UpdatedAt = epoch.Add(3)
+				case n >= 5:
+					s.Message, s.UpdatedAt = "later", epoch.Add(2)
+				case n >= 3:
+					s.Message, s.UpdatedAt = "half", epoch.Add(1)
+				}
+				return s, nil
+			},
+		}
+		began := time.Now()
+		call := started(t, conn)
+		var got []string
+		for s, err := range call.Updates(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, fmt.Sprint(s.Status, " ", s.Message))
+		}
+		if want := []string{"working ", "working half", "working later", "completed "}; !slices.Equal(got, want) {
+			t.Errorf("%q", got)
+		}
+		last, interval := began, 3*time.Second
+		for i, at := range conn.readsOf("t") {
+			if gap := at.Sub(last); gap < interval || gap > interval+interval/10+1 {
+				t.Errorf("read %d after %v, the server said %v", i+1, gap, interval)
+			}
+			if last, interval = at, polls[i]; interval == 0 {
+				interval = DefaultPoll
+			}
+		}
+		// Again: the last state, without another read.
+		n := 0
+		for s, err := range call.Updates(t.Context()) {
+			if n++; err != nil || s.Status != StatusCompleted {
+				t.Errorf("%+v, %v", s, err)
+			}
+		}
+		if n != 1 || len(conn.readsOf("t")) != len(polls) {
+			t.Errorf("%d updates, %d reads", n, len(conn.readsOf("t")))
+		}
+		for range call.Updates(t.Context()) {
+			break // an iterator that is left behind
+		}
+	})
+}
+
+// TestManyWaitersPollOnce: however many wait, the interval holds.
+func TestManyWaitersPollOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+			time.Sleep(100 * time.Millisecond)
+			if n < 5 {
+				return working("t", time.Second), nil
+			}
+			return completed("t", 1), nil
+		}}
+		call := started(t, conn)
+		var waiting sync.WaitGroup
+		for range 20 {
+			waiting.Go(func() {
+				if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+					t.Errorf("%+v, %v", out, err)
+				}
+			})
+		}
+		waiting.Wait()
+		reads := conn.readsOf("t")
+		if len(reads) != 5 {
+			t.Errorf("%d reads", len(reads))
+		}
+		for i := range reads[1:] {
+			if gap := reads[i+1].Sub(reads[i]); gap < time.Second {
+				t.Errorf("read again after %v", gap)
+			}
+		}
+	})
+}
+
+func TestTransportErrors(t *testing.T) {
+	broken := errors.New("connection refused")
+	t.Run("are tried again, ever later", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+				if n%(maxFailures+1) != 0 { // as many failures in a row as are borne, twice
+					return Snapshot{}, broken
+				}
+				if n == maxFailures+1 {
+					return working("t", 5*time.Second), nil
+				}
+				return completed("t", 1), nil
+			}}
+			if out, err := started(t, conn).Wait(t.Context()); err != nil || out.N != 1 {
+				t.Fatalf("%+v, %v", out, err)
+			}
+			reads := conn.readsOf("t")
+			for i := range reads[1:] {
+				gap := reads[i+1].Sub(reads[i])
+				pause, failures := time.Second, i%(maxFailures+1)
+				if i > maxFailures {
+					pause = 5 * time.Second // what the server said, before it broke again
+				}
+				if failures < maxFailures {
+					pause = max(pause, min(DefaultPoll<<failures, maxPause))
+				}
+				if gap < pause && i != maxFailures || gap > pause+pause/10+1 && i != maxFailures {
+					t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
+				}
+			}
+		})
+	})
+	t.Run("not for ever, and each wait anew", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
+			call := started(t, conn)
+			for i := range 5 {
+				if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(maxFailures+1) {
+					t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
+				}
+			}
+		})
+	})
+	t.Run("show no state of a resumed call", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+				if n == 1 {
+					return Snapshot{}, broken
+				}
+				return completed("t", 1), nil
+			}}
+			call, err := Resume[number](conn, "tool", newToken(tokenContent{Tool: "tool", TaskID: "t"}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for s, err := range call.Updates(t.Context()) {
+				if err != nil || s.Status != StatusCompleted {
+					t.Errorf("%+v, %v", s, err)
+				}
+			}
+		})
+	})
+	t.Run("the server's own are final", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
+				return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "no"))
+			}}
+			var wire *Error
+			if _, err := started(t, conn).Wait(t.Context()); !errors.As(err, &wire) || len(conn.readsOf("t")) != 1 {
+				t.Errorf("%v after %d reads", err, len(conn.readsOf("t")))
+			}
+		})
+	})
+	t.Run("the context's end is the context's error", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			conn := &fakeConn{task: func(ctx context.Context, _ string, _ int) (Snapshot, error) {
+				<-ctx.Done()
+				return Snapshot{}, ctx.Err()
+			}}
+			call := started(t, conn)
+			for _, patience := range []time.Duration{500 * time.Millisecond, 10 * time.Second} { // in a pause, in a read
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v", err)
+				}
+				cancel()
+			}
+		})
+	})
+}
+
+func TestExpiredOrNotFound(t *testing.T) {
+	gone := Errorf(CodeInvalidParams, "there is no task with that ID")
+	for _, c := range []struct {
+		name string
+		ttl  time.Duration
+		wait time.Duration
+		err  *Error
+		want error
+	}{
+		{"before its end", time.Hour, 0, gone, ErrNotFound},
+		{"after its end", time.Hour, 2 * time.Hour, gone, ErrExpired},
+		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound},
+		{"the server says so", -1, 0, expiredError(), ErrExpired},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn := &fakeConn{
+					call: func(ToolCall) (Snapshot, error) {
+						s := working("t", time.Second)
+						s.CreatedAt, s.TTL = time.Now(), c.ttl
+						return s, nil
+					},
+					task:   func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, c.err },
+					cancel: func(context.Context, string) error { return c.err },
+				}
+				call := started(t, conn)
+				token, ok := call.Token()
+				if !ok {
+					t.Fatal("no token")
+				}
+				resumed, err := Resume[number](conn, "tool", token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(c.wait)
+				for _, call := range []*Call[number]{call, resumed} {
+					_, err := call.Wait(t.Context())
+					var wire *Error
+					if !errors.Is(err, c.want) || !errors.As(err, &wire) || errors.Is(err, ErrExpired) && errors.Is(err, ErrNotFound) {
+						t.Errorf("%v", err)
+					}
+					if err := call.Cancel(t.Context()); !errors.Is(err, c.want) {
+						t.Errorf("cancel: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestTokens(t *testing.T) {
+	good := newToken(tokenContent{Tool: "tool", TaskID: "t", Expires: epoch})
+	if c, err := good.parse("tool"); err != nil || c.TaskID != "t" || !c.Expires.Equal(epoch) {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for token, want := range map[Token]string{
+		"":          "not a token of a call",
+		"***":       "not a token of a call",
+		good + "A":  "not a token of a call",
+		good[1:]:    "not a token of a call",
+		"bnVsbA":    "names no task",
+		"e30":       "names no task",
+		good + "\n": "",
+		newToken(tokenContent{Tool: "other", TaskID: "t"}): "of a call of other, not of tool",
+	} {
+		if _, err := Resume[number](&fakeConn{}, "tool", token); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", token, err)
+		}
+	}
+}
+
+// TestDoneWhenCreated: a task may be over when the server tells of it, as one
+// that an idempotency key finds.
+func TestDoneWhenCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &fakeConn{
+			call: func(ToolCall) (Snapshot, error) { s := completed("t", 0); s.Result = nil; return s, nil },
+			task: func(context.Context, string, int) (Snapshot, error) { return completed("t", 7), nil },
+		}
+		if out, err := Run[number](t.Context(), conn, "tool", number{}); err != nil || out.N != 7 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}
+
+func TestRunCancelsWhatItLeaves(t *testing.T) {
+	for _, c := range []struct {
+		opts []CallOption
+		want int
+	}{{nil, 1}, {[]CallOption{IdempotencyKey("k")}, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			conn := &fakeConn{
+				task:   func(context.Context, string, int) (Snapshot, error) { return working("t", time.Second), nil },
+				cancel: func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }, // a server that hangs
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			began := time.Now()
+			_, err := Run[number](ctx, conn, "tool", number{}, c.opts...)
+			if !errors.Is(err, context.DeadlineExceeded) || len(conn.cancelled) != c.want || time.Since(began) > 10*time.Second+cancelWithin {
+				t.Errorf("%v, %d cancelled after %v", err, len(conn.cancelled), time.Since(began))
+			}
+		})
+	}
+}
+
+func TestCancelCall(t *testing.T) {
+	conn := &fakeConn{
+		task:   func(context.Context, string, int) (Snapshot, error) { return completed("t", 1), nil },
+		cancel: func(context.Context, string) error { return Errorf(CodeInvalidParams, "it has ended") },
+	}
+	if err := started(t, conn).Cancel(t.Context()); err != nil { // C-75: no error for who cancels
+		t.Error(err)
+	}
+}
+
+func TestDecodeOutput(t *testing.T) {
+	result := func(structured string, content ...Content) Snapshot {
+		return Snapshot{Status: StatusCompleted, Result: &Result{Content: content, Structured: json.RawMessage(structured)}}
+	}
+	text := TextContent("a < b")
+	if out, err := decodeOutput[string]("t", result("", text, ImageContent([]byte{1}, "image/png"), TextContent("c"))); err != nil || out != "a < b\nc" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if out, err := decodeOutput[*Result]("t", result(`{"n":1}`, text)); err != nil || out == nil || out.Text() != "a < b" {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if _, err := decodeOutput[struct{}]("t", result("")); err != nil {
+		t.Error(err)
+	}
+	if out, err := decodeOutput[number]("t", result(`{"n":3}`)); err != nil || out.N != 3 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := decodeOutput[*number]("t", result(`{"n":3}`)); err != nil || out == nil || out.N != 3 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if out, err := decodeOutput[number]("t", result("", TextContent(`{"n":3}`))); err != nil || out.N != 3 {
+		t.Errorf("as text only: %+v, %v", out, err)
+	}
+	for _, bad := range []Snapshot{result(`{"n":"x"}`), result(""), result("", text)} {
+		if _, err := decodeOutput[number]("t", bad); err == nil || !strings.HasPrefix(err.Error(), "t: the result does not fit the output type: ") {
+			t.Errorf("%v", err)
+		}
+	}
+	failed := result("", text)
+	failed.Status, failed.Result.IsError = StatusFailed, true
+	var tool *ToolError
+	for _, err := range []error{
+		second(decodeOutput[string]("t", failed)), second(decodeOutput[*Result]("t", failed)),
+		second(decodeOutput[struct{}]("t", failed)), second(decodeOutput[number]("t", failed)),
+	} {
+		if !errors.As(err, &tool) || tool.Tool != "t" || err.Error() != "t: a < b" {
+			t.Errorf("%v", err)
+		}
+	}
+	lost := Snapshot{Status: StatusFailed, Error: Errorf(CodeInternalError, "gone").withReason(reasonWorkerLost)}
+	if err := second(decodeOutput[number]("t", lost)); !errors.Is(err, ErrWorkerLost) || errors.Is(err, ErrExpired) {
+		t.Errorf("%v", err)
+	}
+	if err := second(decodeOutput[number]("t", Snapshot{Status: StatusCancelled})); !errors.Is(err, ErrCancelled) {
+		t.Errorf("%v", err)
+	}
+	if err := second(decodeOutput[number]("t", Snapshot{Status: StatusCompleted})); err == nil {
+		t.Error("nothing is no output")
+	}
+	if got := (&ToolError{Tool: "t", Result: &Result{IsError: true}}).Error(); got != "t: the tool reported an error without a text" {
+		t.Error(got)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

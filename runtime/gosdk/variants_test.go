@@ -1,0 +1,53 @@
+package gosdk_test
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// With JSON replies instead of streams everything is the same.
+func TestJSONReplies(t *testing.T) {
+	t.Parallel()
+	url, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{JSONResponse: true}})
+	for _, revision := range []string{legacyRevision, modernRevision} {
+		p := newPeer(t, url, revision, "")
+		p.caps = withQuestions
+		if r := p.call("tools/list", nil).ok(); r.stream || bytes.Contains(r.Result, []byte("taskSupport")) != (revision == legacyRevision) {
+			t.Errorf("%s: stream %v: %s", revision, r.stream, r.body)
+		}
+		id := p.create("ponder", map[string]any{"ms": 100})
+		p.until(id, "completed")
+		p.call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}}).ok()
+		if revision == legacyRevision {
+			p.task("tasks/result", id).ok()
+			p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(200, methodNotFound)
+			continue
+		}
+		p.caps = `{}`
+		p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(400, missingCapability)
+	}
+}
+
+// C-58, C-85, C-98: a task at the end of its ttl is gone, also for who waits for it.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	url, _ := serveWith(t, setup{bearer: true})
+	p, m := newPeer(t, url, legacyRevision, "a"), newPeer(t, url, modernRevision, "a")
+	r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": map[string]any{"ttl": 400}}).ok()
+	id := r.text("task", "taskId")
+	blocked := make(chan *response, 1)
+	go func() { blocked <- p.task("tasks/result", id) }()
+	m.until(id, "working")
+	time.Sleep(450 * time.Millisecond) // sooner than any sweep has to be
+	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+		p.task(method, id).want(200, invalidParams)
+	}
+	m.task("tasks/get", id).want(400, invalidParams)
+	if tasks := p.call("tasks/list", nil).ok().get("tasks").([]any); len(tasks) != 0 {
+		t.Errorf("%v", tasks)
+	}
+	(<-blocked).want(200, invalidParams)
+}

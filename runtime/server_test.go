@@ -1,0 +1,278 @@
+package mcptask
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// number is the input and output of most tools of these tests.
+type number struct {
+	N int `json:"n"`
+}
+
+const numberSchema = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`
+
+type approval struct {
+	Approve bool `json:"approve"`
+}
+
+var approvalInput = InputSpec{
+	Name: "Approval", Message: "Ship it?",
+	Schema: `{"type":"object","properties":{"approve":{"type":"boolean"}},"required":["approve"]}`,
+}
+
+var (
+	alice = Caller{Principal: "alice", Revision: Revision20260728, CanAsk: []string{methodElicit}}
+	bob   = Caller{Principal: "bob", Revision: Revision20260728, CanAsk: []string{methodElicit}}
+)
+
+func numberTool(name string, policy Policy, handler func(context.Context, *Task, number) (number, error)) Tool {
+	return NewTool(ToolSpec{Name: name, InputSchema: numberSchema, OutputSchema: numberSchema, Policy: policy}, handler)
+}
+
+// double is a handler that is done at once.
+func double(_ context.Context, _ *Task, in number) (number, error) { return number{2 * in.N}, nil }
+
+// hang is a handler that waits to be stopped.
+func hang(ctx context.Context, _ *Task, _ number) (number, error) {
+	<-ctx.Done()
+	return number{}, ctx.Err()
+}
+
+// after is a handler that takes a while, unless it is stopped.
+func after(d time.Duration) func(context.Context, *Task, number) (number, error) {
+	return func(ctx context.Context, _ *Task, in number) (number, error) {
+		select {
+		case <-time.After(d):
+			return in, nil
+		case <-ctx.Done():
+			return number{}, ctx.Err()
+		}
+	}
+}
+
+// confirm is a handler that asks before it is done.
+func confirm(ctx context.Context, task *Task, in number) (number, error) {
+	a, err := Ask[approval](ctx, task, approvalInput, "ship", "")
+	if err != nil {
+		return number{}, err
+	}
+	if !a.Approve {
+		return number{}, errors.New("not approved")
+	}
+	return in, nil
+}
+
+func newServer(t testing.TB, options Options, tools ...Tool) *Server {
+	t.Helper()
+	s, err := NewServer(options, Tools{Service: "Numbers", Impl: struct{}{}, Tools: tools})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// begin starts a task and returns its record.
+func begin(t testing.TB, s *Server, caller Caller, tool string) Record {
+	t.Helper()
+	reply, err := s.Call(t.Context(), caller, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask})
+	if err != nil || reply.Task == nil {
+		t.Fatalf("%+v, %v", reply, err)
+	}
+	return *reply.Task
+}
+
+// ended waits for a task's end.
+func ended(t testing.TB, s *Server, caller Caller, id string) Record {
+	t.Helper()
+	r, err := s.Await(t.Context(), caller, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// asks waits until the task asks.
+func asks(t testing.TB, s *Server, caller Caller, id string) Record {
+	t.Helper()
+	r, err := s.Get(t.Context(), caller, id)
+	for err == nil && r.Phase != PhaseInputRequired && !r.Done() {
+		r, err = s.Changed(t.Context(), caller, id, r.Version)
+	}
+	if err != nil || r.Done() {
+		t.Fatalf("the task does not ask: %+v, %v", r, err)
+	}
+	return r
+}
+
+// outcomeText is an outcome in one line.
+func outcomeText(o *Outcome) string {
+	switch {
+	case o == nil:
+		return "none"
+	case o.Kind == OutcomeError:
+		return "error " + o.Error.Error() + " " + string(o.Error.Data)
+	case o.Kind == OutcomeCancelled:
+		return "cancelled"
+	}
+	return "result " + string(o.Result)
+}
+
+const doubled = `result {"content":[{"text":"{\"n\":42}","type":"text"}],"structuredContent":{"n":42}}`
+
+// logged collects a server's log.
+type logged struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
+
+func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+func TestNewServerReportsEverythingAtOnce(t *testing.T) {
+	tool := func(change func(*ToolSpec)) Tool {
+		spec := ToolSpec{Name: "t", InputSchema: numberSchema}
+		change(&spec)
+		return NewTool(spec, double)
+	}
+	var nilImpl *logged
+	cases := []struct {
+		name     string
+		services []Tools
+		want     []string
+	}{
+		{"a nil implementation", []Tools{{Service: "A"}}, []string{"service A: the implementation is nil"}},
+		{"a typed nil implementation", []Tools{{Service: "A", Impl: nilImpl}}, []string{"service A: the implementation is nil"}},
+		{"a tool in two services", []Tools{
+			{Service: "A", Impl: 1, Tools: []Tool{tool(func(*ToolSpec) {})}},
+			{Service: "B", Impl: 1, Tools: []Tool{tool(func(*ToolSpec) {})}},
+		}, []string{`service B: tool "t" is also in service A`, "prefix"}},
+		{"everything that is wrong with tools", []Tools{{Service: "A", Impl: nilImpl, Tools: []Tool{
+			{spec: ToolSpec{Name: "handmade", InputSchema: numberSchema}},
+			tool(func(s *ToolSpec) { s.Name = "no spaces" }),
+			tool(func(s *ToolSpec) { s.Name = "in"; s.InputSchema = `{"type":"array"}` }),
+			tool(func(s *ToolSpec) { s.Name = "syntax"; s.InputSchema = `{` }),
+			tool(func(s *ToolSpec) { s.Name = "empty"; s.InputSchema = `` }),
+			tool(func(s *ToolSpec) { s.Name = "keyword"; s.InputSchema = `{"type":"object","minProperties":-1}` }),
+			tool(func(s *ToolSpec) {
+				s.Name = "remote"
+				s.InputSchema = `{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`
+			}),
+			tool(func(s *ToolSpec) {
+				s.Name = "file"
+				s.OutputSchema = `{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd"}}}`
+			}),
+			tool(func(s *ToolSpec) { s.Name = "support"; s.Policy.Task = "maybe" }),
+			tool(func(s *ToolSpec) { s.Name = "lost"; s.Policy.OnLost = "shrug" }),
+			tool(func(s *ToolSpec) { s.Name = "negative"; s.Policy.Grace = -1 }),
+			tool(func(s *ToolSpec) { s.Name = "huge"; s.Policy.TTL = 1<<63 - 1 }),
+			tool(func(s *ToolSpec) { s.Name = "tiny"; s.Policy.Poll = time.Microsecond }),
+			tool(func(s *ToolSpec) {
+				s.Name = "deadline"
+				s.Policy.TTL, s.Policy.Deadline = time.Minute, time.Hour
+			}),
+			tool(func(s *ToolSpec) {
+				s.Name = "both"
+				s.Policy.OnLost, s.OutputSchema = "shrug", `{}`
+			}),
+		}, Capabilities: Capabilities{"x": `[]`}}}, []string{
+			"implementation is nil",
+			`tool "handmade": it has no handler`,
+			`tool "no spaces": its name`,
+			`tool "in": input schema: its root must have`,
+			`tool "syntax": input schema: it is not JSON`,
+			`tool "empty": input schema: it is not JSON`,
+			`tool "keyword": input schema`,
+			`tool "remote": input schema`, "https://example.com/a.json: put the definition under $defs",
+			`tool "file": output schema`, "file:///etc/passwd: put the definition under $defs",
+			`tool "support": task support "maybe"`,
+			`tool "lost": lost policy "shrug"`,
+			`tool "negative": grace -1ns is not between 0 and`,
+			`tool "huge": ttl`,
+			`tool "tiny": ttl 24h0m0s or poll 1µs is below a millisecond`,
+			`tool "deadline": deadline 1h0m0s is longer than ttl 1m0s`,
+			`tool "both": lost policy`, `tool "both": output schema`,
+			"capabilities of x",
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := NewServer(Options{}, c.services...)
+			if err == nil {
+				_ = s.Close()
+				t.Fatal("taken")
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error does not say %q:\n%v", want, err)
+				}
+			}
+		})
+	}
+}
+
+func TestNewServerFillsIn(t *testing.T) {
+	s := newServer(t, Options{}, numberTool("a", Policy{}, double), numberTool("b", Policy{Task: TaskRequired, TTL: time.Minute}, double))
+	spec, ok := s.Tool("a")
+	if want := (Policy{Task: TaskForbidden, TTL: DefaultTTL, Poll: DefaultPoll, OnLost: FailWhenLost}); !ok || spec.Policy != want {
+		t.Errorf("%+v", spec.Policy)
+	}
+	if spec, _ := s.Tool("b"); spec.Policy.TTL != time.Minute || spec.Policy.Task != TaskRequired {
+		t.Errorf("%+v", spec.Policy)
+	}
+	if _, ok := s.Tool("c"); ok {
+		t.Error("a tool that is not there")
+	}
+	if tools := s.Tools(); len(tools) != 2 || tools[0].Name != "a" || tools[1].Name != "b" {
+		t.Errorf("%+v", tools)
+	}
+	if o := s.Options(); o.Concurrency != DefaultConcurrency || o.MaxTTL != DefaultMaxTTL || o.MaxBody != DefaultMaxBody || o.Drain != DefaultDrain {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestCapabilitiesAreJoined(t *testing.T) {
+	service := func(name, declared string) Tools {
+		return Tools{Service: name, Impl: 1, Capabilities: Capabilities{"r": declared}}
+	}
+	s, err := NewServer(Options{}, service("A", `{"tasks":{"list":{},"requests":{"tools":{}}}}`), service("B", `{"tasks":{"requests":{"tools":{"call":{}}}},"x":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var got, want any
+	if err := json.Unmarshal([]byte(s.Capabilities("r")), &got); err != nil {
+		t.Fatal(err)
+	}
+	_ = json.Unmarshal([]byte(`{"tasks":{"list":{},"requests":{"tools":{"call":{}}}},"x":1}`), &want)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v", got)
+	}
+	if unknown := s.Capabilities("unknown"); unknown != "" {
+		t.Errorf("%q", unknown)
+	}
+}

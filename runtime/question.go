@@ -124,7 +124,7 @@ func checkAnswer(in Input, response json.RawMessage) error {
 		return nil
 	}
 	content, err := elicited(response)
-	if err == ErrDeclined || err == ErrDismissed {
+	if errors.Is(err, ErrDeclined) || errors.Is(err, ErrDismissed) {
 		return nil
 	}
 	if err != nil {

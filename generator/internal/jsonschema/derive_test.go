@@ -57,11 +57,11 @@ func TestLikeReflection(t *testing.T) {
 		for use, open := range map[jsonschema.Use]bool{jsonschema.Argument: false, jsonschema.Result: true} {
 			t.Run(name, func(t *testing.T) {
 				reflector := invopop.Reflector{Anonymous: true, DoNotReference: true, AllowAdditionalProperties: open}
-				real, err := json.Marshal(reflector.Reflect(value))
+				reflected, err := json.Marshal(reflector.Reflect(value))
 				if err != nil {
 					t.Fatal(err)
 				}
-				want := normal(decode(t, string(real)))
+				want := normal(decode(t, string(reflected)))
 				if name == "Scalars" {
 					// Reflection takes "-," for "-"; encoding/json has a member of that name.
 					properties := want.(map[string]any)["properties"].(map[string]any)

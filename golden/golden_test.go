@@ -29,9 +29,9 @@ func TestPackages(t *testing.T) {
 		}
 		return out
 	}
-	first := generate("./pipeline", "./testdata/questions", "./shapes/...")
+	first := generate("./pipeline", "./questions", "./shapes/...")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	second := generate("./shapes/...", "./testdata/questions", "./pipeline")
+	second := generate("./shapes/...", "./questions", "./pipeline")
 	if d := cmp.Diff(first.Files, second.Files); d != "" {
 		t.Errorf("two runs differ (-first +second):\n%s", d)
 	}

@@ -25,7 +25,7 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		response, ok := call.Answers[in.Key]
 		switch {
 		case ok:
-		case !caller.answers(in):
+		case !caller.Answers(in):
 			return refusedBefore(spec, ErrCannotAsk)
 		case call.Retry:
 			missing = append(missing, in)
@@ -50,7 +50,7 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		answers = append(answers, in)
 	}
 	if missing != nil {
-		return nil, &CallReply{Questions: missing}, nil
+		return nil, &CallReply{Questions: missing, Answered: answers}, nil
 	}
 	return answers, nil, nil
 }
@@ -107,11 +107,12 @@ func Asked[T any](task *Task, i int) (T, error) {
 	return decodeAnswer[T](task.answers[i].response, task.answers[i].input)
 }
 
-// answers says whether the caller answers such a request.
-func (c Caller) answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
+// Answers says whether the caller answers such a request.
+func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
 
-// Observe calls f with each new version of a task that this process stores,
-// until stop is called. f must not block.
+// Observe calls f with each version of a task that this process stores or sees
+// while a requestor waits, and with its end when it expires, until stop is
+// called. A version may come twice or late. f must not block.
 func (s *Server) Observe(f func(Record)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -67,6 +67,8 @@ type CallReply struct {
 	Task      *Record
 	Outcome   *Outcome
 	Questions []Input
+	// Answered are those that need no second answer.
+	Answered []Input
 }
 
 // Flow is the way of one request through code that is not ours: the gateway

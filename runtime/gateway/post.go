@@ -316,7 +316,7 @@ func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 		if reply.Task == nil {
-			return d.InputRequired(reply.Questions)
+			return d.InputRequired(reply)
 		}
 		return d.Created(*reply.Task, tool)
 	}

@@ -42,11 +42,14 @@ func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, m *message,
 	for {
 		select {
 		case data := <-done: // the work ends with ctx, so this never outlasts the client
+			for _, m := range c.take() { // what is taken back, before the end
+				s.message(m.data)
+			}
 			s.message(data)
 			return
 		case <-c.wake:
-			for _, data := range c.take() {
-				s.message(data)
+			for _, m := range c.take() {
+				s.message(m.data)
 			}
 		case <-tick.C:
 			s.comment("waiting")
@@ -63,6 +66,15 @@ func (g *Gateway) outcome(ctx context.Context, m *message, result json.RawMessag
 		return encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there"))
 	}
 	return encodeReply(m.ID, nil, wireError(err))
+}
+
+// writeWithin is how long a client may leave its stream unread once the
+// buffers are full; then the connection ends, and with it all that hangs on it.
+const writeWithin = 30 * time.Second
+
+// extend gives the next write of a stream its time.
+func extend(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // not every transport has one
 }
 
 // stream writes server-sent events.
@@ -84,11 +96,13 @@ func newStream(w http.ResponseWriter) *stream {
 
 // message sends one JSON-RPC message; JSON has no line breaks of its own.
 func (s *stream) message(data []byte) {
+	extend(s.w)
 	fmt.Fprintf(s.w, "event: message\ndata: %s\n\n", data)
 	_ = s.flush() // a client that has left
 }
 
 func (s *stream) comment(text string) {
+	extend(s.w)
 	fmt.Fprintf(s.w, ": %s\n\n", text)
 	_ = s.flush()
 }

@@ -360,7 +360,9 @@ func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, resp
 			return fmt.Errorf("gosdk: answer to question %q: %w", q.Key, err)
 		}
 		if !ok {
-			response = json.RawMessage(`{"action":"cancel"}`)
+			if response, err = q.Unanswered(); err != nil {
+				return fmt.Errorf("gosdk: question %q: %w", q.Key, err)
+			}
 		}
 		responses[q.Key] = response
 	}

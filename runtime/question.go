@@ -125,7 +125,7 @@ func checkAnswer(in Input, response json.RawMessage) error {
 	if err != nil || in.Schema == nil {
 		return err
 	}
-	v, err := compile(string(in.Schema))
+	v, err := compile(string(in.Schema), true)
 	if err != nil {
 		return err
 	}

@@ -72,9 +72,12 @@ func (g *Gateway) outcome(ctx context.Context, m *message, result json.RawMessag
 // buffers are full; then the connection ends, and with it all that hangs on it.
 const writeWithin = 30 * time.Second
 
-// extend gives the next write of a stream its time.
-func extend(w http.ResponseWriter) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin)) // not every transport has one
+// limited bounds a write to a stream, until the returned function is called:
+// HTTP/2 would end an idle stream at a deadline that stays.
+func limited(w http.ResponseWriter) (done func()) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(writeWithin)) // not every transport has one
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }
 }
 
 // stream writes server-sent events.
@@ -96,13 +99,13 @@ func newStream(w http.ResponseWriter) *stream {
 
 // message sends one JSON-RPC message; JSON has no line breaks of its own.
 func (s *stream) message(data []byte) {
-	extend(s.w)
+	defer limited(s.w)()
 	fmt.Fprintf(s.w, "event: message\ndata: %s\n\n", data)
 	_ = s.flush() // a client that has left
 }
 
 func (s *stream) comment(text string) {
-	extend(s.w)
+	defer limited(s.w)()
 	fmt.Fprintf(s.w, ": %s\n\n", text)
 	_ = s.flush()
 }

@@ -56,6 +56,9 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 }
 
 func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
+	if errors.Is(err, ErrServerClosed) {
+		return nil, nil, shuttingDown()
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil, err
 	}
@@ -111,8 +114,8 @@ func Asked[T any](task *Task, i int) (T, error) {
 func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
 
 // Observe calls f with each version of a task that this process stores or sees
-// while a requestor waits, and with its end when it expires, until stop is
-// called. A version may come twice or late. f must not block.
+// while a requestor waits, until stop is called. A version may come twice or
+// late. f must not block.
 func (s *Server) Observe(f func(Record)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,10 +48,6 @@ func (s *Server) expire() {
 		}
 		for _, r := range gone {
 			s.cancelRunning(r.ID, ErrExpired)
-			if over, err := next(r, event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}); err == nil {
-				over.Version++
-				s.observe(over)
-			}
 			s.logger.Info("task expired", "task", r.ID, "tool", r.Tool, "principal", r.Principal)
 		}
 		if len(gone) < sweepBatch {

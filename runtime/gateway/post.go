@@ -176,7 +176,11 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, principal s
 		defer g.questions.disconnect(c)
 	}
 	g.answer(ctx, w, m, c, func() (json.RawMessage, error) {
-		return method(ctx, g.server, caller, m.Params)
+		result, err := method(ctx, g.server, caller, m.Params)
+		if c != nil { // what the end takes back comes before it
+			g.questions.refresh([]string{c.task})
+		}
+		return result, err
 	})
 }
 
@@ -220,6 +224,7 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session,
 	}
 	flow := g.callFlow(g.legacy, caller, *tool, call)
 	if s != nil {
+		flow.Ended = s.ended
 		encode := flow.Encode
 		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 			if reply.Task != nil {

@@ -147,13 +147,15 @@ func TestManyQuestions(t *testing.T) {
 // outbox holds no more than what is open.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	big := strings.Repeat("x", 256<<10)
+	big := strings.Repeat("x", 6<<20) // more than the buffers take
 	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "shout", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
 		func(ctx context.Context, task *mcptask.Task, in askInput) (string, error) {
+			message := big
 			for range len(in.Steps) {
 				asking, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-				_, _ = mcptask.Ask[noteInput](asking, task, noteSpec, "loud", big)
+				_, _ = mcptask.Ask[noteInput](asking, task, noteSpec, "loud", message)
 				cancel()
+				message = "quiet"
 			}
 			return "done", ctx.Err()
 		})
@@ -173,10 +175,7 @@ func TestSlowReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond) // the stream is there, and will never be read
-	var ids []string
-	for range 3 {
-		ids = append(ids, p.create("shout", ask(strings.Split(strings.Repeat("a", 10), "")...)))
-	}
+	loud := p.create("shout", ask("a", "b", "c", "d", "e"))
 	other := newAsked(t, address, legacyRevision, "a", canAll)
 	f := other.get()
 	began := time.Now()
@@ -185,11 +184,7 @@ func TestSlowReader(t *testing.T) {
 	if got := other.outcome(id); got != "quick" || time.Since(began) > time.Second {
 		t.Errorf("%s after %v", got, time.Since(began))
 	}
-	for _, id := range ids {
-		if got := p.outcome(id); got != "done" {
-			t.Error(got)
-		}
-	}
+	p.until(loud, "completed")
 	end(t, p) // not even the end of its session waits for it
 }
 
@@ -264,4 +259,45 @@ func TestQuestionSurvives(t *testing.T) {
 	if last := f.next(); toolText(last.Result) != "one,two" {
 		t.Errorf("%s", last.text)
 	}
+}
+
+// TestQuestionAbandoned: clients that leave while they are asked leave nothing
+// behind once their session is over.
+func TestQuestionAbandoned(t *testing.T) {
+	address := serveAsk(t, setup{bearer: true})
+	warm := newPeer(t, address, legacyRevision, "warm")
+	warm.call("tools/list", nil).ok()
+	end(t, warm)
+	check := goroutines(t)
+	for _, params := range []map[string]any{
+		{"name": "ask", "arguments": ask("one")},
+		{"name": "sample", "arguments": map[string]any{}},
+		{"name": "ask_first", "arguments": map[string]any{"name": "n"}},
+		{"name": "ask_first", "arguments": map[string]any{"name": "n"}, "task": map[string]any{}},
+	} {
+		p := newAsked(t, address, legacyRevision, "a", canAll)
+		f := p.send("tools/call", params)
+		f.question("")
+		f.stop()
+		end(t, p)
+	}
+	p := newAsked(t, address, legacyRevision, "a", canAll)
+	if tasks := p.call("tasks/list", nil).ok().get("tasks").([]any); len(tasks) != 0 {
+		t.Errorf("%v", tasks)
+	}
+	id := p.create("ask", ask("one"))
+	get := p.get()
+	get.question(id)
+	result := p.result(id)
+	end(t, p)
+	for range get.messages {
+	}
+	for range result.messages {
+	}
+	last := newAsked(t, address, legacyRevision, "a", canAll)
+	last.task("tasks/cancel", id).ok()
+	end(t, last)
+	end(t, warm)
+	http.DefaultClient.CloseIdleConnections()
+	check()
 }

@@ -1,14 +1,19 @@
 // Command conformance is the fixture server of the official conformance suite,
 // generated like any user's server.
 //
-//	conformance -http 127.0.0.1:8080   serves /mcp
+//	conformance -http 127.0.0.1:8080   serves /mcp until it is interrupted
 package main
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,22 +27,38 @@ func main() {
 	addr := flag.String("http", "127.0.0.1:8080", "serve /mcp at this `address`")
 	jsonOnly := flag.Bool("json", false, "answer calls with JSON instead of event streams")
 	flag.Parse()
-	if err := serve(*addr, *jsonOnly); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := serve(ctx, *addr, *jsonOnly)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 		os.Exit(1)
 	}
 }
 
-func serve(addr string, jsonOnly bool) error {
+func serve(ctx context.Context, addr string, jsonOnly bool) error {
 	tasks, err := mcptask.NewServer(mcptask.Options{}, fixture.FixtureTools(tools{}))
 	if err != nil {
 		return err
 	}
-	defer tasks.Close()
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "conformance", Version: "1.0.0"}, nil)
 	gosdk.AddTools(sdk, tasks)
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{JSONResponse: jsonOnly}))
-	server := &http.Server{Addr: addr, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	return server.ListenAndServe()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return errors.Join(err, tasks.Close())
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() {
+		_ = tasks.Close() // ends the streams that Shutdown would wait for
+		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = server.Shutdown(stopping)
+	})
+	fmt.Printf("serving http://%s/mcp\n", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return tasks.Close()
 }

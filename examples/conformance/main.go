@@ -54,7 +54,9 @@ func serve(ctx context.Context, addr string, jsonOnly bool) error {
 		_ = tasks.Close() // ends the streams that Shutdown would wait for
 		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = server.Shutdown(stopping)
+		if server.Shutdown(stopping) != nil { // a connection that was opened and never used counts as busy
+			_ = server.Close()
+		}
 	})
 	fmt.Printf("serving http://%s/mcp\n", listener.Addr())
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

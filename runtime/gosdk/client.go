@@ -58,12 +58,18 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
+	c := &conn{url: url}
 	if options.HTTPClient == nil {
-		options.HTTPClient = &http.Client{}
+		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
+			c.own = shared.Clone()
+			options.HTTPClient = &http.Client{Transport: c.own}
+		} else {
+			options.HTTPClient = &http.Client{}
+		}
 	}
-	c := &conn{url: url, options: options}
+	c.options = options
 	if _, err := c.connect(ctx, nil); err != nil {
-		return nil, err
+		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
@@ -73,6 +79,7 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 type conn struct {
 	url     string
 	options ClientOptions
+	own     *http.Transport // nil where the connections are the caller's to close
 
 	mu      sync.Mutex
 	current *link
@@ -195,6 +202,9 @@ func (c *conn) Close() error {
 		return nil
 	}
 	c.closed = true
+	if c.own != nil {
+		defer c.own.CloseIdleConnections()
+	}
 	if c.current == nil {
 		return nil
 	}

@@ -31,6 +31,10 @@ func main() {
 	addr := flag.String("http", "", "serve /mcp at this `address` until interrupted")
 	url := flag.String("call", "", "run only the client, against the server at this `URL`")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "pipeline: unknown argument %q; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stdout, *addr, *url); err != nil {
@@ -93,8 +97,8 @@ func serve(ctx context.Context, addr string, work func(url string) error) error 
 	closeErr := tasks.Close() // ends the streams that Shutdown would wait for
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if shutdownErr := server.Shutdown(stopping); shutdownErr != nil {
-		closeErr = errors.Join(closeErr, shutdownErr)
+	if server.Shutdown(stopping) != nil { // a connection that was opened and never used counts as busy
+		closeErr = errors.Join(closeErr, server.Close())
 	}
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
 		closeErr = errors.Join(closeErr, serveErr)

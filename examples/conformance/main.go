@@ -1,0 +1,76 @@
+// Command conformance is the fixture server of the official conformance suite,
+// generated like any user's server.
+//
+//	conformance -http 127.0.0.1:8080   serves /mcp until it is interrupted
+//	conformance -stdio                 serves one client on standard input and output
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/examples/conformance/fixture"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+func main() {
+	addr := flag.String("http", "127.0.0.1:8080", "serve /mcp at this `address`")
+	jsonOnly := flag.Bool("json", false, "answer calls with JSON instead of event streams")
+	stdio := flag.Bool("stdio", false, "serve one client on standard input and output")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if *stdio {
+		*addr = ""
+	}
+	err := serve(ctx, *addr, *jsonOnly)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+// serve serves over HTTP, or where there is no address over standard input and
+// output.
+func serve(ctx context.Context, addr string, jsonOnly bool) error {
+	tasks, err := mcptask.NewServer(mcptask.Options{}, fixture.FixtureTools(tools{}))
+	if err != nil {
+		return err
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "conformance", Version: "1.0.0"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	if addr == "" {
+		return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close())
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{JSONResponse: jsonOnly}))
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return errors.Join(err, tasks.Close())
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(ctx, func() {
+		_ = tasks.Close() // ends the streams that Shutdown would wait for
+		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if server.Shutdown(stopping) != nil { // a connection that was opened and never used counts as busy
+			_ = server.Close()
+		}
+	})
+	fmt.Printf("serving http://%s/mcp\n", listener.Addr())
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return tasks.Close()
+}

@@ -1,0 +1,86 @@
+// Package peer lets tests run examples against programs that others have
+// written, and skip in one way where such a program is missing.
+package peer
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limit bounds one client's run: a hang is a failure, not a long test.
+const limit = 2 * time.Minute
+
+// Need skips the test where a program is not there.
+func Need(t testing.TB, program, remedy string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		Missing(t, program+" is missing: "+remedy)
+	}
+}
+
+// Missing skips the test, or fails it where everything has to run.
+func Missing(t testing.TB, what string) {
+	t.Helper()
+	if os.Getenv("MCPTASK_REQUIRE") == "all" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
+
+// Serve builds and starts the example in a folder, and returns its URL.
+func Serve(t testing.TB, folder string, args ...string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "example")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, folder).CombinedOutput(); err != nil {
+		t.Fatalf("build the example: %v\n%s", err, out)
+	}
+	// Not the test's context: it ends before the cleanup, and would kill the server.
+	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, "-http", "127.0.0.1:0")...)
+	server.Stderr = os.Stderr
+	stdout, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// An interrupt, so that the server's own shutdown is tested too.
+		if err := server.Process.Signal(os.Interrupt); err != nil {
+			t.Error(err)
+		}
+		killer := time.AfterFunc(limit, func() { _ = server.Process.Kill() })
+		defer killer.Stop()
+		if err := server.Wait(); err != nil {
+			t.Errorf("the server did not stop cleanly: %v", err)
+		}
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "serving ")
+	if !ok {
+		t.Fatalf("the server said %q instead of its URL: %v", line, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	return url
+}
+
+// Client runs a client program, which has to succeed, and returns what it
+// printed.
+func Client(t testing.TB, program string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
+	}
+	t.Logf("%s", out)
+	return string(out)
+}

@@ -295,28 +295,26 @@ func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuseModern(w, m.ID, wireError(err))
 		return
 	}
-	if err := dropAnswers(r, m); err != nil {
+	body, err := io.ReadAll(r.Body) // in memory already
+	if err == nil {
+		body, err = dropAnswers(m, body)
+	}
+	if err != nil {
 		refuseModern(w, m.ID, wireError(err))
 		return
 	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	g.pass(w, r, g.config.Stateless, g.callFlow(g.modern, caller, *tool, call))
 }
 
-// dropAnswers takes the answers out of a call that is passed on: they have been
-// read, and an SDK refuses the junk that may be among them (T-31).
-func dropAnswers(r *http.Request, m *message) error {
+// dropAnswers is a call as it is passed on: without its answers, which have
+// been read, since an SDK refuses the junk that may be among them (T-31).
+func dropAnswers(m *message, call []byte) ([]byte, error) {
 	if !has(m.Params, "inputResponses") && !has(m.Params, "requestState") {
-		return nil
+		return call, nil
 	}
-	body, err := json.Marshal(map[string]any{
-		"jsonrpc": m.JSONRPC, "id": m.ID, "method": m.Method,
-		"params": without(without(m.Params, "inputResponses"), "requestState"),
-	})
-	if err != nil {
-		return err
-	}
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return nil
+	params := without(without(m.Params, "inputResponses"), "requestState")
+	return setMember(call, []string{"params"}, params)
 }
 
 // tool finds the tool of a tools/call; nil is none of ours.

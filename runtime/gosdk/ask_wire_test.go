@@ -108,21 +108,21 @@ func told(err error) string {
 // serveAsk starts a server of tools that ask.
 func serveAsk(t testing.TB, s setup) (url string) {
 	t.Helper()
-	s.tools = append(s.tools, askTools(), questions.AskerTools(asker{}))
+	s.tools = append(s.tools, askTools(), questions.AskerTools(firstAsker{}))
 	url, _ = serveWith(t, s)
 	return url
 }
 
-type asker struct{}
+type firstAsker struct{}
 
-func (asker) AskFirst(_ context.Context, task *mcptask.Task, _ questions.Input, sure questions.Sure, which questions.Which) (questions.Report, error) {
+func (firstAsker) AskFirst(_ context.Context, task *mcptask.Task, _ questions.Input, sure questions.Sure, which questions.Which) (questions.Report, error) {
 	if !sure.Yes || which.One != "a" || len(which.Many) != 1 {
 		return questions.Report{}, fmt.Errorf("got %v and %v", sure, which)
 	}
 	return questions.Report{Done: true}, nil
 }
 
-func (asker) AskOnly(_ context.Context, which questions.Which) error {
+func (firstAsker) AskOnly(_ context.Context, which questions.Which) error {
 	if which.One != "a" {
 		return fmt.Errorf("got %v", which)
 	}

@@ -66,13 +66,6 @@ func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
 	return nil, &reply, encodeErr
 }
 
-func deref(reply *CallReply) CallReply {
-	if reply == nil {
-		return CallReply{}
-	}
-	return *reply
-}
-
 // before returns what was answered before the task, in the order of the tool's
 // questions.
 func (r *Record) before(t *registered) []given {

@@ -36,8 +36,11 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	defer stop(nil)
 	defer context.AfterFunc(s.closing, func() { stop(ErrServerClosed) })()
 	answers, reply, err := s.before(open, caller, t, call)
-	if err != nil || reply != nil {
-		return deref(reply), err
+	switch {
+	case err != nil:
+		return CallReply{}, err
+	case reply != nil:
+		return *reply, nil
 	}
 	if call.Mode == ModePlain {
 		outcome, err := s.callPlain(open, caller, t, arguments, call, answers)

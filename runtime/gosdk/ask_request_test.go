@@ -229,3 +229,34 @@ func TestClientStreamDrops(t *testing.T) {
 		t.Errorf("%q, %v, asked %d times over %d streams", got, err, asked.Load(), wire.gets.Load())
 	}
 }
+
+// withoutGET is a transport to a server that offers no standalone stream.
+type withoutGET struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (withoutGET) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// C-51: the generated client asks for the result of a task that asks.
+func TestClientListens(t *testing.T) {
+	t.Parallel()
+	url := serveAsk(t, setup{})
+	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: legacyRevision, HTTPClient: &http.Client{Transport: withoutGET{}},
+		Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+			return noteInput{strings.TrimSuffix(q.Message, "?")}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one", "two"}, Linger: 100}); got != "one,two" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}

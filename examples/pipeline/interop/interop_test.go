@@ -9,27 +9,76 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-func TestTypeScriptSDKSpeaks20251125(t *testing.T) {
-	peer.Need(t, "node", "install Node.js 18 or newer")
-	if _, err := os.Stat("node_modules/@modelcontextprotocol/sdk"); err != nil {
-		peer.Missing(t, "the TypeScript SDK is missing: run npm ci in examples/pipeline/interop")
+// What the TypeScript SDK 1.x does over every transport, and over each.
+var (
+	sdk1 = []string{
+		"connect", "list tools", "call a tool as a task", "read a task again", "cancel a task", "an unknown task is refused",
+		"call a tool that is never a task", "answer a question", "refuse a question", "cancel a task that asks",
 	}
-	out := peer.Client(t, "node", "client.mjs", peer.Serve(t, ".."))
-	for _, step := range []string{
-		"connect", "list tools", "call a tool as a task", "read a task again", "no list for anonymous callers",
-		"cancel a task", "an unknown task is refused", "call a tool that is never a task",
-	} {
-		if !strings.Contains(out, "pass: "+step+"\n") {
-			t.Errorf("the step %q did not pass", step)
-		}
+	sdk1HTTP = []string{
+		"no list for anonymous callers", "answer a question on the result's stream", "refuse a question on the result's stream",
+		"end the session",
+	}
+	sdk1Stdio = []string{"list tasks", "the end of its input ends the server"}
+)
+
+// What the TypeScript client 2.x does in every revision.
+var client2 = []string{
+	"connect", "call a tool as a task", "read a task again", "take a task up by its reference", "a failed task",
+	"cancel a task", "an unknown task is refused", "call a tool that is never a task", "answer a question",
+	"refuse a question", "cancel a task that asks", "end the session",
+}
+
+func TestTypeScript1Speaks20251125(t *testing.T) {
+	t.Parallel()
+	needNode(t, "sdk")
+	passes(t, peer.Client(t, "node", "sdk1.mjs", peer.Serve(t, "..")), sdk1, sdk1HTTP)
+}
+
+func TestTypeScript1SpeaksOverStdio(t *testing.T) {
+	t.Parallel()
+	needNode(t, "sdk")
+	passes(t, peer.Client(t, "node", "sdk1.mjs", peer.Build(t, ".."), "-stdio"), sdk1, sdk1Stdio)
+}
+
+func TestTypeScript2SpeaksBothRevisions(t *testing.T) {
+	t.Parallel()
+	needNode(t, "ext-tasks")
+	url := peer.Serve(t, "..")
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			passes(t, peer.Client(t, "node", "client2.mjs", url, revision), client2)
+		})
 	}
 }
 
 func TestCurlSpeaks20260728(t *testing.T) {
+	t.Parallel()
 	peer.Need(t, "curl", "install curl")
 	peer.Need(t, "bash", "install bash")
 	out := peer.Client(t, "bash", "client.sh", peer.Serve(t, ".."))
 	if !strings.Contains(out, `"structuredContent":`) {
 		t.Error("there is no result")
+	}
+}
+
+// needNode skips the test where the programs' needs are not there.
+func needNode(t *testing.T, name string) {
+	t.Helper()
+	peer.Need(t, "node", "install Node.js 20 or newer")
+	if _, err := os.Stat("node_modules/@modelcontextprotocol/" + name); err != nil {
+		peer.Missing(t, "a published client is missing: run npm ci in examples/pipeline/interop")
+	}
+}
+
+// passes holds what a program printed against the steps that it has to pass.
+func passes(t *testing.T, out string, lists ...[]string) {
+	t.Helper()
+	for _, steps := range lists {
+		for _, step := range steps {
+			if !strings.Contains(out, "pass: "+step+"\n") {
+				t.Errorf("the step %q did not pass", step)
+			}
+		}
 	}
 }

@@ -59,6 +59,8 @@ type questions struct {
 	// session has shown.
 	standalone map[*session][]*channel
 	shown      map[*session]map[string]bool
+	// fresh are the tasks that a session has been told of and has not named yet.
+	fresh map[*session]map[string]bool
 }
 
 // knownTask is a task, not yet done, that some session has shown the ID of.
@@ -75,6 +77,7 @@ func newQuestions(server *mcptask.Server) *questions {
 		known:      map[string]*knownTask{},
 		standalone: map[*session][]*channel{},
 		shown:      map[*session]map[string]bool{},
+		fresh:      map[*session]map[string]bool{},
 	}
 }
 
@@ -243,7 +246,7 @@ func (q *questions) route(t *knownTask, r mcptask.Record) *channel {
 		}
 	}
 	for s := range t.sessions {
-		if s.principal == r.Principal && len(q.standalone[s]) > 0 {
+		if s.principal == r.Principal && len(q.standalone[s]) > 0 && !q.fresh[s][r.ID] {
 			return q.standalone[s][0]
 		}
 	}

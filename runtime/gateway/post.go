@@ -336,6 +336,10 @@ func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method stri
 
 // pass hands a request on together with its flow.
 func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *mcptask.Flow) {
+	if g.config.Direct {
+		g.direct(w, r, next, flow)
+		return
+	}
 	token, closeFlow := g.server.OpenFlow(flow)
 	defer closeFlow()
 	r.Header.Set(FlowHeader, token)

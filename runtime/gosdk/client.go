@@ -176,7 +176,7 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 	l.session = session
 	l.dialect = dialect.Client20251125{}
 	if negotiated >= mcptask.Revision20260728 {
-		l.dialect = dialect.Client20260728{}
+		l.dialect = dialect.Client20260728{Capabilities: c.plainCapabilities()}
 	}
 	l.tasks = negotiated == mcptask.Revision20251125 && takesTasks()
 	return l, nil
@@ -363,6 +363,11 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 				return err
 			}
 			raw, err := l.send(ctx, "tools/call", params)
+			var wire *mcptask.Error
+			if call.Plain && errors.As(err, &wire) && wire.Code == mcptask.CodeMissingClientCapability {
+				call.Plain = false // the tool does not allow it
+				continue
+			}
 			if err != nil {
 				return err
 			}

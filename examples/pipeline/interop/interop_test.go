@@ -2,7 +2,9 @@
 package interop
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -31,23 +33,23 @@ var client2 = []string{
 
 func TestTypeScript1Speaks20251125(t *testing.T) {
 	t.Parallel()
-	needNode(t, "sdk")
-	passes(t, peer.Client(t, "node", "sdk1.mjs", peer.Serve(t, "..")), sdk1, sdk1HTTP)
+	node := node(t, "sdk")
+	passes(t, peer.Client(t, node, "sdk1.mjs", peer.Serve(t, "..")), sdk1, sdk1HTTP)
 }
 
 func TestTypeScript1SpeaksOverStdio(t *testing.T) {
 	t.Parallel()
-	needNode(t, "sdk")
-	passes(t, peer.Client(t, "node", "sdk1.mjs", peer.Build(t, ".."), "-stdio"), sdk1, sdk1Stdio)
+	node := node(t, "sdk")
+	passes(t, peer.Client(t, node, "sdk1.mjs", peer.Build(t, ".."), "-stdio"), sdk1, sdk1Stdio)
 }
 
 func TestTypeScript2SpeaksBothRevisions(t *testing.T) {
 	t.Parallel()
-	needNode(t, "ext-tasks")
+	node := node(t, "ext-tasks")
 	url := peer.Serve(t, "..")
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
-			passes(t, peer.Client(t, "node", "client2.mjs", url, revision), client2)
+			passes(t, peer.Client(t, node, "client2.mjs", url, revision), client2)
 		})
 	}
 }
@@ -62,13 +64,26 @@ func TestCurlSpeaks20260728(t *testing.T) {
 	}
 }
 
-// needNode skips the test where the programs' needs are not there.
-func needNode(t *testing.T, name string) {
+// node finds a Node.js that the clients run on, and skips the test where one is
+// missing or a client's package is.
+func node(t *testing.T, name string) string {
 	t.Helper()
-	peer.Need(t, "node", "install Node.js 20 or newer")
 	if _, err := os.Stat("node_modules/@modelcontextprotocol/" + name); err != nil {
 		peer.Missing(t, "a published client is missing: run npm ci in examples/pipeline/interop")
 	}
+	// That of the machine, or the one that the official suite brings.
+	for _, program := range []string{"node", "../../conformance/node_modules/node/bin/node"} {
+		version, err := exec.CommandContext(t.Context(), program, "--version").Output()
+		var major int
+		if err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(string(version), "v%d.", &major); err == nil && major >= 20 {
+			return program
+		}
+	}
+	peer.Missing(t, "node is missing: install Node.js 20 or newer, or run npm ci in examples/conformance")
+	return ""
 }
 
 // passes holds what a program printed against the steps that it has to pass.

@@ -238,7 +238,7 @@ func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []
 	encode := flow.Encode
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 		if reply.Task != nil {
-			p.g.questions.know(p.session, *reply.Task)
+			p.g.questions.created(p.session, *reply.Task)
 		}
 		return encode(reply)
 	}

@@ -198,6 +198,7 @@ func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, 
 		return record, false
 	}
 	g.questions.know(s, record)
+	g.questions.settle(s, record.ID)
 	return record, true
 }
 
@@ -228,7 +229,7 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session,
 		encode := flow.Encode
 		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 			if reply.Task != nil {
-				g.questions.know(s, *reply.Task)
+				g.questions.created(s, *reply.Task)
 			}
 			return encode(reply)
 		}

@@ -76,6 +76,8 @@ type questions struct {
 	// session has shown.
 	standalone map[*session][]*channel
 	shown      map[*session]map[string]bool
+	// fresh are the tasks that a session has been told of and has not named yet.
+	fresh map[*session]map[string]bool
 }
 
 // knownTask is a task, not yet done, that some session has shown the ID of.
@@ -92,6 +94,7 @@ func newQuestions(server *mcptask.Server) *questions {
 		known:      map[string]*knownTask{},
 		standalone: map[*session][]*channel{},
 		shown:      map[*session]map[string]bool{},
+		fresh:      map[*session]map[string]bool{},
 	}
 }
 
@@ -288,7 +291,7 @@ func (q *questions) route(t *knownTask, r mcptask.Record, in mcptask.Input) *cha
 		}
 	}
 	for s := range t.sessions {
-		if len(q.standalone[s]) > 0 && fits(s) {
+		if len(q.standalone[s]) > 0 && fits(s) && !q.fresh[s][r.ID] {
 			return q.standalone[s][0]
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 )
@@ -14,6 +15,8 @@ type catalog struct {
 	tools map[string]*registered
 	order []string
 	caps  Capabilities
+	// reserved are the names of fallback tools, and the service that has them.
+	reserved map[string]string
 }
 
 // add registers one service, or returns everything that is wrong with it.
@@ -28,6 +31,16 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	}
 	added := map[string]*registered{}
 	var order []string
+	reserved := maps.Clone(c.reserved)
+	if service.Fallback == FallbackTools {
+		for _, name := range []string{ToolTaskStatus, ToolTaskResult, ToolTaskCancel, ToolTaskAnswer} {
+			name = service.Prefix + name
+			reserved[name] = service.Service
+			if other := c.tools[name]; other != nil {
+				fault("its fallback tool %q is a tool of service %s: give one of them a prefix", name, other.service.Service)
+			}
+		}
+	}
 	for _, t := range service.Tools {
 		name := t.spec.Name
 		r, wrong := register(service, t)
@@ -40,6 +53,10 @@ func (c *catalog) add(service *Tools) (faults []error) {
 		}
 		if other != nil {
 			fault("tool %q is also in service %s: give one of them a prefix or a name", name, other.service.Service)
+			continue
+		}
+		if by, ok := reserved[name]; ok {
+			fault("tool %q is a fallback tool of service %s: give one of them a prefix or a name", name, by)
 			continue
 		}
 		added[name] = r
@@ -59,7 +76,7 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	for _, name := range order {
 		c.tools[name] = added[name]
 	}
-	c.order = append(c.order, order...)
+	c.order, c.reserved = append(c.order, order...), reserved
 	for revision, joined := range merged {
 		c.caps[revision] = joined
 	}
@@ -136,6 +153,15 @@ func (s *Server) Tool(name string) (ToolSpec, bool) {
 		return ToolSpec{}, false
 	}
 	return t.spec, true
+}
+
+// Service returns the service that a tool is of.
+func (s *Server) Service(tool string) (Tools, bool) {
+	t, ok := s.catalog.get(tool)
+	if !ok {
+		return Tools{}, false
+	}
+	return *t.service, true
 }
 
 // Capabilities is the JSON object that the server declares in a revision, ""

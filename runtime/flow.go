@@ -31,6 +31,9 @@ const (
 	// ModeGrace answers with the result where it is there within the tool's
 	// grace, else with a task: the server decides.
 	ModeGrace
+	// ModeFallback is ModeGrace for a requestor that knows no tasks: Flow.Handle
+	// has to tell it what the task is.
+	ModeFallback
 )
 
 // CallRequest is a tools/call, negotiated.
@@ -46,6 +49,9 @@ type CallRequest struct {
 	// Retry says that the requestor, told the tool's questions, calls again with
 	// the answers.
 	Retry bool
+	// Later says that the tool's questions may also be answered once there is a
+	// task, and by whoever knows it: forms need no capability of the requestor.
+	Later bool
 	// Ask asks the requestor while the call is open; nil is no way to.
 	Ask func(context.Context, Input) (json.RawMessage, error)
 	// Progress takes progress where the caller asked for it; nil drops it.
@@ -62,7 +68,7 @@ type Hooks struct {
 type ProgressFunc func(taskID string, done, total float64, message string)
 
 // CallReply is the answer to a tools/call: a task, how the call ended, or the
-// questions to answer first.
+// questions to answer first. An outcome beside a task tells of the task.
 type CallReply struct {
 	Task      *Record
 	Outcome   *Outcome
@@ -78,6 +84,8 @@ type Flow struct {
 	// is no call of one of the server's tools.
 	Tool string
 	Call CallRequest
+	// Handle answers the call in the place of Server.Call; nil is none.
+	Handle func(ctx context.Context, arguments json.RawMessage, call CallRequest) (CallReply, error)
 	// Encode makes the wire form of a reply that has no outcome yet.
 	Encode func(CallReply) (json.RawMessage, error)
 	// Decorate adds to another request's result what an SDK does not know, such
@@ -105,7 +113,13 @@ func (f *Flow) Run(ctx context.Context, s *Server, tool string, arguments json.R
 	}
 	call := f.Call
 	call.Progress, call.Ask = hooks.Progress, hooks.Ask
-	reply, err := s.Call(ctx, f.Caller, tool, arguments, call)
+	var reply CallReply
+	var err error
+	if f.Handle != nil {
+		reply, err = f.Handle(ctx, arguments, call)
+	} else {
+		reply, err = s.Call(ctx, f.Caller, tool, arguments, call)
+	}
 	if err == nil {
 		f.reply = &reply
 	}

@@ -14,9 +14,11 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
-// AddTools registers the tools of tasks with an SDK server. They can be called
+// AddTools registers the tools of tasks with an SDK server, and the fallback
+// tools of services that have them. They can be called
 // only through a gateway, such as NewHandler's: without one nobody knows whose
 // call it is, and the call fails.
 //
@@ -25,7 +27,10 @@ import (
 // yours before.
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 	for _, spec := range tasks.Tools() {
-		addTool(server, tasks, spec.Name)
+		addTool(server, tasks, spec)
+	}
+	for _, spec := range fallback.Tools(tasks) {
+		addTool(server, tasks, spec)
 	}
 	attach(server, tasks)
 }
@@ -38,11 +43,7 @@ func attach(server *mcp.Server, tasks *mcptask.Server) {
 }
 
 // addTool registers one of tasks' tools with an SDK server.
-func addTool(server *mcp.Server, tasks *mcptask.Server, name string) {
-	spec, ok := tasks.Tool(name)
-	if !ok {
-		return
-	}
+func addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
 	server.AddTool(sdkTool(spec), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return call(ctx, tasks, req)
 	})

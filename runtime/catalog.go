@@ -14,7 +14,8 @@ type catalog struct {
 	mu    sync.RWMutex
 	tools map[string]*registered
 	order []string
-	caps  Capabilities
+	// services are in the order of declaration too.
+	services []*Tools
 	// reserved are the names of fallback tools, and the service that has them.
 	reserved map[string]string
 }
@@ -62,13 +63,11 @@ func (c *catalog) add(service *Tools) (faults []error) {
 		added[name] = r
 		order = append(order, name)
 	}
-	merged := Capabilities{}
 	for revision, declared := range service.Capabilities {
-		joined, err := mergeObjects(c.caps[revision], declared)
-		if err != nil {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(declared), &object); declared != "" && err != nil {
 			fault("capabilities of %s: %w", revision, err)
 		}
-		merged[revision] = joined
 	}
 	if faults != nil {
 		return faults
@@ -77,9 +76,7 @@ func (c *catalog) add(service *Tools) (faults []error) {
 		c.tools[name] = added[name]
 	}
 	c.order, c.reserved = append(c.order, order...), reserved
-	for revision, joined := range merged {
-		c.caps[revision] = joined
-	}
+	c.services = append(c.services, service)
 	return nil
 }
 
@@ -100,35 +97,6 @@ func isNil(v any) bool {
 		return rv.IsNil()
 	}
 	return false
-}
-
-// mergeObjects joins two JSON objects, deeply; "" is the empty one.
-func mergeObjects(a, b string) (string, error) {
-	var merge func(into, from map[string]any)
-	merge = func(into, from map[string]any) {
-		for key, value := range from {
-			sub, ok := value.(map[string]any)
-			old, was := into[key].(map[string]any)
-			if ok && was {
-				merge(old, sub)
-				continue
-			}
-			into[key] = value
-		}
-	}
-	into := map[string]any{}
-	for _, object := range []string{a, b} {
-		if object == "" {
-			continue
-		}
-		var from map[string]any
-		if err := json.Unmarshal([]byte(object), &from); err != nil {
-			return "", err
-		}
-		merge(into, from)
-	}
-	merged, err := marshal(into)
-	return string(merged), err
 }
 
 // Register adds a service to a server that is made already; an adapter that
@@ -164,10 +132,14 @@ func (s *Server) Service(tool string) (Tools, bool) {
 	return *t.service, true
 }
 
-// Capabilities is the JSON object that the server declares in a revision, ""
-// where its generated code does not know the revision.
-func (s *Server) Capabilities(revision string) string {
+// Capabilities are the JSON objects that the services declare in a revision.
+func (s *Server) Capabilities(revision string) (declared []string) {
 	s.catalog.mu.RLock()
 	defer s.catalog.mu.RUnlock()
-	return s.catalog.caps[revision]
+	for _, service := range s.catalog.services {
+		if object := service.Capabilities[revision]; object != "" {
+			declared = append(declared, object)
+		}
+	}
+	return declared
 }

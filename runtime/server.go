@@ -84,7 +84,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		options:   options,
 		store:     options.Store,
 		logger:    options.Logger,
-		catalog:   catalog{tools: map[string]*registered{}, caps: Capabilities{}, reserved: map[string]string{}},
+		catalog:   catalog{tools: map[string]*registered{}, reserved: map[string]string{}},
 		worker:    rand.Text(),
 		flows:     flows{open: map[string]*Flow{}},
 		running:   map[string]*context.CancelCauseFunc{},

@@ -127,6 +127,17 @@ func idempotencyKey(params json.RawMessage) (string, error) {
 	return *p.Meta.Key, nil
 }
 
+// joinedCapabilities is what the server's services declare together, nil where
+// they declare nothing.
+func joinedCapabilities(s *mcptask.Server, revision string) (joined json.RawMessage, err error) {
+	for _, own := range s.Capabilities(revision) {
+		if joined, err = merge(joined, json.RawMessage(own)); err != nil {
+			return nil, err
+		}
+	}
+	return joined, nil
+}
+
 // declared joins our capabilities into those of a result.
 func declared(result object, capabilities json.RawMessage) error {
 	merged, err := merge(result["capabilities"], capabilities)

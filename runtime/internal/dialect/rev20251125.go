@@ -269,9 +269,11 @@ func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, metho
 			return nil
 		}
 		var capabilities wire.ServerCapabilities
-		if text := s.Capabilities(d.Revision()); text == "" {
-			return nil
-		} else if err := json.Unmarshal([]byte(text), &capabilities); err != nil {
+		joined, err := joinedCapabilities(s, d.Revision())
+		if err != nil || joined == nil {
+			return err
+		}
+		if err := json.Unmarshal(joined, &capabilities); err != nil {
 			return err
 		}
 		if capabilities.Tasks != nil && caller.Principal == "" {

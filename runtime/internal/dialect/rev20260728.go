@@ -227,10 +227,14 @@ func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method str
 		if err := complete(o); err != nil {
 			return err
 		}
-		if text := s.Capabilities(d.Revision()); method == "server/discover" && text != "" {
-			return declared(o, json.RawMessage(text))
+		if method != "server/discover" {
+			return nil
 		}
-		return nil
+		joined, err := joinedCapabilities(s, d.Revision())
+		if err != nil || joined == nil {
+			return err
+		}
+		return declared(o, joined)
 	})
 }
 

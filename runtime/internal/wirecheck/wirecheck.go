@@ -181,6 +181,12 @@ func (c *Checker) modern(method string, result json.RawMessage, members map[stri
 	if method == "tools/call" && kind == `"task"` { // E-11, E-12
 		definition, want = "CreateTaskResult", kind
 	}
+	if method == "tools/call" && kind == `"input_required"` { // EX-13
+		definition, want = "InputRequiredResult", kind
+		if members["taskId"] != nil {
+			return fmt.Errorf("%s: a task that asks before it is there: %s", method, result)
+		}
+	}
 	if definition == "" {
 		return fmt.Errorf("there is no schema for the result of %s in %s", method, Modern)
 	}

@@ -197,7 +197,7 @@ func (s *Server) apply(ctx context.Context, id string, decide func(Record) event
 		if e.kind == "" {
 			return record, errVoid
 		}
-		e.at = time.Now().UTC()
+		e.at = time.Now().UTC().Truncate(time.Microsecond)
 		moved, err := next(record, e)
 		if err != nil {
 			return record, err

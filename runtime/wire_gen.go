@@ -84,10 +84,8 @@ const (
 
 // The capabilities of a server of tasks, as JSON objects.
 const (
-	// ServerCapabilities20251125 is what a server of tasks adds to its capabilities in
-	// 2025-11-25.
-	ServerCapabilities20251125 = "{\"tasks\":{\"list\":{},\"cancel\":{},\"requests\":{\"tools\":{\"call\":{}}}}}"
-	// ServerCapabilities20260728 is what a server of tasks adds to its capabilities in
-	// 2026-07-28.
-	ServerCapabilities20260728 = "{\"extensions\":{\"io.modelcontextprotocol/tasks\":{}}}"
+	// Declared20251125 is what a server of tasks adds to its capabilities in 2025-11-25.
+	Declared20251125 = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
+	// Declared20260728 is what a server of tasks adds to its capabilities in 2026-07-28.
+	Declared20260728 = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 )

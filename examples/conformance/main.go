@@ -2,6 +2,7 @@
 // generated like any user's server.
 //
 //	conformance -http 127.0.0.1:8080   serves /mcp until it is interrupted
+//	conformance -stdio                 serves one client on standard input and output
 package main
 
 import (
@@ -26,8 +27,12 @@ import (
 func main() {
 	addr := flag.String("http", "127.0.0.1:8080", "serve /mcp at this `address`")
 	jsonOnly := flag.Bool("json", false, "answer calls with JSON instead of event streams")
+	stdio := flag.Bool("stdio", false, "serve one client on standard input and output")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if *stdio {
+		*addr = ""
+	}
 	err := serve(ctx, *addr, *jsonOnly)
 	stop()
 	if err != nil {
@@ -36,6 +41,8 @@ func main() {
 	}
 }
 
+// serve serves over HTTP, or where there is no address over standard input and
+// output.
 func serve(ctx context.Context, addr string, jsonOnly bool) error {
 	tasks, err := mcptask.NewServer(mcptask.Options{}, fixture.FixtureTools(tools{}))
 	if err != nil {
@@ -43,6 +50,9 @@ func serve(ctx context.Context, addr string, jsonOnly bool) error {
 	}
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "conformance", Version: "1.0.0"}, nil)
 	gosdk.AddTools(sdk, tasks)
+	if addr == "" {
+		return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close())
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{JSONResponse: jsonOnly}))
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)

@@ -61,11 +61,11 @@ func work(ctx context.Context, branch string) (time.Duration, error) {
 func (ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
 	if in.Environment == "production" {
 		approval, err := pipeline.AskApproval(ctx, task, "ship", fmt.Sprintf("Ship %s to production?", in.Service))
-		if err != nil {
+		switch {
+		case errors.Is(err, mcptask.ErrDeclined), err == nil && !approval.Approve:
+			return pipeline.DeployReport{}, fmt.Errorf("%s was not shipped: the person refused", in.Service)
+		case err != nil:
 			return pipeline.DeployReport{}, err
-		}
-		if !approval.Approve {
-			return pipeline.DeployReport{}, errors.New("the deployment was not approved")
 		}
 	}
 	return pipeline.DeployReport{Version: "1.4.2"}, nil

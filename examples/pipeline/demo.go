@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/pipeline/pipeline"
@@ -24,6 +25,10 @@ func runDemo(ctx context.Context, out io.Writer, url, revision string) error {
 	conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{
 		Revision: revision,
 		Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
+			if strings.Contains(q.Message, "billing") {
+				say(out, "question", "%s  no", q.Message)
+				return pipeline.Approval{}, mcptask.ErrDeclined
+			}
 			say(out, "question", "%s  yes", q.Message)
 			return pipeline.Approval{Approve: true}, nil
 		}),
@@ -35,7 +40,7 @@ func runDemo(ctx context.Context, out io.Writer, url, revision string) error {
 	fmt.Fprintf(out, "\n%s\n", conn.Revision())
 	d := demo{out, pipeline.NewCIClient(conn)}
 	for _, part := range []func(context.Context) error{
-		d.result, d.resumed, d.cancel, d.toolError, d.protocolError, d.plain, d.deploy,
+		d.result, d.resumed, d.cancel, d.toolError, d.protocolError, d.plain, d.deploy, d.approved, d.refused,
 	} {
 		if err := part(ctx); err != nil {
 			return fmt.Errorf("%s: %w", conn.Revision(), err)
@@ -70,7 +75,7 @@ func (d demo) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport]
 		case err != nil:
 			return s, err
 		case last.TaskID == "":
-			say(d.out, "created", "%s  task %.8s…, kept for %.0f hours, polled every %v", s.Status, s.TaskID, s.TTL.Hours(), s.Poll)
+			say(d.out, "created", "%s  task %.8s…, kept for %.0f h, polled every %v", s.Status, s.TaskID, s.TTL.Hours(), s.Poll)
 		case !s.Done():
 			say(d.out, "progress", "%s  %s", s.Status, s.Message)
 		}
@@ -201,5 +206,26 @@ func (d demo) deploy(ctx context.Context) error {
 		how = "as the task that the client asked for"
 	}
 	say(d.out, "result", "version %s, %s", report.Version, how)
+	return nil
+}
+
+func (d demo) approved(ctx context.Context) error {
+	d.title("a deployment to production asks a person first")
+	report, err := d.ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"})
+	if err != nil {
+		return err
+	}
+	say(d.out, "result", "version %s", report.Version)
+	return nil
+}
+
+func (d demo) refused(ctx context.Context) error {
+	d.title("a deployment that the person refuses")
+	_, err := d.ci.DeployService(ctx, pipeline.DeployInput{Service: "billing", Environment: "production"})
+	var toolErr *mcptask.ToolError
+	if !errors.As(err, &toolErr) {
+		return fmt.Errorf("the refused deployment ended with %v", err)
+	}
+	say(d.out, "result", "isError: %s", toolErr.Result.Text())
 	return nil
 }

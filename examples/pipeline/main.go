@@ -31,6 +31,10 @@ func main() {
 	addr := flag.String("http", "", "serve /mcp at this `address` until interrupted")
 	url := flag.String("call", "", "run only the client, against the server at this `URL`")
 	flag.Parse()
+	if flag.NArg() > 0 {
+		fmt.Fprintf(os.Stderr, "pipeline: unknown argument %q; see -help\n", flag.Arg(0))
+		os.Exit(2)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Stdout, *addr, *url); err != nil {

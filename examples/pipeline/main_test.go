@@ -32,6 +32,7 @@ func TestDemo(t *testing.T) {
 			"created   working  task ", "progress  working  test (2/4)", "result    completed  4 stages in ",
 			"token     ", "result    cancelled  after ", "result    " + revision.toolError,
 			"failed  the repository shop is locked (code -32050)", "README.md is not a Go file", revision.deploy,
+			"question  Ship api to production?  yes", "question  Ship billing to production?  no", "isError: billing was not shipped",
 		} {
 			if !strings.Contains(text, want) {
 				t.Errorf("%s: %q is missing in\n%s", revision.name, want, text)

@@ -36,6 +36,28 @@ func (c *conn) declare(capabilities *mcp.ClientCapabilities, options *mcp.Client
 	}
 }
 
+// plainCapabilities is what a client of 2026-07-28 declares for a call that it
+// does not want to become a task.
+func (c *conn) plainCapabilities() map[string]any {
+	capabilities, elicitation := map[string]any{}, map[string]any{}
+	if !c.options.Answer.Empty() {
+		elicitation["form"] = struct{}{}
+	}
+	if c.options.OpenURL != nil {
+		elicitation["url"] = struct{}{}
+	}
+	if len(elicitation) > 0 {
+		capabilities["elicitation"] = elicitation
+	}
+	if c.options.Sample != nil {
+		capabilities["sampling"] = struct{}{}
+	}
+	if c.options.Roots != nil {
+		capabilities["roots"] = struct{}{}
+	}
+	return capabilities
+}
+
 // asked answers a request of the server's by the connection's answerers.
 func asked[R any](ctx context.Context, c *conn, method string, params any, meta mcp.Meta) (*R, error) {
 	data, err := json.Marshal(params)

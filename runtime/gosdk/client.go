@@ -46,6 +46,38 @@ type ClientOptions struct {
 // the transport, the server's refusal, and a revision that the server does not
 // speak. Close the connection when it is no longer needed; its tasks go on.
 func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Conn, error) {
+	var own *http.Transport // nil where the connections are the caller's to close
+	client := options.HTTPClient
+	if client == nil {
+		client = &http.Client{}
+		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
+			own = shared.Clone()
+			client.Transport = own
+		}
+	}
+	c, err := connectOver(ctx, url, options, func() (mcp.Transport, func() bool) {
+		wire := &transport{base: client.Transport}
+		over := *client
+		over.Transport = wire
+		return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &over}, wire.takesTasks
+	})
+	switch {
+	case own == nil:
+	case err != nil:
+		own.CloseIdleConnections()
+	default:
+		c.release = own.CloseIdleConnections
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// connectOver opens a connection over any transport of the SDK's. dial also
+// returns how to ask, once it is connected, whether the server has declared
+// task-augmented calls (C-08).
+func connectOver(ctx context.Context, peer string, options ClientOptions, dial func() (mcp.Transport, func() bool)) (*conn, error) {
 	switch options.Revision {
 	case "", mcptask.Revision20251125, mcptask.Revision20260728:
 	default:
@@ -58,18 +90,9 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &conn{url: url}
-	if options.HTTPClient == nil {
-		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
-			c.own = shared.Clone()
-			options.HTTPClient = &http.Client{Transport: c.own}
-		} else {
-			options.HTTPClient = &http.Client{}
-		}
-	}
-	c.options = options
+	c := &conn{peer: peer, dial: dial, options: options, release: func() {}}
 	if _, err := c.connect(ctx, nil); err != nil {
-		return nil, errors.Join(err, c.Close())
+		return nil, err
 	}
 	return c, nil
 }
@@ -77,9 +100,10 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 // conn is a mcptask.Conn on the SDK's client. The SDK carries the requests;
 // what it cannot express travels as raw params and results (see transport.go).
 type conn struct {
-	url     string
+	peer    string // for messages
+	dial    func() (mcp.Transport, func() bool)
 	options ClientOptions
-	own     *http.Transport // nil where the connections are the caller's to close
+	release func() // what Connect has made beside the session
 
 	mu      sync.Mutex
 	current *link
@@ -113,7 +137,7 @@ func (c *conn) connect(ctx context.Context, broken *link) (*link, error) {
 	}
 	l, err := c.open(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("gosdk: connect to %s: %w", c.url, err)
+		return nil, fmt.Errorf("gosdk: connect to %s: %w", c.peer, err)
 	}
 	c.current = l
 	return l, nil
@@ -139,11 +163,8 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 	for _, root := range c.options.Roots {
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
-	wire := &transport{base: c.options.HTTPClient.Transport}
-	httpClient := *c.options.HTTPClient
-	httpClient.Transport = wire
-	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: c.url, HTTPClient: &httpClient},
-		&mcp.ClientSessionOptions{ProtocolVersion: c.options.Revision})
+	wire, takesTasks := c.dial()
+	session, err := client.Connect(ctx, wire, &mcp.ClientSessionOptions{ProtocolVersion: c.options.Revision})
 	if err != nil {
 		return nil, err
 	}
@@ -155,9 +176,9 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 	l.session = session
 	l.dialect = dialect.Client20251125{}
 	if negotiated >= mcptask.Revision20260728 {
-		l.dialect = dialect.Client20260728{}
+		l.dialect = dialect.Client20260728{Capabilities: c.plainCapabilities()}
 	}
-	l.tasks = negotiated == mcptask.Revision20251125 && wire.takesTasks()
+	l.tasks = negotiated == mcptask.Revision20251125 && takesTasks()
 	return l, nil
 }
 
@@ -202,9 +223,7 @@ func (c *conn) Close() error {
 		return nil
 	}
 	c.closed = true
-	if c.own != nil {
-		defer c.own.CloseIdleConnections()
-	}
+	defer c.release()
 	if c.current == nil {
 		return nil
 	}
@@ -344,6 +363,11 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 				return err
 			}
 			raw, err := l.send(ctx, "tools/call", params)
+			var wire *mcptask.Error
+			if call.Plain && errors.As(err, &wire) && wire.Code == mcptask.CodeMissingClientCapability {
+				call.Plain = false // the tool does not allow it
+				continue
+			}
 			if err != nil {
 				return err
 			}

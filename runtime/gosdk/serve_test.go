@@ -28,6 +28,12 @@ import (
 // TestMain lets more tests wait at once than there are processors: they
 // mostly wait for handlers and polling intervals.
 func TestMain(m *testing.M) {
+	if os.Getenv(asServer) != "" {
+		if err := serveStdio(); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -114,11 +115,19 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 
 // takeFlow finds the request's flow by the token that the gateway set.
 func takeFlow(tasks *mcptask.Server, req mcp.Request) *mcptask.Flow {
-	extra := req.GetExtra()
-	if extra == nil {
+	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
+		if token := extra.Header.Get(gateway.FlowHeader); token != "" {
+			return tasks.TakeFlow(token)
+		}
 		return nil
 	}
-	token := extra.Header.Get(gateway.FlowHeader)
+	params := req.GetParams()
+	if params == nil || reflect.ValueOf(params).IsNil() {
+		return nil
+	}
+	meta := params.GetMeta()
+	token, _ := meta[gateway.FlowMeta].(string)
+	delete(meta, gateway.FlowMeta) // the user's middleware and handlers do not see it
 	if token == "" {
 		return nil
 	}
@@ -160,7 +169,7 @@ func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) 
 	}
 	var hooks mcptask.Hooks
 	if token := req.Params.GetProgressToken(); token != nil {
-		hooks.Progress = progress(ctx, req.Session, token)
+		hooks.Progress = progress(ctx, req.Session, f.flow.Caller.Revision, token)
 	}
 	if f.flow.Caller.Revision < mcptask.Revision20260728 {
 		hooks.Ask = asker(req.Session)
@@ -209,12 +218,12 @@ func sdkResult(data json.RawMessage) (*mcp.CallToolResult, error) {
 // progress sends progress of a plain call on the call's own stream, of a task
 // on the session's standalone stream, since the call's is closed by then. It
 // carries the task's ID (C-61, C-67).
-func progress(ctx context.Context, session *mcp.ServerSession, token any) mcptask.ProgressFunc {
+func progress(ctx context.Context, session *mcp.ServerSession, revision string, token any) mcptask.ProgressFunc {
 	return func(taskID string, done, total float64, message string) {
 		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}
 		send := ctx
 		if taskID != "" {
-			if session.ID() == "" {
+			if revision >= mcptask.Revision20260728 {
 				return // 2026-07-28 has no stream for it, and no progress on tasks (E-67)
 			}
 			params.Meta = mcp.Meta{mcptask.MetaRelatedTask: map[string]string{"taskId": taskID}}

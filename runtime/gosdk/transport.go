@@ -168,17 +168,23 @@ func (t *transport) takesTasks() bool {
 
 func declaresTasks(message []byte) bool {
 	var m struct {
-		Result struct {
-			Capabilities struct {
-				Tasks struct {
-					Requests struct {
-						Tools struct {
-							Call *struct{} `json:"call"`
-						} `json:"tools"`
-					} `json:"requests"`
-				} `json:"tasks"`
-			} `json:"capabilities"`
-		} `json:"result"`
+		Result json.RawMessage `json:"result"`
 	}
-	return json.Unmarshal(message, &m) == nil && m.Result.Capabilities.Tasks.Requests.Tools.Call != nil
+	return json.Unmarshal(message, &m) == nil && takesTasks(m.Result)
+}
+
+// takesTasks reads the result of an initialize.
+func takesTasks(result json.RawMessage) bool {
+	var r struct {
+		Capabilities struct {
+			Tasks struct {
+				Requests struct {
+					Tools struct {
+						Call *struct{} `json:"call"`
+					} `json:"tools"`
+				} `json:"requests"`
+			} `json:"tasks"`
+		} `json:"capabilities"`
+	}
+	return json.Unmarshal(result, &r) == nil && r.Capabilities.Tasks.Requests.Tools.Call != nil
 }

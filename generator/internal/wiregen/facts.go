@@ -94,8 +94,8 @@ func renderFacts(surfaces []*schema.Surface) ([]byte, error) {
 	emitGroup(f, "The protocol's keys in capabilities (Extension) and in _meta (Meta).", names)
 	var capabilities []jen.Code
 	for _, s := range surfaces {
-		capabilities = append(capabilities, constantLines("ServerCapabilities"+digits(s.Revision),
-			"is what a server of tasks adds to its capabilities in "+s.Revision+".", nil, jen.Lit(string(s.ServerCapabilities)))...)
+		capabilities = append(capabilities, constantLines("Declared"+digits(s.Revision),
+			"is what a server of tasks adds to its capabilities in "+s.Revision+".", nil, jen.Op("`"+string(s.ServerCapabilities)+"`"))...)
 	}
 	emitGroup(f, "The capabilities of a server of tasks, as JSON objects.", capabilities)
 	return toBytes(f)

@@ -9,6 +9,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -166,6 +167,8 @@ func TestFacts(t *testing.T) {
 		"MetaClientCapabilities":     `"io.modelcontextprotocol/clientCapabilities"`,
 		"MetaClientInfo":             `"io.modelcontextprotocol/clientInfo"`,
 		"MetaSubscriptionID":         `"io.modelcontextprotocol/subscriptionId"`,
+		"Declared20251125":           strconv.Quote(`{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`),
+		"Declared20260728":           strconv.Quote(`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("constants (-want +got):\n%s", diff)

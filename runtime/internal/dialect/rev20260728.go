@@ -239,14 +239,17 @@ func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method str
 }
 
 // Client20260728 is the requestor's side of 2026-07-28.
-type Client20260728 struct{}
+type Client20260728 struct {
+	// Capabilities are what the client declares beside the extension.
+	Capabilities map[string]any
+}
 
 // Revision implements Client.
 func (Client20260728) Revision() string { return mcptask.Revision20260728 }
 
 // Call implements Client. Plain leaves the extension undeclared for this call;
 // there is no other way to ask for no task (E-04).
-func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
+func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
 	params := callParams(call)
 	if retry != nil {
 		params["inputResponses"] = retry.Responses
@@ -260,7 +263,11 @@ func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *
 			meta = map[string]any{}
 			params["_meta"] = meta
 		}
-		meta[mcptask.MetaClientCapabilities] = map[string]any{}
+		capabilities := c.Capabilities
+		if capabilities == nil {
+			capabilities = map[string]any{}
+		}
+		meta[mcptask.MetaClientCapabilities] = capabilities
 	}
 	return params, nil
 }

@@ -1,0 +1,394 @@
+package gateway
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// FlowMeta is the _meta key that carries a flow's token where there are no
+// headers. The gateway removes it from what comes in.
+const FlowMeta = "io.github.mcptaskgen/flow"
+
+// flowLife is how long a flow on a pipe stays open for the SDK to take.
+const flowLife = time.Minute
+
+// Pipe stands in front of an SDK server that speaks over a pair of pipes, such
+// as standard input and output: one message a line, one client, one session.
+// It answers tasks/* itself and passes everything else on.
+type Pipe struct {
+	g       *Gateway
+	out     io.Writer
+	toSDK   *io.PipeWriter
+	fromSDK *io.PipeReader
+	session *session
+	ctx     context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+
+	writing sync.Mutex // of out: a line at a time
+
+	mu      sync.Mutex
+	waiting map[string]context.CancelFunc // requests that are answered here, by ID
+}
+
+// Pipe begins to read in and to write out. The SDK reads from and writes to
+// what is returned; closing either ends the pipe, as the end of in does.
+func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.ReadCloser, io.WriteCloser, error) {
+	principal, err := g.principal(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	sdkReads, toSDK := io.Pipe()
+	fromSDK, sdkWrites := io.Pipe()
+	p := &Pipe{
+		g: g, out: out, toSDK: toSDK, fromSDK: fromSDK,
+		session: &session{principal: principal},
+		waiting: map[string]context.CancelFunc{},
+	}
+	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
+	p.session.ended, p.session.end = p.ctx, p.stop
+	context.AfterFunc(g.server.Closing(), p.stop)
+	go p.readClient(in)
+	go p.readSDK()
+	p.work.Go(p.ask)
+	return sdkReads, sdkWrites, nil
+}
+
+// readClient handles what the client says until it says no more. What is
+// answered here ends then, and the SDK sees the end of its input.
+func (p *Pipe) readClient(in io.Reader) {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := readLine(lines, p.g.maxBody)
+		switch {
+		case errors.Is(err, errLongLine):
+			p.write(encodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
+			continue
+		case len(bytes.TrimSpace(line)) > 0:
+			p.handle(line)
+		}
+		if err != nil || p.ctx.Err() != nil {
+			break
+		}
+	}
+	p.stop()
+	p.work.Wait()
+	p.g.questions.end(p.session)
+	_ = p.toSDK.Close() // the SDK reads the end
+}
+
+// readSDK passes on what the SDK says, a whole line at a time.
+func (p *Pipe) readSDK() {
+	lines := bufio.NewReader(p.fromSDK)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			p.write(bytes.TrimSuffix(line, []byte("\n")))
+		}
+		if err != nil {
+			_ = p.fromSDK.CloseWithError(err)
+			return
+		}
+	}
+}
+
+var errLongLine = errors.New("the line is too long")
+
+// readLine reads a line of at most limit bytes and skips the rest of a longer one.
+func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if long = long || int64(len(line)+len(part)) > limit; !long {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case long && err == nil:
+			return nil, errLongLine
+		}
+		return line, err
+	}
+}
+
+func (p *Pipe) write(line []byte) {
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	_, _ = p.out.Write(append(bytes.Clone(line), '\n')) // a client that has left
+}
+
+// pass hands a line on to the SDK.
+func (p *Pipe) pass(line []byte) {
+	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // an SDK that has ended
+}
+
+// handle decides what becomes of one message.
+func (p *Pipe) handle(line []byte) {
+	m, batch, refusal := parse(line)
+	switch {
+	case refusal != nil:
+		var id json.RawMessage
+		if m != nil {
+			id = m.ID
+		}
+		p.write(encodeReply(id, nil, refusal))
+	case batch:
+		p.write(encodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a line")))
+	case !m.request():
+		p.note(m, line)
+	default:
+		if meta := m.meta(); meta.Version != nil {
+			p.modern(m, meta, line)
+			return
+		}
+		p.legacy(m, line)
+	}
+}
+
+// note takes a notification or a response.
+func (p *Pipe) note(m *message, line []byte) {
+	if task, key, ok := m.question(); ok {
+		if err := p.g.server.Respond(p.ctx, p.caller(), task, key, m.Result, m.Error); err != nil {
+			p.g.server.Logger().Info("response to a question not taken", "task", task, "key", key, "error", err)
+		}
+		return
+	}
+	if m.Method == "notifications/cancelled" {
+		var params struct {
+			RequestID json.RawMessage `json:"requestId"`
+		}
+		if json.Unmarshal(m.Params, &params) == nil && p.cancel(params.RequestID) {
+			return
+		}
+	}
+	p.pass(line)
+}
+
+// caller is who speaks in the session of 2025-11-25 or before.
+func (p *Pipe) caller() mcptask.Caller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return mcptask.Caller{Principal: p.session.principal, Revision: p.session.revision, CanAsk: p.session.canAsk}
+}
+
+// legacy takes a request of 2025-11-25 or before.
+func (p *Pipe) legacy(m *message, line []byte) {
+	d, caller := p.g.legacy, p.caller()
+	tasks := caller.Revision == d.Revision()
+	switch {
+	case m.Method == "initialize":
+		flow := p.g.decorated(d, caller, m.Method)
+		canAsk := d.CanAsk(clientCapabilities(m.Params))
+		flow.Connected = func(_, revision string, _ func() error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.session.revision, p.session.canAsk = revision, canAsk
+		}
+		p.passWith(flow, m, line)
+	case strings.HasPrefix(m.Method, "tasks/"):
+		method := d.Method(m.Method)
+		if method == nil || !tasks {
+			p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in this revision", m.Method))
+			return
+		}
+		p.answer(m, func(ctx context.Context) (json.RawMessage, error) {
+			p.g.shown(ctx, caller, p.session, m)
+			return method(ctx, p.g.server, caller, m.Params)
+		})
+	case m.Method == "tools/call":
+		p.legacyCall(m, caller, tasks, line)
+	case m.Method == "tools/list":
+		p.passWith(p.g.decorated(d, caller, m.Method), m, line)
+	default:
+		p.pass(line)
+	}
+}
+
+func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []byte) {
+	tool, params := p.g.tool(m)
+	if tool == nil {
+		if tasks && has(m.Params, "task") {
+			p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", params.Name))
+			return
+		}
+		p.pass(line)
+		return
+	}
+	raw := m.Params
+	if !tasks {
+		raw = without(raw, "task")
+	}
+	call, err := p.g.legacy.Negotiate(*tool, raw)
+	if err != nil {
+		p.refuse(m, wireError(err))
+		return
+	}
+	flow := p.g.callFlow(p.g.legacy, caller, *tool, call)
+	encode := flow.Encode
+	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
+		if reply.Task != nil {
+			p.g.questions.know(p.session, *reply.Task)
+		}
+		return encode(reply)
+	}
+	p.passWith(flow, m, line)
+}
+
+// modern takes a request of 2026-07-28, where there are no headers to check.
+func (p *Pipe) modern(m *message, meta meta, line []byte) {
+	d := p.g.modern
+	caller := mcptask.Caller{Principal: p.session.principal, Revision: d.Revision(), CanAsk: d.CanAsk(meta.Capabilities)}
+	switch {
+	case strings.HasPrefix(m.Method, "tasks/"):
+		method := d.Method(m.Method)
+		if method == nil {
+			p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, d.Revision()))
+			return
+		}
+		if err := d.Check(caller, m.Params); err != nil {
+			p.refuse(m, wireError(err))
+			return
+		}
+		p.answer(m, func(ctx context.Context) (json.RawMessage, error) {
+			return method(ctx, p.g.server, caller, m.Params)
+		})
+	case m.Method == "tools/call":
+		tool, _ := p.g.tool(m)
+		if tool == nil {
+			p.pass(line)
+			return
+		}
+		call, err := d.Negotiate(*tool, m.Params)
+		if err != nil {
+			p.refuse(m, wireError(err))
+			return
+		}
+		p.passWith(p.g.callFlow(d, caller, *tool, call), m, line)
+	case m.Method == "tools/list", m.Method == "server/discover":
+		p.passWith(p.g.decorated(d, caller, m.Method), m, line)
+	default:
+		p.pass(line)
+	}
+}
+
+func (p *Pipe) refuse(m *message, err *mcptask.Error) { p.write(encodeReply(m.ID, nil, err)) }
+
+// answer runs a task method beside the reading: tasks/result may wait for long.
+func (p *Pipe) answer(m *message, work func(context.Context) (json.RawMessage, error)) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	id := string(m.ID)
+	p.mu.Lock()
+	if p.waiting[id] != nil {
+		p.mu.Unlock()
+		cancel()
+		p.refuse(m, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way"))
+		return
+	}
+	p.waiting[id] = cancel
+	p.mu.Unlock()
+	p.work.Go(func() {
+		defer func() {
+			if r := recover(); r != nil {
+				p.g.server.Logger().Error("task method panicked", "method", m.Method, "panic", r)
+				p.refuse(m, mcptask.Errorf(mcptask.CodeInternalError, "internal error"))
+			}
+		}()
+		result, err := work(ctx)
+		p.mu.Lock()
+		delete(p.waiting, id)
+		p.mu.Unlock()
+		defer cancel()
+		if ctx.Err() != nil && err != nil {
+			return // cancelled by the client, or the client is gone: nobody waits
+		}
+		p.write(p.g.outcome(ctx, m, result, err))
+	})
+}
+
+// cancel ends a request that is answered here; false is none of ours.
+func (p *Pipe) cancel(id json.RawMessage) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cancel := p.waiting[string(id)]
+	if cancel == nil {
+		return false
+	}
+	cancel()
+	return true
+}
+
+// passWith hands a request on together with its flow.
+func (p *Pipe) passWith(flow *mcptask.Flow, m *message, line []byte) {
+	token, closeFlow := p.g.server.OpenFlow(flow)
+	marked, err := mark(line, token)
+	if err != nil {
+		closeFlow()
+		p.refuse(m, mcptask.Errorf(mcptask.CodeInvalidRequest, "the params are not an object"))
+		return
+	}
+	// The SDK takes it at once, or never.
+	time.AfterFunc(flowLife, closeFlow)
+	p.pass(marked)
+}
+
+// mark sets params._meta[FlowMeta] of a message.
+func mark(line []byte, token string) ([]byte, error) {
+	quoted, err := json.Marshal(token)
+	if err != nil {
+		return nil, err
+	}
+	return setMember(line, []string{"params", "_meta", FlowMeta}, quoted)
+}
+
+// setMember sets a member deep in an object, making the objects on the way.
+// Nothing is escaped anew: a message must not grow on its way.
+func setMember(object json.RawMessage, path []string, value json.RawMessage) (json.RawMessage, error) {
+	members := map[string]json.RawMessage{}
+	if len(object) > 0 {
+		if err := json.Unmarshal(object, &members); err != nil {
+			return nil, err
+		}
+	}
+	if len(path) > 1 {
+		inner, err := setMember(members[path[0]], path[1:], value)
+		if err != nil {
+			return nil, err
+		}
+		value = inner
+	}
+	members[path[0]] = value
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(members); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+// ask writes the questions of tasks.
+func (p *Pipe) ask() {
+	c := p.g.questions.connect(p.session, "")
+	defer p.g.questions.disconnect(c)
+	for {
+		select {
+		case <-c.wake:
+			for _, data := range c.take() {
+				p.write(data)
+			}
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}

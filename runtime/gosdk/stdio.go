@@ -1,0 +1,48 @@
+package gosdk
+
+import (
+	"context"
+	"io"
+	"os"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+)
+
+// Local is the principal of a client on standard input and output, unless the
+// server's options say otherwise.
+const Local = "local"
+
+// StdioTransport serves one client on the process's standard input and output,
+// with tasks, in 2025-11-25 (and before, without tasks) and in 2026-07-28:
+//
+//	sdk.Run(ctx, gosdk.StdioTransport(tasks))
+//
+// Nothing but protocol may be written to standard output. The end of standard
+// input ends the session.
+func StdioTransport(tasks *mcptask.Server) mcp.Transport {
+	return &pipeTransport{tasks, os.Stdin, os.Stdout}
+}
+
+// pipeTransport is a mcp.Transport with the gateway in front.
+type pipeTransport struct {
+	tasks *mcptask.Server
+	in    io.Reader
+	out   io.Writer
+}
+
+// Connect implements mcp.Transport.
+func (t *pipeTransport) Connect(ctx context.Context) (mcp.Connection, error) {
+	g := gateway.New(gateway.Config{
+		Server:    t.tasks,
+		Principal: func(context.Context) (string, error) { return Local, nil },
+	})
+	reader, writer, err := g.Pipe(ctx, t.in, t.out)
+	if err != nil {
+		return nil, err
+	}
+	// The gateway has bounded each message.
+	return (&mcp.IOTransport{Reader: reader, Writer: writer, MaxLineLength: -1}).Connect(ctx)
+}

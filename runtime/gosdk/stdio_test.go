@@ -1,0 +1,264 @@
+package gosdk_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// serveStdio is what the test binary does as a subprocess: it is a server.
+func serveStdio() error {
+	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
+	if err != nil {
+		return err
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	err = sdk.Run(context.Background(), gosdk.StdioTransport(tasks))
+	return errors.Join(err, tasks.Close())
+}
+
+const asServer = "GOSDK_TEST_STDIO_SERVER"
+
+func stdioServer(t *testing.T) *exec.Cmd {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), asServer+"=1")
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func TestStdioWithGeneratedClient(t *testing.T) {
+	eachRevision(t, func(t *testing.T, revision string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		conn, err := gosdk.ConnectCommand(ctx, stdioServer(t), gosdk.ClientOptions{
+			Revision: revision,
+			Answer: pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) {
+				return pipeline.Approval{Approve: true}, nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ci := pipeline.NewCIClient(conn)
+		call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Steps: []string{"build"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := call.Token(); !ok {
+			t.Error("not a task")
+		}
+		if report, err := call.Wait(ctx); err != nil || len(report.Steps) != 1 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if report, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"}); err != nil || report.Version != "1.2.3" {
+			t.Errorf("asked: %+v, %v", report, err)
+		}
+		endless, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := endless.Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := endless.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+			t.Error(err)
+		}
+		if _, err := ci.LintFile(ctx, pipeline.LintInput{Path: "x"}); err != nil {
+			t.Error(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error("the server did not end in order:", err)
+		}
+	})
+}
+
+// pipes is a literal client of a subprocess.
+type pipes struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    interface{ Write([]byte) (int, error) }
+	close func() error
+	lines chan map[string]any
+}
+
+func newPipes(t *testing.T) *pipes {
+	t.Helper()
+	cmd := stdioServer(t)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p := &pipes{t: t, cmd: cmd, in: in, close: in.Close, lines: make(chan map[string]any, 1000)}
+	go func() {
+		defer close(p.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			var m map[string]any
+			if err := json.Unmarshal(s.Bytes(), &m); err != nil || m["jsonrpc"] != "2.0" {
+				t.Errorf("not protocol on standard output: %s", s.Text())
+			}
+			p.lines <- m
+		}
+	}()
+	return p
+}
+
+func (p *pipes) say(format string, args ...any) {
+	p.t.Helper()
+	if _, err := p.in.Write([]byte(fmt.Sprintf(format, args...) + "\n")); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// hear returns the next message that fits.
+func (p *pipes) hear(fits func(map[string]any) bool) map[string]any {
+	p.t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		select {
+		case m, ok := <-p.lines:
+			if !ok {
+				p.t.Fatal("the server has ended")
+			}
+			if fits(m) {
+				return m
+			}
+		case <-timeout:
+			p.t.Fatal("nothing heard")
+		}
+	}
+}
+
+func (p *pipes) response(id float64) map[string]any {
+	p.t.Helper()
+	return p.hear(func(m map[string]any) bool { return m["id"] == id && m["method"] == nil })
+}
+
+func dig(t *testing.T, m map[string]any, path ...string) any {
+	t.Helper()
+	var v any = m
+	for _, name := range path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			t.Fatalf("no %v in %v", path, m)
+		}
+		v = object[name]
+	}
+	return v
+}
+
+func TestStdioLiteral20251125(t *testing.T) {
+	t.Parallel()
+	p := newPipes(t)
+	p.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+	init := p.response(1)
+	if dig(t, init, "result", "capabilities", "tasks", "list") == nil {
+		t.Errorf("the client is local, so it may list: %v", init)
+	}
+	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, "taskSupport:required") {
+		t.Errorf("%v", list)
+	}
+	p.say(`this is no JSON`)
+	if code := dig(t, p.hear(func(m map[string]any) bool { return m["error"] != nil }), "error", "code"); code != float64(mcptask.CodeParseError) {
+		t.Errorf("%v", code)
+	}
+	p.say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"deploy_service","arguments":{"service":"api","environment":"production"},"task":{}}}`)
+	id := dig(t, p.response(3), "result", "task", "taskId")
+	question := p.hear(func(m map[string]any) bool { return m["method"] == "elicitation/create" })
+	if related := dig(t, question, "params", "_meta", "io.modelcontextprotocol/related-task", "taskId"); related != id {
+		t.Errorf("related to %v, not to %v", related, id)
+	}
+	p.say(`{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":%q}}`, id)
+	p.say(`{"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":%q}}`, id)
+	if status := dig(t, p.response(5), "result", "status"); status != "input_required" {
+		t.Errorf("%v", status)
+	}
+	p.say(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"approve":true}}}`, question["id"])
+	if version := dig(t, p.response(4), "result", "structuredContent", "version"); version != "1.2.3" {
+		t.Errorf("%v", version)
+	}
+	p.say(`{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{}}}`)
+	endless := dig(t, p.response(6), "result", "task", "taskId")
+	p.say(`{"jsonrpc":"2.0","id":7,"method":"tasks/result","params":{"taskId":%q}}`, endless)
+	if err := p.close(); err != nil { // while tasks/result waits
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the server did not end in order: %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		_ = p.cmd.Process.Kill()
+		t.Error("the server goes on without its client")
+	}
+}
+
+func TestStdioLiteral20260728(t *testing.T) {
+	t.Parallel()
+	p := newPipes(t)
+	defer func() { _ = p.close(); _ = p.cmd.Wait() }()
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
+	p.say(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{%s}}`, meta)
+	if dig(t, p.response(1), "result", "capabilities", "extensions", mcptask.ExtensionTasks) == nil {
+		t.Error("the extension is not declared")
+	}
+	p.say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"deploy_service","arguments":{"service":"api","environment":"production"},%s}}`, meta)
+	created := p.response(2)
+	if dig(t, created, "result", "resultType") != "task" {
+		t.Fatalf("%v", created)
+	}
+	id := dig(t, created, "result", "taskId")
+	n := 10.0
+	until := func(status string) map[string]any {
+		for ; n < 1000; n++ {
+			p.say(`{"jsonrpc":"2.0","id":%v,"method":"tasks/get","params":{"taskId":%q,%s}}`, n, id, meta)
+			if r := p.response(n); dig(t, r, "result", "status") == status {
+				return r
+			}
+		}
+		t.Fatalf("never %s", status)
+		return nil
+	}
+	until("input_required")
+	p.say(`{"jsonrpc":"2.0","id":3,"method":"tasks/update","params":{"taskId":%q,"inputResponses":{"ship":{"action":"accept","content":{"approve":true}}},%s}}`, id, meta)
+	if got := dig(t, p.response(3), "result", "resultType"); got != "complete" {
+		t.Errorf("%v", got)
+	}
+	if r := until("completed"); dig(t, r, "result", "result", "structuredContent", "version") != "1.2.3" {
+		t.Errorf("%v", r)
+	}
+	p.say(`{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":%q,%s}}`, id, meta)
+	if code := dig(t, p.response(4), "error", "code"); code != float64(mcptask.CodeMethodNotFound) {
+		t.Errorf("%v", code)
+	}
+}

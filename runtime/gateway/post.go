@@ -241,8 +241,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 	case m.Method == "tools/call":
 		g.modernCall(w, r, caller, m, meta)
 	case m.Method == "tools/list":
-		declares := g.modern.Check(caller, m.Params) == nil
-		g.pass(w, r, g.config.Stateless, g.listed(g.modern, caller, true, declares))
+		g.pass(w, r, g.config.Stateless, g.listed(g.modern, caller, true, g.modern.Check(caller, m.Params) == nil))
 	case m.Method == "server/discover":
 		g.pass(w, r, g.config.Stateless, g.decorated(g.modern, caller, m.Method))
 	default:
@@ -318,7 +317,7 @@ type callParams struct {
 }
 
 // callFlow is the flow of a tools/call.
-func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *mcptask.Flow {
+func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *Flow {
 	flow := g.decorated(d, caller, "tools/call")
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call)
@@ -333,7 +332,7 @@ func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask
 
 // listed is the flow of a tools/list; tasks says whether the revision has tasks,
 // declares whether the caller has declared that it takes them.
-func (g *Gateway) listed(d dialect.Server, caller mcptask.Caller, tasks, declares bool) *mcptask.Flow {
+func (g *Gateway) listed(d dialect.Server, caller mcptask.Caller, tasks, declares bool) *Flow {
 	flow := g.decorated(d, caller, "tools/list")
 	decorate := flow.Decorate
 	flow.Decorate = func(result json.RawMessage) (_ json.RawMessage, err error) {
@@ -348,8 +347,8 @@ func (g *Gateway) listed(d dialect.Server, caller mcptask.Caller, tasks, declare
 }
 
 // decorated is the flow of a request whose result gets additions.
-func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method string) *mcptask.Flow {
-	return &mcptask.Flow{
+func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method string) *Flow {
+	return &Flow{
 		Caller: caller,
 		Decorate: func(result json.RawMessage) (json.RawMessage, error) {
 			return d.Decorate(g.server, caller, method, result)
@@ -358,8 +357,8 @@ func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method stri
 }
 
 // pass hands a request on together with its flow.
-func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *mcptask.Flow) {
-	token, closeFlow := g.server.OpenFlow(flow)
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *Flow) {
+	token, closeFlow := OpenFlow(g.server, flow)
 	defer closeFlow()
 	r.Header.Set(FlowHeader, token)
 	next.ServeHTTP(w, r)

@@ -182,7 +182,7 @@ func TestStdioLiteral20251125(t *testing.T) {
 	}
 	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	p.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, "taskSupport:required") {
+	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, "taskSupport:optional") {
 		t.Errorf("%v", list)
 	}
 	p.say(`this is no JSON`)

@@ -13,7 +13,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Handler answers a call; it is what Flow.Handle takes.
+// Handler answers a call; it is what a flow of the gateway takes.
 type Handler = func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error)
 
 // set is the fallback tools of the services that share a prefix.

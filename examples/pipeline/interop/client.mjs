@@ -25,7 +25,11 @@ passed('connect');
 
 const { tools } = await client.listTools();
 const support = Object.fromEntries(tools.map((tool) => [tool.name, tool.execution?.taskSupport ?? 'forbidden']));
-assert.deepEqual(support, { run_pipeline: 'required', deploy_service: 'optional', lint_file: 'forbidden' });
+// With fallback=tools no tool needs to be called as a task, whatever its declaration says.
+assert.deepEqual(support, {
+  run_pipeline: 'optional', deploy_service: 'optional', lint_file: 'forbidden',
+  task_status: 'forbidden', task_result: 'forbidden', task_cancel: 'forbidden', task_answer: 'forbidden',
+});
 passed('list tools');
 
 // The stream creates the task, polls it and reads its result; the SDK checks

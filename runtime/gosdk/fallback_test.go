@@ -214,7 +214,7 @@ func TestFallbackElicitation(t *testing.T) {
 				t.Parallel()
 				url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(400 * time.Millisecond)}})
 				p := newPeerThat(t, url, revision, "", `{"elicitation":{}}`)
-				// asked calls and answers; "" leaves the question open.
+				// asked calls and answers; "" leaves the question open, "!" fails.
 				asked := func(tool string, arguments map[string]any, answer string) *response {
 					t.Helper()
 					body, edits := p.request("tools/call", map[string]any{"name": tool, "arguments": arguments})
@@ -235,7 +235,12 @@ func TestFallbackElicitation(t *testing.T) {
 						}
 						switch m.Method {
 						case "elicitation/create":
-							if questions++; answer != "" {
+							questions++
+							switch answer {
+							case "":
+							case "!":
+								p.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no window"}}`, m.ID))
+							default:
 								p.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"note":%q}}}`, m.ID, answer))
 							}
 						case "":
@@ -257,6 +262,12 @@ func TestFallbackElicitation(t *testing.T) {
 					t.Errorf("%s", text)
 				}
 				asked("slow_task_result", map[string]any{"task": id}, "eggs").wantText(false, "noted eggs")
+				// One that cannot show the question: the model may pass it on.
+				started := time.Now()
+				r = asked(tool, nil, "!")
+				if r.goesOn("input_required"); time.Since(started) > 300*time.Millisecond || !strings.Contains(r.content(), "slow_task_answer") {
+					t.Errorf("%v: %s", time.Since(started), r.content())
+				}
 			})
 		}
 	}
@@ -275,6 +286,29 @@ func TestFallbackElicitation(t *testing.T) {
 		// Before the task, the revision's own way stays.
 		if r := p.tool("slow_ask_first", nil).ok(); r.text("resultType") != "input_required" {
 			t.Errorf("%s", r.body)
+		}
+	})
+}
+
+// While the call is open its progress goes out on its stream, as that of a
+// call; afterwards there is none.
+func TestFallbackProgress(t *testing.T) {
+	t.Parallel()
+	eachPlainPeer(t, 200*time.Millisecond, func(t *testing.T, p *peer) {
+		body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 600},
+			"_meta": map[string]any{"progressToken": "p"}})
+		res, err := p.client.Do(p.start(t.Context(), http.MethodPost, body, edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var all []string
+		for message := range events(res.Body) {
+			all = append(all, string(message))
+		}
+		if len(all) != 2 || !strings.Contains(all[0], `"notifications/progress"`) || !strings.Contains(all[0], "sleeping") ||
+			strings.Contains(all[0], "related-task") || !strings.Contains(all[1], "slow_task_result") {
+			t.Errorf("%q", all)
 		}
 	})
 }

@@ -18,6 +18,7 @@ type Handler = func(ctx context.Context, arguments json.RawMessage, call mcptask
 
 // set is the fallback tools of the services that share a prefix.
 type set struct {
+	server *mcptask.Server
 	prefix string
 	asks   bool
 }
@@ -35,7 +36,7 @@ func sets(s *mcptask.Server) []set {
 			i++
 		}
 		if i == len(all) {
-			all = append(all, set{prefix: service.Prefix})
+			all = append(all, set{server: s, prefix: service.Prefix})
 		}
 		all[i].asks = all[i].asks || service.Asks || len(spec.Questions) > 0
 	}
@@ -75,7 +76,7 @@ func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.
 	if !ok {
 		return nil
 	}
-	t := helper{s, caller, each}
+	t := helper{each, caller}
 	return map[string]Handler{
 		mcptask.ToolTaskStatus: t.status, mcptask.ToolTaskResult: t.result,
 		mcptask.ToolTaskCancel: t.cancel, mcptask.ToolTaskAnswer: t.answer,

@@ -70,6 +70,9 @@ func (e set) text(caller mcptask.Caller, r mcptask.Record) (string, error) {
 	}
 	open := r.Outstanding()
 	if len(open) == 0 {
+		if spec, _ := e.server.Tool(r.Tool); spec.Policy.Immediate != "" {
+			note += ". " + spec.Policy.Immediate
+		}
 		return fmt.Sprintf("%s has not finished yet: it goes on as task %s (%s%s). In about %s call %s: it waits for the result and gives it. "+
 			"Do not call %s again for this, which would start the work anew; to stop it, call %s.",
 			r.Tool, quoted(r.ID), statusOf(r), note, pause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
@@ -93,10 +96,13 @@ func (e set) question(caller mcptask.Caller, r mcptask.Record, in mcptask.Input)
 		return "", err
 	}
 	asked := fmt.Sprintf("Question %s: %s", quoted(in.Key), q.Message)
-	switch {
-	case answers(caller, in):
+	passed := form(in) && e.asks // on by the model
+	switch can := answers(caller, in); {
+	case can && passed:
+		asked += " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called. Where that does not work:"
+	case can:
 		return asked + " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called.", nil
-	case !form(in) || !e.asks:
+	case !passed:
 		return asked + " This client cannot answer it: it is a " + in.Method + ".", nil
 	}
 	arguments, err := json.Marshal(map[string]string{"task": r.ID, "question": in.Key})

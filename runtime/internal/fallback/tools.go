@@ -65,9 +65,8 @@ func (e set) spec(kind string) mcptask.ToolSpec {
 
 // helper answers calls of the fallback tools, for one caller.
 type helper struct {
-	server *mcptask.Server
+	set
 	caller mcptask.Caller
-	set    set
 }
 
 type arguments struct {
@@ -76,9 +75,9 @@ type arguments struct {
 	Answer   json.RawMessage `json:"answer"`
 }
 
-// task reads the arguments and the task. What is wrong with them is for the
+// read reads the arguments and the task. What is wrong with them is for the
 // model to read: an outcome.
-func (h helper) task(ctx context.Context, data json.RawMessage) (a arguments, r mcptask.Record, refused *mcptask.CallReply, err error) {
+func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r mcptask.Record, refused *mcptask.CallReply, err error) {
 	if len(data) > 0 {
 		err = json.Unmarshal(data, &a)
 	}
@@ -105,11 +104,11 @@ func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
 }
 
 func (h helper) status(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
-	_, record, refused, err := h.task(ctx, data)
+	_, record, refused, err := h.read(ctx, data)
 	if refused != nil || err != nil {
 		return deref(refused), err
 	}
-	outcome, err := h.set.going(h.caller, record, nil)
+	outcome, err := h.going(h.caller, record, nil)
 	return mcptask.CallReply{Outcome: outcome}, err
 }
 
@@ -117,7 +116,7 @@ func (h helper) status(ctx context.Context, data json.RawMessage, _ mcptask.Call
 // of 2026-07-28 that answers questions is asked by its answer, and calls again.
 func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	began := time.Now()
-	a, record, refused, err := h.task(ctx, data)
+	a, record, refused, err := h.read(ctx, data)
 	if refused != nil || err != nil {
 		return deref(refused), err
 	}
@@ -146,12 +145,12 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	if open := record.Outstanding(); call.Retry && len(open) > 0 && all(open, func(in mcptask.Input) bool { return answers(h.caller, in) }) {
 		return mcptask.CallReply{Questions: open}, nil
 	}
-	outcome, err := h.set.going(h.caller, record, nil)
+	outcome, err := h.going(h.caller, record, nil)
 	return mcptask.CallReply{Outcome: outcome}, err
 }
 
 func (h helper) cancel(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
-	a, _, refused, err := h.task(ctx, data)
+	a, _, refused, err := h.read(ctx, data)
 	if refused != nil || err != nil {
 		return deref(refused), err
 	}
@@ -167,7 +166,7 @@ func (h helper) cancel(ctx context.Context, data json.RawMessage, _ mcptask.Call
 
 // answer takes the answer of a person who was asked by the model.
 func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
-	a, record, refused, err := h.task(ctx, data)
+	a, record, refused, err := h.read(ctx, data)
 	if refused != nil || err != nil {
 		return deref(refused), err
 	}
@@ -177,7 +176,7 @@ func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.Call
 		i++
 	}
 	if i == len(open) || !form(open[i]) {
-		text, err := h.set.text(h.caller, record)
+		text, err := h.text(h.caller, record)
 		if err != nil {
 			return mcptask.CallReply{}, err
 		}
@@ -197,7 +196,7 @@ func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.Call
 	if record, err = h.server.Get(ctx, h.caller, a.Task); err != nil {
 		return h.explain(a.Task, err)
 	}
-	outcome, err := h.set.going(h.caller, record, nil)
+	outcome, err := h.going(h.caller, record, nil)
 	return mcptask.CallReply{Outcome: outcome}, err
 }
 

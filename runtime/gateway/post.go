@@ -358,6 +358,10 @@ func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method stri
 
 // pass hands a request on together with its flow.
 func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *Flow) {
+	if g.config.Direct {
+		g.direct(w, r, next, flow)
+		return
+	}
 	token, closeFlow := OpenFlow(g.server, flow)
 	defer closeFlow()
 	r.Header.Set(FlowHeader, token)

@@ -136,10 +136,12 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		g.sessions.end(s.id)
 	})
 	context.AfterFunc(s.ended, func() { g.questions.end(s) })
-	go func() {
-		_ = wait() // why it ended does not matter here
-		g.sessions.end(s.id)
-	}()
+	if wait != nil { // else only a DELETE or the idle time ends it
+		go func() {
+			_ = wait() // why it ended does not matter here
+			g.sessions.end(s.id)
+		}()
+	}
 }
 
 // discard is a response that nobody reads.

@@ -313,6 +313,20 @@ func TestFallbackProgress(t *testing.T) {
 	})
 }
 
+// A ttl that is shorter than the wait ends the work, and the model reads why.
+func TestFallbackExpires(t *testing.T) {
+	t.Parallel()
+	brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: openObject,
+		Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 200 * time.Millisecond, Wait: 10 * time.Second}},
+		func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+	url, _ := serveWith(t, setup{services: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
+	p := newPeerThat(t, url, legacyRevision, "", `{}`)
+	p.tool("brief", nil).wantText(true, "did not finish within the 200ms")
+}
+
 // What tools/list shows to whom.
 func TestFallbackList(t *testing.T) {
 	t.Parallel()
@@ -455,7 +469,7 @@ func TestFallbackSDKClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer session.Close()
+			defer func() { _ = session.Close() }()
 			if got := session.InitializeResult().ProtocolVersion; got != revision {
 				t.Fatalf("speaks %s", got)
 			}

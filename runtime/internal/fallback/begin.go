@@ -3,6 +3,7 @@ package fallback
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,9 @@ func begin(s *mcptask.Server, caller mcptask.Caller, tool string) Handler {
 		}
 		if err != nil {
 			s.Abandon(record)
+			if gone(err) {
+				return failed(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", tool, record.TTL()))
+			}
 			return mcptask.CallReply{}, err
 		}
 		// The generated client, which has called without a task, holds it then.

@@ -14,7 +14,8 @@ const keyBefore = "before/"
 
 // before settles the questions of a tool before its call: by the answers that
 // came with it, by asking while it is open, or by a reply that makes the
-// requestor call again. A refusal is a tool error; the handler does not run.
+// requestor call again. A refusal is a tool error; the handler does not run. A
+// task asks so too, for what was left to it.
 func (s *Server) before(ctx context.Context, caller Caller, t *registered, call CallRequest) (answers []Input, reply *CallReply, err error) {
 	var missing []Input
 	for _, spec := range t.spec.Questions {
@@ -25,15 +26,19 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		response, ok := call.Answers[in.Key]
 		switch {
 		case ok:
-		case !caller.Answers(in):
-			return refusedBefore(spec, ErrCannotAsk)
-		case call.Retry:
+		case call.Retry && caller.Answers(in):
 			missing = append(missing, in)
 			continue
-		case call.Ask == nil:
+		case call.Later:
+			continue // the task asks, before its handler runs
+		case call.Ask == nil || !caller.Answers(in):
 			return refusedBefore(spec, ErrCannotAsk)
 		default:
-			if response, err = call.Ask(ctx, in); err != nil {
+			response, err = call.Ask(ctx, in)
+			switch {
+			case ctx.Err() != nil:
+				return nil, nil, ctx.Err()
+			case err != nil:
 				return refusedBefore(spec, err)
 			}
 		}
@@ -59,23 +64,26 @@ func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
 	if errors.Is(err, ErrServerClosed) {
 		return nil, nil, shuttingDown()
 	}
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return nil, nil, err
-	}
 	reply, encodeErr := errorReply(fmt.Sprintf("%s was asked for and not given: %v", spec.Name, err))
 	return nil, &reply, encodeErr
 }
 
-// before returns what was answered before the task, in the order of the tool's
-// questions.
-func (r *Record) before(t *registered) []given {
-	var inputs []Input
-	for _, spec := range t.spec.Questions {
-		if i := r.input(keyBefore + spec.Name); i >= 0 {
-			inputs = append(inputs, r.Inputs[i])
+func deref(reply *CallReply) CallReply {
+	if reply == nil {
+		return CallReply{}
+	}
+	return *reply
+}
+
+// responses are the answers that a task has, by key.
+func (r *Record) responses() map[string]json.RawMessage {
+	given := map[string]json.RawMessage{}
+	for _, in := range r.Inputs {
+		if in.Response != nil {
+			given[in.Key] = in.Response
 		}
 	}
-	return givenAnswers(t, inputs)
+	return given
 }
 
 // given is an answer from before the task.

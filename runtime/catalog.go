@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 )
@@ -13,7 +14,10 @@ type catalog struct {
 	mu    sync.RWMutex
 	tools map[string]*registered
 	order []string
-	caps  Capabilities
+	// services are in the order of declaration too.
+	services []*Tools
+	// reserved are the names of fallback tools, and the service that has them.
+	reserved map[string]string
 }
 
 // add registers one service, or returns everything that is wrong with it.
@@ -28,6 +32,16 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	}
 	added := map[string]*registered{}
 	var order []string
+	reserved := maps.Clone(c.reserved)
+	if service.Fallback == FallbackTools {
+		for _, name := range []string{ToolTaskStatus, ToolTaskResult, ToolTaskCancel, ToolTaskAnswer} {
+			name = service.Prefix + name
+			reserved[name] = service.Service
+			if other := c.tools[name]; other != nil {
+				fault("its fallback tool %q is a tool of service %s: give one of them a prefix", name, other.service.Service)
+			}
+		}
+	}
 	for _, t := range service.Tools {
 		name := t.spec.Name
 		r, wrong := register(service, t)
@@ -42,16 +56,18 @@ func (c *catalog) add(service *Tools) (faults []error) {
 			fault("tool %q is also in service %s: give one of them a prefix or a name", name, other.service.Service)
 			continue
 		}
+		if by, ok := reserved[name]; ok {
+			fault("tool %q is a fallback tool of service %s: give one of them a prefix or a name", name, by)
+			continue
+		}
 		added[name] = r
 		order = append(order, name)
 	}
-	merged := Capabilities{}
 	for revision, declared := range service.Capabilities {
-		joined, err := mergeObjects(c.caps[revision], declared)
-		if err != nil {
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(declared), &object); declared != "" && err != nil {
 			fault("capabilities of %s: %w", revision, err)
 		}
-		merged[revision] = joined
 	}
 	if faults != nil {
 		return faults
@@ -59,10 +75,8 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	for _, name := range order {
 		c.tools[name] = added[name]
 	}
-	c.order = append(c.order, order...)
-	for revision, joined := range merged {
-		c.caps[revision] = joined
-	}
+	c.order, c.reserved = append(c.order, order...), reserved
+	c.services = append(c.services, service)
 	return nil
 }
 
@@ -83,35 +97,6 @@ func isNil(v any) bool {
 		return rv.IsNil()
 	}
 	return false
-}
-
-// mergeObjects joins two JSON objects, deeply; "" is the empty one.
-func mergeObjects(a, b string) (string, error) {
-	var merge func(into, from map[string]any)
-	merge = func(into, from map[string]any) {
-		for key, value := range from {
-			sub, ok := value.(map[string]any)
-			old, was := into[key].(map[string]any)
-			if ok && was {
-				merge(old, sub)
-				continue
-			}
-			into[key] = value
-		}
-	}
-	into := map[string]any{}
-	for _, object := range []string{a, b} {
-		if object == "" {
-			continue
-		}
-		var from map[string]any
-		if err := json.Unmarshal([]byte(object), &from); err != nil {
-			return "", err
-		}
-		merge(into, from)
-	}
-	merged, err := marshal(into)
-	return string(merged), err
 }
 
 // Register adds a service to a server that is made already; an adapter that
@@ -138,10 +123,23 @@ func (s *Server) Tool(name string) (ToolSpec, bool) {
 	return t.spec, true
 }
 
-// Capabilities is the JSON object that the server declares in a revision, ""
-// where its generated code does not know the revision.
-func (s *Server) Capabilities(revision string) string {
+// Service returns the service that a tool is of.
+func (s *Server) Service(tool string) (Tools, bool) {
+	t, ok := s.catalog.get(tool)
+	if !ok {
+		return Tools{}, false
+	}
+	return *t.service, true
+}
+
+// Capabilities are the JSON objects that the services declare in a revision.
+func (s *Server) Capabilities(revision string) (declared []string) {
 	s.catalog.mu.RLock()
 	defer s.catalog.mu.RUnlock()
-	return s.catalog.caps[revision]
+	for _, service := range s.catalog.services {
+		if object := service.Capabilities[revision]; object != "" {
+			declared = append(declared, object)
+		}
+	}
+	return declared
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -97,6 +98,10 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 	if s.closing.Err() != nil {
 		return CallReply{}, shuttingDown()
 	}
+	canAsk := caller.CanAsk
+	if call.Later {
+		canAsk = append(slices.Clone(canAsk), methodElicit)
+	}
 	policy := t.spec.Policy
 	// Whole microseconds of the wall clock are what every store and cursor keeps.
 	now := time.Now().UTC().Truncate(time.Microsecond)
@@ -107,7 +112,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		Arguments:      bytes.Clone(arguments),
 		Revision:       caller.Revision,
 		IdempotencyKey: key,
-		CanAsk:         caller.CanAsk,
+		CanAsk:         canAsk,
 		Inputs:         answers,
 		Phase:          PhaseQueued,
 		CreatedAt:      now,
@@ -176,18 +181,22 @@ func (s *Server) grace(ctx context.Context, record Record, grace time.Duration) 
 	}
 	switch {
 	case latest.Done():
-		if latest.IdempotencyKey == "" {
-			s.forget(id)
-		}
+		s.Abandon(latest)
 		return CallReply{Outcome: latest.Outcome}, nil
 	case ctx.Err() != nil:
-		if latest.IdempotencyKey == "" {
-			s.forget(id) // first: a handler that starts from now on finds no task
-			s.cancelRunning(id, ErrCancelled)
-		}
+		s.Abandon(latest)
 		return CallReply{}, ctx.Err()
 	}
 	return CallReply{Task: &latest}, nil
+}
+
+// Abandon stops and removes a task that nobody was told of. One with an
+// idempotency key stays: whoever has the key may come back for it.
+func (s *Server) Abandon(r Record) {
+	if r.IdempotencyKey == "" {
+		s.forget(r.ID) // first: a handler that starts from now on finds no task
+		s.cancelRunning(r.ID, ErrCancelled)
+	}
 }
 
 // forget removes a task that nobody was told of.

@@ -11,7 +11,7 @@
 // and ErrWorkerLost. Who tests needs package mcptasktest.
 //
 // The rest is for who builds on the runtime: [Store] and [Record] for stores,
-// [Executor] for executors, [Flow], [Caller], [CallRequest] and the methods of
+// [Executor] for executors, [Caller], [CallRequest] and the methods of
 // [Server] for gateways, [Conn] for clients over other transports, [NewTool]
 // and its types for generated code.
 //

@@ -36,6 +36,14 @@ const (
 	FallbackTools Fallback = "tools"
 )
 
+// The names of the fallback tools, after the service's prefix.
+const (
+	ToolTaskStatus = "task_status"
+	ToolTaskResult = "task_result"
+	ToolTaskCancel = "task_cancel"
+	ToolTaskAnswer = "task_answer"
+)
+
 // Defaults of a Policy.
 const (
 	DefaultTTL  = 24 * time.Hour

@@ -60,9 +60,17 @@ func (s *Server) run(ctx context.Context, id string) {
 		ctx, cancelDeadline = context.WithTimeoutCause(ctx, deadline, errDeadline)
 		defer cancelDeadline()
 	}
-	task := &Task{id: id, principal: record.Principal, attempt: record.Attempt, answers: record.before(t)}
-	task.host = &taskHost{server: s, record: record, attempt: ctx, cancel: cancel}
-	outcome = s.invoke(ctx, t, task, record.Arguments)
+	host := &taskHost{server: s, record: record, attempt: ctx, cancel: cancel}
+	answers, refusal, err := s.before(ctx, Caller{CanAsk: record.CanAsk}, t, CallRequest{Answers: record.responses(), Ask: host.Ask})
+	switch {
+	case err != nil:
+		outcome = failure(ctx, t, err)
+	case refusal != nil:
+		outcome = refusal.Outcome
+	default:
+		task := &Task{id: id, principal: record.Principal, attempt: record.Attempt, host: host, answers: givenAnswers(t, answers)}
+		outcome = s.invoke(ctx, t, task, record.Arguments)
+	}
 }
 
 // begin makes the event that starts a handler, unless it may not run again or

@@ -60,8 +60,7 @@ type Server struct {
 	catalog  catalog
 	worker   string
 
-	flows flows
-	onces sync.Map
+	attached sync.Map // see Attached
 
 	mu        sync.Mutex
 	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
@@ -85,9 +84,8 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		options:   options,
 		store:     options.Store,
 		logger:    options.Logger,
-		catalog:   catalog{tools: map[string]*registered{}, caps: Capabilities{}},
+		catalog:   catalog{tools: map[string]*registered{}, reserved: map[string]string{}},
 		worker:    rand.Text(),
-		flows:     flows{open: map[string]*Flow{}},
 		running:   map[string]*context.CancelCauseFunc{},
 		progress:  map[string]ProgressFunc{},
 		observers: map[*int]func(Record){},

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -255,24 +254,33 @@ func TestNewServerFillsIn(t *testing.T) {
 	}
 }
 
-func TestCapabilitiesAreJoined(t *testing.T) {
-	service := func(name, declared string) Tools {
-		return Tools{Service: name, Impl: 1, Capabilities: Capabilities{"r": declared}}
+// The names of fallback tools are taken, wherever they come from; services may
+// share a set of them.
+func TestFallbackNamesAreReserved(t *testing.T) {
+	handler := func(context.Context, *Task, struct{}) (string, error) { return "", nil }
+	service := func(name, prefix string, fallback Fallback, tools ...string) Tools {
+		bound := Tools{Service: name, Impl: 1, Prefix: prefix, Fallback: fallback}
+		for _, tool := range tools {
+			bound.Tools = append(bound.Tools, NewTool(ToolSpec{Name: tool, InputSchema: `{"type":"object"}`}, handler))
+		}
+		return bound
 	}
-	s, err := NewServer(Options{}, service("A", `{"tasks":{"list":{},"requests":{"tools":{}}}}`), service("B", `{"tasks":{"requests":{"tools":{"call":{}}}},"x":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	var got, want any
-	if err := json.Unmarshal([]byte(s.Capabilities("r")), &got); err != nil {
-		t.Fatal(err)
-	}
-	_ = json.Unmarshal([]byte(`{"tasks":{"list":{},"requests":{"tools":{"call":{}}}},"x":1}`), &want)
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v", got)
-	}
-	if unknown := s.Capabilities("unknown"); unknown != "" {
-		t.Errorf("%q", unknown)
+	for _, test := range []struct {
+		services []Tools
+		want     string // "" is no error
+	}{
+		{[]Tools{service("A", "", FallbackTools, "a"), service("B", "", FallbackTools, "b")}, ""},
+		{[]Tools{service("A", "x_", FallbackTools, "task_status"), service("B", "", FallbackNone, "task_result")}, ""},
+		{[]Tools{service("A", "", FallbackTools, "task_status")}, `tool "task_status" is a fallback tool of service A`},
+		{[]Tools{service("A", "x_", FallbackTools), service("B", "", FallbackNone, "x_task_answer")}, `tool "x_task_answer" is a fallback tool of service A`},
+		{[]Tools{service("B", "", FallbackNone, "x_task_cancel"), service("A", "x_", FallbackTools)}, `its fallback tool "x_task_cancel" is a tool of service B`},
+	} {
+		s, err := NewServer(Options{}, test.services...)
+		if err == nil {
+			_ = s.Close()
+		}
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
+		}
 	}
 }

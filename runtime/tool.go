@@ -68,6 +68,8 @@ type Tools struct {
 	Fallback Fallback
 	// Prefix stands before the names of the fallback tools.
 	Prefix string
+	// Asks says that handlers ask questions: there is a fallback tool to answer.
+	Asks bool
 	// Capabilities is what the gateway declares, by revision.
 	Capabilities Capabilities
 	Tools        []Tool

@@ -663,6 +663,7 @@ func SecondTools(impl_ Second) mcptask2.Tools {
 		Impl:         impl_,
 		Fallback:     mcptask2.FallbackTools,
 		Prefix:       "second_",
+		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask2.Tool{
 			mcptask2.NewTool(mcptask2.ToolSpec{

@@ -13,7 +13,7 @@ import (
 // direct serves what would go through an SDK whose types cannot carry tasks:
 // calls of our tools are answered here, and results that need additions get
 // them on the way out.
-func (g *Gateway) direct(w http.ResponseWriter, r *http.Request, next http.Handler, flow *mcptask.Flow) {
+func (g *Gateway) direct(w http.ResponseWriter, r *http.Request, next http.Handler, flow *Flow) {
 	body, err := io.ReadAll(r.Body) // in memory already
 	m, _, refusal := parse(body)
 	if err != nil || refusal != nil {
@@ -62,14 +62,14 @@ func (g *Gateway) direct(w http.ResponseWriter, r *http.Request, next http.Handl
 }
 
 // directCall runs a tool without the SDK.
-func (g *Gateway) directCall(r *http.Request, flow *mcptask.Flow, m *message) (json.RawMessage, error) {
+func (g *Gateway) directCall(r *http.Request, flow *Flow, m *message) (json.RawMessage, error) {
 	var params struct {
 		Arguments json.RawMessage `json:"arguments"`
 	}
 	if err := json.Unmarshal(m.Params, &params); err != nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the params do not fit")
 	}
-	reply, err := flow.Run(r.Context(), g.server, flow.Tool, params.Arguments, mcptask.Hooks{})
+	reply, err := flow.Run(r.Context(), g.server, flow.Tool, params.Arguments, Hooks{})
 	switch {
 	case err != nil:
 		return nil, err

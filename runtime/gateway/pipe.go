@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
 // FlowMeta is the _meta key that carries a flow's token where there are no
@@ -209,7 +210,7 @@ func (p *Pipe) legacy(m *message, line []byte) {
 	case m.Method == "tools/call":
 		p.legacyCall(m, caller, tasks, line)
 	case m.Method == "tools/list":
-		p.passWith(p.g.decorated(d, caller, m.Method), m, line)
+		p.passWith(p.g.listed(d, caller, tasks, false), m, line)
 	default:
 		p.pass(line)
 	}
@@ -229,7 +230,7 @@ func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []
 	if !tasks {
 		raw = without(raw, "task")
 	}
-	call, err := p.g.legacy.Negotiate(*tool, raw)
+	call, err := p.g.legacy.Negotiate(*tool, fallback.Serves(p.g.server, tool.Name), raw)
 	if err != nil {
 		p.refuse(m, wireError(err))
 		return
@@ -269,7 +270,7 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			p.pass(line)
 			return
 		}
-		call, err := d.Negotiate(*tool, m.Params)
+		call, err := d.Negotiate(*tool, fallback.Serves(p.g.server, tool.Name), m.Params)
 		if err != nil {
 			p.refuse(m, wireError(err))
 			return
@@ -279,7 +280,9 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			return
 		}
 		p.passWith(p.g.callFlow(d, caller, *tool, call), m, line)
-	case m.Method == "tools/list", m.Method == "server/discover":
+	case m.Method == "tools/list":
+		p.passWith(p.g.listed(d, caller, true, d.Check(caller, m.Params) == nil), m, line)
+	case m.Method == "server/discover":
 		p.passWith(p.g.decorated(d, caller, m.Method), m, line)
 	default:
 		p.pass(line)
@@ -333,9 +336,9 @@ func (p *Pipe) cancel(id json.RawMessage) bool {
 }
 
 // passWith hands a request on together with its flow.
-func (p *Pipe) passWith(flow *mcptask.Flow, m *message, line []byte) {
+func (p *Pipe) passWith(flow *Flow, m *message, line []byte) {
 	flow.Ended = p.ctx
-	token, closeFlow := p.g.server.OpenFlow(flow)
+	token, closeFlow := OpenFlow(p.g.server, flow)
 	marked, err := mark(line, token)
 	if err != nil {
 		closeFlow()

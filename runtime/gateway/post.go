@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
 // post serves one message.
@@ -131,8 +132,8 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal s
 		g.legacyTask(w, r, principal, m)
 	case m.Method == "tools/call":
 		g.legacyCall(w, r, s, caller, m, tasks)
-	case m.Method == "tools/list" && tasks:
-		g.pass(w, r, g.config.Stateful, g.decorated(g.legacy, caller, m.Method))
+	case m.Method == "tools/list":
+		g.pass(w, r, g.config.Stateful, g.listed(g.legacy, caller, tasks, false))
 	default:
 		g.config.Stateful.ServeHTTP(w, r)
 	}
@@ -218,7 +219,7 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session,
 	if !tasks { // the older revisions know no tasks: the member means nothing
 		raw = without(raw, "task")
 	}
-	call, err := g.legacy.Negotiate(*tool, raw)
+	call, err := g.legacy.Negotiate(*tool, fallback.Serves(g.server, tool.Name), raw)
 	if err != nil {
 		refuse(w, http.StatusOK, m.ID, wireError(err))
 		return
@@ -245,7 +246,9 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 		g.modernTask(w, r, caller, m, meta)
 	case m.Method == "tools/call":
 		g.modernCall(w, r, caller, m, meta)
-	case m.Method == "tools/list", m.Method == "server/discover":
+	case m.Method == "tools/list":
+		g.pass(w, r, g.config.Stateless, g.listed(g.modern, caller, true, g.modern.Check(caller, m.Params) == nil))
+	case m.Method == "server/discover":
 		g.pass(w, r, g.config.Stateless, g.decorated(g.modern, caller, m.Method))
 	default:
 		g.config.Stateless.ServeHTTP(w, r)
@@ -291,7 +294,7 @@ func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuseModern(w, m.ID, err)
 		return
 	}
-	call, err := g.modern.Negotiate(*tool, m.Params)
+	call, err := g.modern.Negotiate(*tool, fallback.Serves(g.server, tool.Name), m.Params)
 	if err != nil {
 		refuseModern(w, m.ID, wireError(err))
 		return
@@ -318,13 +321,16 @@ func dropAnswers(m *message, call []byte) ([]byte, error) {
 	return setMember(call, []string{"params"}, params)
 }
 
-// tool finds the tool of a tools/call; nil is none of ours.
+// tool finds the tool of a tools/call, a fallback tool too; nil is none of ours.
 func (g *Gateway) tool(m *message) (*mcptask.ToolSpec, callParams) {
 	var params callParams
 	if json.Unmarshal(m.Params, &params) != nil {
 		return nil, params
 	}
 	spec, ok := g.server.Tool(params.Name)
+	if !ok {
+		spec, ok = fallback.Tool(g.server, params.Name)
+	}
 	if !ok {
 		return nil, params
 	}
@@ -336,9 +342,10 @@ type callParams struct {
 }
 
 // callFlow is the flow of a tools/call.
-func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *mcptask.Flow {
+func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *Flow {
 	flow := g.decorated(d, caller, "tools/call")
 	flow.Tool, flow.Call = tool.Name, call
+	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call)
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 		if reply.Task == nil {
 			return d.InputRequired(reply)
@@ -348,9 +355,25 @@ func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask
 	return flow
 }
 
+// listed is the flow of a tools/list; tasks says whether the revision has tasks,
+// declares whether the caller has declared that it takes them.
+func (g *Gateway) listed(d dialect.Server, caller mcptask.Caller, tasks, declares bool) *Flow {
+	flow := g.decorated(d, caller, "tools/list")
+	decorate := flow.Decorate
+	flow.Decorate = func(result json.RawMessage) (_ json.RawMessage, err error) {
+		if tasks {
+			if result, err = decorate(result); err != nil {
+				return nil, err
+			}
+		}
+		return fallback.List(g.server, declares, result)
+	}
+	return flow
+}
+
 // decorated is the flow of a request whose result gets additions.
-func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method string) *mcptask.Flow {
-	return &mcptask.Flow{
+func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method string) *Flow {
+	return &Flow{
 		Caller: caller,
 		Decorate: func(result json.RawMessage) (json.RawMessage, error) {
 			return d.Decorate(g.server, caller, method, result)
@@ -359,12 +382,12 @@ func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method stri
 }
 
 // pass hands a request on together with its flow.
-func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *mcptask.Flow) {
+func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *Flow) {
 	if g.config.Direct {
 		g.direct(w, r, next, flow)
 		return
 	}
-	token, closeFlow := g.server.OpenFlow(flow)
+	token, closeFlow := OpenFlow(g.server, flow)
 	defer closeFlow()
 	r.Header.Set(FlowHeader, token)
 	next.ServeHTTP(w, r)

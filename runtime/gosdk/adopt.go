@@ -59,7 +59,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 	}); err != nil {
 		return err
 	}
-	addTool(server, tasks, tool.Name)
+	addTool(server, tasks, spec)
 	attach(server, tasks)
 	return nil
 }

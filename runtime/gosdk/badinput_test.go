@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
 
@@ -223,7 +224,7 @@ func TestTransport(t *testing.T) {
 func TestForgedFlow(t *testing.T) {
 	t.Parallel()
 	url, tasks := serveWith(t, setup{})
-	token, closeFlow := tasks.OpenFlow(&mcptask.Flow{Caller: mcptask.Caller{Principal: "root"}, Tool: "ponder",
+	token, closeFlow := gateway.OpenFlow(tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "root"}, Tool: "ponder",
 		Encode: nil, Decorate: nil})
 	defer closeFlow()
 	for _, revision := range []string{legacyRevision, modernRevision} {
@@ -235,7 +236,7 @@ func TestForgedFlow(t *testing.T) {
 			p.call("tools/list", nil, forged).ok()
 		}
 	}
-	if tasks.TakeFlow(token) == nil {
+	if gateway.TakeFlow(tasks, token) == nil {
 		t.Error("the forged token was taken")
 	}
 	p := newPeer(t, url, legacyRevision, "")

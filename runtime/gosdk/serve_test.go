@@ -53,6 +53,9 @@ type setup struct {
 	tools []mcptask.Tools
 	// panics says that a handler is made to panic.
 	panics bool
+	// fallback leaves the pipeline its fallback=tools.
+	fallback bool
+	services []mcptask.Tools // more of them
 }
 
 // serve starts a server of the pipeline's tools.
@@ -69,7 +72,11 @@ func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 	if s.options.Logger == nil {
 		s.options.Logger = slog.New(slog.NewTextHandler(logs, nil))
 	}
-	tasks, err := mcptask.NewServer(s.options, append(s.tools, pipeline.CITools(ci{}), extraTools())...)
+	pipelineTools := pipeline.CITools(ci{})
+	if !s.fallback {
+		pipelineTools.Fallback = mcptask.FallbackNone
+	}
+	tasks, err := mcptask.NewServer(s.options, append([]mcptask.Tools{pipelineTools, extraTools()}, append(s.services, s.tools...)...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
-// AddTools registers the tools of tasks with an SDK server. They can be called
+// AddTools registers the tools of tasks with an SDK server, and the fallback
+// tools of services that have them. They can be called
 // only through a gateway, such as NewHandler's: without one nobody knows whose
 // call it is, and the call fails.
 //
@@ -25,8 +26,8 @@ import (
 // later stands outside of it and sees tasks as results of a custom type: add
 // yours before.
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
-	for _, spec := range tasks.Tools() {
-		addTool(server, tasks, spec.Name)
+	for _, spec := range gateway.Tools(tasks) {
+		addTool(server, tasks, spec)
 	}
 	attach(server, tasks)
 }
@@ -40,11 +41,7 @@ func attach(server *mcp.Server, tasks *mcptask.Server) {
 }
 
 // addTool registers one of tasks' tools with an SDK server.
-func addTool(server *mcp.Server, tasks *mcptask.Server, name string) {
-	spec, ok := tasks.Tool(name)
-	if !ok {
-		return
-	}
+func addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
 	server.AddTool(sdkTool(spec), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return call(ctx, tasks, req)
 	})
@@ -73,7 +70,7 @@ type flightKey struct{}
 
 // flight is a request on its way through the SDK and the user's middleware.
 type flight struct {
-	flow *mcptask.Flow
+	flow *gateway.Flow
 	// result is the tool's own, and typed how the SDK writes its type of it.
 	result, typed json.RawMessage
 }
@@ -114,10 +111,10 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 }
 
 // takeFlow finds the request's flow by the token that the gateway set.
-func takeFlow(tasks *mcptask.Server, req mcp.Request) *mcptask.Flow {
+func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 		if token := extra.Header.Get(gateway.FlowHeader); token != "" {
-			return tasks.TakeFlow(token)
+			return gateway.TakeFlow(tasks, token)
 		}
 		return nil
 	}
@@ -131,12 +128,12 @@ func takeFlow(tasks *mcptask.Server, req mcp.Request) *mcptask.Flow {
 	if token == "" {
 		return nil
 	}
-	return tasks.TakeFlow(token)
+	return gateway.TakeFlow(tasks, token)
 }
 
 // abandon cancels a task whose creation middleware has turned into an error:
 // nobody will learn of it.
-func abandon(ctx context.Context, tasks *mcptask.Server, flow *mcptask.Flow) {
+func abandon(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
 	reply, ok := flow.Reply()
 	if !ok || reply.Task == nil || flow.Call.IdempotencyKey != "" {
 		return
@@ -146,7 +143,7 @@ func abandon(ctx context.Context, tasks *mcptask.Server, flow *mcptask.Flow) {
 	}
 }
 
-func connected(flow *mcptask.Flow, req mcp.Request, result mcp.Result) {
+func connected(flow *gateway.Flow, req mcp.Request, result mcp.Result) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	init, isInit := result.(*mcp.InitializeResult)
 	if ok && isInit {
@@ -167,7 +164,7 @@ func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) 
 	if f == nil {
 		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
 	}
-	var hooks mcptask.Hooks
+	var hooks gateway.Hooks
 	if token := req.Params.GetProgressToken(); token != nil {
 		hooks.Progress = progress(ctx, req.Session, f.flow.Caller.Revision, token)
 	}

@@ -191,7 +191,7 @@ func TestStdioLiteral20251125(t *testing.T) {
 	}
 	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	p.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, "taskSupport:required") {
+	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, "taskSupport:optional") {
 		t.Errorf("%v", list)
 	}
 	p.say(`this is no JSON`)
@@ -269,5 +269,29 @@ func TestStdioLiteral20260728(t *testing.T) {
 	p.say(`{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":%q,%s}}`, id, meta)
 	if code := dig(t, p.response(4), "error", "code"); code != float64(mcptask.CodeMethodNotFound) {
 		t.Errorf("%v", code)
+	}
+}
+
+// A client of an older revision, without tasks, over standard input and output.
+func TestStdioFallback(t *testing.T) {
+	t.Parallel()
+	p := newPipes(t)
+	p.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	p.response(1)
+	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
+	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, "name:task_answer") || strings.Contains(list, "taskSupport") {
+		t.Errorf("%v", list)
+	}
+	p.say(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"deploy_service","arguments":{"service":"api","environment":"production"}}}`)
+	id := dig(t, p.response(3), "result", "structuredContent", "task")
+	p.say(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"task_answer","arguments":{"task":%q,"question":"ship","answer":{"approve":true}}}}`, id)
+	p.response(4)
+	p.say(`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"task_result","arguments":{"task":%q}}}`, id)
+	if version := dig(t, p.response(5), "result", "structuredContent", "version"); version != "1.2.3" {
+		t.Errorf("%v", version)
+	}
+	if err := errors.Join(p.close(), p.cmd.Wait()); err != nil {
+		t.Error(err)
 	}
 }

@@ -46,7 +46,7 @@ type peer struct {
 	revision string
 	token    string // a bearer token
 	session  string // of the revisions with sessions
-	caps     string // clientCapabilities, sent with every request of 2026-07-28
+	caps     string // clientCapabilities, sent with every request of 2026-07-28, else with initialize
 	client   *http.Client
 	ids      atomic.Int64
 	opened   *response // the answer to initialize
@@ -55,11 +55,21 @@ type peer struct {
 // newPeer makes a client of 2026-07-28, or opens a session of an older revision.
 func newPeer(t testing.TB, url, revision, token string) *peer {
 	t.Helper()
-	p := &peer{t: t, url: url, revision: revision, token: token, caps: tasksExtension,
+	caps := `{}`
+	if revision == modernRevision {
+		caps = tasksExtension
+	}
+	return newPeerThat(t, url, revision, token, caps)
+}
+
+// newPeerThat is newPeer with other capabilities.
+func newPeerThat(t testing.TB, url, revision, token, caps string) *peer {
+	t.Helper()
+	p := &peer{t: t, url: url, revision: revision, token: token, caps: caps,
 		client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 	t.Cleanup(p.client.CloseIdleConnections)
 	if revision != modernRevision {
-		p.initialize(`{}`)
+		p.initialize()
 	}
 	return p
 }
@@ -67,21 +77,17 @@ func newPeer(t testing.TB, url, revision, token string) *peer {
 // newAsked makes a client that declares what it can be asked.
 func newAsked(t testing.TB, url, revision, token, declared string) *peer {
 	t.Helper()
-	p := newPeer(t, url, modernRevision, token)
-	p.revision = revision
 	if revision == modernRevision {
-		p.caps = strings.TrimSuffix(declared, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
-	} else {
-		p.initialize(declared)
+		declared = strings.TrimSuffix(declared, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	}
-	return p
+	return newPeerThat(t, url, revision, token, declared)
 }
 
 // initialize opens the session.
-func (p *peer) initialize(declared string) {
+func (p *peer) initialize() {
 	p.t.Helper()
 	r := p.call("initialize", map[string]any{
-		"protocolVersion": p.revision, "capabilities": json.RawMessage(declared), "clientInfo": map[string]any{"name": "wire", "version": "1"},
+		"protocolVersion": p.revision, "capabilities": json.RawMessage(p.caps), "clientInfo": map[string]any{"name": "wire", "version": "1"},
 	})
 	if r.Error != nil || r.status != http.StatusOK {
 		p.t.Fatalf("initialize: %d %s", r.status, r.body)

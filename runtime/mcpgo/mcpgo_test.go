@@ -109,6 +109,51 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 	}
 }
 
+// A plain call that cannot be answered at once goes on by the fallback tools.
+func TestFallback(t *testing.T) {
+	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := server.NewMCPServer("ci", "1.0.0", server.WithToolCapabilities(true))
+	mcpgo.AddTools(s, tasks)
+	web := httptest.NewServer(mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{}))
+	t.Cleanup(func() { _ = tasks.Close(); web.CloseClientConnections(); web.Close() })
+	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+		t.Run(revision, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			conn, err := gosdk.Connect(ctx, web.URL+"/mcp", gosdk.ClientOptions{Revision: revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			in := pipeline.DeployInput{Service: "api", Environment: "production"}
+			call, err := mcptask.Start[*mcptask.Result](ctx, conn, "deploy_service", in, mcptask.Plain())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var task string
+			for snapshot, err := range call.Updates(ctx) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				task = snapshot.TaskID
+				break
+			}
+			if _, err := mcptask.Run[*mcptask.Result](ctx, conn, "task_answer", map[string]any{
+				"task": task, "question": "ship", "answer": map[string]any{"approve": true},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			report, err := mcptask.Run[pipeline.DeployReport](ctx, conn, "task_result", map[string]any{"task": task})
+			if err != nil || report.Version != "1.2.3" {
+				t.Errorf("%+v, %v", report, err)
+			}
+		})
+	}
+}
+
 func TestWithoutTheGateway(t *testing.T) {
 	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
 	if err != nil {

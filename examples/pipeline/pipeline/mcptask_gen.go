@@ -72,6 +72,7 @@ func CITools(impl CI) mcptask.Tools {
 		Service:      "CI",
 		Impl:         impl,
 		Fallback:     mcptask.FallbackTools,
+		Asks:         true,
 		Capabilities: taskCapabilities(),
 		Tools: []mcptask.Tool{
 			mcptask.NewTool(mcptask.ToolSpec{

@@ -21,6 +21,9 @@ func (w *writer) tools(service *model.Service) {
 		if service.Prefix != "" {
 			members = append(members, member("Prefix", literal(service.Prefix)))
 		}
+		if service.Fallback && len(w.pkg.Inputs) > 0 {
+			members = append(members, member("Asks", name("true")))
+		}
 		members = append(members, member("Capabilities", name("taskCapabilities()")))
 		var tools []jen.Code
 		for _, tool := range service.Tools {

@@ -15,8 +15,9 @@ type Server interface {
 	// Revision is the name of the revision.
 	Revision() string
 	// Negotiate decides how a tools/call of one of our tools is answered, or
-	// refuses it. params is the whole params object.
-	Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (mcptask.CallRequest, error)
+	// refuses it. params is the whole params object; fallback says that fallback
+	// tools serve a requestor that knows no tasks.
+	Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error)
 	// Created is the answer to a tools/call that made a task.
 	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
 	// InputRequired is the answer to a tools/call whose questions come first.
@@ -124,6 +125,17 @@ func idempotencyKey(params json.RawMessage) (string, error) {
 		return "", mcptask.Errorf(mcptask.CodeInvalidParams, "an idempotency key has 1 to %d bytes", longest)
 	}
 	return *p.Meta.Key, nil
+}
+
+// joinedCapabilities is what the server's services declare together, nil where
+// they declare nothing.
+func joinedCapabilities(s *mcptask.Server, revision string) (joined json.RawMessage, err error) {
+	for _, own := range s.Capabilities(revision) {
+		if joined, err = merge(joined, json.RawMessage(own)); err != nil {
+			return nil, err
+		}
+	}
+	return joined, nil
 }
 
 // declared joins our capabilities into those of a result.

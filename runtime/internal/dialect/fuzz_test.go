@@ -42,7 +42,11 @@ func FuzzNegotiate(f *testing.F) {
 		for _, d := range dialect.Servers() {
 			_ = d.CanAsk(params)
 			for _, support := range []mcptask.TaskSupport{mcptask.TaskForbidden, mcptask.TaskOptional, mcptask.TaskRequired} {
-				call, err := d.Negotiate(mcptask.ToolSpec{Name: "t", Policy: mcptask.Policy{Task: support}}, params)
+				spec := mcptask.ToolSpec{Name: "t", Policy: mcptask.Policy{Task: support}}
+				if call, err := d.Negotiate(spec, true, params); err == nil && (call.Mode == mcptask.ModePlain) != (support == mcptask.TaskForbidden) {
+					t.Errorf("%q: mode %v with a fallback, of a tool that is %s", params, call.Mode, support)
+				}
+				call, err := d.Negotiate(spec, false, params)
 				if err != nil {
 					refusal(t, params, err)
 					continue

@@ -18,7 +18,7 @@ func (Server20251125) Revision() string { return mcptask.Revision20251125 }
 
 // Negotiate implements Server: the requestor asks for a task by params.task,
 // and the tool says whether it may (C-10, C-13, C-15).
-func (Server20251125) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (mcptask.CallRequest, error) {
+func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
 	var p struct {
 		Task json.RawMessage `json:"task"`
@@ -27,6 +27,10 @@ func (Server20251125) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (
 		return call, err
 	}
 	if p.Task == nil {
+		if fallback && tool.Policy.Task != mcptask.TaskForbidden {
+			key, err := idempotencyKey(params)
+			return mcptask.CallRequest{Mode: mcptask.ModeFallback, IdempotencyKey: key}, err
+		}
 		if tool.Policy.Task == mcptask.TaskRequired {
 			return call, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q must be called as a task: add params.task", tool.Name)
 		}
@@ -265,9 +269,11 @@ func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, metho
 			return nil
 		}
 		var capabilities wire.ServerCapabilities
-		if text := s.Capabilities(d.Revision()); text == "" {
-			return nil
-		} else if err := json.Unmarshal([]byte(text), &capabilities); err != nil {
+		joined, err := joinedCapabilities(s, d.Revision())
+		if err != nil || joined == nil {
+			return err
+		}
+		if err := json.Unmarshal(joined, &capabilities); err != nil {
 			return err
 		}
 		if capabilities.Tasks != nil && caller.Principal == "" {
@@ -311,7 +317,7 @@ func (Client20251125) Started(result json.RawMessage) (mcptask.Snapshot, *Retry,
 		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
 	}
 	if created.Task == nil {
-		s, err := finished(result)
+		s, err := started(result)
 		return s, nil, err
 	}
 	s, err := snapshot20251125(*created.Task)

@@ -20,26 +20,29 @@ func (Server20260728) Revision() string { return mcptask.Revision20260728 }
 // Negotiate implements Server: the server decides, the client only declares
 // that it can take a task (E-03 to E-05). A legacy params.task means nothing
 // (E-94).
-func (Server20260728) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (mcptask.CallRequest, error) {
+func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
 	call := mcptask.CallRequest{Retry: true}
 	extension, err := declaresTasks(params)
 	if err != nil {
 		return call, err
 	}
-	if len(tool.Questions) > 0 {
-		if call.Answers, err = answersSoFar(params); err != nil {
-			return call, err
-		}
+	// A tool without questions may stand for another, and else means nothing by them.
+	if call.Answers, err = answersSoFar(params); err != nil && len(tool.Questions) > 0 {
+		return call, err
 	}
+	call.Mode = mcptask.ModeGrace
 	switch {
 	case tool.Policy.Task == mcptask.TaskForbidden:
+		call.Mode = mcptask.ModePlain
 		return call, nil
+	case !extension && fallback:
+		call.Mode = mcptask.ModeFallback
 	case !extension && tool.Policy.Task == mcptask.TaskRequired:
 		return call, missingExtension()
 	case !extension:
+		call.Mode = mcptask.ModePlain
 		return call, nil
 	}
-	call.Mode = mcptask.ModeGrace
 	call.IdempotencyKey, err = idempotencyKey(params)
 	return call, err
 }
@@ -264,10 +267,14 @@ func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method str
 		if err := complete(o); err != nil {
 			return err
 		}
-		if text := s.Capabilities(d.Revision()); method == "server/discover" && text != "" {
-			return declared(o, json.RawMessage(text))
+		if method != "server/discover" {
+			return nil
 		}
-		return nil
+		joined, err := joinedCapabilities(s, d.Revision())
+		if err != nil || joined == nil {
+			return err
+		}
+		return declared(o, joined)
 	})
 }
 
@@ -316,7 +323,7 @@ func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry,
 	}
 	switch kind.ResultType {
 	case "", wire.ResultTypeComplete:
-		s, err := finished(result)
+		s, err := started(result)
 		return s, nil, err
 	case "input_required":
 		return inputRequired(result)

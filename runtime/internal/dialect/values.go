@@ -11,6 +11,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20251125"
 )
 
 // timestamp is RFC 3339 in UTC.
@@ -106,6 +107,27 @@ func withOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask
 	}
 	return s, nil
 }
+
+// started is the snapshot of a call that was answered with a result: the one of
+// a task where the result only tells of it, because the call did not ask for
+// one.
+func started(result json.RawMessage) (mcptask.Snapshot, error) {
+	var r struct {
+		Meta struct {
+			Task *wire20251125.Task `json:"io.github.mcptaskgen/task"`
+		} `json:"_meta"`
+	}
+	if json.Unmarshal(result, &r) == nil && r.Meta.Task != nil {
+		return snapshot20251125(*r.Meta.Task)
+	}
+	return finished(result)
+}
+
+// Described is a task for the _meta of a result that only tells of it.
+func Described(r mcptask.Record) (json.RawMessage, error) { return json.Marshal(task20251125(r)) }
+
+// MetaTask is the key of Described.
+const MetaTask = "io.github.mcptaskgen/task"
 
 // cursor is a place in a principal's list. It is bound to the principal and
 // carries a checksum, so that a made-up or borrowed one is refused (C-82); it

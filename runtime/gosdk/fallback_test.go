@@ -1,0 +1,551 @@
+package gosdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// slowOutput refers to itself from the root, which a client that sees more than
+// the tool's own output has to follow still.
+const slowOutput = `{"type":"object","properties":{"slept":{"$ref":"#/$defs/slept"}},"required":["slept"],` +
+	`"$defs":{"slept":{"type":"integer","minimum":0}}}`
+
+type slowReport struct {
+	Slept int `json:"slept"`
+}
+
+// slowTools take as long as they are told, and block a plain call for wait.
+func slowTools(wait time.Duration) mcptask.Tools {
+	policy := mcptask.Policy{Task: mcptask.TaskRequired, Wait: wait, Poll: 50 * time.Millisecond}
+	optional := policy
+	optional.Task = mcptask.TaskOptional
+	note := mcptask.InputSpec{Name: "Note", Message: "A note?",
+		Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
+	return mcptask.Tools{Service: "Slow", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Prefix: "slow_", Asks: true, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_sleep", InputSchema: openObject, OutputSchema: slowOutput, Policy: policy},
+			func(ctx context.Context, task *mcptask.Task, in ponderInput) (slowReport, error) {
+				task.Message(ctx, "sleeping")
+				select {
+				case <-time.After(time.Duration(in.MS) * time.Millisecond):
+					return slowReport{in.MS}, nil
+				case <-ctx.Done():
+					return slowReport{}, ctx.Err()
+				}
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_ask", InputSchema: openObject, Policy: optional},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				answer, err := mcptask.Ask[noteInput](ctx, task, note, "note", "")
+				return "noted " + answer.Note, err
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_ask_first", InputSchema: openObject, Policy: policy, Questions: []mcptask.InputSpec{note}},
+			func(_ context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				answer, err := mcptask.Asked[noteInput](task, 0)
+				return "noted " + answer.Note, err
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_locked", InputSchema: openObject, Policy: policy},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) {
+				time.Sleep(2 * wait)
+				return "", mcptask.Errorf(-32055, "the repository is locked")
+			}),
+	}}
+}
+
+// plainPeers are clients that know nothing of tasks.
+func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *peer)) {
+	for _, revision := range []string{"2025-03-26", "2025-06-18", legacyRevision, modernRevision} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			url, _ := serveWith(t, setup{bearer: true, services: []mcptask.Tools{slowTools(wait)}})
+			test(t, newPeerThat(t, url, revision, "a", `{}`))
+		})
+	}
+}
+
+// tool calls a tool plainly.
+func (p *peer) tool(name string, arguments map[string]any) *response {
+	p.t.Helper()
+	return p.call("tools/call", map[string]any{"name": name, "arguments": arguments})
+}
+
+// content is the text of a tool's result.
+func (r *response) content() string {
+	r.t.Helper()
+	var result mcptask.Result
+	if err := json.Unmarshal(r.ok().Result, &result); err != nil {
+		r.t.Fatal(err)
+	}
+	return result.Text()
+}
+
+// goesOn fails unless the result tells of a task; it returns the task.
+func (r *response) goesOn(status string) string {
+	r.t.Helper()
+	id := r.text("structuredContent", "task")
+	text := r.content()
+	if id == "" || r.get("isError") != nil || r.text("structuredContent", "status") != status || fmt.Sprint(r.get("structuredContent", "pollIntervalMs")) != "50" {
+		r.t.Fatalf("%s, want a task that is %s", r.body, status)
+	}
+	if !strings.Contains(text, `slow_task_result with {"task":"`+id+`"}`) || strings.Contains(text, "%!") {
+		r.t.Errorf("the text does not say how to go on: %s", text)
+	}
+	return id
+}
+
+// wantText fails unless the result has this in its text and this isError.
+func (r *response) wantText(isError bool, want string) {
+	r.t.Helper()
+	if text := r.content(); !strings.Contains(text, want) || (r.get("isError") == true) != isError {
+		r.t.Errorf("isError %v: %s; want %v: %s", r.get("isError"), text, isError, want)
+	}
+}
+
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	eachPlainPeer(t, 150*time.Millisecond, func(t *testing.T, p *peer) {
+		// Done in time: an ordinary result, and no task is left.
+		r := p.tool("slow_sleep", map[string]any{"ms": 1}).ok()
+		if fmt.Sprint(r.get("structuredContent", "slept")) != "1" || r.get("_meta", "io.github.mcptaskgen/task") != nil {
+			t.Errorf("%s", r.body)
+		}
+		if tasks := tasksOf(t, p); len(tasks) != 0 {
+			t.Errorf("left: %v", tasks)
+		}
+		p.tool("slow_sleep", map[string]any{"ms": "one"}).wantText(true, "invalid arguments")
+
+		started := time.Now()
+		r = p.tool("slow_sleep", map[string]any{"ms": 700})
+		if took := time.Since(started); took < 150*time.Millisecond || took > 600*time.Millisecond {
+			t.Errorf("answered after %v", took)
+		}
+		id := r.goesOn("working")
+		if text := r.content(); !strings.Contains(text, "sleeping") {
+			t.Errorf("no status message in %s", text)
+		}
+		if got := p.tool("slow_task_status", map[string]any{"task": id}).goesOn("working"); got != id {
+			t.Errorf("the status of %s", got)
+		}
+		rounds := 0
+		for ; rounds < 20; rounds++ {
+			if r = p.tool("slow_task_result", map[string]any{"task": id}); r.get("structuredContent", "slept") != nil {
+				break
+			}
+			r.goesOn("working")
+		}
+		if fmt.Sprint(r.get("structuredContent", "slept")) != "700" || rounds == 0 {
+			t.Errorf("after %d rounds: %s", rounds, r.body)
+		}
+		p.tool("slow_task_status", map[string]any{"task": id}).wantText(false, "has ended")
+		p.tool("slow_task_cancel", map[string]any{"task": id}).wantText(false, "has ended")
+
+		// Whose task it is; what is wrong is said to the model.
+		other := newPeerThat(t, p.url, p.revision, "b", `{}`)
+		for _, tool := range []string{"slow_task_status", "slow_task_result", "slow_task_cancel", "slow_task_answer"} {
+			stranger := other.tool(tool, map[string]any{"task": id})
+			stranger.wantText(true, "There is no task")
+			if unknown := other.tool(tool, map[string]any{"task": "x"}).content(); strings.ReplaceAll(stranger.content(), id, "x") != unknown {
+				t.Errorf("%s tells a stranger's task from none: %s", tool, stranger.content())
+			}
+			for _, arguments := range []map[string]any{{}, {"task": 5}, {"task": nil}, nil} {
+				p.tool(tool, arguments).wantText(true, `{"task":"…"}`)
+			}
+			p.tool(tool, map[string]any{"task": strings.Repeat("x", 100000)}).wantText(true, "There is no task")
+		}
+
+		// A cancelled one, and one that ends with an error.
+		id = p.tool("slow_sleep", map[string]any{"ms": 60000}).goesOn("working")
+		p.tool("slow_task_cancel", map[string]any{"task": id}).wantText(false, "is cancelled")
+		p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "was cancelled")
+		id = p.tool("slow_locked", nil).goesOn("working")
+		time.Sleep(200 * time.Millisecond)
+		p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "the repository is locked")
+	})
+}
+
+func TestFallbackQuestions(t *testing.T) {
+	t.Parallel()
+	eachPlainPeer(t, 3*time.Second, func(t *testing.T, p *peer) {
+		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
+			begun := time.Now()
+			r := p.tool(tool, nil)
+			id := r.goesOn("input_required")
+			if text := r.content(); !strings.Contains(text, "A note?") || !strings.Contains(text, `slow_task_answer with {"question":"`+key+`","task":"`+id+`"}`) ||
+				!strings.Contains(text, `"maxLength":5`) {
+				t.Errorf("the text does not say how to answer: %s", text)
+			}
+			if p.tool("slow_task_result", map[string]any{"task": id}).goesOn("input_required"); time.Since(begun) > 2*time.Second {
+				t.Errorf("waited for an answer that cannot come")
+			}
+			answer := func(question string, value any) *response {
+				return p.tool("slow_task_answer", map[string]any{"task": id, "question": question, "answer": value})
+			}
+			answer("other", map[string]any{"note": "a"}).wantText(true, "no question")
+			answer(key, map[string]any{"note": "too long"}).wantText(true, "still open")
+			answer(key, "text").wantText(true, "still open")
+			answer(key, map[string]any{"note": "milk"}).ok()
+			p.tool("slow_task_result", map[string]any{"task": id}).wantText(false, "noted milk")
+			answer(key, map[string]any{"note": "late"}).wantText(true, "no question")
+
+			id = p.tool(tool, nil).goesOn("input_required")
+			answer(key, nil).ok()
+			p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "declined")
+		}
+	})
+}
+
+// A client with elicitation is asked on the stream of the call that is open.
+func TestFallbackElicitation(t *testing.T) {
+	t.Parallel()
+	for _, revision := range []string{"2025-06-18", legacyRevision} {
+		for _, tool := range []string{"slow_ask", "slow_ask_first"} {
+			t.Run(revision+" "+tool, func(t *testing.T) {
+				t.Parallel()
+				url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(400 * time.Millisecond)}})
+				p := newPeerThat(t, url, revision, "", `{"elicitation":{}}`)
+				// asked calls and answers; "" leaves the question open, "!" fails.
+				asked := func(tool string, arguments map[string]any, answer string) *response {
+					t.Helper()
+					body, edits := p.request("tools/call", map[string]any{"name": tool, "arguments": arguments})
+					res, err := p.client.Do(p.start(t.Context(), http.MethodPost, body, edits...))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer res.Body.Close()
+					r := &response{t: t, status: res.StatusCode}
+					questions := 0
+					for message := range events(res.Body) {
+						var m struct {
+							ID     json.RawMessage
+							Method string
+						}
+						if err := json.Unmarshal(message, &m); err != nil {
+							t.Fatal(err)
+						}
+						switch m.Method {
+						case "elicitation/create":
+							questions++
+							switch answer {
+							case "":
+							case "!":
+								p.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no window"}}`, m.ID))
+							default:
+								p.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"note":%q}}}`, m.ID, answer))
+							}
+						case "":
+							r.body = message
+							if err := json.Unmarshal(message, r); err != nil {
+								t.Fatal(err)
+							}
+						}
+					}
+					if questions != 1 {
+						t.Errorf("asked %d times", questions)
+					}
+					return r
+				}
+				asked(tool, nil, "milk").wantText(false, "noted milk")
+				r := asked(tool, nil, "")
+				id := r.goesOn("input_required")
+				if text := r.content(); !strings.Contains(text, "asked when slow_task_result is called") {
+					t.Errorf("%s", text)
+				}
+				asked("slow_task_result", map[string]any{"task": id}, "eggs").wantText(false, "noted eggs")
+				// One that cannot show the question: the model may pass it on.
+				started := time.Now()
+				r = asked(tool, nil, "!")
+				if r.goesOn("input_required"); time.Since(started) > 300*time.Millisecond || !strings.Contains(r.content(), "slow_task_answer") {
+					t.Errorf("%v: %s", time.Since(started), r.content())
+				}
+			})
+		}
+	}
+	t.Run(modernRevision, func(t *testing.T) {
+		t.Parallel()
+		url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(time.Second)}})
+		p := newPeerThat(t, url, modernRevision, "", `{"elicitation":{}}`)
+		id := p.tool("slow_ask", nil).goesOn("input_required")
+		result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}
+		r := p.call("tools/call", result).ok()
+		if r.text("resultType") != "input_required" || r.text("inputRequests", "note", "params", "message") != "A note?" {
+			t.Fatalf("%s", r.body)
+		}
+		result["inputResponses"] = map[string]any{"note": map[string]any{"action": "accept", "content": map[string]any{"note": "milk"}}}
+		p.call("tools/call", result).wantText(false, "noted milk")
+		// Before the task, the revision's own way stays.
+		if r := p.tool("slow_ask_first", nil).ok(); r.text("resultType") != "input_required" {
+			t.Errorf("%s", r.body)
+		}
+	})
+}
+
+// While the call is open its progress goes out on its stream, as that of a
+// call; afterwards there is none.
+func TestFallbackProgress(t *testing.T) {
+	t.Parallel()
+	eachPlainPeer(t, 200*time.Millisecond, func(t *testing.T, p *peer) {
+		body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 600},
+			"_meta": map[string]any{"progressToken": "p"}})
+		res, err := p.client.Do(p.start(t.Context(), http.MethodPost, body, edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var all []string
+		for message := range events(res.Body) {
+			all = append(all, string(message))
+		}
+		if len(all) != 2 || !strings.Contains(all[0], `"notifications/progress"`) || !strings.Contains(all[0], "sleeping") ||
+			strings.Contains(all[0], "related-task") || !strings.Contains(all[1], "slow_task_result") {
+			t.Errorf("%q", all)
+		}
+	})
+}
+
+// A ttl that is shorter than the wait ends the work, and the model reads why.
+func TestFallbackExpires(t *testing.T) {
+	t.Parallel()
+	brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: openObject,
+		Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 200 * time.Millisecond, Wait: 10 * time.Second}},
+		func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+			<-ctx.Done()
+			return "", ctx.Err()
+		})
+	url, _ := serveWith(t, setup{services: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
+	p := newPeerThat(t, url, legacyRevision, "", `{}`)
+	p.tool("brief", nil).wantText(true, "did not finish within the 200ms")
+}
+
+// What tools/list shows to whom.
+func TestFallbackList(t *testing.T) {
+	t.Parallel()
+	url, _ := serveWith(t, setup{fallback: true, services: []mcptask.Tools{slowTools(time.Second)}})
+	without, _ := serveWith(t, setup{})
+	helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
+	for _, test := range []struct {
+		revision, caps string
+		sees           bool
+	}{
+		{"2025-03-26", `{}`, true},
+		{"2025-06-18", `{}`, true},
+		{legacyRevision, `{}`, true},
+		{legacyRevision, `{"tasks":{"list":{}}}`, true},
+		{modernRevision, `{}`, true},
+		{modernRevision, `{"elicitation":{}}`, true},
+		{modernRevision, tasksExtension, false},
+	} {
+		p := newPeerThat(t, url, test.revision, "", test.caps)
+		r := p.call("tools/list", nil).ok()
+		var seen []string
+		for _, entry := range r.get("tools").([]any) {
+			tool := entry.(map[string]any)
+			name := tool["name"].(string)
+			if slices.Contains(helpers, name) {
+				seen = append(seen, name)
+			}
+			execution, _ := tool["execution"].(map[string]any)
+			if name == "slow_sleep" && test.revision == legacyRevision && execution["taskSupport"] != "optional" {
+				t.Errorf("%s %s: %s is %v", test.revision, test.caps, name, execution)
+			}
+			if name == "slow_sleep" {
+				for content, want := range map[string]bool{
+					`{"slept":5}`: true, `{"slept":-1}`: false, `{}`: false, `{"task":"t","status":"working","pollIntervalMs":50}`: test.sees,
+				} {
+					if err := fits(t, tool["outputSchema"], content); (err == nil) != want {
+						t.Errorf("%s %s: %s: %v", test.revision, test.caps, content, err)
+					}
+				}
+			}
+		}
+		slices.Sort(seen)
+		if want := helpers; test.sees && !slices.Equal(seen, want) || !test.sees && len(seen) > 0 {
+			t.Errorf("%s %s: %v", test.revision, test.caps, seen)
+		}
+		if scope := r.text("cacheScope"); test.revision == modernRevision && scope != "private" {
+			t.Errorf("cacheScope %q", scope)
+		}
+	}
+	if r := newPeer(t, without, modernRevision, "").call("tools/list", nil).ok(); r.text("cacheScope") != "public" || strings.Contains(string(r.body), "task_status") {
+		t.Errorf("without a fallback: %s", r.body)
+	}
+}
+
+func fits(t *testing.T, schema any, content string) error {
+	t.Helper()
+	data, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema:tool", document); err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.MustCompile("schema:tool").Validate(value)
+}
+
+// A caller that leaves within the wait has learned of no task.
+func TestFallbackLeave(t *testing.T) {
+	t.Parallel()
+	url, _ := serveWith(t, setup{bearer: true, services: []mcptask.Tools{slowTools(time.Minute)}})
+	p := newPeerThat(t, url, modernRevision, "a", `{}`)
+	leave := func(meta map[string]any) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+		defer cancel()
+		body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}, "_meta": meta})
+		res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...))
+		if err == nil {
+			for message := range events(res.Body) {
+				t.Errorf("an answer: %s", message)
+			}
+			res.Body.Close()
+		}
+	}
+	leave(nil)
+	for end := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		tasks := tasksOf(t, p)
+		if len(tasks) == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left: %v", tasks)
+		}
+	}
+	for range 2 { // the key's owner may come back
+		leave(map[string]any{"io.github.mcptaskgen/idempotency-key": "k"})
+	}
+	if tasks := tasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
+		t.Errorf("%v", tasks)
+	}
+	// One of 2025-11-25 says that it gives up.
+	legacy := newPeerThat(t, url, legacyRevision, "b", `{}`)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		body, edits := legacy.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}})
+		legacy.post(body, edits...)
+	}()
+	for len(tasksOf(t, legacy)) == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	legacy.post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, legacy.ids.Load()))
+	for end := time.Now().Add(3 * time.Second); len(tasksOf(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a cancelled call goes on")
+		}
+	}
+	<-gone
+}
+
+// The SDK's own client gives up on a call after a second, and still gets the
+// result of one that takes three.
+func TestFallbackSDKClient(t *testing.T) {
+	t.Parallel()
+	url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(700 * time.Millisecond)}})
+	for _, revision := range []string{"2025-06-18", legacyRevision, modernRevision} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
+			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = session.Close() }()
+			if got := session.InitializeResult().ProtocolVersion; got != revision {
+				t.Fatalf("speaks %s", got)
+			}
+			call := func(tool string, arguments any) *mcp.CallToolResult {
+				t.Helper()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+				if err != nil || result.IsError {
+					t.Fatalf("%s: %+v, %v", tool, result, err)
+				}
+				return result
+			}
+			begun := time.Now()
+			result := call("slow_sleep", map[string]any{"ms": 3000})
+			calls := 1
+			for ; calls < 20; calls++ {
+				content := result.StructuredContent.(map[string]any)
+				if content["slept"] != nil {
+					break
+				}
+				text := result.Content[0].(*mcp.TextContent).Text
+				// What a model reads: the tool and its arguments.
+				_, rest, ok := strings.Cut(text, "call the tool ")
+				tool, rest, ok2 := strings.Cut(rest, " with ")
+				end := strings.IndexByte(rest, '}')
+				if !ok || !ok2 || end < 0 {
+					t.Fatalf("not told how to go on: %s", text)
+				}
+				if calls == 1 {
+					t.Log(text)
+				}
+				result = call(tool, json.RawMessage(rest[:end+1]))
+			}
+			if took := time.Since(begun); fmt.Sprint(result.StructuredContent) != "map[slept:3000]" || took > 4*time.Second {
+				t.Errorf("after %d calls and %v: %v", calls, took, result.StructuredContent)
+			}
+			t.Logf("%d calls, %v", calls, time.Since(begun))
+		})
+	}
+}
+
+// The generated client holds a plain call that goes on like any other task.
+func TestFallbackPlainStart(t *testing.T) {
+	t.Parallel()
+	url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(100 * time.Millisecond)}})
+	eachRevision(t, func(t *testing.T, revision string) {
+		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		call, err := mcptask.Start[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: 400}, mcptask.Plain())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token, ok := call.Token(); !ok || token == "" {
+			t.Error("no token")
+		}
+		if report, err := call.Wait(ctx); err != nil || report.Slept != 400 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if report, err := mcptask.Run[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: 1}, mcptask.Plain()); err != nil || report.Slept != 1 {
+			t.Errorf("at once: %+v, %v", report, err)
+		}
+		call, err = mcptask.Start[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: 60000}, mcptask.Plain())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := call.Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := call.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+			t.Errorf("%v", err)
+		}
+	})
+}

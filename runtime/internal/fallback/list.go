@@ -1,0 +1,119 @@
+package fallback
+
+import (
+	"bytes"
+	"encoding/json"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// List changes a result of tools/list for its caller. One that declares the
+// extension does not see the fallback tools. All others do, and are told of the
+// tools behind them that they may be called plainly: of an output that may be
+// that of a task which goes on, and of tasks that are not required (C-13 would
+// have such calls refused).
+//
+// Since the list depends on what the caller declares, it is no answer for
+// others: it is marked as private where the revision has caches.
+func List(s *mcptask.Server, declares bool, result json.RawMessage) (json.RawMessage, error) {
+	if len(sets(s)) == 0 {
+		return result, nil
+	}
+	var list map[string]json.RawMessage
+	if err := json.Unmarshal(result, &list); err != nil {
+		return nil, err
+	}
+	if list["cacheScope"] != nil {
+		list["cacheScope"] = json.RawMessage(`"private"`)
+	}
+	var tools []map[string]json.RawMessage
+	if err := json.Unmarshal(list["tools"], &tools); err != nil {
+		return nil, err
+	}
+	shown := []map[string]json.RawMessage{}
+	for _, entry := range tools {
+		var name string
+		if err := json.Unmarshal(entry["name"], &name); err != nil {
+			return nil, err
+		}
+		_, _, helps := find(s, name)
+		switch {
+		case helps && declares:
+			continue
+		case !declares && Serves(s, name):
+			if err := offerPlain(entry); err != nil {
+				return nil, err
+			}
+		}
+		shown = append(shown, entry)
+	}
+	var err error
+	if list["tools"], err = json.Marshal(shown); err != nil {
+		return nil, err
+	}
+	return json.Marshal(list)
+}
+
+// offerPlain changes the entry of a tool that has the fallback.
+func offerPlain(entry map[string]json.RawMessage) error {
+	var execution map[string]json.RawMessage
+	if json.Unmarshal(entry["execution"], &execution) == nil && string(execution["taskSupport"]) == `"required"` {
+		execution["taskSupport"] = json.RawMessage(`"optional"`)
+		var err error
+		if entry["execution"], err = json.Marshal(execution); err != nil {
+			return err
+		}
+	}
+	if entry["outputSchema"] == nil {
+		return nil
+	}
+	wide, err := widen(entry["outputSchema"])
+	entry["outputSchema"] = wide
+	return err
+}
+
+// widen makes an output schema admit the structured content of a task that
+// goes on. Clients that check results (the TypeScript and Python SDKs) refuse
+// one that does not fit the schema, and also one without structured content
+// where there is a schema: so what they are told of has to be true.
+//
+// The tool's own schema stays whole, as one of two branches. Its references
+// count from the root of the document, and so get the branch's path, except
+// where an $id makes a document of its own.
+func widen(schema json.RawMessage) (json.RawMessage, error) {
+	var own map[string]any
+	decoder := json.NewDecoder(bytes.NewReader(schema))
+	decoder.UseNumber()
+	if err := decoder.Decode(&own); err != nil {
+		return nil, err
+	}
+	wide := map[string]any{"type": "object"}
+	if dialect, ok := own["$schema"]; ok { // it stands at the root alone
+		wide["$schema"] = dialect
+		delete(own, "$schema")
+	}
+	moveReferences(own)
+	wide["anyOf"] = []any{own, json.RawMessage(stateSchema)}
+	return json.Marshal(wide)
+}
+
+func moveReferences(node any) {
+	switch node := node.(type) {
+	case []any:
+		for _, item := range node {
+			moveReferences(item)
+		}
+	case map[string]any:
+		if _, ok := node["$id"].(string); ok {
+			return
+		}
+		for key, value := range node {
+			reference, ok := value.(string)
+			if ok && (key == "$ref" || key == "$dynamicRef") && (reference == "#" || len(reference) > 1 && reference[:2] == "#/") {
+				node[key] = "#/anyOf/0" + reference[1:]
+				continue
+			}
+			moveReferences(value)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package fallback
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// state is the structured content of an answer that only tells of a task.
+type state struct {
+	Task          string         `json:"task"`
+	Status        mcptask.Status `json:"status"`
+	StatusMessage string         `json:"statusMessage,omitempty"`
+	// PollIntervalMs is how long to wait before the next look.
+	PollIntervalMs int64 `json:"pollIntervalMs,omitempty"`
+}
+
+// stateSchema describes it in the output schemas of tools (see widen).
+const stateSchema = `{"type":"object","description":"The call has not finished: it goes on as a task.","properties":{` +
+	`"task":{"type":"string"},"status":{"type":"string","enum":["working","input_required","completed","failed","cancelled"]},` +
+	`"statusMessage":{"type":"string"},"pollIntervalMs":{"type":"integer"}},"required":["task","status"]}`
+
+// statusOf is the task's status in words for a model, to whom a tool error is
+// a failure in every revision.
+func statusOf(r mcptask.Record) mcptask.Status {
+	switch {
+	case r.Phase == mcptask.PhaseInputRequired:
+		return mcptask.StatusInputRequired
+	case r.Phase != mcptask.PhaseDone:
+		return mcptask.StatusWorking
+	case r.Outcome.Kind == mcptask.OutcomeCancelled:
+		return mcptask.StatusCancelled
+	case r.Outcome.Kind == mcptask.OutcomeError || r.Outcome.IsError:
+		return mcptask.StatusFailed
+	}
+	return mcptask.StatusCompleted
+}
+
+// going is the answer that tells of a task: for the model as text, for
+// programs as structured content.
+func (e set) going(caller mcptask.Caller, r mcptask.Record, meta map[string]json.RawMessage) (*mcptask.Outcome, error) {
+	text, err := e.text(caller, r)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{Task: r.ID, Status: statusOf(r), StatusMessage: r.StatusMessage}
+	if !r.Done() {
+		s.PollIntervalMs = max(r.Poll.Milliseconds(), 1)
+	}
+	return outcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}, Meta: meta}, s)
+}
+
+// text tells a model what the task is and what to do next.
+func (e set) text(caller mcptask.Caller, r mcptask.Record) (string, error) {
+	arguments, err := json.Marshal(map[string]string{"task": r.ID})
+	if err != nil {
+		return "", err
+	}
+	result := fmt.Sprintf("the tool %s with %s", e.prefix+mcptask.ToolTaskResult, arguments)
+	var note string
+	if r.StatusMessage != "" {
+		note = ": " + r.StatusMessage
+	}
+	if r.Done() {
+		return fmt.Sprintf("%s has ended as task %s (%s%s). Call %s for its result.",
+			r.Tool, quoted(r.ID), statusOf(r), note, result), nil
+	}
+	open := r.Outstanding()
+	if len(open) == 0 {
+		if spec, _ := e.server.Tool(r.Tool); spec.Policy.Immediate != "" {
+			note += ". " + spec.Policy.Immediate
+		}
+		return fmt.Sprintf("%s has not finished yet: it goes on as task %s (%s%s). In about %s call %s: it waits for the result and gives it. "+
+			"Do not call %s again for this, which would start the work anew; to stop it, call %s.",
+			r.Tool, quoted(r.ID), statusOf(r), note, pause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
+	}
+	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer from the user.", r.Tool, quoted(r.ID))}
+	for _, in := range open {
+		line, err := e.question(caller, r, in)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, line)
+	}
+	lines = append(lines, fmt.Sprintf("Then call %s. Do not call %s again for this, which would start the work anew.", result, r.Tool))
+	return strings.Join(lines, "\n"), nil
+}
+
+// question says what is asked and how it is answered.
+func (e set) question(caller mcptask.Caller, r mcptask.Record, in mcptask.Input) (string, error) {
+	q, err := mcptask.NewQuestion(r.ID, in.Key, in.Method, in.Params)
+	if err != nil {
+		return "", err
+	}
+	asked := fmt.Sprintf("Question %s: %s", quoted(in.Key), q.Message)
+	passed := form(in) && e.asks // on by the model
+	switch can := answers(caller, in); {
+	case can && passed:
+		asked += " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called. Where that does not work:"
+	case can:
+		return asked + " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called.", nil
+	case !passed:
+		return asked + " This client cannot answer it: it is a " + in.Method + ".", nil
+	}
+	arguments, err := json.Marshal(map[string]string{"task": r.ID, "question": in.Key})
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s Ask the user, then call the tool %s with %s and the answer as the member \"answer\", an object that fits the JSON Schema %s; "+
+		"leave the member out where the user declines.", asked, e.prefix+mcptask.ToolTaskAnswer, arguments, in.Schema), nil
+}
+
+// ended is the answer for a task that has ended: the result of its call. An
+// error that a call would have had is for the model to read here, whose own
+// call has not failed.
+func ended(r mcptask.Record) (mcptask.CallReply, error) {
+	switch r.Outcome.Kind {
+	case mcptask.OutcomeError:
+		return failed(fmt.Sprintf("The task %s of %s has failed: %s", quoted(r.ID), r.Tool, r.Outcome.Error))
+	case mcptask.OutcomeCancelled:
+		return failed(fmt.Sprintf("The task %s of %s was cancelled: it has no result.", quoted(r.ID), r.Tool))
+	}
+	return mcptask.CallReply{Outcome: r.Outcome}, nil
+}
+
+// failed is the tool error that says text.
+func failed(text string) (mcptask.CallReply, error) {
+	o, err := outcome(mcptask.ErrorResult(text), nil)
+	return mcptask.CallReply{Outcome: o}, err
+}
+
+// said is the result that says text.
+func said(text string, s *state) (mcptask.CallReply, error) {
+	o, err := outcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}}, s)
+	return mcptask.CallReply{Outcome: o}, err
+}
+
+func outcome(result *mcptask.Result, s *state) (*mcptask.Outcome, error) {
+	var err error
+	if s != nil {
+		if result.Structured, err = json.Marshal(s); err != nil {
+			return nil, err
+		}
+	}
+	data, err := json.Marshal(result)
+	return &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: data, IsError: result.IsError}, err
+}
+
+// pause is a duration in words, in whole seconds.
+func pause(d time.Duration) string {
+	seconds := int64((d + time.Second - 1) / time.Second)
+	if seconds <= 1 {
+		return "a second"
+	}
+	return fmt.Sprintf("%d seconds", seconds)
+}
+
+// quoted is a name from outside, cut to what a text can bear.
+func quoted(name string) string {
+	const longest = 200
+	if len(name) > longest {
+		name = name[:longest] + "…"
+	}
+	return fmt.Sprintf("%q", name)
+}

@@ -1,0 +1,222 @@
+package fallback
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+const (
+	taskProperty = `"task":{"type":"string","description":"The task, as the call that started it named it."}`
+	inputTask    = `{"type":"object","properties":{` + taskProperty + `},"required":["task"]}`
+	inputAnswer  = `{"type":"object","properties":{` + taskProperty +
+		`,"question":{"type":"string","description":"The question, as task_result named it."}` +
+		`,"answer":{"type":"object","description":"What the user answered, one member for each field of the question. Leave it out where the user declines."}` +
+		`},"required":["task","question"]}`
+)
+
+// Tools lists the fallback tools of a server, for an SDK to register. They are
+// called through the gateway, like all others.
+func Tools(s *mcptask.Server) []mcptask.ToolSpec {
+	var specs []mcptask.ToolSpec
+	for _, each := range sets(s) {
+		for _, kind := range kinds {
+			if each.asks || kind != mcptask.ToolTaskAnswer {
+				specs = append(specs, each.spec(kind))
+			}
+		}
+	}
+	return specs
+}
+
+// Tool finds one of them by its name.
+func Tool(s *mcptask.Server, name string) (mcptask.ToolSpec, bool) {
+	each, kind, ok := find(s, name)
+	if !ok {
+		return mcptask.ToolSpec{}, false
+	}
+	return each.spec(kind), true
+}
+
+func (e set) spec(kind string) mcptask.ToolSpec {
+	spec := mcptask.ToolSpec{Name: e.prefix + kind, InputSchema: inputTask, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
+	reads := mcptask.Annotations{ReadOnly: mcptask.Hint(true), OpenWorld: mcptask.Hint(false)}
+	switch kind {
+	case mcptask.ToolTaskStatus:
+		spec.Description = "Tells how far a task has come, at once. A task is what a call becomes that takes long."
+		spec.Annotations = reads
+	case mcptask.ToolTaskResult:
+		spec.Description = "Waits for a task to end and gives its result. Where the task takes longer than a call may, it says so: call it again then."
+		spec.Annotations = reads
+	case mcptask.ToolTaskCancel:
+		spec.Description = "Cancels a task whose result is no longer wanted."
+		spec.Annotations = mcptask.Annotations{Destructive: mcptask.Hint(true), Idempotent: mcptask.Hint(true), OpenWorld: mcptask.Hint(false)}
+	case mcptask.ToolTaskAnswer:
+		spec.Description = "Answers a question of a task that waits for the user. Ask the user first; do not answer in the user's place."
+		spec.InputSchema = inputAnswer
+	}
+	return spec
+}
+
+// helper answers calls of the fallback tools, for one caller.
+type helper struct {
+	set
+	caller mcptask.Caller
+}
+
+type arguments struct {
+	Task     string          `json:"task"`
+	Question string          `json:"question"`
+	Answer   json.RawMessage `json:"answer"`
+}
+
+// read reads the arguments and the task. What is wrong with them is for the
+// model to read: an outcome.
+func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r mcptask.Record, refused *mcptask.CallReply, err error) {
+	if len(data) > 0 {
+		err = json.Unmarshal(data, &a)
+	}
+	if err != nil || a.Task == "" {
+		refusal, err := failed(`The arguments must name the task: {"task":"…"}, as the call that started it has said.`)
+		return a, r, &refusal, err
+	}
+	r, err = h.server.Get(ctx, h.caller, a.Task)
+	if err != nil {
+		refusal, err := h.explain(a.Task, err)
+		return a, r, &refusal, err
+	}
+	return a, r, nil, nil
+}
+
+// gone says whether an error is that there is no such task, or no longer.
+func gone(err error) bool {
+	var wire *mcptask.Error
+	return errors.As(err, &wire) && wire.Code == mcptask.CodeInvalidParams
+}
+
+// explain makes a tool error of a task that is not there.
+func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
+	if !gone(err) {
+		return mcptask.CallReply{}, err
+	}
+	return failed(fmt.Sprintf("There is no task %s: its name is mistyped, it belongs to somebody else, or it has expired. "+
+		"Use the name exactly as it was given; where the task is gone, call its tool again.", quoted(task)))
+}
+
+func (h helper) status(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
+	_, record, refused, err := h.read(ctx, data)
+	if refused != nil || err != nil {
+		return deref(refused), err
+	}
+	outcome, err := h.going(h.caller, record, nil)
+	return mcptask.CallReply{Outcome: outcome}, err
+}
+
+// result waits for the task's end like the call that started it. A requestor
+// of 2026-07-28 that answers questions is asked by its answer, and calls again.
+func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+	began := time.Now()
+	a, record, refused, err := h.read(ctx, data)
+	if refused != nil || err != nil {
+		return deref(refused), err
+	}
+	if len(call.Answers) > 0 {
+		if err := h.server.Answer(ctx, h.caller, a.Task, call.Answers); err != nil {
+			return mcptask.CallReply{}, err
+		}
+		if record, err = h.server.Get(ctx, h.caller, a.Task); err != nil {
+			return h.explain(a.Task, err)
+		}
+	}
+	waiting, cancel := within(ctx, began, waitOf(h.server, record.Tool))
+	defer cancel()
+	defer context.AfterFunc(h.server.Closing(), cancel)()
+	record, err = follow(waiting, h.server, h.caller, record, call.Ask)
+	switch {
+	case err != nil:
+		return h.explain(a.Task, err)
+	case record.Done():
+		return ended(record)
+	case h.server.Closing().Err() != nil:
+		return mcptask.CallReply{}, shuttingDown()
+	case ctx.Err() != nil:
+		return mcptask.CallReply{}, ctx.Err()
+	}
+	if open := record.Outstanding(); call.Retry && len(open) > 0 && all(open, func(in mcptask.Input) bool { return answers(h.caller, in) }) {
+		return mcptask.CallReply{Questions: open}, nil
+	}
+	outcome, err := h.going(h.caller, record, nil)
+	return mcptask.CallReply{Outcome: outcome}, err
+}
+
+func (h helper) cancel(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
+	a, _, refused, err := h.read(ctx, data)
+	if refused != nil || err != nil {
+		return deref(refused), err
+	}
+	record, done, err := h.server.Cancel(ctx, h.caller, a.Task)
+	switch {
+	case err != nil:
+		return h.explain(a.Task, err)
+	case done:
+		return h.status(ctx, data, mcptask.CallRequest{})
+	}
+	return said(fmt.Sprintf("The task %s of %s is cancelled.", quoted(record.ID), record.Tool), &state{Task: record.ID, Status: mcptask.StatusCancelled})
+}
+
+// answer takes the answer of a person who was asked by the model.
+func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
+	a, record, refused, err := h.read(ctx, data)
+	if refused != nil || err != nil {
+		return deref(refused), err
+	}
+	open := record.Outstanding()
+	i := 0
+	for i < len(open) && open[i].Key != a.Question {
+		i++
+	}
+	if i == len(open) || !form(open[i]) {
+		text, err := h.text(h.caller, record)
+		if err != nil {
+			return mcptask.CallReply{}, err
+		}
+		return failed(fmt.Sprintf("The task has no question %s that this tool could answer. %s", quoted(a.Question), text))
+	}
+	response := json.RawMessage(`{"action":"decline"}`)
+	if len(a.Answer) > 0 && !bytes.Equal(a.Answer, []byte("null")) {
+		response = json.RawMessage(`{"action":"accept","content":` + string(a.Answer) + `}`)
+	}
+	if err := h.server.Answer(ctx, h.caller, a.Task, map[string]json.RawMessage{a.Question: response}); err != nil {
+		var wire *mcptask.Error
+		if !errors.As(err, &wire) || wire.Code != mcptask.CodeInvalidParams {
+			return mcptask.CallReply{}, err
+		}
+		return failed(fmt.Sprintf("%s. The question is still open; its answer must fit the JSON Schema %s", wire.Message, open[i].Schema))
+	}
+	if record, err = h.server.Get(ctx, h.caller, a.Task); err != nil {
+		return h.explain(a.Task, err)
+	}
+	outcome, err := h.going(h.caller, record, nil)
+	return mcptask.CallReply{Outcome: outcome}, err
+}
+
+func deref(reply *mcptask.CallReply) mcptask.CallReply {
+	if reply == nil {
+		return mcptask.CallReply{}
+	}
+	return *reply
+}
+
+func all(list []mcptask.Input, f func(mcptask.Input) bool) bool {
+	for _, in := range list {
+		if !f(in) {
+			return false
+		}
+	}
+	return true
+}

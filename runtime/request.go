@@ -1,0 +1,87 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Caller is who sends a request and what it can do, as the gateway found out.
+type Caller struct {
+	// Principal is compared by equality; "" is anonymous.
+	Principal string
+	// Revision is the protocol revision that the request is spoken in.
+	Revision string
+	// CanAsk names the request methods that the client answers, such as
+	// elicitation/create.
+	CanAsk []string
+}
+
+// Mode says how a tools/call is to be answered.
+type Mode int
+
+// The modes.
+const (
+	// ModePlain answers with the result when it is there.
+	ModePlain Mode = iota
+	// ModeTask answers with a task at once: the requestor asked for one.
+	ModeTask
+	// ModeGrace answers with the result where it is there within the tool's
+	// grace, else with a task: the server decides.
+	ModeGrace
+	// ModeFallback is ModeGrace for a requestor that knows no tasks: somebody has
+	// to tell it what the task is.
+	ModeFallback
+)
+
+// CallRequest is a tools/call, negotiated.
+type CallRequest struct {
+	Mode Mode
+	// TTL is the retention that the requestor asks for; nil leaves it to the tool.
+	TTL *time.Duration
+	// IdempotencyKey makes a repeated call return the first one's task.
+	IdempotencyKey string
+	// Answers are the responses that came with the call to the tool's questions,
+	// by key.
+	Answers map[string]json.RawMessage
+	// Retry says that the requestor, told the tool's questions, calls again with
+	// the answers.
+	Retry bool
+	// Later says that the tool's questions may also be answered once there is a
+	// task, and by whoever knows it: forms need no capability of the requestor.
+	Later bool
+	// Ask asks the requestor while the call is open; nil is no way to.
+	Ask func(context.Context, Input) (json.RawMessage, error)
+	// Progress takes progress where the caller asked for it; nil drops it.
+	Progress ProgressFunc
+}
+
+// ProgressFunc takes the progress of a call; taskID is "" for a plain one.
+type ProgressFunc func(taskID string, done, total float64, message string)
+
+// CallReply is the answer to a tools/call: a task, how the call ended, or the
+// questions to answer first. An outcome beside a task tells of the task.
+type CallReply struct {
+	Task      *Record
+	Outcome   *Outcome
+	Questions []Input
+	// Answered are those that need no second answer.
+	Answered []Input
+}
+
+// Attached returns what goes with the server under a key: what create made the
+// first time. A gateway keeps there what it shares with the adapter of an SDK.
+func (s *Server) Attached(key any, create func() any) any {
+	value, ok := s.attached.Load(key)
+	if !ok {
+		value, _ = s.attached.LoadOrStore(key, create())
+	}
+	return value
+}
+
+// Once says true the first time that it is called with a key: an adapter asks
+// before it attaches itself to an SDK server.
+func (s *Server) Once(key any) bool {
+	_, seen := s.attached.LoadOrStore(key, true)
+	return !seen
+}

@@ -274,6 +274,10 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			p.refuse(m, wireError(err))
 			return
 		}
+		if line, err = dropAnswers(m, line); err != nil {
+			p.refuse(m, wireError(err))
+			return
+		}
 		p.passWith(p.g.callFlow(d, caller, *tool, call), m, line)
 	case m.Method == "tools/list", m.Method == "server/discover":
 		p.passWith(p.g.decorated(d, caller, m.Method), m, line)
@@ -330,6 +334,7 @@ func (p *Pipe) cancel(id json.RawMessage) bool {
 
 // passWith hands a request on together with its flow.
 func (p *Pipe) passWith(flow *mcptask.Flow, m *message, line []byte) {
+	flow.Ended = p.ctx
 	token, closeFlow := p.g.server.OpenFlow(flow)
 	marked, err := mark(line, token)
 	if err != nil {
@@ -384,8 +389,8 @@ func (p *Pipe) ask() {
 	for {
 		select {
 		case <-c.wake:
-			for _, data := range c.take() {
-				p.write(data)
+			for _, m := range c.take() {
+				p.write(m.data)
 			}
 		case <-p.ctx.Done():
 			return

@@ -254,7 +254,7 @@ func TestQuestionTakenBack(t *testing.T) {
 	for _, on := range []string{"get", "result"} {
 		feedOf := func(p *peer, id string) *feed {
 			if on == "get" {
-				p.task("tasks/get", id).ok() // now the client knows the task
+				p.task("tasks/get", id).ok() // who names the task is asked at once
 				return p.get()
 			}
 			return p.result(id)

@@ -176,10 +176,12 @@ func TestSlowReader(t *testing.T) {
 	}
 	time.Sleep(50 * time.Millisecond) // the stream is there, and will never be read
 	loud := p.create("shout", ask("a", "b", "c", "d", "e"))
+	p.task("tasks/get", loud).ok() // its questions may come now
 	other := newAsked(t, address, legacyRevision, "a", canAll)
 	f := other.get()
 	began := time.Now()
 	id := other.create("ask", ask("one"))
+	other.task("tasks/get", id).ok()
 	other.respond(f.question(id).ID, note("quick"))
 	if got := other.outcome(id); got != "quick" || time.Since(began) > 5*time.Second {
 		t.Errorf("%s after %v", got, time.Since(began))

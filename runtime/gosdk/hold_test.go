@@ -17,14 +17,7 @@ func TestQuestionsFollowTheirTask(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, _ := serve(t, mcptask.Options{})
-			p := newPeer(t, url, legacyRevision, "")
-			p.session = ""
-			opened := p.call("initialize", map[string]any{
-				"protocolVersion": legacyRevision, "clientInfo": map[string]any{"name": "wire", "version": "1"},
-				"capabilities": map[string]any{"elicitation": map[string]any{}},
-			}).ok()
-			p.session = opened.header.Get("Mcp-Session-Id")
-			p.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			p := newAsked(t, url, legacyRevision, "", `{"elicitation":{}}`)
 			messages, stop := p.listen()
 			defer stop()
 

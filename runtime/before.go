@@ -68,13 +68,6 @@ func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
 	return nil, &reply, encodeErr
 }
 
-func deref(reply *CallReply) CallReply {
-	if reply == nil {
-		return CallReply{}
-	}
-	return *reply
-}
-
 // responses are the answers that a task has, by key.
 func (r *Record) responses() map[string]json.RawMessage {
 	given := map[string]json.RawMessage{}

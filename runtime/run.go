@@ -341,7 +341,7 @@ func answered(r Record, key string) (response json.RawMessage, ok bool, err erro
 	case InputAnswered:
 		if failed := r.Inputs[i].Error; failed != nil {
 			// Its text only: their error is not the one that the task ends with.
-			return nil, false, fmt.Errorf("%w: %v", ErrCannotAsk, failed)
+			return nil, false, fmt.Errorf("%w: %s", ErrCannotAsk, failed.Error())
 		}
 		return r.Inputs[i].Response, true, nil
 	case InputSuperseded:

@@ -169,7 +169,7 @@ func TestSlowReader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer deaf.Close()
+	defer func() { _ = deaf.Close() }()
 	if _, err := fmt.Fprintf(deaf, "GET / HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nAuthorization: Bearer a\r\nMcp-Session-Id: %s\r\nMCP-Protocol-Version: %s\r\n\r\n",
 		where.Host, p.session, legacyRevision); err != nil {
 		t.Fatal(err)
@@ -256,7 +256,7 @@ func TestQuestionSurvives(t *testing.T) {
 		if m.Params.Message != step+"?" {
 			t.Errorf("%s", m.text)
 		}
-		q.respond(json.RawMessage(m.ID), note(step))
+		q.respond(m.ID, note(step))
 	}
 	if last := f.next(); toolText(last.Result) != "one,two" {
 		t.Errorf("%s", last.text)

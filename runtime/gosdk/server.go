@@ -264,7 +264,7 @@ func asker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (jso
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
 		}
-		return nil, fmt.Errorf("%w: %v", mcptask.ErrCannotAsk, err)
+		return nil, fmt.Errorf("%w: %s", mcptask.ErrCannotAsk, err.Error())
 	}
 }
 

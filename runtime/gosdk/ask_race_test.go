@@ -2,7 +2,6 @@ package gosdk_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net"

@@ -75,12 +75,15 @@ func TestMeant(t *testing.T) {
 		"//go:generate mcptaskgen":         -1,
 		"//":                               -1,
 	} {
-		offset, problem, ok := directive.Meant(text)
+		stray, ok := directive.Meant(text)
 		if !ok {
-			offset = -1
+			stray.Offset = -1
 		}
-		if offset != want || ok && problem == "" {
-			t.Errorf("%q is at %d (%s), want %d", text, offset, problem, want)
+		if stray.Offset != want || ok && stray.Problem == "" {
+			t.Errorf("%q is %+v, want %d", text, stray, want)
+		}
+		if stray.Kind != "" && !strings.Contains(strings.ToLower(text), stray.Kind) {
+			t.Errorf("%q names no %s", text, stray.Kind)
 		}
 	}
 }

@@ -28,6 +28,7 @@ type Arg struct {
 	Key      string
 	Value    string // unquoted
 	HasValue bool   // false for a bare key
+	Quoted   bool   // the value is a Go string
 	Pos      token.Pos
 	ValuePos token.Pos // where HasValue
 }
@@ -108,6 +109,7 @@ func (s *scanner) arg() (Arg, bool) {
 	s.at++
 	arg.HasValue, arg.ValuePos = true, s.pos()
 	if s.at < len(s.text) && (s.text[s.at] == '"' || s.text[s.at] == '`') {
+		arg.Quoted = true
 		return arg, s.quoted(&arg)
 	}
 	arg.Value = s.until(" \t\r")

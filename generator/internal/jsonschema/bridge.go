@@ -209,6 +209,18 @@ func isDuration(t types.Type) bool {
 	return ok && qualified(named) == "time.Duration"
 }
 
+// holdsDuration tells whether a type is a duration, or a list or a map of them.
+func holdsDuration(t types.Type) bool {
+	for !isDuration(t) {
+		inner, ok := t.Underlying().(interface{ Elem() types.Type })
+		if _, channel := inner.(*types.Chan); !ok || channel || inner.Elem() == t {
+			return false
+		}
+		t = inner.Elem()
+	}
+	return true
+}
+
 // isByte tells whether a slice of these is a string in base64.
 func isByte(t types.Type) bool {
 	if hasMethod(t, "MarshalJSON", "MarshalText") {

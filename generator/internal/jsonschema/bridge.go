@@ -72,6 +72,9 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 		if err != nil {
 			return nil, err
 		}
+		if inner.Kind() == reflect.Uint8 { // of pointers, which are not written as base64
+			inner = reflect.TypeFor[uint16]()
+		}
 		return reflect.SliceOf(inner), nil
 	case *types.Array:
 		inner, err := g.reflectType(u.Elem())

@@ -172,6 +172,7 @@ func TestAdmitsWhatIsWritten(t *testing.T) {
 		kinds.Collections{
 			Nested: [][]string{nil, {"a"}}, Bytes: []byte("b"), Structs: []kinds.Inner{{B: &kinds.Inner2{}}},
 			Ptrs: []*kinds.Inner{nil, {}}, Pointer: &text, Deep: map[string][]kinds.Inner{"a": nil},
+			Octets: [2]byte{1}, Loose: []*uint8{nil, new(uint8)},
 		},
 		kinds.Known{Time: time.Now(), Any: 1, Raw: json.RawMessage(`[1]`)},
 		kinds.Corrected{

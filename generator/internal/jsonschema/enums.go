@@ -10,6 +10,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // enum is a named type whose values are the constants of its package.
@@ -104,34 +105,34 @@ func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
 		return nil
 	}
 	e := &enum{about: g.docs.find(named.Obj()).doc}
-	documented := slices.ContainsFunc(choices, func(c choice) bool { return c.doc != "" })
+	documented := e.about != "" || slices.ContainsFunc(choices, func(c choice) bool { return c.doc != "" })
 	for _, c := range choices {
 		if c.value.Kind() == constant.String {
 			text := strings.ToValidUTF8(constant.StringVal(c.value), "\ufffd") // as encoding/json writes it
 			e.values = append(e.values, text)
 			if c.doc != "" {
-				e.lines = append(e.lines, explain(quote(text), c))
+				// Comments begin with the name of the constant, which says nothing to a caller.
+				e.lines = append(e.lines, shown(text)+": "+strings.TrimPrefix(c.doc, c.name+" "))
 			}
 			continue
 		}
 		number := constant.ToInt(c.value).ExactString()
 		e.values = append(e.values, json.Number(number))
-		if c.doc != "" {
-			e.lines = append(e.lines, number+": "+c.doc)
-		} else if documented || e.about != "" {
-			e.lines = append(e.lines, number+": "+c.name) // a number says nothing of itself
+		if documented {
+			e.lines = append(e.lines, number+": "+cmp.Or(c.doc, c.name)) // a number says nothing of itself
 		}
 	}
 	return e
 }
 
-// explain says what a value means: Go's comments begin with the name of the constant, which who
-// calls the tool does not know.
-func explain(value string, c choice) string {
-	if rest, ok := strings.CutPrefix(c.doc, c.name+" "); ok {
-		return value + " " + rest
+// shown writes a value for people, in quotes only where it would not be seen.
+func shown(text string) string {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
+	}) {
+		return quote(text)
 	}
-	return value + ": " + c.doc
+	return text
 }
 
 // areFlags tells whether integers are meant to be combined: three or more of them are powers of two,

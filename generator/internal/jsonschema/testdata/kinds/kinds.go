@@ -49,6 +49,8 @@ type Collections struct {
 	Deep    map[string][]Inner
 	Pointer *string
 	Ptrs    []*Inner
+	Octets  [2]byte
+	Loose   []*uint8
 }
 
 type Names []string

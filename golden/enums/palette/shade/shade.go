@@ -1,0 +1,12 @@
+// Package shade is imported by a package that is imported: export data of that one knows none of the
+// constants here.
+package shade
+
+// Tone is how light it is.
+type Tone string
+
+// The tones.
+const (
+	Light Tone = "light"
+	Dark  Tone = "dark"
+)

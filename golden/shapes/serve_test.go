@@ -72,7 +72,7 @@ func TestServe(t *testing.T) {
 			return result.Text(), nil
 		})
 		serve.Wants(s, "shapes.pointers", &done, func() (*Report, error) { return c.Pointers(background, &in) })
-		serve.Wants(s, "shapes.alias", ReportAlias(&done), func() (ReportAlias, error) { return c.Alias(background, in) })
+		serve.Wants(s, "shapes.alias", &done, func() (ReportAlias, error) { return c.Alias(background, in) })
 		type ok = struct {
 			OK bool `json:"ok"`
 		}

@@ -82,6 +82,14 @@ func (r *reader) merge(into settings, d directive.Directive) {
 				fmt.Sprintf("a text of several words stands in quotes: write %s=%q", arg.Key, whole))
 			i += words - 1
 		}
+		if arg.Word {
+			hint := directive.Form
+			if strings.HasSuffix(arg.Key, ",") {
+				hint = directive.NoComma
+			}
+			r.fail(arg.Pos, fmt.Sprintf("%q is not an argument", arg.Key), hint)
+			continue
+		}
 		k, ok := r.findKey(d.Kind, arg)
 		if !ok {
 			continue
@@ -113,7 +121,7 @@ func splitText(kind string, args []directive.Arg) int {
 	}
 	words := 0
 	for _, arg := range args[1:] {
-		if _, ok := keyOf(kind, arg.Key); ok || arg.HasValue {
+		if _, ok := keyOf(kind, strings.TrimSuffix(arg.Key, ",")); ok || arg.HasValue {
 			break
 		}
 		words++

@@ -96,8 +96,12 @@ func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 				case *ast.TypeSpec:
 					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer)})
 				case *ast.ValueSpec:
+					doc := ""
+					if len(spec.Names) == 1 { // else it is of none in particular
+						doc = synopsis(spec.Doc, spec.Comment, outer)
+					}
 					for _, name := range spec.Names {
-						add(name, note{doc: synopsis(spec.Doc, spec.Comment, outer)})
+						add(name, note{doc: doc})
 					}
 				}
 			}

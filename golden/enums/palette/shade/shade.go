@@ -5,8 +5,5 @@ package shade
 // Tone is how light it is.
 type Tone string
 
-// The tones.
-const (
-	Light Tone = "light"
-	Dark  Tone = "dark"
-)
+// The tones, on one line: export data keeps no columns.
+const Light, Dark Tone = "light", "dark"

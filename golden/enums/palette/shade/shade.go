@@ -6,4 +6,4 @@ package shade
 type Tone string
 
 // The tones, on one line: export data keeps no columns.
-const Light, Dark Tone = "light", "dark"
+const Light, Dark Tone = "light", "dark" //nolint:revive // their order on a line is what is to be seen

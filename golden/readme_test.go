@@ -38,7 +38,7 @@ func TestReadme(t *testing.T) {
 		switch {
 		case b.language == "go" && lead == nil:
 			t.Errorf("README.md:%d: Go code after %q: nothing tests it; write In `file`: or From `file`: before it", b.line, b.lead)
-		case b.language == "go" && lead[1] == "From":
+		case lead != nil && lead[1] == "From":
 			source, err := os.ReadFile(filepath.Join(root, lead[2]))
 			if err != nil {
 				t.Error(err)

@@ -25,7 +25,7 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		response, ok := call.Answers[in.Key]
 		switch {
 		case ok:
-		case !caller.answers(in):
+		case !caller.Answers(in):
 			return refusedBefore(spec, ErrCannotAsk)
 		case call.Retry:
 			missing = append(missing, in)
@@ -50,24 +50,20 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		answers = append(answers, in)
 	}
 	if missing != nil {
-		return nil, &CallReply{Questions: missing}, nil
+		return nil, &CallReply{Questions: missing, Answered: answers}, nil
 	}
 	return answers, nil, nil
 }
 
 func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
+	if errors.Is(err, ErrServerClosed) {
+		return nil, nil, shuttingDown()
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil, nil, err
 	}
 	reply, encodeErr := errorReply(fmt.Sprintf("%s was asked for and not given: %v", spec.Name, err))
 	return nil, &reply, encodeErr
-}
-
-func deref(reply *CallReply) CallReply {
-	if reply == nil {
-		return CallReply{}
-	}
-	return *reply
 }
 
 // before returns what was answered before the task, in the order of the tool's
@@ -107,11 +103,12 @@ func Asked[T any](task *Task, i int) (T, error) {
 	return decodeAnswer[T](task.answers[i].response, task.answers[i].input)
 }
 
-// answers says whether the caller answers such a request.
-func (c Caller) answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
+// Answers says whether the caller answers such a request.
+func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
 
-// Observe calls f with each new version of a task that this process stores,
-// until stop is called. f must not block.
+// Observe calls f with each version of a task that this process stores or sees
+// while a requestor waits, until stop is called. A version may come twice or
+// late. f must not block.
 func (s *Server) Observe(f func(Record)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -81,7 +81,8 @@ func IdempotencyKey(key string) CallOption {
 	return func(c *ToolCall) { c.IdempotencyKey = key }
 }
 
-// Plain calls without a task where the tool allows it.
+// Plain calls without a task where the tool allows it; a required one runs as
+// a task all the same.
 func Plain() CallOption {
 	return func(c *ToolCall) { c.Plain = true }
 }

@@ -2,6 +2,19 @@
 // against: tasks of the Model Context Protocol (MCP), their lifecycle, the
 // server that runs them and the calls that wait for them.
 //
+// Who writes a handler needs [Task], [Ask], [Errorf], [Result] and the errors
+// ErrDeclined, ErrDismissed and ErrCannotAsk. Who serves needs [NewServer] and
+// [Options], then package gosdk to stand beside the official SDK over HTTP or
+// standard input and output. Who calls needs gosdk.Connect, the generated
+// client, [Call], [Settled], the options [IdempotencyKey], [Plain] and [TTL],
+// and the errors [ToolError], [Error], ErrCancelled, ErrExpired, ErrNotFound
+// and ErrWorkerLost. Who tests needs package mcptasktest.
+//
+// The rest is for who builds on the runtime: [Store] and [Record] for stores,
+// [Executor] for executors, [Flow], [Caller], [CallRequest] and the methods of
+// [Server] for gateways, [Conn] for clients over other transports, [NewTool]
+// and its types for generated code.
+//
 // A task is kept in one canonical form, whatever revision of the protocol its
 // requestor speaks; the gateway projects it to each revision's wire form. The
 // package links no HTTP server, no MCP SDK and no database driver: those live

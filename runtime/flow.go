@@ -67,6 +67,8 @@ type CallReply struct {
 	Task      *Record
 	Outcome   *Outcome
 	Questions []Input
+	// Answered are those that need no second answer.
+	Answered []Input
 }
 
 // Flow is the way of one request through code that is not ours: the gateway
@@ -86,6 +88,8 @@ type Flow struct {
 	// Connected is told the session and the negotiated revision of an
 	// initialize, and how to wait for the session's end; nil elsewhere.
 	Connected func(sessionID, revision string, wait func() error)
+	// Ended ends when the answer can reach nobody any longer; nil is never.
+	Ended context.Context
 
 	mu    sync.Mutex
 	reply *CallReply
@@ -102,6 +106,12 @@ func (f *Flow) Run(ctx context.Context, s *Server, tool string, arguments json.R
 	}
 	if tool != f.Tool {
 		return CallReply{}, Errorf(CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
+	}
+	if f.Ended != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(f.Ended, cancel)()
 	}
 	call := f.Call
 	call.Progress, call.Ask = hooks.Progress, hooks.Ask

@@ -33,7 +33,8 @@ type Options struct {
 	// credentials. It is called for every run, on whatever machine: nothing
 	// else of the request survives. nil adds nothing.
 	Context func(ctx context.Context, principal string) (context.Context, error)
-	// Logger takes what an operator should know; nil discards it.
+	// Logger takes what an operator should know; nil is slog.Default for
+	// warnings and errors, such as a handler's panic.
 	Logger *slog.Logger
 	// Concurrency is how many task handlers the local executor runs at once;
 	// the rest waits in line. 0 is DefaultConcurrency.
@@ -104,7 +105,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		s.options.Drain = DefaultDrain
 	}
 	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
+		s.logger = slog.New(warnings{slog.Default().Handler()})
 	}
 	var faults []error
 	for i := range services {
@@ -125,6 +126,13 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	s.closing, s.stop = context.WithCancel(s.drained)
 	s.upkeep.Go(s.maintain)
 	return s, nil
+}
+
+// warnings is a slog.Handler that leaves out what is less.
+type warnings struct{ slog.Handler }
+
+func (h warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
 }
 
 // Options returns the options, defaults filled in.

@@ -75,7 +75,7 @@ func (d demo) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport]
 		case err != nil:
 			return s, err
 		case last.TaskID == "":
-			say(d.out, "created", "%s  task %.8s…, kept for %.0f hours, polled every %v", s.Status, s.TaskID, s.TTL.Hours(), s.Poll)
+			say(d.out, "created", "%s  task %.8s…, kept for %.0f h, polled every %v", s.Status, s.TaskID, s.TTL.Hours(), s.Poll)
 		case !s.Done():
 			say(d.out, "progress", "%s  %s", s.Status, s.Message)
 		}

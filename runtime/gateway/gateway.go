@@ -35,6 +35,9 @@ type Config struct {
 	// AnyHost switches off the check that a server on a loopback address is
 	// called by a loopback name, which stops DNS rebinding.
 	AnyHost bool
+	// Direct answers calls of the server's tools in the gateway, for an SDK whose
+	// types cannot carry a task. Its middleware does not see these calls.
+	Direct bool
 	// MaxBody bounds a request's body in bytes; 0 is the server's option.
 	MaxBody int64
 	// SessionTimeout ends a session that had no request and no open stream for
@@ -123,6 +126,9 @@ func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, princip
 		defer g.sessions.use(id)()
 		g.standalone(w, r, known)
 		return
+	}
+	if known != nil {
+		known.end() // first: the SDK waits for the session's calls
 	}
 	status := &statusWriter{ResponseWriter: w}
 	g.config.Stateful.ServeHTTP(status, r)

@@ -238,7 +238,7 @@ func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []
 	encode := flow.Encode
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 		if reply.Task != nil {
-			p.g.questions.know(p.session, *reply.Task)
+			p.g.questions.created(p.session, *reply.Task)
 		}
 		return encode(reply)
 	}
@@ -271,6 +271,10 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 		}
 		call, err := d.Negotiate(*tool, m.Params)
 		if err != nil {
+			p.refuse(m, wireError(err))
+			return
+		}
+		if line, err = dropAnswers(m, line); err != nil {
 			p.refuse(m, wireError(err))
 			return
 		}
@@ -330,6 +334,7 @@ func (p *Pipe) cancel(id json.RawMessage) bool {
 
 // passWith hands a request on together with its flow.
 func (p *Pipe) passWith(flow *mcptask.Flow, m *message, line []byte) {
+	flow.Ended = p.ctx
 	token, closeFlow := p.g.server.OpenFlow(flow)
 	marked, err := mark(line, token)
 	if err != nil {
@@ -384,8 +389,8 @@ func (p *Pipe) ask() {
 	for {
 		select {
 		case <-c.wake:
-			for _, data := range c.take() {
-				p.write(data)
+			for _, m := range c.take() {
+				p.write(m.data)
 			}
 		case <-p.ctx.Done():
 			return

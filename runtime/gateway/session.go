@@ -125,6 +125,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 	// The SDK ends a session for its user only: keep who asked for it.
 	ctx := context.WithoutCancel(r.Context())
 	g.sessions.add(s, func() {
+		s.end() // the SDK waits for the session's calls
 		end, err := http.NewRequestWithContext(ctx, http.MethodDelete, "/", nil)
 		if err != nil {
 			return
@@ -136,10 +137,12 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		g.sessions.end(s.id)
 	})
 	context.AfterFunc(s.ended, func() { g.questions.end(s) })
-	go func() {
-		_ = wait() // why it ended does not matter here
-		g.sessions.end(s.id)
-	}()
+	if wait != nil { // else only a DELETE or the idle time ends it
+		go func() {
+			_ = wait() // why it ended does not matter here
+			g.sessions.end(s.id)
+		}()
+	}
 }
 
 // discard is a response that nobody reads.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -36,6 +37,28 @@ func (c *conn) declare(capabilities *mcp.ClientCapabilities, options *mcp.Client
 	}
 }
 
+// plainCapabilities is what a client of 2026-07-28 declares for a call that it
+// does not want to become a task.
+func (c *conn) plainCapabilities() map[string]any {
+	capabilities, elicitation := map[string]any{}, map[string]any{}
+	if !c.options.Answer.Empty() {
+		elicitation["form"] = struct{}{}
+	}
+	if c.options.OpenURL != nil {
+		elicitation["url"] = struct{}{}
+	}
+	if len(elicitation) > 0 {
+		capabilities["elicitation"] = elicitation
+	}
+	if c.options.Sample != nil {
+		capabilities["sampling"] = struct{}{}
+	}
+	if c.options.Roots != nil {
+		capabilities["roots"] = struct{}{}
+	}
+	return capabilities
+}
+
 // asked answers a request of the server's by the connection's answerers.
 func asked[R any](ctx context.Context, c *conn, method string, params any, meta mcp.Meta) (*R, error) {
 	data, err := json.Marshal(params)
@@ -47,11 +70,11 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 		return nil, err
 	}
 	response, ok, err := c.Answer(ctx, q)
-	if err != nil {
-		return nil, err
+	if err == nil && !ok {
+		response, err = q.Unanswered()
 	}
-	if !ok {
-		response = json.RawMessage(`{"action":"cancel"}`)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: err.Error()}
 	}
 	result := new(R)
 	if err := json.Unmarshal(response, result); err != nil {

@@ -49,6 +49,8 @@ type setup struct {
 	middleware mcp.Middleware
 	// bearer asks for a token: its text is the user's ID, "nobody" has none.
 	bearer bool
+	// tools are served beside those of every test.
+	tools []mcptask.Tools
 	// panics says that a handler is made to panic.
 	panics bool
 }
@@ -67,7 +69,7 @@ func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 	if s.options.Logger == nil {
 		s.options.Logger = slog.New(slog.NewTextHandler(logs, nil))
 	}
-	tasks, err := mcptask.NewServer(s.options, pipeline.CITools(ci{}), extraTools())
+	tasks, err := mcptask.NewServer(s.options, append(s.tools, pipeline.CITools(ci{}), extraTools())...)
 	if err != nil {
 		t.Fatal(err)
 	}

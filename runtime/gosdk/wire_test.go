@@ -59,16 +59,29 @@ func newPeer(t testing.TB, url, revision, token string) *peer {
 		client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 	t.Cleanup(p.client.CloseIdleConnections)
 	if revision != modernRevision {
-		p.initialize()
+		p.initialize(`{}`)
+	}
+	return p
+}
+
+// newAsked makes a client that declares what it can be asked.
+func newAsked(t testing.TB, url, revision, token, declared string) *peer {
+	t.Helper()
+	p := newPeer(t, url, modernRevision, token)
+	p.revision = revision
+	if revision == modernRevision {
+		p.caps = strings.TrimSuffix(declared, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	} else {
+		p.initialize(declared)
 	}
 	return p
 }
 
 // initialize opens the session.
-func (p *peer) initialize() {
+func (p *peer) initialize(declared string) {
 	p.t.Helper()
 	r := p.call("initialize", map[string]any{
-		"protocolVersion": p.revision, "capabilities": map[string]any{}, "clientInfo": map[string]any{"name": "wire", "version": "1"},
+		"protocolVersion": p.revision, "capabilities": json.RawMessage(declared), "clientInfo": map[string]any{"name": "wire", "version": "1"},
 	})
 	if r.Error != nil || r.status != http.StatusOK {
 		p.t.Fatalf("initialize: %d %s", r.status, r.body)

@@ -69,6 +69,10 @@ type scripted struct {
 // Report implements mcptask.Host.
 func (h *scripted) Report(_ context.Context, done, total float64, message string) {
 	h.t.Helper()
+	if done == 0 && total == 0 {
+		h.t.Logf("message %s", message)
+		return
+	}
 	h.t.Logf("progress %v/%v %s", done, total, message)
 }
 

@@ -20,7 +20,7 @@ type Server interface {
 	// Created is the answer to a tools/call that made a task.
 	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
 	// InputRequired is the answer to a tools/call whose questions come first.
-	InputRequired(questions []mcptask.Input) (json.RawMessage, error)
+	InputRequired(reply mcptask.CallReply) (json.RawMessage, error)
 	// Method returns the handler of a task method, nil where the revision has
 	// no such method.
 	Method(name string) Method

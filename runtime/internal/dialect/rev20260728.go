@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -25,8 +26,10 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (
 	if err != nil {
 		return call, err
 	}
-	if call.Answers, err = inputResponses(params); err != nil {
-		return call, err
+	if len(tool.Questions) > 0 {
+		if call.Answers, err = answersSoFar(params); err != nil {
+			return call, err
+		}
 	}
 	switch {
 	case tool.Policy.Task == mcptask.TaskForbidden:
@@ -39,6 +42,27 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, params json.RawMessage) (
 	call.Mode = mcptask.ModeGrace
 	call.IdempotencyKey, err = idempotencyKey(params)
 	return call, err
+}
+
+// answersSoFar reads the answers of this round and those of the rounds before,
+// which InputRequired has put into the state.
+func answersSoFar(params json.RawMessage) (map[string]json.RawMessage, error) {
+	var p struct {
+		State string `json:"requestState"`
+	}
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	answers := object{}
+	if p.State != "" && json.Unmarshal([]byte(p.State), &answers) != nil {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is not what the server has sent")
+	}
+	responses, err := inputResponses(params)
+	if answers == nil {
+		return responses, err
+	}
+	maps.Copy(answers, responses)
+	return answers, err
 }
 
 // inputResponses reads the answers that come with a call or an update.
@@ -141,6 +165,9 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 		return nil, err
 	}
 	t := detail20260728(r)
+	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
+		t.InputRequests = requests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
+	}
 	if t.Result != nil {
 		if t.Result, err = editObject(t.Result, complete); err != nil {
 			return nil, err
@@ -204,8 +231,22 @@ func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return ask
 
 // InputRequired implements Server: the client calls again with the answers,
 // and only then is there a task (E-24, EX-13).
-func (Server20260728) InputRequired(questions []mcptask.Input) (json.RawMessage, error) {
-	return json.Marshal(wire.InputRequiredResult{ResultType: "input_required", InputRequests: requests(questions)})
+func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
+	result := wire.InputRequiredResult{ResultType: "input_required", InputRequests: requests(reply.Questions)}
+	if len(reply.Answered) > 0 {
+		// The answers so far come back with the next ones, and are checked as
+		// these are: nobody gains by changing them.
+		answers := object{}
+		for _, in := range reply.Answered {
+			answers[in.Key] = in.Response
+		}
+		state, err := json.Marshal(answers)
+		if err != nil {
+			return nil, err
+		}
+		result.RequestState = string(state)
+	}
+	return json.Marshal(result)
 }
 
 func requests(questions []mcptask.Input) wire.InputRequests {
@@ -231,14 +272,17 @@ func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method str
 }
 
 // Client20260728 is the requestor's side of 2026-07-28.
-type Client20260728 struct{}
+type Client20260728 struct {
+	// Capabilities are what the client declares beside the extension.
+	Capabilities map[string]any
+}
 
 // Revision implements Client.
 func (Client20260728) Revision() string { return mcptask.Revision20260728 }
 
 // Call implements Client. Plain leaves the extension undeclared for this call;
 // there is no other way to ask for no task (E-04).
-func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
+func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
 	params := callParams(call)
 	if retry != nil {
 		params["inputResponses"] = retry.Responses
@@ -252,7 +296,11 @@ func (Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *
 			meta = map[string]any{}
 			params["_meta"] = meta
 		}
-		meta[mcptask.MetaClientCapabilities] = map[string]any{}
+		capabilities := c.Capabilities
+		if capabilities == nil {
+			capabilities = map[string]any{}
+		}
+		meta[mcptask.MetaClientCapabilities] = capabilities
 	}
 	return params, nil
 }

@@ -181,6 +181,12 @@ func (c *Checker) modern(method string, result json.RawMessage, members map[stri
 	if method == "tools/call" && kind == `"task"` { // E-11, E-12
 		definition, want = "CreateTaskResult", kind
 	}
+	if method == "tools/call" && kind == `"input_required"` { // EX-13
+		definition, want = "InputRequiredResult", kind
+		if members["taskId"] != nil {
+			return fmt.Errorf("%s: a task that asks before it is there: %s", method, result)
+		}
+	}
 	if definition == "" {
 		return fmt.Errorf("there is no schema for the result of %s in %s", method, Modern)
 	}
@@ -241,6 +247,7 @@ func (c *Checker) Notification(message json.RawMessage) error {
 		"notifications/progress": "ProgressNotification", "notifications/tasks/status": "TaskStatusNotification",
 		"notifications/message": "LoggingMessageNotification", "notifications/tools/list_changed": "ToolListChangedNotification",
 		"elicitation/create": "ElicitRequest", "notifications/cancelled": "CancelledNotification",
+		"sampling/createMessage": "CreateMessageRequest", "roots/list": "ListRootsRequest",
 	}[m.Method]
 	if definition == "" {
 		return fmt.Errorf("an unexpected message: %s", message)

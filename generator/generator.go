@@ -16,6 +16,10 @@
 //     outputschema=, that of an output's; in a field, jsonschema:"type=string" will do.
 //   - Comments of fields are descriptions, of types their first sentence; comments of the standard
 //     library are left out, because they change with the Go release.
+//   - A named string or integer with constants of its type in its package is an enum of them, unless
+//     they are flags; of the standard library's types none is. What no constant names is refused, ""
+//     too: where a field may be empty, say omitempty or declare a constant for it. A field that is
+//     open after all says jsonschema:"type=string" or "type=integer"; its own enum= wins as well.
 //   - A declaration behind a build constraint gives a generated file behind the same one.
 //   - Generated files are not read: what a run writes does not depend on what an earlier one wrote.
 //     So the type of a tool cannot use a generated identifier.

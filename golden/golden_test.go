@@ -4,9 +4,11 @@ package golden_test
 
 import (
 	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,9 +21,15 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// patterns are the packages of this folder that are generated, each by its concern.
+var patterns = []string{
+	"./embedded", "./enums", "./foreign", "./generics", "./kinds", "./pipeline", "./questions", "./recursive",
+	"./services", "./shapes/...",
+}
+
 // TestPackages generates the packages twice, the second time on one processor and in another order.
 func TestPackages(t *testing.T) {
-	generate := func(patterns ...string) generator.Output {
+	generate := func(patterns []string) generator.Output {
 		t.Helper()
 		out, err := generator.Generate(t.Context(), generator.Config{Patterns: patterns})
 		if err != nil {
@@ -29,11 +37,18 @@ func TestPackages(t *testing.T) {
 		}
 		return out
 	}
-	first := generate("./pipeline", "./questions", "./shapes/...")
+	first := generate(patterns)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	second := generate("./shapes/...", "./questions", "./pipeline")
+	backwards := slices.Clone(patterns)
+	slices.Reverse(backwards)
+	second := generate(backwards)
 	if d := cmp.Diff(first.Files, second.Files); d != "" {
 		t.Errorf("two runs differ (-first +second):\n%s", d)
+	}
+	for _, dir := range declaring(t) {
+		if first.Files[dir+"/"+generator.OutputName] == nil {
+			t.Errorf("%s declares a service and stands in none of the patterns", dir)
+		}
 	}
 	if *update {
 		if _, err := first.Write(); err != nil {
@@ -54,6 +69,26 @@ func TestPackages(t *testing.T) {
 	for path, content := range first.Files {
 		checkLayout(t, path, string(content))
 	}
+}
+
+// declaring lists the folders whose Go files have a service.
+func declaring(t *testing.T) []string {
+	t.Helper()
+	var dirs []string
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if dir := filepath.ToSlash(filepath.Dir(path)); strings.Contains("\n"+string(source), "\n//mcptask:service") && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+		return err
+	})
+	if err != nil || len(dirs) == 0 {
+		t.Fatalf("no packages: %v", err)
+	}
+	return dirs
 }
 
 func lines(content []byte) []string { return strings.Split(string(content), "\n") }

@@ -104,6 +104,15 @@ func AskerTools(impl Asker) mcptask.Tools {
 				}
 				return struct{}{}, impl.AskOnly(ctx, answer)
 			}),
+			mcptask.NewTool(mcptask.ToolSpec{
+				Name:         "ask_inside",
+				Description:  "AskInside asks when it has started, twice for the same.",
+				InputSchema:  askerAskInsideInput,
+				OutputSchema: askerAskInsideOutput,
+				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
+			}, func(ctx context.Context, task *mcptask.Task, in Input) (Report, error) {
+				return impl.AskInside(ctx, task, in)
+			}),
 		},
 	}
 }
@@ -146,6 +155,27 @@ func (c *AskerClient) ResumeAskFirst(token mcptask.Token, opts ...mcptask.CallOp
 func (c *AskerClient) AskOnly(ctx context.Context, opts ...mcptask.CallOption) error {
 	_, err := mcptask.Run[struct{}](ctx, c.conn, "ask_only", struct{}{}, opts...)
 	return err
+}
+
+// AskInside asks when it has started, twice for the same.
+//
+// It waits until the task ends.
+func (c *AskerClient) AskInside(ctx context.Context, in Input, opts ...mcptask.CallOption) (Report, error) {
+	return mcptask.Run[Report](ctx, c.conn, "ask_inside", in, opts...)
+}
+
+// StartAskInside is AskInside without the wait: it returns once the server has taken the call.
+func (c *AskerClient) StartAskInside(
+	ctx context.Context,
+	in Input,
+	opts ...mcptask.CallOption,
+) (*mcptask.Call[Report], error) {
+	return mcptask.Start[Report](ctx, c.conn, "ask_inside", in, opts...)
+}
+
+// ResumeAskInside takes up a call of AskInside again by its token, also in another process.
+func (c *AskerClient) ResumeAskInside(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
+	return mcptask.Resume[Report](c.conn, "ask_inside", token, opts...)
 }
 
 // sureInput describes Sure to the runtime.
@@ -208,6 +238,23 @@ const askerAskOnlyInput = `{
   "type": "object",
   "properties": {},
   "additionalProperties": false
+}`
+
+const askerAskInsideInput = `{
+  "type": "object",
+  "properties": {
+    "name": {"type": "string"}
+  },
+  "required": ["name"],
+  "additionalProperties": false
+}`
+
+const askerAskInsideOutput = `{
+  "type": "object",
+  "properties": {
+    "done": {"type": "boolean"}
+  },
+  "required": ["done"]
 }`
 
 const sureSchema = `{

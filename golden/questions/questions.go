@@ -1,4 +1,4 @@
-// Package questions has tools that ask before they start.
+// Package questions has tools that ask, before they start and after.
 package questions
 
 import (
@@ -17,6 +17,8 @@ type Asker interface {
 	// AskFirst asks twice before it starts.
 	AskFirst(ctx context.Context, task *mcptask.Task, in Input, sure Sure, which Which) (Report, error)
 	AskOnly(ctx context.Context, which Which) error
+	// AskInside asks when it has started, twice for the same.
+	AskInside(ctx context.Context, task *mcptask.Task, in Input) (Report, error)
 }
 
 // Input is an ordinary input.

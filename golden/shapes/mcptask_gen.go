@@ -8,7 +8,6 @@ package shapes
 
 import (
 	"context"
-	"github.com/mcptaskgen/mcptaskgen/golden/shapes/other"
 	mcptask2 "github.com/mcptaskgen/mcptaskgen/runtime"
 	time2 "time"
 )
@@ -187,33 +186,6 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				return impl_.Empty(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
-				Name:         "shapes.generic",
-				InputSchema:  shapesGenericInput,
-				OutputSchema: shapesGenericOutput,
-				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
-			}, func(ctx_ context.Context, _ *mcptask2.Task, in Page[Input]) (Page[Pair[string, *other.Node]], error) {
-				return impl_.Generic(ctx_, in)
-			}),
-			mcptask2.NewTool(mcptask2.ToolSpec{
-				Name:         "shapes.recursive",
-				InputSchema:  shapesRecursiveInput,
-				OutputSchema: shapesRecursiveOutput,
-				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
-			}, func(ctx_ context.Context, _ *mcptask2.Task, in Tree) (List, error) {
-				return impl_.Recursive(ctx_, in)
-			}),
-			mcptask2.NewTool(mcptask2.ToolSpec{
-				Name:         "shapes.others",
-				InputSchema:  shapesOthersInput,
-				OutputSchema: shapesOthersOutput,
-				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
-			}, func(ctx_ context.Context, _ *mcptask2.Task, in other.Context) (Both, error) {
-				return impl_.Others(ctx_, in)
-			}),
-			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.shadowed",
 				InputSchema:  shapesShadowedInput,
 				OutputSchema: shapesShadowedOutput,
@@ -226,15 +198,6 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 				Name:         "shapes.options",
 				InputSchema:  shapesOptionsInput,
 				OutputSchema: shapesOptionsOutput,
-				Annotations:  mcptask2.Annotations{OpenWorld: mcptask2.Hint(false)},
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
-			}, func(ctx_ context.Context, _ *mcptask2.Task, in opts) (mcptask, error) {
-				return impl_.Options(ctx_, in)
-			}),
-			mcptask2.NewTool(mcptask2.ToolSpec{
-				Name:         "shapes.kinds",
-				InputSchema:  shapesKindsInput,
-				OutputSchema: shapesKindsOutput,
 				Annotations: mcptask2.Annotations{
 					ReadOnly:    mcptask2.Hint(true),
 					Destructive: mcptask2.Hint(false),
@@ -242,8 +205,8 @@ func ShapesTools(impl_ Shapes) mcptask2.Tools {
 					OpenWorld:   mcptask2.Hint(false),
 				},
 				Policy: mcptask2.Policy{Task: mcptask2.TaskForbidden, Wait: 30 * time2.Second},
-			}, func(ctx_ context.Context, _ *mcptask2.Task, in Kinds) (Kinds, error) {
-				return impl_.Kinds(ctx_, in)
+			}, func(ctx_ context.Context, _ *mcptask2.Task, in opts) (mcptask, error) {
+				return impl_.Options(ctx_, in)
 			}),
 			mcptask2.NewTool(mcptask2.ToolSpec{
 				Name:         "shapes.by_hand",
@@ -473,25 +436,6 @@ func (c *ShapesClient) Empty(ctx_ context.Context, in struct{}, opts_ ...mcptask
 	return mcptask2.Run[struct{}](ctx_, c.conn, "shapes.empty", in, opts_...)
 }
 
-// Generic calls the tool shapes.generic.
-func (c *ShapesClient) Generic(
-	ctx_ context.Context,
-	in Page[Input],
-	opts_ ...mcptask2.CallOption,
-) (Page[Pair[string, *other.Node]], error) {
-	return mcptask2.Run[Page[Pair[string, *other.Node]]](ctx_, c.conn, "shapes.generic", in, opts_...)
-}
-
-// Recursive calls the tool shapes.recursive.
-func (c *ShapesClient) Recursive(ctx_ context.Context, in Tree, opts_ ...mcptask2.CallOption) (List, error) {
-	return mcptask2.Run[List](ctx_, c.conn, "shapes.recursive", in, opts_...)
-}
-
-// Others calls the tool shapes.others.
-func (c *ShapesClient) Others(ctx_ context.Context, in other.Context, opts_ ...mcptask2.CallOption) (Both, error) {
-	return mcptask2.Run[Both](ctx_, c.conn, "shapes.others", in, opts_...)
-}
-
 // Shadowed calls the tool shapes.shadowed.
 func (c *ShapesClient) Shadowed(ctx_ context.Context, in mcptask, opts_ ...mcptask2.CallOption) (ctx, error) {
 	return mcptask2.Run[ctx](ctx_, c.conn, "shapes.shadowed", in, opts_...)
@@ -500,11 +444,6 @@ func (c *ShapesClient) Shadowed(ctx_ context.Context, in mcptask, opts_ ...mcpta
 // Options calls the tool shapes.options.
 func (c *ShapesClient) Options(ctx_ context.Context, in opts, opts_ ...mcptask2.CallOption) (mcptask, error) {
 	return mcptask2.Run[mcptask](ctx_, c.conn, "shapes.options", in, opts_...)
-}
-
-// Kinds calls the tool shapes.kinds.
-func (c *ShapesClient) Kinds(ctx_ context.Context, in Kinds, opts_ ...mcptask2.CallOption) (Kinds, error) {
-	return mcptask2.Run[Kinds](ctx_, c.conn, "shapes.kinds", in, opts_...)
 }
 
 // ByHand calls the tool shapes.by_hand.
@@ -656,62 +595,6 @@ func (c *ShapesClient) ResumeLongestName(
 	)
 }
 
-// SecondTools binds impl to the tools of Second, for [mcptask2.NewServer].
-func SecondTools(impl_ Second) mcptask2.Tools {
-	return mcptask2.Tools{
-		Service:      "Second",
-		Impl:         impl_,
-		Fallback:     mcptask2.FallbackTools,
-		Prefix:       "second_",
-		Asks:         true,
-		Capabilities: taskCapabilities(),
-		Tools: []mcptask2.Tool{
-			mcptask2.NewTool(mcptask2.ToolSpec{
-				Name:         "second_run",
-				InputSchema:  secondRunInput,
-				OutputSchema: secondRunOutput,
-				Policy:       mcptask2.Policy{Task: mcptask2.TaskOptional, Wait: 90 * time2.Second},
-			}, func(ctx_ context.Context, task_ *mcptask2.Task, in Input) (Report, error) {
-				return impl_.Run(ctx_, task_, in)
-			}),
-		},
-	}
-}
-
-// SecondClient calls the tools of Second on a server. A method fails with *mcptask2.ToolError
-// where the tool did, with *mcptask2.Error where the server refused the call, and with one of
-// mcptask2.ErrCancelled, ErrExpired, ErrNotFound and ErrWorkerLost where the task ended without
-// a result.
-type SecondClient struct {
-	conn mcptask2.Conn
-}
-
-// NewSecondClient makes a client on a connection, which stays the caller's to close.
-func NewSecondClient(conn mcptask2.Conn) *SecondClient {
-	return &SecondClient{conn: conn}
-}
-
-// Run calls the tool second_run.
-//
-// It waits until the task ends.
-func (c *SecondClient) Run(ctx_ context.Context, in Input, opts_ ...mcptask2.CallOption) (Report, error) {
-	return mcptask2.Run[Report](ctx_, c.conn, "second_run", in, opts_...)
-}
-
-// StartRun is Run without the wait: it returns once the server has taken the call.
-func (c *SecondClient) StartRun(
-	ctx_ context.Context,
-	in Input,
-	opts_ ...mcptask2.CallOption,
-) (*mcptask2.Call[Report], error) {
-	return mcptask2.Start[Report](ctx_, c.conn, "second_run", in, opts_...)
-}
-
-// ResumeRun takes up a call of Run again by its token, also in another process.
-func (c *SecondClient) ResumeRun(token mcptask2.Token, opts_ ...mcptask2.CallOption) (*mcptask2.Call[Report], error) {
-	return mcptask2.Resume[Report](c.conn, "second_run", token, opts_...)
-}
-
 // silentInput describes silent to the runtime.
 func silentInput() mcptask2.InputSpec {
 	return mcptask2.InputSpec{Name: "silent", Schema: silentSchema}
@@ -854,151 +737,6 @@ const shapesEmptyInput = `{
   "additionalProperties": false
 }`
 
-const shapesGenericInput = `{
-  "type": "object",
-  "properties": {
-    "items": {
-      "type": ["array", "null"],
-      "items": {
-        "type": "object",
-        "description": "Input is an ordinary input.",
-        "properties": {
-          "name": {"type": "string"}
-        },
-        "required": ["name"],
-        "additionalProperties": false
-      }
-    },
-    "next": {"type": "string"}
-  },
-  "required": ["items"],
-  "additionalProperties": false
-}`
-
-const shapesGenericOutput = `{
-  "type": "object",
-  "properties": {
-    "items": {
-      "type": ["array", "null"],
-      "items": {
-        "type": "object",
-        "description": "Pair is generic in two ways.",
-        "properties": {
-          "key": {"type": "string"},
-          "value": {
-            "type": ["object", "null"],
-            "description": "Node has the name of a type in another package.",
-            "properties": {
-              "label": {"type": "string", "description": "Label is what people call it."}
-            },
-            "required": ["label"]
-          }
-        },
-        "required": ["key", "value"]
-      }
-    },
-    "next": {"type": "string"}
-  },
-  "required": ["items"]
-}`
-
-const shapesRecursiveInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"},
-    "left": {"$ref": "#"},
-    "right": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
-    "children": {"type": ["array", "null"], "items": {"$ref": "#"}},
-    "named": {"type": "object", "additionalProperties": {"$ref": "#"}}
-  },
-  "required": ["name", "right", "children"],
-  "additionalProperties": false
-}`
-
-const shapesRecursiveOutput = `{
-  "type": "object",
-  "properties": {
-    "head": {"anyOf": [{"$ref": "#/$defs/shapes.Item"}, {"type": "null"}]},
-    "rose": {"anyOf": [{"$ref": "#/$defs/shapes.Rose"}, {"type": "null"}]}
-  },
-  "required": ["head", "rose"],
-  "$defs": {
-    "shapes.Item": {
-      "type": "object",
-      "description": "Item is an item of a list.",
-      "properties": {
-        "value": {"type": "integer"},
-        "next": {"$ref": "#/$defs/shapes.Item"}
-      },
-      "required": ["value"]
-    },
-    "shapes.Rose": {
-      "type": "array",
-      "items": {"anyOf": [{"$ref": "#/$defs/shapes.Rose"}, {"type": "null"}]}
-    }
-  }
-}`
-
-const shapesOthersInput = `{
-  "type": "object",
-  "properties": {
-    "source": {"type": "string", "description": "Source is the system that sent it."},
-    "at": {"type": "string", "format": "date-time", "description": "when it was sent"},
-    "tags": {"type": "array", "items": {"type": "string"}}
-  },
-  "required": ["source", "at"],
-  "additionalProperties": false
-}`
-
-const shapesOthersOutput = `{
-  "type": "object",
-  "properties": {
-    "here": {"$ref": "#/$defs/shapes.Node"},
-    "there": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.shapes.other.Node"},
-    "elsewhere": {
-      "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.shapes.elsewhere.other.Node"
-    },
-    "again": {"$ref": "#/$defs/shapes.Node"},
-    "theirs": {
-      "type": ["array", "null"],
-      "items": {"$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.shapes.other.Node"}
-    },
-    "others": {
-      "type": ["array", "null"],
-      "items": {
-        "$ref": "#/$defs/github.com.mcptaskgen.mcptaskgen.golden.shapes.elsewhere.other.Node"
-      }
-    }
-  },
-  "required": ["here", "there", "elsewhere", "theirs", "others"],
-  "$defs": {
-    "shapes.Node": {
-      "type": "object",
-      "description": "Node is the first Node.",
-      "properties": {
-        "id": {"type": "integer"}
-      },
-      "required": ["id"]
-    },
-    "github.com.mcptaskgen.mcptaskgen.golden.shapes.other.Node": {
-      "type": "object",
-      "description": "Node has the name of a type in another package.",
-      "properties": {
-        "label": {"type": "string", "description": "Label is what people call it."}
-      },
-      "required": ["label"]
-    },
-    "github.com.mcptaskgen.mcptaskgen.golden.shapes.elsewhere.other.Node": {
-      "type": "object",
-      "description": "Node is another Node.",
-      "properties": {
-        "weight": {"type": "number", "minimum": 0}
-      },
-      "required": ["weight"]
-    }
-  }
-}`
-
 const shapesShadowedInput = `{
   "type": "object",
   "properties": {
@@ -1031,152 +769,6 @@ const shapesOptionsOutput = `{
     "name": {"type": "string"}
   },
   "required": ["name"]
-}`
-
-const shapesKindsInput = `{
-  "type": "object",
-  "properties": {
-    "base": {"type": "string"},
-    "source": {"type": "string", "description": "Source is the system that sent it."},
-    "at": {"type": "string", "format": "date-time", "description": "when it was sent"},
-    "same": {"type": "integer", "description": "hides the one of Embedded"},
-    "bool": {"type": "boolean", "default": true},
-    "int": {"type": "integer", "default": 3, "maximum": 10, "minimum": 1},
-    "uint8": {"type": "integer"},
-    "float": {"type": "number", "exclusiveMinimum": 0},
-    "quoted": {"type": "string"},
-    "string": {"type": "string", "enum": ["a", "b,c"], "default": "a"},
-    "plain": {"type": "string", "description": "a plain description, with a comma"},
-    "bytes": {"type": ["string", "null"], "contentEncoding": "base64"},
-    "array": {"type": "array", "items": {"type": "integer"}, "maxItems": 3, "minItems": 3},
-    "nested": {
-      "type": ["array", "null"],
-      "items": {"type": ["array", "null"], "items": {"type": "string"}}
-    },
-    "pointer": {"type": ["string", "null"]},
-    "enum": {"type": ["string", "null"], "enum": ["x", "y", null]},
-    "left": {"type": "string"},
-    "map": {"type": ["object", "null"], "additionalProperties": {"type": ["integer", "null"]}},
-    "numbers": {
-      "type": ["object", "null"],
-      "patternProperties": {"^-?[0-9]+$": {"type": "string"}},
-      "additionalProperties": false
-    },
-    "unsigned": {
-      "type": "object",
-      "patternProperties": {"^[0-9]+$": {}},
-      "additionalProperties": false
-    },
-    "hosts": {"type": "object", "additionalProperties": {"type": "string"}},
-    "any": {},
-    "raw": {},
-    "time": {"type": "string", "format": "date-time"},
-    "took": {"type": "integer", "description": "In nanoseconds."},
-    "tagged": {"type": "string", "format": "duration"},
-    "addr": {"type": "string", "description": "an IP address with \u0060backticks\u0060"},
-    "url": {
-      "type": "object",
-      "properties": {
-        "Scheme": {"type": "string"},
-        "Opaque": {"type": "string"},
-        "User": {"type": ["object", "null"], "properties": {}, "additionalProperties": false},
-        "Host": {"type": "string"},
-        "Path": {"type": "string"},
-        "Fragment": {"type": "string"},
-        "RawQuery": {"type": "string"},
-        "RawPath": {"type": "string"},
-        "RawFragment": {"type": "string"},
-        "ForceQuery": {"type": "boolean"},
-        "OmitHost": {"type": "boolean"}
-      },
-      "required": [
-        "Scheme", "Opaque", "User", "Host", "Path", "Fragment", "RawQuery", "RawPath",
-        "RawFragment", "ForceQuery", "OmitHost"
-      ],
-      "additionalProperties": false
-    },
-    "on": {"type": "string"},
-    "defaults": {"type": "array", "default": [1, 2], "items": {"type": "integer"}, "minItems": 1},
-    "nullable": {"type": ["string", "null"]}
-  },
-  "required": [
-    "base", "same", "bool", "int", "uint8", "float", "quoted", "string", "plain", "bytes", "array",
-    "nested", "pointer", "enum", "map", "numbers", "any", "raw", "time", "took", "tagged", "addr",
-    "on", "nullable"
-  ],
-  "additionalProperties": false
-}`
-
-const shapesKindsOutput = `{
-  "type": "object",
-  "properties": {
-    "base": {"type": "string"},
-    "source": {"type": "string", "description": "Source is the system that sent it."},
-    "at": {"type": "string", "format": "date-time", "description": "when it was sent"},
-    "same": {"type": "integer", "description": "hides the one of Embedded"},
-    "bool": {"type": "boolean", "default": true},
-    "int": {"type": "integer", "default": 3, "maximum": 10, "minimum": 1},
-    "uint8": {"type": "integer"},
-    "float": {"type": "number", "exclusiveMinimum": 0},
-    "quoted": {"type": "string"},
-    "string": {"type": "string", "enum": ["a", "b,c"], "default": "a"},
-    "plain": {"type": "string", "description": "a plain description, with a comma"},
-    "bytes": {"type": ["string", "null"], "contentEncoding": "base64"},
-    "array": {"type": "array", "items": {"type": "integer"}, "maxItems": 3, "minItems": 3},
-    "nested": {
-      "type": ["array", "null"],
-      "items": {"type": ["array", "null"], "items": {"type": "string"}}
-    },
-    "pointer": {"type": ["string", "null"]},
-    "enum": {"type": ["string", "null"], "enum": ["x", "y", null]},
-    "left": {"type": "string"},
-    "map": {"type": ["object", "null"], "additionalProperties": {"type": ["integer", "null"]}},
-    "numbers": {
-      "type": ["object", "null"],
-      "patternProperties": {"^-?[0-9]+$": {"type": "string"}},
-      "additionalProperties": false
-    },
-    "unsigned": {
-      "type": "object",
-      "patternProperties": {"^[0-9]+$": {}},
-      "additionalProperties": false
-    },
-    "hosts": {"type": "object", "additionalProperties": {"type": "string"}},
-    "any": {},
-    "raw": {},
-    "time": {"type": "string", "format": "date-time"},
-    "took": {"type": "integer", "description": "In nanoseconds."},
-    "tagged": {"type": "string", "format": "duration"},
-    "addr": {"type": "string", "description": "an IP address with \u0060backticks\u0060"},
-    "url": {
-      "type": "object",
-      "properties": {
-        "Scheme": {"type": "string"},
-        "Opaque": {"type": "string"},
-        "User": {"type": ["object", "null"], "properties": {}},
-        "Host": {"type": "string"},
-        "Path": {"type": "string"},
-        "Fragment": {"type": "string"},
-        "RawQuery": {"type": "string"},
-        "RawPath": {"type": "string"},
-        "RawFragment": {"type": "string"},
-        "ForceQuery": {"type": "boolean"},
-        "OmitHost": {"type": "boolean"}
-      },
-      "required": [
-        "Scheme", "Opaque", "User", "Host", "Path", "Fragment", "RawQuery", "RawPath",
-        "RawFragment", "ForceQuery", "OmitHost"
-      ]
-    },
-    "on": {"type": "string"},
-    "defaults": {"type": "array", "default": [1, 2], "items": {"type": "integer"}, "minItems": 1},
-    "nullable": {"type": ["string", "null"]}
-  },
-  "required": [
-    "base", "same", "bool", "int", "uint8", "float", "quoted", "string", "plain", "bytes", "array",
-    "nested", "pointer", "enum", "map", "numbers", "any", "raw", "time", "took", "tagged", "addr",
-    "on", "nullable"
-  ]
 }`
 
 const shapesByHandInput = `{
@@ -1255,23 +847,6 @@ const shapesLongestNameInput = `{
   "type": "object",
   "properties": {},
   "additionalProperties": false
-}`
-
-const secondRunInput = `{
-  "type": "object",
-  "properties": {
-    "name": {"type": "string"}
-  },
-  "required": ["name"],
-  "additionalProperties": false
-}`
-
-const secondRunOutput = `{
-  "type": "object",
-  "properties": {
-    "done": {"type": "boolean"}
-  },
-  "required": ["done"]
 }`
 
 const silentSchema = `{

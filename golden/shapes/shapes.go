@@ -1,15 +1,10 @@
-// Package shapes has a tool of every shape, to see that what is generated for them compiles.
+// Package shapes has a tool of every signature, with names that generated code needs too.
 package shapes
 
 import (
 	"context"
 	"encoding/json"
-	"net/netip"
-	"net/url"
-	clock "time"
 
-	other2 "github.com/mcptaskgen/mcptaskgen/golden/shapes/elsewhere/other"
-	"github.com/mcptaskgen/mcptaskgen/golden/shapes/other"
 	mt "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
@@ -56,13 +51,9 @@ type Shapes interface {
 		OK bool `json:"ok"`
 	}, error)
 	Empty(ctx context.Context, in struct{}) (struct{}, error)
-	Generic(ctx context.Context, in Page[Input]) (Page[Pair[string, *other.Node]], error)
-	Recursive(ctx context.Context, in Tree) (List, error)
-	Others(ctx context.Context, in other.Context) (Both, error)
 	Shadowed(ctx context.Context, in mcptask) (ctx, error)
+	//mcptask:tool name=options readonly idempotent=true destructive=false
 	Options(ctx context.Context, in opts) (mcptask, error)
-	//mcptask:tool name=kinds readonly idempotent=true destructive=false
-	Kinds(ctx context.Context, in Kinds) (Kinds, error)
 	//mcptask:tool schema=schema.json
 	ByHand(ctx context.Context, in Custom) (Report, error)
 	//mcptask:tool task=required ttl=90m poll=1500ms grace=1s wait=2m30s deadline=1h onlost=fail
@@ -93,13 +84,6 @@ type base interface {
 	FromBase(context.Context) error
 }
 
-// Second is another service in the package.
-//
-//mcptask:service fallback=tools prefix=second_
-type Second interface {
-	Run(ctx context.Context, task *mt.Task, in Input) (Report, error)
-}
-
 // Input is an ordinary input.
 type Input struct {
 	Name string `json:"name"`
@@ -117,118 +101,6 @@ type (
 	ReportAlias = *Report
 )
 
-// Page is generic.
-type Page[T any] struct {
-	Items []T    `json:"items"`
-	Next  string `json:"next,omitempty"`
-}
-
-// Pair is generic in two ways.
-type Pair[K comparable, V any] struct {
-	Key   K `json:"key"`
-	Value V `json:"value"`
-}
-
-// Tree holds trees.
-type Tree struct {
-	Name     string          `json:"name"`
-	Left     *Tree           `json:"left,omitempty"`
-	Right    *Tree           `json:"right"`
-	Children []Tree          `json:"children"`
-	Named    map[string]Tree `json:"named,omitempty"`
-}
-
-// List leads to a type that holds itself.
-type List struct {
-	Head *Item `json:"head"`
-	Rose Rose  `json:"rose"`
-}
-
-// Item is an item of a list.
-type Item struct {
-	Value int   `json:"value"`
-	Next  *Item `json:"next,omitempty"`
-}
-
-// Rose is a tree of nothing else.
-type Rose []Rose
-
-// Both uses two types of one name.
-type Both struct {
-	Here      Node          `json:"here"`
-	There     other.Node    `json:"there"`
-	Elsewhere other2.Node   `json:"elsewhere"`
-	Again     *Node         `json:"again,omitempty"`
-	Theirs    []other.Node  `json:"theirs"`
-	Others    []other2.Node `json:"others"`
-}
-
-// Node is the first Node.
-type Node struct {
-	ID int `json:"id"`
-}
-
-// Embedded is embedded.
-type Embedded struct {
-	Base string `json:"base"`
-	Same string `json:"same"`
-}
-
-// Kinds has every kind of field.
-type Kinds struct {
-	Embedded
-	*other.Meta
-
-	Same     int               `json:"same" jsonschema:"description=hides the one of Embedded"`
-	Bool     bool              `json:"bool" jsonschema:"default=true"`
-	Int      int               `json:"int" jsonschema:"minimum=1,maximum=10,default=3"`
-	Uint8    uint8             `json:"uint8"`
-	Float    float32           `json:"float" jsonschema:"exclusiveMinimum=0"`
-	Quoted   int               `json:"quoted,string"`
-	String   string            `json:"string" jsonschema:"enum=a,enum=b\\,c,default=a"`
-	Plain    string            `json:"plain" jsonschema:"a plain description, with a comma"`
-	Bytes    []byte            `json:"bytes"`
-	Array    [3]int            `json:"array"`
-	Nested   [][]string        `json:"nested"`
-	Pointer  *string           `json:"pointer"`
-	Enum     *string           `json:"enum" jsonschema:"enum=x,enum=y"`
-	Left     *string           `json:"left,omitempty"`
-	Map      map[string]*int   `json:"map"`
-	Numbers  map[int]string    `json:"numbers"`
-	Unsigned map[uint]any      `json:"unsigned,omitzero"`
-	Hosts    map[netip.Addr]On `json:"hosts,omitempty"`
-	Any      any               `json:"any"`
-	Raw      json.RawMessage   `json:"raw"`
-	Time     clock.Time        `json:"time"`
-	Took     clock.Duration    `json:"took"`
-	Tagged   clock.Duration    `json:"tagged" jsonschema:"type=string,format=duration"`
-	Addr     netip.Addr        `json:"addr"` // an IP address with `backticks`
-	URL      url.URL           `json:"url,omitzero"`
-	On       On                `json:"on"`
-	Defaults []int             `json:"defaults,omitempty" jsonschema:"default=1,default=2,minItems=1"`
-	Nullable string            `json:"nullable" jsonschema:"nullable"`
-	Skipped  chan int          `json:"-"`
-	Hidden   func()            `json:"-"`
-	private  int
-}
-
-// On is a text of its own.
-type On bool
-
-// MarshalText writes on or off.
-func (o On) MarshalText() ([]byte, error) {
-	if o {
-		return []byte("on"), nil
-	}
-	return []byte("off"), nil
-}
-
-// UnmarshalText reads on or off.
-func (o *On) UnmarshalText(text []byte) error {
-	*o = string(text) == "on"
-	return nil
-}
-
 // Custom has JSON that only it knows.
 type Custom struct{ value int }
 
@@ -237,6 +109,11 @@ func (c *Custom) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &struct {
 		Value *int `json:"value"`
 	}{&c.value})
+}
+
+// MarshalJSON writes the same.
+func (c Custom) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]int{"value": c.value})
 }
 
 // AVeryLongNameForAnInputThatDoesNotFitOnALine has a long name.
@@ -252,6 +129,5 @@ type silent struct {
 
 var (
 	_ = time + task + impl
-	_ = Kinds{}.private
 	_ = askSilent
 )

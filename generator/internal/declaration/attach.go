@@ -47,9 +47,13 @@ func (r *reader) attach(file *ast.File) {
 		for _, comment := range group.List {
 			if directive.Is(comment.Text) {
 				r.bind(comment, p, attached)
-			} else if offset, problem, meant := directive.Meant(comment.Text); meant {
-				r.fail(comment.Pos()+token.Pos(offset), "this looks like a directive but is none: "+problem,
-					"write it as "+directive.Prefix+"tool, on a line of its own, directly above what it belongs to")
+			} else if stray, meant := directive.Meant(comment.Text); meant {
+				form := directive.Prefix + stray.Kind
+				if stray.Kind == "" {
+					form = directive.Prefix + strings.Join(directive.Kinds, ", "+directive.Prefix)
+				}
+				r.fail(comment.Pos()+token.Pos(stray.Offset), "this looks like a directive but is none: "+stray.Problem,
+					"write it as "+form+", on a line of its own, directly above what it belongs to")
 			}
 		}
 	}

@@ -70,7 +70,26 @@ type settings map[string]setting
 
 // merge adds the arguments of a directive, and reports those that are wrong.
 func (r *reader) merge(into settings, d directive.Directive) {
-	for _, arg := range d.Args {
+	for i := 0; i < len(d.Args); i++ {
+		arg := d.Args[i]
+		if words := splitText(d.Kind, d.Args[i:]); words > 0 {
+			whole := arg.Value
+			for _, word := range d.Args[i+1 : i+1+words] {
+				whole += " " + word.Key
+			}
+			i++
+			r.fail(d.Args[i].Pos, fmt.Sprintf("%q follows %s=%s", d.Args[i].Key, arg.Key, arg.Value),
+				fmt.Sprintf("a text of several words stands in quotes: write %s=%q", arg.Key, whole))
+			i += words - 1
+		}
+		if arg.Word {
+			hint := directive.Form
+			if strings.HasSuffix(arg.Key, ",") {
+				hint = directive.NoComma
+			}
+			r.fail(arg.Pos, fmt.Sprintf("%q is not an argument", arg.Key), hint)
+			continue
+		}
 		k, ok := r.findKey(d.Kind, arg)
 		if !ok {
 			continue
@@ -91,6 +110,33 @@ func (r *reader) merge(into settings, d directive.Directive) {
 		}
 		into[arg.Key] = s
 	}
+}
+
+// splitText counts the words that a text without quotes has lost to the arguments behind it.
+func splitText(kind string, args []directive.Arg) int {
+	first := args[0]
+	k, ok := keyOf(kind, first.Key)
+	if !ok || k.form != text || !first.HasValue || first.Quoted {
+		return 0
+	}
+	words := 0
+	for _, arg := range args[1:] {
+		if _, ok := keyOf(kind, strings.TrimSuffix(arg.Key, ",")); ok || arg.HasValue {
+			break
+		}
+		words++
+	}
+	return words
+}
+
+// keyOf is the key of a directive that has the name.
+func keyOf(kind, name string) (key, bool) {
+	for _, k := range keys {
+		if k.name == name && slices.Contains(k.on, kind) {
+			return k, true
+		}
+	}
+	return key{}, false
 }
 
 func (r *reader) findKey(kind string, arg directive.Arg) (key, bool) {

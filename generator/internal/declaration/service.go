@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/token"
@@ -206,7 +207,8 @@ func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *as
 	if s, ok := find("wait"); service.Fallback && !ok && !s.bad && p.Task != model.Forbidden {
 		p.Wait = fallbackWait
 	}
-	r.checkDeadline(p, own, defaults)
+	r.checkTTL("deadline", p.Deadline, p, own, defaults)
+	r.checkTTL("poll", p.Poll, p, own, defaults)
 	if s, ok := find("onlost"); ok {
 		p.Restart = s.text == "restart"
 	}
@@ -215,22 +217,20 @@ func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *as
 	}
 }
 
-func (r *reader) checkDeadline(p *model.Policy, own, defaults *block) {
-	ttl := p.TTL
-	if ttl == 0 {
-		ttl = defaultTTL
-	}
-	if p.Deadline <= ttl {
+// checkTTL reports a duration that is longer than a task is kept.
+func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own, defaults *block) {
+	ttl := cmp.Or(p.TTL, defaultTTL)
+	if value <= ttl {
 		return
 	}
-	at, ok := own.get("deadline")
+	at, ok := own.get(key)
 	if !ok {
 		if at, ok = own.get("ttl"); !ok {
-			at, _ = defaults.get("deadline")
+			at, _ = defaults.get(key)
 		}
 	}
-	r.fail(at.pos, fmt.Sprintf("deadline=%s is longer than the ttl, %s", short(p.Deadline), short(ttl)),
-		"a task is gone at its ttl; make that longer or the deadline shorter")
+	r.fail(at.pos, fmt.Sprintf("%s=%s is longer than the ttl, %s", key, short(value), short(ttl)),
+		"a task is gone at its ttl; make that longer or the "+key+" shorter")
 }
 
 // short writes a duration as a person would: 24h, not 24h0m0s.

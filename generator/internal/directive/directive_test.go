@@ -48,6 +48,8 @@ func TestScan(t *testing.T) {
 		{`//mcptask:tool a = "b c" d`, "tool\nd@25\n! 17 a has a space before its ="},
 		{`//mcptask:tool 5=a b`, "tool\nb@19\n! 15 \"5=a\" is not an argument"},
 		{`//mcptask:tool a=b, c`, "tool\nc@20\n! 18 a comma after a"},
+		{`//mcptask:tool a=Ship it? 2 b`, "tool\na@15=Ship@17\nit?@22\n2@26\nb@28"},
+		{`//mcptask:tool a="Ship" it?`, "tool\na@15=Ship@17\n! 24 \"it?\" is not an argument"},
 		{`//mcptask:tool a // why`, "tool\na@15\n! 17 \"//\" is not an argument"},
 	} {
 		if d := cmp.Diff(test.want, show(test.text)); d != "" {
@@ -75,12 +77,15 @@ func TestMeant(t *testing.T) {
 		"//go:generate mcptaskgen":         -1,
 		"//":                               -1,
 	} {
-		offset, problem, ok := directive.Meant(text)
+		stray, ok := directive.Meant(text)
 		if !ok {
-			offset = -1
+			stray.Offset = -1
 		}
-		if offset != want || ok && problem == "" {
-			t.Errorf("%q is at %d (%s), want %d", text, offset, problem, want)
+		if stray.Offset != want || ok && stray.Problem == "" {
+			t.Errorf("%q is %+v, want %d", text, stray, want)
+		}
+		if stray.Kind != "" && !strings.Contains(strings.ToLower(text), stray.Kind) {
+			t.Errorf("%q names no %s", text, stray.Kind)
 		}
 	}
 }

@@ -28,6 +28,8 @@ type Arg struct {
 	Key      string
 	Value    string // unquoted
 	HasValue bool   // false for a bare key
+	Quoted   bool   // the value is a Go string
+	Word     bool   // Key cannot be one; it may belong to the value without quotes before it
 	Pos      token.Pos
 	ValuePos token.Pos // where HasValue
 }
@@ -39,6 +41,12 @@ type Error struct {
 	Hint    string
 }
 
+// Hints at what arguments look like.
+const (
+	Form    = "arguments are key, key=value or key=\"Go string\", separated by spaces"
+	NoComma = "separate arguments by spaces alone"
+)
+
 // Scan reads the text of a line comment that starts with [Prefix] and stands at pos. It returns
 // what it could read beside the errors, so that one mistake does not hide the next.
 func Scan(pos token.Pos, text string) (Directive, []Error) {
@@ -48,6 +56,7 @@ func Scan(pos token.Pos, text string) (Directive, []Error) {
 	for s.skipSpace(); s.at < len(s.text); s.skipSpace() {
 		if arg, ok := s.arg(); ok {
 			d.Args = append(d.Args, arg)
+			s.open = arg.HasValue && !arg.Quoted || s.open && !arg.HasValue
 		}
 	}
 	return d, s.errs
@@ -57,6 +66,7 @@ type scanner struct {
 	text string
 	base token.Pos
 	at   int
+	open bool // a value without quotes stands before, and words alone since
 	errs []Error
 }
 
@@ -89,12 +99,14 @@ func (s *scanner) arg() (Arg, bool) {
 	arg.Key = s.until("= \t\r")
 	if !isKey(arg.Key) {
 		word := arg.Key + s.until(" \t\r")
-		hint := "arguments are key, key=value or key=\"Go string\", separated by spaces"
+		hint := Form
 		switch {
 		case strings.HasPrefix(word, "="):
 			hint = "write key=value"
+		case s.open && !strings.Contains(word, "=") && !strings.HasPrefix(word, "//"):
+			return Arg{Key: word, Word: true, Pos: arg.Pos}, true
 		case strings.HasSuffix(word, ","):
-			hint = "separate arguments by spaces alone"
+			hint = NoComma
 		case strings.HasPrefix(word, "//"):
 			hint = "a directive takes its line to the end; put the comment on a line of its own"
 			s.at = len(s.text)
@@ -108,6 +120,7 @@ func (s *scanner) arg() (Arg, bool) {
 	s.at++
 	arg.HasValue, arg.ValuePos = true, s.pos()
 	if s.at < len(s.text) && (s.text[s.at] == '"' || s.text[s.at] == '`') {
+		arg.Quoted = true
 		return arg, s.quoted(&arg)
 	}
 	arg.Value = s.until(" \t\r")
@@ -125,7 +138,7 @@ func (s *scanner) arg() (Arg, bool) {
 		s.at = len(s.text)
 		return Arg{}, false
 	case strings.HasSuffix(arg.Value, ","):
-		s.fail(arg.ValuePos+token.Pos(len(arg.Value)-1), "a comma after "+arg.Key, "separate arguments by spaces alone")
+		s.fail(arg.ValuePos+token.Pos(len(arg.Value)-1), "a comma after "+arg.Key, NoComma)
 		return Arg{}, false
 	}
 	return arg, true

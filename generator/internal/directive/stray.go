@@ -15,25 +15,35 @@ func Is(text string) bool {
 	return ok && rest != "" && !strings.ContainsAny(rest[:1], " \t\r")
 }
 
-// Meant tells whether a comment that is no directive was meant as one, at which byte offset, and
-// what is wrong with it. Prose that happens to start with "mcptask: " is left alone.
-func Meant(text string) (offset int, problem string, ok bool) {
+// Stray is a comment that was meant as a directive.
+type Stray struct {
+	Offset  int    // in bytes, of the mistake in the comment
+	Kind    string // the word after the colon, in small letters; empty where there is none
+	Problem string
+}
+
+// Meant tells whether a comment that is no directive was meant as one. Prose that happens to start
+// with "mcptask: " is left alone.
+func Meant(text string) (Stray, bool) {
 	if Is(text) {
-		return 0, "", false
+		return Stray{}, false
 	}
 	block := strings.HasPrefix(text, "/*")
 	for start := 2; start < len(text); {
 		line, _, more := strings.Cut(text[start:], "\n")
 		match := looksLike.FindStringSubmatch(line)
 		if match != nil && (match[1] == "" && match[2] != "" || known(match[2]) || strings.TrimRight(text, " \t\r") == Prefix) {
-			return start + strings.Index(strings.ToLower(line), "mcptask"), flaw(block, line), true
+			return Stray{
+				Offset: start + strings.Index(strings.ToLower(line), "mcptask"),
+				Kind:   strings.ToLower(match[2]), Problem: flaw(block, line),
+			}, true
 		}
 		if !more {
 			break
 		}
 		start += len(line) + 1
 	}
-	return 0, "", false
+	return Stray{}, false
 }
 
 func known(word string) bool {

@@ -72,6 +72,9 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 		if err != nil {
 			return nil, err
 		}
+		if inner.Kind() == reflect.Uint8 { // of pointers, which are not written as base64
+			inner = reflect.TypeFor[uint16]()
+		}
 		return reflect.SliceOf(inner), nil
 	case *types.Array:
 		inner, err := g.reflectType(u.Elem())
@@ -207,6 +210,18 @@ func isDuration(t types.Type) bool {
 	}
 	named, ok := types.Unalias(t).(*types.Named)
 	return ok && qualified(named) == "time.Duration"
+}
+
+// holdsDuration tells whether a type is a duration, or a list or a map of them.
+func holdsDuration(t types.Type) bool {
+	for !isDuration(t) {
+		inner, ok := t.Underlying().(interface{ Elem() types.Type })
+		if _, channel := inner.(*types.Chan); !ok || channel || inner.Elem() == t {
+			return false
+		}
+		t = inner.Elem()
+	}
+	return true
 }
 
 // isByte tells whether a slice of these is a string in base64.

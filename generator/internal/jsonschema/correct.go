@@ -13,7 +13,7 @@ import (
 const null = "\x00null"
 
 // correct walks a schema beside the type it was derived from and puts right what the reflector does
-// not know: where null may stand, and which integers are keys.
+// not know: where null may stand, which integers are keys, and which constants are all the values.
 func (g *graph) correct(t types.Type, node *object, optional bool) *object {
 	t = types.Unalias(t)
 	if named, ok := t.(*types.Named); ok {
@@ -24,6 +24,7 @@ func (g *graph) correct(t types.Type, node *object, optional bool) *object {
 	if hasMethod(t, "MarshalText", "UnmarshalText") {
 		return node
 	}
+	g.enumerate(t, node)
 	nullable := false
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
@@ -51,6 +52,11 @@ func (g *graph) correct(t types.Type, node *object, optional bool) *object {
 func (g *graph) correctMap(m *types.Map, node *object) {
 	if values, ok := node.child("additionalProperties"); ok {
 		node.set("additionalProperties", g.correct(m.Elem(), values, false))
+	}
+	keys := newObject()
+	if g.enumerate(m.Key(), keys); keys.has("enum") {
+		quoteNumbers(keys)
+		node.set("propertyNames", keys)
 	}
 	key, err := mapKey(m.Key())
 	if err != nil || key == special["log/slog.Level"] { // a string
@@ -95,6 +101,10 @@ func typedDefault(property *object) {
 // flat refuses a question's field that a client has no form for.
 func flat(f field, property *object) error {
 	t := types.Unalias(f.variable.Type())
+	if isDuration(t) {
+		return &refusal{"a time.Duration is a bare integer of nanoseconds, which nobody can be asked for",
+			"take a number whose name tells the unit, as Minutes int does, or a string"}
+	}
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		if !f.optional {
 			return &refusal{"a pointer in an input may be left out, but not null", "add omitempty to its json tag"}
@@ -119,7 +129,8 @@ func flat(f field, property *object) error {
 				return nil
 			}
 		}
-		return &refusal{"an input has lists of choices only", `name the choices of a []string in its tag: jsonschema:"enum=a,enum=b"`}
+		return &refusal{"an input has lists of choices only",
+			`name the choices of a []string in its tag: jsonschema:"enum=a,enum=b", or take a slice of a string type with constants`}
 	}
 	return &refusal{"an input is flat", notFlat}
 }
@@ -127,4 +138,4 @@ func flat(f field, property *object) error {
 // formats are those that the protocol allows in a question.
 var formats = []string{"date", "date-time", "email", "uri"}
 
-const notFlat = "its fields are strings, numbers, booleans, time.Time and slices of enums"
+const notFlat = "its fields are strings, numbers, booleans, time.Time, enums and slices of enums"

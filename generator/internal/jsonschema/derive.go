@@ -5,6 +5,7 @@ package jsonschema
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,13 +46,14 @@ type Fail func(pos token.Pos, message, hint string)
 
 // Deriver derives the schemas of one package's tools. It is not safe for concurrent use.
 type Deriver struct {
-	pkg  *types.Package
-	docs *docs
+	pkg   *types.Package
+	docs  *docs
+	scope func(*types.Package) (*types.Scope, error)
 }
 
 // New makes a Deriver for a package.
 func New(fset *token.FileSet, pkg *load.Package) *Deriver {
-	return &Deriver{pkg: pkg.Types, docs: newDocs(fset, pkg)}
+	return &Deriver{pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope}
 }
 
 // graph is the schemas of one root and of the types that it uses, each by its key.
@@ -64,7 +66,8 @@ type graph struct {
 	failed bool
 
 	types map[string]types.Type
-	queue []string // keys in order of discovery
+	enums map[string]*enum // nil for a type that is none
+	queue []string         // keys in order of discovery
 	nodes map[string]*object
 }
 
@@ -74,9 +77,10 @@ type graph struct {
 // only when used twice or by itself; fields of embedded structs follow encoding/json; a slice, map
 // or pointer that is not left out when empty admits null; url.URL is the object that encoding/json
 // makes of it, net.IP a string of no format; the keys of integer maps may be negative; what a plain
-// jsonschema tag says is the description, and a time.Duration without one is said to be in nanoseconds.
+// jsonschema tag says is the description, of a time.Duration also that it is in nanoseconds; and a type
+// with constants is an enum of them, described by their comments (see enumOf).
 func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string {
-	g := &graph{Deriver: d, use: use, at: at, fail: fail, types: map[string]types.Type{}, nodes: map[string]*object{}}
+	g := &graph{Deriver: d, use: use, at: at, fail: fail, types: map[string]types.Type{}, enums: map[string]*enum{}, nodes: map[string]*object{}}
 	t = types.Unalias(t)
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = types.Unalias(p.Elem())
@@ -273,31 +277,54 @@ func (g *graph) member(owner string, f field) (reflect.Type, tag, bool) {
 
 // finishField corrects the schema of a field and describes it.
 func (g *graph) finishField(owner string, f field, tag tag, property *object) *object {
+	text, _ := property.get("description").(string)
+	text = cmp.Or(text, tag.description, g.docs.find(f.variable).doc)
 	if _, overridden := tag.override(); !overridden {
+		text = g.explainField(f.variable.Type(), property, text)
 		typedDefault(property)
 		property = g.correct(f.variable.Type(), property, f.optional)
+		if f.quoted {
+			quoteChoices(property)
+		}
 	}
 	if tag.nullable {
 		property.set(null, true)
 	}
-	if tag.description != "" && !property.has("description") {
-		property.set("description", tag.description)
+	if items, ok := property.child("items"); ok && g.use == Question && items.has("description") {
+		// Clients show what stands at the field.
+		text = joinLines(text, items.get("description").(string))
+		items.remove("description")
 	}
-	if !property.has("description") {
-		doc := g.docs.find(f.variable).doc
-		if doc == "" && property.get("type") == "integer" && isDuration(f.variable.Type()) {
-			doc = "In nanoseconds." // who is to guess?
-		}
-		if doc != "" {
-			property.set("description", doc)
-		}
+	if text != "" {
+		property.set("description", text)
 	}
-	if g.use == Question {
-		if err := flat(f, property); err != nil {
-			g.refuseField(owner, f, err)
-		}
+	err := checkDefault(property)
+	if err == nil && g.use == Question {
+		err = flat(f, property)
+	}
+	if err != nil {
+		g.refuseField(owner, f, err)
 	}
 	return property
+}
+
+// explainField appends to the text of a field what its type means: the constants of an enum, the unit
+// of a duration. Who is to guess?
+func (g *graph) explainField(t types.Type, property *object, text string) string {
+	if p, ok := t.Underlying().(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	// An error of enumOf is reported where the schema is corrected.
+	if e, _ := g.enumOf(t); e != nil && !property.has("enum") {
+		return e.describe(cmp.Or(text, e.about))
+	}
+	if !holdsDuration(t) || strings.Contains(strings.ToLower(text), "nanosecond") {
+		return text
+	}
+	if text != "" && !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return strings.TrimSpace(text + " In nanoseconds.")
 }
 
 // reflect has invopop derive the schema of a type that bridge.go made.

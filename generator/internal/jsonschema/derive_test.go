@@ -160,10 +160,19 @@ func TestAdmitsWhatIsWritten(t *testing.T) {
 	text := "x"
 	for _, value := range []any{
 		kinds.Scalars{}, kinds.Collections{}, kinds.Known{}, kinds.Embedding{}, kinds.Generic{}, kinds.Anonymous{},
-		kinds.Corrected{},
+		kinds.Corrected{}, kinds.Enums{Rank: kinds.RankB}, kinds.EnumMaps{},
+		kinds.Enums{
+			Mode: kinds.ModeFast, Level: -1, Modes: []kinds.Mode{"", "slow"}, Nested: [][]kinds.Mode{nil, {"fast"}},
+			Tagged: "slow", Typed: "any", Bits: 5, Bytes: []kinds.Ranks{1, 9}, Month: 13, Plain: "any",
+		},
+		kinds.EnumMaps{
+			Values: map[string]kinds.Mode{"a": "", "b": "fast"}, Keys: map[kinds.Mode]int{"": 1, "slow": 2},
+			Deep: map[string][]*kinds.Mode{"a": {nil}}, Text: "slow", Page: kinds.Page[kinds.Mode]{Items: []kinds.Mode{"fast"}},
+		},
 		kinds.Collections{
 			Nested: [][]string{nil, {"a"}}, Bytes: []byte("b"), Structs: []kinds.Inner{{B: &kinds.Inner2{}}},
 			Ptrs: []*kinds.Inner{nil, {}}, Pointer: &text, Deep: map[string][]kinds.Inner{"a": nil},
+			Octets: [2]byte{1}, Loose: []*uint8{nil, new(uint8)},
 		},
 		kinds.Known{Time: time.Now(), Any: 1, Raw: json.RawMessage(`[1]`)},
 		kinds.Corrected{
@@ -184,6 +193,47 @@ func TestAdmitsWhatIsWritten(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEnumsLikeTags compares what is derived from constants with what invopop reflects of a type that
+// names the same choices in its tags.
+func TestEnumsLikeTags(t *testing.T) {
+	reflector := invopop.Reflector{Anonymous: true, DoNotReference: true}
+	reflected, err := json.Marshal(reflector.Reflect(kinds.EnumsByTag{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := normal(decode(t, string(reflected)))
+	properties := want.(map[string]any)["properties"].(map[string]any)
+	// Tags do not reach the items of an array, nor those of the items.
+	modes := []any{"fast", "slow", ""}
+	properties["pair"].(map[string]any)["items"].(map[string]any)["enum"] = modes
+	properties["nested"].(map[string]any)["items"].(map[string]any)["items"].(map[string]any)["enum"] = modes
+	// Reflection does not see that nil is written as null.
+	properties["pointer"].(map[string]any)["enum"] = []any{-1.0, 0.0, 1.0, nil}
+	got := normal(decode(t, derive(t)("Enums", jsonschema.Argument)))
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("schema (-reflection +derived):\n%s", d)
+	}
+}
+
+// TestEnumsRefuse: an enum is all there is.
+func TestEnumsRefuse(t *testing.T) {
+	schema := derive(t)
+	fine := `{"values": {"a": "fast"}, "keys": {"fast": 1}, "levels": {"-1": [1]}, "quoted": "1", "text": "\"fast\"", "lost": null, "page": {"Items": ["fast"]}}`
+	compiled := compile(t, schema("EnumMaps", jsonschema.Argument))
+	if err := compiled.Validate(decode(t, fine)); err != nil {
+		t.Error(err)
+	}
+	for _, change := range [][2]string{
+		{`"a": "fast"`, `"a": "secret"`}, {`{"fast": 1}`, `{"else": 1}`}, {`"-1"`, `"7"`}, {`[1]`, `[7]`},
+		{`"quoted": "1"`, `"quoted": "7"`}, {`"quoted": "1"`, `"quoted": 1`}, {`\"fast\"`, `fast`}, {`["fast"]`, `["else"]`},
+	} {
+		text := strings.Replace(fine, change[0], change[1], 1)
+		if err := compiled.Validate(decode(t, text)); err == nil {
+			t.Errorf("%s is admitted", text)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"go/ast"
 	"go/build"
 	godoc "go/doc"
@@ -13,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
-// docs finds the comments of types and fields by where they stand. Of other packages it parses just
+// docs finds the comments of types, constants and fields by where they stand. Of other packages it parses just
 // the files that are asked for.
 type docs struct {
 	fset  *token.FileSet
@@ -28,8 +29,9 @@ type spot struct {
 }
 
 type note struct {
-	doc string
-	tag *ast.BasicLit // of a field
+	doc    string
+	column int           // export data keeps none
+	tag    *ast.BasicLit // of a field
 }
 
 func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
@@ -42,7 +44,7 @@ func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
 	return d
 }
 
-// find returns what is written at a type's or a field's name: of a type the first sentence.
+// find returns what is written at a name: of a type or a constant the first sentence.
 func (d *docs) find(obj types.Object) note {
 	pos := d.fset.Position(obj.Pos())
 	if !pos.IsValid() {
@@ -76,20 +78,31 @@ func standard(name string) bool {
 func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 	found := map[spot]note{}
 	add := func(name *ast.Ident, n note) {
-		found[spot{fset.Position(name.Pos()).Line, name.Name}] = n
+		pos := fset.Position(name.Pos())
+		n.column = pos.Column
+		found[spot{pos.Line, name.Name}] = n
 	}
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.FuncDecl:
 			return false // its types cannot be a tool's
 		case *ast.GenDecl:
+			var outer *ast.CommentGroup // a group's comment is of no one in it
+			if !node.Lparen.IsValid() {
+				outer = node.Doc
+			}
 			for _, spec := range node.Specs {
-				if spec, ok := spec.(*ast.TypeSpec); ok {
-					doc := text(spec.Doc, spec.Comment)
-					if doc == "" && !node.Lparen.IsValid() {
-						doc = text(node.Doc, nil)
+				switch spec := spec.(type) {
+				case *ast.TypeSpec:
+					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer)})
+				case *ast.ValueSpec:
+					doc := ""
+					if len(spec.Names) == 1 { // else it is of none in particular
+						doc = synopsis(spec.Doc, spec.Comment, outer)
 					}
-					add(spec.Name, note{doc: new(godoc.Package).Synopsis(doc)})
+					for _, name := range spec.Names {
+						add(name, note{doc: doc})
+					}
 				}
 			}
 		case *ast.StructType:
@@ -106,6 +119,11 @@ func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 		return true
 	})
 	return found
+}
+
+// synopsis is the first sentence of the comments above, behind or around.
+func synopsis(above, behind, around *ast.CommentGroup) string {
+	return new(godoc.Package).Synopsis(cmp.Or(text(above, behind), text(around, nil)))
 }
 
 // text is the comment above, else the one that trails the line.

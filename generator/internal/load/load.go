@@ -9,6 +9,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"maps"
 	"os"
 	"path/filepath"
@@ -40,6 +41,8 @@ type Package struct {
 	Generated, Foreign bool
 	// Files are the syntax of the files that people wrote.
 	Files []*ast.File
+
+	scopes *scopes
 }
 
 const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
@@ -67,12 +70,13 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	}
 	var problems diag.List
 	var result []*Package
+	shared := &scopes{config: *config, found: map[string]*types.Scope{}}
 	for _, p := range loaded {
 		reportErrors(&problems, cfg, p)
 		for _, path := range slices.Sorted(maps.Keys(p.Imports)) {
 			reportErrors(&problems, cfg, p.Imports[path]) // an import that cannot be found
 		}
-		pkg := &Package{Package: p, Dir: directory(p)}
+		pkg := &Package{Package: p, Dir: directory(p), scopes: shared}
 		for _, file := range p.Syntax {
 			name := fset.Position(file.FileStart).Filename
 			if filepath.Base(name) != cfg.Output {

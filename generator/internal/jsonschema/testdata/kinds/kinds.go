@@ -49,6 +49,8 @@ type Collections struct {
 	Deep    map[string][]Inner
 	Pointer *string
 	Ptrs    []*Inner
+	Octets  [2]byte
+	Loose   []*uint8
 }
 
 type Names []string
@@ -117,3 +119,94 @@ type Shadow struct {
 }
 
 type Lazy struct{ Late string }
+
+type Mode string
+
+const (
+	ModeFast   Mode = "fast"
+	ModeSlow   Mode = "slow"
+	ModeNone   Mode = ""
+	ModeQuick       = ModeFast
+	modeSecret Mode = "secret"
+)
+
+type level int
+
+const (
+	low level = iota - 1
+	middle
+	high
+)
+
+type Bits uint8
+
+const (
+	BitA Bits = 1 << iota
+	BitB
+	BitC
+	BitsAll = BitA | BitB | BitC
+)
+
+type Ranks uint8
+
+const (
+	RankA Ranks = iota + 1
+	RankB
+	RankC
+	RankD
+)
+
+type Enums struct {
+	Mode    Mode       `json:"mode" jsonschema:"default=slow"`
+	Level   level      `json:"level"`
+	Left    *Mode      `json:"left,omitempty"`
+	Zero    Mode       `json:"zero,omitzero"`
+	Pointer *level     `json:"pointer"`
+	Modes   []Mode     `json:"modes" jsonschema:"minItems=0"`
+	Pair    [2]Mode    `json:"pair"`
+	Nested  [][]Mode   `json:"nested"`
+	Tagged  Mode       `json:"tagged,omitempty" jsonschema:"enum=slow"`
+	Typed   Mode       `json:"typed" jsonschema:"type=string"`
+	Bits    Bits       `json:"bits"`
+	Rank    Ranks      `json:"rank,omitempty"`
+	Bytes   []Ranks    `json:"bytes"`
+	Month   time.Month `json:"month"`
+	Alias   ModeAlias  `json:"alias"`
+	Plain   Renamed    `json:"plain"`
+}
+
+type ModeAlias = Mode
+
+type Renamed Mode
+
+type EnumsByTag struct {
+	Mode    string     `json:"mode" jsonschema:"enum=fast,enum=slow,enum=,default=slow"`
+	Level   int        `json:"level" jsonschema:"enum=-1,enum=0,enum=1"`
+	Left    *string    `json:"left,omitempty" jsonschema:"enum=fast,enum=slow,enum="`
+	Zero    string     `json:"zero,omitzero" jsonschema:"enum=fast,enum=slow,enum="`
+	Pointer *int       `json:"pointer" jsonschema:"enum=-1,enum=0,enum=1"`
+	Modes   []string   `json:"modes" jsonschema:"minItems=0,enum=fast,enum=slow,enum="`
+	Pair    [2]string  `json:"pair"`
+	Nested  [][]string `json:"nested"`
+	Tagged  string     `json:"tagged,omitempty" jsonschema:"enum=slow"`
+	Typed   string     `json:"typed"`
+	Bits    int        `json:"bits"`
+	Rank    int        `json:"rank,omitempty" jsonschema:"enum=1,enum=2,enum=3,enum=4"`
+	Bytes   []byte     `json:"bytes"`
+	Month   int        `json:"month"`
+	Alias   string     `json:"alias" jsonschema:"enum=fast,enum=slow,enum="`
+	Plain   string     `json:"plain"`
+}
+
+type EnumMaps struct {
+	Values map[string]Mode    `json:"values"`
+	Keys   map[Mode]int       `json:"keys"`
+	Levels map[level][]level  `json:"levels"`
+	Deep   map[string][]*Mode `json:"deep,omitempty"`
+	Quoted level              `json:"quoted,string"`
+	Text   Mode               `json:"text,string"`
+	Lost   *level             `json:"lost,string"`
+	Page   Page[Mode]         `json:"page"`
+}
+
+var _ = []any{modeSecret, low, middle, high}

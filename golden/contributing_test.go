@@ -1,0 +1,63 @@
+package golden_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var room = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
+
+// TestRooms compares the list of rooms in CONTRIBUTING.md with the folders that have Go files. A row
+// that ends in /... covers what is below it too, except what is internal there.
+func TestRooms(t *testing.T) {
+	const root = ".."
+	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rooms, wide []string
+	for _, row := range room.FindAllStringSubmatch(string(text), -1) {
+		dir, whole := strings.CutSuffix(row[1], "/...")
+		if info, err := os.Stat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
+			t.Errorf("CONTRIBUTING.md has a row for %s, which is no folder", dir)
+		}
+		if slices.Contains(rooms, dir) {
+			t.Errorf("CONTRIBUTING.md has two rows for %s", dir)
+		}
+		rooms = append(rooms, dir)
+		if whole {
+			wide = append(wide, dir+"/")
+		}
+	}
+	seen := map[string]bool{}
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() && path != root && (name == "testdata" || name == "node_modules" || name[0] == '.' || name[0] == '_') {
+			return filepath.SkipDir
+		}
+		dir := strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), root+"/")
+		if filepath.Ext(name) != ".go" || seen[dir] || slices.Contains(rooms, dir) {
+			return nil
+		}
+		seen[dir] = true
+		covered := slices.ContainsFunc(wide, func(prefix string) bool {
+			rest, below := strings.CutPrefix(dir, prefix)
+			return below && !strings.HasPrefix(rest, "internal/")
+		})
+		if !covered {
+			t.Errorf("CONTRIBUTING.md has no row for %s", dir)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,164 @@
+// Package serve serves the golden packages to their own generated clients and checks what goes over
+// the wire. It is for tests.
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	validator "github.com/santhosh-tekuri/jsonschema/v6"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+)
+
+// Session is a server of one package with a client, in one revision. It is a connection that checks
+// what goes over it against the schemas that the server lists.
+type Session struct {
+	mcptask.Conn
+
+	*testing.T
+
+	inputs        map[string]*validator.Schema
+	outputs       map[string]*validator.Schema
+	mu            sync.Mutex
+	called, asked map[string]bool
+}
+
+// Each serves services in every revision, without waiting where they wait, and lets use call them.
+// Every tool has to be called, and the questions for the types named in want to be asked.
+func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, use func(*Session), services ...mcptask.Tools) {
+	t.Helper()
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &Session{
+				T: t, inputs: map[string]*validator.Schema{}, outputs: map[string]*validator.Schema{},
+				called: map[string]bool{}, asked: map[string]bool{},
+			}
+			var options mcptasktest.Options
+			if answer != nil {
+				options.Answer = answer(s)
+			}
+			s.Conn = mcptasktest.Connect(t, revision, options, services...)
+			tools, err := s.ListTools(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, tool := range tools {
+				if ofFallback.MatchString(tool.Name) {
+					continue // for clients that know no tasks: the runtime's own, tested there
+				}
+				s.inputs[tool.Name] = checkSchema(t, tool.Name+" input", tool.InputSchema)
+				if len(tool.OutputSchema) > 0 {
+					s.outputs[tool.Name] = checkSchema(t, tool.Name+" output", tool.OutputSchema)
+				}
+			}
+			use(s)
+			for _, name := range slices.Sorted(maps.Keys(s.inputs)) {
+				if !s.called[name] {
+					t.Errorf("nobody calls %s", name)
+				}
+			}
+			if asked := slices.Sorted(maps.Keys(s.asked)); !slices.Equal(asked, want) {
+				t.Errorf("asked for %v, want %v", asked, want)
+			}
+		})
+	})
+}
+
+// ofFallback are the tools that fallback=tools brings.
+var ofFallback = regexp.MustCompile(`(^|_)task_(status|result|cancel|answer)$`)
+
+type unchecked struct{}
+
+// Unchecked is a context for a call whose arguments the server is to refuse.
+func (s *Session) Unchecked() context.Context {
+	return context.WithValue(s.Context(), unchecked{}, true)
+}
+
+// CallTool implements mcptask.Conn.
+func (s *Session) CallTool(ctx context.Context, call mcptask.ToolCall) (mcptask.Snapshot, error) {
+	s.mu.Lock()
+	s.called[call.Tool] = true
+	s.mu.Unlock()
+	if ctx.Value(unchecked{}) == nil {
+		s.valid(call.Tool+" input", s.inputs[call.Tool], call.Arguments)
+	}
+	return s.Conn.CallTool(ctx, call)
+}
+
+// Answers is the function that answers a question with a value, which its schema has to admit.
+func Answers[T any](s *Session, answer T) func(context.Context, mcptask.Question) (T, error) {
+	return func(_ context.Context, q mcptask.Question) (T, error) {
+		s.mu.Lock()
+		s.asked[q.Input] = true
+		s.mu.Unlock()
+		schema := checkSchema(s.T, q.Input, q.Schema)
+		checkFlat(s.T, q.Input, q.Schema)
+		written, err := json.Marshal(answer)
+		s.valid(q.Input, schema, written)
+		return answer, err
+	}
+}
+
+func (s *Session) valid(where string, schema *validator.Schema, written []byte) {
+	s.Helper()
+	if schema == nil {
+		s.Errorf("%s has no schema", where)
+		return
+	}
+	value, err := validator.UnmarshalJSON(bytes.NewReader(written))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
+		s.Errorf("%s: %s: %v", where, written, err)
+	}
+}
+
+// Wants makes one call: what comes back is the value that the implementation returned, and one that
+// the tool's own schema admits.
+func Wants[Out any](s *Session, tool string, want Out, call func() (Out, error)) {
+	s.Helper()
+	s.mu.Lock()
+	s.called[tool] = false
+	s.mu.Unlock()
+	got, err := call()
+	if err != nil {
+		s.Errorf("%s: %v", tool, err)
+		return
+	}
+	if !s.called[tool] {
+		s.Errorf("this does not call %s", tool)
+	}
+	if d := cmp.Diff(want, got, everyField); d != "" {
+		s.Errorf("%s (-sent +got):\n%s", tool, d)
+	}
+	if schema, ok := s.outputs[tool]; ok {
+		written, err := json.Marshal(want)
+		if err != nil {
+			s.Fatal(err)
+		}
+		s.valid(tool+" output", schema, written)
+	}
+}
+
+// everyField compares unexported fields too.
+var everyField = cmp.Exporter(func(reflect.Type) bool { return true })
+
+// Echoes calls a tool that returns its input with each of the values.
+func Echoes[T any](s *Session, tool string, call func(context.Context, T, ...mcptask.CallOption) (T, error), values ...T) {
+	s.Helper()
+	for _, value := range values {
+		Wants(s, tool, value, func() (T, error) { return call(s.Context(), value) })
+	}
+}

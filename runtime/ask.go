@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -50,21 +51,26 @@ type Root struct {
 // Sample asks the requestor's model. Step names the question, as for [Ask].
 // Errors: ErrCannotAsk, ErrInvalidAnswer, and the context's own.
 func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (*SampleResult, error) {
-	result := new(SampleResult)
-	if err := t.request(ctx, step, methodSample, request, result); err != nil {
+	response, err := t.request(ctx, step, methodSample, request)
+	if err != nil {
 		return nil, err
 	}
-	return result, nil
+	result := new(SampleResult)
+	return result, json.Unmarshal(response, result)
 }
 
 // Roots asks which places the requestor's user has opened. Step names the
 // question, as for [Ask]. Errors: ErrCannotAsk, ErrInvalidAnswer, and the
 // context's own.
 func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
+	response, err := t.request(ctx, step, methodRoots, struct{}{})
+	if err != nil {
+		return nil, err
+	}
 	var result struct {
 		Roots []Root `json:"roots"`
 	}
-	err := t.request(ctx, step, methodRoots, struct{}{}, &result)
+	err = json.Unmarshal(response, &result)
 	return result.Roots, err
 }
 
@@ -74,7 +80,7 @@ func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
 // question, as for [Ask]. Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, and
 // the context's own.
 func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
-	response, err := t.ask(ctx, step, methodElicit, map[string]any{
+	response, err := t.request(ctx, step, methodElicit, map[string]any{
 		"mode": "url", "message": message, "url": url, "elicitationId": rand.Text(),
 	})
 	if err != nil {
@@ -84,25 +90,30 @@ func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
 	return err
 }
 
-// request asks and decodes the response.
-func (t *Task) request(ctx context.Context, step, method string, params, result any) error {
-	response, err := t.ask(ctx, step, method, params)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(response, result); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))
-	}
-	return nil
-}
-
-func (t *Task) ask(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
-	if step == "" {
-		return nil, fmt.Errorf("mcptask: a question needs the name of its step")
-	}
+// request sends a request of a task and returns its result.
+func (t *Task) request(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
 	data, err := marshal(params)
 	if err != nil {
 		return nil, fmt.Errorf("mcptask: question %s: %w", step, err)
 	}
-	return t.host.Ask(ctx, Input{Key: t.stepKey(step), Method: method, Params: data})
+	return t.ask(ctx, step, Input{Method: method, Params: data})
+}
+
+// ask asks under the step's key. That of a question which an earlier attempt
+// has withdrawn is used up (E-42): the step goes on with its next one.
+func (t *Task) ask(ctx context.Context, step string, in Input) (json.RawMessage, error) {
+	if step == "" {
+		return nil, fmt.Errorf("mcptask: a question needs the name of its step")
+	}
+	for {
+		in.Key = t.stepKey(step)
+		response, err := t.host.Ask(ctx, in)
+		if errors.Is(err, errWithdrawn) {
+			continue
+		}
+		if err == nil {
+			err = checkAnswer(in, response) // 2025-11-25 takes what comes
+		}
+		return response, err
+	}
 }

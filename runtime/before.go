@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -25,17 +26,17 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		response, ok := call.Answers[in.Key]
 		switch {
 		case ok:
-		case call.Retry && caller.answers(in):
+		case call.Retry && caller.Answers(in):
 			missing = append(missing, in)
 			continue
 		case call.Later:
 			continue // the task asks, before its handler runs
-		case call.Ask == nil || !caller.answers(in):
+		case call.Ask == nil || !caller.Answers(in):
 			return refusedBefore(spec, ErrCannotAsk)
 		default:
 			response, err = call.Ask(ctx, in)
 			switch {
-			case ctx.Err() != nil:
+			case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrServerClosed):
 				return nil, nil, ctx.Err()
 			case err != nil:
 				return refusedBefore(spec, err)
@@ -54,21 +55,20 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		answers = append(answers, in)
 	}
 	if missing != nil {
-		return nil, &CallReply{Questions: missing}, nil
+		return nil, &CallReply{Questions: missing, Answered: answers}, nil
 	}
 	return answers, nil, nil
 }
 
 func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
+	if errors.Is(err, ErrServerClosed) {
+		return nil, nil, shuttingDown()
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, nil, err
+	}
 	reply, encodeErr := errorReply(fmt.Sprintf("%s was asked for and not given: %v", spec.Name, err))
 	return nil, &reply, encodeErr
-}
-
-func deref(reply *CallReply) CallReply {
-	if reply == nil {
-		return CallReply{}
-	}
-	return *reply
 }
 
 // responses are the answers that a task has, by key.
@@ -107,11 +107,12 @@ func Asked[T any](task *Task, i int) (T, error) {
 	return decodeAnswer[T](task.answers[i].response, task.answers[i].input)
 }
 
-// answers says whether the caller answers such a request.
-func (c Caller) answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
+// Answers says whether the caller answers such a request.
+func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
 
-// Observe calls f with each new version of a task that this process stores,
-// until stop is called. f must not block.
+// Observe calls f with each version of a task that this process stores or sees
+// while a requestor waits, until stop is called. A version may come twice or
+// late. f must not block.
 func (s *Server) Observe(f func(Record)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 // are safe for concurrent use.
 type Call[Out any] struct{ p *pending }
 
-// Run calls a tool and waits for its output. Where ctx ends first, a task
-// without an idempotency key is cancelled: nobody could take it up again.
+// Run calls a tool and waits for its output. Where the waiting ends first, a
+// task without an idempotency key is cancelled: nobody could take it up again.
 func Run[Out any](ctx context.Context, conn Conn, tool string, in any, opts ...CallOption) (Out, error) {
 	call, err := Start[Out](ctx, conn, tool, in, opts...)
 	if err != nil {
@@ -25,10 +25,10 @@ func Run[Out any](ctx context.Context, conn Conn, tool string, in any, opts ...C
 		return none, err
 	}
 	out, err := call.Wait(ctx)
-	if ctx.Err() != nil && call.p.spec.IdempotencyKey == "" {
+	if err != nil && call.p.spec.IdempotencyKey == "" {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 		defer cancel()
-		// The caller gets the context's error; what becomes of the task is best effort.
+		// The caller gets the first error; what becomes of the task is best effort.
 		_ = call.Cancel(stop)
 	}
 	return out, err
@@ -298,8 +298,7 @@ func (p *pending) respond(ctx context.Context, questions []Question) {
 func (p *pending) answer(ctx context.Context, q Question) {
 	response, ok, err := p.conn.Answer(ctx, q)
 	if err == nil && !ok {
-		// Nobody here can answer: say so, so that the task does not wait for ever.
-		response = json.RawMessage(`{"action":"cancel"}`)
+		response, err = q.Unanswered()
 	}
 	if err == nil {
 		err = p.conn.Respond(ctx, p.taskID, map[string]json.RawMessage{q.Key: response})

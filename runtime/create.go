@@ -33,12 +33,18 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		}
 		return errorReply(text)
 	}
-	answers, reply, err := s.before(ctx, caller, t, call)
-	if err != nil || reply != nil {
-		return deref(reply), err
+	open, stop := context.WithCancelCause(ctx) // a stored task does not mind that the server closes
+	defer stop(nil)
+	defer context.AfterFunc(s.closing, func() { stop(ErrServerClosed) })()
+	answers, reply, err := s.before(open, caller, t, call)
+	switch {
+	case err != nil:
+		return CallReply{}, err
+	case reply != nil:
+		return *reply, nil
 	}
 	if call.Mode == ModePlain {
-		outcome, err := s.callPlain(ctx, caller, t, arguments, call, answers)
+		outcome, err := s.callPlain(open, caller, t, arguments, call, answers)
 		return CallReply{Outcome: outcome}, err
 	}
 	return s.create(ctx, caller, t, arguments, call, answers)
@@ -55,9 +61,6 @@ func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, ar
 		return nil, shuttingDown()
 	}
 	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{caller, call}, answers: givenAnswers(t, answers)}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	defer context.AfterFunc(s.closing, func() { stop(ErrServerClosed) })()
 	wait := t.spec.Policy.Wait
 	if wait > 0 {
 		var cancel context.CancelFunc

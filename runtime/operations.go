@@ -71,7 +71,9 @@ func (s *Server) wait(ctx context.Context, caller Caller, id string, version int
 func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, error) {
 	record, err := s.Get(ctx, caller, id)
 	for err == nil && !record.Done() {
-		record, err = s.wait(ctx, caller, id, record.Version)
+		if record, err = s.wait(ctx, caller, id, record.Version); err == nil {
+			s.observe(record) // it may have changed in another process
+		}
 	}
 	return record, err
 }

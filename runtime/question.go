@@ -33,22 +33,16 @@ const (
 // context's own.
 func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message string) (T, error) {
 	var answer T
-	if step == "" {
-		return answer, fmt.Errorf("mcptask: a question needs the name of its step")
-	}
 	if message == "" {
 		message = input.Message
 	}
-	in, err := newQuestionInput(task.stepKey(step), input, message)
+	in, err := newQuestionInput("", input, message)
 	if err != nil {
 		return answer, err
 	}
-	response, err := task.host.Ask(ctx, in)
+	response, err := task.ask(ctx, step, in)
 	if err != nil {
 		return answer, err
-	}
-	if err := checkAnswer(in, response); err != nil {
-		return answer, err // 2025-11-25 takes what comes
 	}
 	return decodeAnswer[T](response, input)
 }
@@ -62,7 +56,7 @@ func newQuestionInput(key string, input InputSpec, message string) (Input, error
 		"_meta":           map[string]any{MetaInput: input.Name},
 	})
 	if err != nil {
-		return Input{}, fmt.Errorf("mcptask: question %s: %w", key, err)
+		return Input{}, fmt.Errorf("mcptask: question for %s: %w", input.Name, err)
 	}
 	return Input{Key: key, Method: methodElicit, Params: params, Schema: json.RawMessage(input.Schema)}, nil
 }
@@ -118,24 +112,40 @@ func elicited(response json.RawMessage) (json.RawMessage, error) {
 	return nil, fmt.Errorf("%w: action %q is not accept, decline or cancel", ErrInvalidAnswer, r.Action)
 }
 
-// checkAnswer refuses an answer that the question's schema does not admit.
+// checkAnswer refuses an answer that is none to such a request, or that the
+// question's schema does not admit.
 func checkAnswer(in Input, response json.RawMessage) error {
-	if in.Method != methodElicit || in.Schema == nil {
-		return nil
+	if in.Method != methodElicit {
+		return checkResult(in.Method, response)
 	}
 	content, err := elicited(response)
 	if errors.Is(err, ErrDeclined) || errors.Is(err, ErrDismissed) {
 		return nil
 	}
-	if err != nil {
+	if err != nil || in.Schema == nil {
 		return err
 	}
-	v, err := compile(string(in.Schema))
+	v, err := compile(string(in.Schema), true)
 	if err != nil {
 		return err
 	}
 	if err := v.check(content); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
+	}
+	return nil
+}
+
+// checkResult refuses what is no result of sampling/createMessage or roots/list.
+func checkResult(method string, response json.RawMessage) error {
+	var r struct {
+		SampleResult
+		Roots []Root `json:"roots"`
+	}
+	if err := json.Unmarshal(response, &r); err != nil {
+		return fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))
+	}
+	if method == methodRoots && r.Roots == nil || method == methodSample && (r.Role == "" || r.Model == "" || r.Content == nil) {
+		return fmt.Errorf("%w: it is no result of %s", ErrInvalidAnswer, method)
 	}
 	return nil
 }
@@ -159,6 +169,17 @@ type Question struct {
 	URL string
 	// Params is the whole request.
 	Params json.RawMessage
+}
+
+// Unanswered is the response to a question that nobody here answers. A person's
+// is dismissed, so that the task does not wait for ever. Another request has no
+// such response: it fails with ErrCannotAsk, which 2025-11-25 can tell the
+// server; in 2026-07-28 it stays open, and who waits for the task learns why.
+func (q Question) Unanswered() (json.RawMessage, error) {
+	if q.Method != methodElicit {
+		return nil, fmt.Errorf("%w: nobody here answers %s", ErrCannotAsk, q.Method)
+	}
+	return json.RawMessage(`{"action":"cancel"}`), nil
 }
 
 // Agreed makes the response to a question without content, where err is nil,

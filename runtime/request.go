@@ -65,6 +65,8 @@ type CallReply struct {
 	Task      *Record
 	Outcome   *Outcome
 	Questions []Input
+	// Answered are those that need no second answer.
+	Answered []Input
 }
 
 // Attached returns what goes with the server under a key: what create made the

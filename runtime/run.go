@@ -182,6 +182,9 @@ func (s *Server) insist(ctx context.Context, id string, decide func(Record) even
 	}
 }
 
+// errWithdrawn says that an earlier attempt has taken a question back.
+var errWithdrawn = errors.New("mcptask: the question was withdrawn")
+
 // errVoid says that an event no longer applies.
 var errVoid = errors.New("mcptask: the event no longer applies")
 
@@ -270,7 +273,7 @@ func (h *taskHost) Report(ctx context.Context, done, total float64, message stri
 // waits. A step that was answered in an earlier attempt returns at once.
 func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	s, id := h.server, h.record.ID
-	if !(Caller{CanAsk: h.record.CanAsk}).answers(in) {
+	if !(Caller{CanAsk: h.record.CanAsk}).Answers(in) {
 		return nil, ErrCannotAsk
 	}
 	record, err := s.apply(ctx, id, func(r Record) event {
@@ -337,10 +340,14 @@ func answered(r Record, key string) (response json.RawMessage, ok bool, err erro
 	switch r.Inputs[i].State {
 	case InputAnswered:
 		if failed := r.Inputs[i].Error; failed != nil {
-			return nil, false, fmt.Errorf("%w: %w", ErrCannotAsk, failed)
+			// Its text only: their error is not the one that the task ends with.
+			return nil, false, fmt.Errorf("%w: %v", ErrCannotAsk, failed)
 		}
 		return r.Inputs[i].Response, true, nil
 	case InputSuperseded:
+		if !r.Done() {
+			return nil, false, errWithdrawn
+		}
 		return nil, false, ErrCancelled
 	}
 	return nil, false, nil

@@ -107,7 +107,7 @@ func (h plainHost) Report(_ context.Context, done, total float64, message string
 
 // Ask implements Host: on the call's own stream, where the revision has one.
 func (h plainHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
-	if h.call.Ask == nil || !h.caller.answers(in) {
+	if h.call.Ask == nil || !h.caller.Answers(in) {
 		return nil, ErrCannotAsk
 	}
 	return h.call.Ask(ctx, in)

@@ -147,11 +147,11 @@ func register(service *Tools, t Tool) (r *registered, faults []error) {
 	if r.spec.Policy, err = t.spec.Policy.normalized(); err != nil {
 		faults = append(faults, err)
 	}
-	if r.input, err = compile(t.spec.InputSchema); err != nil {
+	if r.input, err = compile(t.spec.InputSchema, false); err != nil {
 		faults = append(faults, fmt.Errorf("input schema: %w", err))
 	}
 	if t.spec.OutputSchema != "" {
-		if r.output, err = compile(t.spec.OutputSchema); err != nil {
+		if r.output, err = compile(t.spec.OutputSchema, false); err != nil {
 			faults = append(faults, fmt.Errorf("output schema: %w", err))
 		}
 	}

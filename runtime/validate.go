@@ -19,7 +19,8 @@ type validator struct{ schema *jsonschema.Schema }
 
 // compile reads a JSON Schema 2020-12 whose root has type object. References
 // to other documents are refused: nothing is ever loaded.
-func compile(schema string) (*validator, error) {
+// formats says that they count, as for times in answers, which must decode.
+func compile(schema string, formats bool) (*validator, error) {
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
@@ -30,6 +31,9 @@ func compile(schema string) (*validator, error) {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
 	c.DefaultDraft(jsonschema.Draft2020)
+	if formats {
+		c.AssertFormat()
+	}
 	const url = "schema:tool"
 	if err := c.AddResource(url, doc); err != nil {
 		return nil, err

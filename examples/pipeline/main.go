@@ -1,8 +1,9 @@
 // Command pipeline shows a generated server and its generated client running
-// tasks over HTTP, in both official revisions of MCP.
+// tasks, in both official revisions of MCP.
 //
 //	pipeline                       server and client in one process
 //	pipeline -http 127.0.0.1:8080  only the server, at /mcp
+//	pipeline -stdio                only the server, on standard input and output
 //	pipeline -call URL             only the client, against a server
 package main
 
@@ -28,8 +29,10 @@ import (
 )
 
 func main() {
-	addr := flag.String("http", "", "serve /mcp at this `address` until interrupted")
-	url := flag.String("call", "", "run only the client, against the server at this `URL`")
+	var m mode
+	flag.StringVar(&m.addr, "http", "", "serve /mcp at this `address` until interrupted")
+	flag.BoolVar(&m.stdio, "stdio", false, "serve one client on standard input and output")
+	flag.StringVar(&m.url, "call", "", "run only the client, against the server at this `URL`")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "pipeline: unknown argument %q; see -help\n", flag.Arg(0))
@@ -37,21 +40,29 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, *addr, *url); err != nil {
+	if err := run(ctx, os.Stdout, m); err != nil {
 		fmt.Fprintln(os.Stderr, "pipeline:", err)
 		stop()
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, addr, url string) error {
+// mode is what the flags say.
+type mode struct {
+	addr, url string
+	stdio     bool
+}
+
+func run(ctx context.Context, out io.Writer, m mode) error {
 	switch {
-	case addr != "" && url != "":
-		return errors.New("-http and -call exclude each other")
-	case url != "":
-		return call(ctx, out, url)
-	case addr != "":
-		return serve(ctx, addr, func(url string) error {
+	case m.addr != "" && m.url != "", m.stdio && (m.addr != "" || m.url != ""):
+		return errors.New("-http, -stdio and -call exclude each other")
+	case m.url != "":
+		return call(ctx, out, m.url)
+	case m.stdio:
+		return serveStdio(ctx)
+	case m.addr != "":
+		return serve(ctx, m.addr, func(url string) error {
 			fmt.Fprintf(out, "serving %s\n", url)
 			<-ctx.Done()
 			return nil
@@ -73,16 +84,34 @@ func call(ctx context.Context, out io.Writer, url string) error {
 	return nil
 }
 
-// serve runs the server while work does.
-func serve(ctx context.Context, addr string, work func(url string) error) error {
+// newServer makes the generated server and the SDK's around it.
+func newServer() (*mcptask.Server, *mcp.Server, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	tasks, err := mcptask.NewServer(mcptask.Options{Logger: logger}, pipeline.CITools(ci{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	return tasks, sdk, nil
+}
+
+// serveStdio serves one client, until its input ends.
+func serveStdio(ctx context.Context) error {
+	tasks, sdk, err := newServer()
+	if err != nil {
+		return err
+	}
+	return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close())
+}
+
+// serve runs the server while work does.
+func serve(ctx context.Context, addr string, work func(url string) error) error {
+	tasks, sdk, err := newServer()
 	if err != nil {
 		return err
 	}
 	defer tasks.Close()
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-	gosdk.AddTools(sdk, tasks)
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)

@@ -16,7 +16,7 @@ func TestDemo(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out bytes.Buffer
-	if err := run(ctx, &out, "", ""); err != nil {
+	if err := run(ctx, &out, mode{}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	parts := regexp.MustCompile(`(?m)^(2025-11-25|2026-07-28)$`).Split(out.String(), -1)
@@ -42,8 +42,14 @@ func TestDemo(t *testing.T) {
 }
 
 func TestFlagsExclude(t *testing.T) {
-	if err := run(t.Context(), new(bytes.Buffer), "127.0.0.1:0", "http://127.0.0.1/mcp"); err == nil {
-		t.Error("a server and a client at once")
+	for _, m := range []mode{
+		{addr: "127.0.0.1:0", url: "http://127.0.0.1/mcp"},
+		{addr: "127.0.0.1:0", stdio: true},
+		{url: "http://127.0.0.1/mcp", stdio: true},
+	} {
+		if err := run(t.Context(), new(bytes.Buffer), m); err == nil {
+			t.Errorf("%+v: two modes at once", m)
+		}
 	}
 }
 
@@ -55,10 +61,10 @@ func TestServeAndCall(t *testing.T) {
 	lines := make(chan string, 1)
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- run(serving, firstLine(lines), "127.0.0.1:0", "") }()
+	go func() { served <- run(serving, firstLine(lines), mode{addr: "127.0.0.1:0"}) }()
 	url := strings.TrimSpace(strings.TrimPrefix(<-lines, "serving "))
 	var out bytes.Buffer
-	if err := run(ctx, &out, "", url); err != nil {
+	if err := run(ctx, &out, mode{url: url}); err != nil {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	stop()

@@ -35,6 +35,8 @@ type Flow struct {
 	// Connected is told the session and the negotiated revision of an
 	// initialize, and how to wait for the session's end; nil elsewhere.
 	Connected func(sessionID, revision string, wait func() error)
+	// Ended ends when the answer can reach nobody any longer; nil is never.
+	Ended context.Context
 
 	mu    sync.Mutex
 	reply *mcptask.CallReply
@@ -51,6 +53,12 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	}
 	if tool != f.Tool {
 		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
+	}
+	if f.Ended != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(f.Ended, cancel)()
 	}
 	call := f.Call
 	call.Progress, call.Ask = hooks.Progress, hooks.Ask

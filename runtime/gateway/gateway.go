@@ -127,6 +127,9 @@ func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, princip
 		g.standalone(w, r, known)
 		return
 	}
+	if known != nil {
+		known.end() // first: the SDK waits for the session's calls
+	}
 	status := &statusWriter{ResponseWriter: w}
 	g.config.Stateful.ServeHTTP(status, r)
 	if status.code < 300 {

@@ -34,6 +34,7 @@ func (i *injector) Write(data []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.start(http.StatusOK)
+	defer limited(i.w)()
 	return i.w.Write(data)
 }
 
@@ -42,6 +43,7 @@ func (i *injector) Flush() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.start(http.StatusOK)
+	defer limited(i.w)()
 	_ = http.NewResponseController(i.w).Flush() // a client that has left
 }
 
@@ -53,12 +55,12 @@ func (i *injector) start(code int) {
 }
 
 // inject writes whole events between the SDK's.
-func (i *injector) inject(messages [][]byte) {
+func (i *injector) inject(messages []outgoing) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := stream{w: i.w, flush: http.NewResponseController(i.w).Flush}
-	for _, data := range messages {
-		s.message(data)
+	for _, m := range messages {
+		s.message(m.data)
 	}
 }
 

@@ -230,7 +230,7 @@ func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []
 	if !tasks {
 		raw = without(raw, "task")
 	}
-	call, err := p.g.legacy.Negotiate(*tool, fallback.Serves(p.g.server, tool.Name), raw)
+	call, err := p.g.legacy.Negotiate(*tool, fallback.Concerns(p.g.server, tool.Name), raw)
 	if err != nil {
 		p.refuse(m, wireError(err))
 		return
@@ -239,7 +239,7 @@ func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []
 	encode := flow.Encode
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 		if reply.Task != nil {
-			p.g.questions.know(p.session, *reply.Task)
+			p.g.questions.created(p.session, *reply.Task)
 		}
 		return encode(reply)
 	}
@@ -270,8 +270,12 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			p.pass(line)
 			return
 		}
-		call, err := d.Negotiate(*tool, fallback.Serves(p.g.server, tool.Name), m.Params)
+		call, err := d.Negotiate(*tool, fallback.Concerns(p.g.server, tool.Name), m.Params)
 		if err != nil {
+			p.refuse(m, wireError(err))
+			return
+		}
+		if line, err = dropAnswers(m, line); err != nil {
 			p.refuse(m, wireError(err))
 			return
 		}
@@ -333,6 +337,7 @@ func (p *Pipe) cancel(id json.RawMessage) bool {
 
 // passWith hands a request on together with its flow.
 func (p *Pipe) passWith(flow *Flow, m *message, line []byte) {
+	flow.Ended = p.ctx
 	token, closeFlow := OpenFlow(p.g.server, flow)
 	marked, err := mark(line, token)
 	if err != nil {
@@ -387,8 +392,8 @@ func (p *Pipe) ask() {
 	for {
 		select {
 		case <-c.wake:
-			for _, data := range c.take() {
-				p.write(data)
+			for _, m := range c.take() {
+				p.write(m.data)
 			}
 		case <-p.ctx.Done():
 			return

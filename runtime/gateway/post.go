@@ -177,7 +177,11 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, principal s
 		defer g.questions.disconnect(c)
 	}
 	g.answer(ctx, w, m, c, func() (json.RawMessage, error) {
-		return method(ctx, g.server, caller, m.Params)
+		result, err := method(ctx, g.server, caller, m.Params)
+		if c != nil { // what the end takes back comes before it
+			g.questions.refresh([]string{c.task})
+		}
+		return result, err
 	})
 }
 
@@ -195,6 +199,7 @@ func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, 
 		return record, false
 	}
 	g.questions.know(s, record)
+	g.questions.settle(s, record.ID)
 	return record, true
 }
 
@@ -214,17 +219,18 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session,
 	if !tasks { // the older revisions know no tasks: the member means nothing
 		raw = without(raw, "task")
 	}
-	call, err := g.legacy.Negotiate(*tool, fallback.Serves(g.server, tool.Name), raw)
+	call, err := g.legacy.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
 	if err != nil {
 		refuse(w, http.StatusOK, m.ID, wireError(err))
 		return
 	}
 	flow := g.callFlow(g.legacy, caller, *tool, call)
 	if s != nil {
+		flow.Ended = s.ended
 		encode := flow.Encode
 		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 			if reply.Task != nil {
-				g.questions.know(s, *reply.Task)
+				g.questions.created(s, *reply.Task)
 			}
 			return encode(reply)
 		}
@@ -288,12 +294,31 @@ func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuseModern(w, m.ID, err)
 		return
 	}
-	call, err := g.modern.Negotiate(*tool, fallback.Serves(g.server, tool.Name), m.Params)
+	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), m.Params)
 	if err != nil {
 		refuseModern(w, m.ID, wireError(err))
 		return
 	}
+	body, err := io.ReadAll(r.Body) // in memory already
+	if err == nil {
+		body, err = dropAnswers(m, body)
+	}
+	if err != nil {
+		refuseModern(w, m.ID, wireError(err))
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	g.pass(w, r, g.config.Stateless, g.callFlow(g.modern, caller, *tool, call))
+}
+
+// dropAnswers is a call as it is passed on: without its answers, which have
+// been read, since an SDK refuses the junk that may be among them (T-31).
+func dropAnswers(m *message, call []byte) ([]byte, error) {
+	if !has(m.Params, "inputResponses") && !has(m.Params, "requestState") {
+		return call, nil
+	}
+	params := without(without(m.Params, "inputResponses"), "requestState")
+	return setMember(call, []string{"params"}, params)
 }
 
 // tool finds the tool of a tools/call, a fallback tool too; nil is none of ours.
@@ -323,7 +348,7 @@ func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call)
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 		if reply.Task == nil {
-			return d.InputRequired(reply.Questions)
+			return d.InputRequired(reply)
 		}
 		return d.Created(*reply.Task, tool)
 	}

@@ -27,13 +27,19 @@ type channel struct {
 // outbox holds messages until the stream's writer takes them.
 type outbox struct {
 	mu    sync.Mutex
-	queue [][]byte
+	queue []outgoing
 	wake  chan struct{} // has room for one: nobody who puts ever blocks
 }
 
-func (o *outbox) put(data []byte) {
+// outgoing is a question, or the cancellation of one.
+type outgoing struct {
+	id   string
+	data []byte
+}
+
+func (o *outbox) put(id string, data []byte) {
 	o.mu.Lock()
-	o.queue = append(o.queue, data)
+	o.queue = append(o.queue, outgoing{id, data})
 	o.mu.Unlock()
 	select {
 	case o.wake <- struct{}{}:
@@ -41,7 +47,18 @@ func (o *outbox) put(data []byte) {
 	}
 }
 
-func (o *outbox) take() [][]byte {
+// retract takes a question back that the writer has not taken yet, and says
+// whether it could: so a client that does not read has no more in its outbox
+// than is open.
+func (o *outbox) retract(id string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	queued := len(o.queue)
+	o.queue = slices.DeleteFunc(o.queue, func(m outgoing) bool { return m.id == id })
+	return len(o.queue) < queued
+}
+
+func (o *outbox) take() []outgoing {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	queue := o.queue
@@ -59,6 +76,8 @@ type questions struct {
 	// session has shown.
 	standalone map[*session][]*channel
 	shown      map[*session]map[string]bool
+	// fresh are the tasks that a session has been told of and has not named yet.
+	fresh map[*session]map[string]bool
 }
 
 // knownTask is a task, not yet done, that some session has shown the ID of.
@@ -75,6 +94,7 @@ func newQuestions(server *mcptask.Server) *questions {
 		known:      map[string]*knownTask{},
 		standalone: map[*session][]*channel{},
 		shown:      map[*session]map[string]bool{},
+		fresh:      map[*session]map[string]bool{},
 	}
 }
 
@@ -84,6 +104,10 @@ func (q *questions) know(s *session, r mcptask.Record) {
 		return
 	}
 	q.mu.Lock()
+	if s.ended.Err() != nil { // what knows it now would never be forgotten
+		q.mu.Unlock()
+		return
+	}
 	t := q.known[r.ID]
 	if t == nil {
 		t = &knownTask{sessions: map[*session]bool{}, sent: map[string]*channel{}}
@@ -95,7 +119,7 @@ func (q *questions) know(s *session, r mcptask.Record) {
 	}
 	q.shown[s][r.ID] = true
 	q.mu.Unlock()
-	q.changed(r)
+	q.look(r, true)
 }
 
 // connect opens a stream; the questions that wait for one go out on it.
@@ -145,23 +169,35 @@ func remove(list []*channel, c *channel) []*channel {
 	return slices.DeleteFunc(list, func(other *channel) bool { return other == c })
 }
 
-// end drops a session that is over.
+// end drops a session that is over; what its streams left unanswered goes to
+// those of other sessions.
 func (q *questions) end(s *session) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
+	var left []string
 	for id := range q.shown[s] {
-		if t := q.known[id]; t != nil {
-			if delete(t.sessions, s); len(t.sessions) == 0 {
-				delete(q.known, id)
-			}
+		t := q.known[id]
+		if t == nil {
+			continue
 		}
+		if delete(t.sessions, s); len(t.sessions) == 0 {
+			delete(q.known, id)
+			continue
+		}
+		t.blocked = slices.DeleteFunc(t.blocked, func(c *channel) bool { return c.session == s })
+		maps.DeleteFunc(t.sent, func(_ string, via *channel) bool { return via.session == s })
+		left = append(left, id)
 	}
 	delete(q.shown, s)
+	q.mu.Unlock()
+	q.refresh(left)
 }
 
 // drop forgets a task that is done or gone. q.mu is held.
 func (q *questions) drop(id string) {
 	if t := q.known[id]; t != nil {
+		for id, via := range t.sent {
+			via.takeBack(id)
+		}
 		for s := range t.sessions {
 			if delete(q.shown[s], id); len(q.shown[s]) == 0 {
 				delete(q.shown, s)
@@ -208,7 +244,9 @@ func (q *questions) look(r mcptask.Record, again bool) {
 		case in.State != mcptask.InputOutstanding && via != nil:
 			delete(t.sent, id)
 			if in.State == mcptask.InputSuperseded {
-				via.put(cancelled(id))
+				via.takeBack(id)
+			} else {
+				via.retract(id) // answered in another session
 			}
 		case in.State == mcptask.InputOutstanding && via == nil:
 			q.send(t, r, id, in)
@@ -219,9 +257,16 @@ func (q *questions) look(r mcptask.Record, again bool) {
 	}
 }
 
+// takeBack tells the client that a question needs no answer any longer.
+func (o *outbox) takeBack(id string) {
+	if !o.retract(id) {
+		o.put(id, cancelled(id))
+	}
+}
+
 // send puts a question on the best stream there is. q.mu is held.
 func (q *questions) send(t *knownTask, r mcptask.Record, id string, in mcptask.Input) {
-	c := q.route(t, r)
+	c := q.route(t, r, in)
 	if c == nil {
 		return
 	}
@@ -231,19 +276,22 @@ func (q *questions) send(t *knownTask, r mcptask.Record, id string, in mcptask.I
 		return
 	}
 	t.sent[id] = c
-	c.put(request)
+	c.put(id, request)
 }
 
-// route picks the stream for a task's questions: only ever one of its owner's,
-// and of a session that knows the ID.
-func (q *questions) route(t *knownTask, r mcptask.Record) *channel {
+// route picks the stream for a question: only ever one of the task's owner's,
+// and of a session that knows the ID and answers such questions.
+func (q *questions) route(t *knownTask, r mcptask.Record, in mcptask.Input) *channel {
+	fits := func(s *session) bool {
+		return s.principal == r.Principal && mcptask.Caller{CanAsk: s.canAsk}.Answers(in)
+	}
 	for _, c := range t.blocked {
-		if c.session.principal == r.Principal {
+		if fits(c.session) {
 			return c
 		}
 	}
 	for s := range t.sessions {
-		if s.principal == r.Principal && len(q.standalone[s]) > 0 {
+		if len(q.standalone[s]) > 0 && fits(s) && !q.fresh[s][r.ID] {
 			return q.standalone[s][0]
 		}
 	}

@@ -125,6 +125,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 	// The SDK ends a session for its user only: keep who asked for it.
 	ctx := context.WithoutCancel(r.Context())
 	g.sessions.add(s, func() {
+		s.end() // the SDK waits for the session's calls
 		end, err := http.NewRequestWithContext(ctx, http.MethodDelete, "/", nil)
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -69,11 +70,11 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 		return nil, err
 	}
 	response, ok, err := c.Answer(ctx, q)
-	if err != nil {
-		return nil, err
+	if err == nil && !ok {
+		response, err = q.Unanswered()
 	}
-	if !ok {
-		response = json.RawMessage(`{"action":"cancel"}`)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: err.Error()}
 	}
 	result := new(R)
 	if err := json.Unmarshal(response, result); err != nil {

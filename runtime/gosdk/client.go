@@ -119,6 +119,8 @@ type link struct {
 
 	mu    sync.Mutex
 	tools map[string]mcptask.ToolInfo // nil until they were listed
+	// listening are the tasks whose questions a tasks/result waits for.
+	listening map[string]bool
 }
 
 // connect returns the current link, or opens a new one in the place of broken.
@@ -394,7 +396,9 @@ func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, resp
 			return fmt.Errorf("gosdk: answer to question %q: %w", q.Key, err)
 		}
 		if !ok {
-			response = json.RawMessage(`{"action":"cancel"}`)
+			if response, err = q.Unanswered(); err != nil {
+				return fmt.Errorf("gosdk: question %q: %w", q.Key, err)
+			}
 		}
 		responses[q.Key] = response
 	}
@@ -405,9 +409,33 @@ func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, resp
 func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err error) {
 	err = c.do(ctx, func(l *link) error {
 		s, err = l.dialect.Task(ctx, l.send, taskID)
+		if err == nil && s.Status == mcptask.StatusInputRequired && l.dialect.Revision() == mcptask.Revision20251125 {
+			l.listen(ctx, taskID)
+		}
 		return err
 	})
 	return s, err
+}
+
+// listen waits for the result of a task that asks, once (C-51): there are
+// servers that send a task's questions on that stream only.
+func (l *link) listen(ctx context.Context, taskID string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.listening[taskID] {
+		return
+	}
+	if l.listening == nil {
+		l.listening = map[string]bool{}
+	}
+	l.listening[taskID] = true
+	go func() {
+		// The outcome is read once the task is done, as any other.
+		_, _ = l.send(ctx, "tasks/result", map[string]string{"taskId": taskID})
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.listening, taskID)
+	}()
 }
 
 // CancelTask implements mcptask.Conn.

@@ -49,7 +49,7 @@ func TestFallbackElicitation(t *testing.T) {
 		for _, tool := range []string{"slow_ask", "slow_ask_first"} {
 			t.Run(revision+" "+tool, func(t *testing.T) {
 				t.Parallel()
-				url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(400 * time.Millisecond)}})
+				url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(400 * time.Millisecond)}})
 				p := newPeerThat(t, url, revision, "", `{"elicitation":{}}`)
 				// asked calls and answers; "" leaves the question open, "!" fails.
 				asked := func(tool string, arguments map[string]any, answer string) *response {
@@ -110,7 +110,7 @@ func TestFallbackElicitation(t *testing.T) {
 	}
 	t.Run(modernRevision, func(t *testing.T) {
 		t.Parallel()
-		url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(time.Second)}})
+		url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(time.Second)}})
 		p := newPeerThat(t, url, modernRevision, "", `{"elicitation":{}}`)
 		id := p.tool("slow_ask", nil).goesOn("input_required")
 		result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}

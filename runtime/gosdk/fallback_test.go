@@ -68,7 +68,7 @@ func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *
 	for _, revision := range []string{"2025-03-26", "2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{bearer: true, services: []mcptask.Tools{slowTools(wait)}})
+			url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(wait)}})
 			test(t, newPeerThat(t, url, revision, "a", `{}`))
 		})
 	}
@@ -206,7 +206,7 @@ func TestFallbackExpires(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		})
-	url, _ := serveWith(t, setup{services: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
+	url, _ := serveWith(t, setup{tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
 	p := newPeerThat(t, url, legacyRevision, "", `{}`)
 	p.tool("brief", nil).wantText(true, "did not finish within the 200ms")
 }
@@ -214,7 +214,7 @@ func TestFallbackExpires(t *testing.T) {
 // What tools/list shows to whom.
 func TestFallbackList(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{fallback: true, services: []mcptask.Tools{slowTools(time.Second)}})
+	url, _ := serveWith(t, setup{fallback: true, tools: []mcptask.Tools{slowTools(time.Second)}})
 	without, _ := serveWith(t, setup{})
 	helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
 	for _, test := range []struct {
@@ -289,7 +289,7 @@ func fits(t *testing.T, schema any, content string) error {
 // A caller that leaves within the wait has learned of no task.
 func TestFallbackLeave(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true, services: []mcptask.Tools{slowTools(time.Minute)}})
+	url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(time.Minute)}})
 	p := newPeerThat(t, url, modernRevision, "a", `{}`)
 	leave := func(meta map[string]any) {
 		t.Helper()
@@ -344,7 +344,7 @@ func TestFallbackLeave(t *testing.T) {
 // result of one that takes three.
 func TestFallbackSDKClient(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(700 * time.Millisecond)}})
+	url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(700 * time.Millisecond)}})
 	for _, revision := range []string{"2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
@@ -399,7 +399,7 @@ func TestFallbackSDKClient(t *testing.T) {
 // The generated client holds a plain call that goes on like any other task.
 func TestFallbackPlainStart(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(100 * time.Millisecond)}})
+	url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(100 * time.Millisecond)}})
 	eachRevision(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
 		if err != nil {

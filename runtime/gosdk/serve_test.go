@@ -49,11 +49,12 @@ type setup struct {
 	middleware mcp.Middleware
 	// bearer asks for a token: its text is the user's ID, "nobody" has none.
 	bearer bool
+	// tools are served beside those of every test.
+	tools []mcptask.Tools
 	// panics says that a handler is made to panic.
 	panics bool
 	// fallback leaves the pipeline its fallback=tools.
 	fallback bool
-	services []mcptask.Tools // more of them
 }
 
 // serve starts a server of the pipeline's tools.
@@ -74,7 +75,7 @@ func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 	if !s.fallback {
 		pipelineTools.Fallback = mcptask.FallbackNone
 	}
-	tasks, err := mcptask.NewServer(s.options, append([]mcptask.Tools{pipelineTools, extraTools()}, s.services...)...)
+	tasks, err := mcptask.NewServer(s.options, append(s.tools, pipelineTools, extraTools())...)
 	if err != nil {
 		t.Fatal(err)
 	}

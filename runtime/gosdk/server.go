@@ -36,6 +36,7 @@ func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 func attach(server *mcp.Server, tasks *mcptask.Server) {
 	if tasks.Once(server) {
 		server.AddReceivingMiddleware(middleware(tasks))
+		server.AddSendingMiddleware(keepResponse)
 	}
 }
 
@@ -233,8 +234,9 @@ func progress(ctx context.Context, session *mcp.ServerSession, revision string, 
 // asker asks on the stream of the call that is open (2025-11-25).
 func asker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (json.RawMessage, error) {
 	return func(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
-		var result any
+		var response mcp.Result
 		var err error
+		ctx = context.WithValue(ctx, responseKey{}, &response)
 		switch in.Method {
 		case "elicitation/create":
 			params := new(mcp.ElicitParams)
@@ -244,22 +246,39 @@ func asker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (jso
 			if in.Schema != nil {
 				params.RequestedSchema = in.Schema
 			}
-			result, err = session.Elicit(ctx, params)
+			_, err = session.Elicit(ctx, params)
 		case "sampling/createMessage":
 			params := new(mcp.CreateMessageParams)
 			if err := json.Unmarshal(in.Params, params); err != nil {
 				return nil, err
 			}
-			result, err = session.CreateMessage(ctx, params)
+			_, err = session.CreateMessage(ctx, params)
 		case "roots/list":
-			result, err = session.ListRoots(ctx, nil)
+			_, err = session.ListRoots(ctx, nil)
 		default:
 			return nil, mcptask.ErrCannotAsk
 		}
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", mcptask.ErrCannotAsk, err)
+		switch {
+		case response != nil: // whether it fits is ours to say
+			return json.Marshal(response)
+		case ctx.Err() != nil:
+			return nil, context.Cause(ctx)
 		}
-		return json.Marshal(result)
+		return nil, fmt.Errorf("%w: %v", mcptask.ErrCannotAsk, err)
+	}
+}
+
+type responseKey struct{}
+
+// keepResponse is sending middleware: it keeps the response to a question, of
+// which the SDK tells nothing where it finds that it does not fit.
+func keepResponse(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		if kept, ok := ctx.Value(responseKey{}).(*mcp.Result); ok && err == nil {
+			*kept = result
+		}
+		return result, err
 	}
 }
 

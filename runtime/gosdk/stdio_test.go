@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -93,6 +94,7 @@ func TestStdioWithGeneratedClient(t *testing.T) {
 
 // pipes is a literal client of a subprocess.
 type pipes struct {
+	early []map[string]any // heard and not asked for yet
 	t     *testing.T
 	cmd   *exec.Cmd
 	in    interface{ Write([]byte) (int, error) }
@@ -138,6 +140,12 @@ func (p *pipes) say(format string, args ...any) {
 // hear returns the next message that fits.
 func (p *pipes) hear(fits func(map[string]any) bool) map[string]any {
 	p.t.Helper()
+	for i, m := range p.early {
+		if fits(m) {
+			p.early = slices.Delete(p.early, i, i+1)
+			return m
+		}
+	}
 	timeout := time.After(10 * time.Second)
 	for {
 		select {
@@ -148,6 +156,7 @@ func (p *pipes) hear(fits func(map[string]any) bool) map[string]any {
 			if fits(m) {
 				return m
 			}
+			p.early = append(p.early, m) // a question may overtake the response to its call
 		case <-timeout:
 			p.t.Fatal("nothing heard")
 		}

@@ -74,6 +74,15 @@ func newPeerThat(t testing.TB, url, revision, token, caps string) *peer {
 	return p
 }
 
+// newAsked makes a client that declares what it can be asked.
+func newAsked(t testing.TB, url, revision, token, declared string) *peer {
+	t.Helper()
+	if revision == modernRevision {
+		declared = strings.TrimSuffix(declared, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	}
+	return newPeerThat(t, url, revision, token, declared)
+}
+
 // initialize opens the session.
 func (p *peer) initialize() {
 	p.t.Helper()

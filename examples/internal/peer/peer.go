@@ -34,13 +34,20 @@ func Missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// Serve builds and starts the example in a folder, and returns its URL.
-func Serve(t testing.TB, folder string, args ...string) string {
+// Build builds the example in a folder, and returns the program's path.
+func Build(t testing.TB, folder string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "example")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, folder).CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, out)
 	}
+	return binary
+}
+
+// Serve builds and starts the example in a folder, and returns its URL.
+func Serve(t testing.TB, folder string, args ...string) string {
+	t.Helper()
+	binary := Build(t, folder)
 	// Not the test's context: it ends before the cleanup, and would kill the server.
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, "-http", "127.0.0.1:0")...)
 	server.Stderr = os.Stderr

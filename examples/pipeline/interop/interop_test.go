@@ -2,34 +2,98 @@
 package interop
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
-func TestTypeScriptSDKSpeaks20251125(t *testing.T) {
-	peer.Need(t, "node", "install Node.js 18 or newer")
-	if _, err := os.Stat("node_modules/@modelcontextprotocol/sdk"); err != nil {
-		peer.Missing(t, "the TypeScript SDK is missing: run npm ci in examples/pipeline/interop")
+// What the TypeScript SDK 1.x does over every transport, and over each.
+var (
+	sdk1 = []string{
+		"connect", "list tools", "call a tool as a task", "read a task again", "cancel a task", "an unknown task is refused",
+		"call a tool that is never a task", "answer a question", "refuse a question", "cancel a task that asks",
 	}
-	out := peer.Client(t, "node", "client.mjs", peer.Serve(t, ".."))
-	for _, step := range []string{
-		"connect", "list tools", "call a tool as a task", "read a task again", "no list for anonymous callers",
-		"cancel a task", "an unknown task is refused", "call a tool that is never a task",
-	} {
-		if !strings.Contains(out, "pass: "+step+"\n") {
-			t.Errorf("the step %q did not pass", step)
-		}
+	sdk1HTTP = []string{
+		"no list for anonymous callers", "answer a question on the result's stream", "refuse a question on the result's stream",
+		"end the session",
+	}
+	sdk1Stdio = []string{"list tasks", "the end of its input ends the server"}
+)
+
+// What the TypeScript client 2.x does in every revision.
+var client2 = []string{
+	"connect", "call a tool as a task", "read a task again", "take a task up by its reference", "a failed task",
+	"cancel a task", "an unknown task is refused", "call a tool that is never a task", "answer a question",
+	"refuse a question", "cancel a task that asks", "end the session",
+}
+
+func TestTypeScript1Speaks20251125(t *testing.T) {
+	t.Parallel()
+	node := node(t, "sdk")
+	passes(t, peer.Client(t, node, "sdk1.mjs", peer.Serve(t, "..")), sdk1, sdk1HTTP)
+}
+
+func TestTypeScript1SpeaksOverStdio(t *testing.T) {
+	t.Parallel()
+	node := node(t, "sdk")
+	passes(t, peer.Client(t, node, "sdk1.mjs", peer.Build(t, ".."), "-stdio"), sdk1, sdk1Stdio)
+}
+
+func TestTypeScript2SpeaksBothRevisions(t *testing.T) {
+	t.Parallel()
+	node := node(t, "ext-tasks")
+	url := peer.Serve(t, "..")
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			passes(t, peer.Client(t, node, "client2.mjs", url, revision), client2)
+		})
 	}
 }
 
 func TestCurlSpeaks20260728(t *testing.T) {
+	t.Parallel()
 	peer.Need(t, "curl", "install curl")
 	peer.Need(t, "bash", "install bash")
 	out := peer.Client(t, "bash", "client.sh", peer.Serve(t, ".."))
 	if !strings.Contains(out, `"structuredContent":`) {
 		t.Error("there is no result")
+	}
+}
+
+// node finds a Node.js that the clients run on, and skips the test where one is
+// missing or a client's package is.
+func node(t *testing.T, name string) string {
+	t.Helper()
+	if _, err := os.Stat("node_modules/@modelcontextprotocol/" + name); err != nil {
+		peer.Missing(t, "a published client is missing: run npm ci in examples/pipeline/interop")
+	}
+	// That of the machine, or the one that the official suite brings.
+	for _, program := range []string{"node", "../../conformance/node_modules/node/bin/node"} {
+		version, err := exec.CommandContext(t.Context(), program, "--version").Output()
+		var major int
+		if err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(string(version), "v%d.", &major); err == nil && major >= 20 {
+			return program
+		}
+	}
+	peer.Missing(t, "node is missing: install Node.js 20 or newer, or run npm ci in examples/conformance")
+	return ""
+}
+
+// passes holds what a program printed against the steps that it has to pass.
+func passes(t *testing.T, out string, lists ...[]string) {
+	t.Helper()
+	for _, steps := range lists {
+		for _, step := range steps {
+			if !strings.Contains(out, "pass: "+step+"\n") {
+				t.Errorf("the step %q did not pass", step)
+			}
+		}
 	}
 }

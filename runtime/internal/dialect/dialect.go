@@ -16,12 +16,12 @@ type Server interface {
 	Revision() string
 	// Negotiate decides how a tools/call of one of our tools is answered, or
 	// refuses it. params is the whole params object; fallback says that fallback
-	// tools serve a requestor that knows no tasks.
+	// tools serve a requestor that knows no tasks, or that the tool is one.
 	Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error)
 	// Created is the answer to a tools/call that made a task.
 	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
 	// InputRequired is the answer to a tools/call whose questions come first.
-	InputRequired(questions []mcptask.Input) (json.RawMessage, error)
+	InputRequired(reply mcptask.CallReply) (json.RawMessage, error)
 	// Method returns the handler of a task method, nil where the revision has
 	// no such method.
 	Method(name string) Method

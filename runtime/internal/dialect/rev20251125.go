@@ -237,7 +237,7 @@ func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 func (Server20251125) Check(mcptask.Caller, json.RawMessage) error { return nil }
 
 // InputRequired implements Server: this revision asks by requests of its own.
-func (Server20251125) InputRequired([]mcptask.Input) (json.RawMessage, error) {
+func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) {
 	return nil, mcptask.Errorf(mcptask.CodeInternalError, "the questions of the call could not be asked")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -25,8 +26,10 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params jso
 	if err != nil {
 		return call, err
 	}
-	if call.Answers, err = inputResponses(params); err != nil {
-		return call, err
+	if len(tool.Questions) > 0 || fallback && tool.Policy.Task == mcptask.TaskForbidden {
+		if call.Answers, err = answersSoFar(params); err != nil {
+			return call, err
+		}
 	}
 	call.Mode = mcptask.ModeGrace
 	switch {
@@ -43,6 +46,27 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params jso
 	}
 	call.IdempotencyKey, err = idempotencyKey(params)
 	return call, err
+}
+
+// answersSoFar reads the answers of this round and those of the rounds before,
+// which InputRequired has put into the state.
+func answersSoFar(params json.RawMessage) (map[string]json.RawMessage, error) {
+	var p struct {
+		State string `json:"requestState"`
+	}
+	if err := decode(params, &p); err != nil {
+		return nil, err
+	}
+	answers := object{}
+	if p.State != "" && json.Unmarshal([]byte(p.State), &answers) != nil {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is not what the server has sent")
+	}
+	responses, err := inputResponses(params)
+	if answers == nil {
+		return responses, err
+	}
+	maps.Copy(answers, responses)
+	return answers, err
 }
 
 // inputResponses reads the answers that come with a call or an update.
@@ -145,6 +169,9 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 		return nil, err
 	}
 	t := detail20260728(r)
+	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
+		t.InputRequests = requests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
+	}
 	if t.Result != nil {
 		if t.Result, err = editObject(t.Result, complete); err != nil {
 			return nil, err
@@ -208,8 +235,22 @@ func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return ask
 
 // InputRequired implements Server: the client calls again with the answers,
 // and only then is there a task (E-24, EX-13).
-func (Server20260728) InputRequired(questions []mcptask.Input) (json.RawMessage, error) {
-	return json.Marshal(wire.InputRequiredResult{ResultType: "input_required", InputRequests: requests(questions)})
+func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
+	result := wire.InputRequiredResult{ResultType: "input_required", InputRequests: requests(reply.Questions)}
+	if len(reply.Answered) > 0 {
+		// The answers so far come back with the next ones, and are checked as
+		// these are: nobody gains by changing them.
+		answers := object{}
+		for _, in := range reply.Answered {
+			answers[in.Key] = in.Response
+		}
+		state, err := json.Marshal(answers)
+		if err != nil {
+			return nil, err
+		}
+		result.RequestState = string(state)
+	}
+	return json.Marshal(result)
 }
 
 func requests(questions []mcptask.Input) wire.InputRequests {

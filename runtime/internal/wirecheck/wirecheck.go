@@ -247,6 +247,7 @@ func (c *Checker) Notification(message json.RawMessage) error {
 		"notifications/progress": "ProgressNotification", "notifications/tasks/status": "TaskStatusNotification",
 		"notifications/message": "LoggingMessageNotification", "notifications/tools/list_changed": "ToolListChangedNotification",
 		"elicitation/create": "ElicitRequest", "notifications/cancelled": "CancelledNotification",
+		"sampling/createMessage": "CreateMessageRequest", "roots/list": "ListRootsRequest",
 	}[m.Method]
 	if definition == "" {
 		return fmt.Errorf("an unexpected message: %s", message)

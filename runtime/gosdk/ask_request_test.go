@@ -1,0 +1,262 @@
+package gosdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// Sampling, roots and pages, against a literal peer.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	url := serveAsk(t, setup{bearer: true})
+	const sampled = `{"role":"assistant","model":"m","content":{"type":"text","text":"s"}}`
+	for _, c := range []struct{ tool, method, response, want string }{ // want "" is no answer to such a request
+		{"sample", "sampling/createMessage", sampled, `assistant m {"type":"text","text":"s"}`},
+		{"sample", "sampling/createMessage", `{"role":"assistant","model":"m"}`, ""},
+		{"sample", "sampling/createMessage", `{"action":"cancel"}`, ""},
+		{"roots", "roots/list", `{"roots":[{"uri":"file:///a","name":"a"},{"uri":"file:///b"}]}`, "[{file:///a a} {file:///b }]"},
+		{"roots", "roots/list", `{"roots":[]}`, "[]"},
+		{"roots", "roots/list", `{"action":"cancel"}`, ""},
+		{"roots", "roots/list", `{"roots":7}`, ""},
+		{"url", "elicitation/create", `{"action":"accept"}`, "<nil>"},
+		{"url", "elicitation/create", `{"action":"decline"}`, "declined"},
+		{"url", "elicitation/create", `{"action":"cancel"}`, "dismissed"},
+		{"url", "elicitation/create", `{"action":"x"}`, ""},
+		{"url", "elicitation/create", `null`, ""},
+	} {
+		p := newAsked(t, url, legacyRevision, "a", canAll)
+		want := c.want
+		if want == "" {
+			want = "invalid"
+		}
+		id := p.create(c.tool, nil)
+		f := p.get()
+		q := f.question(id)
+		if q.Method != c.method || (c.tool == "url") != (q.Params.URL == "https://example.com/pay") {
+			t.Errorf("%s", q.text)
+		}
+		p.respond(q.ID, `"result":`+c.response)
+		if got := p.outcome(id); got != want {
+			t.Errorf("%s %s: %s", c.tool, c.response, got)
+		}
+		if c.want != "" { // on the stream of a plain call
+			f := p.send("tools/call", map[string]any{"name": c.tool, "arguments": map[string]any{}})
+			p.respond(f.question("").ID, `"result":`+c.response)
+			if got := toolText(f.next().Result); got != want {
+				t.Errorf("%s %s plainly: %s", c.tool, c.response, got)
+			}
+		}
+
+		m := newAsked(t, url, modernRevision, "a", canAll)
+		id = m.create(c.tool, map[string]any{})
+		var key string
+		for k, request := range m.until(id, "input_required").get("inputRequests").(map[string]any) {
+			if key = k; request.(map[string]any)["method"] != c.method {
+				t.Errorf("%v", request)
+			}
+		}
+		update := m.call("tasks/update", map[string]any{"taskId": id, "inputResponses": answersOf(key, c.response)})
+		if c.want == "" {
+			update.want(http.StatusBadRequest, invalidParams)
+			m.until(id, "input_required")
+			m.task("tasks/cancel", id).ok()
+			continue
+		}
+		update.ok()
+		if got := m.outcome(id); got != c.want {
+			t.Errorf("%s %s: %s", c.tool, c.response, got)
+		}
+	}
+}
+
+// The same by the generated client's options.
+func TestClientRequests(t *testing.T) {
+	t.Parallel()
+	url := serveAsk(t, setup{})
+	eachRevision(t, func(t *testing.T, revision string) {
+		var broken atomic.Bool
+		var opened mcptask.Question
+		var mu sync.Mutex
+		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision,
+			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
+				if broken.Load() {
+					return nil, errors.New("the model is away")
+				}
+				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
+			},
+			Roots: []mcptask.Root{{URI: "file:///a", Name: "a"}},
+			OpenURL: func(_ context.Context, q mcptask.Question) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if opened = q; broken.Load() {
+					return mcptask.ErrDeclined
+				}
+				return nil
+			},
+			Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+				return noteInput{strings.TrimSuffix(q.Message, "?")}, nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for tool, want := range map[string]string{
+			"sample": `assistant m {"text":"Sum up.","type":"text"}`, "roots": "[{file:///a a}]", "url": "<nil>", "ask": "one,two",
+		} {
+			opts := [][]mcptask.CallOption{nil}
+			if revision == legacyRevision {
+				opts = append(opts, []mcptask.CallOption{mcptask.Plain()})
+			}
+			for _, opts := range opts {
+				if got, err := mcptask.Run[string](ctx, conn, tool, askInput{Steps: []string{"one", "two"}}, opts...); err != nil || canonical(got) != canonical(want) {
+					t.Errorf("%s: %s, %v", tool, got, err)
+				}
+			}
+		}
+		mu.Lock()
+		if opened.URL != "https://example.com/pay" || opened.Message != "Pay here." {
+			t.Errorf("%+v", opened)
+		}
+		mu.Unlock()
+		broken.Store(true)
+		if got, err := mcptask.Run[string](ctx, conn, "url", askInput{}); got != "declined" || err != nil {
+			t.Errorf("%s, %v", got, err)
+		}
+		// A model that is away: an error that 2025-11-25 can tell the server; in
+		// 2026-07-28 who waits learns it, and the task does not stay behind.
+		got, err := mcptask.Run[string](ctx, conn, "sample", askInput{})
+		if revision == legacyRevision && (got != "cannot ask" || err != nil) ||
+			revision == modernRevision && (err == nil || !strings.Contains(err.Error(), "the model is away")) {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// canonical is text in which JSON has one form.
+func canonical(text string) string {
+	i := strings.Index(text, "{")
+	var value any
+	if i < 0 || json.Unmarshal([]byte(text[i:]), &value) != nil {
+		return text
+	}
+	data, _ := json.Marshal(value)
+	return text[:i] + string(data)
+}
+
+// lossy is a transport whose event streams can be cut.
+type lossy struct {
+	mu   sync.Mutex
+	open map[*cutBody]bool
+	gets atomic.Int32
+}
+
+type cutBody struct {
+	io.ReadCloser
+	from *lossy
+}
+
+// RoundTrip implements http.RoundTripper.
+func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := http.DefaultTransport.RoundTrip(r)
+	if err == nil && r.Method == http.MethodGet && res.StatusCode == http.StatusOK {
+		l.gets.Add(1)
+		b := &cutBody{res.Body, l}
+		l.mu.Lock()
+		l.open[b] = true
+		l.mu.Unlock()
+		res.Body = b
+	}
+	return res, err
+}
+
+// Close implements io.Closer.
+func (b *cutBody) Close() error {
+	b.from.mu.Lock()
+	delete(b.from.open, b)
+	b.from.mu.Unlock()
+	return b.ReadCloser.Close()
+}
+
+func (l *lossy) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for b := range l.open {
+		_ = b.ReadCloser.Close()
+	}
+}
+
+// The generated client's stream drops while a person thinks: they are asked
+// once, and their answer counts.
+func TestClientStreamDrops(t *testing.T) {
+	t.Parallel()
+	url := serveAsk(t, setup{})
+	wire := &lossy{open: map[*cutBody]bool{}}
+	var asked atomic.Int32
+	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: legacyRevision, HTTPClient: &http.Client{Transport: wire},
+		Answer: mcptask.Answer(noteSpec, func(context.Context, mcptask.Question) (noteInput, error) {
+			asked.Add(1)
+			before := wire.gets.Load()
+			wire.cut()
+			for end := time.Now().Add(8 * time.Second); wire.gets.Load() == before && time.Now().Before(end); {
+				time.Sleep(10 * time.Millisecond) // until the SDK has a new stream
+			}
+			time.Sleep(100 * time.Millisecond)
+			return noteInput{"mine"}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one"}})
+	if got != "mine" || err != nil || asked.Load() != 1 || wire.gets.Load() < 2 {
+		t.Errorf("%q, %v, asked %d times over %d streams", got, err, asked.Load(), wire.gets.Load())
+	}
+}
+
+// withoutGET is a transport to a server that offers no standalone stream.
+type withoutGET struct{}
+
+// RoundTrip implements http.RoundTripper.
+func (withoutGET) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// C-51: the generated client asks for the result of a task that asks.
+func TestClientListens(t *testing.T) {
+	t.Parallel()
+	url := serveAsk(t, setup{})
+	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: legacyRevision, HTTPClient: &http.Client{Transport: withoutGET{}},
+		Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+			return noteInput{strings.TrimSuffix(q.Message, "?")}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one", "two"}, Linger: 100}); got != "one,two" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}

@@ -36,7 +36,7 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		default:
 			response, err = call.Ask(ctx, in)
 			switch {
-			case ctx.Err() != nil:
+			case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrServerClosed):
 				return nil, nil, ctx.Err()
 			case err != nil:
 				return refusedBefore(spec, err)

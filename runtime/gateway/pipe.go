@@ -230,7 +230,7 @@ func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []
 	if !tasks {
 		raw = without(raw, "task")
 	}
-	call, err := p.g.legacy.Negotiate(*tool, fallback.Serves(p.g.server, tool.Name), raw)
+	call, err := p.g.legacy.Negotiate(*tool, fallback.Concerns(p.g.server, tool.Name), raw)
 	if err != nil {
 		p.refuse(m, wireError(err))
 		return
@@ -270,7 +270,7 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			p.pass(line)
 			return
 		}
-		call, err := d.Negotiate(*tool, fallback.Serves(p.g.server, tool.Name), m.Params)
+		call, err := d.Negotiate(*tool, fallback.Concerns(p.g.server, tool.Name), m.Params)
 		if err != nil {
 			p.refuse(m, wireError(err))
 			return

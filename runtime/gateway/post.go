@@ -219,7 +219,7 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session,
 	if !tasks { // the older revisions know no tasks: the member means nothing
 		raw = without(raw, "task")
 	}
-	call, err := g.legacy.Negotiate(*tool, fallback.Serves(g.server, tool.Name), raw)
+	call, err := g.legacy.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
 	if err != nil {
 		refuse(w, http.StatusOK, m.ID, wireError(err))
 		return
@@ -294,7 +294,7 @@ func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuseModern(w, m.ID, err)
 		return
 	}
-	call, err := g.modern.Negotiate(*tool, fallback.Serves(g.server, tool.Name), m.Params)
+	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), m.Params)
 	if err != nil {
 		refuseModern(w, m.ID, wireError(err))
 		return

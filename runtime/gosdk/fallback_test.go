@@ -68,7 +68,7 @@ func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *
 	for _, revision := range []string{"2025-03-26", "2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{bearer: true, services: []mcptask.Tools{slowTools(wait)}})
+			url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(wait)}})
 			test(t, newPeerThat(t, url, revision, "a", `{}`))
 		})
 	}
@@ -174,122 +174,6 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-func TestFallbackQuestions(t *testing.T) {
-	t.Parallel()
-	eachPlainPeer(t, 3*time.Second, func(t *testing.T, p *peer) {
-		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
-			begun := time.Now()
-			r := p.tool(tool, nil)
-			id := r.goesOn("input_required")
-			if text := r.content(); !strings.Contains(text, "A note?") || !strings.Contains(text, `slow_task_answer with {"question":"`+key+`","task":"`+id+`"}`) ||
-				!strings.Contains(text, `"maxLength":5`) {
-				t.Errorf("the text does not say how to answer: %s", text)
-			}
-			if p.tool("slow_task_result", map[string]any{"task": id}).goesOn("input_required"); time.Since(begun) > 2*time.Second {
-				t.Errorf("waited for an answer that cannot come")
-			}
-			answer := func(question string, value any) *response {
-				return p.tool("slow_task_answer", map[string]any{"task": id, "question": question, "answer": value})
-			}
-			answer("other", map[string]any{"note": "a"}).wantText(true, "no question")
-			answer(key, map[string]any{"note": "too long"}).wantText(true, "still open")
-			answer(key, "text").wantText(true, "still open")
-			answer(key, map[string]any{"note": "milk"}).ok()
-			p.tool("slow_task_result", map[string]any{"task": id}).wantText(false, "noted milk")
-			answer(key, map[string]any{"note": "late"}).wantText(true, "no question")
-
-			id = p.tool(tool, nil).goesOn("input_required")
-			answer(key, nil).ok()
-			p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "declined")
-		}
-	})
-}
-
-// A client with elicitation is asked on the stream of the call that is open.
-func TestFallbackElicitation(t *testing.T) {
-	t.Parallel()
-	for _, revision := range []string{"2025-06-18", legacyRevision} {
-		for _, tool := range []string{"slow_ask", "slow_ask_first"} {
-			t.Run(revision+" "+tool, func(t *testing.T) {
-				t.Parallel()
-				url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(400 * time.Millisecond)}})
-				p := newPeerThat(t, url, revision, "", `{"elicitation":{}}`)
-				// asked calls and answers; "" leaves the question open, "!" fails.
-				asked := func(tool string, arguments map[string]any, answer string) *response {
-					t.Helper()
-					body, edits := p.request("tools/call", map[string]any{"name": tool, "arguments": arguments})
-					res, err := p.client.Do(p.start(t.Context(), http.MethodPost, body, edits...))
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer res.Body.Close()
-					r := &response{t: t, status: res.StatusCode}
-					questions := 0
-					for message := range events(res.Body) {
-						var m struct {
-							ID     json.RawMessage
-							Method string
-						}
-						if err := json.Unmarshal(message, &m); err != nil {
-							t.Fatal(err)
-						}
-						switch m.Method {
-						case "elicitation/create":
-							questions++
-							switch answer {
-							case "":
-							case "!":
-								p.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"no window"}}`, m.ID))
-							default:
-								p.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"note":%q}}}`, m.ID, answer))
-							}
-						case "":
-							r.body = message
-							if err := json.Unmarshal(message, r); err != nil {
-								t.Fatal(err)
-							}
-						}
-					}
-					if questions != 1 {
-						t.Errorf("asked %d times", questions)
-					}
-					return r
-				}
-				asked(tool, nil, "milk").wantText(false, "noted milk")
-				r := asked(tool, nil, "")
-				id := r.goesOn("input_required")
-				if text := r.content(); !strings.Contains(text, "asked when slow_task_result is called") {
-					t.Errorf("%s", text)
-				}
-				asked("slow_task_result", map[string]any{"task": id}, "eggs").wantText(false, "noted eggs")
-				// One that cannot show the question: the model may pass it on.
-				started := time.Now()
-				r = asked(tool, nil, "!")
-				if r.goesOn("input_required"); time.Since(started) > 300*time.Millisecond || !strings.Contains(r.content(), "slow_task_answer") {
-					t.Errorf("%v: %s", time.Since(started), r.content())
-				}
-			})
-		}
-	}
-	t.Run(modernRevision, func(t *testing.T) {
-		t.Parallel()
-		url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(time.Second)}})
-		p := newPeerThat(t, url, modernRevision, "", `{"elicitation":{}}`)
-		id := p.tool("slow_ask", nil).goesOn("input_required")
-		result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}
-		r := p.call("tools/call", result).ok()
-		if r.text("resultType") != "input_required" || r.text("inputRequests", "note", "params", "message") != "A note?" {
-			t.Fatalf("%s", r.body)
-		}
-		result["inputResponses"] = map[string]any{"note": map[string]any{"action": "accept", "content": map[string]any{"note": "milk"}}}
-		p.call("tools/call", result).wantText(false, "noted milk")
-		// Before the task, the revision's own way stays.
-		if r := p.tool("slow_ask_first", nil).ok(); r.text("resultType") != "input_required" {
-			t.Errorf("%s", r.body)
-		}
-	})
-}
-
 // While the call is open its progress goes out on its stream, as that of a
 // call; afterwards there is none.
 func TestFallbackProgress(t *testing.T) {
@@ -322,7 +206,7 @@ func TestFallbackExpires(t *testing.T) {
 			<-ctx.Done()
 			return "", ctx.Err()
 		})
-	url, _ := serveWith(t, setup{services: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
+	url, _ := serveWith(t, setup{tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
 	p := newPeerThat(t, url, legacyRevision, "", `{}`)
 	p.tool("brief", nil).wantText(true, "did not finish within the 200ms")
 }
@@ -330,7 +214,7 @@ func TestFallbackExpires(t *testing.T) {
 // What tools/list shows to whom.
 func TestFallbackList(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{fallback: true, services: []mcptask.Tools{slowTools(time.Second)}})
+	url, _ := serveWith(t, setup{fallback: true, tools: []mcptask.Tools{slowTools(time.Second)}})
 	without, _ := serveWith(t, setup{})
 	helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
 	for _, test := range []struct {
@@ -405,7 +289,7 @@ func fits(t *testing.T, schema any, content string) error {
 // A caller that leaves within the wait has learned of no task.
 func TestFallbackLeave(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true, services: []mcptask.Tools{slowTools(time.Minute)}})
+	url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(time.Minute)}})
 	p := newPeerThat(t, url, modernRevision, "a", `{}`)
 	leave := func(meta map[string]any) {
 		t.Helper()
@@ -460,7 +344,7 @@ func TestFallbackLeave(t *testing.T) {
 // result of one that takes three.
 func TestFallbackSDKClient(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(700 * time.Millisecond)}})
+	url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(700 * time.Millisecond)}})
 	for _, revision := range []string{"2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
@@ -515,7 +399,7 @@ func TestFallbackSDKClient(t *testing.T) {
 // The generated client holds a plain call that goes on like any other task.
 func TestFallbackPlainStart(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{services: []mcptask.Tools{slowTools(100 * time.Millisecond)}})
+	url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(100 * time.Millisecond)}})
 	eachRevision(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
 		if err != nil {

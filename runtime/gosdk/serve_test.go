@@ -55,7 +55,6 @@ type setup struct {
 	panics bool
 	// fallback leaves the pipeline its fallback=tools.
 	fallback bool
-	services []mcptask.Tools // more of them
 }
 
 // serve starts a server of the pipeline's tools.
@@ -76,7 +75,7 @@ func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 	if !s.fallback {
 		pipelineTools.Fallback = mcptask.FallbackNone
 	}
-	tasks, err := mcptask.NewServer(s.options, append([]mcptask.Tools{pipelineTools, extraTools()}, append(s.services, s.tools...)...)...)
+	tasks, err := mcptask.NewServer(s.options, append(s.tools, pipelineTools, extraTools())...)
 	if err != nil {
 		t.Fatal(err)
 	}

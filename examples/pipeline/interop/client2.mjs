@@ -58,12 +58,11 @@ const session = await step('connect', async () => {
   return session;
 });
 
-const call = (name, args, preference) => session.callTool(name, args, { task: { preference, retentionMs: 60_000 } });
+// With fallback=tools no tool has to be called as a task. A call becomes one in
+// 2025-11-25 where the client wants one, in 2026-07-28 where the server does.
+const call = (name, args) => session.callTool(name, args, { task: { preference: 'require', retentionMs: 60_000 } });
 const pipeline = (branch) => call('run_pipeline', { repository: 'shop', branch });
-
-// An optional tool becomes a task in 2025-11-25 where the client wants one, in
-// 2026-07-28 where the server does.
-const deploy = (service) => call('deploy_service', { service, environment: 'production' }, 'require');
+const deploy = (service) => call('deploy_service', { service, environment: 'production' });
 
 const done = await step('call a tool as a task', async () => {
   const execution = await pipeline('main');

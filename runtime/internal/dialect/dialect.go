@@ -16,7 +16,7 @@ type Server interface {
 	Revision() string
 	// Negotiate decides how a tools/call of one of our tools is answered, or
 	// refuses it. params is the whole params object; fallback says that fallback
-	// tools serve a requestor that knows no tasks.
+	// tools serve a requestor that knows no tasks, or that the tool is one.
 	Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error)
 	// Created is the answer to a tools/call that made a task.
 	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)

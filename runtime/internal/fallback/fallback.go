@@ -55,6 +55,13 @@ func Serves(s *mcptask.Server, tool string) bool {
 	return ok && serves(service, spec)
 }
 
+// Concerns says whether the package has a part in calls of a tool: it has the
+// fallback, or belongs to it.
+func Concerns(s *mcptask.Server, tool string) bool {
+	_, _, helps := find(s, tool)
+	return helps || Serves(s, tool)
+}
+
 // setOf finds the fallback tools that go with a tool which has them.
 func setOf(s *mcptask.Server, tool string) set {
 	service, _ := s.Service(tool)

@@ -52,7 +52,7 @@ func (a *asking) take(ctx context.Context, questions []mcptask.Input) bool {
 		}
 	}
 	for _, in := range questions {
-		if a.ask == nil || !answers(a.caller, in) {
+		if a.ask == nil || !a.caller.Answers(in) {
 			return false
 		}
 		if a.open[in.Key] == nil {
@@ -88,12 +88,3 @@ func (a *asking) question(ctx context.Context, in mcptask.Input) {
 
 // form says whether a question is one that a model can pass on to its user.
 func form(in mcptask.Input) bool { return in.Method == "elicitation/create" && in.Schema != nil }
-
-// answers says whether the caller declares that it answers such a request.
-func answers(caller mcptask.Caller, in mcptask.Input) bool {
-	what := in.Method
-	if in.Method == "elicitation/create" && !form(in) {
-		what = mcptask.CanAskURL
-	}
-	return slices.Contains(caller.CanAsk, what)
-}

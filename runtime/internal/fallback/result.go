@@ -97,7 +97,7 @@ func (e set) question(caller mcptask.Caller, r mcptask.Record, in mcptask.Input)
 	}
 	asked := fmt.Sprintf("Question %s: %s", quoted(in.Key), q.Message)
 	passed := form(in) && e.asks // on by the model
-	switch can := answers(caller, in); {
+	switch can := caller.Answers(in); {
 	case can && passed:
 		asked += " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called. Where that does not work:"
 	case can:

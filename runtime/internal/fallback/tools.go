@@ -147,7 +147,7 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	case ctx.Err() != nil:
 		return mcptask.CallReply{}, ctx.Err()
 	}
-	if open := record.Outstanding(); call.Retry && len(open) > 0 && all(open, func(in mcptask.Input) bool { return answers(h.caller, in) }) {
+	if open := record.Outstanding(); call.Retry && len(open) > 0 && all(open, h.caller.Answers) {
 		return mcptask.CallReply{Questions: open}, nil
 	}
 	outcome, err := h.going(h.caller, record, nil)

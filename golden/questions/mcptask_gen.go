@@ -104,15 +104,6 @@ func AskerTools(impl Asker) mcptask.Tools {
 				}
 				return struct{}{}, impl.AskOnly(ctx, answer)
 			}),
-			mcptask.NewTool(mcptask.ToolSpec{
-				Name:         "ask_inside",
-				Description:  "AskInside asks when it has started, twice for the same.",
-				InputSchema:  askerAskInsideInput,
-				OutputSchema: askerAskInsideOutput,
-				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
-			}, func(ctx context.Context, task *mcptask.Task, in Input) (Report, error) {
-				return impl.AskInside(ctx, task, in)
-			}),
 		},
 	}
 }
@@ -157,15 +148,48 @@ func (c *AskerClient) AskOnly(ctx context.Context, opts ...mcptask.CallOption) e
 	return err
 }
 
-// AskInside asks when it has started, twice for the same.
+// InsiderTools binds impl to the tools of Insider, for [mcptask.NewServer].
+func InsiderTools(impl Insider) mcptask.Tools {
+	return mcptask.Tools{
+		Service:      "Insider",
+		Impl:         impl,
+		Capabilities: taskCapabilities(),
+		Tools: []mcptask.Tool{
+			mcptask.NewTool(mcptask.ToolSpec{
+				Name:         "ask_inside",
+				Description:  "AskInside asks for two things, for one of them twice.",
+				InputSchema:  insiderAskInsideInput,
+				OutputSchema: insiderAskInsideOutput,
+				Policy:       mcptask.Policy{Task: mcptask.TaskOptional},
+			}, func(ctx context.Context, task *mcptask.Task, in Input) (Report, error) {
+				return impl.AskInside(ctx, task, in)
+			}),
+		},
+	}
+}
+
+// InsiderClient calls the tools of Insider on a server. A method fails with *mcptask.ToolError
+// where the tool did, with *mcptask.Error where the server refused the call, and with one of
+// mcptask.ErrCancelled, ErrExpired, ErrNotFound and ErrWorkerLost where the task ended without a
+// result.
+type InsiderClient struct {
+	conn mcptask.Conn
+}
+
+// NewInsiderClient makes a client on a connection, which stays the caller's to close.
+func NewInsiderClient(conn mcptask.Conn) *InsiderClient {
+	return &InsiderClient{conn: conn}
+}
+
+// AskInside asks for two things, for one of them twice.
 //
 // It waits until the task ends.
-func (c *AskerClient) AskInside(ctx context.Context, in Input, opts ...mcptask.CallOption) (Report, error) {
+func (c *InsiderClient) AskInside(ctx context.Context, in Input, opts ...mcptask.CallOption) (Report, error) {
 	return mcptask.Run[Report](ctx, c.conn, "ask_inside", in, opts...)
 }
 
 // StartAskInside is AskInside without the wait: it returns once the server has taken the call.
-func (c *AskerClient) StartAskInside(
+func (c *InsiderClient) StartAskInside(
 	ctx context.Context,
 	in Input,
 	opts ...mcptask.CallOption,
@@ -174,7 +198,10 @@ func (c *AskerClient) StartAskInside(
 }
 
 // ResumeAskInside takes up a call of AskInside again by its token, also in another process.
-func (c *AskerClient) ResumeAskInside(token mcptask.Token, opts ...mcptask.CallOption) (*mcptask.Call[Report], error) {
+func (c *InsiderClient) ResumeAskInside(
+	token mcptask.Token,
+	opts ...mcptask.CallOption,
+) (*mcptask.Call[Report], error) {
 	return mcptask.Resume[Report](c.conn, "ask_inside", token, opts...)
 }
 
@@ -240,7 +267,7 @@ const askerAskOnlyInput = `{
   "additionalProperties": false
 }`
 
-const askerAskInsideInput = `{
+const insiderAskInsideInput = `{
   "type": "object",
   "properties": {
     "name": {"type": "string"}
@@ -249,7 +276,7 @@ const askerAskInsideInput = `{
   "additionalProperties": false
 }`
 
-const askerAskInsideOutput = `{
+const insiderAskInsideOutput = `{
   "type": "object",
   "properties": {
     "done": {"type": "boolean"}

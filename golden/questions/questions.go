@@ -17,7 +17,13 @@ type Asker interface {
 	// AskFirst asks twice before it starts.
 	AskFirst(ctx context.Context, task *mcptask.Task, in Input, sure Sure, which Which) (Report, error)
 	AskOnly(ctx context.Context, which Which) error
-	// AskInside asks when it has started, twice for the same.
+}
+
+// Insider asks when its task is there.
+//
+//mcptask:service
+type Insider interface {
+	// AskInside asks for two things, for one of them twice.
 	AskInside(ctx context.Context, task *mcptask.Task, in Input) (Report, error)
 }
 

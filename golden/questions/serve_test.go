@@ -52,14 +52,14 @@ func TestServe(t *testing.T) {
 			questions.AnswerWhich(serve.Answers(s, questions.Which{One: "a", Many: []string{"a", "b"}, Count: 3, When: when, Note: &note})))
 	}
 	serve.Each(t, answer, []string{"Sure", "Which"}, func(s *serve.Session) {
-		client := questions.NewAskerClient(s)
+		client, insider := questions.NewAskerClient(s), questions.NewInsiderClient(s)
 		done := questions.Report{Done: true}
 		serve.Wants(s, "ask_first", done, func() (questions.Report, error) {
 			return client.AskFirst(s.Context(), questions.Input{Name: "a"})
 		})
 		serve.Wants(s, "ask_inside", done, func() (questions.Report, error) {
-			return client.AskInside(s.Context(), questions.Input{})
+			return insider.AskInside(s.Context(), questions.Input{})
 		})
 		serve.Wants(s, "ask_only", struct{}{}, func() (struct{}, error) { return struct{}{}, client.AskOnly(s.Context()) })
-	}, questions.AskerTools(impl{}))
+	}, questions.AskerTools(impl{}), questions.InsiderTools(impl{}))
 }

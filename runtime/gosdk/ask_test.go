@@ -127,10 +127,6 @@ func (firstAsker) AskOnly(_ context.Context, which questions.Which) error {
 	return nil
 }
 
-func (firstAsker) AskInside(context.Context, *mcptask.Task, questions.Input) (questions.Report, error) {
-	return questions.Report{}, nil // tested with golden/questions itself
-}
-
 // wireMessage is a message on a stream.
 type wireMessage struct {
 	ID     json.RawMessage `json:"id"`

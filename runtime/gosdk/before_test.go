@@ -27,10 +27,6 @@ func (a asker) AskOnly(_ context.Context, which questions.Which) error {
 	return nil
 }
 
-func (a asker) AskInside(context.Context, *mcptask.Task, questions.Input) (questions.Report, error) {
-	return questions.Report{}, nil // tested with golden/questions itself
-}
-
 // TestAskedBefore calls tools that ask first, as tasks and plainly: the
 // capability to answer goes out with either.
 func TestAskedBefore(t *testing.T) {

@@ -18,16 +18,21 @@ const (
 
 // checkVersion compares what header and body say of the revision (E-72, E-73).
 func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
-	if meta.Version == nil {
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaProtocolVersion)
-	}
-	if meta.Capabilities == nil {
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
-	}
-	if header := h.Get(versionHeader); header != *meta.Version {
+	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, header, *meta.Version)
 	}
-	if *meta.Version != revision {
+	return checkMeta(meta, revision)
+}
+
+// checkMeta refuses a request that does not say what it speaks and can do, or
+// speaks another revision.
+func checkMeta(meta meta, revision string) *mcptask.Error {
+	switch {
+	case meta.Version == nil:
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaProtocolVersion)
+	case meta.Capabilities == nil:
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
+	case *meta.Version != revision:
 		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", *meta.Version)
 		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": *meta.Version})
 		return err

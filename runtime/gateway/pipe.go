@@ -12,7 +12,6 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
 // FlowMeta is the _meta key that carries a flow's token where there are no
@@ -208,42 +207,19 @@ func (p *Pipe) legacy(m *message, line []byte) {
 			return method(ctx, p.g.server, caller, m.Params)
 		})
 	case m.Method == "tools/call":
-		p.legacyCall(m, caller, tasks, line)
+		switch flow, refusal := p.g.legacyFlow(p.session, caller, m, tasks); {
+		case refusal != nil:
+			p.refuse(m, refusal)
+		case flow == nil:
+			p.pass(line)
+		default:
+			p.passWith(flow, m, line)
+		}
 	case m.Method == "tools/list":
 		p.passWith(p.g.listed(d, caller, tasks, false), m, line)
 	default:
 		p.pass(line)
 	}
-}
-
-func (p *Pipe) legacyCall(m *message, caller mcptask.Caller, tasks bool, line []byte) {
-	tool, params := p.g.tool(m)
-	if tool == nil {
-		if tasks && has(m.Params, "task") {
-			p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", params.Name))
-			return
-		}
-		p.pass(line)
-		return
-	}
-	raw := m.Params
-	if !tasks {
-		raw = without(raw, "task")
-	}
-	call, err := p.g.legacy.Negotiate(*tool, fallback.Concerns(p.g.server, tool.Name), raw)
-	if err != nil {
-		p.refuse(m, wireError(err))
-		return
-	}
-	flow := p.g.callFlow(p.g.legacy, caller, *tool, call)
-	encode := flow.Encode
-	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
-		if reply.Task != nil {
-			p.g.questions.created(p.session, *reply.Task)
-		}
-		return encode(reply)
-	}
-	p.passWith(flow, m, line)
 }
 
 // modern takes a request of 2026-07-28, where there are no headers to check.
@@ -257,6 +233,10 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, d.Revision()))
 			return
 		}
+		if err := checkMeta(meta, d.Revision()); err != nil {
+			p.refuse(m, err)
+			return
+		}
 		if err := d.Check(caller, m.Params); err != nil {
 			p.refuse(m, wireError(err))
 			return
@@ -265,21 +245,20 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			return method(ctx, p.g.server, caller, m.Params)
 		})
 	case m.Method == "tools/call":
-		tool, _ := p.g.tool(m)
-		if tool == nil {
+		if tool, _ := p.g.tool(m); tool == nil {
 			p.pass(line)
 			return
 		}
-		call, err := d.Negotiate(*tool, fallback.Concerns(p.g.server, tool.Name), m.Params)
-		if err != nil {
-			p.refuse(m, wireError(err))
+		if err := checkMeta(meta, d.Revision()); err != nil {
+			p.refuse(m, err)
 			return
 		}
-		if line, err = dropAnswers(m, line); err != nil {
-			p.refuse(m, wireError(err))
+		flow, line, refusal := p.g.modernFlow(caller, m, line)
+		if refusal != nil {
+			p.refuse(m, refusal)
 			return
 		}
-		p.passWith(p.g.callFlow(d, caller, *tool, call), m, line)
+		p.passWith(flow, m, line)
 	case m.Method == "tools/list":
 		p.passWith(p.g.listed(d, caller, true, d.Check(caller, m.Params) == nil), m, line)
 	case m.Method == "server/discover":

@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
 // post serves one message.
@@ -203,39 +201,17 @@ func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, 
 	return record, true
 }
 
-// legacyCall negotiates a call of a task tool and passes it to the SDK.
+// legacyCall passes a tools/call to the SDK, with its flow where the tool is ours.
 func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session, caller mcptask.Caller, m *message, tasks bool) {
-	tool, params := g.tool(m)
-	asked := has(m.Params, "task")
-	if tool == nil {
-		if asked && tasks {
-			refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", params.Name))
-			return
-		}
+	flow, refusal := g.legacyFlow(s, caller, m, tasks)
+	switch {
+	case refusal != nil:
+		refuse(w, http.StatusOK, m.ID, refusal)
+	case flow == nil:
 		g.config.Stateful.ServeHTTP(w, r)
-		return
+	default:
+		g.pass(w, r, g.config.Stateful, flow)
 	}
-	raw := m.Params
-	if !tasks { // the older revisions know no tasks: the member means nothing
-		raw = without(raw, "task")
-	}
-	call, err := g.legacy.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
-	if err != nil {
-		refuse(w, http.StatusOK, m.ID, wireError(err))
-		return
-	}
-	flow := g.callFlow(g.legacy, caller, *tool, call)
-	if s != nil {
-		flow.Ended = s.ended
-		encode := flow.Encode
-		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
-			if reply.Task != nil {
-				g.questions.created(s, *reply.Task)
-			}
-			return encode(reply)
-		}
-	}
-	g.pass(w, r, g.config.Stateful, flow)
 }
 
 // postModern serves a request of 2026-07-28.
@@ -283,10 +259,9 @@ func (g *Gateway) modernTask(w http.ResponseWriter, r *http.Request, caller mcpt
 	respond(w, http.StatusOK, m.ID, result, nil)
 }
 
-// modernCall negotiates a call of a task tool and passes it to the SDK.
+// modernCall passes a tools/call to the SDK, with its flow where the tool is ours.
 func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, meta meta) {
-	tool, _ := g.tool(m)
-	if tool == nil {
+	if tool, _ := g.tool(m); tool == nil {
 		g.config.Stateless.ServeHTTP(w, r)
 		return
 	}
@@ -294,91 +269,18 @@ func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuseModern(w, m.ID, err)
 		return
 	}
-	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), m.Params)
+	body, err := io.ReadAll(r.Body) // in memory already
 	if err != nil {
 		refuseModern(w, m.ID, wireError(err))
 		return
 	}
-	body, err := io.ReadAll(r.Body) // in memory already
-	if err == nil {
-		body, err = dropAnswers(m, body)
-	}
-	if err != nil {
-		refuseModern(w, m.ID, wireError(err))
+	flow, body, refusal := g.modernFlow(caller, m, body)
+	if refusal != nil {
+		refuseModern(w, m.ID, refusal)
 		return
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	g.pass(w, r, g.config.Stateless, g.callFlow(g.modern, caller, *tool, call))
-}
-
-// dropAnswers is a call as it is passed on: without its answers, which have
-// been read, since an SDK refuses the junk that may be among them (T-31).
-func dropAnswers(m *message, call []byte) ([]byte, error) {
-	if !has(m.Params, "inputResponses") && !has(m.Params, "requestState") {
-		return call, nil
-	}
-	params := without(without(m.Params, "inputResponses"), "requestState")
-	return setMember(call, []string{"params"}, params)
-}
-
-// tool finds the tool of a tools/call, a fallback tool too; nil is none of ours.
-func (g *Gateway) tool(m *message) (*mcptask.ToolSpec, callParams) {
-	var params callParams
-	if json.Unmarshal(m.Params, &params) != nil {
-		return nil, params
-	}
-	spec, ok := g.server.Tool(params.Name)
-	if !ok {
-		spec, ok = fallback.Tool(g.server, params.Name)
-	}
-	if !ok {
-		return nil, params
-	}
-	return &spec, params
-}
-
-type callParams struct {
-	Name string `json:"name"`
-}
-
-// callFlow is the flow of a tools/call.
-func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *Flow {
-	flow := g.decorated(d, caller, "tools/call")
-	flow.Tool, flow.Call = tool.Name, call
-	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call)
-	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
-		if reply.Task == nil {
-			return d.InputRequired(reply)
-		}
-		return d.Created(*reply.Task, tool)
-	}
-	return flow
-}
-
-// listed is the flow of a tools/list; tasks says whether the revision has tasks,
-// declares whether the caller has declared that it takes them.
-func (g *Gateway) listed(d dialect.Server, caller mcptask.Caller, tasks, declares bool) *Flow {
-	flow := g.decorated(d, caller, "tools/list")
-	decorate := flow.Decorate
-	flow.Decorate = func(result json.RawMessage) (_ json.RawMessage, err error) {
-		if tasks {
-			if result, err = decorate(result); err != nil {
-				return nil, err
-			}
-		}
-		return fallback.List(g.server, declares, result)
-	}
-	return flow
-}
-
-// decorated is the flow of a request whose result gets additions.
-func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method string) *Flow {
-	return &Flow{
-		Caller: caller,
-		Decorate: func(result json.RawMessage) (json.RawMessage, error) {
-			return d.Decorate(g.server, caller, method, result)
-		},
-	}
+	g.pass(w, r, g.config.Stateless, flow)
 }
 
 // pass hands a request on together with its flow.
@@ -391,26 +293,4 @@ func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler
 	defer closeFlow()
 	r.Header.Set(FlowHeader, token)
 	next.ServeHTTP(w, r)
-}
-
-// has says whether an object has a member.
-func has(object json.RawMessage, name string) bool {
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(object, &members)
-	_, ok := members[name]
-	return ok
-}
-
-// without is the object less one member.
-func without(object json.RawMessage, name string) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(object, &members) != nil {
-		return object
-	}
-	delete(members, name)
-	data, err := json.Marshal(members)
-	if err != nil {
-		return object
-	}
-	return data
 }

@@ -114,7 +114,8 @@ func (r *response) wantText(isError bool, want string) {
 
 func TestFallback(t *testing.T) {
 	t.Parallel()
-	eachPlainPeer(t, 150*time.Millisecond, func(t *testing.T, p *peer) {
+	const wait = 400 * time.Millisecond
+	eachPlainPeer(t, wait, func(t *testing.T, p *peer) {
 		// Done in time: an ordinary result, and no task is left.
 		r := p.tool("slow_sleep", map[string]any{"ms": 1}).ok()
 		if fmt.Sprint(r.get("structuredContent", "slept")) != "1" || r.get("_meta", "io.github.mcptaskgen/task") != nil {
@@ -126,8 +127,8 @@ func TestFallback(t *testing.T) {
 		p.tool("slow_sleep", map[string]any{"ms": "one"}).wantText(true, "invalid arguments")
 
 		started := time.Now()
-		r = p.tool("slow_sleep", map[string]any{"ms": 700})
-		if took := time.Since(started); took < 150*time.Millisecond || took > 600*time.Millisecond {
+		r = p.tool("slow_sleep", map[string]any{"ms": 3000})
+		if took := time.Since(started); took < wait || took > 2500*time.Millisecond { // less than the work
 			t.Errorf("answered after %v", took)
 		}
 		id := r.goesOn("working")
@@ -144,7 +145,7 @@ func TestFallback(t *testing.T) {
 			}
 			r.goesOn("working")
 		}
-		if fmt.Sprint(r.get("structuredContent", "slept")) != "700" || rounds == 0 {
+		if fmt.Sprint(r.get("structuredContent", "slept")) != "3000" || rounds == 0 {
 			t.Errorf("after %d rounds: %s", rounds, r.body)
 		}
 		p.tool("slow_task_status", map[string]any{"task": id}).wantText(false, "has ended")
@@ -169,7 +170,7 @@ func TestFallback(t *testing.T) {
 		p.tool("slow_task_cancel", map[string]any{"task": id}).wantText(false, "is cancelled")
 		p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "was cancelled")
 		id = p.tool("slow_locked", nil).goesOn("working")
-		time.Sleep(200 * time.Millisecond)
+		time.Sleep(wait) // it is locked after twice the wait
 		p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "the repository is locked")
 	})
 }

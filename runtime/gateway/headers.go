@@ -41,18 +41,16 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 }
 
 // checkNames compares Mcp-Method and Mcp-Name with the body (E-69 to E-72).
-func checkNames(h http.Header, m *message) *mcptask.Error {
+func checkNames(h http.Header, m *message, meta meta) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, header, m.Method)
 	}
-	var params struct {
-		TaskID *string `json:"taskId"`
-	}
-	if json.Unmarshal(m.Params, &params) != nil || params.TaskID == nil {
+	var taskID *string
+	if json.Unmarshal(meta.taskID, &taskID) != nil || taskID == nil {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
 	}
 	header, ok := headerValue(h.Get(nameHeader))
-	if !ok || header != *params.TaskID {
+	if !ok || header != *taskID {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
 	}
 	return nil

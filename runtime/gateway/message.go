@@ -38,15 +38,19 @@ func (m *message) request() bool { return m.Method != "" && m.ID != nil }
 type meta struct {
 	Version      *string         `json:"io.modelcontextprotocol/protocolVersion"`
 	Capabilities json.RawMessage `json:"io.modelcontextprotocol/clientCapabilities"`
+	// taskID is params.taskId, whatever it is.
+	taskID json.RawMessage
 }
 
 func (m *message) meta() meta {
 	var p struct {
-		Meta meta `json:"_meta"`
+		Meta   meta            `json:"_meta"`
+		TaskID json.RawMessage `json:"taskId"`
 	}
 	if json.Unmarshal(m.Params, &p) != nil {
 		return meta{} // what is not of this form has said nothing
 	}
+	p.Meta.taskID = p.TaskID
 	return p.Meta
 }
 

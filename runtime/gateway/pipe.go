@@ -237,7 +237,7 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 			p.refuse(m, err)
 			return
 		}
-		if err := d.Check(caller, m.Params); err != nil {
+		if err := d.Check(meta.Capabilities); err != nil {
 			p.refuse(m, wireError(err))
 			return
 		}
@@ -260,7 +260,7 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 		}
 		p.passWith(flow, m, line)
 	case m.Method == "tools/list":
-		p.passWith(p.g.listed(d, caller, true, d.Check(caller, m.Params) == nil), m, line)
+		p.passWith(p.g.listed(d, caller, true, d.Check(meta.Capabilities) == nil), m, line)
 	case m.Method == "server/discover":
 		p.passWith(p.g.decorated(d, caller, m.Method), m, line)
 	default:

@@ -223,7 +223,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 	case m.Method == "tools/call":
 		g.modernCall(w, r, caller, m, meta)
 	case m.Method == "tools/list":
-		g.pass(w, r, g.config.Stateless, g.listed(g.modern, caller, true, g.modern.Check(caller, m.Params) == nil))
+		g.pass(w, r, g.config.Stateless, g.listed(g.modern, caller, true, g.modern.Check(meta.Capabilities) == nil))
 	case m.Method == "server/discover":
 		g.pass(w, r, g.config.Stateless, g.decorated(g.modern, caller, m.Method))
 	default:
@@ -243,11 +243,11 @@ func (g *Gateway) modernTask(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuseModern(w, m.ID, err)
 		return
 	}
-	if err := g.modern.Check(caller, m.Params); err != nil {
+	if err := g.modern.Check(meta.Capabilities); err != nil {
 		refuseModern(w, m.ID, wireError(err))
 		return
 	}
-	if err := checkNames(r.Header, m); err != nil {
+	if err := checkNames(r.Header, m, meta); err != nil {
 		refuseModern(w, m.ID, err)
 		return
 	}

@@ -31,8 +31,9 @@ type Server interface {
 	// what belongs to tasks, and to the result of tools/call what every result
 	// of the revision has.
 	Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error)
-	// Check refuses a request for a task method before its task is looked up.
-	Check(caller mcptask.Caller, params json.RawMessage) error
+	// Check refuses a request for a task method, before its task is looked up, by
+	// the capabilities that its client declares.
+	Check(capabilities json.RawMessage) error
 	// CanAsk reads which requests a client answers from its capabilities.
 	CanAsk(capabilities json.RawMessage) []string
 }

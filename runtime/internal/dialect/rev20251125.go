@@ -234,7 +234,7 @@ func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 }
 
 // Check implements Server: the session has negotiated everything.
-func (Server20251125) Check(mcptask.Caller, json.RawMessage) error { return nil }
+func (Server20251125) Check(json.RawMessage) error { return nil }
 
 // InputRequired implements Server: this revision asks by requests of its own.
 func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) {

@@ -88,9 +88,13 @@ func declaresTasks(params json.RawMessage) (bool, error) {
 	if err := decode(params, &p); err != nil {
 		return false, err
 	}
+	return tasksAmong(p.Meta.Capabilities), nil
+}
+
+func tasksAmong(capabilities wire.ClientCapabilities) bool {
 	var settings object
-	declaration, ok := p.Meta.Capabilities.Extensions[mcptask.ExtensionTasks]
-	return ok && json.Unmarshal(declaration, &settings) == nil && settings != nil, nil
+	declaration, ok := capabilities.Extensions[mcptask.ExtensionTasks]
+	return ok && json.Unmarshal(declaration, &settings) == nil && settings != nil
 }
 
 // missingExtension is the refusal of E-08, E-09 and E-77.
@@ -221,12 +225,15 @@ func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 }
 
 // Check implements Server: each request declares the extension anew (E-77).
-func (Server20260728) Check(_ mcptask.Caller, params json.RawMessage) error {
-	extension, err := declaresTasks(params)
-	if err == nil && !extension {
-		err = missingExtension()
+func (Server20260728) Check(capabilities json.RawMessage) error {
+	var declared wire.ClientCapabilities
+	if json.Unmarshal(capabilities, &declared) != nil {
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is malformed", mcptask.MetaClientCapabilities)
 	}
-	return err
+	if !tasksAmong(declared) {
+		return missingExtension()
+	}
+	return nil
 }
 
 // CanAsk implements Server (T-38).

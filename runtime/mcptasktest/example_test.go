@@ -1,7 +1,9 @@
 package mcptasktest_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
@@ -9,68 +11,57 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 )
 
-// A handler is called like any method; its questions get scripted answers.
-func ExampleNewTask() {
-	test := func(t *testing.T) {
-		task := mcptasktest.NewTask(t, mcptasktest.Decline[pipeline.Approval]("ship"))
-		_, err := ci{}.DeployService(t.Context(), task, pipeline.DeployInput{Service: "api", Environment: "production"})
-		if !errors.Is(err, mcptask.ErrDeclined) {
-			t.Errorf("deployed without approval: %v", err)
-		}
-	}
-	_ = test // go test calls it
-}
-
-func TestScriptedAnswers(t *testing.T) {
-	for _, tc := range []struct {
-		script mcptasktest.Script
-		want   error
-	}{
-		{mcptasktest.Accept("ship", pipeline.Approval{Approve: true}), nil},
-		{mcptasktest.Decline[pipeline.Approval]("ship"), mcptask.ErrDeclined},
-		{mcptasktest.Dismiss[pipeline.Approval]("ship"), mcptask.ErrDismissed},
-	} {
-		task := mcptasktest.NewTask(t, tc.script)
-		_, err := ci{}.DeployService(t.Context(), task, pipeline.DeployInput{Service: "api", Version: "1"})
-		if !errors.Is(err, tc.want) {
-			t.Errorf("%v, want %v", err, tc.want)
-		}
-	}
-}
-
-// failing counts failures of a test that is expected to fail.
-type failing struct {
+// exampleT stands for the *testing.T that a test has.
+type exampleT struct {
 	testing.TB
-	failures int
 	cleanups []func()
 }
 
-func (f *failing) Helper()               {}
-func (f *failing) Errorf(string, ...any) { f.failures++ }
-func (f *failing) Logf(string, ...any)   {}
-func (f *failing) Cleanup(c func())      { f.cleanups = append(f.cleanups, c) }
-func (f *failing) end() int {
-	for _, c := range f.cleanups {
-		c()
+func (t *exampleT) Helper()                      {}
+func (t *exampleT) Logf(string, ...any)          {}
+func (t *exampleT) Errorf(f string, args ...any) { fmt.Printf("FAIL: "+f+"\n", args...) }
+func (t *exampleT) Fatalf(f string, args ...any) { panic(fmt.Sprintf(f, args...)) }
+func (t *exampleT) Context() context.Context     { return context.Background() }
+func (t *exampleT) Cleanup(f func())             { t.cleanups = append(t.cleanups, f) }
+func (t *exampleT) end() {
+	for i := range t.cleanups {
+		t.cleanups[len(t.cleanups)-1-i]()
 	}
-	return f.failures
 }
 
-func TestScriptsThatDoNotFit(t *testing.T) {
-	unasked := &failing{TB: t}
-	mcptasktest.NewTask(unasked, mcptasktest.Decline[pipeline.Approval]("other"))
-	if unasked.end() != 1 {
-		t.Error("an answer that nobody asked for passed")
-	}
-	missing := &failing{TB: t}
-	task := mcptasktest.NewTask(missing)
-	_, err := ci{}.DeployService(t.Context(), task, pipeline.DeployInput{})
-	if !errors.Is(err, mcptask.ErrCannotAsk) || missing.end() != 1 {
-		t.Errorf("a question without an answer: %v", err)
-	}
-	wrong := &failing{TB: t}
-	task = mcptasktest.NewTask(wrong, mcptasktest.Accept("ship", pipeline.LintInput{Path: "x"}))
-	if _, err := (ci{}).DeployService(t.Context(), task, pipeline.DeployInput{}); err == nil || wrong.end() != 1 {
-		t.Errorf("an answer of another type: %v", err)
-	}
+// A handler is called like any method; its questions get scripted answers.
+func ExampleNewTask() {
+	t := new(exampleT) // in a test: its own t
+	defer t.end()
+
+	task := mcptasktest.NewTask(t, mcptasktest.Decline[pipeline.Approval]("ship"))
+	_, err := ci{}.DeployService(t.Context(), task, pipeline.DeployInput{Service: "api", Environment: "production"})
+	fmt.Println("declined:", errors.Is(err, mcptask.ErrDeclined))
+
+	task = mcptasktest.NewTask(t, mcptasktest.Accept("ship", pipeline.Approval{Approve: true}))
+	report, err := ci{}.DeployService(t.Context(), task, pipeline.DeployInput{Service: "api", Version: "1.2.3"})
+	fmt.Println("shipped:", report.Version, err)
+	// Output:
+	// declined: true
+	// shipped: 1.2.3 <nil>
+}
+
+// The whole way in process: the generated client, the wire of one revision, the
+// generated tools.
+func ExampleConnect() {
+	t := new(exampleT) // in a test: its own t
+	defer t.end()
+
+	conn := mcptasktest.Connect(t, mcptask.Revision20260728, mcptasktest.Options{
+		Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
+			fmt.Println("asked:", q.Message)
+			return pipeline.Approval{Approve: true}, nil
+		}),
+	}, pipeline.CITools(ci{}))
+	report, err := pipeline.NewCIClient(conn).DeployService(t.Context(),
+		pipeline.DeployInput{Service: "api", Environment: "staging", Version: "1.2.3"})
+	fmt.Println("shipped:", report.Version, err)
+	// Output:
+	// asked: Ship it?
+	// shipped: 1.2.3 <nil>
 }

@@ -112,7 +112,7 @@ func (t *Task) ask(ctx context.Context, step string, in Input) (json.RawMessage,
 			continue
 		}
 		if err == nil {
-			err = checkAnswer(in, response) // 2025-11-25 takes what comes
+			err = CheckAnswer(in, response) // 2025-11-25 takes what comes
 		}
 		return response, err
 	}

@@ -42,7 +42,7 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 				return refusedBefore(spec, err)
 			}
 		}
-		if err := checkAnswer(in, response); err != nil {
+		if err := CheckAnswer(in, response); err != nil {
 			if call.Retry {
 				return nil, nil, Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
 			}

@@ -210,7 +210,7 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	snapshot, err := p.conn.Task(ctx, p.taskID)
 	if err != nil {
 		var wire *Error
-		if errors.As(err, &wire) || ctx.Err() != nil || p.fail() {
+		if errors.As(err, &wire) || errors.Is(err, ErrDisconnected) || ctx.Err() != nil || p.fail() {
 			p.respond(ctx, nil) // nobody is asked for a task that is lost
 			return last, p.explain(err)
 		}

@@ -20,6 +20,11 @@ var (
 	ErrWorkerLost = errors.New("mcptask: the worker of the task was lost")
 )
 
+// ErrDisconnected says that the connection has ended and will not come back, as
+// when a server that was started as a subprocess has exited. Nobody waits for
+// its tasks any longer. Test with errors.Is.
+var ErrDisconnected = errors.New("mcptask: the connection has ended")
+
 // What a question ends with when there is no answer. Test with errors.Is.
 var (
 	// ErrDeclined says that the person refused.

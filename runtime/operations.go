@@ -151,7 +151,7 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 	open := record.Outstanding()
 	for _, in := range open {
 		if answer, ok := answers[in.Key]; ok {
-			if err := checkAnswer(in, answer); err != nil {
+			if err := CheckAnswer(in, answer); err != nil {
 				return Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
 			}
 		}

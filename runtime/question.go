@@ -112,9 +112,9 @@ func elicited(response json.RawMessage) (json.RawMessage, error) {
 	return nil, fmt.Errorf("%w: action %q is not accept, decline or cancel", ErrInvalidAnswer, r.Action)
 }
 
-// checkAnswer refuses an answer that is none to such a request, or that the
+// CheckAnswer refuses an answer that is none to such a request, or that the
 // question's schema does not admit.
-func checkAnswer(in Input, response json.RawMessage) error {
+func CheckAnswer(in Input, response json.RawMessage) error {
 	if in.Method != methodElicit {
 		return checkResult(in.Method, response)
 	}
@@ -152,9 +152,9 @@ func checkResult(method string, response json.RawMessage) error {
 
 // Question is what an Answerer is asked.
 type Question struct {
-	// TaskID is the task that asks.
+	// TaskID is the task that asks, "" where there is none yet.
 	TaskID string
-	// Key is the question's key, unique within its task.
+	// Key is the question's key, unique within its task; "" in 2025-11-25.
 	Key string
 	// Method is the request, elicitation/create for a person.
 	Method string

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -55,11 +56,11 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 			client.Transport = own
 		}
 	}
-	c, err := connectOver(ctx, url, options, func() (mcp.Transport, func() bool) {
+	c, err := connectOver(ctx, url, options, func() dialed {
 		wire := &transport{base: client.Transport}
 		over := *client
 		over.Transport = wire
-		return &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &over}, wire.takesTasks
+		return dialed{&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &over}, wire.takesTasks, nil}
 	})
 	switch {
 	case own == nil:
@@ -74,10 +75,19 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	return c, nil
 }
 
-// connectOver opens a connection over any transport of the SDK's. dial also
-// returns how to ask, once it is connected, whether the server has declared
-// task-augmented calls (C-08).
-func connectOver(ctx context.Context, peer string, options ClientOptions, dial func() (mcp.Transport, func() bool)) (*conn, error) {
+// dialed is a transport of the SDK's with what the SDK does not tell of it.
+type dialed struct {
+	mcp.Transport
+	// takesTasks says, once it is connected, whether the server has declared
+	// task-augmented calls (C-08).
+	takesTasks func() bool
+	// ended says why the peer is gone for ever, nil where it is not; nil itself
+	// is for peers that can be connected to anew.
+	ended func() error
+}
+
+// connectOver opens a connection over any transport of the SDK's.
+func connectOver(ctx context.Context, peer string, options ClientOptions, dial func() dialed) (*conn, error) {
 	switch options.Revision {
 	case "", mcptask.Revision20251125, mcptask.Revision20260728:
 	default:
@@ -101,7 +111,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 // what it cannot express travels as raw params and results (see transport.go).
 type conn struct {
 	peer    string // for messages
-	dial    func() (mcp.Transport, func() bool)
+	dial    func() dialed
 	options ClientOptions
 	release func() // what Connect has made beside the session
 
@@ -114,6 +124,7 @@ type conn struct {
 type link struct {
 	session *mcp.ClientSession
 	dialect dialect.Client
+	ended   func() error // see dialed
 	// tasks says whether the server takes task-augmented tool calls (C-08).
 	tasks bool
 
@@ -165,8 +176,8 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 	for _, root := range c.options.Roots {
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
-	wire, takesTasks := c.dial()
-	session, err := client.Connect(ctx, wire, &mcp.ClientSessionOptions{ProtocolVersion: c.options.Revision})
+	wire := c.dial()
+	session, err := client.Connect(ctx, wire.Transport, &mcp.ClientSessionOptions{ProtocolVersion: c.options.Revision})
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +186,12 @@ func (c *conn) open(ctx context.Context) (*link, error) {
 		_ = session.Close()
 		return nil, fmt.Errorf("the server speaks %s, not %s", negotiated, want)
 	}
-	l.session = session
+	l.session, l.ended = session, wire.ended
 	l.dialect = dialect.Client20251125{}
 	if negotiated >= mcptask.Revision20260728 {
 		l.dialect = dialect.Client20260728{Capabilities: c.plainCapabilities()}
 	}
-	l.tasks = negotiated == mcptask.Revision20251125 && takesTasks()
+	l.tasks = negotiated == mcptask.Revision20251125 && wire.takesTasks()
 	return l, nil
 }
 
@@ -241,6 +252,12 @@ func (c *conn) do(ctx context.Context, work func(*link) error) error {
 		return err
 	}
 	err = work(l)
+	if err != nil && l.ended != nil {
+		if cause := l.ended(); cause != nil {
+			return fmt.Errorf("gosdk: %s: %w: %w", c.peer, mcptask.ErrDisconnected, cause)
+		}
+		return err
+	}
 	if !errors.Is(err, mcp.ErrSessionMissing) && !errors.Is(err, mcp.ErrConnectionClosed) {
 		return err
 	}
@@ -267,10 +284,16 @@ func (l *link) send(ctx context.Context, method string, params any) (json.RawMes
 func ourError(err error) error {
 	var wire *jsonrpc.Error
 	if !errors.As(err, &wire) || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
-		return err
+		return plainNames{err}
 	}
 	return &mcptask.Error{Code: int(wire.Code), Message: wire.Message, Data: wire.Data}
 }
+
+// plainNames is an error of the SDK's under the names of the protocol's methods.
+type plainNames struct{ error }
+
+func (e plainNames) Error() string { return strings.ReplaceAll(e.error.Error(), aliasPrefix, "") }
+func (e plainNames) Unwrap() error { return e.error }
 
 // ListTools implements mcptask.Conn.
 func (c *conn) ListTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {

@@ -22,7 +22,11 @@ import (
 
 // serveStdio is what the test binary does as a subprocess: it is a server.
 func serveStdio() error {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
+	var impl pipeline.CI = ci{}
+	if os.Getenv(asServer) == "broken" {
+		impl = broken{}
+	}
+	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(impl))
 	if err != nil {
 		return err
 	}
@@ -33,6 +37,71 @@ func serveStdio() error {
 }
 
 const asServer = "GOSDK_TEST_STDIO_SERVER"
+
+// broken ends the process, or spoils its standard output.
+type broken struct{ ci }
+
+func (broken) RunPipeline(ctx context.Context, _ *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
+	time.Sleep(200 * time.Millisecond)
+	if in.Branch == "stray" {
+		fmt.Println("stray")
+		<-ctx.Done()
+		return pipeline.RunReport{}, ctx.Err()
+	}
+	os.Exit(3)
+	return pipeline.RunReport{}, nil
+}
+
+func (broken) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, error) {
+	os.Exit(3)
+	return pipeline.LintReport{}, nil
+}
+
+// TestCommandThatEnds does not wait for a server that is gone.
+func TestCommandThatEnds(t *testing.T) {
+	eachRevision(t, func(t *testing.T, revision string) {
+		for name, use := range map[string]func(ctx context.Context, ci *pipeline.CIClient) error{
+			"during a call": func(ctx context.Context, ci *pipeline.CIClient) error {
+				_, err := ci.LintFile(ctx, pipeline.LintInput{Path: "x"})
+				return err
+			},
+			"during a task": func(ctx context.Context, ci *pipeline.CIClient) error {
+				_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r"})
+				return err
+			},
+			"spoiled": func(ctx context.Context, ci *pipeline.CIClient) error {
+				_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "stray"})
+				return err
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				cmd := stdioServer(t)
+				cmd.Env = append(os.Environ(), asServer+"=broken")
+				conn, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{Revision: revision})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				ci := pipeline.NewCIClient(conn)
+				want := "the server has ended"
+				if name == "spoiled" {
+					want = "not protocol"
+				}
+				for range 2 { // the next call fails in the same way
+					if err := use(ctx, ci); !errors.Is(err, mcptask.ErrDisconnected) || !strings.Contains(err.Error(), want) {
+						t.Error(err)
+					}
+				}
+				if conn.Revision() != revision {
+					t.Errorf("the revision was %q", conn.Revision())
+				}
+			})
+		}
+	})
+}
 
 func stdioServer(t *testing.T) *exec.Cmd {
 	t.Helper()

@@ -97,5 +97,12 @@ func (h *scripted) Ask(ctx context.Context, in mcptask.Input) (json.RawMessage, 
 	if q.Input != s.input {
 		h.t.Errorf("mcptasktest: step %q asks for %s, and the script answers with %s", in.Key, q.Input, s.input)
 	}
-	return s.response()
+	response, err := s.response()
+	if err != nil {
+		return nil, err
+	}
+	if err := mcptask.CheckAnswer(in, response); err != nil && q.Input == s.input {
+		h.t.Errorf("mcptasktest: the answer scripted for step %q would not be taken: %v", in.Key, err)
+	}
+	return response, nil
 }

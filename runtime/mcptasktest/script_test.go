@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	"github.com/mcptaskgen/mcptaskgen/golden/questions"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 )
@@ -60,5 +61,10 @@ func TestScriptsThatDoNotFit(t *testing.T) {
 	task = mcptasktest.NewTask(wrong, mcptasktest.Accept("ship", pipeline.LintInput{Path: "x"}))
 	if _, err := (ci{}).DeployService(t.Context(), task, pipeline.DeployInput{}); err == nil || wrong.end() != 1 {
 		t.Errorf("an answer of another type: %v", err)
+	}
+	unfit := &failing{TB: t}
+	task = mcptasktest.NewTask(unfit, mcptasktest.Accept("which", questions.Which{One: "c", Many: []string{"a"}}))
+	if _, err := questions.AskWhich(t.Context(), task, "which", ""); !errors.Is(err, mcptask.ErrInvalidAnswer) || unfit.end() != 1 {
+		t.Errorf("an answer that its schema refuses: %v", err)
 	}
 }

@@ -73,19 +73,19 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool
 // 2025-03-26 may send one.
 func parse(body []byte) (m *message, batch bool, err *mcptask.Error) {
 	if !utf8.Valid(body) { // encoding/json would mend it, the SDK would not
-		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the body is not UTF-8")
+		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not UTF-8")
 	}
 	body = bytes.TrimLeft(body, " \t\r\n")
 	if len(body) > 0 && body[0] == '[' {
 		if !json.Valid(body) {
-			return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the body is not JSON")
+			return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not JSON")
 		}
 		return nil, true, nil
 	}
 	m = new(message)
 	if jsonErr := json.Unmarshal(body, m); jsonErr != nil {
 		if !json.Valid(body) {
-			return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the body is not JSON")
+			return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not JSON")
 		}
 		return nil, false, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body is not a JSON-RPC message")
 	}

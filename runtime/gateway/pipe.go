@@ -38,7 +38,13 @@ type Pipe struct {
 
 	mu      sync.Mutex
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
+	passed  map[string]bool               // requests that the SDK has not answered yet, by ID
+	replied chan struct{}                 // has room for one: a passed request was answered
 }
+
+// lastReplies is how long the end of the input waits for replies that are still
+// to come.
+const lastReplies = 2 * time.Second
 
 // Pipe begins to read in and to write out. The SDK reads from and writes to
 // what is returned; closing either ends the pipe, as the end of in does.
@@ -53,6 +59,8 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 		g: g, out: out, toSDK: toSDK, fromSDK: fromSDK,
 		session: &session{principal: principal},
 		waiting: map[string]context.CancelFunc{},
+		passed:  map[string]bool{},
+		replied: make(chan struct{}, 1),
 	}
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
@@ -80,6 +88,7 @@ func (p *Pipe) readClient(in io.Reader) {
 			break
 		}
 	}
+	p.await(lastReplies, func() bool { return len(p.passed) == 0 })
 	p.stop()
 	p.work.Wait()
 	p.g.questions.end(p.session)
@@ -93,12 +102,79 @@ func (p *Pipe) readSDK() {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
 			p.write(bytes.TrimSuffix(line, []byte("\n")))
+			p.answered(line)
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
+			p.mu.Lock()
+			clear(p.passed) // nothing is to come
+			p.mu.Unlock()
+			p.wake()
 			return
 		}
 	}
+}
+
+// answered notes the response to a request that was passed on.
+func (p *Pipe) answered(line []byte) {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	if json.Unmarshal(line, &m) != nil || m.Method != "" {
+		return
+	}
+	p.mu.Lock()
+	delete(p.passed, sameID(m.ID))
+	p.mu.Unlock()
+	p.wake()
+}
+
+func (p *Pipe) wake() {
+	select {
+	case p.replied <- struct{}{}:
+	default:
+	}
+}
+
+// await waits, for a while, until done holds, which is asked under p.mu.
+func (p *Pipe) await(most time.Duration, done func() bool) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		ok := done()
+		p.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-p.replied:
+		case <-timer.C:
+			return
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+// sameID is an ID however its JSON is written.
+func sameID(id json.RawMessage) string {
+	var text string
+	if json.Unmarshal(id, &text) == nil {
+		return "text " + text
+	}
+	return string(id)
+}
+
+// passRequest hands a request on. What never ends is not waited for.
+func (p *Pipe) passRequest(m *message, line []byte) {
+	if m.Method != "subscriptions/listen" {
+		p.mu.Lock()
+		p.passed[sameID(m.ID)] = true
+		p.mu.Unlock()
+	}
+	p.pass(line)
 }
 
 var errLongLine = errors.New("the line is too long")
@@ -196,6 +272,8 @@ func (p *Pipe) legacy(m *message, line []byte) {
 			p.session.revision, p.session.canAsk = revision, canAsk
 		}
 		p.passWith(flow, m, line)
+		// What comes next is read by what was negotiated.
+		p.await(lastReplies, func() bool { return !p.passed[sameID(m.ID)] })
 	case strings.HasPrefix(m.Method, "tasks/"):
 		method := d.Method(m.Method)
 		if method == nil || !tasks {
@@ -211,14 +289,14 @@ func (p *Pipe) legacy(m *message, line []byte) {
 		case refusal != nil:
 			p.refuse(m, refusal)
 		case flow == nil:
-			p.pass(line)
+			p.passRequest(m, line)
 		default:
 			p.passWith(flow, m, line)
 		}
 	case m.Method == "tools/list":
 		p.passWith(p.g.listed(d, caller, tasks, false), m, line)
 	default:
-		p.pass(line)
+		p.passRequest(m, line)
 	}
 }
 
@@ -246,7 +324,7 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 		})
 	case m.Method == "tools/call":
 		if tool, _ := p.g.tool(m); tool == nil {
-			p.pass(line)
+			p.passRequest(m, line)
 			return
 		}
 		if err := checkMeta(meta, d.Revision()); err != nil {
@@ -264,7 +342,7 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 	case m.Method == "server/discover":
 		p.passWith(p.g.decorated(d, caller, m.Method), m, line)
 	default:
-		p.pass(line)
+		p.passRequest(m, line)
 	}
 }
 
@@ -326,7 +404,7 @@ func (p *Pipe) passWith(flow *Flow, m *message, line []byte) {
 	}
 	// The SDK takes it at once, or never.
 	time.AfterFunc(flowLife, closeFlow)
-	p.pass(marked)
+	p.passRequest(m, marked)
 }
 
 // mark sets params._meta[FlowMeta] of a message.

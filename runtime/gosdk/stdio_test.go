@@ -364,3 +364,30 @@ func TestStdioFallback(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStdioAnswersWhatWasAsked is printf into a pipe: the input ends before the
+// replies are there.
+func TestStdioAnswersWhatWasAsked(t *testing.T) {
+	t.Parallel()
+	for range 5 {
+		cmd := stdioServer(t)
+		cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":"list","method":"tools/list"}
+{"jsonrpc":"2.0","id":3,"method":"tasks/list"}`) // no line break at the end
+		begin := time.Now()
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(out)
+		for _, want := range []string{`"id":1`, `"id":"list"`, `"taskSupport":"optional"`, `"id":3`} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s is missing in %.500s", want, text)
+			}
+		}
+		if took := time.Since(begin); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	}
+}

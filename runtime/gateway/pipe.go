@@ -96,6 +96,7 @@ func (p *Pipe) readSDK() {
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
+			p.stop() // in may stay open; nobody answers any longer
 			return
 		}
 	}
@@ -115,7 +116,7 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long && err == nil:
+		case long: // a reader at its end says so again
 			return nil, errLongLine
 		}
 		return line, err
@@ -162,6 +163,11 @@ func (p *Pipe) note(m *message, line []byte) {
 		if err := p.g.server.Respond(p.ctx, p.caller(), task, key, m.Result, m.Error); err != nil {
 			p.g.server.Logger().Info("response to a question not taken", "task", task, "key", key, "error", err)
 		}
+		return
+	}
+	if m.Method == "" && (m.ID == nil || !validID(m.ID)) {
+		// An SDK ends the session over it. No answer: two peers could go on for ever.
+		p.g.server.Logger().Info("response without a request's id dropped")
 		return
 	}
 	if m.Method == "notifications/cancelled" {
@@ -346,6 +352,9 @@ func setMember(object json.RawMessage, path []string, value json.RawMessage) (js
 		if err := json.Unmarshal(object, &members); err != nil {
 			return nil, err
 		}
+	}
+	if members == nil { // null
+		members = map[string]json.RawMessage{}
 	}
 	if len(path) > 1 {
 		inner, err := setMember(members[path[0]], path[1:], value)

@@ -90,9 +90,18 @@ func (p *Pipe) readClient(in io.Reader) {
 	}
 	p.await(lastReplies, func() bool { return len(p.passed) == 0 })
 	p.stop()
-	p.work.Wait()
 	p.g.questions.end(p.session)
-	_ = p.toSDK.Close() // the SDK reads the end
+	done := make(chan struct{})
+	go func() { p.work.Wait(); close(done) }()
+	select {
+	case <-done:
+		_ = p.toSDK.Close() // the SDK reads the end
+	case <-time.After(lastReplies):
+		// The client has closed its side and does not read either: nothing that is
+		// still to be written will ever be.
+		_ = p.toSDK.Close()
+		_ = p.fromSDK.Close()
+	}
 }
 
 // readSDK passes on what the SDK says, a whole line at a time.
@@ -106,10 +115,7 @@ func (p *Pipe) readSDK() {
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
-			p.mu.Lock()
-			clear(p.passed) // nothing is to come
-			p.mu.Unlock()
-			p.wake()
+			p.stop() // in may stay open; nobody answers any longer
 			return
 		}
 	}
@@ -191,7 +197,7 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long && err == nil:
+		case long: // a reader at its end says so again
 			return nil, errLongLine
 		}
 		return line, err
@@ -238,6 +244,11 @@ func (p *Pipe) note(m *message, line []byte) {
 		if err := p.g.server.Respond(p.ctx, p.caller(), task, key, m.Result, m.Error); err != nil {
 			p.g.server.Logger().Info("response to a question not taken", "task", task, "key", key, "error", err)
 		}
+		return
+	}
+	if m.Method == "" && (m.ID == nil || !validID(m.ID)) {
+		// An SDK ends the session over it. No answer: two peers could go on for ever.
+		p.g.server.Logger().Info("response without a request's id dropped")
 		return
 	}
 	if m.Method == "notifications/cancelled" {
@@ -424,6 +435,9 @@ func setMember(object json.RawMessage, path []string, value json.RawMessage) (js
 		if err := json.Unmarshal(object, &members); err != nil {
 			return nil, err
 		}
+	}
+	if members == nil { // null
+		members = map[string]json.RawMessage{}
 	}
 	if len(path) > 1 {
 		inner, err := setMember(members[path[0]], path[1:], value)

@@ -1,0 +1,271 @@
+package gosdk
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// piped is a literal client of a server in this process.
+type piped struct {
+	t     *testing.T
+	in    *io.PipeWriter
+	out   *io.PipeReader
+	lines chan string
+	stop  context.CancelFunc
+	ended chan error
+}
+
+const pipeLimit = 2000
+
+func newPiped(t *testing.T) *piped {
+	t.Helper()
+	policy := mcptask.Policy{Task: mcptask.TaskOptional}
+	tasks, err := mcptask.NewServer(mcptask.Options{MaxBody: pipeLimit}, mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "endless", InputSchema: `{"type":"object"}`, Policy: policy},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (struct{}, error) {
+				<-ctx.Done()
+				return struct{}{}, ctx.Err()
+			}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
+	AddTools(sdk, tasks)
+	inRead, in := io.Pipe()
+	out, outWrite := io.Pipe()
+	ctx, stop := context.WithCancel(context.Background())
+	p := &piped{t: t, in: in, out: out, lines: make(chan string, 100), stop: stop, ended: make(chan error, 1)}
+	go func() { p.ended <- sdk.Run(ctx, &pipeTransport{tasks, inRead, outWrite}) }()
+	go func() {
+		defer close(p.lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		stop()
+		_ = in.Close()
+		_ = out.Close()
+		_ = tasks.Close()
+	})
+	return p
+}
+
+func (p *piped) say(format string, args ...any) {
+	p.t.Helper()
+	if _, err := fmt.Fprintf(p.in, format+"\n", args...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// ask sends a line and returns the next one that comes.
+func (p *piped) ask(format string, args ...any) string {
+	p.t.Helper()
+	p.say(format, args...)
+	return p.hear()
+}
+
+func (p *piped) hear() string {
+	p.t.Helper()
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			p.t.Fatal("no more lines")
+		}
+		return line
+	case <-time.After(5 * time.Second):
+		p.t.Fatal("nothing heard")
+		return ""
+	}
+}
+
+func (p *piped) initialize() {
+	p.t.Helper()
+	p.ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+func (p *piped) endless() string {
+	p.t.Helper()
+	var r struct {
+		Result struct{ Task struct{ TaskID string } }
+	}
+	line := p.ask(`{"jsonrpc":"2.0","id":"e","method":"tools/call","params":{"name":"endless","arguments":{},"task":{}}}`)
+	if err := json.Unmarshal([]byte(line), &r); err != nil || r.Result.Task.TaskID == "" {
+		p.t.Fatal(line, err)
+	}
+	return r.Result.Task.TaskID
+}
+
+func (p *piped) ends() {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(10 * time.Second):
+		stacks := make([]byte, 1<<16)
+		p.t.Fatalf("the server goes on:\n%s", stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+func settles(t *testing.T, before int) {
+	t.Helper()
+	for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			stacks := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+		}
+	}
+}
+
+// Whatever a line is, it is answered or passed over, and the next one is served.
+func TestPipeBadLines(t *testing.T) {
+	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
+	for name, test := range map[string]struct{ line, want string }{
+		"params null":          {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`, `"id":1`},
+		"call params null":     {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, `"id":1`},
+		"meta null":            {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":null}}`, `"id":1`},
+		"call meta null":       {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},"task":{},"_meta":null}}`, `"taskId"`},
+		"params a list":        {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}`, `"error"`},
+		"meta a list":          {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":[]}}`, `"error"`},
+		"too long":             {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 5000) + `"}`, "exceeds"},
+		"not UTF-8":            {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "-32700"},
+		"batch":                {`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "batches"},
+		"empty batch":          {`[]`, "batches"},
+		"key twice":            {`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, "twice"},
+		"id null":              {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, "-32600"},
+		"id float":             {`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, "-32600"},
+		"id huge":              {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}`, ""},
+		"id huge, call":        {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tools/list"}`, ""},
+		"id huge, ours":        {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tasks/list"}`, "123456789012345678901234567890"},
+		"id object":            {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "-32600"},
+		"nothing":              {`{"jsonrpc":"2.0"}`, ""},
+		"response, id null":    {`{"jsonrpc":"2.0","id":null,"result":{}}`, ""},
+		"response, id float":   {`{"jsonrpc":"2.0","id":1.5,"result":{}}`, ""},
+		"response, id huge":    {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"result":{}}`, ""},
+		"response, id object":  {`{"jsonrpc":"2.0","id":{},"result":{}}`, ""},
+		"response, none":       {`{"jsonrpc":"2.0","id":1}`, ""},
+		"response, both":       {`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`, ""},
+		"response, no id":      {`{"jsonrpc":"2.0","result":{}}`, ""},
+		"response to nobody":   {`{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
+		"error a string":       {`{"jsonrpc":"2.0","id":1,"error":"x"}`, ""},
+		"method empty":         {`{"jsonrpc":"2.0","id":1,"method":""}`, ""},
+		"method and result":    {`{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`, ""},
+		"unknown note":         {`{"jsonrpc":"2.0","method":"x/y","params":[]}`, ""},
+		"cancelled junk":       {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, ""},
+		"cancelled none":       {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, ""},
+		"cancelled float":      {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.5}}`, ""},
+		"extra member":         {`{"jsonrpc":"2.0","id":1,"method":"ping","x":1}`, `"id":1`},
+		"CRLF":                 {`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\r", `"id":1`},
+		"empty lines":          {"\n\r\n  \t", ""},
+		"number":               {`1`, "error"},
+		"two on a line":        {`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, "-32700"},
+		"future, list":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+meta+`}}`, "2027-01-01"), "error"},
+		"future, call":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},`+meta+`}}`, "2027-01-01"), "-32022"},
+		"future, task":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",`+meta+`}}`, "2027-01-01"), "-32022"},
+		"future, ping":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{`+meta+`}}`, "2027-01-01"), "error"},
+		"future, discover":     {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`, "2027-01-01"), "error"},
+		"version of a session": {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",`+meta+`}}`, "2025-11-25"), "-32022"},
+		"version a number":     {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":5}}}`, `"id":1`},
+		"initialize twice":     {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, `"id":1`},
+		"initialize null":      {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}`, `"id":1`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPiped(t)
+			p.initialize()
+			p.say("%s", test.line)
+			p.say(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
+			p.say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
+			var all []string
+			for missing := 2; missing > 0; {
+				line := p.hear()
+				if strings.Contains(line, `"id":"after"`) || strings.Contains(line, `"id":"last"`) {
+					missing--
+				}
+				all = append(all, line)
+			}
+			if heard := strings.Join(all, "\n"); !strings.Contains(heard, test.want) {
+				t.Errorf("heard %s, want %s", heard, test.want)
+			} else if testing.Verbose() {
+				t.Logf("%.300s", heard)
+			}
+		})
+	}
+}
+
+// The end of the SDK's side ends what waits, though the client's input stays.
+func TestPipeEndsWithSDK(t *testing.T) {
+	before := runtime.NumGoroutine()
+	p := newPiped(t)
+	p.initialize()
+	id := p.endless()
+	for i := range 1000 {
+		p.say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
+	}
+	p.stop()
+	p.ends()
+	settles(t, before+8) // the readers of what stays open, and the task's own
+}
+
+// The end of the client's input ends a thousand requests that wait.
+func TestPipeEndsWithClient(t *testing.T) {
+	p := newPiped(t)
+	p.initialize()
+	id := p.endless()
+	for i := range 1000 {
+		p.say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
+	}
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.ends()
+}
+
+// A line that is too long is told as such where the input ends with it.
+func TestPipeLongLineAtEnd(t *testing.T) {
+	p := newPiped(t)
+	p.initialize()
+	if _, err := fmt.Fprint(p.in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, strings.Repeat(" ", 2*pipeLimit)); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if line := p.hear(); !strings.Contains(line, "exceeds") {
+		t.Error(line)
+	}
+	p.ends()
+}
+
+// TestPipeOfAClientThatNeverReads ends all the same when its input does.
+func TestPipeOfAClientThatNeverReads(t *testing.T) {
+	p := newPiped(t)
+	p.initialize()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for i := range 300 { // more than the client's end holds
+			if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`+"\n", 100+i); err != nil {
+				return
+			}
+		}
+	}()
+	select {
+	case <-written:
+	case <-time.After(5 * time.Second):
+		t.Fatal("the reading waits for the writing")
+	}
+	_ = p.in.Close()
+	p.ends()
+}

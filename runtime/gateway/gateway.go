@@ -128,13 +128,13 @@ func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, princip
 		return
 	}
 	if known != nil {
-		known.end() // first: the SDK waits for the session's calls
+		if _, status, refusal := g.session(r, principal); refusal != nil {
+			refuse(w, status, nil, refusal)
+			return
+		}
+		g.sessions.end(id) // first: the SDK waits for the session's calls
 	}
-	status := &statusWriter{ResponseWriter: w}
-	g.config.Stateful.ServeHTTP(status, r)
-	if status.code < 300 {
-		g.sessions.end(id)
-	}
+	g.config.Stateful.ServeHTTP(w, r)
 }
 
 // modernVersion says whether a protocol version has no sessions. Versions are

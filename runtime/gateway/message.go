@@ -153,21 +153,6 @@ func wireError(err error) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInternalError, "internal error")
 }
 
-// statusWriter remembers the status of a response.
-type statusWriter struct {
-	http.ResponseWriter
-	code int
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *statusWriter) WriteHeader(code int) {
-	w.code = code
-	w.ResponseWriter.WriteHeader(code)
-}
-
-// Unwrap lets http.ResponseController reach the connection.
-func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
 func acceptsStream(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		if strings.Contains(accept, "text/event-stream") {

@@ -155,3 +155,30 @@ func TestOlderRevisions(t *testing.T) {
 	p.task("tasks/update", "x").want(200, methodNotFound)
 	p.task("tasks/delete", "x").want(200, methodNotFound)
 }
+
+// A DELETE that is refused leaves the session as it was.
+func TestRefusedDelete(t *testing.T) {
+	t.Parallel()
+	url, _ := serveWith(t, setup{bearer: true})
+	p := newPeer(t, url, legacyRevision, "a")
+	id := p.create("run_pipeline", pipelineArgs("endless"))
+	end := func(edits ...edit) int {
+		t.Helper()
+		res, err := p.client.Do(p.start(t.Context(), http.MethodDelete, "", edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.StatusCode
+	}
+	if status := end(withHeader("MCP-Protocol-Version", "2025-06-18")); status != http.StatusBadRequest {
+		t.Errorf("DELETE of another version: %d", status)
+	}
+	p.task("tasks/cancel", id).ok()
+	if status := end(); status >= 300 {
+		t.Errorf("DELETE: %d", status)
+	}
+	if r := p.task("tasks/get", id); r.status != http.StatusNotFound {
+		t.Errorf("after DELETE: %d", r.status)
+	}
+}

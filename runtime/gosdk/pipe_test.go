@@ -112,7 +112,8 @@ func (p *piped) endless() string {
 func (p *piped) ends() {
 	p.t.Helper()
 	select {
-	case <-p.ended:
+	case err := <-p.ended: // how it ends is the SDK's to say
+		p.t.Log(err)
 	case <-time.After(10 * time.Second):
 		stacks := make([]byte, 1<<16)
 		p.t.Fatalf("the server goes on:\n%s", stacks[:runtime.Stack(stacks, true)])

@@ -21,10 +21,10 @@ const FlowMeta = "io.github.mcptaskgen/flow"
 // flowLife is how long a flow on a pipe stays open for the SDK to take.
 const flowLife = time.Minute
 
-// Pipe stands in front of an SDK server that speaks over a pair of pipes, such
+// pipe stands in front of an SDK server that speaks over a pair of pipes, such
 // as standard input and output: one message a line, one client, one session.
 // It answers tasks/* itself and passes everything else on.
-type Pipe struct {
+type pipe struct {
 	g       *Gateway
 	out     io.Writer
 	toSDK   *io.PipeWriter
@@ -47,7 +47,7 @@ type Pipe struct {
 const lastReplies = 2 * time.Second
 
 // Pipe begins to read in and to write out. The SDK reads from and writes to
-// what is returned; closing either ends the pipe, as the end of in does.
+// what is returned; closing the writer ends the pipe, as the end of in does.
 func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.ReadCloser, io.WriteCloser, error) {
 	principal, err := g.principal(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	}
 	sdkReads, toSDK := io.Pipe()
 	fromSDK, sdkWrites := io.Pipe()
-	p := &Pipe{
+	p := &pipe{
 		g: g, out: out, toSDK: toSDK, fromSDK: fromSDK,
 		session: &session{principal: principal},
 		waiting: map[string]context.CancelFunc{},
@@ -73,7 +73,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 
 // readClient handles what the client says until it says no more. What is
 // answered here ends then, and the SDK sees the end of its input.
-func (p *Pipe) readClient(in io.Reader) {
+func (p *pipe) readClient(in io.Reader) {
 	lines := bufio.NewReader(in)
 	for {
 		line, err := readLine(lines, p.g.maxBody)
@@ -105,7 +105,7 @@ func (p *Pipe) readClient(in io.Reader) {
 }
 
 // readSDK passes on what the SDK says, a whole line at a time.
-func (p *Pipe) readSDK() {
+func (p *pipe) readSDK() {
 	lines := bufio.NewReader(p.fromSDK)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -122,7 +122,7 @@ func (p *Pipe) readSDK() {
 }
 
 // answered notes the response to a request that was passed on.
-func (p *Pipe) answered(line []byte) {
+func (p *pipe) answered(line []byte) {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -136,7 +136,7 @@ func (p *Pipe) answered(line []byte) {
 	p.wake()
 }
 
-func (p *Pipe) wake() {
+func (p *pipe) wake() {
 	select {
 	case p.replied <- struct{}{}:
 	default:
@@ -144,7 +144,7 @@ func (p *Pipe) wake() {
 }
 
 // await waits, for a while, until done holds, which is asked under p.mu.
-func (p *Pipe) await(most time.Duration, done func() bool) {
+func (p *pipe) await(most time.Duration, done func() bool) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for {
@@ -174,7 +174,7 @@ func sameID(id json.RawMessage) string {
 }
 
 // passRequest hands a request on. What never ends is not waited for.
-func (p *Pipe) passRequest(m *message, line []byte) {
+func (p *pipe) passRequest(m *message, line []byte) {
 	if m.Method != "subscriptions/listen" {
 		p.mu.Lock()
 		p.passed[sameID(m.ID)] = true
@@ -191,7 +191,7 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 	long := false
 	for {
 		part, err := r.ReadSlice('\n')
-		if long = long || int64(len(line)+len(part)) > limit; !long {
+		if long = long || int64(len(line)+len(bytes.TrimSuffix(part, []byte("\n")))) > limit; !long {
 			line = append(line, part...)
 		}
 		switch {
@@ -204,19 +204,19 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 	}
 }
 
-func (p *Pipe) write(line []byte) {
+func (p *pipe) write(line []byte) {
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	_, _ = p.out.Write(append(bytes.Clone(line), '\n')) // a client that has left
 }
 
 // pass hands a line on to the SDK.
-func (p *Pipe) pass(line []byte) {
+func (p *pipe) pass(line []byte) {
 	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // an SDK that has ended
 }
 
 // handle decides what becomes of one message.
-func (p *Pipe) handle(line []byte) {
+func (p *pipe) handle(line []byte) {
 	m, batch, refusal := parse(line)
 	switch {
 	case refusal != nil:
@@ -239,7 +239,7 @@ func (p *Pipe) handle(line []byte) {
 }
 
 // note takes a notification or a response.
-func (p *Pipe) note(m *message, line []byte) {
+func (p *pipe) note(m *message, line []byte) {
 	if task, key, ok := m.question(); ok {
 		if err := p.g.server.Respond(p.ctx, p.caller(), task, key, m.Result, m.Error); err != nil {
 			p.g.server.Logger().Info("response to a question not taken", "task", task, "key", key, "error", err)
@@ -263,14 +263,14 @@ func (p *Pipe) note(m *message, line []byte) {
 }
 
 // caller is who speaks in the session of 2025-11-25 or before.
-func (p *Pipe) caller() mcptask.Caller {
+func (p *pipe) caller() mcptask.Caller {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return mcptask.Caller{Principal: p.session.principal, Revision: p.session.revision, CanAsk: p.session.canAsk}
 }
 
 // legacy takes a request of 2025-11-25 or before.
-func (p *Pipe) legacy(m *message, line []byte) {
+func (p *pipe) legacy(m *message, line []byte) {
 	d, caller := p.g.legacy, p.caller()
 	tasks := caller.Revision == d.Revision()
 	switch {
@@ -312,7 +312,7 @@ func (p *Pipe) legacy(m *message, line []byte) {
 }
 
 // modern takes a request of 2026-07-28, where there are no headers to check.
-func (p *Pipe) modern(m *message, meta meta, line []byte) {
+func (p *pipe) modern(m *message, meta meta, line []byte) {
 	d := p.g.modern
 	caller := mcptask.Caller{Principal: p.session.principal, Revision: d.Revision(), CanAsk: d.CanAsk(meta.Capabilities)}
 	switch {
@@ -357,10 +357,10 @@ func (p *Pipe) modern(m *message, meta meta, line []byte) {
 	}
 }
 
-func (p *Pipe) refuse(m *message, err *mcptask.Error) { p.write(encodeReply(m.ID, nil, err)) }
+func (p *pipe) refuse(m *message, err *mcptask.Error) { p.write(encodeReply(m.ID, nil, err)) }
 
 // answer runs a task method beside the reading: tasks/result may wait for long.
-func (p *Pipe) answer(m *message, work func(context.Context) (json.RawMessage, error)) {
+func (p *pipe) answer(m *message, work func(context.Context) (json.RawMessage, error)) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	id := string(m.ID)
 	p.mu.Lock()
@@ -373,26 +373,34 @@ func (p *Pipe) answer(m *message, work func(context.Context) (json.RawMessage, e
 	p.waiting[id] = cancel
 	p.mu.Unlock()
 	p.work.Go(func() {
-		defer func() {
-			if r := recover(); r != nil {
-				p.g.server.Logger().Error("task method panicked", "method", m.Method, "panic", r)
-				p.refuse(m, mcptask.Errorf(mcptask.CodeInternalError, "internal error"))
-			}
-		}()
-		result, err := work(ctx)
-		p.mu.Lock()
-		delete(p.waiting, id)
-		p.mu.Unlock()
 		defer cancel()
-		if ctx.Err() != nil && err != nil {
-			return // cancelled by the client, or the client is gone: nobody waits
+		data, ok := p.run(ctx, m, work)
+		p.mu.Lock()
+		delete(p.waiting, id) // before the reply: the client may use the ID again
+		p.mu.Unlock()
+		if ok {
+			p.write(data)
 		}
-		p.write(p.g.outcome(ctx, m, result, err))
 	})
 }
 
+// run makes the reply; there is none where nobody waits for it any longer.
+func (p *pipe) run(ctx context.Context, m *message, work func(context.Context) (json.RawMessage, error)) (data []byte, ok bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.g.server.Logger().Error("task method panicked", "method", m.Method, "panic", r)
+			data, ok = encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")), true
+		}
+	}()
+	result, err := work(ctx)
+	if ctx.Err() != nil && err != nil {
+		return nil, false // cancelled by the client, or the client is gone
+	}
+	return p.g.outcome(ctx, m, result, err), true
+}
+
 // cancel ends a request that is answered here; false is none of ours.
-func (p *Pipe) cancel(id json.RawMessage) bool {
+func (p *pipe) cancel(id json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	cancel := p.waiting[string(id)]
@@ -404,7 +412,7 @@ func (p *Pipe) cancel(id json.RawMessage) bool {
 }
 
 // passWith hands a request on together with its flow.
-func (p *Pipe) passWith(flow *Flow, m *message, line []byte) {
+func (p *pipe) passWith(flow *Flow, m *message, line []byte) {
 	flow.Ended = p.ctx
 	token, closeFlow := OpenFlow(p.g.server, flow)
 	marked, err := mark(line, token)
@@ -457,7 +465,7 @@ func setMember(object json.RawMessage, path []string, value json.RawMessage) (js
 }
 
 // ask writes the questions of tasks.
-func (p *Pipe) ask() {
+func (p *pipe) ask() {
 	c := p.g.questions.connect(p.session, "")
 	defer p.g.questions.disconnect(c)
 	for {

@@ -106,14 +106,13 @@ func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal s
 // postLegacy serves a request of 2025-11-25 or before.
 func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal string, m *message) {
 	id := r.Header.Get(sessionHeader)
-	s := g.sessions.get(id)
-	if id != "" {
-		// Before anything else is said: a client whose session is gone has to
-		// learn that, and nobody may initialize somebody else's session anew.
-		if _, status, refusal := g.session(r, principal); refusal != nil {
-			refuse(w, status, m.ID, refusal)
-			return
-		}
+	s, status, refusal := g.session(r, principal)
+	// Without a session ID only tasks/* are refused here. With one, before
+	// anything else is said: a client whose session is gone has to learn that, and
+	// nobody may initialize somebody else's session anew.
+	if refusal != nil && (id != "" || strings.HasPrefix(m.Method, "tasks/")) {
+		refuse(w, status, m.ID, refusal)
+		return
 	}
 	if m.Method == "initialize" {
 		g.initialize(w, r, principal, m)
@@ -127,7 +126,7 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal s
 	}
 	switch {
 	case strings.HasPrefix(m.Method, "tasks/"):
-		g.legacyTask(w, r, principal, m)
+		g.legacyTask(w, r, s, caller, m)
 	case m.Method == "tools/call":
 		g.legacyCall(w, r, s, caller, m, tasks)
 	case m.Method == "tools/list":
@@ -151,18 +150,12 @@ func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal s
 }
 
 // legacyTask answers a task method of 2025-11-25.
-func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, principal string, m *message) {
-	s, status, refusal := g.session(r, principal)
-	if refusal != nil {
-		refuse(w, status, m.ID, refusal)
-		return
-	}
+func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session, caller mcptask.Caller, m *message) {
 	method := g.legacy.Method(m.Method)
 	if method == nil || s.revision != g.legacy.Revision() {
 		refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, s.revision))
 		return
 	}
-	caller := mcptask.Caller{Principal: principal, Revision: s.revision, CanAsk: s.canAsk}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer g.sessions.wait(s, m.ID, cancel)()

@@ -19,13 +19,38 @@ const (
 	Changed Kind = "changed"
 )
 
+// Aspect says what of a schema differs. Any other keyword of JSON Schema stands
+// for itself.
+type Aspect string
+
+// The aspects of a difference.
+const (
+	// AspectDefinition is a whole definition.
+	AspectDefinition Aspect = "definition"
+	// AspectMember is a property, the items of an array or what an object has
+	// beside its properties.
+	AspectMember Aspect = "member"
+	// AspectPresence is whether a property is "required" or "optional".
+	AspectPresence Aspect = "presence"
+	// AspectAlternative is a member of an anyOf or oneOf.
+	AspectAlternative Aspect = "alternative"
+	AspectType        Aspect = "type"
+	AspectEnum        Aspect = "enum"
+)
+
 // Difference is one structural difference between a surface and an official
 // schema.
 type Difference struct {
 	// Path is the place, such as "Task.lastUpdatedAt",
 	// "ListTasksResult.tasks[]" or "DetailedTask(status=failed).error".
 	Path string
-	Kind Kind
+	// Definition is the definition that Path begins with.
+	Definition string
+	// Member is the property that Path ends with, where the difference is the
+	// property itself or its presence.
+	Member string
+	Aspect Aspect
+	Kind   Kind
 	// Ours and Official are what stands there, as canonical JSON; "" for nothing.
 	Ours, Official string
 }
@@ -48,12 +73,16 @@ func (d Difference) String() string {
 // listed once, under that definition's name.
 func Compare(ours *Surface, official *Document) []Difference {
 	var c comparison
-	mine, theirs := (&Document{Definitions: ours.Definitions}).values(), official.values()
+	mine, theirs := (&Document{Definitions: ours.Definitions}).values(), ours.mended(official.values())
 	for _, definition := range ours.Definitions {
+		if ours.alone(definition.Name) {
+			continue
+		}
+		c.definition = definition.Name
 		left, _ := normalForm(ours, mine, definition.Name)
 		right, ok := normalForm(ours, theirs, definition.Name)
 		if !ok {
-			c.add(definition.Name, left, nil)
+			c.add(definition.Name, AspectDefinition, left, nil)
 			continue
 		}
 		c.forms(definition.Name, left, right)
@@ -61,18 +90,28 @@ func Compare(ours *Surface, official *Document) []Difference {
 	for _, definition := range official.Definitions {
 		if _, ok := mine[definition.Name]; !ok && strings.Contains(definition.Name, "Task") {
 			form, _ := normalForm(ours, theirs, definition.Name)
-			c.add(definition.Name, nil, form)
+			c.definition = definition.Name
+			c.add(definition.Name, AspectDefinition, nil, form)
 		}
 	}
 	slices.SortStableFunc(c.found, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
 	return c.found
 }
 
-type comparison struct{ found []Difference }
+// alone says whether a definition is of our own making, or is left out.
+func (s *Surface) alone(definition string) bool {
+	parts, listed := s.Compared[definition]
+	return listed && len(parts) == 0 || s.skipped[definition]
+}
+
+type comparison struct {
+	found      []Difference
+	definition string // that is being compared
+}
 
 // add records a difference; nil stands for nothing.
-func (c *comparison) add(path string, ours, official any) {
-	d := Difference{Path: path, Kind: Changed}
+func (c *comparison) add(path string, aspect Aspect, ours, official any) *Difference {
+	d := Difference{Path: path, Definition: c.definition, Aspect: aspect, Kind: Changed}
 	if isNil(ours) {
 		d.Kind = Added
 	} else {
@@ -84,6 +123,7 @@ func (c *comparison) add(path string, ours, official any) {
 		d.Official = canonical(official)
 	}
 	c.found = append(c.found, d)
+	return &c.found[len(c.found)-1]
 }
 
 func isNil(value any) bool {
@@ -93,13 +133,14 @@ func isNil(value any) bool {
 	return value == nil
 }
 
-// member compares two schemas inside a definition.
-func (c *comparison) member(path string, ours, official any) {
+// member compares two schemas inside a definition; name is the property's, where
+// they are one.
+func (c *comparison) member(path, name string, ours, official any) {
 	left, ok1 := ours.(map[string]any)
 	right, ok2 := official.(map[string]any)
 	if !ok1 || !ok2 {
 		if canonical(ours) != canonical(official) {
-			c.add(path, ours, official)
+			c.add(path, AspectMember, ours, official).Member = name
 		}
 		return
 	}
@@ -121,14 +162,14 @@ func (c *comparison) forms(path string, ours, official map[string]any) {
 		case "required":
 			c.required(path, left, right)
 		case "items":
-			c.member(path+"[]", left, right)
+			c.member(path+"[]", "", left, right)
 		case "additionalProperties":
-			c.member(path+"{}", left, right)
+			c.member(path+"{}", "", left, right)
 		case "anyOf", "oneOf":
 			c.alternatives(path, left, right)
 		default:
 			if canonical(left) != canonical(right) {
-				c.add(path+" "+key, left, right)
+				c.add(path+" "+key, Aspect(key), left, right)
 			}
 		}
 	}
@@ -140,7 +181,7 @@ func (c *comparison) properties(path string, ours, official any) {
 	names := append(sortedKeys(left), sortedKeys(right)...)
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
-		c.member(path+"."+name, left[name], right[name])
+		c.member(path+"."+name, name, left[name], right[name])
 	}
 }
 
@@ -151,7 +192,7 @@ func (c *comparison) required(path string, ours, official any) {
 		was, is := slices.Contains(left, name), slices.Contains(right, name)
 		if was != is {
 			text := map[bool]string{true: "required", false: "optional"}
-			c.add(fmt.Sprintf("%s.%v", path, name), text[was], text[is])
+			c.add(fmt.Sprintf("%s.%v", path, name), AspectPresence, text[was], text[is]).Member = fmt.Sprint(name)
 		}
 	}
 }
@@ -171,14 +212,14 @@ func (c *comparison) alternatives(path string, ours, official any) {
 		tag := discriminator(member)
 		i := slices.IndexFunc(right, func(other any) bool { return tag != "" && discriminator(other) == tag })
 		if i < 0 {
-			c.add(path+tag+" alternative", member, nil)
+			c.add(path+tag+" alternative", AspectAlternative, member, nil)
 			continue
 		}
-		c.member(path+tag, member, right[i])
+		c.member(path+tag, "", member, right[i])
 		right = slices.Delete(right, i, i+1)
 	}
 	for _, member := range right {
-		c.add(path+discriminator(member)+" alternative", nil, member)
+		c.add(path+discriminator(member)+" alternative", AspectAlternative, nil, member)
 	}
 }
 

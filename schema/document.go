@@ -105,6 +105,9 @@ func Parse(data []byte) (*Document, error) {
 			return nil, err
 		}
 	}
+	if err := checkCycles(document.Definitions, values); err != nil {
+		return nil, err
+	}
 	return document, nil
 }
 

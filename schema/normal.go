@@ -21,7 +21,7 @@ var annotations = []string{"title", "description", "$schema", "$id", "$comment",
 
 // Fingerprint is the SHA-256 (hex) of the normal form of one definition of a
 // document, of the parts that the surface compares. ok is false where the
-// document does not have it.
+// document does not have it, or the surface compares none of it.
 //
 // Two schemas that mean the same have the same normal form, as far as these
 // rules go:
@@ -41,8 +41,8 @@ var annotations = []string{"title", "description", "$schema", "$id", "$comment",
 //     propertyNames: string; empty properties and required), and {"not": {}} is
 //     false.
 func Fingerprint(surface *Surface, document *Document, definition string) (fingerprint string, ok bool) {
-	form, ok := normalForm(surface, document.values(), definition)
-	if !ok {
+	form, ok := normalForm(surface, surface.mended(document.values()), definition)
+	if !ok || surface.alone(definition) {
 		return "", false
 	}
 	sum := sha256.Sum256([]byte(canonical(form)))
@@ -313,9 +313,8 @@ func pick(form map[string]any, pointers []string) map[string]any {
 	out := map[string]any{}
 	for _, pointer := range pointers {
 		from, to := form, out
-		steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+		steps := pointerSteps(pointer)
 		for i, step := range steps {
-			step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 			value, ok := from[step]
 			if !ok {
 				break

@@ -4,10 +4,23 @@ import "slices"
 
 // Provenance says which official files the facts of a surface come from.
 type Provenance struct {
+	// Standing says in plain words what the revision is worth.
+	Standing string `json:"standing"`
 	// Note says how the facts were taken.
 	Note string `json:"note"`
-	// Sources are read in order; where two define the same name, the later one counts.
+	// Documents are the texts that count where no schema says it, or says it wrong.
+	Documents []Text `json:"documents,omitempty"`
+	// Sources are read in order; where two define the same name, the later one
+	// counts. An unofficial revision has none.
 	Sources []Source `json:"sources"`
+}
+
+// Text is a document that facts come from.
+type Text struct {
+	Repository string `json:"repository"`
+	Path       string `json:"path"`
+	Commit     string `json:"commit"`
+	Licence    string `json:"licence"`
 }
 
 // Source is one official schema file.

@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-//go:embed 2025-11-25/*.json 2026-07-28/*.json
+//go:embed */surface.json */tasks.schema.json */provenance.json */rules.txt
 var files embed.FS
 
 // Surface is what one revision says about tasks.
@@ -24,14 +24,32 @@ var files embed.FS
 // Every Doc in it, except a definition's, is a sentence that begins with its
 // verb ("Means that …"), to be read after the name that it describes.
 type Surface struct {
-	// Revision is the protocol version that goes over the wire, such as "2025-11-25".
+	// Revision names the revision, such as "2025-11-25" or "sep-1686".
 	Revision string
+	// Standing is what it is worth to a peer.
+	Standing Standing
+	// ProtocolVersion is what goes over the wire as such; empty where the
+	// revision has none of its own.
+	ProtocolVersion string
+	// Base is the revision that this one differs from in names and optional members
+	// alone; see [Rename]. Empty for a revision that has code of its own.
+	Base string
+	// Date is when it was published, as 2025-11-25.
+	Date string
+	// About says in a line what it is.
+	About string
 	// Definitions are the schema's $defs, in the order of the file.
 	Definitions []Definition
 	// Compared names, for a definition of which only a part concerns tasks,
-	// the parts that follow the official schema, as JSON pointers. A definition
-	// that is not listed follows it as a whole.
+	// the parts that follow the official schema, as JSON pointers; none for a
+	// definition that is ours alone. A definition that is not listed follows it
+	// as a whole.
 	Compared map[string][]string
+	// Core lists the definitions that are the protocol's own, of which tasks make
+	// use: their coming and going is no matter of tasks.
+	Core []string
+	// Patched are the places that deliberately do not follow it.
+	Patched []Patch
 	// Statuses are in lifecycle order.
 	Statuses   []Status
 	ErrorCodes []ErrorCode
@@ -45,7 +63,19 @@ type Surface struct {
 	ServerCapabilities json.RawMessage
 	// ClientCapabilities is merged into the client's capabilities; compact JSON.
 	ClientCapabilities json.RawMessage
-	Provenance         Provenance
+	// Capabilities are where the capabilities of both are declared.
+	Capabilities CapabilityPlaces
+	Fields       []Field
+	Refusals     []Refusal
+	// TaskParams are the params of the whole official schema, by definition, that
+	// have a member task; none where a task is not asked for that way.
+	TaskParams []string
+	// Aspects answer, by its canonical name, each question about how tasks work
+	// that no name or type answers.
+	Aspects    map[string]string
+	Provenance Provenance
+
+	skipped map[string]bool // definitions that are not compared this time
 }
 
 // Status is one value of a task's status.
@@ -54,6 +84,10 @@ type Status struct {
 	Doc  string `json:"doc"`
 	// Terminal statuses are final.
 	Terminal bool `json:"terminal"`
+	// Means are canonical names of what it stands for, the first above all.
+	Means []string `json:"means"`
+	// Next are the statuses that may follow it.
+	Next []string `json:"next"`
 }
 
 // ErrorCode is a JSON-RPC error code.
@@ -96,6 +130,8 @@ type Method struct {
 	// Creates says that the answer may be a task instead of the result.
 	Creates bool   `json:"creates"`
 	Doc     string `json:"doc"`
+	// Serves are canonical names of what it is for.
+	Serves []string `json:"serves"`
 }
 
 // Notification is a message without an answer.
@@ -104,6 +140,8 @@ type Notification struct {
 	Direction Direction `json:"direction"`
 	Params    string    `json:"params"`
 	Doc       string    `json:"doc"`
+	// Serves are canonical names of what it is for.
+	Serves []string `json:"serves"`
 }
 
 // MetaKey is a key of a _meta object.
@@ -112,6 +150,8 @@ type MetaKey struct {
 	Name string `json:"name"`
 	Key  string `json:"key"`
 	Doc  string `json:"doc"`
+	// Means is its canonical name.
+	Means string `json:"means"`
 }
 
 // Header is an HTTP header.
@@ -120,23 +160,14 @@ type Header struct {
 	Doc  string `json:"doc"`
 }
 
-// Revisions lists the known revisions, the oldest first.
-func Revisions() []string {
-	entries, err := files.ReadDir(".")
-	if err != nil {
-		return nil // an embedded root always reads
-	}
-	var names []string
-	for _, entry := range entries {
-		names = append(names, entry.Name())
-	}
-	slices.Sort(names)
-	return names
-}
-
 // surfaceFile is surface.json.
 type surfaceFile struct {
 	Revision           string              `json:"revision"`
+	Standing           Standing            `json:"standing"`
+	ProtocolVersion    string              `json:"protocolVersion"`
+	Base               string              `json:"base"`
+	Date               string              `json:"date"`
+	About              string              `json:"about"`
 	Extension          Extension           `json:"extension"`
 	Statuses           []Status            `json:"statuses"`
 	ErrorCodes         []ErrorCode         `json:"errorCodes"`
@@ -146,7 +177,14 @@ type surfaceFile struct {
 	Headers            []Header            `json:"headers"`
 	ServerCapabilities json.RawMessage     `json:"serverCapabilities"`
 	ClientCapabilities json.RawMessage     `json:"clientCapabilities"`
+	Capabilities       CapabilityPlaces    `json:"capabilities"`
+	Fields             []Field             `json:"fields"`
+	Refusals           []Refusal           `json:"refusals"`
+	TaskParams         []string            `json:"taskParams"`
+	Aspects            map[string]string   `json:"aspects"`
 	Compared           map[string][]string `json:"compared"`
+	Core               []string            `json:"core"`
+	Patched            []Patch             `json:"patched"`
 }
 
 // Load reads the surface of a revision. The error for an unknown revision
@@ -185,17 +223,29 @@ func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
 		return nil, fmt.Errorf("provenance.json: %w", err)
 	}
 	s := &Surface{
-		Revision:      file.Revision,
-		Definitions:   document.Definitions,
-		Compared:      file.Compared,
-		Statuses:      file.Statuses,
-		ErrorCodes:    file.ErrorCodes,
-		Extension:     file.Extension,
-		Methods:       file.Methods,
-		Notifications: file.Notifications,
-		MetaKeys:      file.MetaKeys,
-		Headers:       file.Headers,
-		Provenance:    origin,
+		Revision:        file.Revision,
+		Standing:        file.Standing,
+		ProtocolVersion: file.ProtocolVersion,
+		Base:            file.Base,
+		Date:            file.Date,
+		About:           file.About,
+		Definitions:     document.Definitions,
+		Compared:        file.Compared,
+		Core:            file.Core,
+		Patched:         file.Patched,
+		Statuses:        file.Statuses,
+		ErrorCodes:      file.ErrorCodes,
+		Extension:       file.Extension,
+		Methods:         file.Methods,
+		Notifications:   file.Notifications,
+		MetaKeys:        file.MetaKeys,
+		Headers:         file.Headers,
+		Capabilities:    file.Capabilities,
+		Fields:          file.Fields,
+		Refusals:        file.Refusals,
+		TaskParams:      file.TaskParams,
+		Aspects:         file.Aspects,
+		Provenance:      origin,
 	}
 	if s.ServerCapabilities, err = compact(file.ServerCapabilities); err != nil {
 		return nil, fmt.Errorf("surface.json: serverCapabilities: %w", err)
@@ -204,6 +254,9 @@ func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
 		return nil, fmt.Errorf("surface.json: clientCapabilities: %w", err)
 	}
 	if err := s.checkNames(); err != nil {
+		return nil, fmt.Errorf("surface.json: %w", err)
+	}
+	if err := s.checkMeanings(); err != nil {
 		return nil, fmt.Errorf("surface.json: %w", err)
 	}
 	return s, nil
@@ -238,10 +291,27 @@ func (s *Surface) checkNames() error {
 			return err
 		}
 	}
+	for _, name := range s.Core {
+		if err := check("core", name); err != nil {
+			return err
+		}
+	}
 	for name := range s.Compared {
 		if err := check("compared", name); err != nil {
 			return err
 		}
+	}
+	own := (&Document{Definitions: s.Definitions}).values()
+	for _, patch := range s.Patched {
+		if err := check("patched", patch.Definition); err != nil {
+			return err
+		}
+		if _, ok := at(own[patch.Definition], patch.Pointer); !ok || len(patch.Official) == 0 {
+			return fmt.Errorf("patched: %s has nothing at %s, or the official value is missing", patch.Definition, patch.Pointer)
+		}
+	}
+	if s.Standing != "" && !slices.Contains(standings, s.Standing) {
+		return fmt.Errorf("standing is %q, not one of %q", s.Standing, standings)
 	}
 	return nil
 }

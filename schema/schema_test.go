@@ -10,20 +10,32 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/mcptaskgen/mcptaskgen/schema"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 func TestLoad(t *testing.T) {
-	if diff := cmp.Diff([]string{"2025-11-25", "2026-07-28"}, schema.Revisions()); diff != "" {
+	if diff := cmp.Diff([]string{"sep-1686", "2025-11-25-rc", "2025-11-25", "task-patterns", "2026-07-28"}, schema.Revisions()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"2025-11-25", "2026-07-28"}, schema.ReleasedRevisions()); diff != "" {
 		t.Error(diff)
 	}
 	_, err := schema.Load("2024-01-01")
-	if want := `unknown revision "2024-01-01": the known ones are 2025-11-25, 2026-07-28`; err == nil || err.Error() != want {
+	if want := `unknown revision "2024-01-01": the known ones are ` + strings.Join(schema.Revisions(), ", "); err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 	for _, revision := range schema.Revisions() {
 		surface := load(t, revision)
 		if surface.Revision != revision {
 			t.Errorf("schema/%s says that it is %s", revision, surface.Revision)
+		}
+		if surface.Standing == "" || surface.About == "" || surface.Provenance.Standing == "" || len(surface.Date) != len("2006-01-02") {
+			t.Errorf("schema/%s does not say what it is worth: %q, %q, %q of %q", revision, surface.Standing, surface.About, surface.Provenance.Standing, surface.Date)
+		}
+		wantStatuses, wantTerminal := []string{"working", "input_required", "completed", "failed", "cancelled"}, []string{"completed", "failed", "cancelled"}
+		if revision == "sep-1686" {
+			wantStatuses = append(append([]string{"submitted"}, wantStatuses...), "unknown")
+			wantTerminal = append(wantTerminal, "unknown")
 		}
 		var statuses, terminal []string
 		for _, status := range surface.Statuses {
@@ -32,10 +44,10 @@ func TestLoad(t *testing.T) {
 				terminal = append(terminal, status.Name)
 			}
 		}
-		if diff := cmp.Diff([]string{"working", "input_required", "completed", "failed", "cancelled"}, statuses); diff != "" {
+		if diff := cmp.Diff(wantStatuses, statuses); diff != "" {
 			t.Error(diff)
 		}
-		if diff := cmp.Diff([]string{"completed", "failed", "cancelled"}, terminal); diff != "" {
+		if diff := cmp.Diff(wantTerminal, terminal); diff != "" {
 			t.Error(diff)
 		}
 		for _, code := range surface.ErrorCodes {
@@ -53,12 +65,21 @@ func TestLoad(t *testing.T) {
 
 // TestCapabilities holds the declarations byte for byte: they go over the wire.
 func TestCapabilities(t *testing.T) {
+	rules.Covers(t, "C-02", "E-01")
 	tests := []struct{ revision, server, client string }{
+		{"sep-1686", `{"tasks":{"requests":{"tools":{"call":true}}}}`,
+			`{"tasks":{"requests":{"sampling":{"createMessage":true},"elicitation":{"create":true}}}}`},
+		{"2025-11-25-rc", `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+			`{"tasks":{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}`},
+		{"task-patterns", `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+			`{"tasks":{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}`},
 		{"2025-11-25", `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
 			`{"tasks":{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}`},
 		{"2026-07-28", `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`},
 	}
+	var seen []string
 	for _, test := range tests {
+		seen = append(seen, test.revision)
 		surface := load(t, test.revision)
 		if got := string(surface.ServerCapabilities); got != test.server {
 			t.Errorf("%s: server declares %s", test.revision, got)
@@ -69,19 +90,58 @@ func TestCapabilities(t *testing.T) {
 		valid(t, test.revision, "ServerCapabilities", test.server, true)
 		valid(t, test.revision, "ClientCapabilities", test.client, true)
 	}
+	everyRevision(t, seen)
+}
+
+// everyRevision fails unless a test has seen every revision.
+func everyRevision(t *testing.T, seen []string) {
+	t.Helper()
+	for _, revision := range schema.Revisions() {
+		if !slices.Contains(seen, revision) {
+			t.Errorf("nothing on %s: add it to the cases", revision)
+		}
+	}
 }
 
 // TestWireExamples validates the smallest messages of each revision, and the
 // same messages broken in one place.
 func TestWireExamples(t *testing.T) {
+	rules.Covers(t, "C-02", "C-14", "E-01")
 	const (
-		c, e = "2025-11-25", "2026-07-28"
-		at   = `"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z"`
+		a, b, c, d, e = "sep-1686", "2025-11-25-rc", "2025-11-25", "task-patterns", "2026-07-28"
+
+		at = `"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z"`
 	)
 	tests := []struct {
 		revision, definition, message string
 		valid                         bool
 	}{
+		{a, "TaskAugmentedRequestParams", `{"name":"t","arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T","keepAlive":60000}}}`, true},
+		{a, "TaskAugmentedRequestParams", `{"name":"t","_meta":{"modelcontextprotocol.io/task":{"keepAlive":60000}}}`, false},
+		{a, "TaskCreatedNotification", `{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{"_meta":{"modelcontextprotocol.io/related-task":{"taskId":"T"}}}}`, true},
+		{a, "TaskCreatedNotification", `{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{"_meta":{"modelcontextprotocol.io/related-task":{}}}}`, false},
+		{a, "GetTaskResult", `{"taskId":"T","keepAlive":30000,"pollFrequency":5000,"status":"submitted","_meta":{"modelcontextprotocol.io/related-task":{"taskId":"T"}}}`, true},
+		{a, "GetTaskResult", `{"taskId":"T","keepAlive":null,"status":"unknown"}`, true},
+		{a, "GetTaskResult", `{"taskId":"T","status":"unknown"}`, false},
+		{a, "ListTasksResult", `{"tasks":[{"taskId":"T","keepAlive":null,"status":"failed","error":"no"}]}`, true},
+		{a, "DeleteTaskRequest", `{"jsonrpc":"2.0","id":1,"method":"tasks/delete","params":{"taskId":"T"}}`, true},
+		{a, "ServerCapabilities", `{"tasks":{"requests":{"tools":{"call":{}}}}}`, false},
+		{a, "Tool", `{"name":"t","annotations":{"taskHint":"always"}}`, false},
+		{b, "RequestParams", `{"name":"t","arguments":{},"task":{"ttl":60000}}`, true},
+		{b, "RequestParams", `{"task":{"ttl":null}}`, false},
+		{b, "CreateTaskResult", `{"task":{"taskId":"T","status":"working","createdAt":"2026-01-01T00:00:00Z","ttl":60000,"pollInterval":5000}}`, true},
+		{b, "CreateTaskResult", `{"task":{"taskId":"T","status":"working","createdAt":"2026-01-01T00:00:00Z","ttl":null}}`, true},
+		{b, "GetTaskResult", `{"taskId":"T","status":"submitted","createdAt":"2026-01-01T00:00:00Z","ttl":60000}`, false},
+		{b, "Tool", `{"name":"t","annotations":{"taskHint":"always"}}`, true},
+		{b, "Tool", `{"name":"t","annotations":{"taskHint":"required"}}`, false},
+		{d, "TaskRequestParams", `{"name":"t","arguments":{},"_meta":{"taskId":"task-001"}}`, true},
+		{d, "TaskRequestParams", `{"name":"t","_meta":{"taskId":7}}`, false},
+		{d, "CreateTaskResult", `{"_meta":{"task":{"id":"task-001","status":"working",` + at + `,"pollInterval":5000,"ttl":86400}}}`, true},
+		{d, "CreateTaskResult", `{"_meta":{}}`, false},
+		{d, "GetTaskRequest", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"task-001"}}`, false},
+		{d, "GetTaskResult", `{"id":"task-001","status":"failed",` + at + `,"error":{"message":"no"}}`, true},
+		{d, "GetTaskPayloadResult", `{"id":"task-001","status":"completed","result":{"content":[]}}`, true},
+		{d, "GetTaskPayloadResult", `{"content":[]}`, false},
 		{c, "TaskAugmentedRequestParams", `{"name":"t","arguments":{},"task":{"ttl":60000}}`, true},
 		{c, "TaskAugmentedRequestParams", `{"task":{}}`, true},
 		{c, "TaskAugmentedRequestParams", `{"task":{"ttl":null}}`, false},
@@ -119,9 +179,12 @@ func TestWireExamples(t *testing.T) {
 		{e, "MissingRequiredClientCapabilityError", `{"jsonrpc":"2.0","id":1,"error":{"code":-32003,"message":"m","data":{"requiredCapabilities":{}}}}`, false},
 		{e, "HeaderMismatchError", `{"jsonrpc":"2.0","id":1,"error":{"code":-32020,"message":"m"}}`, true},
 	}
+	var seen []string
 	for _, test := range tests {
+		seen = append(seen, test.revision)
 		valid(t, test.revision, test.definition, test.message, test.valid)
 	}
+	everyRevision(t, seen)
 }
 
 // TestDefinitionsCompile compiles every definition by itself.

@@ -1,0 +1,312 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The texts about revisions, for a terminal.
+
+// width is that of a line.
+const width = 100
+
+// text collects lines.
+type text struct{ strings.Builder }
+
+// line adds a paragraph, broken into lines: the first is indented by lead, the
+// others by as many spaces.
+func (t *text) line(lead, format string, args ...any) {
+	var line strings.Builder
+	line.WriteString(lead)
+	indent, empty := strings.Repeat(" ", len(lead)), true
+	for _, word := range strings.Fields(fmt.Sprintf(format, args...)) {
+		switch {
+		case empty:
+		case line.Len()+1+len(word) > width:
+			t.WriteString(line.String() + "\n")
+			line.Reset()
+			line.WriteString(indent)
+		default:
+			line.WriteString(" ")
+		}
+		line.WriteString(word)
+		empty = false
+	}
+	t.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+func (t *text) heading(title string) { t.WriteString("\n" + title + "\n") }
+
+// List describes each known revision in a line: its name, its standing, the
+// protocol version that goes over the wire, and what it is.
+func List() (string, error) {
+	var rows [][3]string
+	var about []string
+	lengths := [3]int{}
+	for _, revision := range Revisions() {
+		s, err := Load(revision)
+		if err != nil {
+			return "", err
+		}
+		row := [3]string{s.Revision, string(s.Standing), or(s.ProtocolVersion, "-")}
+		for i, cell := range row {
+			lengths[i] = max(lengths[i], len(cell))
+		}
+		rows, about = append(rows, row), append(about, s.About)
+	}
+	var out strings.Builder
+	for i, row := range rows {
+		fmt.Fprintf(&out, "%-*s  %-*s  %-*s  %s\n", lengths[0], row[0], lengths[1], row[1], lengths[2], row[2], about[i])
+	}
+	return out.String(), nil
+}
+
+// titles are the headings of the sections.
+var titles = []struct {
+	section Section
+	title   string
+}{
+	{Aspects, "How tasks work"}, {States, "States"}, {Methods, "Methods"}, {Notifications, "Notifications"},
+	{Fields, "Fields"}, {MetaKeys, "Keys of _meta"}, {Capabilities, "Capabilities"}, {Errors, "Errors"},
+	{Headers, "HTTP headers"}, {TaskParams, "Params that may ask for a task, in the whole schema"},
+	{Definitions, "Definitions of the schema"}, {Mended, "Mistakes of the official schemas"},
+}
+
+// Changes describes what Diff has found.
+func Changes(from, to *Surface, changes []Change) (string, error) {
+	c, err := vocabulary()
+	if err != nil {
+		return "", err
+	}
+	var t text
+	t.line("", "From %s to %s", from.Revision, to.Revision)
+	t.WriteString("\n")
+	for _, s := range []*Surface{from, to} {
+		t.line("  ", "%s (%s, %s): %s", s.Revision, s.Standing, s.Date, s.About)
+	}
+	if len(changes) == 0 {
+		t.heading("No difference in what is known of tasks.")
+	}
+	for _, part := range titles {
+		of := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Section != part.section })
+		if len(of) == 0 {
+			continue
+		}
+		t.heading(part.title)
+		switch part.section {
+		case Aspects:
+			for _, change := range of {
+				t.line("  ", "%s", c.Aspects.phrase(change.Means))
+				t.line("    before: ", "%s", or(change.From, "not said"))
+				t.line("    now:    ", "%s", or(change.To, "not said"))
+			}
+		case TaskParams, Definitions:
+			names := map[Kind][]string{}
+			for _, change := range of {
+				names[change.Kind] = append(names[change.Kind], change.From+change.To)
+			}
+			for _, kind := range []Kind{Removed, Added} {
+				if list := names[kind]; len(list) > 0 {
+					t.line("  - ", "%s: %s", map[Kind]string{Removed: "gone", Added: "new"}[kind], strings.Join(list, ", "))
+				}
+			}
+		default:
+			for _, change := range of {
+				t.line("  - ", "%s", change.Text)
+			}
+		}
+	}
+	return t.String(), nil
+}
+
+// Show describes all that is known of a revision.
+func Show(s *Surface) (string, error) {
+	c, err := vocabulary()
+	if err != nil {
+		return "", err
+	}
+	var t text
+	t.line("", "%s: %s", s.Revision, s.About)
+	t.WriteString("\n")
+	t.line("  standing:         ", "%s", s.Provenance.Standing)
+	t.line("  protocol version: ", "%s", or(s.ProtocolVersion, "none of its own"))
+	for _, source := range s.Provenance.Sources {
+		t.line("  schema:           ", "%s %s at %s", source.Repository, source.Path, source.Commit)
+	}
+	for _, document := range s.Provenance.Documents {
+		t.line("  text:             ", "%s %s at %s", document.Repository, document.Path, document.Commit)
+	}
+
+	t.heading("How tasks work")
+	for _, aspect := range c.Aspects {
+		if answer := s.Aspects[aspect.name]; answer != "" {
+			t.line("  ", "%s: %s", aspect.phrase, answer)
+		}
+	}
+	t.heading("States")
+	for _, status := range s.Statuses {
+		switch {
+		case status.Terminal:
+			t.line("  ", "%s (final): %s", status.Name, sentence(status.Doc))
+		default:
+			t.line("  ", "%s -> %s: %s", status.Name, strings.Join(status.Next, ", "), sentence(status.Doc))
+		}
+	}
+	t.heading("Methods")
+	for _, m := range s.Methods {
+		t.line("  ", "%s, %s: %s", m.Name, m.Direction.text(), sentence(m.Doc))
+		s.members(&t, "params", m.Params)
+		s.members(&t, "result", m.Result)
+	}
+	t.heading("Notifications")
+	for _, n := range s.Notifications {
+		t.line("  ", "%s, %s: %s", n.Name, n.Direction.text(), sentence(n.Doc))
+		s.members(&t, "params", n.Params)
+	}
+	t.heading("Fields")
+	for _, f := range s.Fields {
+		if f.In != "tool" {
+			s.showField(&t, c, f)
+		}
+	}
+	t.heading("Fields of a tool")
+	before := t.Len()
+	for _, f := range s.Fields {
+		if f.In == "tool" {
+			s.showField(&t, c, f)
+		}
+	}
+	if t.Len() == before {
+		t.line("  ", "none")
+	}
+	if len(s.MetaKeys) > 0 {
+		t.heading("Keys of _meta")
+	}
+	for _, key := range s.MetaKeys {
+		t.line("  ", "%s: %s", key.Key, sentence(key.Doc))
+	}
+	t.heading("Capabilities")
+	for _, capability := range c.Capabilities {
+		for _, party := range []struct {
+			name   string
+			places map[string]string
+		}{{"server", s.Capabilities.Server}, {"client", s.Capabilities.Client}} {
+			if place := party.places[capability.name]; place != "" {
+				t.line("  ", "%s: capabilities%s: %s", party.name, dotted(pointerSteps(place)), capability.phrase)
+			}
+		}
+	}
+	t.line("  ", "a generated server declares %s", s.ServerCapabilities)
+	t.heading("Error codes")
+	for _, code := range s.ErrorCodes {
+		http := ""
+		if code.HTTPStatus != 0 {
+			http = fmt.Sprintf(" (HTTP %d)", code.HTTPStatus)
+		}
+		t.line("  ", "%d %s%s: %s", code.Code, code.Name, http, sentence(code.Doc))
+	}
+	t.heading("What is refused")
+	for _, r := range s.Refusals {
+		own := ""
+		if r.Own {
+			own = "; nothing is said of it, this is the project's choice"
+		}
+		t.line("  ", "%s: %s%s", c.Cases.phrase(r.Case), s.answer(r), own)
+	}
+	if len(s.Headers) > 0 {
+		t.heading("HTTP headers")
+	}
+	for _, h := range s.Headers {
+		t.line("  ", "%s: %s", h.Name, sentence(h.Doc))
+	}
+	if len(s.Patched) > 0 {
+		t.heading("Mistakes of the official schema")
+	}
+	for _, p := range s.Patched {
+		t.line("  ", "%s is %s there. %s", p.place(), p.Official, p.Reason)
+	}
+	return t.String(), nil
+}
+
+func (s *Surface) showField(t *text, c canon, f Field) {
+	kind, presence := s.form(f)
+	t.line("  ", "%s: %s (%s, %s)%s", f.Place(), c.Fields.phrase(f.Means), kind, presence, noted(f))
+}
+
+// members lists the members of a message, those that must be there first.
+func (s *Surface) members(t *text, what, definition string) {
+	d, ok := s.Definition(definition)
+	if !ok {
+		return
+	}
+	root, _ := d.value.(map[string]any)
+	if what == "params" {
+		s.property(root, "params", 0, func(inner map[string]any, _ bool) { root = inner })
+	}
+	found := map[string]string{}
+	required := map[string]bool{}
+	s.collect(root, 0, func(name string, member map[string]any, needed bool) {
+		kind := s.typeText(member, 0)
+		if name == "_meta" && kind == "object" && !s.speaks(member) {
+			return
+		}
+		found[name] = kind // of an allOf, the later part narrows the earlier
+		required[name] = required[name] || needed
+	})
+	var list []string
+	for _, needed := range []bool{true, false} {
+		for _, name := range sortedKeys(found) {
+			if required[name] == needed {
+				list = append(list, fmt.Sprintf("%s (%s%s)", name, found[name], map[bool]string{false: ", optional"}[needed]))
+			}
+		}
+	}
+	t.line("    "+what+": ", "%s", or(strings.Join(list, ", "), "none of its own"))
+}
+
+// speaks says whether a _meta has keys that concern tasks.
+func (s *Surface) speaks(meta map[string]any) bool {
+	properties, _ := meta["properties"].(map[string]any)
+	return len(properties) > 1 || len(properties) == 1 && properties["progressToken"] == nil
+}
+
+// collect gives every member of a schema, in what it refers to and is made of
+// too. One of alternatives is required where each of them requires it.
+func (s *Surface) collect(value map[string]any, depth int, each func(name string, member map[string]any, required bool)) {
+	const deepest = 20
+	if depth > deepest {
+		return
+	}
+	if ref, _ := value["$ref"].(string); ref != "" {
+		target, _ := refName(ref)
+		d, _ := s.Definition(target)
+		inner, _ := d.value.(map[string]any)
+		s.collect(inner, depth+1, each)
+	}
+	list, _ := stringList(value["required"])
+	properties, _ := value["properties"].(map[string]any)
+	for _, name := range sortedKeys(properties) {
+		inner, _ := properties[name].(map[string]any)
+		each(name, inner, slices.Contains(list, name))
+	}
+	parts, _ := value["allOf"].([]any)
+	for _, part := range parts {
+		inner, _ := part.(map[string]any)
+		s.collect(inner, depth+1, each)
+	}
+	alternatives, _ := value["anyOf"].([]any)
+	members, needed := map[string][]any{}, map[string]int{}
+	for _, alternative := range alternatives {
+		inner, _ := alternative.(map[string]any)
+		s.collect(inner, depth+1, func(name string, member map[string]any, required bool) {
+			members[name] = append(members[name], member)
+			if required {
+				needed[name]++
+			}
+		})
+	}
+	for _, name := range sortedKeys(members) {
+		each(name, map[string]any{"anyOf": members[name]}, needed[name] == len(alternatives))
+	}
+}

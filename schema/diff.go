@@ -1,0 +1,411 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// More kinds of a difference, between two revisions.
+const (
+	// Renamed has another name in the same place.
+	Renamed Kind = "renamed"
+	// Moved is somewhere else, with its name or another.
+	Moved Kind = "moved"
+)
+
+// Section is a part of what changes between two revisions.
+type Section string
+
+// The sections of the changes, in their order.
+const (
+	Aspects       Section = "aspects" // how tasks work
+	States        Section = "states"  // statuses and their transitions
+	Methods       Section = "methods" // requests
+	Notifications Section = "notifications"
+	Fields        Section = "fields" // members of messages, the fields of tools among them
+	MetaKeys      Section = "meta"   // keys of _meta
+	Capabilities  Section = "capabilities"
+	Errors        Section = "errors" // what is refused with which code
+	Headers       Section = "headers"
+	TaskParams    Section = "params"      // the params that may ask for a task
+	Definitions   Section = "definitions" // of the JSON Schema
+	Mended        Section = "mended"      // where an official schema does not say what its text says
+)
+
+// Change is one thing that is otherwise in another revision.
+type Change struct {
+	Section Section `json:"section"`
+	Kind    Kind    `json:"kind"`
+	// Means is the canonical name of what it is about; empty where it has none.
+	Means string `json:"means,omitempty"`
+	// From and To are what stands in either revision: names, places, codes or
+	// phrases; empty for nothing.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+	// Text says it to a user.
+	Text string `json:"text"`
+}
+
+// Comparison is what changes from one revision to another, as JSON. Its form is
+// stable: members may be added, and none is taken away.
+type Comparison struct {
+	From    Heading  `json:"from"`
+	To      Heading  `json:"to"`
+	Changes []Change `json:"changes"`
+}
+
+// Heading says which revision is meant.
+type Heading struct {
+	Revision        string   `json:"revision"`
+	Standing        Standing `json:"standing"`
+	ProtocolVersion string   `json:"protocolVersion"`
+	Date            string   `json:"date"`
+	About           string   `json:"about"`
+}
+
+// Report puts what Diff has found under the names of the revisions.
+func Report(from, to *Surface, changes []Change) Comparison {
+	heading := func(s *Surface) Heading {
+		return Heading{s.Revision, s.Standing, s.ProtocolVersion, s.Date, s.About}
+	}
+	if changes == nil {
+		changes = []Change{} // a list in JSON, not null
+	}
+	return Comparison{heading(from), heading(to), changes}
+}
+
+// Diff lists what changes for a user from one revision to another, by section.
+// Both are read as data: what is the same thing under two names, their canonical
+// names tell.
+func Diff(from, to *Surface) ([]Change, error) {
+	c, err := vocabulary()
+	if err != nil {
+		return nil, err
+	}
+	d := &diff{canon: c, from: from, to: to}
+	d.aspects()
+	d.states()
+	d.methods()
+	d.notifications()
+	d.fields()
+	d.metaKeys()
+	d.capabilities("server", from.Capabilities.Server, to.Capabilities.Server)
+	d.capabilities("client", from.Capabilities.Client, to.Capabilities.Client)
+	d.errors()
+	d.headers()
+	d.taskParams()
+	d.definitions()
+	d.mended()
+	return d.changes, nil
+}
+
+type diff struct {
+	canon    canon
+	from, to *Surface
+	changes  []Change
+}
+
+func (d *diff) add(section Section, kind Kind, means, from, to, format string, args ...any) {
+	d.changes = append(d.changes, Change{section, kind, means, from, to, fmt.Sprintf(format, args...)})
+}
+
+func (d *diff) aspects() {
+	for _, aspect := range d.canon.Aspects {
+		was, is := d.from.Aspects[aspect.name], d.to.Aspects[aspect.name]
+		if was != is {
+			d.add(Aspects, Changed, aspect.name, was, is, "%s: %s (before: %s)", aspect.phrase, or(is, "not said"), or(was, "not said"))
+		}
+	}
+}
+
+func or(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+// shows returns the status that stands for a canonical one.
+func (s *Surface) shows(means string) (Status, bool) {
+	for _, status := range s.Statuses {
+		if slices.Contains(status.Means, means) {
+			return status, true
+		}
+	}
+	return Status{}, false
+}
+
+// means is the first of a status's meanings.
+func (s Status) means() string {
+	if len(s.Means) == 0 {
+		return ""
+	}
+	return s.Means[0]
+}
+
+func (d *diff) states() {
+	for _, was := range d.from.Statuses {
+		means := was.means()
+		is, ok := d.to.shows(means)
+		switch {
+		case !ok:
+			d.add(States, Removed, means, was.Name, "", "%s is gone: %s", was.Name, d.canon.Statuses.phrase(means))
+		case is.means() != means:
+			d.add(States, Removed, means, was.Name, is.Name, "%s is gone: a task is %s where %s", was.Name, is.Name, d.canon.Statuses.phrase(means))
+		case is.Name != was.Name:
+			d.add(States, Renamed, means, was.Name, is.Name, "%s is called %s", was.Name, is.Name)
+		}
+	}
+	for _, is := range d.to.Statuses {
+		means := is.means()
+		was, ok := d.from.shows(means)
+		if !ok || was.means() != means {
+			before := ""
+			if ok {
+				before = "; before, such a task was " + was.Name
+			}
+			d.add(States, Added, means, was.Name, is.Name, "%s is new: %s%s", is.Name, d.canon.Statuses.phrase(means), before)
+			continue
+		}
+		if was.Terminal != is.Terminal {
+			final := map[bool]string{true: "final", false: "not final"}
+			d.add(States, Changed, means, final[was.Terminal], final[is.Terminal], "%s is %s", is.Name, final[is.Terminal])
+		}
+		d.transitions(was, is)
+	}
+}
+
+// transitions compares where a status leads, among the statuses of both.
+func (d *diff) transitions(was, is Status) {
+	common := func(s *Surface, other *Surface, next []string) (list []string) {
+		for _, name := range next {
+			i := slices.IndexFunc(s.Statuses, func(o Status) bool { return o.Name == name })
+			means := s.Statuses[i].means()
+			if o, ok := other.shows(means); ok && o.means() == means {
+				list = append(list, means)
+			}
+		}
+		return list
+	}
+	before, now := common(d.from, d.to, was.Next), common(d.to, d.from, is.Next)
+	name := func(means string) string {
+		status, _ := d.to.shows(means)
+		return status.Name
+	}
+	for _, means := range before {
+		if !slices.Contains(now, means) {
+			d.add(States, Removed, is.means(), was.Name+" -> "+name(means), "", "%s can no longer become %s", is.Name, name(means))
+		}
+	}
+	for _, means := range now {
+		if !slices.Contains(before, means) {
+			d.add(States, Added, is.means(), "", is.Name+" -> "+name(means), "%s can become %s", is.Name, name(means))
+		}
+	}
+}
+
+// servants are the methods and notifications that serve a purpose.
+func (s *Surface) servants(purpose string) (names []string) {
+	for _, m := range s.Methods {
+		if slices.Contains(m.Serves, purpose) {
+			names = append(names, m.Name)
+		}
+	}
+	for _, n := range s.Notifications {
+		if slices.Contains(n.Serves, purpose) {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// instead says for each purpose who serves it in a surface.
+func (d *diff) instead(serves []string, in *Surface, nobody string) (names, text string) {
+	var parts, all []string
+	for _, purpose := range serves {
+		servants := in.servants(purpose)
+		phrase := d.canon.Purposes.phrase(purpose)
+		if len(servants) == 0 {
+			parts = append(parts, phrase+": "+nobody)
+			continue
+		}
+		for _, name := range servants {
+			if !slices.Contains(all, name) {
+				all = append(all, name)
+			}
+		}
+		parts = append(parts, phrase+": "+andList(servants))
+	}
+	return strings.Join(all, ", "), strings.Join(parts, "; ")
+}
+
+// gone says that a message is, or that it has to do with tasks no longer.
+func gone(name string) string {
+	if strings.Contains(name, "tasks") {
+		return name + " is gone"
+	}
+	return name + " has nothing to do with tasks any more"
+}
+
+func (d *diff) methods() {
+	for _, was := range d.from.Methods {
+		if _, ok := d.to.method(was.Name); !ok {
+			names, text := d.instead(was.Serves, d.to, "nothing in its place")
+			d.add(Methods, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), or(text, "nothing in its place"))
+		}
+	}
+	for _, is := range d.to.Methods {
+		was, ok := d.from.method(is.Name)
+		if !ok {
+			names, text := d.instead(is.Serves, d.from, "nobody")
+			before := ""
+			if text != "" {
+				before = " (before, " + text + ")"
+			}
+			d.add(Methods, Added, first(is.Serves), names, is.Name, "%s is new: %s%s", is.Name, sentence(is.Doc), before)
+			continue
+		}
+		if was.Direction != is.Direction {
+			d.add(Methods, Changed, first(is.Serves), string(was.Direction), string(is.Direction), "%s goes %s (before: %s)", is.Name, is.Direction.text(), was.Direction.text())
+		}
+		if was.Creates && !is.Creates {
+			d.add(Methods, Changed, first(was.Serves), "may become a task", "", "%s is never answered with a task", is.Name)
+		}
+		if is.Creates && !was.Creates {
+			d.add(Methods, Changed, first(is.Serves), "", "may become a task", "%s may be answered with a task", is.Name)
+		}
+		for _, purpose := range is.Serves {
+			if !slices.Contains(was.Serves, purpose) {
+				d.add(Methods, Changed, purpose, "", is.Name, "%s also serves for %s", is.Name, d.canon.Purposes.phrase(purpose))
+			}
+		}
+	}
+}
+
+func (s *Surface) method(name string) (Method, bool) {
+	i := slices.IndexFunc(s.Methods, func(m Method) bool { return m.Name == name })
+	if i < 0 {
+		return Method{}, false
+	}
+	return s.Methods[i], true
+}
+
+func (d Direction) text() string {
+	switch d {
+	case ClientToServer:
+		return "from client to server only"
+	case ServerToClient:
+		return "from server to client only"
+	}
+	return "both ways"
+}
+
+// sentence is a Doc as a phrase: its first letter small, without its full stop.
+func sentence(doc string) string {
+	if doc == "" {
+		return ""
+	}
+	return strings.ToLower(doc[:1]) + strings.TrimSuffix(doc[1:], ".")
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+func (d *diff) notifications() {
+	find := func(s *Surface, name string) bool {
+		return slices.ContainsFunc(s.Notifications, func(n Notification) bool { return n.Name == name })
+	}
+	renamed := map[string]bool{}
+	for _, was := range d.from.Notifications {
+		if find(d.to, was.Name) {
+			continue
+		}
+		i := slices.IndexFunc(d.to.Notifications, func(n Notification) bool {
+			return first(n.Serves) == first(was.Serves) && !find(d.from, n.Name)
+		})
+		if i >= 0 {
+			is := d.to.Notifications[i]
+			renamed[is.Name] = true
+			d.add(Notifications, Renamed, first(was.Serves), was.Name, is.Name, "%s is called %s: %s", was.Name, is.Name, sentence(is.Doc))
+			if was.Direction != is.Direction {
+				d.add(Notifications, Changed, first(is.Serves), string(was.Direction), string(is.Direction), "%s goes %s (before: %s)", is.Name, is.Direction.text(), was.Direction.text())
+			}
+			continue
+		}
+		names, text := d.instead(was.Serves, d.to, "nothing in its place")
+		d.add(Notifications, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), or(text, "nothing in its place"))
+	}
+	for _, is := range d.to.Notifications {
+		if !find(d.from, is.Name) && !renamed[is.Name] {
+			names, text := d.instead(is.Serves, d.from, "nobody")
+			d.add(Notifications, Added, first(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, sentence(is.Doc), or(text, "nobody"))
+		}
+	}
+}
+
+func (d *diff) headers() {
+	find := func(s *Surface, name string) bool {
+		return slices.ContainsFunc(s.Headers, func(h Header) bool { return strings.EqualFold(h.Name, name) })
+	}
+	for _, was := range d.from.Headers {
+		if !find(d.to, was.Name) {
+			d.add(Headers, Removed, "", was.Name, "", "%s is gone: it %s", was.Name, sentence(was.Doc))
+		}
+	}
+	for _, is := range d.to.Headers {
+		if !find(d.from, is.Name) {
+			d.add(Headers, Added, "", "", is.Name, "%s is new: it %s", is.Name, sentence(is.Doc))
+		}
+	}
+}
+
+func (d *diff) taskParams() {
+	if len(d.from.TaskParams) == 0 || len(d.to.TaskParams) == 0 {
+		return // asked for in another way: one of the fields says so
+	}
+	for _, name := range d.from.TaskParams {
+		if !slices.Contains(d.to.TaskParams, name) {
+			d.add(TaskParams, Removed, "asked", name+".task", "", "%s has no member task any more", name)
+		}
+	}
+	for _, name := range d.to.TaskParams {
+		if !slices.Contains(d.from.TaskParams, name) {
+			d.add(TaskParams, Added, "asked", "", name+".task", "%s has a member task", name)
+		}
+	}
+}
+
+func (d *diff) definitions() {
+	for _, was := range d.from.Definitions {
+		if _, ok := d.to.Definition(was.Name); !ok && !slices.Contains(d.from.Core, was.Name) {
+			d.add(Definitions, Removed, "", was.Name, "", "%s is gone", was.Name)
+		}
+	}
+	for _, is := range d.to.Definitions {
+		if _, ok := d.from.Definition(is.Name); !ok && !slices.Contains(d.to.Core, is.Name) {
+			d.add(Definitions, Added, "", "", is.Name, "%s is new", is.Name)
+		}
+	}
+}
+
+// mended compares what the official schemas get wrong.
+func (d *diff) mended() {
+	report := func(s, other *Surface) {
+		for _, p := range s.Patched {
+			if slices.ContainsFunc(other.Patched, func(o Patch) bool { return o.Definition == p.Definition && o.Pointer == p.Pointer }) {
+				continue
+			}
+			own, _ := s.Definition(p.Definition)
+			value, _ := at(own.value, p.Pointer)
+			d.add(Mended, Changed, "", string(p.Official), canonical(value), "%s is %s in the official schema of %s, and %s is meant. %s",
+				p.place(), p.Official, s.Revision, canonical(value), p.Reason)
+		}
+	}
+	report(d.from, d.to)
+	report(d.to, d.from)
+}

@@ -1,0 +1,250 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What surface.json says beyond names and types, so that a user can be told what
+// changes from one revision to another. Each of these names its meaning by a
+// canonical name of canon.json.
+
+// Field is a member of a message whose meaning other revisions have too, perhaps
+// by another name, in another place, in another unit.
+type Field struct {
+	// Means is its canonical name.
+	Means string `json:"means"`
+	// In is what it is a member of, for a reader: task, params, result, tool or the
+	// name of a notification.
+	In string `json:"in"`
+	// At is its place in the definitions: a definition's name and the members
+	// below it, as in a JSON pointer without the first slash.
+	At string `json:"at"`
+	// Unit is of a quantity; Clock is what a duration counts from.
+	Unit  string `json:"unit"`
+	Clock string `json:"clock"`
+	// Values maps canonical values to those of the revision, for a field whose
+	// values were renamed.
+	Values map[string]string `json:"values"`
+	// Note is a condition, or more that is to be known.
+	Note string `json:"note"`
+}
+
+// Place is where a reader looks for the field, such as "task.ttl" or
+// `params._meta["modelcontextprotocol.io/task"].keepAlive`.
+func (f Field) Place() string {
+	steps := pointerSteps(f.At)[1:]
+	if len(steps) > 1 && steps[0] == f.In {
+		steps = steps[1:]
+	}
+	return f.In + dotted(steps)
+}
+
+// dotted writes members one after the other as one writes them in code.
+func dotted(steps []string) string {
+	var out strings.Builder
+	for _, step := range steps {
+		if strings.ContainsAny(step, "./-") {
+			fmt.Fprintf(&out, "[%q]", step)
+		} else {
+			out.WriteString("." + step)
+		}
+	}
+	return out.String()
+}
+
+// Refusal is how a receiver answers what it cannot do.
+type Refusal struct {
+	// Case is its canonical name.
+	Case string `json:"case"`
+	// Code names the error code; where it is empty, Answer says what comes instead.
+	Code   string `json:"code"`
+	Answer string `json:"answer"`
+	// Own says that the revision has no word on it, and this project chose.
+	Own bool `json:"own"`
+}
+
+// CapabilityPlaces are the places of capabilities by their canonical name, as
+// JSON pointers into the capabilities of each party.
+type CapabilityPlaces struct {
+	Server map[string]string `json:"server"`
+	Client map[string]string `json:"client"`
+}
+
+// checkMeanings holds the meanings against the vocabulary and the definitions.
+func (s *Surface) checkMeanings() error {
+	c, err := vocabulary()
+	if err != nil {
+		return err
+	}
+	var faults []string
+	known := func(where string, list words, names ...string) {
+		for _, name := range names {
+			if list.phrase(name) == "" {
+				faults = append(faults, fmt.Sprintf("%s: %q is in no list of canon.json", where, name))
+			}
+		}
+	}
+	for _, status := range s.Statuses {
+		known("status "+status.Name, c.Statuses, status.Means...)
+		for _, next := range status.Next {
+			if !slices.ContainsFunc(s.Statuses, func(o Status) bool { return o.Name == next }) {
+				faults = append(faults, fmt.Sprintf("status %s: there is no status %s to go to", status.Name, next))
+			}
+		}
+	}
+	for _, m := range s.Methods {
+		known("method "+m.Name, c.Purposes, m.Serves...)
+	}
+	for _, n := range s.Notifications {
+		known("notification "+n.Name, c.Purposes, n.Serves...)
+	}
+	for _, key := range s.MetaKeys {
+		if key.Means != "" {
+			known("_meta key "+key.Name, c.MetaKeys, key.Means)
+		}
+	}
+	for _, f := range s.Fields {
+		known("field "+f.At, c.Fields, f.Means)
+		known("field "+f.At, c.Support, sortedKeys(f.Values)...)
+		if _, _, ok := s.lookup(f.At); !ok {
+			faults = append(faults, fmt.Sprintf("field %s: tasks.schema.json does not have it", f.At))
+		}
+	}
+	for _, r := range s.Refusals {
+		known("refusal", c.Cases, r.Case)
+		if (r.Code == "") == (r.Answer == "") || r.Code != "" && s.code(r.Code).Code == 0 {
+			faults = append(faults, fmt.Sprintf("refusal %s: it needs an error code that there is, or an answer", r.Case))
+		}
+	}
+	known("server capability", c.Capabilities, sortedKeys(s.Capabilities.Server)...)
+	known("client capability", c.Capabilities, sortedKeys(s.Capabilities.Client)...)
+	known("aspect", c.Aspects, sortedKeys(s.Aspects)...)
+	if len(faults) > 0 {
+		return fmt.Errorf("%s", strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// code returns the error code of a name.
+func (s *Surface) code(name string) ErrorCode {
+	i := slices.IndexFunc(s.ErrorCodes, func(c ErrorCode) bool { return c.Name == name })
+	if i < 0 {
+		return ErrorCode{}
+	}
+	return s.ErrorCodes[i]
+}
+
+// lookup finds a member by definition and names, and whether it is required.
+func (s *Surface) lookup(at string) (value map[string]any, required, ok bool) {
+	steps := pointerSteps(at)
+	d, ok := s.Definition(steps[0])
+	if !ok {
+		return nil, false, false
+	}
+	root, _ := d.value.(map[string]any)
+	found := []map[string]any{root}
+	for _, step := range steps[1:] {
+		var next []map[string]any
+		required = false
+		for _, inside := range found {
+			s.property(inside, step, 0, func(member map[string]any, needed bool) {
+				next = append(next, member)
+				required = required || needed
+			})
+		}
+		if len(next) == 0 {
+			return nil, false, false
+		}
+		found = next
+	}
+	return found[len(found)-1], required, true // the later part of an allOf narrows the earlier
+}
+
+// property gives each schema of a property, in what its owner refers to and is
+// made of too, and whether it is required there.
+func (s *Surface) property(owner map[string]any, name string, depth int, each func(member map[string]any, required bool)) {
+	const deepest = 20 // references in a circle
+	if depth > deepest {
+		return
+	}
+	if ref, _ := owner["$ref"].(string); ref != "" {
+		target, _ := refName(ref)
+		d, _ := s.Definition(target)
+		inner, _ := d.value.(map[string]any)
+		s.property(inner, name, depth+1, each)
+	}
+	list, _ := stringList(owner["required"])
+	properties, _ := owner["properties"].(map[string]any)
+	if member, ok := properties[name].(map[string]any); ok {
+		each(member, slices.Contains(list, name))
+	}
+	parts, _ := owner["allOf"].([]any)
+	for _, part := range parts {
+		inner, _ := part.(map[string]any)
+		s.property(inner, name, depth+1, each)
+	}
+}
+
+// typeText describes the values that a schema takes: "integer or null".
+func (s *Surface) typeText(value map[string]any, depth int) string {
+	const deepest = 20
+	if ref, _ := value["$ref"].(string); ref != "" && depth < deepest {
+		target, _ := refName(ref)
+		d, _ := s.Definition(target)
+		inner, _ := d.value.(map[string]any)
+		for _, keyword := range []string{"enum", "properties", "allOf", "anyOf", "additionalProperties"} {
+			if inner[keyword] != nil {
+				return target
+			}
+		}
+		return s.typeText(inner, depth+1)
+	}
+	if alternatives, ok := value["anyOf"].([]any); ok {
+		var kinds []string
+		for _, alternative := range alternatives {
+			inner, _ := alternative.(map[string]any)
+			if kind := s.typeText(inner, depth+1); !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+		return orList(kinds)
+	}
+	if list, ok := stringList(value["enum"]); ok {
+		return orList(quoted(list))
+	}
+	if fixed, ok := value["const"].(string); ok {
+		return fmt.Sprintf("%q", fixed)
+	}
+	if items, _ := value["items"].(map[string]any); items != nil {
+		return "list of " + s.typeText(items, depth+1)
+	}
+	switch t := value["type"].(type) {
+	case string:
+		return t
+	case []any:
+		list, _ := stringList(value["type"])
+		return orList(list)
+	}
+	return "anything"
+}
+
+func quoted(list []string) []string {
+	out := make([]string, len(list))
+	for i, text := range list {
+		out[i] = fmt.Sprintf("%q", text)
+	}
+	return out
+}
+
+func orList(list []string) string  { return joined(list, "or") }
+func andList(list []string) string { return joined(list, "and") }
+
+func joined(list []string, word string) string {
+	last := len(list) - 1
+	if last < 1 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:last], ", ") + " " + word + " " + list[last]
+}

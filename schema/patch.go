@@ -1,0 +1,71 @@
+package schema
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// Patch is a place where a surface knows better than the official schema of its
+// revision: the text beside that schema says otherwise. [Compare] and
+// [Fingerprint] read the official value as ours there; any other is a difference.
+type Patch struct {
+	Definition string `json:"definition"`
+	// Pointer is the place in the definition, as a JSON pointer.
+	Pointer string `json:"pointer"`
+	// Official is what the official schema has there.
+	Official json.RawMessage `json:"official"`
+	// Reason is how one knows, in a sentence.
+	Reason string `json:"reason"`
+}
+
+// mended returns the definitions of a document with the surface's patches
+// applied, where they have what the patch is about.
+func (s *Surface) mended(definitions map[string]any) map[string]any {
+	own := (&Document{Definitions: s.Definitions}).values()
+	for _, patch := range s.Patched {
+		official := mustDecode(patch.Official)
+		value, ok := at(own[patch.Definition], patch.Pointer)
+		if !ok {
+			continue // ParseSurface has found it
+		}
+		if theirs, ok := at(definitions[patch.Definition], patch.Pointer); ok && canonical(theirs) == canonical(official) {
+			definitions[patch.Definition] = with(definitions[patch.Definition], pointerSteps(patch.Pointer), value)
+		}
+	}
+	return definitions
+}
+
+// at is the value that a JSON pointer names; lists are no part of one here.
+func at(value any, pointer string) (any, bool) {
+	for _, step := range pointerSteps(pointer) {
+		object, _ := value.(map[string]any)
+		inner, ok := object[step]
+		if !ok {
+			return nil, false
+		}
+		value = inner
+	}
+	return value, true
+}
+
+// with returns a copy of an object with the value at the end of the steps.
+func with(object any, steps []string, value any) any {
+	if len(steps) == 0 {
+		return value
+	}
+	out := map[string]any{}
+	from, _ := object.(map[string]any)
+	for name, member := range from {
+		out[name] = member
+	}
+	out[steps[0]] = with(from[steps[0]], steps[1:], value)
+	return out
+}
+
+func pointerSteps(pointer string) []string {
+	steps := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, step := range steps {
+		steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+	}
+	return steps
+}

@@ -1,0 +1,74 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Verify compares a surface with official schema files, as published. Where its
+// revision has more sources than there are files, it compares the part that comes
+// from the source which a file resembles most. The notes are about what differs
+// on purpose. The error is for a revision without an official schema.
+func Verify(s *Surface, files ...*Document) (differences []Difference, notes []string, err error) {
+	if len(s.Provenance.Sources) == 0 {
+		return nil, nil, fmt.Errorf("there is no official schema of %s: %s", s.Revision, s.Provenance.Standing)
+	}
+	of := s
+	if len(files) < len(s.Provenance.Sources) {
+		of = s.part(files)
+	}
+	official := Combine(files...)
+	values := official.values()
+	for _, p := range of.Patched {
+		if theirs, ok := at(values[p.Definition], p.Pointer); ok && canonical(theirs) == canonical(mustDecode(p.Official)) {
+			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, and is something else here. %s", p.place(), p.Official, p.Reason))
+		}
+	}
+	return Compare(of, official), notes, nil
+}
+
+// part is the surface without the definitions of sources that no file resembles.
+// What those hold is not compared, wherever it stands.
+func (s *Surface) part(files []*Document) *Surface {
+	counts := make([]bool, len(s.Provenance.Sources))
+	for _, file := range files {
+		values, best, most := file.values(), 0, -1.0
+		for i, source := range s.Provenance.Sources {
+			has := 0
+			for name := range source.Fingerprints {
+				if values[name] != nil {
+					has++
+				}
+			}
+			if share := float64(has) / float64(max(1, len(source.Fingerprints))); share > most {
+				best, most = i, share
+			}
+		}
+		counts[best] = true
+	}
+	out := *s
+	out.skipped = map[string]bool{}
+	for i, source := range s.Provenance.Sources {
+		for name := range source.Fingerprints {
+			out.skipped[name] = out.skipped[name] || !counts[i]
+		}
+	}
+	return &out
+}
+
+// place is where a patch is, for a reader.
+func (p Patch) place() string {
+	steps := slices.DeleteFunc(pointerSteps(p.Pointer), func(step string) bool { return step == "properties" })
+	return strings.TrimSuffix(p.Definition+dotted(steps), ".type")
+}
+
+// mustDecode decodes what ParseSurface has decoded before.
+func mustDecode(raw json.RawMessage) any {
+	value, err := decode(raw)
+	if err != nil {
+		return nil
+	}
+	return value
+}

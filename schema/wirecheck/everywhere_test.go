@@ -1,0 +1,127 @@
+package wirecheck_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// serves are the calls that start a server, or make one that could be started.
+var serves = map[string]bool{
+	"httptest.NewServer": true, "httptest.NewUnstartedServer": true, "httptest.NewTLSServer": true, "httptest.NewRecorder": true,
+	"gosdk.NewHandler": true, "mcpgo.NewHandler": true, "gateway.New": true, "mcp.NewStreamableHTTPHandler": true,
+	"server.NewStreamableHTTPServer": true, "gosdk.StdioTransport": true, "gosdk.PipeTransport": true, "pipeTransport": true,
+	"mcptasktest.Connect": true, "net.Listen": true, "http.Serve": true,
+}
+
+// taps are the calls that put the tap in between.
+var taps = map[string]bool{
+	"wirecheck.Handler": true, "wirecheck.Pipes": true, "wirecheck.Process": true, "wirecheck.TB": true,
+	"wirecheck.RevisionHandler": true, "wirecheck.RevisionPipes": true, "wirecheck.RevisionTB": true,
+}
+
+// untapped are the functions whose servers stand without the tap, and why.
+var untapped = map[string]string{
+	"runtime/gosdk/bench_test.go echo":                                 "the floor of the benchmarks, which is no server of ours",
+	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestHoursTakeNoTime has the same traffic",
+	"golden/caller/example_test.go Example":                            "reads as a user's program does; the demo of examples/pipeline has the same traffic",
+	"runtime/gosdk/fuzz_test.go newFuzzed":                             "FuzzHTTP taps the handler for each input",
+	"runtime/gosdk/fuzz_test.go serve":                                 "serves the handler that it gets",
+	"runtime/gosdk/hostile_pipe_test.go close":                         "counts, and serves nobody",
+	"runtime/gosdk/export_test.go PipeTransport":                       "serves for tests that are looked at themselves",
+	"runtime/gosdk/hostile_test.go TestHostileBareHandler":             "the SDK's own handler beside ours, behind the tap of the whole server",
+	"runtime/gosdk/receiver_hostile_test.go TestReceiverNotIn20260728": "plays a server of somebody else's",
+	"runtime/gosdk/refused_connect_test.go TestConnectRefused":         "plays a proxy that lets nobody through",
+	"runtime/gosdk/receiver_peer_test.go overHTTP":                     "plays a server of somebody else's",
+	"runtime/gateway/translate_test.go ask":                            "speaks a revision that the test has invented, which has no schema",
+	"golden/testdata/sixth/edge_test.go TestMain":                      "speaks an invented revision; its messages are held against its schema there",
+	"golden/testdata/sixth/edge_test.go serveHTTP":                     "as TestMain there",
+	"golden/testdata/sixth/edge_test.go TestClient":                    "as TestMain there",
+}
+
+// TestEverywhere finds a test whose server's messages nobody checks. A server
+// that is a program of its own cannot have the tap inside: peer.Serve puts it in
+// front of those that speak HTTP; what speaks on standard pipes to a client that
+// started it is checked in runtime/gosdk only.
+func TestEverywhere(t *testing.T) {
+	root := filepath.Join("..", "..")
+	found := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		if d.IsDir() {
+			if d.Name() == "node_modules" || d.Name() == ".git" || name == "schema/wirecheck" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		// The helpers of tests too, which are below an internal folder of golden or examples.
+		helper := strings.HasSuffix(name, ".go") && (strings.HasPrefix(name, "golden/internal/") || strings.HasPrefix(name, "examples/internal/"))
+		if !strings.HasSuffix(name, "_test.go") && !helper {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, declaration := range file.Decls {
+			f, ok := declaration.(*ast.FuncDecl)
+			if !ok || f.Body == nil || strings.HasPrefix(f.Name.Name, "Benchmark") { // measures the server alone
+				continue
+			}
+			server, tapped := "", false
+			ast.Inspect(f.Body, func(n ast.Node) bool {
+				switch call := called(n); {
+				case serves[call]:
+					server = call
+				case taps[call]:
+					tapped = true
+				}
+				return true
+			})
+			where := name + " " + f.Name.Name
+			switch {
+			case server == "" || tapped:
+			case untapped[where] != "":
+				found[where] = true
+			default:
+				t.Errorf("%s: %s serves without the tap: put wirecheck.Handler in front, or Pipes, or give mcptasktest.Connect wirecheck.TB(t)", where, server)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for where := range untapped {
+		if !found[where] {
+			t.Errorf("%s is an exception that is none", where)
+		}
+	}
+}
+
+// called is the name of what a node calls or makes, with its package.
+func called(n ast.Node) string {
+	var what ast.Expr
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		what = n.Fun
+	case *ast.CompositeLit:
+		what = n.Type
+	}
+	switch what := what.(type) {
+	case *ast.Ident:
+		return what.Name
+	case *ast.SelectorExpr:
+		if x, ok := what.X.(*ast.Ident); ok {
+			return x.Name + "." + what.Sel.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,216 @@
+package wirecheck
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// The shared checker of all taps: it reads and compiles the schemas once.
+var shared = sync.OnceValues(New)
+
+const (
+	metaVersion      = "io.modelcontextprotocol/protocolVersion"
+	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
+	metaSubscription = "io.modelcontextprotocol/subscriptionId"
+	tasksExtension   = "io.modelcontextprotocol/tasks"
+)
+
+// asked is a request as the tap has seen it pass. It is read as leniently as
+// can be: what is wrong with it is the server's to say.
+type asked struct {
+	id       string // as sameID has it
+	method   string
+	revision string
+	// augmented says that it asks for a task (2025-11-25), declares, that it
+	// takes one (2026-07-28).
+	augmented, declares bool
+	acknowledged        bool // a subscription whose acknowledgement is out
+}
+
+// readRequests finds the requests of a message or batch. version is what a
+// header says of the revision, legacy what sessions are spoken in.
+func readRequests(data []byte, version, legacy string) []*asked {
+	data = bytes.TrimSpace(data)
+	var list []json.RawMessage
+	if len(data) == 0 || data[0] != '[' || json.Unmarshal(data, &list) != nil {
+		list = []json.RawMessage{data}
+	}
+	var requests []*asked
+	for _, one := range list {
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Params json.RawMessage `json:"params"`
+			Result json.RawMessage `json:"result"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(one, &m) != nil || m.ID == nil || m.Method == "" && (m.Result != nil || m.Error != nil) {
+			continue // what has neither method nor outcome may be a request to the server
+		}
+		a := &asked{id: sameID(m.ID), method: m.Method, revision: legacy}
+		var params struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+			Task json.RawMessage            `json:"task"`
+		}
+		_ = json.Unmarshal(m.Params, &params) // params of any form
+		var capabilities struct {
+			Extensions map[string]json.RawMessage `json:"extensions"`
+		}
+		_ = json.Unmarshal(params.Meta[metaCapabilities], &capabilities)
+		var spoken string
+		_, a.augmented = member(m.Params, "task")
+		switch {
+		case version >= Modern || json.Unmarshal(params.Meta[metaVersion], &spoken) == nil:
+			a.revision = Modern
+		case a.method == "tools/call" && a.augmented: // which says it, whatever else is there
+		case proposes(a.method, params.Meta):
+			a.revision = Proposal
+		case patterned(m.Method, m.Params):
+			a.revision = Patterns
+		}
+		a.declares = capabilities.Extensions[tasksExtension] != nil
+		requests = append(requests, a)
+	}
+	return requests
+}
+
+// sameID is an ID however its text is escaped.
+func sameID(id json.RawMessage) string {
+	var text string
+	if json.Unmarshal(id, &text) == nil && len(id) > 0 && id[0] == '"' {
+		return "text " + text
+	}
+	return string(id)
+}
+
+// member reads a member of an object.
+func member(object json.RawMessage, name string) (json.RawMessage, bool) {
+	var members map[string]json.RawMessage
+	_ = json.Unmarshal(object, &members)
+	value, ok := members[name]
+	return value, ok
+}
+
+// newer is in content that a handler makes of its own: the tests send some of a
+// type that no schema knows, to see it arrive as it is.
+var newer = []byte(`"type":"scene"`)
+
+// own is what the methods of the tests' own begin with, whose results no schema
+// knows either.
+const own = "acme/"
+
+// sent checks one message that the server sends. find knows the request with
+// an ID; revision is the revision of what is no response.
+func (c *Checker) sent(message json.RawMessage, revision string, find func(id string) *asked) error {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method *string         `json:"method"`
+		Error  json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(message, &m); err != nil {
+		return fmt.Errorf("not a message: %w: %.500s", err, message)
+	}
+	if m.Method != nil {
+		return c.Message(revision, message)
+	}
+	request := find(sameID(m.ID))
+	switch {
+	case request != nil && m.Error == nil && (bytes.Contains(message, newer) || strings.HasPrefix(request.method, own)):
+		return nil
+	case request != nil:
+	case m.Error != nil && m.ID == nil: // to what could not be read
+		return c.Response(revision, "what is no request", message)
+	case string(m.ID) == "null" && foreignError(m.Error):
+		return nil
+	default:
+		return fmt.Errorf("a response to nothing that was asked: %.500s", message)
+	}
+	if request.proposed(message) {
+		request.revision = Proposal
+	}
+	if err := c.Response(request.revision, request.method, message); err != nil {
+		return err
+	}
+	return request.fits(message)
+}
+
+// fits checks what only request and response together show.
+func (a *asked) fits(response json.RawMessage) error {
+	result, ok := member(response, "result")
+	if !ok || a.method != "tools/call" {
+		return nil
+	}
+	kind, _ := member(result, "resultType")
+	_, wrapped := member(result, "task")
+	meta, _ := member(result, "_meta")
+	_, guided := member(meta, "task")
+	switch {
+	case a.revision != Modern && wrapped != a.augmented && wrapped: // C-15
+		return fmt.Errorf("a task that nobody asked for: %.500s", response)
+	case a.revision != Patterns && guided: // D-05
+		return fmt.Errorf("a task that nobody asked for: %.500s", response)
+	case a.revision == Modern && string(kind) == `"task"` && !a.declares: // E-05
+		return fmt.Errorf("a task for a client that has not declared that it takes one: %.500s", response)
+	}
+	return nil
+}
+
+// pushed checks a message of a subscription's stream (E-67, E-68).
+func (a *asked) pushed(message json.RawMessage) error {
+	var m struct {
+		Method string `json:"method"`
+		Params struct {
+			Meta map[string]json.RawMessage `json:"_meta"`
+		} `json:"params"`
+	}
+	_ = json.Unmarshal(message, &m) // what is malformed is told elsewhere
+	if m.Method == "" || a.method != "subscriptions/listen" {
+		return nil
+	}
+	if id := sameID(m.Params.Meta[metaSubscription]); id != a.id {
+		return fmt.Errorf("the subscription %s gets a message of %q: %.500s", a.id, id, message)
+	}
+	acknowledges := m.Method == "notifications/subscriptions/acknowledged"
+	switch {
+	case acknowledges == a.acknowledged:
+		return fmt.Errorf("the acknowledgement of %s is not the first message, and the only one: %.500s", a.id, message)
+	case m.Method == "notifications/progress", m.Method == "notifications/message":
+		return fmt.Errorf("the subscription gets %s: %.500s", m.Method, message)
+	}
+	a.acknowledged = true
+	return nil
+}
+
+// events takes server-sent events apart, however they are cut.
+type events struct {
+	rest []byte
+	data []string
+}
+
+// feed returns the data of the events that end in what was written.
+func (e *events) feed(written []byte) [][]byte {
+	var out [][]byte
+	e.rest = append(e.rest, written...)
+	for {
+		line, rest, ok := bytes.Cut(e.rest, []byte("\n"))
+		if !ok {
+			return out
+		}
+		e.rest = rest
+		text := strings.TrimSuffix(string(line), "\r")
+		if data, ok := strings.CutPrefix(text, "data:"); ok {
+			e.data = append(e.data, strings.TrimPrefix(data, " "))
+			continue
+		}
+		if text != "" {
+			continue
+		}
+		if data := strings.Join(e.data, "\n"); data != "" { // an event without is to resume from
+			out = append(out, []byte(data))
+		}
+		e.data = nil
+	}
+}

@@ -1,0 +1,132 @@
+package wirecheck
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Patterns is the revision of the Task Patterns guide, which goes by the protocol
+// version of another: requests show that they are of it.
+const Patterns = "task-patterns"
+
+// patterned says whether a request to a server that speaks the guide's tasks is
+// one of them.
+func patterned(method string, params json.RawMessage) bool {
+	meta, _ := member(params, "_meta")
+	switch method {
+	case "tools/call":
+		_, asks := member(meta, "taskId")
+		_, augmented := member(params, "task")
+		return asks && !augmented
+	case "tasks/get", "tasks/result", "tasks/cancel":
+		_, id := member(params, "id")
+		_, taskID := member(params, "taskId")
+		return id && !taskID
+	}
+	return false
+}
+
+// envelopeOf is the revision whose messages those of another are.
+func envelopeOf(revision string) string {
+	if revision == Patterns {
+		return Legacy
+	}
+	return revision
+}
+
+// patternedList says whether the result of tasks/list is the guide's: a request
+// for one shows nothing.
+func patternedList(method string, members map[string]json.RawMessage) bool {
+	return method == "tasks/list" && strings.Contains(string(members["tasks"]), `{"id":`)
+}
+
+// patternedReply says whether a client's result is of the guide: a task of its
+// own, or what it says of one.
+func patternedReply(method string, result map[string]json.RawMessage) bool {
+	_, made := member(result["_meta"], "task")
+	return made || strings.HasPrefix(method, "tasks/")
+}
+
+// patterns checks a result of the guide's tasks; of is the request behind a
+// task's. A server that does not speak them answers a call as any other.
+func (c *Checker) patterns(method, of string, result json.RawMessage, members map[string]json.RawMessage) error {
+	task, made := member(members["_meta"], "task")
+	if method == "tools/call" && !made {
+		return c.legacy(Legacy, method, result, members)
+	}
+	if strings.Contains(string(members["_meta"]), "related-task") || members["taskId"] != nil || members["task"] != nil {
+		return fmt.Errorf("%s: members of other revisions: %s", method, result)
+	}
+	definition := map[string]string{
+		"tasks/get": "GetTaskResult", "tasks/result": "GetTaskPayloadResult",
+		"tasks/list": "ListTasksResult", "tasks/cancel": "CancelTaskResult",
+	}[method]
+	if made {
+		definition = "CreateTaskResult"
+	}
+	if definition == "" {
+		return fmt.Errorf("there is no schema for the result of %s in %s", method, Patterns)
+	}
+	if err := c.check(Patterns, method, result, definition); err != nil {
+		return err
+	}
+	if made { // T-04
+		if len(members) > 1 {
+			return fmt.Errorf("%s: more than the task: %s", method, result)
+		}
+		if _, ok := member(task, "pollInterval"); !ok { // D-07
+			return fmt.Errorf("%s: no pollInterval: %s", method, result)
+		}
+		return nil
+	}
+	switch method {
+	case "tasks/list":
+		for _, one := range elements(members["tasks"]) {
+			if err := patternedState(one); err != nil {
+				return err
+			}
+		}
+		return nil
+	case "tasks/result":
+		if status := string(members["status"]); status != `"completed"` && status != `"failed"` { // D-12
+			return fmt.Errorf("%s: of a task that is %s: %s", method, status, result)
+		}
+		if (members["result"] == nil) == (members["error"] == nil) {
+			return fmt.Errorf("%s: neither or both of result and error: %s", method, result)
+		}
+	}
+	if err := patternedState(result); err != nil {
+		return err
+	}
+	within := map[string]string{
+		"tools/call": "CallToolResult", "sampling/createMessage": "CreateMessageResult", "elicitation/create": "ElicitResult",
+	}[of]
+	if inner := members["result"]; inner != nil && within != "" && !strings.Contains(string(inner), string(newer)) {
+		return c.check(Legacy, method+" within", inner, within)
+	}
+	return nil
+}
+
+// patternedState checks what the schema leaves open: that there is no ttl (D-11),
+// and which members go with which status (D-13).
+func patternedState(task json.RawMessage) error {
+	status, _ := member(task, "status")
+	allowed := map[string][]string{`"completed"`: {"result"}, `"failed"`: {"error"}}[string(status)]
+	for _, name := range []string{"ttl", "result", "error"} {
+		if _, ok := member(task, name); ok && !slices.Contains(allowed, name) {
+			return fmt.Errorf("a task that is %s has %s: %s", status, name, task)
+		}
+	}
+	return nil
+}
+
+// patternedMessage says which definition a message of the server's has in the
+// guide: the requests for a client's task, which params.id names. "" is none.
+func patternedMessage(method string, params map[string]json.RawMessage) string {
+	if params["id"] == nil {
+		return ""
+	}
+	return map[string]string{"tasks/get": "GetTaskRequest", "tasks/result": "GetTaskPayloadRequest", "tasks/cancel": "CancelTaskRequest"}[method]
+}

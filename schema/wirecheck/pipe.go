@@ -1,0 +1,153 @@
+package wirecheck
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// Pipes stands between a server and its two pipes, and checks every line that
+// the server writes, each response by the request that it answers. What is
+// wrong fails the test when it ends.
+func Pipes(t testing.TB, in io.Reader, out io.Writer) (io.Reader, io.Writer) {
+	t.Helper()
+	return RevisionPipes(t, Legacy, in, out)
+}
+
+// RevisionPipes is Pipes for a server whose sessions are spoken in a revision.
+func RevisionPipes(t testing.TB, revision string, in io.Reader, out io.Writer) (io.Reader, io.Writer) {
+	t.Helper()
+	c, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap := newPipeTap(c, revision, in, out)
+	tap.report(t)
+	return (*tapIn)(tap), (*tapOut)(tap)
+}
+
+// Process is RevisionPipes for a server that is a process of its own, where no
+// test hears of a fault. faults are those so far.
+func Process(revision string, in io.Reader, out io.Writer) (_ io.Reader, _ io.Writer, faults func() string, err error) {
+	c, err := shared()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	tap := newPipeTap(c, revision, in, out)
+	return (*tapIn)(tap), (*tapOut)(tap), tap.String, nil
+}
+
+type pipeTap struct {
+	faults
+
+	checker *Checker
+	legacy  string // what the session is spoken in
+	in      io.Reader
+	out     io.Writer
+
+	mu            sync.Mutex
+	heard, spoken []byte              // of lines that are not complete
+	open          map[string][]*asked // by ID
+	subscribed    map[string]*asked
+}
+
+func newPipeTap(c *Checker, revision string, in io.Reader, out io.Writer) *pipeTap {
+	return &pipeTap{checker: c, legacy: legacyOf(revision), in: in, out: out, open: map[string][]*asked{}, subscribed: map[string]*asked{}}
+}
+
+type tapIn pipeTap
+
+// Read implements io.Reader.
+func (t *tapIn) Read(p []byte) (int, error) {
+	n, err := t.in.Read(p)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines [][]byte
+	lines, t.heard = complete(t.heard, p[:n])
+	if err != nil && len(t.heard) > 0 {
+		lines, t.heard = append(lines, t.heard), nil
+	}
+	for _, line := range lines {
+		for _, a := range readRequests(line, "", t.legacy) {
+			t.open[a.id] = append(t.open[a.id], a)
+			if a.method == "subscriptions/listen" && len(t.open[a.id]) == 1 { // else the ID is another's still
+				t.subscribed[a.id] = a
+			}
+		}
+	}
+	return n, err
+}
+
+type tapOut pipeTap
+
+// Write implements io.Writer.
+func (t *tapOut) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	var lines [][]byte
+	lines, t.spoken = complete(t.spoken, p)
+	for _, line := range lines {
+		t.add((*pipeTap)(t).line(line))
+	}
+	t.mu.Unlock()
+	return t.out.Write(p)
+}
+
+// line checks a line. t.mu is held.
+func (t *pipeTap) line(line []byte) error {
+	revision := t.legacy
+	if id, ok := subscription(line); ok {
+		revision = Modern
+		a := t.subscribed[id]
+		if i := slices.IndexFunc(t.open[id], again); i >= 0 && a != nil && a.acknowledged && acknowledges(line) {
+			a = t.open[id][i] // the client has left the former
+			t.subscribed[id] = a
+		}
+		if a == nil {
+			return fmt.Errorf("a message of a subscription that is none: %s", line)
+		}
+		if err := a.pushed(line); err != nil {
+			return err
+		}
+	}
+	return t.checker.sent(line, revision, func(id string) *asked {
+		open := t.open[id]
+		if len(open) == 0 {
+			return nil
+		}
+		t.open[id] = open[1:]
+		return open[0]
+	})
+}
+
+// again finds a subscription that has not been acknowledged.
+func again(a *asked) bool { return a.method == "subscriptions/listen" && !a.acknowledged }
+
+func acknowledges(line []byte) bool {
+	method, _ := member(line, "method")
+	return string(method) == `"notifications/subscriptions/acknowledged"`
+}
+
+// subscription is the ID in the _meta of a notification of one.
+func subscription(line []byte) (string, bool) {
+	params, _ := member(line, "params")
+	meta, _ := member(params, "_meta")
+	id, ok := member(meta, metaSubscription)
+	return sameID(id), ok
+}
+
+// complete cuts whole lines off what has come.
+func complete(rest, more []byte) (lines [][]byte, left []byte) {
+	rest = append(rest, more...)
+	for {
+		line, after, ok := bytes.Cut(rest, []byte("\n"))
+		if !ok {
+			return lines, bytes.Clone(rest)
+		}
+		if rest = after; len(bytes.TrimSpace(line)) > 0 {
+			lines = append(lines, line)
+		}
+	}
+}

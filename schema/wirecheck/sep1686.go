@@ -1,0 +1,132 @@
+package wirecheck
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// Proposal is SEP-1686, whose messages travel in the sessions of any protocol
+// version: each shows by its form that it is one.
+const Proposal = "sep-1686"
+
+const (
+	proposalTask    = "modelcontextprotocol.io/task"
+	proposalRelated = "modelcontextprotocol.io/related-task"
+	proposalCreated = "notifications/tasks/created"
+)
+
+// proposes says whether a request is of the proposal by itself.
+func proposes(method string, meta map[string]json.RawMessage) bool {
+	switch method {
+	case "tasks/delete":
+		return true
+	case "tools/call":
+		return meta[proposalTask] != nil
+	case "tasks/get", "tasks/result":
+		return meta[proposalRelated] != nil
+	}
+	return false
+}
+
+// proposed says whether the answer to a request that shows no revision is of the
+// proposal: the server knows by the ID that it names, or by what came before.
+func (a *asked) proposed(response json.RawMessage) bool {
+	if a.revision != Legacy || !strings.HasPrefix(a.method, "tasks/") {
+		return false
+	}
+	result, _ := member(response, "result")
+	meta, _ := member(result, "_meta")
+	if _, ok := member(meta, proposalRelated); ok {
+		return true
+	}
+	var list struct{ Tasks []map[string]json.RawMessage }
+	return a.method == "tasks/list" && json.Unmarshal(result, &list) == nil && len(list.Tasks) > 0 && list.Tasks[0]["keepAlive"] != nil
+}
+
+// proposalResults are the definitions of results of the proposal, by method.
+var proposalResults = map[string]string{
+	"tools/call": "CallToolResult", "tasks/get": "GetTaskResult", "tasks/result": "CallToolResult", "tasks/list": "ListTasksResult", "tasks/delete": "DeleteTaskResult",
+}
+
+// proposal checks a result, and what the schema leaves open: every one that
+// belongs to a task names it (A-38), and a task that has failed says why (A-64).
+func (c *Checker) proposal(method string, result json.RawMessage, members map[string]json.RawMessage) error {
+	definition := proposalResults[method]
+	if definition == "" {
+		return fmt.Errorf("there is no schema for the result of %s in %s", method, Proposal)
+	}
+	related, ok := member(members["_meta"], proposalRelated)
+	if ok {
+		if err := c.check(Proposal, method, related, "RelatedTaskMetadata"); err != nil {
+			return err
+		}
+	}
+	if ok == (method == "tasks/list") && method != "tools/call" { // a tool that cannot be a task is called plainly
+		return fmt.Errorf("%s: related-task in _meta: %v", method, ok)
+	}
+	tasks := []map[string]json.RawMessage{members}
+	switch method {
+	case "tools/call", "tasks/result":
+		if members["task"] != nil {
+			return fmt.Errorf("%s: a task in the place of the result: %s", method, result)
+		}
+		return c.check(Legacy, method, result, definition)
+	case "tasks/delete":
+		return c.check(Proposal, method, result, definition)
+	case "tasks/list":
+		if err := json.Unmarshal(members["tasks"], &tasks); err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+	}
+	for _, task := range tasks {
+		if failed := string(task["status"]) == `"failed"`; failed != (task["error"] != nil) {
+			return fmt.Errorf("%s: a task that is %s has the error %s", method, task["status"], task["error"])
+		}
+		for _, other := range []string{"ttl", "pollInterval", "createdAt", "lastUpdatedAt", "statusMessage"} {
+			if task[other] != nil {
+				return fmt.Errorf("%s: %s, of another revision: %s", method, other, result)
+			}
+		}
+	}
+	return c.check(Proposal, method, result, definition)
+}
+
+// created checks the notification of a new task: it says nothing but which one
+// (A-09).
+func (c *Checker) created(message json.RawMessage, params map[string]json.RawMessage) error {
+	var meta map[string]json.RawMessage
+	if err := json.Unmarshal(params["_meta"], &meta); err != nil || len(params) != 1 || len(meta) != 1 || meta[proposalRelated] == nil {
+		return fmt.Errorf("%s has more or less than the task's ID: %s", proposalCreated, message)
+	}
+	return c.check(Proposal, proposalCreated, message, "TaskCreatedNotification")
+}
+
+// initialized checks the capability of the proposal, which only sessions of older
+// protocol versions have, and returns the result of initialize without it.
+func (c *Checker) initialized(method string, result json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
+	var version string
+	_ = json.Unmarshal(members["protocolVersion"], &version) // the schema says what it has to be
+	tasks, ok := member(members["capabilities"], "tasks")
+	if !ok || version >= Legacy {
+		return result, nil
+	}
+	declared, err := json.Marshal(map[string]json.RawMessage{"tasks": tasks})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.check(Proposal, method, declared, "ServerCapabilities"); err != nil {
+		return nil, err
+	}
+	var capabilities map[string]json.RawMessage
+	if err := json.Unmarshal(members["capabilities"], &capabilities); err != nil {
+		return nil, err
+	}
+	delete(capabilities, "tasks")
+	rest := maps.Clone(members)
+	if rest["capabilities"], err = json.Marshal(capabilities); err != nil {
+		return nil, err
+	}
+	return json.Marshal(rest)
+}

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
 
 // capability names what a requestor must be able to answer for the question.
@@ -92,7 +94,7 @@ func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
 
 // request sends a request of a task and returns its result.
 func (t *Task) request(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
-	data, err := marshal(params)
+	data, err := plain.Marshal(params)
 	if err != nil {
 		return nil, fmt.Errorf("mcptask: question %s: %w", step, err)
 	}

@@ -8,12 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // TestWithdrawnAgain: after a lost worker the handler runs again. It gets the
 // answers that are stored, waits for the question that is open, and a step that
 // was withdrawn goes on under its next key.
 func TestWithdrawnAgain(t *testing.T) {
+	rules.Covers(t, "E-42", "E-43")
 	for _, revision := range []string{Revision20251125, Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

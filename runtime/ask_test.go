@@ -11,6 +11,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 const (
@@ -25,6 +28,7 @@ func answer(t testing.TB, s *Server, caller Caller, id, key, response string) er
 }
 
 func TestAnswers(t *testing.T) {
+	rules.Covers(t, "E-50")
 	for _, c := range []struct{ response, want string }{
 		{yes, doubled},
 		{`{"action":"accept","content":{"approve":true,"extra":1}}`, doubled},
@@ -74,6 +78,7 @@ func TestAnswers(t *testing.T) {
 // TestTwoQuestions: several at once share the slot, and one bad answer of two
 // takes neither.
 func TestTwoQuestions(t *testing.T) {
+	rules.Covers(t, "E-31", "E-51")
 	var now atomic.Int32
 	s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
 		var asking sync.WaitGroup
@@ -131,25 +136,24 @@ func TestTwoQuestions(t *testing.T) {
 	if r := ended(t, s, alice, id); !strings.Contains(outcomeText(r.Outcome), `{"n":2}`) {
 		t.Error(outcomeText(r.Outcome))
 	}
-	if free, queued := executorOf(s).settled(); free != 1 || queued != 0 {
+	if free, queued := slotsOf(s); free != 1 || queued != 0 {
 		t.Errorf("%d slots free, %d queued", free, queued)
 	}
 }
 
-func executorOf(s *Server) *localExecutor { return s.executor.(*localExecutor) }
-
-// settled is slots, once the handlers that just ended have let go.
-func (x *localExecutor) settled() (free, queued int) {
-	for range 100 {
-		if free, queued = x.slots(); free > 0 {
+// slotsOf is the load of the server's pool, once the handlers that just ended
+// have let go.
+func slotsOf(s *Server) (free, queued int) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if free, queued = s.executor.(*pool.Pool).Load(); free > 0 {
 			break
 		}
-		time.Sleep(time.Millisecond)
 	}
 	return free, queued
 }
 
 func TestStepKeys(t *testing.T) {
+	rules.Covers(t, "E-42")
 	var task Task
 	var got []string
 	for _, step := range []string{"a", "b", "a", "a#2", "a", "a#3", "a#2"} {
@@ -166,7 +170,7 @@ func TestCannotAsk(t *testing.T) {
 		return number{}, err
 	}))
 	mute := Caller{Principal: "alice"}
-	if got := outcomeText(ended(t, s, mute, begin(t, s, mute, "t").ID).Outcome); !strings.Contains(got, ErrCannotAsk.Error()) {
+	if got := outcomeText(ended(t, s, mute, begin(t, s, mute, "t").ID).Outcome); !strings.Contains(got, ErrCannotAsk.Error()+": its client has not declared that it answers elicitation/create") {
 		t.Error(got)
 	}
 	if got := outcomeText(ended(t, s, alice, begin(t, s, alice, "nameless").ID).Outcome); !strings.Contains(got, "needs the name of its step") {
@@ -213,6 +217,7 @@ func TestQuestionGivenUp(t *testing.T) {
 
 // TestProgress: C-67 and C-68.
 func TestProgress(t *testing.T) {
+	rules.Covers(t, "C-67", "C-68", "B-62", "B-63")
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
 		var late *Task
@@ -240,4 +245,71 @@ func TestProgress(t *testing.T) {
 			t.Errorf("version %d after %d, told %v", after.Version, r.Version, told)
 		}
 	})
+}
+
+// reportStore tells when a report was stored, before the reporter learns of it.
+type reportStore struct {
+	Store
+	reported func()
+}
+
+func (s reportStore) Update(ctx context.Context, r Record) (Record, error) {
+	r, err := s.Store.Update(ctx, r)
+	if err == nil && !r.Done() && r.StatusMessage != "" {
+		s.reported()
+	}
+	return r, err
+}
+
+// TestProgressEnds cancels a task between a report and its progress: that is
+// sent before the end, and nothing after it.
+func TestProgressEnds(t *testing.T) {
+	rules.Covers(t, "C-68", "B-63")
+	for name, c := range map[string]struct {
+		sending time.Duration // how long the client takes to read
+		want    string
+	}{
+		"a client that reads":      {0, "[sent cancelled]"},
+		"a client that never does": {time.Hour, "[cancelled]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reported := make(chan struct{}, 1)
+				store := reportStore{NewMemoryStore(), func() {
+					reported <- struct{}{}
+					time.Sleep(100 * time.Millisecond)
+				}}
+				s := newServer(t, Options{Store: store}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+					time.Sleep(time.Second)
+					for range 3 { // stubborn
+						task.Progress(context.WithoutCancel(ctx), 1, 2, "tests")
+					}
+					return in, nil
+				}))
+				var trace []string
+				reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask,
+					Progress: func(string, float64, float64, string) {
+						if time.Sleep(c.sending); c.sending == 0 {
+							trace = append(trace, "sent")
+						}
+					}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				<-reported
+				began := time.Now()
+				if _, done, err := s.Cancel(t.Context(), alice, reply.Task.ID); err != nil || done {
+					t.Errorf("%v, %v", done, err)
+				}
+				trace = append(trace, "cancelled")
+				if took := time.Since(began); took > 2*time.Second {
+					t.Errorf("the cancellation took %v", took)
+				}
+				time.Sleep(2 * time.Hour)
+				if fmt.Sprint(trace) != c.want {
+					t.Errorf("%v, want %s", trace, c.want)
+				}
+			})
+		})
+	}
 }

@@ -31,10 +31,10 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 			continue
 		case call.Later:
 			continue // the task asks, before its handler runs
-		case call.Ask == nil || !caller.Answers(in):
-			return refusedBefore(spec, ErrCannotAsk)
 		default:
-			response, err = call.Ask(ctx, in)
+			if err = caller.canAsk(in, call.Ask != nil); err == nil {
+				response, err = call.Ask(ctx, in)
+			}
 			switch {
 			case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrServerClosed):
 				return nil, nil, ctx.Err()
@@ -107,9 +107,21 @@ func Asked[T any](task *Task, i int) (T, error) {
 // Answers says whether the caller answers such a request.
 func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
 
+// canAsk says why the caller cannot be asked; way is whether there is one to.
+func (c Caller) canAsk(in Input, way bool) error {
+	switch {
+	case !c.Answers(in):
+		return fmt.Errorf("%w: its client has not declared that it answers %s", ErrCannotAsk, in.capability())
+	case !way:
+		return fmt.Errorf("%w: this plain call in %s has no way to ask: call the tool as a task", ErrCannotAsk, c.Revision)
+	}
+	return nil
+}
+
 // Observe calls f with each version of a task that this process stores or sees
-// while a requestor waits, until stop is called. A version may come twice or
-// late. f must not block.
+// while a requestor waits, and of one that it deletes unfinished because its
+// ExpiresAt has passed, until stop is called. A version may come twice or late. f
+// must not block.
 func (s *Server) Observe(f func(Record)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
+	tokens "github.com/mcptaskgen/mcptaskgen/runtime/internal/token"
 )
 
 // Call is a call of a tool with a typed output, finished or not. All methods
@@ -18,7 +21,7 @@ type Call[Out any] struct{ p *pending }
 
 // Run calls a tool and waits for its output. Where the waiting ends first, a
 // task without an idempotency key is cancelled: nobody could take it up again.
-func Run[Out any](ctx context.Context, conn Conn, tool string, in any, opts ...CallOption) (Out, error) {
+func Run[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts ...CallOption) (Out, error) {
 	call, err := Start[Out](ctx, conn, tool, in, opts...)
 	if err != nil {
 		var none Out
@@ -38,8 +41,8 @@ func Run[Out any](ctx context.Context, conn Conn, tool string, in any, opts ...C
 const cancelWithin = 5 * time.Second
 
 // Start calls a tool and returns as soon as there is a task, or the result.
-func Start[Out any](ctx context.Context, conn Conn, tool string, in any, opts ...CallOption) (*Call[Out], error) {
-	arguments, err := marshal(in)
+func Start[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts ...CallOption) (*Call[Out], error) {
+	arguments, err := plain.Marshal(in)
 	if err != nil {
 		return nil, fmt.Errorf("mcptask: encode the arguments of %s: %w", tool, err)
 	}
@@ -53,28 +56,28 @@ func Start[Out any](ctx context.Context, conn Conn, tool string, in any, opts ..
 	p.taskID = p.last.TaskID
 	p.note(p.last)
 	if s := &p.last; s.Done() && s.Status != StatusCancelled && s.TaskID != "" && s.Result == nil && s.Error == nil {
-		s.Status, p.due = StatusWorking, time.Time{} // done when created: how it ended is still to be read
+		s.Status, p.pace.Due = StatusWorking, time.Time{} // done when created: how it ended is still to be read
 	}
 	return &Call[Out]{p}, nil
 }
 
-// Resume takes a call up again by its token. It does not ask the server: a
-// task that is gone shows at the first Wait.
+// Resume takes a call up again by its token. It does not ask the server: a task that is
+// gone shows at the first Wait. Of several calls of one token each asks the person.
 func Resume[Out any](conn Conn, tool string, token Token, opts ...CallOption) (*Call[Out], error) {
-	content, err := token.parse(tool)
+	content, err := tokens.Decode(string(token), tool)
 	if err != nil {
 		return nil, err
 	}
 	p := newPending(conn, ToolCall{Tool: tool})
-	p.taskID, p.expires = content.TaskID, content.Expires
+	p.taskID, p.expires, p.pace.Last = content.TaskID, content.Expires, content.Expires
 	for _, opt := range opts {
 		opt(&p.spec)
 	}
 	return &Call[Out]{p}, nil
 }
 
-// Token is what takes the call up again; ok is false where there is no task,
-// because the server answered at once.
+// Token is what takes the call up again; ok is false where there is no task, because the
+// server answered at once. Errors name only the tool: log it beside them to know the task.
 func (c *Call[Out]) Token() (token Token, ok bool) {
 	p := c.p
 	if p.taskID == "" {
@@ -82,14 +85,17 @@ func (c *Call[Out]) Token() (token Token, ok bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return newToken(tokenContent{Tool: p.spec.Tool, TaskID: p.taskID, Expires: p.expires}), true
+	return Token(tokens.Encode(tokens.Content{Tool: p.spec.Tool, TaskID: p.taskID, Expires: p.expires})), true
 }
 
 // Updates yields the call's state now, each change of it, and at last the
 // state that is done. It polls at the server's interval, whatever that becomes
-// meanwhile (C-30, E-25), and answers questions. An error ends it.
+// meanwhile (C-30, E-25), or is told (see Watcher), and answers questions. An
+// error ends it; see Wait.
 func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
+		news := make(chan struct{}, 1)
+		defer c.p.attend(ctx, news)()
 		var shown Snapshot
 		for {
 			snapshot, err := c.p.step(ctx)
@@ -97,8 +103,7 @@ func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 				yield(snapshot, err)
 				return
 			}
-			changed := snapshot.Status != shown.Status || snapshot.Message != shown.Message || !snapshot.UpdatedAt.Equal(shown.UpdatedAt)
-			if changed { // a resumed call has no state before it is read
+			if shown.differs(snapshot) { // a resumed call has no state before it is read
 				if shown = snapshot; !yield(snapshot, nil) {
 					return
 				}
@@ -106,7 +111,7 @@ func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 			if snapshot.Done() {
 				return
 			}
-			if err := c.p.pause(ctx); err != nil {
+			if err := c.p.pause(ctx, news); err != nil {
 				yield(snapshot, err)
 				return
 			}
@@ -117,25 +122,25 @@ func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 // Wait returns the output when the call is done. Errors: *ToolError where the
 // tool says that it failed, *Error where the server does, ErrCancelled,
 // ErrExpired, ErrNotFound, ErrWorkerLost, the context's own, and transport
-// errors that outlast several tries.
+// errors that outlast several tries. A server that limits polls is polled more
+// slowly; one that has said nothing else than "working" since the task's ttl
+// passed has lost it: ErrExpired (E-36).
 func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {
 	var out Out
-	for {
-		snapshot, err := c.p.step(ctx)
+	for snapshot, err := range c.Updates(ctx) {
 		if err != nil {
 			return out, err
 		}
 		if snapshot.Done() {
 			return decodeOutput[Out](c.p.spec.Tool, snapshot)
 		}
-		if err := c.p.pause(ctx); err != nil {
-			return out, err
-		}
 	}
+	return out, ctx.Err() // Updates ends with one of the two
 }
 
 // Cancel asks the server to cancel the task. It is no error where the call is
-// done already. A server of 2026-07-28 may end the task otherwise: Wait tells.
+// done already. A server of 2026-07-28 may end the task otherwise, and any may
+// forget it at once (C-80): Wait tells.
 func (c *Call[Out]) Cancel(ctx context.Context) error {
 	p := c.p
 	p.mu.Lock()
@@ -145,14 +150,21 @@ func (c *Call[Out]) Cancel(ctx context.Context) error {
 		return nil
 	}
 	err := p.conn.CancelTask(ctx, p.taskID)
-	if err == nil {
+	ended := false
+	if err != nil { // 2025-11-25 refuses to cancel a task that has ended (C-75)
+		snapshot, readErr := p.conn.Task(ctx, p.taskID)
+		ended = readErr == nil && snapshot.Done()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cancelled = p.cancelled || err == nil; ended || err == nil { // it shows now, at the latest (C-77)
+		p.pace.Soon()
+		p.bell.Ring()
+	}
+	if err = p.explain(err); ended || errors.Is(err, ErrCancelled) {
 		return nil
 	}
-	// 2025-11-25 refuses to cancel a task that has ended (C-75).
-	if snapshot, readErr := p.conn.Task(ctx, p.taskID); readErr == nil && snapshot.Done() {
-		return nil
-	}
-	return p.explain(err)
+	return err
 }
 
 // pending is the untyped part of a call.
@@ -163,30 +175,70 @@ type pending struct {
 	// polling is held by the one poll under way, however many wait.
 	polling chan struct{}
 
-	// woken ends one pause, because an answer failed.
-	woken chan struct{}
-
-	mu       sync.Mutex
-	last     Snapshot
-	due      time.Time // the next poll is not before this
-	failures int
-	expires  time.Time
-	answers  map[string]context.CancelFunc // of the questions that were taken up, by key
-	refused  error                         // of an answer, for who waits next
+	mu        sync.Mutex
+	last      Snapshot
+	pace      pace.Pace
+	expires   time.Time                     // by the server's clock
+	cancelled bool                          // the server took our cancellation
+	overtaken bool                          // the server told something since the poll under way began
+	stop      func()                        // ends that poll
+	answers   map[string]context.CancelFunc // of the questions that were taken up, by key
+	refused   error                         // of an answer, for who waits next
+	bell      pace.Bell                     // of who waits
+	attended  context.Context               // lasts while anybody waits
+	leave     func()                        // ends attended and the watch
 }
 
 func newPending(conn Conn, spec ToolCall) *pending {
 	return &pending{
-		conn: conn, spec: spec, polling: make(chan struct{}, 1), woken: make(chan struct{}, 1),
-		answers: map[string]context.CancelFunc{},
+		conn: conn, spec: spec, polling: make(chan struct{}, 1), answers: map[string]context.CancelFunc{},
+		pace: pace.Pace{Default: DefaultPoll}, stop: func() {},
 	}
 }
 
-// Tries and pauses of polls that fail below the protocol.
-const (
-	maxFailures = 6
-	maxPause    = 30 * time.Second
-)
+// attend watches the task while anybody waits for it, and has its questions
+// answered; news hears of changes.
+func (p *pending) attend(ctx context.Context, news chan struct{}) (leave func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bell.Wait(news) {
+		p.attended, p.leave = context.WithCancel(context.WithoutCancel(ctx))
+		if w, ok := p.conn.(Watcher); ok && p.taskID != "" && !p.last.Done() {
+			live, stop := w.Watch(p.taskID, p.heard)
+			if p.pace.Told(live); w.Ended() {
+				p.pace.Soon()
+			}
+			context.AfterFunc(p.attended, stop)
+		}
+	}
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.bell.Leave(news) {
+			p.leave()
+			p.pace.Told(false)
+		}
+	}
+}
+
+// heard takes what the server says unasked.
+func (p *pending) heard(live bool, s *Snapshot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.bell.Empty() || p.last.Done() || s != nil && !s.Done() && s.UpdatedAt.Before(p.last.UpdatedAt) {
+		return
+	}
+	if p.pace.Told(live); s != nil {
+		p.overtaken = true
+		p.note(*s)
+	} else if w, ok := p.conn.(Watcher); ok && w.Ended() {
+		p.pace.Soon() // the next poll says why
+	}
+	if p.last.Done() {
+		p.stop() // it may hang
+	}
+	p.bell.Ring()
+}
 
 // step reads the task if its next poll is due, and takes up its questions. A
 // transport error counts as no news until there are too many.
@@ -198,77 +250,83 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, ctx.Err()
 	}
 	p.mu.Lock()
-	last, due, refused := p.last, p.due, p.refused
-	p.refused = nil
+	defer p.mu.Unlock()
+	if refused := p.refused; refused != nil {
+		p.refused = nil
+		return p.last, refused
+	}
+	if p.last.Done() || p.taskID == "" || time.Now().Before(p.pace.Due) {
+		return p.last, ctx.Err()
+	}
+	reading, stop := p.pace.Bound(ctx)
+	defer stop()
+	p.overtaken, p.stop = false, stop
 	p.mu.Unlock()
-	if refused != nil {
-		return last, refused
+	snapshot, err := p.conn.Task(reading, p.taskID)
+	p.mu.Lock()
+	switch {
+	case p.last.Done(): // it was told meanwhile
+	case err == nil && p.overtaken && !snapshot.Done() && !snapshot.UpdatedAt.After(p.last.UpdatedAt):
+		p.pace.Overtaken()
+	case err == nil:
+		p.pace.Asked(p.last.differs(snapshot))
+		p.note(snapshot)
+	case ctx.Err() != nil || p.fail(err):
+		p.respond(nil) // nobody is asked for a task that is lost
+		return p.last, p.explain(err)
 	}
-	if last.Done() || p.taskID == "" || time.Now().Before(due) {
-		return last, ctx.Err()
+	if !p.last.Done() && p.pace.Over() {
+		p.respond(nil)
+		return p.last, fmt.Errorf("%s: %w: its ttl has passed without an end", p.spec.Tool, ErrExpired)
 	}
-	snapshot, err := p.conn.Task(ctx, p.taskID)
-	if err != nil {
-		var wire *Error
-		if errors.As(err, &wire) || errors.Is(err, ErrDisconnected) || ctx.Err() != nil || p.fail() {
-			p.respond(ctx, nil) // nobody is asked for a task that is lost
-			return last, p.explain(err)
-		}
-		return last, nil
-	}
-	p.note(snapshot)
-	p.respond(ctx, snapshot.Questions)
-	return snapshot, nil
+	return p.last, nil
 }
 
-// note keeps what was read, and when to read again: at the server's interval,
-// never sooner, and up to a tenth later so that many clients do not poll in
-// step (C-30, E-25).
+// note keeps a state, takes up its questions, and sets when to read again
+// (C-30, E-25): rarely where the server tells of changes, which may be lost
+// (C-46, E-66), and at most until its ttl has passed (E-17, E-36). p.mu is held.
 func (p *pending) note(s Snapshot) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.last, p.failures, p.expires = s, 0, expiry(s)
-	p.due = p.after(0)
+	p.last, p.expires = s, expiry(s)
+	p.pace.Answered(s.Poll, s.TTL)
+	p.respond(s.Questions)
 }
 
-// after is the time of the next poll, in a pause or in the server's interval,
-// whichever is longer. p.mu is held.
-func (p *pending) after(pause time.Duration) time.Time {
-	interval := p.last.Poll
-	if interval <= 0 {
-		interval = DefaultPoll
+// fail notes a failed poll and says whether it is time to give up: the server's
+// word is final, unless it only limits polls. p.mu is held.
+func (p *pending) fail(err error) bool {
+	var pause time.Duration
+	var wait interface{ RetryAfter() time.Duration }
+	if errors.As(err, &wait) {
+		pause = wait.RetryAfter()
 	}
-	interval = min(max(interval, pause), maxDuration)
-	return time.Now().Add(interval + rand.N(interval/10+1))
-}
-
-// fail counts a failed poll, puts the next one off, twice as long each time,
-// and says whether it is time to give up.
-func (p *pending) fail() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.due = p.after(min(DefaultPoll<<p.failures, maxPause))
-	if p.failures++; p.failures <= maxFailures {
+	var wire *Error
+	switch {
+	case !errors.As(err, &wire):
+		return errors.Is(err, ErrDisconnected) || p.pace.Failed(pause)
+	case wire.Limit() != "":
+		p.pace.Limited(pause)
 		return false
 	}
-	p.failures = 0 // who waits again tries as often again
 	return true
 }
 
-// next is when the next poll is due.
+// next is when there is something to do: the next poll, or what was heard.
 func (p *pending) next() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.due
+	if p.last.Done() || p.refused != nil {
+		return time.Time{}
+	}
+	return p.pace.Due
 }
 
-// pause waits for the next poll, at most until ctx ends.
-func (p *pending) pause(ctx context.Context) error {
+// pause waits for news or the next poll, at most until ctx ends.
+func (p *pending) pause(ctx context.Context, news <-chan struct{}) error {
 	timer := time.NewTimer(time.Until(p.next()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-p.woken:
+	case <-news:
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -276,38 +334,42 @@ func (p *pending) pause(ctx context.Context) error {
 
 // respond takes up the questions that are new (E-41, E-49, E-96), each in a
 // goroutine of its own: a person who thinks must not hide what becomes of the
-// task. An answer that is no longer asked for is given up.
-func (p *pending) respond(ctx context.Context, questions []Question) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// task. An answer that is no longer asked for is given up, and so are all when
+// nobody waits any longer. p.mu is held.
+func (p *pending) respond(questions []Question) {
 	for key, giveUp := range p.answers {
 		if !slices.ContainsFunc(questions, func(q Question) bool { return q.Key == key }) {
 			giveUp()
 		}
 	}
 	for _, q := range questions {
-		if p.answers[q.Key] == nil {
-			answering, giveUp := context.WithCancel(ctx)
+		if p.answers[q.Key] == nil && p.attended != nil {
+			answering, giveUp := context.WithCancel(p.attended)
 			p.answers[q.Key] = giveUp
 			go p.answer(answering, q)
 		}
 	}
 }
 
-// answer answers one question.
+// answer answers one question, and sends an answer that was given also where
+// it is given up meanwhile: a key gets one response.
 func (p *pending) answer(ctx context.Context, q Question) {
 	response, ok, err := p.conn.Answer(ctx, q)
 	if err == nil && !ok {
 		response, err = q.Unanswered()
 	}
-	if err == nil {
-		err = p.conn.Respond(ctx, p.taskID, map[string]json.RawMessage{q.Key: response})
+	abandoned := ctx.Err() != nil
+	if err == nil && !abandoned {
+		sending, stop := context.WithTimeout(context.WithoutCancel(ctx), pace.Margin)
+		defer stop()
+		err = pace.Retry(sending, DefaultPoll, isLimited, func() error {
+			return p.conn.Respond(sending, p.taskID, map[string]json.RawMessage{q.Key: response})
+		})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	abandoned := ctx.Err() != nil
 	p.answers[q.Key]()
-	if err == nil {
+	if err == nil && !abandoned {
 		return
 	}
 	delete(p.answers, q.Key) // who waits next may try again
@@ -315,23 +377,27 @@ func (p *pending) answer(ctx context.Context, q Question) {
 		return
 	}
 	p.refused = fmt.Errorf("%s: answer to question %q: %w", p.spec.Tool, q.Key, err)
-	select {
-	case p.woken <- struct{}{}:
-	default:
-	}
+	p.bell.Ring()
 }
 
-// explain makes ErrExpired or ErrNotFound of the protocol's one code for both.
+// isLimited says whether the server asks to come back later.
+func isLimited(err error) bool {
+	var wire *Error
+	return errors.As(err, &wire) && wire.Limit() != ""
+}
+
+// explain makes ErrExpired, ErrNotFound or ErrCancelled of the protocol's one
+// code for all. p.mu is held.
 func (p *pending) explain(err error) error {
 	var wire *Error
 	if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
 		return err
 	}
-	p.mu.Lock()
-	over := !p.expires.IsZero() && !time.Now().Before(p.expires)
-	p.mu.Unlock()
 	reason := ErrNotFound
-	if over || wire.Reason() == reasonExpired {
+	switch {
+	case p.cancelled: // and deleted (C-79)
+		reason = ErrCancelled
+	case wire.Reason() == reasonExpired || !p.expires.IsZero() && !time.Now().Before(p.expires):
 		reason = ErrExpired
 	}
 	return fmt.Errorf("%s: %w: %w", p.spec.Tool, reason, err)
@@ -373,7 +439,7 @@ func decodeOutput[Out any](tool string, s Snapshot) (Out, error) {
 		structured = json.RawMessage(s.Result.Text())
 	}
 	if err := json.Unmarshal(structured, &out); err != nil {
-		return out, fmt.Errorf("%s: the result does not fit the output type: %s", tool, decodeMessage(err))
+		return out, fmt.Errorf("%s: the result does not fit the output type: %s", tool, plain.Mismatch(err))
 	}
 	return out, nil
 }

@@ -11,6 +11,10 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
+
+	tokens "github.com/mcptaskgen/mcptaskgen/runtime/internal/token"
 )
 
 // fakeConn is a Conn that answers from a script.
@@ -136,7 +140,7 @@ func TestStart(t *testing.T) {
 	}
 	conn.call = func(ToolCall) (Snapshot, error) { return Snapshot{}, Errorf(CodeInvalidParams, "no") }
 	var wire *Error
-	if _, err := Run[number](t.Context(), conn, "tool", nil); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || errors.Is(err, ErrNotFound) {
+	if _, err := Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }
@@ -236,10 +240,10 @@ func TestTransportErrors(t *testing.T) {
 	t.Run("are tried again, ever later", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-				if n%(maxFailures+1) != 0 { // as many failures in a row as are borne, twice
+				if n%(pace.MaxFailures+1) != 0 { // as many failures in a row as are borne, twice
 					return Snapshot{}, broken
 				}
-				if n == maxFailures+1 {
+				if n == pace.MaxFailures+1 {
 					return working("t", 5*time.Second), nil
 				}
 				return completed("t", 1), nil
@@ -250,14 +254,14 @@ func TestTransportErrors(t *testing.T) {
 			reads := conn.readsOf("t")
 			for i := range reads[1:] {
 				gap := reads[i+1].Sub(reads[i])
-				pause, failures := time.Second, i%(maxFailures+1)
-				if i > maxFailures {
+				pause, failures := time.Second, i%(pace.MaxFailures+1)
+				if i > pace.MaxFailures {
 					pause = 5 * time.Second // what the server said, before it broke again
 				}
-				if failures < maxFailures {
-					pause = max(pause, min(DefaultPoll<<failures, maxPause))
+				if failures < pace.MaxFailures {
+					pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
 				}
-				if gap < pause && i != maxFailures || gap > pause+pause/10+1 && i != maxFailures {
+				if gap < pause && i != pace.MaxFailures || gap > pause+pause/10+1 && i != pace.MaxFailures {
 					t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
 				}
 			}
@@ -268,7 +272,7 @@ func TestTransportErrors(t *testing.T) {
 			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
 			call := started(t, conn)
 			for i := range 5 {
-				if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(maxFailures+1) {
+				if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(pace.MaxFailures+1) {
 					t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
 				}
 			}
@@ -282,7 +286,7 @@ func TestTransportErrors(t *testing.T) {
 				}
 				return completed("t", 1), nil
 			}}
-			call, err := Resume[number](conn, "tool", newToken(tokenContent{Tool: "tool", TaskID: "t"}))
+			call, err := Resume[number](conn, "tool", newToken(tokens.Content{Tool: "tool", TaskID: "t"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -373,8 +377,8 @@ func TestExpiredOrNotFound(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	good := newToken(tokenContent{Tool: "tool", TaskID: "t", Expires: epoch})
-	if c, err := good.parse("tool"); err != nil || c.TaskID != "t" || !c.Expires.Equal(epoch) {
+	good := newToken(tokens.Content{Tool: "tool", TaskID: "t", Expires: epoch})
+	if c, err := tokens.Decode(string(good), "tool"); err != nil || c.TaskID != "t" || !c.Expires.Equal(epoch) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for token, want := range map[Token]string{
@@ -385,7 +389,7 @@ func TestTokens(t *testing.T) {
 		"bnVsbA":    "names no task",
 		"e30":       "names no task",
 		good + "\n": "",
-		newToken(tokenContent{Tool: "other", TaskID: "t"}): "of a call of other, not of tool",
+		newToken(tokens.Content{Tool: "other", TaskID: "t"}): "of a call of other, not of tool",
 	} {
 		if _, err := Resume[number](&fakeConn{}, "tool", token); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", token, err)
@@ -493,3 +497,5 @@ func TestDecodeOutput(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+func newToken(c tokens.Content) Token { return Token(tokens.Encode(c)) }

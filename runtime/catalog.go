@@ -5,8 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
 
 // catalog holds the tools of a server, checked and compiled.
@@ -16,6 +17,8 @@ type catalog struct {
 	order []string
 	// services are in the order of declaration too.
 	services []*Tools
+	// revisions are those that the server's options name, which each service has to know.
+	revisions []string
 	// reserved are the names of fallback tools, and the service that has them.
 	reserved map[string]string
 }
@@ -27,7 +30,7 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	fault := func(format string, args ...any) {
 		faults = append(faults, fmt.Errorf("mcptask: service %s: "+format, append([]any{service.Service}, args...)...))
 	}
-	if isNil(service.Impl) {
+	if plain.IsNil(service.Impl) {
 		fault("the implementation is nil")
 	}
 	added := map[string]*registered{}
@@ -69,6 +72,11 @@ func (c *catalog) add(service *Tools) (faults []error) {
 			fault("capabilities of %s: %w", revision, err)
 		}
 	}
+	for _, revision := range c.revisions {
+		if service.Capabilities != nil && service.Capabilities[revision] == "" {
+			fault("Options.Revisions has %s, which the service is not generated for: run mcptaskgen with --revision %[2]s too", revision)
+		}
+	}
 	if faults != nil {
 		return faults
 	}
@@ -85,18 +93,6 @@ func (c *catalog) get(name string) (*registered, bool) {
 	defer c.mu.RUnlock()
 	t, ok := c.tools[name]
 	return t, ok
-}
-
-// isNil sees through an interface that holds a nil pointer, map or function.
-func isNil(v any) bool {
-	if v == nil {
-		return true
-	}
-	switch rv := reflect.ValueOf(v); rv.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Interface, reflect.Slice, reflect.Chan:
-		return rv.IsNil()
-	}
-	return false
 }
 
 // Register adds a service to a server that is made already; an adapter that

@@ -28,6 +28,18 @@ type Conn interface {
 	Close() error
 }
 
+// Watcher is a Conn whose server may tell of changes unasked. A call on one that
+// is told polls rarely, to make sure; a call on any other Conn polls.
+type Watcher interface {
+	// Watch tells heard what the server says of a task until stop, which does not
+	// wait: each state, and with live whether more may come. The result says so
+	// for now. heard does not block; it is not called before Watch returns. It is
+	// called without a state when the connection has ended.
+	Watch(taskID string, heard func(live bool, state *Snapshot)) (live bool, stop func())
+	// Ended says whether the connection has ended, so that every call fails.
+	Ended() bool
+}
+
 // ToolInfo is a tool as a client sees it.
 type ToolInfo struct {
 	Name, Title, Description  string
@@ -43,8 +55,8 @@ type ToolCall struct {
 	Arguments json.RawMessage
 	// Plain asks for no task.
 	Plain bool
-	// TTL is the retention wished for; 0 leaves it to the server. Only
-	// 2025-11-25 can say it.
+	// TTL is the retention wished for, from the creation, in sep-1686 from the end;
+	// 0 leaves it to the server. 2026-07-28 cannot say it.
 	TTL            time.Duration
 	IdempotencyKey string
 }
@@ -58,7 +70,7 @@ type Snapshot struct {
 	Message              string
 	CreatedAt, UpdatedAt time.Time
 	// TTL is how long the server keeps the task from CreatedAt; negative is
-	// without limit.
+	// without limit, or not told (sep-1686).
 	TTL time.Duration
 	// Poll is the interval that the server asks for; 0 where it says nothing.
 	Poll time.Duration
@@ -72,6 +84,11 @@ type Snapshot struct {
 // Done says whether the status is terminal.
 func (s Snapshot) Done() bool { return s.Status.Terminal() }
 
+// differs says whether there is something new in other.
+func (s Snapshot) differs(other Snapshot) bool {
+	return s.Status != other.Status || s.Message != other.Message || !s.UpdatedAt.Equal(other.UpdatedAt)
+}
+
 // CallOption changes one call.
 type CallOption func(*ToolCall)
 
@@ -81,14 +98,14 @@ func IdempotencyKey(key string) CallOption {
 	return func(c *ToolCall) { c.IdempotencyKey = key }
 }
 
-// Plain calls without a task where the tool allows it; a required one runs as
-// a task all the same.
+// Plain calls without a task where the tool allows it; a required one runs as a
+// task all the same. A handler that asks midway gets ErrCannotAsk in 2026-07-28.
 func Plain() CallOption {
 	return func(c *ToolCall) { c.Plain = true }
 }
 
-// TTL asks the server to keep the task this long from its creation. Servers of
-// 2026-07-28 decide alone.
+// TTL asks the server to keep the task this long from its creation (see ToolCall); 0
+// leaves it to the server, less is an error. Servers of 2026-07-28 decide alone.
 func TTL(ttl time.Duration) CallOption {
 	return func(c *ToolCall) { c.TTL = ttl }
 }

@@ -7,8 +7,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
 
 // minAnonymousKey is how long an idempotency key without a principal must be:
@@ -26,7 +30,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	if len(arguments) == 0 || bytes.Equal(arguments, []byte("null")) {
 		arguments = json.RawMessage("{}")
 	}
-	if err := t.input.check(arguments); err != nil {
+	if err := t.input.Check(arguments); err != nil {
 		text := fmt.Sprintf("invalid arguments for %s: %v", tool, err)
 		if call.Mode == ModeTask {
 			return CallReply{}, Errorf(CodeInvalidParams, "%s", text)
@@ -51,7 +55,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 }
 
 func errorReply(text string) (CallReply, error) {
-	result, err := marshal(ErrorResult(text))
+	result, err := plain.Marshal(ErrorResult(text))
 	return CallReply{Outcome: &Outcome{Kind: OutcomeResult, Result: result, IsError: true}}, err
 }
 
@@ -62,17 +66,11 @@ func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, ar
 	}
 	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{caller, call}, answers: givenAnswers(t, answers)}
 	wait := t.spec.Policy.Wait
-	if wait > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, wait, errWait)
-		defer cancel()
-	}
-	if deadline := t.spec.Policy.Deadline; deadline > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, deadline, errDeadline)
-		defer cancel()
-	}
-	outcome := s.invoke(ctx, t, task, arguments)
+	ctx, cancelWait := limit.Timeout(ctx, wait, errWait)
+	defer cancelWait()
+	ctx, cancelDeadline := limit.Timeout(ctx, t.spec.Policy.Deadline, errDeadline)
+	defer cancelDeadline()
+	outcome := s.within(caller, "", t.spec.Name, s.invoke(ctx, t, task, arguments))
 	switch cause := context.Cause(ctx); {
 	case outcome.Kind != OutcomeCancelled:
 	case errors.Is(cause, ErrServerClosed):
@@ -88,9 +86,14 @@ func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, ar
 
 // create stores a task, schedules it and, within the tool's grace, waits for it.
 func (s *Server) create(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest, answers []Input) (CallReply, error) {
-	key := call.IdempotencyKey
+	key, id := call.IdempotencyKey, rand.Text()
 	if key != "" && caller.Principal == "" && len(key) < minAnonymousKey {
 		return CallReply{}, Errorf(CodeInvalidParams, "an idempotency key without authentication needs at least %d bytes", minAnonymousKey)
+	}
+	if name := call.ExternalID; name != "" {
+		if id = caller.Named(name); caller.Account() == "" && len(name) < minAnonymousKey {
+			return CallReply{}, Errorf(CodeInvalidParams, "a task ID without authentication or session needs at least %d bytes", minAnonymousKey)
+		}
 	}
 	if err := ctx.Err(); err != nil {
 		return CallReply{}, err // nobody is left to learn of the task
@@ -106,8 +109,10 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 	// Whole microseconds of the wall clock are what every store and cursor keeps.
 	now := time.Now().UTC().Truncate(time.Microsecond)
 	fresh := Record{
-		ID:             rand.Text(),
+		ID:             id,
+		ExternalID:     call.ExternalID,
 		Principal:      caller.Principal,
+		Account:        caller.Account(),
 		Tool:           t.spec.Name,
 		Arguments:      bytes.Clone(arguments),
 		Revision:       caller.Revision,
@@ -122,10 +127,20 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		Worker:         s.worker,
 		LeaseUntil:     now.Add(leaseFor),
 	}
-	record, err := s.store.Create(ctx, fresh)
+	if call.FromEnd {
+		fresh.Keep, fresh.ExpiresAt = fresh.TTL(), now.Add(max(s.options.MaxTTL, policy.TTL))
+	}
+	limits := s.options.Limits
+	quota := Quota{Stored: limits.Tasks, Unfinished: limits.Running}
+	record, err := s.store.Create(ctx, fresh, quota)
+	if errors.Is(err, ErrExists) && record.Version == 0 { // the name of another task, perhaps one that is over
+		if former, err := s.store.Get(ctx, id); err == nil && former.expired(now) {
+			record = former
+		}
+	}
 	if errors.Is(err, ErrExists) && record.Version > 0 && record.expired(now) {
-		s.forget(record.ID) // over, and not swept yet
-		record, err = s.store.Create(ctx, fresh)
+		s.forget(record) // over, and not swept yet
+		record, err = s.store.Create(ctx, fresh, quota)
 	}
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
 		if !bytes.Equal(record.Arguments, arguments) {
@@ -137,18 +152,32 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		}
 		return CallReply{Task: &record}, nil
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrQuotaStored):
+		return CallReply{}, s.Limited(caller, "tasks", limits.Tasks, "tool", record.Tool)
+	case errors.Is(err, ErrQuotaUnfinished):
+		return CallReply{}, s.Limited(caller, "running", limits.Running, "tool", record.Tool)
+	case errors.Is(err, ErrExists):
+		return CallReply{}, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
+	case err != nil:
 		s.logger.Error("task not stored", "tool", t.spec.Name, "error", err)
+		// It may be all the same. Who has its key may come back for it, and finds it
+		// running; nobody ever learns of any other.
+		if key == "" && call.ExternalID == "" {
+			s.forget(fresh)
+		} else if s.executor.Submit(fresh.ID) != nil {
+			return CallReply{}, shuttingDown()
+		}
 		return CallReply{}, Errorf(CodeInternalError, "the task could not be stored")
 	}
-	s.logger.Info("task created", "task", record.ID, "tool", record.Tool, "principal", record.Principal, "revision", record.Revision)
+	s.Audit(slog.LevelInfo, "task created", "created", caller, record)
 	if call.Progress != nil {
-		s.mu.Lock()
-		s.progress[record.ID] = call.Progress
-		s.mu.Unlock()
+		turn := make(chan ProgressFunc, 1)
+		turn <- call.Progress
+		s.progress.Store(record.ID, turn)
 	}
 	if err := s.executor.Submit(record.ID); err != nil {
-		s.forget(record.ID)
+		s.forget(record)
 		return CallReply{}, shuttingDown()
 	}
 	if call.Mode == ModeGrace && policy.Grace > 0 {
@@ -194,15 +223,17 @@ func (s *Server) grace(ctx context.Context, record Record, grace time.Duration) 
 // idempotency key stays: whoever has the key may come back for it.
 func (s *Server) Abandon(r Record) {
 	if r.IdempotencyKey == "" {
-		s.forget(r.ID) // first: a handler that starts from now on finds no task
+		s.forget(r) // first: a handler that starts from now on finds no task
 		s.cancelRunning(r.ID, ErrCancelled)
 	}
 }
 
 // forget removes a task that nobody was told of.
-func (s *Server) forget(id string) {
-	s.dropProgress(id)
-	if err := s.store.Delete(context.Background(), id); err != nil && !errors.Is(err, ErrNoRecord) {
-		s.logger.Error("task not deleted", "task", id, "error", err)
+func (s *Server) forget(r Record) {
+	s.progress.Delete(r.ID)
+	if err := s.store.Delete(context.Background(), r.ID); err == nil && !r.Done() {
+		s.auditEnd(r, "abandoned")
+	} else if err != nil && !errors.Is(err, ErrNoRecord) {
+		s.logger.Error("task not deleted", "task", LogID(r.Principal, r.ID), "error", err)
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // stored counts alice's tasks.
@@ -52,6 +54,7 @@ func TestInvalidArgumentsCreateNothing(t *testing.T) {
 }
 
 func TestGrace(t *testing.T) {
+	rules.Covers(t, "E-03")
 	graced := Policy{Task: TaskOptional, Grace: 200 * time.Millisecond}
 	call := func(s *Server, ctx context.Context, tool string) (CallReply, error) {
 		return s.Call(ctx, alice, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeGrace})
@@ -69,7 +72,7 @@ func TestGrace(t *testing.T) {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if len(s.running)+len(s.progress) != 0 {
+			if len(s.running)+listeners(s) != 0 {
 				t.Error("the server still knows the task")
 			}
 		})
@@ -250,6 +253,7 @@ func TestIdempotency(t *testing.T) {
 }
 
 func TestRetention(t *testing.T) {
+	rules.Covers(t, "C-56", "C-97", "B-51", "B-92")
 	hour, minute, year, negative, zero := time.Hour, time.Minute, 365*24*time.Hour, -time.Second, time.Duration(0)
 	huge := time.Duration(1<<63 - 1)
 	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("t", Policy{TTL: minute}, double))
@@ -321,7 +325,7 @@ func TestPlainCalls(t *testing.T) {
 			}
 			task.Progress(ctx, 1, 2, "half")
 			task.Message(ctx, "soon")
-			if _, err := Ask[approval](ctx, task, approvalInput, "ship", ""); !errors.Is(err, ErrCannotAsk) {
+			if _, err := Ask[approval](ctx, task, approvalInput, "ship", ""); !errors.Is(err, ErrCannotAsk) || !strings.Contains(err.Error(), "call the tool as a task") {
 				t.Errorf("%v", err)
 			}
 			return in, nil

@@ -10,10 +10,10 @@
 // and the errors [ToolError], [Error], ErrCancelled, ErrExpired, ErrNotFound
 // and ErrWorkerLost. Who tests needs package mcptasktest.
 //
-// The rest is for who builds on the runtime: [Store] and [Record] for stores,
-// [Executor] for executors, [Caller], [CallRequest] and the methods of
-// [Server] for gateways, [Conn] for clients over other transports, [NewTool]
-// and its types for generated code.
+// The rest is for who builds on the runtime: [Store] and [Record] for stores
+// (package storetest tests them), [Executor] for executors, [Caller],
+// [CallRequest] and the methods of [Server] for gateways, [Conn] for clients
+// over other transports, [NewTool] and its types for generated code.
 //
 // A task is kept in one canonical form, whatever revision of the protocol its
 // requestor speaks; the gateway projects it to each revision's wire form. The

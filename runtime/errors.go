@@ -87,14 +87,14 @@ func (e *Error) Is(target error) bool {
 }
 
 // Reason is data.reason, or "" where the error carries none.
-func (e *Error) Reason() string {
-	var data struct {
-		Reason string `json:"reason"`
-	}
-	if len(e.Data) == 0 || json.Unmarshal(e.Data, &data) != nil {
-		return ""
-	}
-	return data.Reason
+func (e *Error) Reason() string { return e.details().Reason }
+
+// Limit is data.limit, one of the names of [Limits], or "".
+func (e *Error) Limit() string { return e.details().Limit }
+
+func (e *Error) details() (data struct{ Reason, Limit string }) {
+	_ = json.Unmarshal(e.Data, &data) // what is of another kind has neither
+	return data
 }
 
 // withReason adds data.reason to an error.

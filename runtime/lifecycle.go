@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
 
 // errTerminal is the refusal of every event after the end (C-29).
@@ -132,29 +134,18 @@ func applyFinish(r *Record, e event) error {
 	outcome := e.outcome
 	r.Phase, r.Outcome, r.TerminalAt = PhaseDone, &outcome, e.at
 	r.Worker, r.LeaseUntil = "", time.Time{}
+	if r.Keep > 0 {
+		r.ExpiresAt = e.at.Add(r.Keep)
+	}
 	switch {
 	case outcome.Kind == OutcomeError:
 		r.StatusMessage = outcome.Error.Message
 	case outcome.Kind == OutcomeCancelled:
 		r.StatusMessage = "The task was cancelled."
 	case outcome.IsError:
-		r.StatusMessage = firstText(outcome.Result)
+		r.StatusMessage = plain.FirstText(outcome.Result)
 	default:
 		r.StatusMessage = ""
 	}
 	return nil
-}
-
-// firstText is the first text of a result's content.
-func firstText(result json.RawMessage) string {
-	var res Result
-	if json.Unmarshal(result, &res) != nil {
-		return ""
-	}
-	for _, c := range res.Content {
-		if text, ok := c.text(); ok {
-			return text
-		}
-	}
-	return ""
 }

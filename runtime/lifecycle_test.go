@@ -5,12 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"sync"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -48,6 +51,7 @@ func recordIn(phase Phase) Record {
 
 // TestNext goes through every phase and every event: C-27 to C-29, E-21.
 func TestNext(t *testing.T) {
+	rules.Covers(t, "C-27", "C-28", "C-29", "E-21", "B-28", "B-29", "B-30")
 	allowed := map[Phase]map[eventKind]Phase{
 		PhaseQueued: {eventStart: PhaseRunning, eventStop: PhaseQueued, eventFinish: PhaseDone},
 		PhaseRunning: {eventStart: PhaseRunning, eventReport: PhaseRunning, eventAsk: PhaseInputRequired,
@@ -102,6 +106,7 @@ func TestNext(t *testing.T) {
 }
 
 func TestNextDetails(t *testing.T) {
+	rules.Covers(t, "C-52", "C-88", "E-42", "E-43", "E-44", "E-80", "B-49", "B-84")
 	step := func(t *testing.T, r Record, e event) Record {
 		t.Helper()
 		e.at = epoch.Add(time.Second)
@@ -176,6 +181,7 @@ func (s *recordingStore) Update(ctx context.Context, r Record) (Record, error) {
 // TestLifecycleProperty sends random events from many goroutines through the
 // one way that leads to the store.
 func TestLifecycleProperty(t *testing.T) {
+	rules.Covers(t, "C-29", "E-21", "E-42", "E-43", "B-30")
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
 	anyEvent := rapid.Custom(func(t *rapid.T) event {
 		e := event{
@@ -197,9 +203,9 @@ func TestLifecycleProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sequences := rapid.SliceOfN(rapid.SliceOfN(anyEvent, 1, 12), 2, 8).Draw(t, "sequences")
 		store := &recordingStore{Store: NewMemoryStore()}
-		s := &Server{store: store}
+		s := &Server{store: store, logger: slog.New(slog.DiscardHandler)}
 		ctx := context.Background()
-		first, err := store.Create(ctx, Record{ID: "t", Phase: PhaseQueued, CreatedAt: epoch, ExpiresAt: epoch.Add(time.Hour)})
+		first, err := store.Create(ctx, Record{ID: "t", Phase: PhaseQueued, CreatedAt: epoch, ExpiresAt: epoch.Add(time.Hour)}, Quota{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,9 @@
 package mcptask
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 const (
 	// leaseFor is how long a worker that has died keeps its tasks.
@@ -48,7 +51,11 @@ func (s *Server) expire() {
 		}
 		for _, r := range gone {
 			s.cancelRunning(r.ID, ErrExpired)
-			s.logger.Info("task expired", "task", r.ID, "tool", r.Tool, "principal", r.Principal)
+			s.progress.Delete(r.ID)
+			if !r.Done() {
+				s.observe(r)
+				s.auditEnd(r, "expired")
+			}
 		}
 		if len(gone) < sweepBatch {
 			return
@@ -76,6 +83,23 @@ func (s *Server) adopt() {
 	}
 }
 
+// abandonAll ends what is left in a store that goes with the server.
+func (s *Server) abandonAll() {
+	ctx, now := context.Background(), time.Now().Add(2*leaseFor) // when all leases are over
+	for n := sweepBatch; n == sweepBatch; {
+		left, err := s.store.Lease(ctx, "none", now, now, sweepBatch)
+		if n = len(left); err != nil {
+			s.logger.Error("unfinished tasks not ended", "error", err)
+			return
+		}
+		for _, r := range left {
+			_, _ = s.apply(ctx, r.ID, func(Record) event { // which it may have by itself
+				return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
+			})
+		}
+	}
+}
+
 // mayRun says whether a task's handler may be started: a second time only
 // where its tool allows it, whatever an executor delivers twice.
 func (s *Server) mayRun(r Record) bool {
@@ -87,7 +111,7 @@ func (s *Server) mayRun(r Record) bool {
 func (s *Server) resume(r Record) {
 	if s.mayRun(r) {
 		if err := s.executor.Submit(r.ID); err == nil {
-			s.logger.Info("task resumed", "task", r.ID, "tool", r.Tool, "attempt", r.Attempt+1)
+			s.logger.Info("task resumed", "task", LogID(r.Principal, r.ID), "tool", r.Tool, "attempt", r.Attempt+1)
 		}
 		return
 	}
@@ -102,6 +126,6 @@ func (s *Server) resume(r Record) {
 			}
 			return event{kind: eventFinish, outcome: outcome}
 		})
-		s.logger.Warn("task lost with its worker", "task", r.ID, "tool", r.Tool, "error", err)
+		s.logger.Warn("task lost with its worker", "task", LogID(r.Principal, r.ID), "tool", r.Tool, "error", err)
 	})
 }

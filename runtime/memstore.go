@@ -2,138 +2,163 @@ package mcptask
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/index"
 )
 
 // NewMemoryStore makes a Store that lives as long as the process. It is the
 // default of NewServer.
 func NewMemoryStore() Store {
 	return &memoryStore{
-		entries: map[string]*memoryEntry{},
-		keys:    map[idempotency]string{},
-		lists:   map[string][]Position{},
-		leased:  map[string]map[string]bool{},
+		lists:  index.NewSorted(byPrincipal),
+		leased: index.NewSorted(byWorker),
+		expiry: index.NewSorted(byExpiry),
 	}
 }
 
 type memoryStore struct {
 	mu      sync.Mutex
 	closed  bool
-	entries map[string]*memoryEntry
-	keys    map[idempotency]string
-	lists   map[string][]Position      // by principal, in the order of List
-	leased  map[string]map[string]bool // by worker, the IDs of its unfinished records
-	expiry  expiryHeap
+	entries index.Map[string, *Record]
+	keys    index.Map[[3]string, *Record] // by principal, tool and key
+	counts  index.Map[string, Quota]      // by account
+	lists   *index.Sorted[*Record]        // by principal, in the order of List
+	leased  *index.Sorted[*Record]        // the unfinished by worker
+	expiry  *index.Sorted[*Record]
+	changes index.Signals[string] // by ID
 }
 
-type memoryEntry struct {
-	record  Record
-	changed chan struct{} // closed when the record changes or goes
-	place   int           // in the expiry heap
+func (r *Record) position() Position     { return Position{r.CreatedAt, r.ID} }
+func (r *Record) idempotency() [3]string { return [3]string{r.Principal, r.Tool, r.IdempotencyKey} }
+
+func (p Position) compare(q Position) int {
+	return cmp.Or(p.CreatedAt.Compare(q.CreatedAt), cmp.Compare(p.ID, q.ID))
 }
 
-type idempotency struct{ principal, tool, key string }
+func byPrincipal(a, b *Record) int {
+	return cmp.Or(cmp.Compare(a.Principal, b.Principal), a.position().compare(b.position()))
+}
 
-func (s *memoryStore) Create(_ context.Context, r Record) (Record, error) {
+func byWorker(a, b *Record) int {
+	return cmp.Or(cmp.Compare(a.Worker, b.Worker), a.position().compare(b.position()))
+}
+
+func byExpiry(a, b *Record) int {
+	return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.ID, b.ID))
+}
+
+func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return r, ErrServerClosed
 	}
-	if _, ok := s.entries[r.ID]; ok {
-		return r, ErrExists
+	if e, ok := s.keys.Get(r.idempotency()); ok {
+		return copyRecord(*e), ErrExists
 	}
-	key := idempotency{r.Principal, r.Tool, r.IdempotencyKey}
+	if _, ok := s.entries.Get(r.ID); ok {
+		return Record{}, ErrExists
+	}
+	switch count, _ := s.counts.Get(r.Account); {
+	case quota.Stored > 0 && count.Stored >= quota.Stored:
+		return r, ErrQuotaStored
+	case quota.Unfinished > 0 && count.Unfinished >= quota.Unfinished:
+		return r, ErrQuotaUnfinished
+	}
+	e := new(copyRecord(r))
+	e.Version = 1
+	s.entries.Set(r.ID, e)
 	if r.IdempotencyKey != "" {
-		if id, ok := s.keys[key]; ok {
-			return copyRecord(s.entries[id].record), ErrExists
-		}
-		s.keys[key] = r.ID
+		s.keys.Set(r.idempotency(), e)
 	}
-	r = copyRecord(r)
-	r.Version = 1
-	e := &memoryEntry{record: r, changed: make(chan struct{})}
-	s.entries[r.ID] = e
-	heap.Push(&s.expiry, e)
-	s.lease(r)
-	list, pos := s.lists[r.Principal], Position{r.CreatedAt, r.ID}
-	i, _ := slices.BinarySearchFunc(list, pos, comparePositions)
-	s.lists[r.Principal] = slices.Insert(list, i, pos)
-	return copyRecord(r), nil
+	s.lists.Insert(e)
+	s.enter(e)
+	return copyRecord(*e), nil
 }
 
 func (s *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries[id]
+	e, ok := s.entries.Get(id)
 	if !ok {
 		return Record{}, ErrNoRecord
 	}
-	return copyRecord(e.record), nil
+	return copyRecord(*e), nil
 }
 
 func (s *memoryStore) Update(_ context.Context, r Record) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries[r.ID]
-	if !ok {
+	e, ok := s.entries.Get(r.ID)
+	switch {
+	case !ok:
 		return r, ErrNoRecord
-	}
-	if e.record.Version != r.Version {
+	case e.Version != r.Version:
 		return r, ErrConflict
+	case e.Worker == r.Worker:
+		r.LeaseUntil = e.LeaseUntil
 	}
-	r = copyRecord(r)
-	if r.Worker == e.record.Worker {
-		r.LeaseUntil = e.record.LeaseUntil
-	}
-	return copyRecord(s.replace(e, r)), nil
+	r.Principal, r.Account, r.Tool = e.Principal, e.Account, e.Tool
+	r.IdempotencyKey, r.CreatedAt = e.IdempotencyKey, e.CreatedAt
+	return s.replace(e, copyRecord(r)), nil
 }
 
-// replace stores the next version of a record and wakes who waits for it.
-func (s *memoryStore) replace(e *memoryEntry, r Record) Record {
-	s.unlease(e.record)
-	r.Version = e.record.Version + 1
-	e.record = r
-	heap.Fix(&s.expiry, e.place)
-	s.lease(r)
-	close(e.changed)
-	e.changed = make(chan struct{})
-	return r
+// replace stores the next version of a record and returns a copy of it.
+func (s *memoryStore) replace(e *Record, r Record) Record {
+	s.leave(e)
+	r.Version++
+	*e = r
+	s.enter(e)
+	return copyRecord(r)
 }
 
-func (s *memoryStore) lease(r Record) {
-	if r.Done() {
-		return
+// enter puts an entry where its record's changing parts say.
+func (s *memoryStore) enter(e *Record) {
+	s.expiry.Insert(e)
+	if !e.Done() {
+		s.leased.Insert(e)
 	}
-	if s.leased[r.Worker] == nil {
-		s.leased[r.Worker] = map[string]bool{}
-	}
-	s.leased[r.Worker][r.ID] = true
+	s.count(e, 1)
 }
 
-func (s *memoryStore) unlease(r Record) {
-	delete(s.leased[r.Worker], r.ID)
-	if len(s.leased[r.Worker]) == 0 {
-		delete(s.leased, r.Worker)
+// leave undoes enter before the record changes or goes, and wakes who waits
+// for that.
+func (s *memoryStore) leave(e *Record) {
+	s.expiry.Remove(e)
+	s.leased.Remove(e)
+	s.count(e, -1)
+	s.changes.Wake(e.ID)
+}
+
+// count adds a record to its account, or takes it away.
+func (s *memoryStore) count(r *Record, n int) {
+	count, _ := s.counts.Get(r.Account)
+	count.Stored += n
+	if !r.Done() {
+		count.Unfinished += n
+	}
+	if s.counts.Set(r.Account, count); count == (Quota{}) {
+		s.counts.Delete(r.Account)
 	}
 }
 
 func (s *memoryStore) List(_ context.Context, principal string, after Position, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := s.lists[principal]
-	i, found := slices.BinarySearchFunc(list, after, comparePositions)
-	if found {
-		i++
-	}
-	list = list[i:min(len(list), i+limit)]
-	records := make([]Record, len(list))
-	for j, pos := range list {
-		records[j] = copyRecord(s.entries[pos.ID].record)
+	page := s.lists.Range(limit, func(e *Record) int {
+		if e.Principal == principal && e.position().compare(after) <= 0 {
+			return -1
+		}
+		return cmp.Compare(e.Principal, principal)
+	})
+	records := make([]Record, len(page))
+	for i, e := range page {
+		records[i] = copyRecord(*e)
 	}
 	return records, nil
 }
@@ -141,7 +166,7 @@ func (s *memoryStore) List(_ context.Context, principal string, after Position, 
 func (s *memoryStore) Delete(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries[id]
+	e, ok := s.entries.Get(id)
 	if !ok {
 		return ErrNoRecord
 	}
@@ -149,56 +174,30 @@ func (s *memoryStore) Delete(_ context.Context, id string) error {
 	return nil
 }
 
-func (s *memoryStore) remove(e *memoryEntry) {
-	r := e.record
-	delete(s.entries, r.ID)
-	heap.Remove(&s.expiry, e.place)
-	if r.IdempotencyKey != "" {
-		delete(s.keys, idempotency{r.Principal, r.Tool, r.IdempotencyKey})
-	}
-	s.unlease(r)
-	list := s.lists[r.Principal]
-	if i, ok := slices.BinarySearchFunc(list, Position{r.CreatedAt, r.ID}, comparePositions); ok {
-		list = slices.Delete(list, i, i+1)
-	}
-	if len(list) == 0 {
-		delete(s.lists, r.Principal)
-	} else {
-		s.lists[r.Principal] = list
-	}
-	close(e.changed)
+func (s *memoryStore) remove(e *Record) {
+	s.leave(e)
+	s.lists.Remove(e)
+	s.entries.Delete(e.ID)
+	s.keys.Delete(e.idempotency())
 }
 
 func (s *memoryStore) Expire(_ context.Context, now time.Time, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var gone []Record
-	for len(s.expiry) > 0 && len(gone) < limit && s.expiry[0].record.expired(now) {
-		gone = append(gone, s.expiry[0].record)
-		s.remove(s.expiry[0])
+	for _, e := range s.expiry.Range(limit, func(e *Record) int { return max(0, e.ExpiresAt.Compare(now)) }) {
+		gone = append(gone, *e)
+		s.remove(e)
 	}
 	return gone, nil
 }
 
 func (s *memoryStore) Wait(ctx context.Context, id string, version int64) (Record, error) {
 	for {
-		s.mu.Lock()
-		if s.closed {
-			s.mu.Unlock()
-			return Record{}, ErrServerClosed
+		r, changed, err := s.next(id, version)
+		if err != nil || changed == nil {
+			return r, err
 		}
-		e, ok := s.entries[id]
-		if !ok {
-			s.mu.Unlock()
-			return Record{}, ErrNoRecord
-		}
-		if e.record.Version > version {
-			r := copyRecord(e.record)
-			s.mu.Unlock()
-			return r, nil
-		}
-		changed := e.changed // taken under the lock: no change can slip between
-		s.mu.Unlock()
 		select {
 		case <-changed:
 		case <-ctx.Done():
@@ -207,60 +206,54 @@ func (s *memoryStore) Wait(ctx context.Context, id string, version int64) (Recor
 	}
 }
 
+// next returns the record, or what ends when it changes: both are looked at
+// under one lock, so that no change can slip between.
+func (s *memoryStore) next(id string, version int64) (Record, <-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.entries.Get(id)
+	switch {
+	case s.closed:
+		return Record{}, nil, ErrServerClosed
+	case !ok:
+		return Record{}, nil, ErrNoRecord
+	case e.Version > version:
+		return copyRecord(*e), nil, nil
+	}
+	return Record{}, s.changes.Next(id), nil
+}
+
 func (s *memoryStore) Lease(_ context.Context, worker string, now, until time.Time, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var orphans []*memoryEntry
-	for holder, ids := range s.leased {
-		if holder == worker {
-			continue
-		}
-		for id := range ids {
-			if e := s.entries[id]; e.record.LeaseUntil.Before(now) {
-				orphans = append(orphans, e)
-			}
-		}
-	}
-	slices.SortFunc(orphans, func(a, b *memoryEntry) int {
-		return comparePositions(Position{a.record.CreatedAt, a.record.ID}, Position{b.record.CreatedAt, b.record.ID})
-	})
 	var taken []Record
-	for _, e := range orphans[:min(len(orphans), limit)] {
-		r := e.record
+	for _, e := range s.leased.Filter(limit, func(e *Record) bool { return e.Worker != worker && e.LeaseUntil.Before(now) }) {
+		r := *e
 		r.Worker, r.LeaseUntil = worker, until
-		taken = append(taken, copyRecord(s.replace(e, r)))
+		taken = append(taken, s.replace(e, r))
 	}
 	return taken, nil
 }
 
+// Renew changes no version: nobody but a worker looks at a lease.
 func (s *memoryStore) Renew(_ context.Context, worker string, until time.Time) error {
-	return s.setLeases(worker, until)
-}
-
-func (s *memoryStore) Release(_ context.Context, worker string) error {
-	return s.setLeases(worker, time.Time{})
-}
-
-// setLeases changes no version: nobody but a worker looks at a lease.
-func (s *memoryStore) setLeases(worker string, until time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for id := range s.leased[worker] {
-		s.entries[id].record.LeaseUntil = until
+	for _, e := range s.leased.Range(math.MaxInt, func(e *Record) int { return cmp.Compare(e.Worker, worker) }) {
+		e.LeaseUntil = until
 	}
 	return nil
+}
+
+func (s *memoryStore) Release(ctx context.Context, worker string) error {
+	return s.Renew(ctx, worker, time.Time{})
 }
 
 func (s *memoryStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.closed = true
-		for _, e := range s.entries {
-			close(e.changed)
-			e.changed = make(chan struct{})
-		}
-	}
+	s.closed = true
+	s.changes.WakeAll()
 	return nil
 }
 
@@ -268,43 +261,18 @@ func (s *memoryStore) Close() error {
 // changed.
 func copyRecord(r Record) Record {
 	r.Inputs, r.CanAsk = slices.Clone(r.Inputs), slices.Clone(r.CanAsk)
-	if r.Outcome != nil {
-		outcome := *r.Outcome
-		if outcome.Error != nil {
-			wire := *outcome.Error
-			outcome.Error = &wire
-		}
-		r.Outcome = &outcome
+	for i := range r.Inputs {
+		r.Inputs[i].Error = clone(r.Inputs[i].Error)
+	}
+	if r.Outcome = clone(r.Outcome); r.Outcome != nil {
+		r.Outcome.Error = clone(r.Outcome.Error)
 	}
 	return r
 }
 
-func comparePositions(a, b Position) int {
-	return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
-}
-
-// expiryHeap has the entry that expires first at its head.
-type expiryHeap []*memoryEntry
-
-func (h expiryHeap) Len() int           { return len(h) }
-func (h expiryHeap) Less(i, j int) bool { return h[i].record.ExpiresAt.Before(h[j].record.ExpiresAt) }
-func (h expiryHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-// Push implements heap.Interface.
-func (h *expiryHeap) Push(x any) {
-	e := x.(*memoryEntry)
-	e.place = len(*h)
-	*h = append(*h, e)
-}
-
-// Pop implements heap.Interface.
-func (h *expiryHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return last
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 )
 
@@ -38,7 +39,9 @@ func (s *Server) owned(ctx context.Context, caller Caller, record Record, err er
 		s.logger.Error("task not read", "error", err)
 		return Errorf(CodeInternalError, "the task could not be read")
 	case record.Principal != caller.Principal:
-		s.logger.Warn("task asked for by a stranger", "task", record.ID, "principal", caller.Principal)
+		if s.noted.Allow([2]string{caller.Account(), "stranger"}) { // once a second for each
+			s.Audit(slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
+		}
 		return notFound()
 	case record.expired(time.Now()):
 		return notFound()
@@ -71,9 +74,11 @@ func (s *Server) wait(ctx context.Context, caller Caller, id string, version int
 func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, error) {
 	record, err := s.Get(ctx, caller, id)
 	for err == nil && !record.Done() {
-		if record, err = s.wait(ctx, caller, id, record.Version); err == nil {
-			s.observe(record) // it may have changed in another process
-		}
+		s.observe(record) // it may have changed in another process
+		record, err = s.wait(ctx, caller, id, record.Version)
+	}
+	if err == nil {
+		s.observe(record)
 	}
 	return record, err
 }
@@ -112,7 +117,6 @@ func (s *Server) Cancel(ctx context.Context, caller Caller, id string) (record R
 		return record, false, err
 	}
 	s.cancelRunning(id, ErrCancelled)
-	s.logger.Info("task cancelled", "task", id, "tool", record.Tool, "principal", record.Principal)
 	return record, false, nil
 }
 
@@ -136,7 +140,7 @@ func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
 		return err
 	}
 	s.cancelRunning(id, ErrCancelled)
-	s.logger.Info("task asked to stop", "task", id, "tool", record.Tool, "principal", record.Principal)
+	s.logger.Info("task asked to stop", "task", LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
 	return nil
 }
 

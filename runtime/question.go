@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // MetaInput is the _meta key that names a question's generated type, so that
@@ -49,7 +52,7 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 
 // newQuestionInput makes the elicitation of a declared input.
 func newQuestionInput(key string, input InputSpec, message string) (Input, error) {
-	params, err := marshal(map[string]any{
+	params, err := plain.Marshal(map[string]any{
 		"mode":            "form",
 		"message":         message,
 		"requestedSchema": json.RawMessage(input.Schema),
@@ -62,29 +65,18 @@ func newQuestionInput(key string, input InputSpec, message string) (Input, error
 }
 
 // decodeAnswer reads an accepted answer: only the members that the schema has
-// checked, since encoding/json would also take their names in another case.
+// checked.
 func decodeAnswer[T any](response json.RawMessage, input InputSpec) (T, error) {
 	var answer T
 	content, err := elicited(response)
 	if err != nil {
 		return answer, err
 	}
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-	}
-	var members map[string]json.RawMessage
-	if json.Unmarshal([]byte(input.Schema), &schema) == nil && json.Unmarshal(content, &members) == nil {
-		for name := range members {
-			if _, checked := schema.Properties[name]; !checked {
-				delete(members, name)
-			}
-		}
-		if content, err = marshal(members); err != nil {
-			return answer, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
-		}
+	if content, err = plain.Declared(content, input.Schema); err != nil {
+		return answer, fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	if err := json.Unmarshal(content, &answer); err != nil {
-		return answer, fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))
+		return answer, fmt.Errorf("%w: %s", ErrInvalidAnswer, plain.Mismatch(err))
 	}
 	return answer, nil
 }
@@ -96,7 +88,7 @@ func elicited(response json.RawMessage) (json.RawMessage, error) {
 		Content json.RawMessage `json:"content"`
 	}
 	if err := json.Unmarshal(response, &r); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))
+		return nil, fmt.Errorf("%w: %s", ErrInvalidAnswer, plain.Mismatch(err))
 	}
 	switch r.Action {
 	case "accept":
@@ -125,11 +117,11 @@ func CheckAnswer(in Input, response json.RawMessage) error {
 	if err != nil || in.Schema == nil {
 		return err
 	}
-	v, err := compile(string(in.Schema), true)
+	v, err := validate.Compile(string(in.Schema), true)
 	if err != nil {
 		return err
 	}
-	if err := v.check(content); err != nil {
+	if err := v.Check(content); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	return nil
@@ -142,7 +134,7 @@ func checkResult(method string, response json.RawMessage) error {
 		Roots []Root `json:"roots"`
 	}
 	if err := json.Unmarshal(response, &r); err != nil {
-		return fmt.Errorf("%w: %s", ErrInvalidAnswer, decodeMessage(err))
+		return fmt.Errorf("%w: %s", ErrInvalidAnswer, plain.Mismatch(err))
 	}
 	if method == methodRoots && r.Roots == nil || method == methodSample && (r.Role == "" || r.Model == "" || r.Content == nil) {
 		return fmt.Errorf("%w: it is no result of %s", ErrInvalidAnswer, method)
@@ -208,7 +200,10 @@ type answerer struct {
 // Answer makes an Answerer for one input type. f returns ErrDeclined or
 // ErrDismissed to refuse. It may be called concurrently.
 func Answer[T any](input InputSpec, f func(context.Context, Question) (T, error)) Answerer {
-	return Answerer{[]answerer{{input, func(ctx context.Context, q Question) (any, error) { return f(ctx, q) }}}}
+	return Answerer{[]answerer{{input, func(ctx context.Context, q Question) (any, error) {
+		answer, err := f(ctx, q)
+		return &answer, err
+	}}}}
 }
 
 // Answers joins answerers; the first that fits a question answers it.
@@ -234,7 +229,7 @@ func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMess
 		if err != nil {
 			return Agreed(err)
 		}
-		content, err := marshal(value)
+		content, err := plain.Marshal(value)
 		if err != nil {
 			return nil, true, fmt.Errorf("mcptask: encode the answer: %w", err)
 		}
@@ -269,7 +264,7 @@ func NewQuestion(taskID, key, method string, params json.RawMessage) (Question, 
 		params = json.RawMessage("{}")
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
-		return Question{}, fmt.Errorf("mcptask: question %s: %s", key, decodeMessage(err))
+		return Question{}, fmt.Errorf("mcptask: question %s: %s", key, plain.Mismatch(err))
 	}
 	q := Question{TaskID: taskID, Key: key, Method: method, Message: p.Message, URL: p.URL, Schema: p.RequestedSchema, Params: params}
 	if name := p.Meta[MetaInput]; name != nil {

@@ -70,8 +70,8 @@ type Input struct {
 	Error *Error
 }
 
-// Record is one task as it is stored. It is a value: a Store hands out copies,
-// and nobody changes the bytes behind its slices.
+// Record is one task as it is stored. A Store takes and hands out copies of it and of
+// its slices and pointers; they share bytes, such as Arguments, which nobody ever changes.
 type Record struct {
 	// ID has at least 128 random bits (C-91, E-86).
 	ID string
@@ -79,12 +79,18 @@ type Record struct {
 	Version int64
 	// Principal owns the task; "" is anonymous, and then the ID is the key.
 	Principal string
+	// Account is what the task counts against: its principal, or the session of
+	// an anonymous caller, or all anonymous callers without one.
+	Account   string
 	Tool      string
 	Arguments json.RawMessage
 	// Revision is the one in which the task was created.
 	Revision string
 	// IdempotencyKey is the requestor's, "" without one.
 	IdempotencyKey string
+	// ExternalID is what the requestor calls the task, in revisions where it does
+	// (A-13, D-05); "" elsewhere. See Caller.Named.
+	ExternalID string
 	// CanAsk names the request methods that the requestor answers.
 	CanAsk []string
 
@@ -99,6 +105,9 @@ type Record struct {
 	TerminalAt time.Time
 	// ExpiresAt is when the task is deleted, whatever its phase.
 	ExpiresAt time.Time
+	// Keep is how long the task is kept once it has ended, where its retention
+	// counts from then: its end sets ExpiresAt. 0 elsewhere.
+	Keep time.Duration
 	// Poll is the polling interval that requestors are told.
 	Poll time.Duration
 

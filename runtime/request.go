@@ -2,6 +2,8 @@ package mcptask
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"time"
 )
@@ -10,11 +12,34 @@ import (
 type Caller struct {
 	// Principal is compared by equality; "" is anonymous.
 	Principal string
+	// Session is the session that the request belongs to, "" without one.
+	Session string
 	// Revision is the protocol revision that the request is spoken in.
 	Revision string
+	// Method is the request's, for the audit trail; "" where it is not known.
+	Method string
 	// CanAsk names the request methods that the client answers, such as
 	// elicitation/create.
 	CanAsk []string
+}
+
+// Account is what the caller's tasks and requests count against.
+func (c Caller) Account() string {
+	switch {
+	case c.Principal != "":
+		return "principal " + c.Principal
+	case c.Session != "":
+		return "session " + c.Session
+	}
+	return ""
+}
+
+// Named is the ID of the task that the caller calls by a name of its own: nobody
+// else's account has it, and it takes no table to find it. An ID of a task stays
+// what it is where the caller has named none so.
+func (c Caller) Named(external string) string {
+	sum := sha256.Sum256([]byte(c.Account() + "\x00" + external))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
 // Mode says how a tools/call is to be answered.
@@ -39,8 +64,13 @@ type CallRequest struct {
 	Mode Mode
 	// TTL is the retention that the requestor asks for; nil leaves it to the tool.
 	TTL *time.Duration
+	// FromEnd counts the retention from the task's end, not from its creation.
+	FromEnd bool
 	// IdempotencyKey makes a repeated call return the first one's task.
 	IdempotencyKey string
+	// ExternalID is what the requestor calls the task: Caller.Named finds it. One in
+	// use is refused, unless the call has the IdempotencyKey of the first.
+	ExternalID string
 	// Answers are the responses that came with the call to the tool's questions,
 	// by key.
 	Answers map[string]json.RawMessage

@@ -8,6 +8,9 @@ import (
 	"runtime/debug"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
 
 // Why a handler's context ended.
@@ -33,7 +36,7 @@ func (s *Server) run(ctx context.Context, id string) {
 		defer s.mu.Unlock()
 		if s.running[id] == &cancel {
 			delete(s.running, id)
-			delete(s.progress, id)
+			s.progress.Delete(id)
 		}
 	}()
 
@@ -55,11 +58,8 @@ func (s *Server) run(ctx context.Context, id string) {
 	// A task does not outlive its ttl, nor its handler the tool's deadline.
 	ctx, cancelTTL := context.WithDeadlineCause(ctx, record.ExpiresAt, ErrExpired)
 	defer cancelTTL()
-	if deadline := t.spec.Policy.Deadline; deadline > 0 {
-		var cancelDeadline context.CancelFunc
-		ctx, cancelDeadline = context.WithTimeoutCause(ctx, deadline, errDeadline)
-		defer cancelDeadline()
-	}
+	ctx, cancelDeadline := limit.Timeout(ctx, t.spec.Policy.Deadline, errDeadline)
+	defer cancelDeadline()
 	host := &taskHost{server: s, record: record, attempt: ctx, cancel: cancel}
 	answers, refusal, err := s.before(ctx, Caller{CanAsk: record.CanAsk}, t, CallRequest{Answers: record.responses(), Ask: host.Ask})
 	switch {
@@ -69,7 +69,7 @@ func (s *Server) run(ctx context.Context, id string) {
 		outcome = refusal.Outcome
 	default:
 		task := &Task{id: id, principal: record.Principal, attempt: record.Attempt, host: host, answers: givenAnswers(t, answers)}
-		outcome = s.invoke(ctx, t, task, record.Arguments)
+		outcome = s.within(record.caller(), record.ID, record.Tool, s.invoke(ctx, t, task, record.Arguments))
 	}
 }
 
@@ -87,7 +87,7 @@ func (s *Server) begin(r Record) event {
 func (s *Server) invoke(ctx context.Context, t *registered, task *Task, arguments json.RawMessage) (outcome *Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.logger.Error("handler panicked", "tool", t.spec.Name, "task", task.id, "panic", p, "stack", string(debug.Stack()))
+			s.logger.Error("handler panicked", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "panic", p, "stack", string(debug.Stack()))
 			outcome = &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 		}
 	}()
@@ -95,7 +95,7 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 	if s.options.Context != nil {
 		built, err := s.options.Context(ctx, task.principal)
 		if err != nil {
-			s.logger.Error("no context for the principal", "task", task.id, "principal", task.principal, "error", err)
+			s.logger.Error("no context for the principal", "task", LogID(task.principal, task.id), "principal", task.principal, "error", err)
 			return &Outcome{Kind: OutcomeError, Error: wireError(err)}
 		}
 		handlerCtx = built
@@ -105,14 +105,17 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 		return failure(ctx, t, err)
 	}
 	if t.output != nil && !result.IsError {
-		if err := t.output.check(result.Structured); err != nil {
-			s.logger.Error("output does not fit its schema", "tool", t.spec.Name, "task", task.id, "error", err)
+		if err := t.output.Check(result.Structured); err != nil {
+			s.logger.Error("output does not fit its schema", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "error", err)
 			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the tool's output does not fit its schema")}
 		}
 	}
-	data, err := marshal(result)
+	data, err := plain.Marshal(result)
+	if t.raw {
+		data, err = result.Structured, nil
+	}
 	if err != nil {
-		s.logger.Error("output not encoded", "tool", t.spec.Name, "task", task.id, "error", err)
+		s.logger.Error("output not encoded", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "error", err)
 		return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 	}
 	return &Outcome{Kind: OutcomeResult, Result: data, IsError: result.IsError}
@@ -133,7 +136,7 @@ func failure(ctx context.Context, t *registered, err error) *Outcome {
 		}
 		return &Outcome{Kind: OutcomeCancelled}
 	}
-	result, encodeErr := marshal(ErrorResult(err.Error()))
+	result, encodeErr := plain.Marshal(ErrorResult(err.Error()))
 	if encodeErr != nil {
 		return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 	}
@@ -146,24 +149,22 @@ func (s *Server) finish(ctx context.Context, attempt Record, outcome Outcome) {
 		(errors.Is(cause, errStolen) || errors.Is(cause, context.Canceled)) {
 		return // not ours any longer, or the server closes: somebody else ends it
 	}
-	record, err := s.insist(context.Background(), attempt.ID, func(r Record) event {
+	_, _ = s.insist(context.Background(), attempt.ID, func(r Record) event { // it logs what goes wrong
 		if r.Attempt != attempt.Attempt || r.Worker != s.worker {
 			return event{} // another run has the task
 		}
 		return event{kind: eventFinish, outcome: outcome}
 	})
-	if err == nil {
-		s.logger.Info("task ended", "task", record.ID, "tool", record.Tool, "principal", record.Principal,
-			"outcome", string(outcome.Kind), "seconds", record.TerminalAt.Sub(record.CreatedAt).Seconds())
-	}
 }
 
 // insist applies an event however long the store is away, until the server
 // closes: this process keeps the task's lease, so nobody else would move it.
 func (s *Server) insist(ctx context.Context, id string, decide func(Record) event) (Record, error) {
+	var record Record
 	for backoff := 50 * time.Millisecond; ; backoff = min(2*backoff, renewEvery) {
 		try, cancel := context.WithTimeout(ctx, leaseFor)
-		record, err := s.apply(try, id, decide)
+		var err error
+		record, err = s.reapply(try, id, record, decide)
 		cancel()
 		if err == nil || errors.Is(err, errTerminal) || errors.Is(err, ErrNoRecord) || errors.Is(err, errVoid) {
 			return record, err
@@ -171,7 +172,7 @@ func (s *Server) insist(ctx context.Context, id string, decide func(Record) even
 		if ctx.Err() != nil {
 			return record, err
 		}
-		s.logger.Error("task not stored", "task", id, "error", err)
+		s.logger.Error("task not stored", "task", LogID("", id), "error", err)
 		select {
 		case <-time.After(backoff):
 		case <-ctx.Done():
@@ -191,10 +192,21 @@ var errVoid = errors.New("mcptask: the event no longer applies")
 // apply moves a task by one event: read, next, compare and set, again on
 // conflict. decide sees the record as it is; a zero event means not to.
 func (s *Server) apply(ctx context.Context, id string, decide func(Record) event) (Record, error) {
+	return s.reapply(ctx, id, Record{}, decide)
+}
+
+// reapply is apply after one that failed, and returned what it was about to
+// store. That may be there all the same: only the answer was lost. A run that it
+// begins is then under way, and must not be taken for another's.
+func (s *Server) reapply(ctx context.Context, id string, lost Record, decide func(Record) event) (Record, error) {
 	for {
 		record, err := s.store.Get(ctx, id)
 		if err != nil {
-			return record, err
+			return lost, err
+		}
+		if lost.Attempt > 0 && record.Attempt == lost.Attempt && record.Worker == lost.Worker {
+			s.moved(record)
+			return record, nil
 		}
 		e := decide(record)
 		if e.kind == "" {
@@ -205,13 +217,23 @@ func (s *Server) apply(ctx context.Context, id string, decide func(Record) event
 		if err != nil {
 			return record, err
 		}
+		_, giveBack := s.takeTurn(id, moved.Done())
 		stored, err := s.store.Update(ctx, moved)
+		giveBack()
 		if err == nil {
-			s.observe(stored)
+			s.moved(stored)
+		} else if stored = moved; errors.Is(err, ErrConflict) {
+			continue
 		}
-		if !errors.Is(err, ErrConflict) {
-			return stored, err
-		}
+		return stored, err
+	}
+}
+
+// moved tells of a version that is stored.
+func (s *Server) moved(r Record) {
+	if s.observe(r); r.Done() {
+		s.progress.Delete(r.ID) // it may be in line still, for long
+		s.auditEnd(r, string(r.Outcome.Kind))
 	}
 }
 
@@ -225,10 +247,19 @@ func (s *Server) cancelRunning(id string, cause error) {
 	}
 }
 
-func (s *Server) dropProgress(id string) {
-	s.mu.Lock()
-	delete(s.progress, id)
-	s.mu.Unlock()
+// takeTurn keeps a task from ending between a report and its progress, so that
+// no progress follows the end (C-68). It gives up after a second: a client that
+// does not read its stream must not keep its task alive.
+func (s *Server) takeTurn(id string, wanted bool) (send ProgressFunc, giveBack func()) {
+	if turn, ok := s.progress.Load(id); ok && wanted {
+		turn := turn.(chan ProgressFunc)
+		select {
+		case send = <-turn:
+			return send, func() { turn <- send }
+		case <-time.After(time.Second):
+		}
+	}
+	return nil, func() {}
 }
 
 // taskHost stands behind a stored task.
@@ -254,6 +285,8 @@ func (h *taskHost) mine(e event) func(Record) event {
 // Report implements Host.
 func (h *taskHost) Report(ctx context.Context, done, total float64, message string) {
 	id := h.record.ID
+	send, giveBack := h.server.takeTurn(id, true)
+	defer giveBack()
 	_, err := h.server.apply(ctx, id, h.mine(event{kind: eventReport, message: statusText(done, total, message)}))
 	if err != nil {
 		if errors.Is(err, errVoid) {
@@ -261,11 +294,8 @@ func (h *taskHost) Report(ctx context.Context, done, total float64, message stri
 		}
 		return // the task has ended, or the next report will do
 	}
-	h.server.mu.Lock()
-	progress := h.server.progress[id]
-	h.server.mu.Unlock()
-	if progress != nil {
-		progress(id, done, total, message)
+	if send != nil {
+		send(id, done, total, message)
 	}
 }
 
@@ -273,15 +303,19 @@ func (h *taskHost) Report(ctx context.Context, done, total float64, message stri
 // waits. A step that was answered in an earlier attempt returns at once.
 func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	s, id := h.server, h.record.ID
-	if !(Caller{CanAsk: h.record.CanAsk}).Answers(in) {
-		return nil, ErrCannotAsk
+	if err := (Caller{CanAsk: h.record.CanAsk}).canAsk(in, true); err != nil {
+		return nil, err
 	}
+	most, full := s.options.Limits.Questions, false
 	record, err := s.apply(ctx, id, func(r Record) event {
-		if r.input(in.Key) >= 0 {
-			return event{} // asked in an earlier attempt
+		if full = r.input(in.Key) < 0 && len(r.Inputs) >= most; full || r.input(in.Key) >= 0 {
+			return event{} // one too many, or asked in an earlier attempt
 		}
 		return h.mine(event{kind: eventAsk, input: in})(r)
 	})
+	if full {
+		return nil, s.Limited(h.record.caller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
+	}
 	if err != nil && !errors.Is(err, errVoid) {
 		return nil, asking(ctx, in.Key, err)
 	}
@@ -319,7 +353,7 @@ func (h *taskHost) withdraw(ctx context.Context, key string) {
 	}
 	_, err := h.server.apply(context.WithoutCancel(ctx), h.record.ID, h.mine(event{kind: eventWithdraw, key: key}))
 	if err != nil && !errors.Is(err, errTerminal) && !errors.Is(err, ErrNoRecord) && !errors.Is(err, errVoid) {
-		h.server.logger.Warn("question not withdrawn", "task", h.record.ID, "key", key, "error", err)
+		h.server.logger.Warn("question not withdrawn", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
 	}
 }
 

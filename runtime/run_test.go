@@ -12,9 +12,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 func TestEndOfTTL(t *testing.T) {
+	rules.Covers(t, "C-58", "C-85", "C-98", "E-79", "B-53", "B-81", "B-93")
 	synctest.Test(t, func(t *testing.T) {
 		var cause error
 		s := newServer(t, Options{Concurrency: 1},
@@ -86,10 +89,16 @@ func TestEndOfTTLElsewhere(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.running)+len(s.progress) != 0 {
-			t.Errorf("%d running, %d progress left", len(s.running), len(s.progress))
+		if len(s.running)+listeners(s) != 0 {
+			t.Errorf("%d running, %d progress left", len(s.running), listeners(s))
 		}
 	})
+}
+
+// listeners counts the tasks whose progress goes somewhere.
+func listeners(s *Server) (n int) {
+	s.progress.Range(func(any, any) bool { n++; return true })
+	return n
 }
 
 func TestOutcomes(t *testing.T) {
@@ -209,6 +218,7 @@ func TestOnlyPrincipalSurvives(t *testing.T) {
 }
 
 func TestCancelAndStop(t *testing.T) {
+	rules.Covers(t, "C-77", "E-57", "E-58", "B-73")
 	tools := []Tool{
 		numberTool("hang", Policy{}, hang),
 		numberTool("finishes", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
@@ -266,6 +276,7 @@ func TestCancelAndStop(t *testing.T) {
 
 // TestCancelRacesFinish: whoever comes first decides, for good.
 func TestCancelRacesFinish(t *testing.T) {
+	rules.Covers(t, "C-29", "C-78", "B-30", "B-74")
 	store := &recordingStore{Store: NewMemoryStore()}
 	s := newServer(t, Options{Store: store, Concurrency: 8}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
 		task.Progress(ctx, 1, 2, "half")
@@ -308,6 +319,7 @@ func TestCancelRacesFinish(t *testing.T) {
 
 // TestIsolation: somebody else's task is the same as none, to the byte.
 func TestIsolation(t *testing.T) {
+	rules.Covers(t, "C-92", "C-93", "C-94", "E-87", "B-88", "B-89")
 	s := newServer(t, Options{}, numberTool("asks", Policy{}, confirm))
 	id := begin(t, s, alice, "asks").ID
 	asks(t, s, alice, id)
@@ -343,6 +355,7 @@ func TestIsolation(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
+	rules.Covers(t, "C-69", "C-72", "B-64", "B-67")
 	s := newServer(t, Options{}, numberTool("t", Policy{}, double))
 	made := map[string]bool{}
 	for range PageSize + 5 {

@@ -6,8 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
 )
 
 // Defaults of Options.
@@ -33,18 +38,26 @@ type Options struct {
 	// credentials. It is called for every run, on whatever machine: nothing
 	// else of the request survives. nil adds nothing.
 	Context func(ctx context.Context, principal string) (context.Context, error)
-	// Logger takes what an operator should know; nil is slog.Default for
-	// warnings and errors, such as a handler's panic.
+	// Revisions are those that the server speaks; nil is 2025-11-25 and 2026-07-28.
+	// Any other is spoken only where it stands here and services are generated for it.
+	Revisions []string
+	// Unknown shows a task that lost its worker as unknown in sep-1686, not as failed.
+	Unknown bool
+	// Logger takes what an operator should know; nil is slog.Default for warnings
+	// and errors, such as a handler's panic. Records of the audit trail have the
+	// attribute audit; the README lists them, and which of them need a Logger.
 	Logger *slog.Logger
+	// Limits bound what each principal takes.
+	Limits Limits
 	// Concurrency is how many task handlers the local executor runs at once;
-	// the rest waits in line. 0 is DefaultConcurrency.
+	// the rest waits in line. 0 or less is DefaultConcurrency.
 	Concurrency int
-	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 is
-	// DefaultMaxTTL. A tool's own ttl may be longer.
+	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or
+	// less is DefaultMaxTTL. A tool's own ttl may be longer.
 	MaxTTL time.Duration
-	// MaxBody bounds a request's body in bytes; 0 is DefaultMaxBody.
+	// MaxBody bounds a request's body in bytes; 0 or less is DefaultMaxBody.
 	MaxBody int64
-	// Drain bounds how long Close waits for handlers; 0 is DefaultDrain.
+	// Drain bounds how long Close waits for handlers; 0 or less is DefaultDrain.
 	Drain time.Duration
 }
 
@@ -59,12 +72,13 @@ type Server struct {
 	logger   *slog.Logger
 	catalog  catalog
 	worker   string
+	noted    *limit.Rates[[2]string] // what the audit trail was told, by account and kind
 
 	attached sync.Map // see Attached
+	progress sync.Map // of chan ProgressFunc by task ID, see takeTurn
 
 	mu        sync.Mutex
 	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
-	progress  map[string]ProgressFunc
 	observers map[*int]func(Record)
 
 	closing   context.Context
@@ -80,32 +94,34 @@ type Server struct {
 // not compile and a nil implementation are errors, all of them reported at
 // once. Close the server to stop its tasks.
 func NewServer(options Options, services ...Tools) (*Server, error) {
+	named := options.Revisions
+	options.Limits.fill()
+	if options.Revisions == nil {
+		options.Revisions = []string{Revision20251125, Revision20260728}
+	}
 	s := &Server{
 		options:   options,
+		noted:     limit.NewRates[[2]string](1, 1),
 		store:     options.Store,
 		logger:    options.Logger,
-		catalog:   catalog{tools: map[string]*registered{}, reserved: map[string]string{}},
+		catalog:   catalog{tools: map[string]*registered{}, reserved: map[string]string{}, revisions: named},
 		worker:    rand.Text(),
 		running:   map[string]*context.CancelCauseFunc{},
-		progress:  map[string]ProgressFunc{},
 		observers: map[*int]func(Record){},
 	}
-	if s.options.Concurrency <= 0 {
-		s.options.Concurrency = DefaultConcurrency
-	}
-	if s.options.MaxTTL <= 0 {
-		s.options.MaxTTL = DefaultMaxTTL
-	}
-	if s.options.MaxBody <= 0 {
-		s.options.MaxBody = DefaultMaxBody
-	}
-	if s.options.Drain <= 0 {
-		s.options.Drain = DefaultDrain
-	}
+	limit.Default(&s.options.Concurrency, DefaultConcurrency)
+	limit.Default(&s.options.MaxTTL, DefaultMaxTTL)
+	limit.Default(&s.options.MaxBody, DefaultMaxBody)
+	limit.Default(&s.options.Drain, DefaultDrain)
 	if s.logger == nil {
 		s.logger = slog.New(warnings{slog.Default().Handler()})
 	}
 	var faults []error
+	for _, revision := range options.Revisions {
+		if Declared()[revision] == "" {
+			faults = append(faults, fmt.Errorf("mcptask: Options.Revisions: %q is none of the revisions %v", revision, slices.Sorted(maps.Keys(Declared()))))
+		}
+	}
 	for i := range services {
 		faults = append(faults, s.catalog.add(&services[i])...)
 	}
@@ -117,7 +133,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	}
 	newExecutor := options.Executor
 	if newExecutor == nil {
-		newExecutor = func(run RunFunc) Executor { return newLocalExecutor(run, s.options.Concurrency) }
+		newExecutor = func(run RunFunc) Executor { return pool.New(run, s.options.Concurrency) }
 	}
 	s.executor = newExecutor(s.run)
 	s.drained, s.endUpkeep = context.WithCancel(context.Background())
@@ -144,7 +160,8 @@ func (s *Server) Closing() context.Context { return s.closing }
 
 // Close stops the server: handlers get the end of their contexts and
 // Options.Drain to return. A task that could not end stays in a store of the
-// user's own, for another server to take. Close may be called twice.
+// user's own, for another server to take; in the server's own it ends as
+// cancelled, since nobody will. Close may be called twice.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
@@ -155,6 +172,9 @@ func (s *Server) Close() error {
 		}
 		s.endUpkeep()
 		s.upkeep.Wait()
+		if s.ownStore {
+			s.abandonAll()
+		}
 		if err := s.store.Release(context.Background(), s.worker); err != nil {
 			s.closeErr = errors.Join(s.closeErr, err)
 		}

@@ -15,7 +15,14 @@ var (
 	ErrExists = errors.New("mcptask: the record exists")
 	// ErrConflict says that the record's version is no longer the given one.
 	ErrConflict = errors.New("mcptask: the record has changed meanwhile")
+	// ErrQuotaStored says that the account has as many records as it may have.
+	ErrQuotaStored = errors.New("mcptask: the account has too many tasks")
+	// ErrQuotaUnfinished says that as many of them are unfinished as may be.
+	ErrQuotaUnfinished = errors.New("mcptask: the account has too many unfinished tasks")
 )
+
+// Quota bounds the records of one account; 0 is no bound.
+type Quota struct{ Stored, Unfinished int }
 
 // Position is a place in a principal's list: after the record with this
 // creation time and ID. The zero Position is the start.
@@ -26,40 +33,52 @@ type Position struct {
 
 // Store keeps the records of tasks. All methods are safe for concurrent use,
 // in one process and, for stores that several share, across processes. A
-// record is never partly written, and a record handed out is the caller's.
+// record is never partly written, and is copied as [Record] says. It comes
+// back as it was stored: strings and bytes byte for byte, whatever they
+// hold; times as the same instant, to the microsecond; what is nil or zero as
+// such, while an empty slice may become nil. A call whose context had ended
+// before may be refused with the context's error; one that fails otherwise, with
+// none of the errors above, may have been carried out. Package storetest tests
+// all of it.
 type Store interface {
 	// Create stores a new record as Version 1 and returns it. Where the record
 	// has an IdempotencyKey and its principal and tool have a record with that
-	// key, that one is returned together with ErrExists.
-	Create(ctx context.Context, r Record) (Record, error)
+	// key, that one is returned together with ErrExists; where only its ID is
+	// there, ErrExists comes with Version 0; else ErrQuotaStored or
+	// ErrQuotaUnfinished where the account's records reach the quota: however many
+	// are created at once, there are never more (C-96).
+	Create(ctx context.Context, r Record, quota Quota) (Record, error)
 	// Get returns the record, or ErrNoRecord.
 	Get(ctx context.Context, id string) (Record, error)
 	// Update replaces the record whose Version is r.Version, stores it as the
 	// next version and returns it; ErrConflict if the version is another one,
 	// ErrNoRecord if it is gone. The lease is the store's where the Worker stays
-	// the same: an Update does not undo a Renew that it did not see. ID, Principal,
-	// Tool, IdempotencyKey and CreatedAt never change.
+	// the same: an Update does not undo a Renew that it did not see. Principal,
+	// Account, Tool, IdempotencyKey and CreatedAt stay, whatever r says.
 	Update(ctx context.Context, r Record) (Record, error)
 	// List returns up to limit records of a principal that stand after the
-	// position, oldest first. Its cost depends on limit, not on the store's size.
+	// position, oldest first, those of one time by ID, byte by byte. Its cost
+	// depends on limit, not on the store's size.
 	List(ctx context.Context, principal string, after Position, limit int) ([]Record, error)
 	// Delete removes the record; ErrNoRecord if it is not there.
 	Delete(ctx context.Context, id string) error
 	// Expire removes up to limit records whose ExpiresAt is not after now and
-	// returns them.
+	// returns them, in any order; a limit of 0 is none, for Lease and List too.
 	Expire(ctx context.Context, now time.Time, limit int) ([]Record, error)
 	// Wait returns the record as soon as its version exceeds the given one, at
 	// once if it does already; ErrNoRecord when it is gone or goes. A change
 	// between two calls is never missed.
 	Wait(ctx context.Context, id string, version int64) (Record, error)
-	// Lease hands up to limit unfinished records of other workers whose lease
-	// ended before now to the worker until the given time. Each gets a new version, so that the
-	// former worker's updates conflict.
+	// Lease hands up to limit unfinished records, in any order, of other workers or
+	// of none ("") whose lease ended before now to the worker until the given time.
+	// Each gets a new version: the former worker's updates conflict.
 	Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error)
-	// Renew prolongs every lease that the worker holds.
+	// Renew prolongs the leases of all unfinished records of the worker. Neither
+	// it nor Release makes a new version.
 	Renew(ctx context.Context, worker string, until time.Time) error
 	// Release ends every lease of the worker at once.
 	Release(ctx context.Context, worker string) error
-	// Close frees what the store holds; waiting calls return ErrServerClosed.
+	// Close frees what the store holds. From then on Wait, also one under way, returns
+	// ErrServerClosed, and Create fails; others may. A second Close does nothing.
 	Close() error
 }

@@ -107,8 +107,8 @@ func (h plainHost) Report(_ context.Context, done, total float64, message string
 
 // Ask implements Host: on the call's own stream, where the revision has one.
 func (h plainHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
-	if h.call.Ask == nil || !h.caller.Answers(in) {
-		return nil, ErrCannotAsk
+	if err := h.caller.canAsk(in, h.call.Ask != nil); err != nil {
+		return nil, err
 	}
 	return h.call.Ask(ctx, in)
 }

@@ -1,13 +1,14 @@
 package mcptask
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // ToolSpec is what a client sees of a tool, and how it runs.
@@ -38,6 +39,7 @@ type InputSpec struct {
 type Tool struct {
 	spec   ToolSpec
 	handle func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error)
+	raw    bool // see NewRawTool
 }
 
 // NewTool binds a typed handler to its spec. Out is a struct (structured
@@ -47,13 +49,23 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 	return Tool{spec: spec, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
 		var in In
 		if err := json.Unmarshal(arguments, &in); err != nil {
-			return ErrorResult("invalid arguments: " + decodeMessage(err)), nil
+			return ErrorResult("invalid arguments: " + plain.Mismatch(err)), nil
 		}
 		out, err := handler(ctx, task, in)
 		if err != nil {
 			return nil, err
 		}
 		return encodeOutput(out)
+	}}
+}
+
+// NewRawTool binds what is no tool but another request that becomes a task: the
+// handler's JSON object is the result as it stands (C-38). isError has no
+// meaning there, so the handler returns its errors as *Error.
+func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) Tool {
+	return Tool{spec: spec, raw: true, handle: func(ctx context.Context, _ *Task, params json.RawMessage) (*Result, error) {
+		result, err := handler(ctx, params)
+		return &Result{Structured: result}, err
 	}}
 }
 
@@ -80,8 +92,8 @@ type Tools struct {
 type Capabilities map[string]string
 
 // encodeOutput makes the result of what a handler returned.
-func encodeOutput(out any) (*Result, error) {
-	switch out := out.(type) {
+func encodeOutput[Out any](out Out) (*Result, error) {
+	switch out := any(out).(type) {
 	case *Result:
 		if out == nil {
 			return nil, errors.New("the handler returned neither a result nor an error")
@@ -96,7 +108,7 @@ func encodeOutput(out any) (*Result, error) {
 	case struct{}:
 		return &Result{Content: []Content{}}, nil
 	}
-	structured, err := marshal(out)
+	structured, err := plain.Marshal(out)
 	if err != nil {
 		return nil, fmt.Errorf("encode the output: %w", err)
 	}
@@ -104,32 +116,12 @@ func encodeOutput(out any) (*Result, error) {
 	return &Result{Content: []Content{TextContent(string(structured))}, Structured: structured}, nil
 }
 
-// marshal is json.Marshal without HTML escaping: < and > reach people as such.
-func marshal(v any) (json.RawMessage, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
-}
-
-// decodeMessage says what did not fit, without Go's names for it.
-func decodeMessage(err error) string {
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) && mismatch.Field != "" {
-		return fmt.Sprintf("%s must not be a JSON %s", mismatch.Field, mismatch.Value)
-	}
-	return strings.TrimPrefix(err.Error(), "json: ")
-}
-
 // registered is a tool as the server keeps it: checked and compiled.
 type registered struct {
 	Tool
 	service *Tools
-	input   *validator
-	output  *validator // nil without an output schema
+	input   *validate.Schema
+	output  *validate.Schema // nil without an output schema
 }
 
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
@@ -147,11 +139,11 @@ func register(service *Tools, t Tool) (r *registered, faults []error) {
 	if r.spec.Policy, err = t.spec.Policy.normalized(); err != nil {
 		faults = append(faults, err)
 	}
-	if r.input, err = compile(t.spec.InputSchema, false); err != nil {
+	if r.input, err = validate.Compile(t.spec.InputSchema, false); err != nil {
 		faults = append(faults, fmt.Errorf("input schema: %w", err))
 	}
 	if t.spec.OutputSchema != "" {
-		if r.output, err = compile(t.spec.OutputSchema, false); err != nil {
+		if r.output, err = validate.Compile(t.spec.OutputSchema, false); err != nil {
 			faults = append(faults, fmt.Errorf("output schema: %w", err))
 		}
 	}

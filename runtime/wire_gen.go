@@ -61,6 +61,19 @@ const (
 	Revision20260728 = "2026-07-28"
 )
 
+// What is no released revision. These names are this project's and never go over the wire.
+const (
+	// RevisionSEP1686 is off unless it is named. The proposal SEP-1686: task IDs from the
+	// requestor, beside the ordinary answer; never released.
+	RevisionSEP1686 = "sep-1686"
+	// Revision20251125RC is off unless it is named. The release candidate of 2025-11-25:
+	// published, superseded within days, never negotiable.
+	Revision20251125RC = "2025-11-25-rc"
+	// RevisionTaskPatterns is off unless it is named. A third party's guide: the caller's ID in
+	// _meta, wrapped results; nothing official, no schema.
+	RevisionTaskPatterns = "task-patterns"
+)
+
 // The protocol's keys in capabilities (Extension) and in _meta (Meta).
 const (
 	// ExtensionTasks is the extension that carries tasks: its key among the extensions of the
@@ -84,8 +97,26 @@ const (
 
 // The capabilities of a server of tasks, as JSON objects.
 const (
+	// DeclaredSEP1686 is what a server of tasks adds to its capabilities in sep-1686.
+	DeclaredSEP1686 = `{"tasks":{"requests":{"tools":{"call":true}}}}`
+	// Declared20251125RC is what a server of tasks adds to its capabilities in 2025-11-25-rc.
+	Declared20251125RC = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
 	// Declared20251125 is what a server of tasks adds to its capabilities in 2025-11-25.
 	Declared20251125 = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
+	// DeclaredTaskPatterns is what a server of tasks adds to its capabilities in task-patterns.
+	DeclaredTaskPatterns = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
 	// Declared20260728 is what a server of tasks adds to its capabilities in 2026-07-28.
 	Declared20260728 = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 )
+
+// Declared is what a server of tasks adds to its capabilities in each revision that this package
+// knows.
+func Declared() map[string]string {
+	return map[string]string{
+		Revision20251125:     Declared20251125,
+		Revision20251125RC:   Declared20251125RC,
+		Revision20260728:     Declared20260728,
+		RevisionSEP1686:      DeclaredSEP1686,
+		RevisionTaskPatterns: DeclaredTaskPatterns,
+	}
+}

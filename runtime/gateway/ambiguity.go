@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // Readers of JSON differ in what they make of a member that stands twice, or
@@ -41,7 +42,7 @@ func ambiguous(body []byte) *mcptask.Error {
 // interpreted says whether the gateway acts on the params of a method.
 func interpreted(method string) bool {
 	switch method {
-	case "initialize", "server/discover", "tools/list", "tools/call":
+	case "initialize", "server/discover", "tools/list", "tools/call", dialect.Listen:
 		return true
 	}
 	return strings.HasPrefix(method, "tasks/")
@@ -56,13 +57,10 @@ func members(data []byte, known []string) (all map[string]json.RawMessage, fault
 	if i == len(data) || data[i] != '{' {
 		return nil, ""
 	}
-	all = make(map[string]json.RawMessage, len(known))
+	all = make(map[string]json.RawMessage)
 	for i = space(data, i+1); i < len(data) && data[i] == '"'; {
 		end := text(data, i)
-		name := string(data[i+1 : end-1])
-		if strings.ContainsRune(name, '\\') {
-			_ = json.Unmarshal(data[i:end], &name) // it is valid
-		}
+		name := spelled(data[i:end], known)
 		i = space(data, space(data, end)+1) // over the colon
 		end = value(data, i)
 		if _, twice := all[name]; twice {
@@ -72,10 +70,25 @@ func members(data []byte, known []string) (all map[string]json.RawMessage, fault
 		if k >= 0 && known[k] != name {
 			return all, quoted(name) + " is written " + quoted(known[k])
 		}
-		all[name] = bytes.TrimRight(data[i:end], " \t\r\n")
+		all[name] = slices.Clip(bytes.TrimRight(data[i:end], " \t\r\n"))
 		i = space(data, min(end+1, len(data))) // over the comma
 	}
 	return all, ""
+}
+
+// spelled reads a name, without an allocation where it is a known one.
+func spelled(quoted []byte, known []string) string {
+	raw := quoted[1 : len(quoted)-1]
+	for _, k := range known {
+		if string(raw) == k {
+			return k
+		}
+	}
+	name := string(raw)
+	if strings.ContainsRune(name, '\\') {
+		_ = json.Unmarshal(quoted, &name) // it is valid
+	}
+	return name
 }
 
 // space is where the white space from i on ends.

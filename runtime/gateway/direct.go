@@ -25,7 +25,7 @@ func (g *Gateway) direct(w http.ResponseWriter, r *http.Request, next http.Handl
 		switch {
 		case err == nil:
 			respond(w, http.StatusOK, m.ID, result, nil)
-		case flow.Caller.Revision == g.modern.Revision():
+		case flow.Stateless:
 			refuseModern(w, m.ID, wireError(err))
 		default:
 			refuse(w, http.StatusOK, m.ID, wireError(err))

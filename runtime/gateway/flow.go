@@ -21,6 +21,15 @@ type Hooks struct {
 // fails closed, because nobody has established whose call it is.
 type Flow struct {
 	Caller mcptask.Caller
+	// Stateless says that the request belongs to no session: nothing can be sent
+	// beside its answer.
+	Stateless bool
+	// Held says that the call is answered when its task has ended: what is said of
+	// the task meanwhile goes where the answer goes.
+	Held bool
+	// Related is the _meta of what is said of a task, such as its progress; nil is
+	// none.
+	Related func(taskID string) map[string]any
 	// Tool is the tool that the call was negotiated for, "" where the request
 	// is no call of one of the server's tools.
 	Tool string
@@ -37,6 +46,9 @@ type Flow struct {
 	Connected func(sessionID, revision string, wait func() error)
 	// Ended ends when the answer can reach nobody any longer; nil is never.
 	Ended context.Context
+
+	// awaited is the call of a flow that is Held.
+	awaited *awaited
 
 	mu    sync.Mutex
 	reply *mcptask.CallReply
@@ -60,8 +72,13 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 		defer cancel()
 		defer context.AfterFunc(f.Ended, cancel)()
 	}
+	done, refusal := begin(s, f.Caller, tool, arguments, f.Call.Answers)
+	if refusal != nil {
+		return mcptask.CallReply{}, refusal
+	}
+	defer done()
 	call := f.Call
-	call.Progress, call.Ask = hooks.Progress, hooks.Ask
+	call.Progress, call.Ask = hooks.Progress, asker(s, f.Caller, hooks.Ask)
 	var reply mcptask.CallReply
 	var err error
 	if f.Handle != nil {

@@ -1,6 +1,10 @@
-// Package gateway stands in front of an MCP server over HTTP and owns the task
-// traffic: it answers tasks/* itself, opens a flow for every call of a task
-// tool, and passes everything else on byte for byte. It knows no SDK.
+// Package gateway stands in front of an MCP server, over HTTP ([Gateway]) or a
+// pair of pipes ([Gateway.Pipe]), and owns the task traffic: it answers tasks/*
+// itself, opens a [Flow] for every call of a task tool, sends the questions and
+// the news of tasks to whom they concern, and passes everything else on byte for
+// byte. Who calls, from which origin, in which session and how often is checked
+// here, once. It knows no SDK: use it through gosdk or mcpgo, or write an adapter
+// of your own, which takes the flows.
 package gateway
 
 import (
@@ -11,7 +15,6 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // FlowHeader carries a flow's token to the adapter behind the gateway. The
@@ -40,6 +43,10 @@ type Config struct {
 	Direct bool
 	// MaxBody bounds a request's body in bytes; 0 is the server's option.
 	MaxBody int64
+	// Revision is the one that sessions speak where their requests show no other; ""
+	// is the first of the server's that sessions negotiate. One that is given here
+	// is the only one: a revision that looks like another has a path of its own.
+	Revision string
 	// SessionTimeout ends a session that had no request and no open stream for
 	// so long; 0 is never. The handlers behind the gateway must not time out
 	// sessions themselves: they do not see the task traffic.
@@ -53,9 +60,9 @@ type Gateway struct {
 	principal func(context.Context) (string, error)
 	maxBody   int64
 	sessions  sessions
+	counts    *counts
 	questions *questions
-	legacy    dialect.Server
-	modern    dialect.Server
+	speech
 }
 
 // New makes a gateway.
@@ -65,11 +72,11 @@ func New(config Config) *Gateway {
 		server:    config.Server,
 		principal: config.Principal,
 		maxBody:   config.Server.Options().MaxBody,
-		questions: newQuestions(config.Server),
+		counts:    countsOf(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
-		legacy:    dialect.Server20251125{},
-		modern:    dialect.Server20260728{},
+		speech:    speechOf(config.Server.Options().Revisions, config.Revision),
 	}
+	g.questions = newQuestions(config.Server, g.legacy)
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}
@@ -94,7 +101,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address"))
 		return
 	}
-	if err := g.config.CrossOrigin.Check(r); err != nil {
+	if err := g.config.CrossOrigin.Check(unsafely(r)); err != nil {
 		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused"))
 		return
 	}
@@ -135,6 +142,17 @@ func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, princip
 		g.sessions.end(id) // first: the SDK waits for the session's calls
 	}
 	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// unsafely is a request for the check of its origin, which lets every method
+// pass that should change nothing: here a GET opens a stream.
+func unsafely(r *http.Request) *http.Request {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		r = r.WithContext(r.Context()) // a copy
+		r.Method = http.MethodPost
+	}
+	return r
 }
 
 // modernVersion says whether a protocol version has no sessions. Versions are

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // Headers that repeat parts of the body, so that an intermediary can route
@@ -25,8 +26,8 @@ func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 }
 
 // checkMeta refuses a request that does not say what it speaks and can do, or
-// speaks another revision.
-func checkMeta(meta meta, revision string) *mcptask.Error {
+// speaks another revision than this one and those that were translated to it.
+func checkMeta(meta meta, revision string, translated ...*dialect.Translation) *mcptask.Error {
 	switch {
 	case meta.Version == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaProtocolVersion)
@@ -34,19 +35,33 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
 	case *meta.Version != revision:
 		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", *meta.Version)
-		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": *meta.Version})
+		supported := []string{revision, mcptask.Revision20251125}
+		for _, t := range translated {
+			supported = append(supported, t.Protocol)
+		}
+		err.Data, _ = json.Marshal(map[string]any{"supported": supported, "requested": *meta.Version})
 		return err
+	}
+	return nil
+}
+
+// checkMethod compares Mcp-Method with the body (E-70, E-72).
+func checkMethod(h http.Header, m *message) *mcptask.Error {
+	if header := h.Get(methodHeader); header != m.Method {
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, header, m.Method)
 	}
 	return nil
 }
 
 // checkNames compares Mcp-Method and Mcp-Name with the body (E-69 to E-72).
 func checkNames(h http.Header, m *message, meta meta) *mcptask.Error {
-	if header := h.Get(methodHeader); header != m.Method {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, header, m.Method)
+	if err := checkMethod(h, m); err != nil {
+		return err
 	}
 	var taskID *string
-	if json.Unmarshal(meta.taskID, &taskID) != nil || taskID == nil {
+	if id, ok := unescaped(meta.taskID); ok {
+		taskID = &id
+	} else if json.Unmarshal(meta.taskID, &taskID) != nil || taskID == nil {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
 	}
 	header, ok := headerValue(h.Get(nameHeader))

@@ -66,7 +66,7 @@ func (i *injector) inject(messages []outgoing) {
 
 // standalone passes a session's GET stream on, with the questions of its tasks.
 func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
-	if s == nil || s.revision != g.legacy.Revision() {
+	if s == nil || !g.tasksIn(s.revision) && g.signalled == nil {
 		g.config.Stateful.ServeHTTP(w, r)
 		return
 	}

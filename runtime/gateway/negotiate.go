@@ -8,36 +8,48 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
-// legacyFlow negotiates a tools/call of 2025-11-25 or before; tasks says that
-// the session knows tasks. No flow and no refusal is a call of none of our
-// tools, to be passed on as it is.
-func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message, tasks bool) (*Flow, *mcptask.Error) {
+// legacyFlow negotiates a tools/call of a session. No flow and no refusal is a
+// call of none of our tools, to be passed on as it is.
+func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Flow, *mcptask.Error) {
 	tool, params := g.tool(m)
+	d := g.spoken(s, caller, m)
 	if tool == nil {
-		if tasks && has(m.Params, "task") {
-			return nil, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", params.Name)
+		if d != nil { // a tool of the SDK's is never a task
+			none := mcptask.ToolSpec{Name: params.Name, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
+			if _, err := d.Negotiate(none, false, m.Params); err != nil {
+				return nil, wireError(err)
+			}
 		}
 		return nil, nil
 	}
 	raw := m.Params
-	if !tasks { // the older revisions know no tasks: the member means nothing
-		raw = without(raw, "task")
+	if d == nil { // the older revisions know no tasks: the member means nothing
+		d, raw = g.plainly(), without(raw, "task")
+	} else {
+		caller.Revision = d.Revision()
 	}
-	call, err := g.legacy.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
+	call, err := d.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
 	if err != nil {
 		return nil, wireError(err)
 	}
-	flow := g.callFlow(g.legacy, caller, *tool, call)
+	if call.ExternalID != "" && call.IdempotencyKey == call.ExternalID { // anonymous callers share their keys
+		call.IdempotencyKey = caller.Named(call.ExternalID)
+	}
+	flow := g.callFlow(d, caller, *tool, call)
+	flow.Related = func(taskID string) map[string]any {
+		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
+	}
 	if s != nil {
 		flow.Ended = s.ended
 		encode := flow.Encode
 		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 			if reply.Task != nil {
-				g.questions.created(s, *reply.Task)
+				g.questions.created(s, d, *reply.Task)
 			}
 			return encode(reply)
 		}
 	}
+	g.await(flow, s, d, caller, m)
 	return flow, nil
 }
 
@@ -45,14 +57,20 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message, task
 // returns the call as it is to be passed on.
 func (g *Gateway) modernFlow(caller mcptask.Caller, m *message, line []byte) (*Flow, []byte, *mcptask.Error) {
 	tool, _ := g.tool(m)
-	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), m.Params)
+	params := m.Params
+	if !g.takes(m) { // whatever is declared
+		params = without(params, "_meta")
+	}
+	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), params)
 	if err == nil {
 		line, err = dropAnswers(m, line)
 	}
 	if err != nil {
 		return nil, nil, wireError(err)
 	}
-	return g.callFlow(g.modern, caller, *tool, call), line, nil
+	flow := g.callFlow(g.modern, caller, *tool, call)
+	flow.Stateless = true
+	return flow, line, nil
 }
 
 // dropAnswers is a call as it is passed on: without its answers, which have
@@ -90,6 +108,9 @@ func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask
 	flow := g.decorated(d, caller, "tools/call")
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call)
+	if fallback.Helps(g.server, tool.Name) {
+		flow.Handle = g.polling(caller, flow.Handle)
+	}
 	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 		if reply.Task == nil {
 			return d.InputRequired(reply)
@@ -99,20 +120,46 @@ func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask
 	return flow
 }
 
-// listed is the flow of a tools/list; tasks says whether the revision has tasks,
-// declares whether the caller has declared that it takes them.
-func (g *Gateway) listed(d dialect.Server, caller mcptask.Caller, tasks, declares bool) *Flow {
-	flow := g.decorated(d, caller, "tools/list")
+// listed is the flow of a tools/list without a session; declares says whether the
+// caller has declared that it takes tasks.
+func (g *Gateway) listed(caller mcptask.Caller, declares bool) *Flow {
+	flow := g.decorated(g.modern, caller, "tools/list")
 	decorate := flow.Decorate
 	flow.Decorate = func(result json.RawMessage) (_ json.RawMessage, err error) {
-		if tasks {
-			if result, err = decorate(result); err != nil {
-				return nil, err
-			}
+		if result, err = decorate(result); err != nil {
+			return nil, err
 		}
 		return fallback.List(g.server, declares, result)
 	}
 	return flow
+}
+
+// declares says whether a request without a session takes tasks.
+func (g *Gateway) declares(m *message, meta meta) bool {
+	return g.takes(m) && g.modern.Check(meta.Capabilities) == nil
+}
+
+// sessionList is the flow of a session's tools/list.
+func (g *Gateway) sessionList(s *session, caller mcptask.Caller) *Flow {
+	return &Flow{Caller: caller, Decorate: func(result json.RawMessage) (_ json.RawMessage, err error) {
+		if s != nil {
+			if result, err = g.declare(caller, s.revision, "tools/list", result); err != nil {
+				return nil, err
+			}
+		}
+		return fallback.List(g.server, false, result)
+	}}
+}
+
+// initialized is the flow of an initialize.
+func (g *Gateway) initialized(caller mcptask.Caller) *Flow {
+	return &Flow{Caller: caller, Decorate: func(result json.RawMessage) (json.RawMessage, error) {
+		var negotiated struct {
+			ProtocolVersion string `json:"protocolVersion"`
+		}
+		_ = json.Unmarshal(result, &negotiated) // it is the SDK's own
+		return g.declare(caller, negotiated.ProtocolVersion, "initialize", result)
+	}}
 }
 
 // decorated is the flow of a request whose result gets additions.

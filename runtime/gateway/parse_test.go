@@ -49,6 +49,61 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
+// FuzzPlain holds the short way to read a message against the long one.
+func FuzzPlain(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"a":{}}}}}`,
+		` { "method" : "tasks/get" , "id" : "a" , "params" : { "_meta" : { "progressToken" : 1 } , "taskId" : null } , "jsonrpc" : "2.0" } `,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{"A":1,"a":2}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":null}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026\u002d07-28"}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":5,"io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"_meta":[],"taskId":"x"}}`, `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":[]}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":null}`, `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":2}}`,
+		`{"jsonrpc":"2.0","id":null,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":"ping","result":null}`, `{"jsonrpc":"2.0","id":1,"method":null}`,
+		`{"jsonrpc":"2.0","id":1,"\u006dethod":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":"ping","error":{"code":1}}`, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping"} x`, `{"jsonrpc":"2.0","id":1,"method":""}`, `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"_meta":{"io.modelcontextprotocol/PROTOCOLVERSION":1}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if !utf8.Valid(body) {
+			return // parse has refused it
+		}
+		m := plain(body)
+		if m == nil {
+			return
+		}
+		want, refusal := careful(body)
+		if refusal != nil {
+			t.Fatalf("%q: %v", body, refusal)
+		}
+		got := *m
+		got.said = nil
+		if !reflect.DeepEqual(got, *want) || !reflect.DeepEqual(m.meta(), want.meta()) || m.task() != want.task() {
+			t.Errorf("%q: %+v, %+v, want %+v, %+v", body, got, m.meta(), *want, want.meta())
+		}
+		if reply := encodeResult(m.ID, json.RawMessage(`{}`)); m.ID != nil && !json.Valid(reply) {
+			t.Errorf("the reply to %q is %q", body, reply)
+		}
+	})
+}
+
+// TestPlain: what clients usually send takes the short way.
+func TestPlain(t *testing.T) {
+	for _, body := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
+		`{"method":"tasks/get","params":{"taskId":"x"},"jsonrpc":"2.0","id":"a"}`,
+		`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"t","arguments":{},"task":{}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	} {
+		if m := plain([]byte(body)); m == nil || (m.said == nil) == bytes.Contains([]byte(body), []byte(`"_meta"`)) {
+			t.Errorf("%s: %+v", body, m)
+		}
+	}
+}
+
 // FuzzParse holds the gateway's reading of a message against the SDK's: what
 // the gateway lets through as a request is the same request behind it.
 func FuzzParse(f *testing.F) {

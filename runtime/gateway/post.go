@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // post serves one message.
@@ -32,17 +33,32 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string)
 		return
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	if !batch {
+		if t := g.translation(r.Header.Get(versionHeader), m); t != nil {
+			g.postTranslated(w, r, principal, t, m, body)
+			return
+		}
+	}
+	g.serve(w, r, principal, m, batch)
+}
+
+// serve serves a message that has been read; of a batch there is no m.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, principal string, m *message, batch bool) {
 	version := r.Header.Get(versionHeader)
 	switch {
 	case batch:
 		g.batch(w, r, principal)
 	case !m.request():
-		if task, key, ok := m.question(); ok {
-			g.answered(w, r, principal, m, task, key)
+		if ref, ok := m.answers(); ok {
+			g.answered(w, r, principal, m, ref)
 			return
 		}
 		// A notification or a response: nothing of ours to answer.
 		if modernVersion(version) {
+			if m.reserved() {
+				w.WriteHeader(http.StatusAccepted)
+				return
+			}
 			g.config.Stateless.ServeHTTP(w, r)
 			return
 		}
@@ -68,17 +84,14 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
-// answered takes the response to a question of ours.
-func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal string, m *message, task, key string) {
+// answered takes the response to a request of ours.
+func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal string, m *message, ref requestRef) {
 	s, status, refusal := g.session(r, principal)
 	if refusal != nil {
 		refuse(w, status, nil, refusal)
 		return
 	}
-	caller := mcptask.Caller{Principal: principal, Revision: s.revision, CanAsk: s.canAsk}
-	if err := g.server.Respond(r.Context(), caller, task, key, m.Result, m.Error); err != nil {
-		g.server.Logger().Info("response to a question not taken", "task", task, "key", key, "error", err)
-	}
+	g.take(r.Context(), s, s.caller(g, "response"), ref, m)
 	w.WriteHeader(http.StatusAccepted) // a response gets no answer
 }
 
@@ -92,7 +105,10 @@ func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal s
 	case s.principal != principal:
 		refuse(w, http.StatusForbidden, nil, foreignSession())
 		return
-	case m.Method == "notifications/cancelled":
+	case m.reserved():
+		w.WriteHeader(http.StatusAccepted)
+		return
+	case m.Method == notificationCancelled:
 		var params struct {
 			RequestID json.RawMessage `json:"requestId"`
 		}
@@ -119,18 +135,21 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal s
 		return
 	}
 	defer g.sessions.use(id)()
-	tasks := s != nil && s.revision == g.legacy.Revision()
-	caller := mcptask.Caller{Principal: principal}
+	caller := mcptask.Caller{Principal: principal, Method: m.Method}
 	if s != nil {
-		caller.Revision, caller.CanAsk = s.revision, s.canAsk
+		caller = s.caller(g, m.Method)
 	}
 	switch {
+	case m.reserved():
+		refuse(w, http.StatusOK, m.ID, noMethod(m))
+	case m.newer():
+		refuse(w, http.StatusOK, m.ID, notYet(m))
 	case strings.HasPrefix(m.Method, "tasks/"):
 		g.legacyTask(w, r, s, caller, m)
 	case m.Method == "tools/call":
-		g.legacyCall(w, r, s, caller, m, tasks)
+		g.legacyCall(w, r, s, caller, m)
 	case m.Method == "tools/list":
-		g.pass(w, r, g.config.Stateful, g.listed(g.legacy, caller, tasks, false))
+		g.pass(w, r, g.config.Stateful, g.sessionList(s, caller))
 	default:
 		g.config.Stateful.ServeHTTP(w, r)
 	}
@@ -138,12 +157,25 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal s
 
 // initialize opens a session once the SDK has negotiated it.
 func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal string, m *message) {
-	caller := mcptask.Caller{Principal: principal}
-	flow := g.decorated(g.legacy, caller, m.Method)
-	canAsk := g.legacy.CanAsk(clientCapabilities(m.Params))
-	flow.Connected = func(id, revision string, wait func() error) {
+	caller := mcptask.Caller{Principal: principal, Method: m.Method}
+	most := g.server.Options().Limits.Sessions
+	done, idle, ok := g.sessions.room(principal, most)
+	if !ok || idle != nil {
+		err := g.server.Limited(caller, "sessions", most) // it is for the audit trail, too
+		if !ok {
+			refuse(w, http.StatusOK, m.ID, err)
+			return
+		}
+		go idle.expire() // the SDK waits for what is left of its calls
+	}
+	defer done()
+	flow := g.initialized(caller)
+	capabilities := clientCapabilities(m.Params)
+	flow.Connected = func(id, protocol string, wait func() error) {
 		if id != "" {
-			g.openSession(r, &session{id: id, principal: principal, revision: revision, canAsk: canAsk}, wait)
+			s := &session{id: id, principal: principal}
+			s.negotiated(g, protocol, capabilities)
+			g.openSession(r, s, wait)
 		}
 	}
 	g.pass(w, r, g.config.Stateful, flow)
@@ -151,10 +183,22 @@ func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal s
 
 // legacyTask answers a task method of 2025-11-25.
 func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session, caller mcptask.Caller, m *message) {
-	method := g.legacy.Method(m.Method)
-	if method == nil || s.revision != g.legacy.Revision() {
-		refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, s.revision))
+	d, method := g.taskMethod(s, &caller, m)
+	if method == nil {
+		refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, caller.Revision))
 		return
+	}
+	if err := g.admit(caller, m); err != nil {
+		refuseRate(w, m.ID, err)
+		return
+	}
+	done := func() {}
+	if d.Blocks(m.Method) {
+		var err *mcptask.Error
+		if done, err = g.block(caller); err != nil {
+			refuse(w, http.StatusOK, m.ID, err)
+			return
+		}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -163,11 +207,16 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session,
 		defer context.AfterFunc(end, cancel)()
 	}
 	var c *channel
-	if record, ok := g.shown(ctx, caller, s, m); ok && g.legacy.Blocks(m.Method) && !record.Done() && acceptsStream(r) {
-		c = g.questions.connect(s, record.ID)
+	record, ok := g.shown(ctx, caller, s, d, m)
+	if ok && !d.Blocks(m.Method) {
+		defer g.named(w, s, record)
+	}
+	if ok && d.Blocks(m.Method) && !record.Done() && acceptsStream(r) {
+		c = g.questions.connectIn(d, s, record.ID)
 		defer g.questions.disconnect(c)
 	}
 	g.answer(ctx, w, m, c, func() (json.RawMessage, error) {
+		defer done() // before the reply: who has it may ask again
 		result, err := method(ctx, g.server, caller, m.Params)
 		if c != nil { // what the end takes back comes before it
 			g.questions.refresh([]string{c.task})
@@ -176,32 +225,46 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session,
 	})
 }
 
+// taskMethod finds the handler of a session's task method, nil where there is
+// none, and notes the revision that the request is spoken in.
+func (g *Gateway) taskMethod(s *session, caller *mcptask.Caller, m *message) (dialect.Teller, dialect.Method) {
+	d := g.spoken(s, *caller, m)
+	if d == nil {
+		return nil, nil
+	}
+	caller.Revision = d.Revision()
+	return d, d.Method(m.Method)
+}
+
 // shown finds the task that a request names, and notes that the session knows
 // it.
-func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, m *message) (mcptask.Record, bool) {
-	var params struct {
-		TaskID string `json:"taskId"`
-	}
-	if json.Unmarshal(m.Params, &params) != nil || params.TaskID == "" {
+func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (mcptask.Record, bool) {
+	id := d.TaskID(g.server, caller, m.Params)
+	if id == "" {
 		return mcptask.Record{}, false
 	}
-	record, err := g.server.Get(ctx, caller, params.TaskID)
+	record, err := g.server.Get(ctx, caller, id)
 	if err != nil {
+		g.questions.lose(s, id)
 		return record, false
 	}
-	g.questions.know(s, record)
-	g.questions.settle(s, record.ID)
+	g.questions.know(s, d, record)
+	if d.Blocks(m.Method) { // its reply is far
+		g.questions.settle(s, record.ID, nil)
+	}
 	return record, true
 }
 
 // legacyCall passes a tools/call to the SDK, with its flow where the tool is ours.
-func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session, caller mcptask.Caller, m *message, tasks bool) {
-	flow, refusal := g.legacyFlow(s, caller, m, tasks)
+func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session, caller mcptask.Caller, m *message) {
+	flow, refusal := g.legacyFlow(s, caller, m)
 	switch {
 	case refusal != nil:
 		refuse(w, http.StatusOK, m.ID, refusal)
 	case flow == nil:
 		g.config.Stateful.ServeHTTP(w, r)
+	case flow.awaited != nil:
+		g.passAwaited(w, r, flow)
 	default:
 		g.pass(w, r, g.config.Stateful, flow)
 	}
@@ -209,16 +272,32 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session,
 
 // postModern serves a request of 2026-07-28.
 func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal string, m *message, meta meta) {
-	caller := mcptask.Caller{Principal: principal, Revision: g.modern.Revision(), CanAsk: g.modern.CanAsk(meta.Capabilities)}
+	if err := g.unsupported(meta); err != nil {
+		refuseModern(w, m.ID, err)
+		return
+	}
+	caller := mcptask.Caller{Principal: principal, Revision: g.revisionOf(m), Method: m.Method, CanAsk: g.modern.CanAsk(meta.Capabilities)}
 	switch {
+	case m.reserved():
+		refuseModern(w, m.ID, noMethod(m))
 	case strings.HasPrefix(m.Method, "tasks/"):
 		g.modernTask(w, r, caller, m, meta)
 	case m.Method == "tools/call":
 		g.modernCall(w, r, caller, m, meta)
 	case m.Method == "tools/list":
-		g.pass(w, r, g.config.Stateless, g.listed(g.modern, caller, true, g.modern.Check(meta.Capabilities) == nil))
+		g.pass(w, r, g.config.Stateless, g.listed(caller, g.declares(m, meta)))
+	case m.Method == dialect.Listen && g.takes(m) && dialect.Server20260728{}.NamesTasks(m.Params):
+		g.modernListen(w, r, caller, m, meta)
+	case m.Method == dialect.Listen: // the SDK's alone, and a connection all the same
+		done, err := g.block(caller)
+		if err != nil {
+			refuseModern(w, m.ID, err)
+			return
+		}
+		defer done()
+		g.config.Stateless.ServeHTTP(w, r)
 	case m.Method == "server/discover":
-		g.pass(w, r, g.config.Stateless, g.decorated(g.modern, caller, m.Method))
+		g.pass(w, r, g.config.Stateless, g.discovered(caller, m))
 	default:
 		g.config.Stateless.ServeHTTP(w, r)
 	}
@@ -228,8 +307,8 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 // prescribes: method, request metadata, capability, headers, task.
 func (g *Gateway) modernTask(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, meta meta) {
 	method := g.modern.Method(m.Method)
-	if method == nil {
-		refuseModern(w, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, g.modern.Revision()))
+	if method == nil || !g.takes(m) {
+		refuseModern(w, m.ID, g.unknown(m))
 		return
 	}
 	if err := checkVersion(r.Header, meta, g.modern.Revision()); err != nil {
@@ -244,12 +323,16 @@ func (g *Gateway) modernTask(w http.ResponseWriter, r *http.Request, caller mcpt
 		refuseModern(w, m.ID, err)
 		return
 	}
+	if err := g.admit(caller, m); err != nil {
+		refuseRate(w, m.ID, err)
+		return
+	}
 	result, err := method(r.Context(), g.server, caller, m.Params)
 	if err != nil {
 		refuseModern(w, m.ID, wireError(err))
 		return
 	}
-	respond(w, http.StatusOK, m.ID, result, nil)
+	write(w, http.StatusOK, encodeResult(m.ID, result))
 }
 
 // modernCall passes a tools/call to the SDK, with its flow where the tool is ours.

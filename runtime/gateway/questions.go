@@ -5,8 +5,8 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -22,6 +22,9 @@ type channel struct {
 	outbox
 	session *session
 	task    string // of a blocked tasks/result; "" is the standalone stream
+	// spoken is the revision of the request that the stream answers; nil is the one
+	// in which the session knows each task.
+	spoken dialect.Teller
 }
 
 // outbox holds messages until the stream's writer takes them.
@@ -31,7 +34,7 @@ type outbox struct {
 	wake  chan struct{} // has room for one: nobody who puts ever blocks
 }
 
-// outgoing is a question, or the cancellation of one.
+// outgoing is a question, the cancellation of one, or a task's status.
 type outgoing struct {
 	id   string
 	data []byte
@@ -69,6 +72,7 @@ func (o *outbox) take() []outgoing {
 // questions knows which stream each question is on.
 type questions struct {
 	server *mcptask.Server
+	legacy dialect.Teller
 
 	mu    sync.Mutex
 	known map[string]*knownTask
@@ -78,19 +82,29 @@ type questions struct {
 	shown      map[*session]map[string]bool
 	// fresh are the tasks that a session has been told of and has not named yet.
 	fresh map[*session]map[string]bool
+	// serial is of the last follow-up about a question that is a task.
+	serial uint64
+	// status is what the sessions have been told of their tasks.
+	status statuses
+	// sweeper runs while a task is known.
+	sweeper *time.Timer
 }
 
 // knownTask is a task, not yet done, that some session has shown the ID of.
 type knownTask struct {
-	sessions map[*session]bool
-	blocked  []*channel          // streams of tasks/result
-	sent     map[string]*channel // by request ID
-	version  int64               // of the record that was seen last
+	sessions map[*session]dialect.Teller // with the revision that it has shown the ID in
+	blocked  []*channel                  // streams of tasks/result
+	sent     map[string]*channel         // by request ID
+	remotes  map[string]*remote          // questions that are tasks at a client, by key
+	again    map[string]uint64           // questions whose task a client has lost, by key
+	version  int64                       // of the record that was seen last
+	expires  time.Time
 }
 
-func newQuestions(server *mcptask.Server) *questions {
+func newQuestions(server *mcptask.Server, legacy dialect.Teller) *questions {
 	return &questions{
 		server:     server,
+		legacy:     legacy,
 		known:      map[string]*knownTask{},
 		standalone: map[*session][]*channel{},
 		shown:      map[*session]map[string]bool{},
@@ -98,33 +112,64 @@ func newQuestions(server *mcptask.Server) *questions {
 	}
 }
 
-// know notes that a session has shown a task's ID: it may get its questions.
-func (q *questions) know(s *session, r mcptask.Record) {
-	if r.Done() {
-		return
-	}
+// know notes that a session has shown a task's ID, in a revision: it may get its
+// questions.
+func (q *questions) know(s *session, d dialect.Teller, r mcptask.Record) {
 	q.mu.Lock()
-	if s.ended.Err() != nil { // what knows it now would never be forgotten
-		q.mu.Unlock()
-		return
+	known := q.known[r.ID]
+	joins := known == nil || known.sessions[s] == nil
+	t := q.meet(s, d, r)
+	if t == nil && !joins { // the reply tells the session
+		q.status.note(s, r.ID, visibleOf(r))
+	}
+	q.mu.Unlock()
+	switch {
+	case t == nil: // another process may have ended it, which is news to other sessions
+		q.look(r, true)
+	case joins: // what has changed since it was read has passed unseen, the end too
+		q.refresh([]string{r.ID})
+	default:
+		q.look(r, true)
+	}
+}
+
+// meet makes a task known that is not done, to a session that is not over.
+// q.mu is held.
+func (q *questions) meet(s *session, d dialect.Teller, r mcptask.Record) *knownTask {
+	if r.Done() || s.ended.Err() != nil { // what knows it now would never be forgotten
+		return nil
 	}
 	t := q.known[r.ID]
 	if t == nil {
-		t = &knownTask{sessions: map[*session]bool{}, sent: map[string]*channel{}}
+		t = &knownTask{sessions: map[*session]dialect.Teller{}, sent: map[string]*channel{}, expires: r.ExpiresAt}
 		q.known[r.ID] = t
+		q.sweepLater()
 	}
-	t.sessions[s] = true
+	if t.sessions[s] == nil && q.fresh[s][r.ID] { // the reply that creates the task shows r
+		q.status.note(s, r.ID, visibleOf(r))
+	}
+	t.sessions[s] = d
 	if q.shown[s] == nil {
 		q.shown[s] = map[string]bool{}
 	}
 	q.shown[s][r.ID] = true
-	q.mu.Unlock()
-	q.look(r, true)
+	return t
+}
+
+// told is the revision in which a session knows a task. q.mu is held.
+func (q *questions) told(s *session, task string) dialect.Teller {
+	if t := q.known[task]; t != nil && t.sessions[s] != nil {
+		return t.sessions[s]
+	}
+	return q.legacy
 }
 
 // connect opens a stream; the questions that wait for one go out on it.
-func (q *questions) connect(s *session, task string) *channel {
-	c := &channel{outbox: outbox{wake: make(chan struct{}, 1)}, session: s, task: task}
+func (q *questions) connect(s *session, task string) *channel { return q.connectIn(nil, s, task) }
+
+// connectIn opens the stream of a request that is spoken in a revision.
+func (q *questions) connectIn(d dialect.Teller, s *session, task string) *channel {
+	c := &channel{outbox: outbox{wake: make(chan struct{}, 1)}, session: s, task: task, spoken: d}
 	q.mu.Lock()
 	waiting := []string{task}
 	if task == "" {
@@ -133,6 +178,7 @@ func (q *questions) connect(s *session, task string) *channel {
 	} else if t := q.known[task]; t != nil {
 		t.blocked = append(t.blocked, c)
 	}
+	q.payOwed(c)
 	q.mu.Unlock()
 	q.refresh(waiting)
 	return c
@@ -148,7 +194,7 @@ func (q *questions) disconnect(c *channel) {
 		}
 		waiting = slices.Collect(maps.Keys(q.shown[c.session]))
 	}
-	var left []string
+	left := append(c.session.dropped(c), q.status.lost(c)...)
 	for _, id := range waiting {
 		t := q.known[id]
 		if t == nil {
@@ -173,6 +219,7 @@ func remove(list []*channel, c *channel) []*channel {
 // those of other sessions.
 func (q *questions) end(s *session) {
 	q.mu.Lock()
+	q.part(s)
 	var left []string
 	for id := range q.shown[s] {
 		t := q.known[id]
@@ -188,6 +235,7 @@ func (q *questions) end(s *session) {
 		left = append(left, id)
 	}
 	delete(q.shown, s)
+	q.status.end(s)
 	q.mu.Unlock()
 	q.refresh(left)
 }
@@ -198,9 +246,16 @@ func (q *questions) drop(id string) {
 		for id, via := range t.sent {
 			via.takeBack(id)
 		}
+		for _, m := range t.remotes {
+			q.leave(t, m)
+		}
 		for s := range t.sessions {
+			q.status.forget(s, id)
 			if delete(q.shown[s], id); len(q.shown[s]) == 0 {
 				delete(q.shown, s)
+			}
+			if delete(q.fresh[s], id); len(q.fresh[s]) == 0 {
+				delete(q.fresh, s)
 			}
 		}
 		delete(q.known, id)
@@ -233,12 +288,21 @@ func (q *questions) look(r mcptask.Record, again bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	t := q.known[r.ID]
-	if t == nil || r.Version < t.version || r.Version == t.version && !again {
+	gone := !time.Now().Before(r.ExpiresAt)
+	switch {
+	case t == nil, r.Version < t.version, r.Version == t.version && !again && !gone:
+		return
+	case gone:
+		q.drop(r.ID)
 		return
 	}
 	t.version = r.Version
 	for _, in := range r.Inputs {
-		id := requestID(r.ID, in.Key)
+		if m := t.remotes[in.Key]; m != nil {
+			q.follow(t, r, in, m)
+			continue
+		}
+		id := t.questionID(r.ID, in.Key)
 		via := t.sent[id]
 		switch {
 		case in.State != mcptask.InputOutstanding && via != nil:
@@ -252,6 +316,7 @@ func (q *questions) look(r mcptask.Record, again bool) {
 			q.send(t, r, id, in)
 		}
 	}
+	q.tell(t, r)
 	if r.Done() {
 		q.drop(r.ID)
 	}
@@ -260,7 +325,7 @@ func (q *questions) look(r mcptask.Record, again bool) {
 // takeBack tells the client that a question needs no answer any longer.
 func (o *outbox) takeBack(id string) {
 	if !o.retract(id) {
-		o.put(id, cancelled(id))
+		o.put(id, cancelled(id, "the task no longer waits for the answer"))
 	}
 }
 
@@ -270,9 +335,13 @@ func (q *questions) send(t *knownTask, r mcptask.Record, id string, in mcptask.I
 	if c == nil {
 		return
 	}
-	request, err := questionRequest(id, r.ID, in)
+	d := c.spoken
+	if d == nil {
+		d = q.told(c.session, r.ID)
+	}
+	request, err := questionRequest(d, id, r, in, t.augment(q.requestor(c.session, r.ID), r, in))
 	if err != nil {
-		q.server.Logger().Error("question not encoded", "task", r.ID, "key", in.Key, "error", err)
+		q.server.Logger().Error("question not encoded", "task", mcptask.LogID(r.Principal, r.ID), "key", in.Key, "error", err)
 		return
 	}
 	t.sent[id] = c
@@ -298,35 +367,23 @@ func (q *questions) route(t *knownTask, r mcptask.Record, in mcptask.Input) *cha
 	return nil
 }
 
-// Request IDs say by themselves which question they are of, so that an answer
-// may reach any process that shares the store.
-const requestPrefix = "mcptask/"
-
-func requestID(task, key string) string { return requestPrefix + task + "/" + key }
-
-func parseRequestID(id string) (task, key string, ok bool) {
-	rest, ok := strings.CutPrefix(id, requestPrefix)
-	if !ok {
-		return "", "", false
-	}
-	return strings.Cut(rest, "/")
-}
-
-func questionRequest(id, task string, in mcptask.Input) ([]byte, error) {
-	params, err := dialect.Server20251125{}.Question(task, in)
+// questionRequest makes the request; with a ttl it asks for a task.
+func questionRequest(d dialect.Teller, id string, r mcptask.Record, in mcptask.Input, ttl time.Duration) ([]byte, error) {
+	params, err := d.Question(r, in, ttl)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": in.Method, "params": params})
 }
 
-// cancelled takes a request back.
-func cancelled(id string) []byte {
+const notificationCancelled = "notifications/cancelled"
+
+// cancelled takes a request back; id is a string, or any ID as JSON.
+func cancelled(id any, reason string) []byte {
 	data, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "method": "notifications/cancelled",
-		"params": map[string]string{"requestId": id, "reason": "the task no longer waits for the answer"},
+		"jsonrpc": "2.0", "method": notificationCancelled, "params": map[string]any{"requestId": id, "reason": reason},
 	})
-	if err != nil { // strings always marshal
+	if err != nil { // an ID always marshals
 		return nil
 	}
 	return data

@@ -1,6 +1,8 @@
 package gateway
 
 import (
+	"bytes"
+	"container/list"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // Headers of the session-based revisions.
@@ -20,18 +23,60 @@ const (
 type session struct {
 	id        string
 	principal string
-	revision  string
+	revision  string // the protocol version that was negotiated
 	canAsk    []string
+	// capabilities are the client's; requestor says which questions it takes as
+	// tasks in the session's own revision.
+	capabilities json.RawMessage
+	requestor    dialect.Requestor
+	// spoken is the signalled revision that a request has shown last, under the
+	// table's lock; nil is none.
+	spoken dialect.Signalled
 	// ended ends when the session does, and with it the session's streams.
 	ended context.Context
 	end   context.CancelFunc
 
-	// Under the table's lock: requests under way, and the timer that ends the
-	// session when there has been none for a while.
+	// Under the table's lock: requests under way, the timer that ends the session
+	// when there has been none for a while, and its place among those that have
+	// none. expire ends it.
 	active int
 	idle   *time.Timer
+	place  *list.Element
+	expire func()
 	// waiting has the end of every request of ours that waits, by its ID.
 	waiting map[string]context.CancelFunc
+
+	// Under the lock of the questions: those that are tasks at this client, and
+	// those of its tasks that it has yet to cancel, by their IDs there.
+	remotes map[string]*remote
+	owed    map[string]*owed
+}
+
+// negotiated notes what initialize has settled.
+func (s *session) negotiated(g *Gateway, protocol string, capabilities json.RawMessage) {
+	s.revision, s.canAsk, s.requestor = protocol, g.legacy.CanAsk(capabilities), dialect.Requestor20251125{}
+	s.capabilities = bytes.Clone(capabilities)
+	if g.tasksIn(protocol) {
+		s.requestor = g.legacy.Requestor(capabilities)
+	}
+}
+
+// caller is who sends a request in the session.
+func (s *session) caller(g *Gateway, method string) mcptask.Caller {
+	return mcptask.Caller{Principal: s.principal, Session: s.id, Revision: g.revision(s.revision), Method: method, CanAsk: s.canAsk}
+}
+
+// shows notes the signalled revision of a request; nil is the session's own.
+func (t *sessions) shows(s *session, d dialect.Signalled) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.spoken = d
+}
+
+func (t *sessions) shown(s *session) dialect.Signalled {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.spoken
 }
 
 // sessions is the table of open sessions.
@@ -39,6 +84,74 @@ type sessions struct {
 	timeout time.Duration
 	mu      sync.Mutex
 	open    map[string]*session
+	owners  map[string]*owner // by principal; none has nothing
+}
+
+// owner is a principal's sessions; all anonymous callers are one.
+type owner struct {
+	open, opening int
+	idle          list.List // of *session, the one that has been for longest first
+}
+
+// owner is made where there is none. t.mu is held.
+func (t *sessions) owner(principal string) *owner {
+	o := t.owners[principal]
+	if o == nil {
+		if t.owners == nil {
+			t.owners = map[string]*owner{}
+		}
+		o = &owner{}
+		t.owners[principal] = o
+	}
+	return o
+}
+
+// room makes room for one more of a principal's sessions until done is called:
+// by then it is open. Where there are too many, the one that has been idle for
+// longest is taken out, for the caller to expire; ok is false where none is. So a
+// flood of sessions ends its own, and locks out nobody who is served.
+func (t *sessions) room(principal string, most int) (done func(), idle *session, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	o := t.owner(principal)
+	if o.open+o.opening >= most {
+		first := o.idle.Front()
+		if first == nil {
+			t.settle(principal)
+			return nil, nil, false
+		}
+		idle = first.Value.(*session)
+		t.remove(idle)
+		o = t.owner(principal)
+	}
+	o.opening++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		o.opening--
+		t.settle(principal)
+	}, idle, true
+}
+
+// settle drops an owner of nothing. t.mu is held.
+func (t *sessions) settle(principal string) {
+	if o := t.owners[principal]; o.open == 0 && o.opening == 0 {
+		delete(t.owners, principal)
+	}
+}
+
+// remove takes a session out. t.mu is held.
+func (t *sessions) remove(s *session) {
+	delete(t.open, s.id)
+	if s.idle != nil {
+		s.idle.Stop()
+	}
+	o := t.owners[s.principal]
+	if o.open--; s.place != nil {
+		o.idle.Remove(s.place)
+		s.place = nil
+	}
+	t.settle(s.principal)
 }
 
 func (t *sessions) get(id string) *session {
@@ -52,7 +165,14 @@ func (t *sessions) add(s *session, expire func()) {
 	s.ended, s.end = context.WithCancel(context.Background())
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.open[s.id] = s
+	if former := t.open[s.id]; former != nil { // IDs are the SDK's, or its user's
+		t.remove(former)
+		former.end()
+	}
+	t.open[s.id], s.expire = s, expire
+	o := t.owner(s.principal)
+	o.open++
+	s.place = o.idle.PushBack(s)
 	if t.timeout > 0 {
 		s.idle = time.AfterFunc(t.timeout, expire)
 	}
@@ -63,15 +183,25 @@ func (t *sessions) use(id string) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.open[id]
-	if s == nil || s.idle == nil {
+	if s == nil {
 		return func() {}
 	}
-	s.active++
-	s.idle.Stop()
+	idle := &t.owners[s.principal].idle
+	if s.active++; s.place != nil {
+		idle.Remove(s.place)
+		s.place = nil
+	}
+	if s.idle != nil {
+		s.idle.Stop()
+	}
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if s.active--; s.active == 0 && t.open[id] == s {
+		if s.active--; s.active > 0 || t.open[id] != s {
+			return
+		}
+		s.place = idle.PushBack(s)
+		if s.idle != nil {
 			s.idle.Reset(t.timeout)
 		}
 	}
@@ -82,7 +212,7 @@ func (t *sessions) use(id string) (done func()) {
 func (t *sessions) wait(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := string(request)
+	key := sameID(request)
 	if s.waiting[key] != nil {
 		return func() {} // an ID in use twice is the client's fault: the first one keeps it
 	}
@@ -100,7 +230,7 @@ func (t *sessions) wait(s *session, request json.RawMessage, cancel context.Canc
 // cancel ends a waiting request, if there is one with that ID.
 func (t *sessions) cancel(s *session, request json.RawMessage) {
 	t.mu.Lock()
-	cancel := s.waiting[string(request)]
+	cancel := s.waiting[sameID(request)]
 	t.mu.Unlock()
 	if cancel != nil {
 		cancel()
@@ -110,9 +240,8 @@ func (t *sessions) cancel(s *session, request json.RawMessage) {
 func (t *sessions) end(id string) {
 	t.mu.Lock()
 	s := t.open[id]
-	delete(t.open, id)
-	if s != nil && s.idle != nil {
-		s.idle.Stop()
+	if s != nil {
+		t.remove(s)
 	}
 	t.mu.Unlock()
 	if s != nil {
@@ -179,7 +308,7 @@ func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mc
 }
 
 func foreignSession() *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to somebody else")
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to somebody else: initialize one of your own, or send the credentials that it was initialized with")
 }
 
 // clientCapabilities reads params.capabilities of an initialize.

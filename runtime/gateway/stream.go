@@ -19,9 +19,7 @@ func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, m *message,
 	if c == nil {
 		result, err := work()
 		data := g.outcome(ctx, m, result, err)
-		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store")
-		_, _ = w.Write(data) // a client that has left
+		write(w, http.StatusOK, data)
 		return
 	}
 	done := make(chan []byte, 1)
@@ -61,7 +59,7 @@ func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, m *message,
 func (g *Gateway) outcome(ctx context.Context, m *message, result json.RawMessage, err error) []byte {
 	switch {
 	case err == nil:
-		return encodeReply(m.ID, result, nil)
+		return encodeResult(m.ID, result)
 	case ctx.Err() != nil: // the client no longer waits, or its session or the server ends
 		return encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there"))
 	}

@@ -52,10 +52,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 	})
 	if err := tasks.Register(mcptask.Tools{
 		Service: tool.Name, Impl: handler, Tools: []mcptask.Tool{adopted},
-		Capabilities: mcptask.Capabilities{
-			mcptask.Revision20251125: mcptask.Declared20251125,
-			mcptask.Revision20260728: mcptask.Declared20260728,
-		},
+		Capabilities: mcptask.Declared(),
 	}); err != nil {
 		return err
 	}

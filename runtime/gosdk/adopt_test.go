@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 type sumInput struct {
@@ -65,7 +66,7 @@ func TestAddTaskTool(t *testing.T) {
 	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "worse"}, sum, mcptask.Policy{Task: "sometimes"}); err == nil {
 		t.Error("a policy that means nothing")
 	}
-	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
+	server := httptest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)))
 	t.Cleanup(func() { _ = tasks.Close(); server.CloseClientConnections(); server.Close() })
 
 	eachRevision(t, func(t *testing.T, revision string) {

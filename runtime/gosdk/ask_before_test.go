@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 const (
@@ -28,6 +30,7 @@ func answersOf(pairs ...string) map[string]any {
 
 // E-24, EX-13: questions before a task, by calling again.
 func TestBeforeModern(t *testing.T) {
+	rules.Covers(t, "E-24")
 	t.Parallel()
 	url := serveAsk(t, setup{bearer: true})
 	call := func(p *peer, tool string, responses map[string]any, state string) *response {

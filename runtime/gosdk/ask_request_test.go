@@ -112,7 +112,7 @@ func TestClientRequests(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		for tool, want := range map[string]string{
 			"sample": `assistant m {"text":"Sum up.","type":"text"}`, "roots": "[{file:///a a}]", "url": "<nil>", "ask": "one,two",
@@ -211,7 +211,7 @@ func TestClientStreamDrops(t *testing.T) {
 			asked.Add(1)
 			before := wire.gets.Load()
 			wire.cut()
-			for end := time.Now().Add(8 * time.Second); wire.gets.Load() == before && time.Now().Before(end); {
+			for end := time.Now().Add(patience); wire.gets.Load() == before && time.Now().Before(end); {
 				time.Sleep(10 * time.Millisecond) // until the SDK has a new stream
 			}
 			time.Sleep(100 * time.Millisecond)
@@ -222,7 +222,7 @@ func TestClientStreamDrops(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one"}})
 	if got != "mine" || err != nil || asked.Load() != 1 || wire.gets.Load() < 2 {
@@ -254,7 +254,7 @@ func TestClientListens(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one", "two"}, Linger: 100}); got != "one,two" || err != nil {
 		t.Errorf("%q, %v", got, err)

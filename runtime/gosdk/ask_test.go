@@ -135,11 +135,14 @@ type wireMessage struct {
 		Message   string          `json:"message"`
 		URL       string          `json:"url"`
 		RequestID string          `json:"requestId"`
+		TaskID    string          `json:"taskId"`
+		Task      json.RawMessage `json:"task"`
 		Schema    json.RawMessage `json:"requestedSchema"`
 		Meta      struct {
 			Related struct {
 				TaskID string `json:"taskId"`
 			} `json:"io.modelcontextprotocol/related-task"`
+			Subscription json.RawMessage `json:"io.modelcontextprotocol/subscriptionId"`
 		} `json:"_meta"`
 	} `json:"params"`
 	Result json.RawMessage `json:"result"`
@@ -160,7 +163,7 @@ func (p *peer) open(method, body string, edits ...edit) *feed {
 	client := &http.Client{Transport: p.client.Transport}
 	ctx, cancel := context.WithCancel(context.Background())
 	var res *http.Response
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		var err error
 		if res, err = client.Do(p.start(ctx, method, body, edits...)); err != nil {
 			p.t.Fatal(err)
@@ -170,7 +173,7 @@ func (p *peer) open(method, body string, edits ...edit) *feed {
 		}
 		res.Body.Close()
 		if res.StatusCode != http.StatusConflict || time.Now().After(end) { // the former GET stream is still open
-			p.t.Fatalf("%s: %d", method, res.StatusCode)
+			p.t.Fatalf("%s of %.200s: %d", method, body, res.StatusCode)
 		}
 	}
 	c, err := checker()
@@ -191,10 +194,11 @@ func (p *peer) open(method, body string, edits ...edit) *feed {
 			if err != nil {
 				p.t.Errorf("%v: %s", err, data)
 			}
-			if m.Method != "" {
-				if err := c.Notification(data); err != nil {
-					p.t.Error(err)
-				}
+			if err := p.checkStreamed(c, body, m, data); err != nil {
+				p.t.Error(err)
+			}
+			if m.Method == "notifications/tasks/status" && !p.statuses {
+				continue
 			}
 			f.messages <- m
 		}
@@ -221,7 +225,7 @@ func (p *peer) result(id string) *feed {
 	return p.send("tasks/result", map[string]any{"taskId": id})
 }
 
-// next is the next message, within two seconds.
+// next is the next message.
 func (f *feed) next() wireMessage {
 	f.t.Helper()
 	select {
@@ -230,7 +234,7 @@ func (f *feed) next() wireMessage {
 			f.t.Fatal("the stream has ended")
 		}
 		return m
-	case <-time.After(2 * time.Second):
+	case <-time.After(patience):
 		f.t.Fatal("nothing on the stream")
 	}
 	return wireMessage{}

@@ -7,15 +7,28 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// C-49 to C-53, C-62: on which stream a question comes.
+// On which stream a question comes.
 func TestQuestionStreams(t *testing.T) {
+	rules.Covers(t, "C-49", "C-50", "C-52", "C-61", "C-62")
+	checkQuestionStreams(t, legacyRevision)
+}
+
+func TestCandidateQuestionStreams(t *testing.T) {
+	rules.Covers(t, "B-46", "B-47", "B-49", "B-56", "B-57")
+	checkQuestionStreams(t, candidateRevision)
+}
+
+func checkQuestionStreams(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
 	for _, jsonReplies := range []bool{false, true} {
-		url := serveAsk(t, setup{bearer: true, http: httpOptions(jsonReplies)})
+		url := serveAsk(t, setup{revision: revision, bearer: true, http: httpOptions(jsonReplies)})
 		begin := func(t *testing.T, steps ...string) (*peer, string) {
-			p := newAsked(t, url, legacyRevision, "a", canAll)
+			p := newAsked(t, url, revision, "a", canAll)
 			id := p.create("ask", ask(steps...))
 			return p, id
 		}
@@ -38,9 +51,9 @@ func TestQuestionStreams(t *testing.T) {
 			}
 		})
 		run("the standalone stream only", func(t *testing.T) {
-			p := newAsked(t, url, legacyRevision, "a", canAll)
+			p := newAsked(t, url, revision, "a", canAll)
 			f := p.get()
-			id := p.create("ask", map[string]any{"steps": []string{"one"}, "linger": 150})
+			id := p.create("ask", map[string]any{"steps": []string{"one"}, "linger": 1500})
 			q := f.question(id)
 			p.until(id, "input_required")
 			p.respond(q.ID, note("yes"))
@@ -59,7 +72,7 @@ func TestQuestionStreams(t *testing.T) {
 			}
 		})
 		run("both, tasks/result wins", func(t *testing.T) {
-			p := newAsked(t, url, legacyRevision, "a", canAll)
+			p := newAsked(t, url, revision, "a", canAll)
 			get := p.get()
 			id := p.create("ask", ask("one", "two"))
 			first := get.question(id) // there was no other
@@ -73,7 +86,7 @@ func TestQuestionStreams(t *testing.T) {
 			}
 		})
 		run("tasks/result as JSON", func(t *testing.T) {
-			p := newAsked(t, url, legacyRevision, "a", canAll)
+			p := newAsked(t, url, revision, "a", canAll)
 			get := p.get()
 			id := p.create("ask", ask("one"))
 			blocked := make(chan *response, 1)
@@ -137,7 +150,7 @@ func TestQuestionStreams(t *testing.T) {
 			}
 		})
 		run("several at once", func(t *testing.T) {
-			p := newAsked(t, url, legacyRevision, "a", canAll)
+			p := newAsked(t, url, revision, "a", canAll)
 			get := p.get()
 			id := p.create("two_notes", map[string]any{})
 			byID := map[string]bool{}
@@ -154,7 +167,7 @@ func TestQuestionStreams(t *testing.T) {
 			}
 		})
 		run("two tasks at once", func(t *testing.T) {
-			p := newAsked(t, url, legacyRevision, "a", canAll)
+			p := newAsked(t, url, revision, "a", canAll)
 			a, b := p.create("ask", ask("one")), p.create("ask", ask("one"))
 			p.until(a, "input_required")
 			p.until(b, "input_required")
@@ -223,7 +236,7 @@ func TestQuestionResponses(t *testing.T) {
 	t.Run("strangers", func(t *testing.T) {
 		p, other := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "b", canAll)
 		get := p.get()
-		id := p.create("ask", map[string]any{"steps": []string{"one"}, "linger": 100})
+		id := p.create("ask", map[string]any{"steps": []string{"one"}, "linger": 1500})
 		q := get.question(id)
 		other.respond(q.ID, note("theft"))
 		p.respond(json.RawMessage(`"mcptask/`+id+`/unknown"`), note("key"))
@@ -275,14 +288,14 @@ func TestQuestionTakenBack(t *testing.T) {
 		t.Run("expired "+on, func(t *testing.T) {
 			t.Parallel()
 			p := newAsked(t, url, legacyRevision, "a", canAll)
-			id := p.call("tools/call", map[string]any{"name": "ask", "arguments": ask("one"), "task": map[string]any{"ttl": 300}}).ok().text("task", "taskId")
+			id := p.call("tools/call", map[string]any{"name": "ask", "arguments": ask("one"), "task": map[string]any{"ttl": 1200}}).ok().text("task", "taskId")
 			f := feedOf(p, id)
 			taken(t, f, f.question(id).ID)
 		})
 		t.Run("withdrawn "+on, func(t *testing.T) {
 			t.Parallel()
 			p := newAsked(t, url, legacyRevision, "a", canAll)
-			id := p.create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 100})
+			id := p.create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 1000})
 			f := feedOf(p, id)
 			q := f.question(id)
 			taken(t, f, q.ID)

@@ -5,10 +5,18 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// The requests of a server's that the options answer.
+const (
+	methodElicit = "elicitation/create"
+	methodSample = "sampling/createMessage"
 )
 
 // declare tells the server what the client answers. In 2025-11-25 questions
@@ -23,13 +31,13 @@ func (c *conn) declare(capabilities *mcp.ClientCapabilities, options *mcp.Client
 			capabilities.Elicitation.URL = &mcp.URLElicitationCapabilities{}
 		}
 		options.ElicitationHandler = func(ctx context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return asked[mcp.ElicitResult](ctx, c, "elicitation/create", req.Params, req.Params.Meta)
+			return asked[mcp.ElicitResult](ctx, c, methodElicit, req.Params, req.Params.Meta)
 		}
 	}
 	if c.options.Sample != nil {
 		capabilities.Sampling = &mcp.SamplingCapabilities{}
 		options.CreateMessageHandler = func(ctx context.Context, req *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-			return asked[mcp.CreateMessageResult](ctx, c, "sampling/createMessage", req.Params, req.Params.Meta)
+			return asked[mcp.CreateMessageResult](ctx, c, methodSample, req.Params, req.Params.Meta)
 		}
 	}
 	if c.options.Roots != nil {
@@ -65,7 +73,8 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 	if err != nil {
 		return nil, err
 	}
-	q, err := mcptask.NewQuestion(relatedTask(meta), "", method, data)
+	_, taskID := dialect.RelatedTask(meta)
+	q, err := mcptask.NewQuestion(taskID, "", method, data)
 	if err != nil {
 		return nil, err
 	}
@@ -83,9 +92,54 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 	return result, nil
 }
 
-// relatedTask reads the related-task metadata of a request (C-50).
-func relatedTask(meta mcp.Meta) string {
-	related, _ := meta[mcptask.MetaRelatedTask].(map[string]any)
-	id, _ := related["taskId"].(string)
-	return id
+// sampled answers a request to a model that runs as a task.
+func (c *conn) sampled(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	result, err := asked[mcp.CreateMessageResult](ctx, c, methodSample, params, metaOf(params))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(result)
+}
+
+// elicited answers a question that runs as a task. It holds an accepted answer
+// against the question's schema and fills in defaults, as the SDK does where the
+// question is no task: the two have the same result (C-38).
+func (c *conn) elicited(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	var p struct {
+		Schema *jsonschema.Schema `json:"requestedSchema"`
+	}
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, unfit("the requested schema is none: %v", err)
+	}
+	result, err := asked[mcp.ElicitResult](ctx, c, methodElicit, params, metaOf(params))
+	if err != nil {
+		return nil, err
+	}
+	if p.Schema != nil && result.Action == "accept" && result.Content != nil {
+		schema, err := p.Schema.Resolve(nil)
+		if err != nil {
+			return nil, unfit("the requested schema cannot be used: %v", err)
+		}
+		if err := schema.Validate(result.Content); err != nil {
+			return nil, unfit("the answer does not fit the requested schema: %v", err)
+		}
+		if err := schema.ApplyDefaults(&result.Content); err != nil {
+			return nil, unfit("the defaults of the requested schema cannot be used: %v", err)
+		}
+	}
+	return json.Marshal(result)
+}
+
+// unfit is the error for a question that has no good answer.
+func unfit(format string, args ...any) error {
+	return &jsonrpc.Error{Code: mcptask.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+}
+
+// metaOf reads the _meta of params.
+func metaOf(params json.RawMessage) mcp.Meta {
+	var p struct {
+		Meta mcp.Meta `json:"_meta"`
+	}
+	_ = json.Unmarshal(params, &p) // none where it does not fit
+	return p.Meta
 }

@@ -8,7 +8,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -16,6 +15,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + tasksExtension + `}`
@@ -167,13 +168,14 @@ func TestOddTaskIDs(t *testing.T) {
 
 // What the transport refuses: size, type, origin, host.
 func TestTransport(t *testing.T) {
+	rules.Covers(t, "C-35")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		p := newPeer(t, url, revision, "")
 		body, edits := p.request("tasks/get", map[string]any{"taskId": "x"})
 		big := body[:len(body)-1] + `,"x":"` + strings.Repeat("x", 4<<20) + `"}`
-		p.post(big, edits...).want(http.StatusRequestEntityTooLarge, invalidRequest)
+		p.read(p.tooBig(func() *http.Request { return p.start(t.Context(), http.MethodPost, big, edits...) })).want(http.StatusRequestEntityTooLarge, invalidRequest)
 		with := func(e edit) *response { return p.post(body, append(edits, e)...) }
 		for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json;;", "multipart/form-data; boundary=x"} {
 			with(withHeader("Content-Type", media)).want(http.StatusUnsupportedMediaType, invalidRequest)
@@ -216,7 +218,25 @@ func TestTransport(t *testing.T) {
 	}
 	limited, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}})
 	p := newPeer(t, limited, modernRevision, "")
-	p.task("tasks/get", strings.Repeat("x", 1000)).want(http.StatusRequestEntityTooLarge, invalidRequest)
+	if r := p.task("tasks/get", strings.Repeat("x", 1000)).want(http.StatusRequestEntityTooLarge, invalidRequest); !strings.Contains(string(r.body), "send less") {
+		t.Errorf("it does not say what helps: %s", r.body)
+	}
+}
+
+// tooBig sends a request that is refused before its body is read. The connection
+// ends with the refusal, so a client that is still writing may see that end
+// first, and net/http then drops the refusal: it is sent again.
+func (p *peer) tooBig(request func() *http.Request) *http.Response {
+	p.t.Helper()
+	for try := 1; ; try++ {
+		res, err := p.client.Do(request())
+		if err == nil {
+			return res
+		}
+		if try == 10 {
+			p.t.Fatal(err)
+		}
+	}
 }
 
 // A flow is the gateway's to open: a client's token of its own is nothing, and
@@ -261,8 +281,8 @@ func TestBareHandler(t *testing.T) {
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
 	gosdk.AddTools(sdk, tasks)
 	for _, revision := range []string{legacyRevision, modernRevision} {
-		bare := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
-			&mcp.StreamableHTTPOptions{Stateless: revision == modernRevision}))
+		bare := httptest.NewServer(wirecheck.Handler(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+			&mcp.StreamableHTTPOptions{Stateless: revision == modernRevision})))
 		p := newPeer(t, bare.URL, revision, "")
 		for _, tool := range []string{"ponder", "run_pipeline", "lint_file"} {
 			for _, token := range []string{"", "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
@@ -288,7 +308,7 @@ func TestPrincipalError(t *testing.T) {
 	url, _ := serveWith(t, setup{options: mcptask.Options{Principal: func(context.Context) (string, error) {
 		return "", errors.New("secret: the directory is down")
 	}}})
-	p := &peer{t: t, url: url, revision: modernRevision, caps: tasksExtension, client: &http.Client{Timeout: 5 * time.Second}}
+	p := &peer{t: t, url: url, revision: modernRevision, caps: tasksExtension, client: &http.Client{Timeout: patience}}
 	for _, method := range []string{"tasks/get", "server/discover", "initialize", "tools/list"} {
 		r := p.call(method, map[string]any{"taskId": "x"}).want(http.StatusForbidden, invalidRequest)
 		if strings.Contains(string(r.body), "secret") {

@@ -12,6 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/questions"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // asker implements the tools that ask before they start.
@@ -44,7 +45,7 @@ func TestAskedBefore(t *testing.T) {
 				questions.AnswerWhich(func(context.Context, mcptask.Question) (questions.Which, error) {
 					return questions.Which{One: "a", Many: []string{"b"}, Count: 1, When: time.Unix(0, 0).UTC()}, nil
 				}))
-			client := questions.NewAskerClient(mcptasktest.Connect(t, revision, mcptasktest.Options{Answer: answers}, questions.AskerTools(impl)))
+			client := questions.NewAskerClient(mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Answer: answers}, questions.AskerTools(impl)))
 			for name, options := range map[string][]mcptask.CallOption{"task": nil, "plain": {mcptask.Plain()}} {
 				report, err := client.AskFirst(t.Context(), questions.Input{Name: name}, options...)
 				if err != nil || !report.Done {

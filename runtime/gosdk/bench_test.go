@@ -2,20 +2,38 @@ package gosdk_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// The benchmarks stand beside a floor of the same run: an HTTP handler that
-// decodes a JSON body and encodes it again. Read the figures as ratios to it.
+// Each benchmark sends its requests in turn with those of a floor, and reports
+// the ratio of the rates as of-floor: a machine that is slow for a while is slow
+// for both.
 
-func BenchmarkFloorJSONEcho(b *testing.B) {
+// posts is one request, again and again.
+type posts struct {
+	url     string
+	headers http.Header
+	body    string
+}
+
+// echo is the floor of what answers JSON over HTTP: a handler that decodes the
+// body and encodes it again.
+func (p posts) echo(b *testing.B) posts {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var v any
 		if json.NewDecoder(r.Body).Decode(&v) == nil {
@@ -23,74 +41,160 @@ func BenchmarkFloorJSONEcho(b *testing.B) {
 			_ = json.NewEncoder(w).Encode(v)
 		}
 	}))
-	defer server.Close()
-	body := modernBody("tasks/get", `"taskId":"ABCDEFGHIJKLMNOPQRSTUVWXYZ"`)
-	benchmarkPosts(b, server.URL, nil, body)
+	b.Cleanup(server.Close)
+	return posts{server.URL, p.headers, p.body}
 }
 
-func BenchmarkTasksGet20260728(b *testing.B) {
-	url, _ := serve(b, mcptask.Options{})
-	id := createModern(b, url)
-	headers := modernHeaders("tasks/get", id)
-	benchmarkPosts(b, url, headers, modernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id)))
-}
-
-func BenchmarkTasksGet20251125(b *testing.B) {
-	url, _ := serve(b, mcptask.Options{})
-	headers := http.Header{"Mcp-Protocol-Version": {mcptask.Revision20251125}}
-	response := post(b, url, nil, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`)
-	headers.Set("Mcp-Session-Id", response.header.Get("Mcp-Session-Id"))
-	post(b, url, headers, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	created := post(b, url, headers, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{}}}`)
-	var task struct {
-		Task struct{ TaskID string } `json:"task"`
-	}
-	created.result(b, &task)
-	benchmarkPosts(b, url, headers, fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":%q}}`, task.Task.TaskID))
-}
-
-func BenchmarkCreateTask20260728(b *testing.B) {
-	url, _ := serve(b, mcptask.Options{Concurrency: 4096})
-	benchmarkPosts(b, url, modernHeaders("tools/call", "run_pipeline"),
-		modernBody("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"refused"}`))
-}
-
-func BenchmarkPlainCall20260728(b *testing.B) {
-	url, _ := serve(b, mcptask.Options{})
-	benchmarkPosts(b, url, modernHeaders("tools/call", "lint_file"), modernBody("tools/call", `"name":"lint_file","arguments":{"path":"main.go"}`))
-}
-
-// benchmarkPosts sends the same request from several connections.
-func benchmarkPosts(b *testing.B, url string, headers http.Header, body string) {
+// beside sends work b.N times, and floor as often.
+func (p posts) beside(b *testing.B, floor posts) {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
+	floor.send(b, client, 64) // the connections are there, and the caches warm
+	p.send(b, client, 64)
+	const rounds = 16
+	var floorTime time.Duration
 	b.ReportAllocs()
-	b.SetParallelism(8)
 	b.ResetTimer()
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			r, err := http.NewRequest(http.MethodPost, url, bytes.NewReader([]byte(body)))
-			if err != nil {
-				b.Error(err)
-				return
+	for round := range rounds {
+		n := b.N*(round+1)/rounds - b.N*round/rounds
+		b.StopTimer()
+		began := time.Now()
+		floor.send(b, client, n)
+		floorTime += time.Since(began)
+		b.StartTimer()
+		p.send(b, client, n)
+	}
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+	b.ReportMetric(float64(b.N)/floorTime.Seconds(), "floor-req/s")
+	b.ReportMetric(float64(floorTime)/float64(b.Elapsed()), "of-floor")
+}
+
+// send sends so many requests from several connections.
+func (p posts) send(b *testing.B, client *http.Client, n int) {
+	var left atomic.Int64
+	left.Store(int64(n))
+	var sending sync.WaitGroup
+	for range 16 {
+		sending.Go(func() {
+			for {
+				id := left.Add(-1) // a session's requests under way have IDs of their own
+				if id < 0 {
+					return
+				}
+				body := strings.Replace(p.body, `"id":1,`, fmt.Sprintf(`"id":%d,`, id), 1)
+				r, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(body))
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				setHeaders(r, p.headers)
+				response, err := client.Do(r)
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				answer, _ := io.ReadAll(response.Body)
+				_ = response.Body.Close()
+				if response.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`)) {
+					b.Errorf("HTTP %d: %s", response.StatusCode, answer)
+					return
+				}
 			}
-			setHeaders(r, headers)
-			response, err := client.Do(r)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			_, _ = io.Copy(io.Discard, response.Body)
-			_ = response.Body.Close()
-			if response.StatusCode != http.StatusOK {
-				b.Errorf("HTTP %d", response.StatusCode)
-				return
+		})
+	}
+	sending.Wait()
+}
+
+// BenchmarkTasksGet polls a task beside a bare echo.
+func BenchmarkTasksGet(b *testing.B) {
+	b.Run(mcptask.Revision20260728, func(b *testing.B) {
+		url, _ := serve(b, mcptask.Options{})
+		id := createModern(b, url)
+		p := posts{url, modernHeaders("tasks/get", id), modernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id))}
+		p.beside(b, p.echo(b))
+	})
+	b.Run(mcptask.Revision20251125, func(b *testing.B) {
+		url, _ := serve(b, mcptask.Options{})
+		headers := legacyHeaders(b, url)
+		created := post(b, url, headers, legacyBody("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{}`))
+		var task struct {
+			Task struct{ TaskID string } `json:"task"`
+		}
+		created.result(b, &task)
+		p := posts{url, headers, legacyBody("tasks/get", fmt.Sprintf(`"taskId":%q`, task.Task.TaskID))}
+		p.beside(b, p.echo(b))
+	})
+}
+
+// BenchmarkTasksList reads the first page of 100,000 tasks; its floor does so
+// with 1,000.
+func BenchmarkTasksList(b *testing.B) {
+	list := func(tasks int) posts {
+		store := mcptask.NewMemoryStore()
+		now := time.Now().Truncate(time.Microsecond)
+		for i := range tasks {
+			at := now.Add(time.Duration(i) * time.Microsecond)
+			if _, err := store.Create(b.Context(), mcptask.Record{
+				ID: fmt.Sprintf("%026d", i), Principal: "alice", Phase: mcptask.PhaseQueued, CreatedAt: at, UpdatedAt: at, ExpiresAt: at.Add(time.Hour),
+				Worker: "another", LeaseUntil: at.Add(time.Hour),
+			}, mcptask.Quota{}); err != nil {
+				b.Fatal(err)
 			}
 		}
+		url, _ := serve(b, mcptask.Options{Store: store, Principal: func(context.Context) (string, error) { return "alice", nil }})
+		return posts{url, legacyHeaders(b, url), legacyBody("tasks/list", "")}
+	}
+	list(100_000).beside(b, list(1000))
+}
+
+type runInput struct {
+	Repository string `json:"repository"`
+	Branch     string `json:"branch"`
+}
+
+// BenchmarkCreateTask makes tasks through the SDK, beside a plain call of a tool
+// of the bare SDK that takes the same arguments.
+func BenchmarkCreateTask(b *testing.B) {
+	const params = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"refused"}`
+	bare := func(b *testing.B, stateless bool) string {
+		sdk := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1.0.0"}, nil)
+		mcp.AddTool(sdk, &mcp.Tool{Name: "run_pipeline"}, func(context.Context, *mcp.CallToolRequest, runInput) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+		})
+		server := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{Stateless: stateless}))
+		b.Cleanup(server.Close)
+		return server.URL
+	}
+	unlimited := hurried
+	unlimited.Tasks, unlimited.Running = math.MaxInt32, math.MaxInt32
+	b.Run(mcptask.Revision20260728, func(b *testing.B) {
+		url, _ := serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
+		p := posts{url, modernHeaders("tools/call", "run_pipeline"), modernBody("tools/call", params)}
+		p.beside(b, posts{bare(b, true), p.headers, p.body})
 	})
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+	b.Run(mcptask.Revision20251125, func(b *testing.B) {
+		url, _ := serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
+		plain := bare(b, false)
+		p := posts{url, legacyHeaders(b, url), legacyBody("tools/call", params+`,"task":{}`)}
+		p.beside(b, posts{plain, legacyHeaders(b, plain), legacyBody("tools/call", params)})
+	})
+}
+
+// legacyHeaders opens a session.
+func legacyHeaders(tb testing.TB, url string) http.Header {
+	tb.Helper()
+	headers := http.Header{"Mcp-Protocol-Version": {mcptask.Revision20251125}}
+	response := post(tb, url, nil, legacyBody("initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}`))
+	headers.Set("Mcp-Session-Id", response.header.Get("Mcp-Session-Id"))
+	post(tb, url, headers, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return headers
+}
+
+func legacyBody(method, params string) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
 }
 
 func setHeaders(r *http.Request, headers http.Header) {

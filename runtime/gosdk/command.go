@@ -2,6 +2,7 @@ package gosdk
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // ConnectCommand starts a server as a subprocess and connects to it over its
@@ -24,7 +26,13 @@ import (
 // process ends by itself, every call fails with mcptask.ErrDisconnected.
 func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (mcptask.Conn, error) {
 	wire := &lineTransport{inner: &mcp.CommandTransport{Command: cmd}}
-	c, err := connectOver(ctx, cmd.Path, options, func() dialed { return dialed{wire, wire.takesTasks, wire.ended} })
+	if t := translationOf(options.Revision); t != nil {
+		wire.inner = lineTranslator{wire.inner, t}
+	}
+	c, err := connectOver(ctx, cmd.Path, options, func(b beside) dialed {
+		wire.beside = b
+		return dialed{Transport: wire, capabilities: wire.capabilities, ended: wire.ended, atEnd: wire.atEnd}
+	})
 	if err != nil {
 		if cause := wire.ended(); cause != nil {
 			return nil, fmt.Errorf("%w: %w", err, cause)
@@ -35,19 +43,28 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 }
 
 // lineTransport is a mcp.Transport that does for lines what transport does for
-// HTTP: it restores the carried methods and reads what the SDK's types drop.
+// HTTP: it restores the carried methods, reads what the SDK's types drop and
+// takes out what the SDK is not to see.
 type lineTransport struct {
 	inner mcp.Transport
+	beside
 
-	mu     sync.Mutex
-	tasks  bool
-	failed error // of the reading: there is no other connection
+	mu       sync.Mutex
+	declared json.RawMessage // by the server, in its answer to initialize
+	failed   error           // of the reading: there is no other connection
+	last     func()          // called when it has failed
 }
 
-func (t *lineTransport) takesTasks() bool {
+func (t *lineTransport) atEnd(last func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.tasks
+	t.last = last
+}
+
+func (t *lineTransport) capabilities() json.RawMessage {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.declared
 }
 
 func (t *lineTransport) ended() error {
@@ -65,9 +82,13 @@ func (t *lineTransport) fail(err error) {
 		err = fmt.Errorf("the server wrote something that is not protocol to its standard output: %w", err)
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.failed == nil {
+	first, last := t.failed == nil, t.last
+	if first {
 		t.failed = err
+	}
+	t.mu.Unlock()
+	if first && last != nil {
+		last()
 	}
 }
 
@@ -77,7 +98,7 @@ func (t *lineTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lineConn{Connection: inner, transport: t}, nil
+	return &lineConn{Connection: inner, transport: t, opened: map[jsonrpc.ID]string{}, hearing: map[string]notified{}}, nil
 }
 
 // lineConn is one connection of a lineTransport.
@@ -85,42 +106,150 @@ type lineConn struct {
 	mcp.Connection
 	transport *lineTransport
 
-	mu         sync.Mutex
-	initialize jsonrpc.ID
+	mu       sync.Mutex
+	opened   map[jsonrpc.ID]string // initialize and server/discover, until they are answered
+	revision string                // what was negotiated, "" before
+	// hearing are the subscriptions, by the ID of their request as JSON.
+	hearing map[string]notified
 }
 
 // Write implements mcp.Connection.
 func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 	if request, ok := m.(*jsonrpc.Request); ok {
+		if open := callOf(ctx); open != nil {
+			switch {
+			case request.IsCall():
+				open.sent(json.RawMessage(fmt.Sprint(request.ID.Raw()))) // a number of the SDK's
+			case open.isSilent(): // the SDK's cancellation: ours was sent
+				return nil
+			}
+		}
 		if method, carried := strings.CutPrefix(request.Method, aliasPrefix); carried {
 			renamed := *request
 			renamed.Method = method
 			m = &renamed
 		}
-		if request.Method == "initialize" {
-			c.mu.Lock()
-			c.initialize = request.ID
-			c.mu.Unlock()
+		c.mu.Lock()
+		if request.Method == "initialize" || request.Method == discover {
+			c.opened[request.ID] = request.Method
+		}
+		if hear, ok := ctx.Value(hearKey{}).(notified); ok && request.IsCall() {
+			id := fmt.Sprint(request.ID.Raw()) // a number of the SDK's
+			c.hearing[id] = hear
+			context.AfterFunc(ctx, func() { c.unsubscribe(id) })
+		}
+		c.mu.Unlock()
+		if request.Method == "initialize" && c.transport.declare != nil {
+			params, err := c.transport.declare(request.Params)
+			if err != nil {
+				return err
+			}
+			declared := *request
+			declared.Params = params
+			m = &declared
 		}
 	}
 	return c.Connection.Write(ctx, m)
 }
 
+func (c *lineConn) unsubscribe(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.hearing, id)
+}
+
 // Read implements mcp.Connection.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
-	m, err := c.Connection.Read(ctx)
-	if err != nil && ctx.Err() == nil {
-		c.transport.fail(err)
-	}
-	if response, ok := m.(*jsonrpc.Response); ok && err == nil {
-		c.mu.Lock()
-		first := c.initialize.IsValid() && response.ID == c.initialize
-		c.mu.Unlock()
-		if first {
-			c.transport.mu.Lock()
-			c.transport.tasks = takesTasks(response.Result)
-			c.transport.mu.Unlock()
+	for {
+		m, err := c.Connection.Read(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				c.transport.fail(err)
+			}
+			return m, err
 		}
+		switch m := m.(type) {
+		case *jsonrpc.Response:
+			c.answered(m)
+		case *jsonrpc.Request:
+			if c.hears(m) || c.taken(m) {
+				continue
+			}
+		}
+		return m, nil
 	}
-	return m, err
+}
+
+// answered reads the answer to a request that opens the session, and rewrites
+// what the SDK would misread.
+func (c *lineConn) answered(response *jsonrpc.Response) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	method := c.opened[response.ID]
+	delete(c.opened, response.ID)
+	switch method {
+	case "initialize":
+		var result struct {
+			ProtocolVersion string `json:"protocolVersion"`
+		}
+		_ = json.Unmarshal(response.Result, &result) // a failure has negotiated nothing
+		c.revision = result.ProtocolVersion
+		c.transport.mu.Lock()
+		defer c.transport.mu.Unlock()
+		c.transport.declared = declaredBy(response.Result)
+	case discover:
+		rewriteResponse(response, checkKind)
+	default:
+		rewriteResponse(response, hideCode)
+	}
+}
+
+func rewriteResponse(response *jsonrpc.Response, rewrite rewriting) {
+	a := answer{result: response.Result}
+	if response.Error != nil && !errors.As(response.Error, &a.err) {
+		return
+	}
+	if rewrite(&a) {
+		response.Result, response.Error = a.result, a.err
+	}
+}
+
+// hears takes the notifications of our subscriptions out, which the SDK cannot
+// take.
+func (c *lineConn) hears(request *jsonrpc.Request) bool {
+	if request.IsCall() || request.Method != dialect.TaskChanged && request.Method != dialect.Acknowledged {
+		return false
+	}
+	c.mu.Lock()
+	hear := c.hearing[string(dialect.SubscriptionID(request.Params))]
+	c.mu.Unlock()
+	if hear == nil {
+		return request.Method == dialect.TaskChanged
+	}
+	hear(request.Method, request.Params)
+	return true
+}
+
+// taken offers a request or a notification to the taker.
+func (c *lineConn) taken(m *jsonrpc.Request) bool {
+	if c.transport.take == nil {
+		return false
+	}
+	message, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return false
+	}
+	c.mu.Lock()
+	revision := c.revision
+	c.mu.Unlock()
+	return c.transport.take(message, way{revision: revision, send: c.send})
+}
+
+// send writes a message of our own.
+func (c *lineConn) send(ctx context.Context, message []byte) error {
+	m, err := jsonrpc.DecodeMessage(message)
+	if err != nil {
+		return err
+	}
+	return c.Connection.Write(ctx, m)
 }

@@ -81,13 +81,21 @@ func eachRevision(t *testing.T, test func(t *testing.T, revision string)) {
 	}
 }
 
+// eachOfAll is eachRevision with the candidate.
+func eachOfAll(t *testing.T, test func(t *testing.T, revision string)) {
+	eachRevision(t, test)
+	t.Run(candidateRevision, func(t *testing.T) {
+		t.Parallel()
+		test(t, candidateRevision)
+	})
+}
+
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	eachRevision(t, func(t *testing.T, revision string) {
 		url, _ := serve(t, mcptask.Options{})
 		ci := connect(t, url, revision, mcptask.Answerer{})
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		t.Cleanup(cancel) // after the parallel subtests
+		ctx := t.Context() // without a deadline: the parallel subtests wait for their turn
 
 		t.Run("a task gives its typed result", func(t *testing.T) {
 			t.Parallel()
@@ -230,7 +238,7 @@ func TestCalls(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	eachRevision(t, func(t *testing.T, revision string) {
 		url, _ := serve(t, mcptask.Options{})
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		var asked atomic.Int32
 		ci := connect(t, url, revision, pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {

@@ -13,7 +13,8 @@ import (
 
 func TestFallbackQuestions(t *testing.T) {
 	t.Parallel()
-	eachPlainPeer(t, 3*time.Second, func(t *testing.T, p *peer) {
+	const wait = time.Minute // far more than anything here takes
+	eachPlainPeer(t, wait, func(t *testing.T, p *peer, _ func()) {
 		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
 			begun := time.Now()
 			r := p.tool(tool, nil)
@@ -22,7 +23,7 @@ func TestFallbackQuestions(t *testing.T) {
 				!strings.Contains(text, `"maxLength":5`) {
 				t.Errorf("the text does not say how to answer: %s", text)
 			}
-			if p.tool("slow_task_result", map[string]any{"task": id}).goesOn("input_required"); time.Since(begun) > 2*time.Second {
+			if p.tool("slow_task_result", map[string]any{"task": id}).goesOn("input_required"); time.Since(begun) >= wait {
 				t.Errorf("waited for an answer that cannot come")
 			}
 			answer := func(question string, value any) *response {
@@ -49,7 +50,8 @@ func TestFallbackElicitation(t *testing.T) {
 		for _, tool := range []string{"slow_ask", "slow_ask_first"} {
 			t.Run(revision+" "+tool, func(t *testing.T) {
 				t.Parallel()
-				url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(1500 * time.Millisecond)}})
+				const wait = 5 * time.Second // more than three requests take
+				url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(wait, nil)}})
 				p := newPeerThat(t, url, revision, "", `{"elicitation":{}}`)
 				// asked calls and answers; "" leaves the question open, "!" fails.
 				asked := func(tool string, arguments map[string]any, answer string) *response {
@@ -102,7 +104,7 @@ func TestFallbackElicitation(t *testing.T) {
 				// One that cannot show the question: the model may pass it on.
 				started := time.Now()
 				r = asked(tool, nil, "!")
-				if r.goesOn("input_required"); time.Since(started) > time.Second || !strings.Contains(r.content(), "slow_task_answer") {
+				if r.goesOn("input_required"); time.Since(started) >= wait || !strings.Contains(r.content(), "slow_task_answer") {
 					t.Errorf("%v: %s", time.Since(started), r.content())
 				}
 			})
@@ -110,7 +112,7 @@ func TestFallbackElicitation(t *testing.T) {
 	}
 	t.Run(modernRevision, func(t *testing.T) {
 		t.Parallel()
-		url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(time.Second)}})
+		url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
 		p := newPeerThat(t, url, modernRevision, "", `{"elicitation":{}}`)
 		id := p.tool("slow_ask", nil).goesOn("input_required")
 		result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}

@@ -27,8 +27,9 @@ type slowReport struct {
 	Slept int `json:"slept"`
 }
 
-// slowTools take as long as they are told, and block a plain call for wait.
-func slowTools(wait time.Duration) mcptask.Tools {
+// slowTools take as long as they are told, and block a plain call for wait. One
+// that is told less than nothing waits for gate.
+func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskRequired, Wait: wait, Poll: 50 * time.Millisecond}
 	optional := policy
 	optional.Task = mcptask.TaskOptional
@@ -38,6 +39,14 @@ func slowTools(wait time.Duration) mcptask.Tools {
 		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_sleep", InputSchema: openObject, OutputSchema: slowOutput, Policy: policy},
 			func(ctx context.Context, task *mcptask.Task, in ponderInput) (slowReport, error) {
 				task.Message(ctx, "sleeping")
+				if in.MS < 0 {
+					select {
+					case <-gate:
+						return slowReport{3000}, nil
+					case <-ctx.Done():
+						return slowReport{}, ctx.Err()
+					}
+				}
 				select {
 				case <-time.After(time.Duration(in.MS) * time.Millisecond):
 					return slowReport{in.MS}, nil
@@ -56,20 +65,25 @@ func slowTools(wait time.Duration) mcptask.Tools {
 				return "noted " + answer.Note, err
 			}),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_locked", InputSchema: openObject, Policy: policy},
-			func(context.Context, *mcptask.Task, struct{}) (string, error) {
-				time.Sleep(2 * wait)
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				select {
+				case <-gate:
+				case <-ctx.Done():
+				}
 				return "", mcptask.Errorf(-32055, "the repository is locked")
 			}),
 	}}
 }
 
-// plainPeers are clients that know nothing of tasks.
-func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *peer)) {
+// eachPlainPeer runs a test with clients that know nothing of tasks. open opens
+// the gate of the tools, once.
+func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *peer, open func())) {
 	for _, revision := range []string{"2025-03-26", "2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(wait)}})
-			test(t, newPeerThat(t, url, revision, "a", `{}`))
+			gate := make(chan struct{})
+			url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(wait, gate)}})
+			test(t, newPeerThat(t, url, revision, "a", `{}`), func() { close(gate) })
 		})
 	}
 }
@@ -112,11 +126,10 @@ func (r *response) wantText(isError bool, want string) {
 	}
 }
 
-func TestFallback(t *testing.T) {
+// Done in time: an ordinary result, and no task is left.
+func TestFallbackInTime(t *testing.T) {
 	t.Parallel()
-	const wait = 400 * time.Millisecond
-	eachPlainPeer(t, wait, func(t *testing.T, p *peer) {
-		// Done in time: an ordinary result, and no task is left.
+	eachPlainPeer(t, time.Minute, func(t *testing.T, p *peer, _ func()) {
 		r := p.tool("slow_sleep", map[string]any{"ms": 1}).ok()
 		if fmt.Sprint(r.get("structuredContent", "slept")) != "1" || r.get("_meta", "io.github.mcptaskgen/task") != nil {
 			t.Errorf("%s", r.body)
@@ -125,28 +138,37 @@ func TestFallback(t *testing.T) {
 			t.Errorf("left: %v", tasks)
 		}
 		p.tool("slow_sleep", map[string]any{"ms": "one"}).wantText(true, "invalid arguments")
+	})
+}
 
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	const wait = 400 * time.Millisecond
+	eachPlainPeer(t, wait, func(t *testing.T, p *peer, open func()) {
 		started := time.Now()
-		r = p.tool("slow_sleep", map[string]any{"ms": 3000})
-		if took := time.Since(started); took < wait || took > 2500*time.Millisecond { // less than the work
+		r := p.tool("slow_sleep", map[string]any{"ms": -1}) // the work takes as long as we like
+		if took := time.Since(started); took < wait {
 			t.Errorf("answered after %v", took)
 		}
+		locked := p.tool("slow_locked", nil).goesOn("working")
 		id := r.goesOn("working")
-		if text := r.content(); !strings.Contains(text, "sleeping") {
-			t.Errorf("no status message in %s", text)
-		}
 		if got := p.tool("slow_task_status", map[string]any{"task": id}).goesOn("working"); got != id {
 			t.Errorf("the status of %s", got)
 		}
-		rounds := 0
-		for ; rounds < 20; rounds++ {
+		for rounds := range 20 {
+			if rounds == 2 {
+				open()
+			}
 			if r = p.tool("slow_task_result", map[string]any{"task": id}); r.get("structuredContent", "slept") != nil {
 				break
 			}
 			r.goesOn("working")
+			if text := r.content(); rounds == 1 && !strings.Contains(text, "sleeping") {
+				t.Errorf("no status message in %s", text)
+			}
 		}
-		if fmt.Sprint(r.get("structuredContent", "slept")) != "3000" || rounds == 0 {
-			t.Errorf("after %d rounds: %s", rounds, r.body)
+		if fmt.Sprint(r.get("structuredContent", "slept")) != "3000" {
+			t.Errorf("%s", r.body)
 		}
 		p.tool("slow_task_status", map[string]any{"task": id}).wantText(false, "has ended")
 		p.tool("slow_task_cancel", map[string]any{"task": id}).wantText(false, "has ended")
@@ -166,12 +188,16 @@ func TestFallback(t *testing.T) {
 		}
 
 		// A cancelled one, and one that ends with an error.
-		id = p.tool("slow_sleep", map[string]any{"ms": 60000}).goesOn("working")
+		id = p.tool("slow_sleep", map[string]any{"ms": 600000}).goesOn("working")
 		p.tool("slow_task_cancel", map[string]any{"task": id}).wantText(false, "is cancelled")
 		p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "was cancelled")
-		id = p.tool("slow_locked", nil).goesOn("working")
-		time.Sleep(wait) // it is locked after twice the wait
-		p.tool("slow_task_result", map[string]any{"task": id}).wantText(true, "the repository is locked")
+		for rounds := range 20 {
+			if r = p.tool("slow_task_result", map[string]any{"task": locked}); r.get("isError") != nil || rounds == 19 {
+				break
+			}
+			r.goesOn("working")
+		}
+		r.wantText(true, "the repository is locked")
 	})
 }
 
@@ -179,8 +205,8 @@ func TestFallback(t *testing.T) {
 // call; afterwards there is none.
 func TestFallbackProgress(t *testing.T) {
 	t.Parallel()
-	eachPlainPeer(t, 200*time.Millisecond, func(t *testing.T, p *peer) {
-		body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 600},
+	eachPlainPeer(t, 2*time.Second, func(t *testing.T, p *peer, _ func()) {
+		body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": -1},
 			"_meta": map[string]any{"progressToken": "p"}})
 		res, err := p.client.Do(p.start(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
@@ -215,7 +241,7 @@ func TestFallbackExpires(t *testing.T) {
 // What tools/list shows to whom.
 func TestFallbackList(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{fallback: true, tools: []mcptask.Tools{slowTools(time.Second)}})
+	url, _ := serveWith(t, setup{fallback: true, tools: []mcptask.Tools{slowTools(time.Second, nil)}})
 	without, _ := serveWith(t, setup{})
 	helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
 	for _, test := range []struct {
@@ -290,12 +316,22 @@ func fits(t *testing.T, schema any, content string) error {
 // A caller that leaves within the wait has learned of no task.
 func TestFallbackLeave(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(time.Minute)}})
+	tasks := mcptask.NewMemoryStore()
+	url, _ := serveWith(t, setup{bearer: true, options: mcptask.Options{Store: tasks}, tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
 	p := newPeerThat(t, url, modernRevision, "a", `{}`)
-	leave := func(meta map[string]any) {
+	leave := func(meta map[string]any) { // once the task is there
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
+		go func() {
+			for ctx.Err() == nil {
+				if records, err := tasks.List(ctx, "a", mcptask.Position{}, 1); err != nil || len(records) > 0 {
+					time.AfterFunc(100*time.Millisecond, cancel)
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		}()
 		body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}, "_meta": meta})
 		res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...))
 		if err == nil {
@@ -306,7 +342,7 @@ func TestFallbackLeave(t *testing.T) {
 		}
 	}
 	leave(nil)
-	for end := time.Now().Add(3 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		tasks := tasksOf(t, p)
 		if len(tasks) == 0 {
 			break
@@ -333,7 +369,7 @@ func TestFallbackLeave(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	legacy.post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, legacy.ids.Load()))
-	for end := time.Now().Add(3 * time.Second); len(tasksOf(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); len(tasksOf(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("a cancelled call goes on")
 		}
@@ -341,14 +377,15 @@ func TestFallbackLeave(t *testing.T) {
 	<-gone
 }
 
-// The SDK's own client gives up on a call after a second, and still gets the
-// result of one that takes three.
+// The SDK's own client gives up on a call after a while, and still gets the
+// result of one that takes longer.
 func TestFallbackSDKClient(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(700 * time.Millisecond)}})
 	for _, revision := range []string{"2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
+			gate := make(chan struct{})
+			url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(300*time.Millisecond, gate)}})
 			client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
 			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
 			if err != nil {
@@ -360,7 +397,7 @@ func TestFallbackSDKClient(t *testing.T) {
 			}
 			call := func(tool string, arguments any) *mcp.CallToolResult {
 				t.Helper()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
 				if err != nil || result.IsError {
@@ -368,10 +405,8 @@ func TestFallbackSDKClient(t *testing.T) {
 				}
 				return result
 			}
-			begun := time.Now()
-			result := call("slow_sleep", map[string]any{"ms": 3000})
-			calls := 1
-			for ; calls < 20; calls++ {
+			result := call("slow_sleep", map[string]any{"ms": -1})
+			for calls := 1; calls < 20; calls++ {
 				content := result.StructuredContent.(map[string]any)
 				if content["slept"] != nil {
 					break
@@ -384,15 +419,17 @@ func TestFallbackSDKClient(t *testing.T) {
 				if !ok || !ok2 || end < 0 {
 					t.Fatalf("not told how to go on: %s", text)
 				}
-				if calls == 1 {
+				switch calls {
+				case 1:
 					t.Log(text)
+				case 3: // until here no call could wait for the end
+					close(gate)
 				}
 				result = call(tool, json.RawMessage(rest[:end+1]))
 			}
-			if took := time.Since(begun); fmt.Sprint(result.StructuredContent) != "map[slept:3000]" || took > 4*time.Second {
-				t.Errorf("after %d calls and %v: %v", calls, took, result.StructuredContent)
+			if fmt.Sprint(result.StructuredContent) != "map[slept:3000]" {
+				t.Errorf("%v", result.StructuredContent)
 			}
-			t.Logf("%d calls, %v", calls, time.Since(begun))
 		})
 	}
 }
@@ -400,37 +437,39 @@ func TestFallbackSDKClient(t *testing.T) {
 // The generated client holds a plain call that goes on like any other task.
 func TestFallbackPlainStart(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(100 * time.Millisecond)}})
 	eachRevision(t, func(t *testing.T, revision string) {
+		gate := make(chan struct{})
+		url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(100*time.Millisecond, gate)}})
 		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
-		call, err := mcptask.Start[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: 400}, mcptask.Plain())
+		call, err := mcptask.Start[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: -1}, mcptask.Plain())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if token, ok := call.Token(); !ok || token == "" {
 			t.Error("no token")
 		}
-		if report, err := call.Wait(ctx); err != nil || report.Slept != 400 {
-			t.Errorf("%+v, %v", report, err)
-		}
-		if report, err := mcptask.Run[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: 1}, mcptask.Plain()); err != nil || report.Slept != 1 {
-			t.Errorf("at once: %+v, %v", report, err)
-		}
-		call, err = mcptask.Start[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: 60000}, mcptask.Plain())
+		stopped, err := mcptask.Start[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: -1}, mcptask.Plain())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := call.Cancel(ctx); err != nil {
+		if err := stopped.Cancel(ctx); err != nil {
 			t.Error(err)
 		}
-		if _, err := call.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+		if _, err := stopped.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
 			t.Errorf("%v", err)
+		}
+		close(gate)
+		if report, err := call.Wait(ctx); err != nil || report.Slept != 3000 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if report, err := mcptask.Run[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: -1}, mcptask.Plain()); err != nil || report.Slept != 3000 {
+			t.Errorf("at once: %+v, %v", report, err)
 		}
 	})
 }

@@ -19,12 +19,21 @@ import (
 // them. The principal is the UserID of the SDK's bearer token, unless the
 // options of tasks say otherwise.
 func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+	return NewRevisionHandler(tasks, "", getServer, opts)
+}
+
+// NewRevisionHandler is NewHandler for a path on which tasks are spoken in one
+// revision only. 2025-11-25-rc needs one beside 2025-11-25: on the wire the two
+// cannot be told apart. A revision that is not among Options.Revisions is not
+// spoken at all.
+func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
 	var options mcp.StreamableHTTPOptions
 	if opts != nil {
 		options = *opts
 	}
 	config := gateway.Config{
 		Server:         tasks,
+		Revision:       revision,
 		Principal:      principal,
 		CrossOrigin:    options.CrossOriginProtection,
 		AnyHost:        options.DisableLocalhostProtection,

@@ -5,12 +5,15 @@ import (
 	"net/http"
 	"regexp"
 	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// C-89, C-93, C-94, E-87: somebody else's task is indistinguishable from none.
+// Somebody else's task is indistinguishable from none.
 func TestIdentity(t *testing.T) {
+	rules.Covers(t, "C-89", "C-93", "C-94", "B-85", "B-88", "B-89", "E-87")
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true})
+	url, _ := serveWith(t, setup{revision: candidateRevision, bearer: true})
 	id := regexp.MustCompile(`"id":\d+`)
 	same := func(t *testing.T, strange, unknown *response) {
 		t.Helper()
@@ -23,7 +26,7 @@ func TestIdentity(t *testing.T) {
 			}
 		}
 	}
-	for _, revision := range []string{legacyRevision, modernRevision} {
+	for _, revision := range allRevisions {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
 			a, b := newPeer(t, url, revision, "a"), newPeer(t, url, revision, "b")
@@ -66,6 +69,20 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
+// Without authentication the ID is all that one needs, in whatever session.
+func TestAnonymousID(t *testing.T) {
+	rules.Covers(t, "E-85")
+	t.Parallel()
+	url, _ := serveWith(t, setup{})
+	modern, legacy := newPeer(t, url, modernRevision, ""), newPeer(t, url, legacyRevision, "")
+	id := modern.create("run_pipeline", pipelineArgs("endless"))
+	other := newPeer(t, url, modernRevision, "")
+	other.until(id, "working")
+	legacy.until(id, "working")
+	other.task("tasks/cancel", id).ok()
+	modern.until(id, "cancelled")
+}
+
 // An idempotency key is the principal's own, and belongs to its arguments.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
@@ -81,26 +98,27 @@ func TestIdempotency(t *testing.T) {
 		if revision == modernRevision {
 			path, status = []string{"taskId"}, http.StatusBadRequest
 		}
+		const long = 3_600_000 // the task runs until the server is closed
 		key := "key of " + revision
-		id := a.call("tools/call", params(key, 100)).ok().text(path...)
-		if again := a.call("tools/call", params(key, 100)).ok().text(path...); id == "" || again != id {
+		id := a.call("tools/call", params(key, long)).ok().text(path...)
+		if again := a.call("tools/call", params(key, long)).ok().text(path...); id == "" || again != id {
 			t.Errorf("%s: %q then %q", revision, id, again)
 		}
-		if other := b.call("tools/call", params(key, 100)).ok().text(path...); other == "" || other == id {
+		if other := b.call("tools/call", params(key, long)).ok().text(path...); other == "" || other == id {
 			t.Errorf("%s: b has %q", revision, other)
 		}
 		for _, bad := range []any{"", 5, string(make([]byte, 257))} {
-			r := a.call("tools/call", params(bad, 100))
+			r := a.call("tools/call", params(bad, long))
 			if r.Error == nil || r.Error.Code != invalidParams || r.status != status {
 				t.Errorf("%s: key %.10q: %d %.300s", revision, bad, r.status, r.body)
 			}
 		}
 		// What the server refuses after the SDK has begun to answer.
-		if r := a.call("tools/call", params(key, 101)); r.Error == nil || r.Error.Code != invalidParams {
+		if r := a.call("tools/call", params(key, long+1)); r.Error == nil || r.Error.Code != invalidParams {
 			t.Errorf("%s: other arguments: %d %s", revision, r.status, r.body)
 		}
 		p := newPeer(t, open, revision, "")
-		if r := p.call("tools/call", params("short", 100)); r.Error == nil || r.Error.Code != invalidParams {
+		if r := p.call("tools/call", params("short", long)); r.Error == nil || r.Error.Code != invalidParams {
 			t.Errorf("%s: a short key of nobody's: %d %s", revision, r.status, r.body)
 		}
 	}

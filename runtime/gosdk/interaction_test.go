@@ -1,12 +1,9 @@
 package gosdk_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
-	"runtime"
-	"runtime/pprof"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
 // onCall is middleware around tools/call.
@@ -45,7 +42,10 @@ func eachPeer(t *testing.T, m mcp.Middleware, test func(t *testing.T, p *peer)) 
 func tasksOf(t *testing.T, p *peer) []map[string]any {
 	t.Helper()
 	var tasks []map[string]any
-	for _, task := range newPeer(t, p.url, legacyRevision, p.token).call("tasks/list", nil).ok().get("tasks").([]any) {
+	if p.revision != candidateRevision {
+		p = newPeer(t, p.url, legacyRevision, p.token)
+	}
+	for _, task := range p.call("tasks/list", nil).ok().get("tasks").([]any) {
 		tasks = append(tasks, task.(map[string]any))
 	}
 	return tasks
@@ -191,30 +191,6 @@ func end(t *testing.T, p *peer) {
 	p.client.CloseIdleConnections()
 }
 
-// goroutines counts them once those of closed connections are gone; check
-// waits until there are no more than before. It must not run beside other tests.
-func goroutines(t *testing.T) (check func()) {
-	t.Helper()
-	http.DefaultClient.CloseIdleConnections()
-	before := runtime.NumGoroutine()
-	for range 5 {
-		time.Sleep(20 * time.Millisecond)
-		before = min(before, runtime.NumGoroutine())
-	}
-	return func() {
-		t.Helper()
-		for end := time.Now().Add(4 * time.Second); runtime.NumGoroutine() > before; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				var dump bytes.Buffer
-				if err := pprof.Lookup("goroutine").WriteTo(&dump, 1); err != nil {
-					t.Error(err)
-				}
-				t.Fatalf("%d goroutines, %d before\n%.6000s", runtime.NumGoroutine(), before, dump.String())
-			}
-		}
-	}
-}
-
 // TestDisconnects: clients that leave during the grace, while tasks/result
 // blocks or in the middle of a stream leave nothing behind.
 func TestDisconnects(t *testing.T) {
@@ -238,11 +214,11 @@ func TestDisconnects(t *testing.T) {
 	}
 	for name, test := range map[string]func(t *testing.T, p *peer){
 		"during the grace": func(t *testing.T, p *peer) {
-			leave(t, p, 100*time.Millisecond, "tools/call", map[string]any{"name": "ponder_at_once", "arguments": map[string]any{"ms": 60000}})
+			leave(t, p, 100*time.Millisecond, "tools/call", map[string]any{"name": "ponder_at_once", "arguments": map[string]any{"ms": 3600000}})
 		},
 		"during a plain call": func(t *testing.T, p *peer) {
 			p.caps = `{}`
-			leave(t, p, 100*time.Millisecond, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 60000}})
+			leave(t, p, 100*time.Millisecond, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -301,12 +277,13 @@ func TestDisconnects(t *testing.T) {
 // TestClose: closing the server ends what waits, and takes nothing new.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	url, tasks := serveWith(t, setup{options: mcptask.Options{Drain: time.Second}})
+	var g *gateway.Gateway
+	url, tasks := serveWith(t, setup{gateway: &g})
 	p, m := newPeer(t, url, legacyRevision, ""), newPeer(t, url, modernRevision, "")
 	id := p.create("run_pipeline", pipelineArgs("endless"))
 	blocked := make(chan *response, 1)
 	go func() { blocked <- p.task("tasks/result", id) }()
-	time.Sleep(100 * time.Millisecond)
+	untilWaiting(t, g)
 	if err := tasks.Close(); err != nil {
 		t.Error(err)
 	}

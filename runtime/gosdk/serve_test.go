@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -22,8 +23,20 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
+
+// What the tests share, and where it stands. Servers: serveWith here, with the
+// tools of e2e_test.go, driven_test.go (tasks that do as the test says) and
+// ask_test.go (tasks that ask). Literal clients of them: peer in wire_test.go over
+// HTTP, its streams as a feed in ask_test.go; piped in piped_test.go over pipes in
+// the process; pipes in stdio_test.go of a server that is a process. Servers for our
+// clients: scripted in scripted_test.go, which says what a test has written down;
+// board in client_watch_test.go, which tells of tasks; inquirer in
+// receiver_peer_test.go, which asks for tasks. Who wishes us ill: hostile_test.go,
+// cutter in hostile_cut_test.go. goroutines_test.go counts what is left.
 
 // TestMain lets more tests wait at once than there are processors: they
 // mostly wait for handlers and polling intervals.
@@ -38,7 +51,30 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)
 	}
-	os.Exit(m.Run())
+	os.Exit(checked(m))
+}
+
+// checked runs the tests, and fails where a server that was a process of its
+// own has sent what the schemas do not admit.
+func checked(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "wire")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err := os.Setenv(wireFaults, folder); err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		log.Printf("what a server on pipes sent is not what the protocol says:\n%s", text)
+	}
+	if err != nil || len(files) > 0 {
+		return 1
+	}
+	return code
 }
 
 // setup is what a test changes of the server that it runs against.
@@ -53,8 +89,19 @@ type setup struct {
 	tools []mcptask.Tools
 	// panics says that a handler is made to panic.
 	panics bool
+	// gateway is set to the server's, to see what it holds.
+	gateway **gateway.Gateway
+	// wrap stands around the handler, with the SDK's server that is behind it.
+	wrap func(http.Handler, *mcp.Server) http.Handler
+	// start starts the server another way than httptest's.
+	start func(*httptest.Server)
 	// fallback leaves the pipeline its fallback=tools.
 	fallback bool
+	// sdk gets the SDK's server.
+	sdk func(*mcp.Server)
+	// revision is one that the test is about: the candidate is spoken beside the
+	// others then, on candidatePath, and gateway is that path's.
+	revision string
 }
 
 // serve starts a server of the pipeline's tools.
@@ -63,19 +110,34 @@ func serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Se
 	return serveWith(t, setup{options: options, panics: true})
 }
 
+// hurried lets tests poll faster than anybody should.
+var hurried = mcptask.Limits{Polls: -1, Lists: -1}
+
 // serveWith starts a server of the pipeline's tools and of extraTools. A panic
 // in its log fails the test.
 func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 	t.Helper()
-	logs := &logBuffer{}
+	logs := &safeBuffer{}
 	if s.options.Logger == nil {
 		s.options.Logger = slog.New(slog.NewTextHandler(logs, nil))
 	}
-	pipelineTools := pipeline.CITools(ci{})
+	if s.options.Limits == (mcptask.Limits{}) {
+		s.options.Limits = hurried
+	}
+	pipelineTools := everyCITools()
 	if !s.fallback {
 		pipelineTools.Fallback = mcptask.FallbackNone
 	}
-	tasks, err := mcptask.NewServer(s.options, append(s.tools, pipelineTools, extraTools())...)
+	if s.revision == candidateRevision {
+		s.options.Revisions = []string{legacyRevision, candidateRevision, modernRevision}
+	}
+	services := append(s.tools, pipelineTools, extraTools())
+	for i := range services {
+		if s.options.Revisions != nil && services[i].Capabilities != nil { // which is generated for the released ones
+			services[i].Capabilities = mcptask.Declared()
+		}
+	}
+	tasks, err := mcptask.NewServer(s.options, services...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,19 +150,24 @@ func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 		sdk.AddReceivingMiddleware(s.middleware)
 	}
 	gosdk.AddTools(sdk, tasks)
-	var handler http.Handler = gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, s.http)
-	if s.bearer {
-		handler = auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-			info := &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}
-			if token == "nobody" {
-				info.UserID = ""
-			}
-			return info, nil
-		}, nil)(handler)
+	if s.sdk != nil {
+		s.sdk(sdk)
+	}
+	get := func(*http.Request) *mcp.Server { return sdk }
+	handler := wirecheck.Handler(t, s.around(gosdk.NewHandler(tasks, get, s.http), sdk))
+	if s.revision == candidateRevision {
+		paths := http.NewServeMux()
+		paths.Handle("/", handler)
+		paths.Handle(candidatePath, wirecheck.RevisionHandler(t, candidateRevision,
+			s.around(gosdk.NewRevisionHandler(tasks, candidateRevision, get, s.http), sdk)))
+		handler = paths
 	}
 	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(logs, "", 0)
-	server.Start()
+	if s.start == nil {
+		s.start = (*httptest.Server).Start
+	}
+	s.start(server)
 	t.Cleanup(func() {
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
@@ -114,21 +181,48 @@ func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 	return server.URL, tasks
 }
 
-// logBuffer is a log to read afterwards.
-type logBuffer struct {
+// everyCITools are the pipeline's tools as generated for every revision.
+func everyCITools() mcptask.Tools {
+	tools := pipeline.CITools(ci{})
+	tools.Capabilities = mcptask.Declared()
+	return tools
+}
+
+// around puts what the test asks for around a gateway.
+func (s setup) around(handler http.Handler, sdk *mcp.Server) http.Handler {
+	if s.gateway != nil {
+		*s.gateway = handler.(*gateway.Gateway)
+	}
+	if s.bearer {
+		handler = auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+			info := &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}
+			if token == "nobody" {
+				info.UserID = ""
+			}
+			return info, nil
+		}, nil)(handler)
+	}
+	if s.wrap != nil {
+		handler = s.wrap(handler, sdk)
+	}
+	return handler
+}
+
+// safeBuffer is a buffer that several write to, such as a log to read afterwards.
+type safeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
 
 // Write implements io.Writer.
-func (b *logBuffer) Write(p []byte) (int, error) {
+func (b *safeBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.Write(p)
 }
 
 // String is what was logged so far.
-func (b *logBuffer) String() string {
+func (b *safeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
@@ -151,7 +245,7 @@ func extraTools() mcptask.Tools {
 	immediate := optional
 	immediate.Immediate = "The task is under way."
 	graceful := optional
-	graceful.Grace = 5 * time.Second
+	graceful.Grace = time.Hour
 	note := mcptask.InputSpec{Name: "Note", Message: "A note?",
 		Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
 	return mcptask.Tools{Service: "Extra", Impl: struct{}{}, Tools: []mcptask.Tool{
@@ -207,3 +301,6 @@ func ponder(ctx context.Context, task *mcptask.Task, in ponderInput) (string, er
 	}
 	return "pondered", nil
 }
+
+// discardLogger is for what is logged by design.
+func discardLogger() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -1,5 +1,7 @@
 // Package gosdk joins the runtime to the official Go SDK of MCP
-// (github.com/modelcontextprotocol/go-sdk), for servers and for clients.
+// (github.com/modelcontextprotocol/go-sdk): [AddTools] with [NewHandler] or
+// [StdioTransport] for servers, [Connect] and [ConnectCommand] for clients. A
+// client also runs a server's own requests as tasks, where it is asked to.
 package gosdk
 
 import (
@@ -166,9 +168,9 @@ func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) 
 	}
 	var hooks gateway.Hooks
 	if token := req.Params.GetProgressToken(); token != nil {
-		hooks.Progress = progress(ctx, req.Session, f.flow.Caller.Revision, token)
+		hooks.Progress = progress(ctx, req.Session, f.flow, token)
 	}
-	if f.flow.Caller.Revision < mcptask.Revision20260728 {
+	if !f.flow.Stateless {
 		hooks.Ask = asker(req.Session)
 	}
 	reply, err := f.flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, hooks)
@@ -213,18 +215,22 @@ func sdkResult(data json.RawMessage) (*mcp.CallToolResult, error) {
 }
 
 // progress sends progress of a plain call on the call's own stream, of a task
-// on the session's standalone stream, since the call's is closed by then. It
-// carries the task's ID (C-61, C-67).
-func progress(ctx context.Context, session *mcp.ServerSession, revision string, token any) mcptask.ProgressFunc {
+// on the session's standalone stream, since the call's is closed by then, unless
+// the call is held. It carries the task's ID (C-61, C-67).
+func progress(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flow, token any) mcptask.ProgressFunc {
 	return func(taskID string, done, total float64, message string) {
 		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}
 		send := ctx
 		if taskID != "" {
-			if revision >= mcptask.Revision20260728 {
+			if flow.Stateless {
 				return // 2026-07-28 has no stream for it, and no progress on tasks (E-67)
 			}
-			params.Meta = mcp.Meta{mcptask.MetaRelatedTask: map[string]string{"taskId": taskID}}
-			send = context.Background() // the call's context is bound to its stream
+			if flow.Related != nil {
+				params.Meta = flow.Related(taskID)
+			}
+			if !flow.Held {
+				send = context.Background() // the call's context is bound to its stream
+			}
 		}
 		// Progress is best effort: the client may be gone.
 		_ = session.NotifyProgress(send, params)

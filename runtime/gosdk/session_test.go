@@ -6,15 +6,30 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // Sessions: 400 without the header, 404 for an unknown one, 403 for somebody
 // else's; DELETE ends what waits in the session, and not the task.
 func TestLegacySessions(t *testing.T) {
+	rules.Covers(t, "C-35")
+	checkSessions(t, legacyRevision)
+}
+
+func TestCandidateSessions(t *testing.T) {
+	rules.Covers(t, "B-34")
+	checkSessions(t, candidateRevision)
+}
+
+func checkSessions(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true})
-	a, b := newPeer(t, url, legacyRevision, "a"), newPeer(t, url, legacyRevision, "b")
-	id := a.create("ponder", map[string]any{"ms": 3000})
+	var g *gateway.Gateway
+	url, _ := serveWith(t, setup{revision: revision, bearer: true, gateway: &g})
+	a, b := newPeer(t, url, revision, "a"), newPeer(t, url, revision, "b")
+	id := a.create("run_pipeline", pipelineArgs("endless"))
 	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/list", "tasks/nothing"} {
 		a.task(method, id, withHeader("Mcp-Session-Id", "")).want(http.StatusBadRequest, invalidRequest)
 		a.task(method, id, withHeader("Mcp-Session-Id", "made-up")).want(http.StatusNotFound, invalidRequest)
@@ -51,10 +66,10 @@ func TestLegacySessions(t *testing.T) {
 		res.Body.Close()
 	}
 	for _, accept := range []edit{jsonOnly, func(*http.Request) {}} {
-		c := newPeer(t, url, legacyRevision, "a")
+		c := newPeer(t, url, revision, "a")
 		blocked := make(chan *response, 1)
 		go func() { blocked <- c.task("tasks/result", id, accept) }()
-		time.Sleep(600 * time.Millisecond) // a stream has begun by then
+		untilWaiting(t, g)
 		res, err := c.client.Do(c.start(t.Context(), http.MethodDelete, ""))
 		if err != nil || res.StatusCode != http.StatusNoContent {
 			t.Fatalf("DELETE: %v %v", res, err)
@@ -63,39 +78,101 @@ func TestLegacySessions(t *testing.T) {
 		select {
 		case r := <-blocked:
 			r.want(200, internalError)
-		case <-time.After(time.Second):
+		case <-time.After(patience):
 			t.Error("DELETE has not ended tasks/result")
 		}
 		c.task("tasks/get", id).want(http.StatusNotFound, invalidRequest)
 	}
-	a.until(id, "completed") // bound to the principal, not to the session
+	a.until(id, "working") // bound to the principal, not to the session
+	a.task("tasks/cancel", id).ok()
+}
+
+// untilWaiting waits until a request waits for the end of a task.
+func untilWaiting(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	for end := time.Now().Add(patience); g.Counts().Waiting == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing waits")
+		}
+	}
 }
 
 // TestSessionTimeout: task traffic keeps a session alive, silence ends it.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{SessionTimeout: 700 * time.Millisecond}})
-	p := newPeer(t, url, legacyRevision, "")
-	id := p.create("ponder", map[string]any{"ms": 100})
-	for range 6 {
-		time.Sleep(200 * time.Millisecond)
-		p.task("tasks/get", id).ok()
+	timeout := 2 * time.Second
+	for !keepsSession(t, timeout) {
+		if timeout *= 2; timeout > patience {
+			t.Fatal("the machine is too busy")
+		}
 	}
-	id = p.create("ponder", map[string]any{"ms": 1200})
-	p.task("tasks/result", id).ok() // waits for longer than the timeout
-	time.Sleep(1200 * time.Millisecond)
+}
+
+// keepsSession is TestSessionTimeout with a timeout; false is a client that was
+// itself too slow for it.
+func keepsSession(t *testing.T, timeout time.Duration) bool {
+	t.Helper()
+	var g *gateway.Gateway
+	url, _ := serveWith(t, setup{gateway: &g, http: &mcp.StreamableHTTPOptions{SessionTimeout: timeout}})
+	p := newPeer(t, url, legacyRevision, "")
+	last := time.Now()
+	id := p.create("ponder", nil)
+	// alive says that the session still is: it was silent for no longer than from
+	// the request before to this one's answer.
+	alive := func(r *response) bool {
+		if r.status == http.StatusNotFound && time.Since(last) >= timeout {
+			return false
+		}
+		r.ok()
+		return true
+	}
+	for range 6 {
+		time.Sleep(timeout * 2 / 7)
+		sent := time.Now()
+		if !alive(p.task("tasks/get", id)) {
+			return false
+		}
+		last = sent
+	}
+	sent := time.Now()
+	r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": timeout.Milliseconds() * 12 / 7}, "task": map[string]any{}})
+	if !alive(r) {
+		return false
+	}
+	id, last = r.text("task", "taskId"), sent
+	if !alive(p.task("tasks/result", id)) { // waits for longer than the timeout
+		return false
+	}
+	for end := time.Now().Add(patience); g.Counts().Sessions > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("silence does not end it")
+		}
+	}
 	p.task("tasks/get", id).want(http.StatusNotFound, invalidRequest)
 	if r := p.call("tools/list", nil); r.status != http.StatusNotFound {
 		t.Errorf("the SDK still has it: %d %s", r.status, r.body)
 	}
+	return true
 }
 
 // A client that cancels its request for the result stops waiting; the task
 // goes on (C-42, C-74).
 func TestLegacyCancelledResult(t *testing.T) {
+	rules.Covers(t, "C-42", "C-74")
+	checkCancelledResult(t, legacyRevision)
+}
+
+func TestCandidateCancelledResult(t *testing.T) {
+	rules.Covers(t, "B-69")
+	checkCancelledResult(t, candidateRevision)
+}
+
+func checkCancelledResult(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	p, q := newPeer(t, url, legacyRevision, ""), newPeer(t, url, legacyRevision, "")
+	var g *gateway.Gateway
+	url, _ := serveWith(t, setup{revision: revision, gateway: &g})
+	p, q := newPeer(t, url, revision, ""), newPeer(t, url, revision, "")
 	id := p.create("run_pipeline", pipelineArgs("endless"))
 	for _, requestID := range []string{`7`, `"seven"`, `"7"`} {
 		for _, accept := range []edit{jsonOnly, func(*http.Request) {}} {
@@ -103,7 +180,7 @@ func TestLegacyCancelledResult(t *testing.T) {
 			go func() {
 				blocked <- p.post(`{"jsonrpc":"2.0","id":`+requestID+`,"method":"tasks/result","params":{"taskId":"`+id+`"}}`, accept)
 			}()
-			time.Sleep(100 * time.Millisecond)
+			untilWaiting(t, g)
 			for _, other := range []string{`8`, `null`, `{}`, `[7]`} {
 				p.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + other + `}}`)
 			}
@@ -120,7 +197,7 @@ func TestLegacyCancelledResult(t *testing.T) {
 			select {
 			case r := <-blocked:
 				r.want(200, internalError)
-			case <-time.After(time.Second):
+			case <-time.After(patience):
 				t.Errorf("%s: still waiting", requestID)
 			}
 		}
@@ -131,6 +208,7 @@ func TestLegacyCancelledResult(t *testing.T) {
 
 // Older revisions know no tasks.
 func TestOlderRevisions(t *testing.T) {
+	rules.Covers(t, "C-06", "C-07", "C-21")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	for _, revision := range []string{"2025-06-18", "2025-03-26"} {

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // serveStdio is what the test binary does as a subprocess: it is a server.
@@ -26,17 +30,40 @@ func serveStdio() error {
 	if os.Getenv(asServer) == "broken" {
 		impl = broken{}
 	}
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(impl))
+	options, tools := mcptask.Options{Limits: hurried}, pipeline.CITools(impl)
+	negotiated := legacyRevision
+	if revision := os.Getenv(stdioRevision); revision != "" {
+		options.Revisions, tools.Capabilities = []string{revision}, mcptask.Declared()
+		if revision != mcptask.RevisionSEP1686 { // which its requests show
+			negotiated = revision
+		}
+	}
+	tasks, err := mcptask.NewServer(options, tools)
 	if err != nil {
 		return err
 	}
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
 	gosdk.AddTools(sdk, tasks)
-	err = sdk.Run(context.Background(), gosdk.StdioTransport(tasks))
+	in, out, faults, err := wirecheck.Process(negotiated, os.Stdin, os.Stdout)
+	if err != nil {
+		return err
+	}
+	err = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out))
+	if text := faults(); text != "" { // the tests' own process reads it
+		file := filepath.Join(os.Getenv(wireFaults), strconv.Itoa(os.Getpid()))
+		err = errors.Join(err, errors.New(text), os.WriteFile(file, []byte(text), 0o600))
+	}
 	return errors.Join(err, tasks.Close())
 }
 
+// wireFaults is the folder in which a server that is a process of its own says
+// what it should not have sent.
+const wireFaults = "GOSDK_TEST_WIRE_FAULTS"
+
 const asServer = "GOSDK_TEST_STDIO_SERVER"
+
+// stdioRevision names the one revision that the server speaks, where it is set.
+const stdioRevision = "GOSDK_TEST_STDIO_REVISION"
 
 // broken ends the process, or spoils its standard output.
 type broken struct{ ci }
@@ -76,7 +103,7 @@ func TestCommandThatEnds(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				defer cancel()
 				cmd := stdioServer(t)
 				cmd.Env = append(os.Environ(), asServer+"=broken")
@@ -117,7 +144,7 @@ func stdioServer(t *testing.T) *exec.Cmd {
 
 func TestStdioWithGeneratedClient(t *testing.T) {
 	eachRevision(t, func(t *testing.T, revision string) {
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		conn, err := gosdk.ConnectCommand(ctx, stdioServer(t), gosdk.ClientOptions{
 			Revision: revision,
@@ -173,7 +200,17 @@ type pipes struct {
 
 func newPipes(t *testing.T) *pipes {
 	t.Helper()
+	return newPipesIn(t, legacyRevision)
+}
+
+// newPipesIn is newPipes for a server that speaks the candidate, where it is the
+// revision.
+func newPipesIn(t *testing.T, revision string) *pipes {
+	t.Helper()
 	cmd := stdioServer(t)
+	if revision == candidateRevision {
+		cmd.Env = append(cmd.Env, stdioRevision+"="+revision)
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +252,7 @@ func (p *pipes) hear(fits func(map[string]any) bool) map[string]any {
 			return m
 		}
 	}
-	timeout := time.After(10 * time.Second)
+	timeout := time.After(patience)
 	for {
 		select {
 		case m, ok := <-p.lines:
@@ -227,7 +264,7 @@ func (p *pipes) hear(fits func(map[string]any) bool) map[string]any {
 			}
 			p.early = append(p.early, m) // a question may overtake the response to its call
 		case <-timeout:
-			p.t.Fatal("nothing heard")
+			p.t.Fatalf("nothing heard but %v", p.early)
 		}
 	}
 }
@@ -251,8 +288,19 @@ func dig(t *testing.T, m map[string]any, path ...string) any {
 }
 
 func TestStdioLiteral20251125(t *testing.T) {
+	rules.Covers(t, "C-01", "C-50")
+	checkStdio(t, legacyRevision)
+}
+
+func TestStdioLiteral20251125RC(t *testing.T) {
+	rules.Covers(t, "B-01", "B-47")
+	checkStdio(t, candidateRevision)
+}
+
+func checkStdio(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	p := newPipes(t)
+	p := newPipesIn(t, revision)
 	p.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
 	init := p.response(1)
 	if dig(t, init, "result", "capabilities", "tasks", "list") == nil {
@@ -260,7 +308,11 @@ func TestStdioLiteral20251125(t *testing.T) {
 	}
 	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	p.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
-	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, "taskSupport:optional") {
+	support, other := "taskSupport:optional", "taskHint"
+	if revision == candidateRevision {
+		support, other = "taskHint:optional", "taskSupport"
+	}
+	if list := fmt.Sprint(p.response(2)); !strings.Contains(list, support) || strings.Contains(list, other) {
 		t.Errorf("%v", list)
 	}
 	p.say(`this is no JSON`)
@@ -275,8 +327,12 @@ func TestStdioLiteral20251125(t *testing.T) {
 	}
 	p.say(`{"jsonrpc":"2.0","id":4,"method":"tasks/result","params":{"taskId":%q}}`, id)
 	p.say(`{"jsonrpc":"2.0","id":5,"method":"tasks/get","params":{"taskId":%q}}`, id)
-	if status := dig(t, p.response(5), "result", "status"); status != "input_required" {
+	got := p.response(5)
+	if status := dig(t, got, "result", "status"); status != "input_required" {
 		t.Errorf("%v", status)
+	}
+	if updated := dig(t, got, "result", "lastUpdatedAt"); (updated == nil) != (revision == candidateRevision) {
+		t.Errorf("%v", got)
 	}
 	p.say(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"approve":true}}}`, question["id"])
 	if version := dig(t, p.response(4), "result", "structuredContent", "version"); version != "1.2.3" {
@@ -295,13 +351,14 @@ func TestStdioLiteral20251125(t *testing.T) {
 		if err != nil {
 			t.Errorf("the server did not end in order: %v", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		_ = p.cmd.Process.Kill()
 		t.Error("the server goes on without its client")
 	}
 }
 
 func TestStdioLiteral20260728(t *testing.T) {
+	rules.Covers(t, "E-01", "E-93")
 	t.Parallel()
 	p := newPipes(t)
 	defer func() { _ = p.close(); _ = p.cmd.Wait() }()
@@ -386,7 +443,7 @@ func TestStdioAnswersWhatWasAsked(t *testing.T) {
 				t.Errorf("%s is missing in %.500s", want, text)
 			}
 		}
-		if took := time.Since(begin); took > 10*time.Second {
+		if took := time.Since(begin); took > patience {
 			t.Errorf("it took %v", took)
 		}
 	}

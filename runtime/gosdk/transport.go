@@ -2,14 +2,18 @@ package gosdk
 
 import (
 	"bytes"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // carriedMethod is a method whose params and results the SDK's types would
@@ -20,29 +24,64 @@ type carriedMethod string
 const aliasPrefix = "io.github.mcptaskgen/"
 
 var carried = [...]carriedMethod{
-	"tools/call", "tools/list", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update",
+	"tools/call", "tools/list", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", dialect.Listen,
 }
 
 func (m carriedMethod) alias() string { return aliasPrefix + string(m) }
 
 // transport is the http.RoundTripper under the SDK's client: it restores the
-// carried methods, adds the headers that the SDK does not know (E-69), and
-// reads the capabilities that its types drop.
+// carried methods, adds the headers that the SDK does not know (E-69), reads the
+// capabilities that its types drop and takes out what the SDK is not to see.
 type transport struct {
-	base http.RoundTripper
+	client *http.Client // the caller's own
+	beside
 
 	mu         sync.Mutex
 	initialize *capture
 }
 
-// RoundTrip implements http.RoundTripper.
+// RoundTrip implements http.RoundTripper. What is under way ends with the
+// session, but the request that ends it.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := t.base
+	if r.Method == http.MethodDelete {
+		return t.roundTrip(r)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(t.lasts, cancel)
+	response, err := t.roundTrip(r.WithContext(ctx))
+	if err != nil {
+		stop()
+		cancel()
+		return nil, err
+	}
+	sessionLost(r, response)
+	response.Body = &bounded{response.Body, func() { stop(); cancel() }}
+	return response, nil
+}
+
+// bounded is a body that frees something when it is closed.
+type bounded struct {
+	io.ReadCloser
+	free func()
+}
+
+// Close implements io.Closer.
+func (b *bounded) Close() error {
+	defer b.free()
+	return b.ReadCloser.Close()
+}
+
+func (t *transport) roundTrip(r *http.Request) (*http.Response, error) {
+	base := t.client.Transport
 	if base == nil {
 		base = http.DefaultTransport
 	}
 	if r.Method != http.MethodPost || r.Body == nil {
-		return base.RoundTrip(r)
+		response, err := base.RoundTrip(r)
+		if err == nil {
+			t.filter(r, response)
+		}
+		return response, err
 	}
 	body, err := io.ReadAll(r.Body)
 	_ = r.Body.Close() // it is read to its end
@@ -50,38 +89,123 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	var m struct {
+		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
 	// What is no request goes out as it is.
 	_ = json.Unmarshal(body, &m)
+	open := callOf(r.Context())
+	if open != nil && m.ID == nil && open.isSilent() { // the SDK's cancellation: ours was sent
+		return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+	}
+	if open != nil && m.ID != nil {
+		open.sent(m.ID)
+	}
 	out := r.Clone(r.Context())
 	if method, ok := strings.CutPrefix(m.Method, aliasPrefix); ok {
-		if body, err = rename(body, method); err != nil {
+		quoted, err := json.Marshal(method)
+		if err != nil {
+			return nil, err
+		}
+		if body, err = replace(body, "method", quoted); err != nil {
 			return nil, err
 		}
 		nameHeaders(out.Header, method, m.Params)
 	}
+	if m.Method == "initialize" && t.declare != nil {
+		params, err := t.declare(m.Params)
+		if err != nil {
+			return nil, err
+		}
+		if body, err = replace(body, "params", params); err != nil {
+			return nil, err
+		}
+	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	response, err := base.RoundTrip(out)
-	if err == nil && m.Method == "initialize" {
-		response.Body = t.captured(response.Body)
+	if err != nil {
+		return nil, err
 	}
-	return response, err
+	if open != nil && response.StatusCode < http.StatusMultipleChoices {
+		open.begun()
+	}
+	t.filter(r, response)
+	switch {
+	case m.Method == "initialize":
+		response.Body = t.captured(response.Body)
+	case m.Method == discover:
+		rewriteBody(response, checkKind)
+	case strings.HasPrefix(m.Method, aliasPrefix):
+		if response, err = refused(r, response); err != nil {
+			return nil, err
+		}
+		rewriteBody(response, hideCode)
+	}
+	return response, nil
 }
 
-// rename sets the method of a message.
-func rename(body []byte, method string) ([]byte, error) {
+func rewriteBody(response *http.Response, rewrite rewriting) {
+	response.Body = rewritten(response.Body, response.Header.Get("Content-Type"), rewrite)
+	response.ContentLength = -1
+	response.Header.Del("Content-Length")
+}
+
+// filter takes messages out of an event stream. A body that is JSON is the
+// response to its request, which is always the SDK's.
+func (t *transport) filter(r *http.Request, response *http.Response) {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	if err != nil || kind != "text/event-stream" || t.take == nil {
+		return
+	}
+	from := way{revision: r.Header.Get("MCP-Protocol-Version"), send: t.sender(r)}
+	response.Body = newEvents(response.Body, func(message []byte) []byte {
+		if t.take(message, from) {
+			return nil
+		}
+		return message
+	})
+	response.ContentLength = -1
+	response.Header.Del("Content-Length")
+}
+
+// sender posts messages with the headers of the request whose stream brought
+// what they answer: its session, its revision and its authorization.
+func (t *transport) sender(r *http.Request) func(ctx context.Context, message []byte) error {
+	header, url := r.Header.Clone(), r.URL.String()
+	for _, name := range []string{"Last-Event-Id", "Mcp-Method", "Mcp-Name", "Cookie"} {
+		header.Del(name) // the client's jar adds the cookies again
+	}
+	header.Set("Content-Type", "application/json")
+	header.Set("Accept", "application/json, text/event-stream")
+	return func(ctx context.Context, message []byte) error {
+		post, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(message))
+		if err != nil {
+			return err
+		}
+		post.Header = header.Clone()
+		response, err := t.client.Do(post)
+		if err != nil {
+			return err
+		}
+		// So that the connection can be used again; there is nothing to read.
+		_, _ = io.CopyN(io.Discard, response.Body, captureLimit)
+		_ = response.Body.Close()
+		if response.StatusCode >= http.StatusMultipleChoices {
+			return fmt.Errorf("HTTP %s", response.Status)
+		}
+		return nil
+	}
+}
+
+// replace sets a member of a message.
+func replace(body []byte, name string, value json.RawMessage) ([]byte, error) {
 	var message map[string]json.RawMessage
 	if err := json.Unmarshal(body, &message); err != nil {
 		return nil, err
 	}
-	quoted, err := json.Marshal(method)
-	if err != nil {
-		return nil, err
-	}
-	message["method"] = quoted
+	message[name] = value
 	return json.Marshal(message)
 }
 
@@ -143,48 +267,44 @@ func (c *capture) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// takesTasks says whether the server has declared task-augmented tool calls in
-// its answer to initialize, which may be JSON or an event stream.
-func (t *transport) takesTasks() bool {
+// capabilities are those of the server's answer to initialize, which may be JSON
+// or an event stream; nil where there is none.
+func (t *transport) capabilities() json.RawMessage {
 	t.mu.Lock()
 	c := t.initialize
 	t.mu.Unlock()
 	if c == nil {
-		return false
+		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text := c.kept.String()
-	if declaresTasks([]byte(text)) {
-		return true
+	if declared := declaredIn([]byte(text)); declared != nil {
+		return declared
 	}
 	for line := range strings.Lines(text) {
-		if data, ok := strings.CutPrefix(line, "data:"); ok && declaresTasks([]byte(data)) {
-			return true
+		if data, ok := strings.CutPrefix(line, "data:"); ok {
+			if declared := declaredIn([]byte(data)); declared != nil {
+				return declared
+			}
 		}
 	}
-	return false
+	return nil
 }
 
-func declaresTasks(message []byte) bool {
+func declaredIn(message []byte) json.RawMessage {
 	var m struct {
 		Result json.RawMessage `json:"result"`
 	}
-	return json.Unmarshal(message, &m) == nil && takesTasks(m.Result)
+	_ = json.Unmarshal(message, &m) // what is no answer declares nothing
+	return declaredBy(m.Result)
 }
 
-// takesTasks reads the result of an initialize.
-func takesTasks(result json.RawMessage) bool {
+// declaredBy reads the capabilities in the result of an initialize.
+func declaredBy(result json.RawMessage) json.RawMessage {
 	var r struct {
-		Capabilities struct {
-			Tasks struct {
-				Requests struct {
-					Tools struct {
-						Call *struct{} `json:"call"`
-					} `json:"tools"`
-				} `json:"requests"`
-			} `json:"tasks"`
-		} `json:"capabilities"`
+		Capabilities json.RawMessage `json:"capabilities"`
 	}
-	return json.Unmarshal(result, &r) == nil && r.Capabilities.Tasks.Requests.Tools.Call != nil
+	_ = json.Unmarshal(result, &r) // as above
+	return r.Capabilities
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // With JSON replies instead of streams everything is the same.
@@ -31,17 +33,30 @@ func TestJSONReplies(t *testing.T) {
 	}
 }
 
-// C-58, C-85, C-98: a task at the end of its ttl is gone, also for who waits for it.
+// A task at the end of its ttl is gone, also for who waits for it.
 func TestExpiry(t *testing.T) {
+	rules.Covers(t, "C-58", "C-85", "E-37", "E-79")
+	checkExpiry(t, legacyRevision)
+}
+
+func TestCandidateExpiry(t *testing.T) {
+	rules.Covers(t, "B-53", "B-81")
+	checkExpiry(t, candidateRevision)
+}
+
+func checkExpiry(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true})
-	p, m := newPeer(t, url, legacyRevision, "a"), newPeer(t, url, modernRevision, "a")
-	r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": map[string]any{"ttl": 400}}).ok()
+	url, _ := serveWith(t, setup{revision: revision, bearer: true})
+	p, m := newPeer(t, url, revision, "a"), newPeer(t, url, modernRevision, "a")
+	const ttl = 3 * time.Second
+	r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": map[string]any{"ttl": ttl.Milliseconds()}}).ok()
+	gone := time.After(ttl + 50*time.Millisecond) // sooner than any sweep has to be
 	id := r.text("task", "taskId")
 	blocked := make(chan *response, 1)
 	go func() { blocked <- p.task("tasks/result", id) }()
 	m.until(id, "working")
-	time.Sleep(450 * time.Millisecond) // sooner than any sweep has to be
+	<-gone
 	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
 		p.task(method, id).want(200, invalidParams)
 	}

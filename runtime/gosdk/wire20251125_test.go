@@ -13,10 +13,13 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// C-01, C-02, C-92: what initialize declares.
+// What initialize declares.
 func TestLegacyCapabilities(t *testing.T) {
+	rules.Covers(t, "C-01", "C-02", "C-92")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	secured, _ := serveWith(t, setup{bearer: true})
@@ -39,8 +42,9 @@ func TestLegacyCapabilities(t *testing.T) {
 	}
 }
 
-// C-14: execution.taskSupport.
+// execution.taskSupport.
 func TestLegacyToolsList(t *testing.T) {
+	rules.Covers(t, "C-14")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	want := map[string]string{"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden", "sdk_tool": ""}
@@ -68,11 +72,22 @@ func TestLegacyToolsList(t *testing.T) {
 	}
 }
 
-// C-15 to C-20, C-26, C-54 to C-60, C-97.
+// What a call has to say to become a task, and what is answered.
 func TestLegacyCreate(t *testing.T) {
+	rules.Covers(t, "C-15", "C-16", "C-17", "C-18", "C-19", "C-26", "C-56", "C-97")
+	checkCreate(t, legacyRevision)
+}
+
+func TestCandidateCreate(t *testing.T) {
+	rules.Covers(t, "B-15", "B-16", "B-17", "B-18", "B-19", "B-27", "B-51", "B-92")
+	checkCreate(t, candidateRevision)
+}
+
+func checkCreate(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{options: mcptask.Options{MaxTTL: time.Hour}})
-	p := newPeer(t, url, legacyRevision, "")
+	url, _ := serveWith(t, setup{revision: revision, options: mcptask.Options{MaxTTL: time.Hour}})
+	p := newPeer(t, url, revision, "")
 	const day = 24 * 60 * 60 * 1000 // the tool's own
 	for _, test := range []struct {
 		task string
@@ -95,26 +110,17 @@ func TestLegacyCreate(t *testing.T) {
 		{`{"ttl":true}`, 0},
 		{`null`, 0}, {`[]`, 0}, {`""`, 0}, {`5`, 0}, {`true`, 0},
 	} {
-		started := time.Now()
-		r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j"), "task": json.RawMessage(test.task)})
+		r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": json.RawMessage(test.task)})
 		if test.ttl == 0 {
 			r.want(http.StatusOK, invalidParams)
 			continue
 		}
-		if took := time.Since(started); took > 900*time.Millisecond { // C-18: the steps take longer
-			t.Errorf("%s: answered after %v", test.task, took)
-		}
-		r.ok()
+		r.ok() // C-18: the work never ends
 		if got := fmt.Sprint(r.get("task", "ttl")); got != fmt.Sprint(test.ttl) {
 			t.Errorf("task %s: ttl %s, want %d", test.task, got, test.ttl)
 		}
 		if r.text("task", "status") != "working" || fmt.Sprint(r.get("task", "pollInterval")) != "2000" {
 			t.Errorf("task %s: %s", test.task, r.body)
-		}
-		for _, name := range []string{"createdAt", "lastUpdatedAt"} {
-			if _, err := time.Parse(time.RFC3339, r.text("task", name)); err != nil {
-				t.Error(err)
-			}
 		}
 		if r.get("content") != nil || r.get("structuredContent") != nil {
 			t.Errorf("a result in %s", r.body)
@@ -123,6 +129,24 @@ func TestLegacyCreate(t *testing.T) {
 			t.Errorf("the ID %q is short", id)
 		}
 	}
+}
+
+// What comes beside a call of 2025-11-25 and its task.
+func TestLegacyCreateMeta(t *testing.T) {
+	rules.Covers(t, "C-20", "C-24", "E-90")
+	checkCreateMeta(t, legacyRevision)
+}
+
+func TestCandidateCreateMeta(t *testing.T) {
+	rules.Covers(t, "B-20", "B-25")
+	checkCreateMeta(t, candidateRevision)
+}
+
+func checkCreateMeta(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	url, _ := serveWith(t, setup{revision: revision})
+	p := newPeer(t, url, revision, "")
 	t.Run("C-24: an ID of the requestor's is ignored", func(t *testing.T) {
 		r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": "mine"},
 			"_meta": map[string]any{"io.modelcontextprotocol/related-task": map[string]any{"taskId": "mine"}}}).ok()
@@ -142,11 +166,22 @@ func TestLegacyCreate(t *testing.T) {
 	})
 }
 
-// C-10, C-13, C-11, T-23.
+// Which tools may be called as tasks, and which have to be (T-23).
 func TestLegacyTaskSupport(t *testing.T) {
+	rules.Covers(t, "C-10", "C-11", "C-13", "C-14")
+	checkTaskSupport(t, legacyRevision)
+}
+
+func TestCandidateTaskSupport(t *testing.T) {
+	rules.Covers(t, "B-10", "B-11", "B-13", "B-14")
+	checkTaskSupport(t, candidateRevision)
+}
+
+func checkTaskSupport(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	p := newPeer(t, url, legacyRevision, "")
+	url, _ := serveWith(t, setup{revision: revision})
+	p := newPeer(t, url, revision, "")
 	lint := map[string]any{"path": "main.go"}
 	p.call("tools/call", map[string]any{"name": "lint_file", "arguments": lint, "task": map[string]any{}}).want(200, methodNotFound)
 	p.call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}, "task": map[string]any{}}).want(200, methodNotFound)
@@ -165,11 +200,23 @@ func TestLegacyTaskSupport(t *testing.T) {
 	p.call("tools/call", map[string]any{"name": "ponder", "arguments": []any{}, "task": map[string]any{}}).want(200, invalidParams)
 }
 
-// C-36 to C-43: tasks/result.
+// tasks/result.
 func TestLegacyResult(t *testing.T) {
+	rules.Covers(t, "C-34", "C-36", "C-37", "C-38", "C-39", "C-40", "C-41", "C-43")
+	checkResult(t, legacyRevision)
+}
+
+func TestCandidateResult(t *testing.T) {
+	rules.Covers(t, "B-33", "B-35", "B-36", "B-37", "B-38", "B-39", "B-40")
+	checkResult(t, candidateRevision)
+}
+
+func checkResult(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	p := newPeer(t, url, legacyRevision, "")
+	var d driven
+	url, _ := serveWith(t, setup{revision: revision, tools: []mcptask.Tools{d.tools()}})
+	p := newPeer(t, url, revision, "")
 	t.Run("C-38, C-41: exactly the result of the call", func(t *testing.T) {
 		for _, tool := range []string{"raw", "deploy_service"} {
 			args := map[string]any{}
@@ -198,7 +245,7 @@ func TestLegacyResult(t *testing.T) {
 	})
 	t.Run("C-37: blocks, as JSON and as a stream, while get answers (C-43)", func(t *testing.T) {
 		for _, accept := range []edit{jsonOnly, func(*http.Request) {}} {
-			id := p.create("ponder", map[string]any{"ms": 900})
+			id := p.create("driven", nil)
 			got := make(chan *response, 1)
 			go func() { got <- p.task("tasks/result", id, accept) }()
 			for range 3 {
@@ -213,8 +260,9 @@ func TestLegacyResult(t *testing.T) {
 				t.Errorf("answered before the end: %s", r.body)
 			default:
 			}
+			d.say(id, "done")
 			r := (<-got).ok()
-			if !bytes.Contains(r.Result, []byte("pondered")) {
+			if !bytes.Contains(r.Result, []byte(`"done"`)) {
 				t.Errorf("%s", r.body)
 			}
 			t.Log("as a stream:", r.stream)
@@ -225,64 +273,163 @@ func TestLegacyResult(t *testing.T) {
 	})
 	t.Run("C-39: the same error", func(t *testing.T) {
 		plain := p.call("tools/call", map[string]any{"name": "locked", "arguments": map[string]any{}}).want(200, -32055)
-		id := p.create("locked", nil)
-		failed := p.until(id, "failed") // C-86
-		if failed.text("statusMessage") != "the repository is locked" {
-			t.Errorf("C-88: %s", failed.body)
-		}
-		r := p.task("tasks/result", id).want(200, -32055)
+		r := p.task("tasks/result", p.create("locked", nil)).want(200, -32055)
 		if r.Error.Message != plain.Error.Message || !bytes.Equal(r.Error.Data, plain.Error.Data) || len(r.Error.Data) == 0 {
 			t.Errorf("%s, plainly %s", r.body, plain.body)
 		}
 	})
-	t.Run("C-40, C-87: a tool error is failed, its result succeeds", func(t *testing.T) {
-		id := p.create("run_pipeline", pipelineArgs("broken"))
-		if r := p.until(id, "failed"); r.text("statusMessage") != "the branch does not build" {
-			t.Errorf("C-88: %s", r.body)
-		}
-		if r := p.task("tasks/result", id).ok(); r.get("isError") != true {
+	t.Run("C-40: a tool error is a result", func(t *testing.T) {
+		if r := p.task("tasks/result", p.create("run_pipeline", pipelineArgs("broken"))).ok(); r.get("isError") != true {
 			t.Errorf("%s", r.body)
 		}
-	})
-	t.Run("C-83: a bug in a handler reveals nothing", func(t *testing.T) {
-		noisy, _ := serveWith(t, setup{panics: true})
-		q := newPeer(t, noisy, legacyRevision, "")
-		id := q.create("run_pipeline", pipelineArgs("panic"))
-		q.until(id, "failed")
-		if r := q.task("tasks/result", id).want(200, internalError); strings.Contains(string(r.body), "a bug") {
-			t.Errorf("%s", r.body)
-		}
-	})
-	t.Run("C-63, C-65: the param counts, not related-task", func(t *testing.T) {
-		a, b := p.create("ponder", nil), p.create("ponder", nil)
-		for _, method := range []string{"tasks/get", "tasks/result"} {
-			r := p.call(method, map[string]any{"taskId": a, "_meta": map[string]any{
-				"io.modelcontextprotocol/related-task": map[string]any{"taskId": b}}}).ok()
-			if bytes.Contains(r.Result, []byte(b)) {
-				t.Errorf("%s: %s", method, r.body)
-			}
-		}
-	})
-	t.Run("C-42: a client that leaves does no harm", func(t *testing.T) {
-		id := p.create("ponder", map[string]any{"ms": 700})
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		body, edits := p.request("tasks/result", map[string]any{"taskId": id})
-		if res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...)); err == nil {
-			if _, err := io.ReadAll(res.Body); err == nil {
-				t.Error("it did not block")
-			}
-			res.Body.Close()
-		}
-		p.task("tasks/result", id).ok()
 	})
 }
 
-// C-70 to C-72, C-82, C-94.
-func TestLegacyList(t *testing.T) {
+// Tasks that failed, by an error of each kind.
+func TestLegacyFailed(t *testing.T) {
+	rules.Covers(t, "C-83", "C-86", "C-87", "C-88")
+	checkFailed(t, legacyRevision)
+}
+
+func TestCandidateFailed(t *testing.T) {
+	rules.Covers(t, "B-79", "B-82", "B-83", "B-84")
+	checkFailed(t, candidateRevision)
+}
+
+func checkFailed(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true})
-	a, b := newPeer(t, url, legacyRevision, "a"), newPeer(t, url, legacyRevision, "b")
+	url, _ := serveWith(t, setup{revision: revision, panics: true})
+	p := newPeer(t, url, revision, "")
+	for _, c := range []struct {
+		tool    string
+		args    map[string]any
+		message string
+	}{
+		{"locked", nil, "the repository is locked"},
+		{"run_pipeline", pipelineArgs("broken"), "the branch does not build"}, // a tool error
+		{"run_pipeline", pipelineArgs("panic"), "internal error"},
+	} {
+		id := p.create(c.tool, c.args)
+		if r := p.until(id, "failed", "completed"); r.text("status") != "failed" || r.text("statusMessage") != c.message {
+			t.Errorf("%s", r.body)
+		}
+		if c.message != "internal error" {
+			continue
+		}
+		if r := p.task("tasks/result", id).want(200, internalError); strings.Contains(string(r.body), "a bug") {
+			t.Errorf("%s", r.body)
+		}
+	}
+}
+
+// The param says which task is meant, related-task says nothing.
+func TestLegacyRelatedTask(t *testing.T) {
+	rules.Covers(t, "C-63", "C-65")
+	checkRelatedTask(t, legacyRevision)
+}
+
+func TestCandidateRelatedTask(t *testing.T) {
+	rules.Covers(t, "B-58", "B-60")
+	checkRelatedTask(t, candidateRevision)
+}
+
+func checkRelatedTask(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	url, _ := serveWith(t, setup{revision: revision})
+	p := newPeer(t, url, revision, "")
+	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+		meant, named := p.create("run_pipeline", pipelineArgs("endless")), p.create("run_pipeline", pipelineArgs("endless"))
+		if method == "tasks/result" {
+			p.task("tasks/cancel", meant).ok()
+		}
+		r := p.call(method, map[string]any{"taskId": meant, "_meta": map[string]any{
+			"io.modelcontextprotocol/related-task": map[string]any{"taskId": named}}})
+		if !bytes.Contains(r.body, []byte(meant)) || bytes.Contains(r.body, []byte(named)) {
+			t.Errorf("%s: %s", method, r.body)
+		}
+		p.until(named, "working")
+		p.task("tasks/cancel", named).ok()
+	}
+}
+
+// C-66: what tasks/get, tasks/list and tasks/cancel answer has no related-task,
+// what tasks/result answers has one (C-41, T-26).
+func TestLegacyResultMeta(t *testing.T) {
+	rules.Covers(t, "C-41", "C-66")
+	checkResultMeta(t, legacyRevision)
+}
+
+func TestCandidateResultMeta(t *testing.T) {
+	rules.Covers(t, "B-40", "B-61")
+	checkResultMeta(t, candidateRevision)
+}
+
+func checkResultMeta(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	url, _ := serveWith(t, setup{revision: revision, bearer: true})
+	p := newPeer(t, url, revision, "a")
+	id := p.create("run_pipeline", pipelineArgs("endless"))
+	done := p.create("deploy_service", map[string]any{"service": "api", "environment": "staging"})
+	for _, r := range []*response{
+		p.until(done, "completed"), p.until(id, "working"), p.call("tasks/list", nil), p.task("tasks/cancel", id), p.until(id, "cancelled"), p.call("tasks/list", nil),
+	} {
+		if bytes.Contains(r.ok().body, []byte("related-task")) {
+			t.Errorf("%s", r.body)
+		}
+	}
+	if related := p.task("tasks/result", done).ok().text("_meta", "io.modelcontextprotocol/related-task", "taskId"); related != done {
+		t.Errorf("related to %q", related)
+	}
+}
+
+// A client that leaves does no harm: neither while tasks/result blocks nor
+// while tasks/get is answered.
+func TestLegacyLeave(t *testing.T) {
+	rules.Covers(t, "C-33", "C-42")
+	t.Parallel()
+	url, _ := serveWith(t, setup{})
+	p := newPeer(t, url, legacyRevision, "")
+	id := p.create("run_pipeline", pipelineArgs("endless"))
+	for _, method := range []string{"tasks/result", "tasks/get"} {
+		for wait := range 5 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(wait*wait)*10*time.Millisecond)
+			body, edits := p.request(method, map[string]any{"taskId": id})
+			if res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...)); err == nil {
+				if _, err := io.ReadAll(res.Body); err == nil && method == "tasks/result" {
+					t.Error("it did not block")
+				}
+				res.Body.Close()
+			}
+			cancel()
+			p.until(id, "working")
+		}
+	}
+	f := p.result(id) // waits as the first would have
+	p.task("tasks/cancel", id).ok()
+	if last := f.next(); last.Error == nil {
+		t.Errorf("%s", last.text)
+	}
+}
+
+// tasks/list.
+func TestLegacyList(t *testing.T) {
+	rules.Covers(t, "C-06", "C-69", "C-70", "C-72", "C-82", "C-94")
+	checkList(t, legacyRevision)
+}
+
+func TestCandidateList(t *testing.T) {
+	rules.Covers(t, "B-06", "B-64", "B-65", "B-67", "B-78", "B-89")
+	checkList(t, candidateRevision)
+}
+
+func checkList(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	url, _ := serveWith(t, setup{revision: revision, bearer: true})
+	a, b := newPeer(t, url, revision, "a"), newPeer(t, url, revision, "b")
 	want := map[string]bool{}
 	for range 120 {
 		want[a.create("ponder", nil)] = true
@@ -327,19 +474,38 @@ func TestLegacyList(t *testing.T) {
 		a.post(`{"jsonrpc":"2.0","id":1,"method":"tasks/list","params":`+params+`}`).want(200, invalidParams)
 	}
 	// C-06: where it is not declared, there is none.
-	open, _ := serveWith(t, setup{})
-	newPeer(t, open, legacyRevision, "").call("tasks/list", nil).want(200, methodNotFound)
+	open, _ := serveWith(t, setup{revision: revision})
+	newPeer(t, open, revision, "").call("tasks/list", nil).want(200, methodNotFound)
 }
 
-// C-75 to C-78, T-25.
+// tasks/cancel (T-25).
 func TestLegacyCancel(t *testing.T) {
+	rules.Covers(t, "C-74", "C-75", "C-77", "C-78", "C-81")
+	checkCancel(t, legacyRevision)
+}
+
+func TestCandidateCancel(t *testing.T) {
+	rules.Covers(t, "B-69", "B-71", "B-73", "B-74", "B-77")
+	checkCancel(t, candidateRevision)
+}
+
+func checkCancel(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	p := newPeer(t, url, legacyRevision, "")
-	id := p.create("ponder", map[string]any{"ms": 300, "stubborn": true})
+	let, returned := make(chan struct{}), make(chan struct{})
+	stubborn := mcptask.NewTool(mcptask.ToolSpec{Name: "stubborn", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+		func(context.Context, *mcptask.Task, struct{}) (string, error) {
+			defer close(returned)
+			<-let
+			return "late", nil
+		})
+	var g *gateway.Gateway
+	url, _ := serveWith(t, setup{revision: revision, gateway: &g, tools: []mcptask.Tools{{Service: "Stubborn", Impl: 1, Tools: []mcptask.Tool{stubborn}}}})
+	p := newPeer(t, url, revision, "")
+	id := p.create("stubborn", nil)
 	blocked := make(chan *response, 1)
 	go func() { blocked <- p.task("tasks/result", id) }()
-	time.Sleep(50 * time.Millisecond)
+	untilWaiting(t, g)
 	if r := p.task("tasks/cancel", id).ok(); r.text("status") != "cancelled" || r.text("taskId") != id {
 		t.Errorf("%s", r.body)
 	}
@@ -349,7 +515,9 @@ func TestLegacyCancel(t *testing.T) {
 		t.Errorf("%s", r.body)
 	}
 	p.task("tasks/result", id).want(200, internalError)
-	time.Sleep(400 * time.Millisecond) // the handler has returned meanwhile
+	close(let)
+	<-returned
+	time.Sleep(50 * time.Millisecond) // what it has returned comes to nothing
 	if r := p.task("tasks/get", id).ok(); r.text("status") != "cancelled" {
 		t.Errorf("C-78: %s", r.body)
 	}
@@ -369,10 +537,21 @@ func TestLegacyCancel(t *testing.T) {
 	p.until(created.text("task", "taskId"), "completed")
 }
 
-// C-67, C-68, C-61: progress of a task on the standalone stream.
+// Progress of a task on the standalone stream.
 func TestLegacyProgress(t *testing.T) {
+	rules.Covers(t, "C-61", "C-67", "C-68")
+	checkProgress(t, legacyRevision)
+}
+
+func TestCandidateProgress(t *testing.T) {
+	rules.Covers(t, "B-56", "B-62", "B-63")
+	checkProgress(t, candidateRevision)
+}
+
+func checkProgress(t *testing.T, revision string) {
+	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
+	url, _ := serveWith(t, setup{revision: revision, options: mcptask.Options{Drain: patience}}) // for the stubborn handler
 	for _, test := range []struct {
 		name   string
 		token  any
@@ -380,10 +559,14 @@ func TestLegacyProgress(t *testing.T) {
 	}{{"a string", "tok-1", false}, {"a number", 7, false}, {"a stubborn handler", "tok-2", true}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := newPeer(t, url, legacyRevision, "")
+			p := newPeer(t, url, revision, "")
 			messages, stop := p.listen()
 			defer stop()
-			r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 600, "stubborn": test.cancel}, "task": map[string]any{},
+			ms := 600
+			if test.cancel { // it has to be there still
+				ms = 4000
+			}
+			r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
 				"_meta": map[string]any{"progressToken": test.token}}).ok()
 			id := r.text("task", "taskId")
 			seen, last := 0, 0.0
@@ -409,7 +592,7 @@ func TestLegacyProgress(t *testing.T) {
 				select {
 				case m := <-messages:
 					take(m)
-				case <-time.After(4 * time.Second):
+				case <-time.After(patience):
 					t.Fatal("no progress")
 				}
 			}
@@ -419,7 +602,7 @@ func TestLegacyProgress(t *testing.T) {
 				p.task("tasks/result", id).ok()
 			}
 			// What was sent before the end may still be under way, not more.
-			for deadline := time.After(150 * time.Millisecond); ; {
+			for deadline := time.After(500 * time.Millisecond); ; {
 				select {
 				case m := <-messages:
 					take(m)
@@ -446,9 +629,9 @@ func TestStatusMessage(t *testing.T) {
 	url, _ := serveWith(t, setup{})
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		p := newPeer(t, url, revision, "")
-		id := p.create("ponder", map[string]any{"ms": 500})
+		id := p.create("ponder", map[string]any{"ms": 600000})
 		first := p.until(id, "working")
-		for end := time.Now().Add(2 * time.Second); first.text("statusMessage") == ""; first = p.task("tasks/get", id).ok() {
+		for end := time.Now().Add(patience); first.text("statusMessage") == ""; first = p.task("tasks/get", id).ok() {
 			if time.Now().After(end) {
 				t.Fatal("no status message")
 			}
@@ -456,6 +639,6 @@ func TestStatusMessage(t *testing.T) {
 		if !strings.HasPrefix(first.text("statusMessage"), "pondering (") {
 			t.Errorf("%s", first.body)
 		}
-		p.until(id, "completed")
+		p.task("tasks/cancel", id).ok()
 	}
 }

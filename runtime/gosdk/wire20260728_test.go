@@ -2,6 +2,7 @@ package gosdk_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -9,10 +10,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// E-01, E-13, E-95.
+// What server/discover and tools/list say of tasks.
 func TestModernDiscover(t *testing.T) {
+	rules.Covers(t, "E-01", "E-13", "E-95")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -36,8 +41,9 @@ func TestModernDiscover(t *testing.T) {
 	}
 }
 
-// E-03 to E-05, E-11, E-12, EX-01, EX-06, E-94.
+// Which calls become tasks (EX-01, EX-06).
 func TestModernCreate(t *testing.T) {
+	rules.Covers(t, "E-03", "E-05", "E-08", "E-09", "E-11", "E-12", "E-91", "E-94")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -81,8 +87,9 @@ func TestModernCreate(t *testing.T) {
 	p.create("ponder", map[string]any{})
 }
 
-// The five variants of tasks/get, E-29 to E-35, E-80 to E-84, T-37.
+// The five variants of tasks/get (T-37).
 func TestModernGet(t *testing.T) {
+	rules.Covers(t, "E-20", "E-29", "E-30", "E-32", "E-33", "E-34", "E-35", "E-84")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -116,14 +123,8 @@ func TestModernGet(t *testing.T) {
 		t.Errorf("plain %v\ntask  %v", want, got)
 	}
 
-	failed := p.until(p.create("locked", map[string]any{}), "failed")
-	if got, err := json.Marshal(failed.get("error")); err != nil ||
-		string(got) != `{"code":-32055,"data":{"by":"somebody","since":[1,2]},"message":"the repository is locked"}` || failed.text("statusMessage") == "" {
-		t.Errorf("%s %v", failed.body, err)
-	}
-	broken := p.until(p.create("run_pipeline", pipelineArgs("broken")), "completed") // E-82, E-83
-	if broken.get("result", "isError") != true {
-		t.Errorf("%s", broken.body)
+	if r := p.until(p.create("locked", map[string]any{}), "failed"); r.get("error") == nil {
+		t.Errorf("%s", r.body)
 	}
 	stopped := p.create("run_pipeline", pipelineArgs("endless"))
 	p.task("tasks/cancel", stopped).ok()
@@ -133,8 +134,37 @@ func TestModernGet(t *testing.T) {
 	p.until(working, "completed")
 }
 
-// E-38 to E-52, EX-09, EX-10, T-31.
+// What fails a task, and what does not: a JSON-RPC error does, an error inside a
+// result does not.
+func TestModernFailed(t *testing.T) {
+	rules.Covers(t, "E-34", "E-80", "E-81", "E-82", "E-83")
+	t.Parallel()
+	url, _ := serveWith(t, setup{panics: true})
+	p := newPeer(t, url, modernRevision, "")
+	for _, c := range []struct {
+		tool           string
+		args           map[string]any
+		error, message string
+	}{
+		{"locked", map[string]any{}, `{"code":-32055,"data":{"by":"somebody","since":[1,2]},"message":"the repository is locked"}`, "the repository is locked"},
+		{"run_pipeline", pipelineArgs("refused"), `{"code":-32050,"message":"the repository is locked"}`, "the repository is locked"},
+		{"run_pipeline", pipelineArgs("panic"), `{"code":-32603,"message":"internal error"}`, "internal error"},
+	} {
+		r := p.until(p.create(c.tool, c.args), "failed", "completed")
+		if got, err := json.Marshal(r.get("error")); err != nil || string(got) != c.error || r.text("statusMessage") != c.message || r.text("status") != "failed" {
+			t.Errorf("%s %v", r.body, err)
+		}
+	}
+	broken := p.until(p.create("run_pipeline", pipelineArgs("broken")), "completed", "failed")
+	if broken.text("status") != "completed" || broken.get("result", "isError") != true || broken.get("error") != nil ||
+		!strings.Contains(string(broken.body), "the branch does not build") {
+		t.Errorf("%s", broken.body)
+	}
+}
+
+// Answers, whole and partial, and junk (EX-09, EX-10, T-31).
 func TestModernUpdate(t *testing.T) {
+	rules.Covers(t, "E-31", "E-46", "E-48", "E-50", "E-51", "E-52", "E-75")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -153,7 +183,7 @@ func TestModernUpdate(t *testing.T) {
 		return strings.Join(names, " ")
 	}
 	id := p.create("two_notes", map[string]any{})
-	for end := time.Now().Add(3 * time.Second); keys(p.until(id, "input_required")) != "first second"; { // E-31
+	for end := time.Now().Add(patience); keys(p.until(id, "input_required")) != "first second"; { // E-31
 		if time.Now().After(end) {
 			t.Fatal("not both questions")
 		}
@@ -215,8 +245,9 @@ func TestModernUpdate(t *testing.T) {
 	}
 }
 
-// E-54 to E-60, EX-04.
+// tasks/cancel, as often as one likes (EX-04).
 func TestModernCancel(t *testing.T) {
+	rules.Covers(t, "E-54", "E-55", "E-58", "E-60", "E-74", "E-75")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -234,8 +265,9 @@ func TestModernCancel(t *testing.T) {
 	p.task("tasks/get", "no-such-task").want(http.StatusBadRequest, invalidParams)
 }
 
-// E-77, E-91, T-39: the capability comes before the lookup, for every request.
+// T-39: the capability comes before the lookup, for every request.
 func TestModernGating(t *testing.T) {
+	rules.Covers(t, "E-77", "E-91", "E-93")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -261,8 +293,9 @@ func TestModernGating(t *testing.T) {
 	}
 }
 
-// E-69 to E-73.
+// Headers that do not fit their request.
 func TestModernHeaders(t *testing.T) {
+	rules.Covers(t, "E-72")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -315,8 +348,9 @@ func TestModernHeaders(t *testing.T) {
 	}
 }
 
-// E-73, T-34: what a request has to say of itself.
+// What a request has to say of itself (T-34).
 func TestModernMeta(t *testing.T) {
+	rules.Covers(t, "E-73")
 	t.Parallel()
 	url, _ := serveWith(t, setup{})
 	p := newPeer(t, url, modernRevision, "")
@@ -349,8 +383,9 @@ func TestModernMeta(t *testing.T) {
 	p.post(`{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`, withHeader("Mcp-Method", "tasks/get")).want(http.StatusBadRequest, invalidParams)
 }
 
-// E-92: what one revision made, the other may see: it is the same task.
+// What one revision made, the other may see: it is the same task.
 func TestTwoRevisionsOneTask(t *testing.T) {
+	rules.Covers(t, "E-92")
 	t.Parallel()
 	url, _ := serveWith(t, setup{bearer: true})
 	modern, legacy := newPeer(t, url, modernRevision, "a"), newPeer(t, url, legacyRevision, "a")
@@ -361,6 +396,46 @@ func TestTwoRevisionsOneTask(t *testing.T) {
 	modern.until(id, "completed")
 	legacy.until(id, "failed")
 	legacy.task("tasks/result", id).ok()
+	// Those of 2025-11-25 go on there, beside the other revision.
+	id = legacy.create("run_pipeline", pipelineArgs("endless"))
+	modern.until(id, "working")
+	legacy.until(id, "working")
+	if r := legacy.task("tasks/cancel", id).ok(); r.text("status") != "cancelled" {
+		t.Errorf("%s", r.body)
+	}
+	modern.until(id, "cancelled")
+}
+
+// A cancellation of 2026-07-28 is a wish: what the handler does with it is seen
+// afterwards.
+func TestModernCancelIsAWish(t *testing.T) {
+	rules.Covers(t, "E-56", "E-57", "E-58")
+	t.Parallel()
+	started, told, enough := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "stubborn", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+		func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+			close(started)
+			<-ctx.Done()
+			close(told)
+			<-enough
+			return "all the same", nil
+		})
+	url, _ := serveWith(t, setup{tools: []mcptask.Tools{{Service: "Stubborn", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}}})
+	p := newPeer(t, url, modernRevision, "")
+	id := p.create("stubborn", map[string]any{})
+	<-started
+	p.task("tasks/cancel", id).ok()
+	<-told
+	if r := p.task("tasks/get", id).ok(); r.text("status") != "working" {
+		t.Errorf("%s", r.body)
+	}
+	p.task("tasks/cancel", id).ok()
+	close(enough)
+	if r := p.until(id, "completed", "cancelled"); !strings.Contains(string(r.body), "all the same") {
+		t.Errorf("%s", r.body)
+	}
+	p.task("tasks/cancel", id).ok() // that has ended otherwise
+	p.until(id, "completed")
 }
 
 // Content of a type that nobody knows yet passes, plainly and as a task.

@@ -15,14 +15,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wirecheck"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // Nothing below knows a type of the project: JSON text in, JSON text out.
 
 const (
-	legacyRevision = wirecheck.Legacy
-	modernRevision = wirecheck.Modern
+	// candidateRevision is spoken on a path of its own.
+	candidateRevision = wirecheck.Candidate
+	legacyRevision    = wirecheck.Legacy
+	modernRevision    = wirecheck.Modern
+
 	tasksExtension = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	withQuestions  = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 
@@ -35,6 +38,13 @@ const (
 	missingCapability = -32021
 	unsupported       = -32022
 )
+
+// allRevisions are those that a server speaks whose test names the candidate.
+var allRevisions = []string{candidateRevision, legacyRevision, modernRevision}
+
+// patience is how long tests wait for what has to come. It is no promise: it only
+// has to be more than a machine takes that is busy with something else.
+const patience = time.Minute
 
 var checker = sync.OnceValues(wirecheck.New)
 
@@ -50,6 +60,9 @@ type peer struct {
 	client   *http.Client
 	ids      atomic.Int64
 	opened   *response // the answer to initialize
+	// statuses keeps the status notifications among what its streams bring; else
+	// they are checked and passed over, since they come beside everything.
+	statuses bool
 }
 
 // newPeer makes a client of 2026-07-28, or opens a session of an older revision.
@@ -65,13 +78,32 @@ func newPeer(t testing.TB, url, revision, token string) *peer {
 // newPeerThat is newPeer with other capabilities.
 func newPeerThat(t testing.TB, url, revision, token, caps string) *peer {
 	t.Helper()
-	p := &peer{t: t, url: url, revision: revision, token: token, caps: caps,
-		client: &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+	p := &peer{t: t, url: at(url, revision), revision: revision, token: token, caps: caps,
+		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
 	t.Cleanup(p.client.CloseIdleConnections)
 	if revision != modernRevision {
 		p.initialize()
 	}
 	return p
+}
+
+// at is where a server speaks a revision.
+func at(url, revision string) string {
+	if revision == candidateRevision {
+		return url + candidatePath
+	}
+	return url
+}
+
+// candidatePath is where the test servers speak the release candidate.
+const candidatePath = "/mcp/" + candidateRevision
+
+// protocol is what the client negotiates.
+func (p *peer) protocol() string {
+	if p.revision == candidateRevision {
+		return legacyRevision
+	}
+	return p.revision
 }
 
 // newAsked makes a client that declares what it can be asked.
@@ -87,7 +119,7 @@ func newAsked(t testing.TB, url, revision, token, declared string) *peer {
 func (p *peer) initialize() {
 	p.t.Helper()
 	r := p.call("initialize", map[string]any{
-		"protocolVersion": p.revision, "capabilities": json.RawMessage(p.caps), "clientInfo": map[string]any{"name": "wire", "version": "1"},
+		"protocolVersion": p.protocol(), "capabilities": json.RawMessage(p.caps), "clientInfo": map[string]any{"name": "wire", "version": "1"},
 	})
 	if r.Error != nil || r.status != http.StatusOK {
 		p.t.Fatalf("initialize: %d %s", r.status, r.body)
@@ -197,16 +229,20 @@ func (p *peer) check(method string, r *response) {
 	if r.Result == nil && r.Error == nil {
 		return // an HTTP error without a JSON-RPC message
 	}
-	revision := p.revision
-	if revision != modernRevision {
-		revision = legacyRevision // the older ones have no schema of tasks, and the same shapes
-	}
-	if err := c.Response(revision, method, r.body); err != nil {
+	if err := c.Response(p.schema(), method, r.body); err != nil {
 		p.t.Error(err)
 	}
 	if r.Error != nil && r.Error.Message == "" { // C-84, E-78
 		p.t.Errorf("%s: an error without a message: %s", method, r.body)
 	}
+}
+
+// schema is the revision whose schema counts.
+func (p *peer) schema() string {
+	if p.revision == modernRevision || p.revision == candidateRevision {
+		return p.revision
+	}
+	return legacyRevision // the older ones have no schema of tasks, and the same shapes
 }
 
 // start makes an HTTP request with the headers that every one has.
@@ -231,7 +267,7 @@ func (p *peer) start(ctx context.Context, method, body string, edits ...edit) *h
 		r.Header.Set("Mcp-Session-Id", p.session)
 	}
 	if p.session != "" || p.revision == modernRevision {
-		r.Header.Set("MCP-Protocol-Version", p.revision)
+		r.Header.Set("MCP-Protocol-Version", p.protocol())
 	}
 	for _, e := range edits {
 		e(r)
@@ -300,7 +336,7 @@ func (p *peer) listen() (messages <-chan json.RawMessage, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	client := &http.Client{Transport: p.client.Transport}
 	var res *http.Response
-	for end := time.Now().Add(2 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		r := p.start(ctx, http.MethodGet, "", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
 		var err error
 		if res, err = client.Do(r); err != nil {
@@ -325,8 +361,11 @@ func (p *peer) listen() (messages <-chan json.RawMessage, stop func()) {
 		defer close(done)
 		defer close(out)
 		for message := range events(res.Body) {
-			if err := c.Notification(message); err != nil {
+			if err := c.Message(p.schema(), message); err != nil {
 				p.t.Error(err)
+			}
+			if !p.statuses && bytes.Contains(message, []byte(`"notifications/tasks/status"`)) {
+				continue
 			}
 			out <- message
 		}
@@ -407,7 +446,7 @@ func (p *peer) task(method, id string, edits ...edit) *response {
 // until polls until the task has a status.
 func (p *peer) until(id string, statuses ...string) *response {
 	p.t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		r := p.task("tasks/get", id).ok()
 		for _, status := range statuses {
 			if r.text("status") == status {

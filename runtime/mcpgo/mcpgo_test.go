@@ -1,9 +1,13 @@
 package mcpgo_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +18,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcpgo"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 type ci struct{}
@@ -53,13 +58,13 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 		return mcp.NewToolResultText("the server's own tool"), nil
 	})
 	mcpgo.AddTools(s, tasks)
-	web := httptest.NewServer(mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{}))
+	web := httptest.NewServer(wirecheck.Handler(t, mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{})))
 	t.Cleanup(func() { _ = tasks.Close(); web.CloseClientConnections(); web.Close() })
 
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			conn, err := gosdk.Connect(ctx, web.URL+"/mcp", gosdk.ClientOptions{
 				Revision: revision,
@@ -109,19 +114,26 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 	}
 }
 
-// A plain call that cannot be answered at once goes on by the fallback tools.
-func TestFallback(t *testing.T) {
+// serve starts a server of the pipeline's tools.
+func serve(t *testing.T) *httptest.Server {
+	t.Helper()
 	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := server.NewMCPServer("ci", "1.0.0", server.WithToolCapabilities(true))
 	mcpgo.AddTools(s, tasks)
-	web := httptest.NewServer(mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{}))
+	web := httptest.NewServer(wirecheck.Handler(t, mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{})))
 	t.Cleanup(func() { _ = tasks.Close(); web.CloseClientConnections(); web.Close() })
+	return web
+}
+
+// A plain call that cannot be answered at once goes on by the fallback tools.
+func TestFallback(t *testing.T) {
+	web := serve(t)
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			conn, err := gosdk.Connect(ctx, web.URL+"/mcp", gosdk.ClientOptions{Revision: revision})
 			if err != nil {
@@ -162,7 +174,7 @@ func TestWithoutTheGateway(t *testing.T) {
 	defer tasks.Close()
 	s := server.NewMCPServer("ci", "1.0.0", server.WithToolCapabilities(true))
 	mcpgo.AddTools(s, tasks)
-	web := httptest.NewServer(server.NewStreamableHTTPServer(s, server.WithStateful(true)))
+	web := httptest.NewServer(wirecheck.Handler(t, server.NewStreamableHTTPServer(s, server.WithStateful(true))))
 	defer web.Close()
 	conn, err := gosdk.Connect(t.Context(), web.URL+"/mcp", gosdk.ClientOptions{Revision: mcptask.Revision20251125})
 	if err != nil {
@@ -171,5 +183,55 @@ func TestWithoutTheGateway(t *testing.T) {
 	defer conn.Close()
 	if _, err := pipeline.NewCIClient(conn).LintFile(t.Context(), pipeline.LintInput{Path: "x"}); err == nil {
 		t.Error("a call that nobody answers for was served")
+	}
+}
+
+// A subscription to tasks, alone and beside what mcp-go serves.
+func TestListen(t *testing.T) {
+	web := serve(t)
+	send := func(method, params string) *bufio.Scanner {
+		t.Helper()
+		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"s","method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+			`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
+			"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": "run_pipeline"} {
+			r.Header.Set(name, value)
+		}
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { res.Body.Close() })
+		return bufio.NewScanner(res.Body)
+	}
+	for name, more := range map[string]string{"tasks only": "", "and others": `,"toolsListChanged":true`, "and what it has not": `,"promptsListChanged":true`} {
+		t.Run(name, func(t *testing.T) {
+			created := send("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r"}`)
+			created.Scan()
+			_, rest, _ := strings.Cut(created.Text(), `"taskId":"`)
+			id, _, _ := strings.Cut(rest, `"`)
+			if id == "" {
+				t.Fatalf("no task: %s", created.Text())
+			}
+			var heard []string
+			stream := send("subscriptions/listen", fmt.Sprintf(`"notifications":{"taskIds":[%q]%s}`, id, more))
+			for stream.Scan() {
+				data, ok := strings.CutPrefix(stream.Text(), "data:")
+				if !ok {
+					continue
+				}
+				if heard = append(heard, data); strings.Contains(data, `"completed"`) && strings.Contains(more, "tools") || strings.Contains(data, `"id":"s"`) {
+					break // what mcp-go serves goes on
+				}
+			}
+			if len(heard) < 2 || !strings.Contains(heard[0], "acknowledged") || !strings.Contains(heard[0], id) ||
+				strings.Contains(heard[0], "toolsListChanged\":true") != strings.Contains(more, "tools") || !strings.Contains(fmt.Sprint(heard), `"status":"completed"`) {
+				t.Errorf("%s", strings.Join(heard, "\n"))
+			}
+		})
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // ci takes an hour a step.
@@ -42,9 +44,10 @@ func (ci) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, er
 }
 
 func TestHoursTakeNoTime(t *testing.T) {
+	rules.Covers(t, "E-19")
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		synctest.Test(t, func(t *testing.T) {
-			conn := mcptasktest.Connect(t, revision, mcptasktest.Options{}, pipeline.CITools(ci{}))
+			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, pipeline.CITools(ci{}))
 			begin := time.Now()
 			call, err := pipeline.NewCIClient(conn).StartRunPipeline(t.Context(), pipeline.RunInput{
 				Repository: "https://example.com/shop", Steps: []string{"build", "test", "ship"},
@@ -72,7 +75,7 @@ func TestHoursTakeNoTime(t *testing.T) {
 
 func TestListTools(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		conn := mcptasktest.Connect(t, revision, mcptasktest.Options{}, pipeline.CITools(ci{}))
+		conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, pipeline.CITools(ci{}))
 		tools, err := conn.ListTools(t.Context())
 		if err != nil {
 			t.Fatal(err)

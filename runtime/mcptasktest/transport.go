@@ -39,9 +39,10 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	})
 	select {
 	case <-w.begun:
-	case <-ctx.Done():
-		_ = reader.CloseWithError(ctx.Err()) // the handler's writes end
-		return nil, context.Cause(ctx)
+	case <-r.Context().Done(): // not ctx, which may have ended with the handler
+		cancel()
+		_ = reader.CloseWithError(r.Context().Err()) // the handler's writes end
+		return nil, context.Cause(r.Context())
 	}
 	// The end of the request's context ends the reading, as over a socket.
 	stop := context.AfterFunc(ctx, func() {

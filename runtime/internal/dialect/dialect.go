@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -14,6 +15,9 @@ import (
 type Server interface {
 	// Revision is the name of the revision.
 	Revision() string
+	// Protocol is the protocol version that its requests name, or that its
+	// sessions negotiate.
+	Protocol() string
 	// Negotiate decides how a tools/call of one of our tools is answered, or
 	// refuses it. params is the whole params object; fallback says that fallback
 	// tools serve a requestor that knows no tasks, or that the tool is one.
@@ -38,6 +42,70 @@ type Server interface {
 	CanAsk(capabilities json.RawMessage) []string
 }
 
+// Teller is a Server of a revision with sessions, in which the server sends of
+// its own accord.
+type Teller interface {
+	Server
+	// TaskID is the stored ID of the task that the params of a task method name, ""
+	// where they name none.
+	TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string
+	// Question makes the params of a task's question, with the task's metadata. A
+	// ttl of more than 0 asks for a task at the client, to be kept for so long.
+	Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error)
+	// Status makes the notification of a task's new state; method is "" where the
+	// revision has none.
+	Status(r mcptask.Record) (method string, params json.RawMessage, err error)
+	// Related is the _meta of what belongs to a task, such as its progress; nil is
+	// none.
+	Related(r mcptask.Record) map[string]any
+	// Requestor is the server as the requestor of tasks at a client with these
+	// capabilities.
+	Requestor(capabilities json.RawMessage) Requestor
+}
+
+// Signalled is a Teller of a revision that no protocol version names: every
+// request shows by its form that it is of it (dialects.md, 1.2).
+type Signalled interface {
+	Teller
+	// Signals says whether a request is of the revision. named says whether the
+	// caller has a task that it calls so.
+	Signals(method string, params json.RawMessage, named func(externalID string) bool) bool
+}
+
+// Announcer is a Server of a revision that answers a call that made a task when
+// the task has ended, and tells of the task before that.
+type Announcer interface {
+	// Announcement makes the notification of a new task.
+	Announcement(r mcptask.Record) (method string, params json.RawMessage, err error)
+	// Answer is the result of the call of a task that has ended, or its error.
+	Answer(r mcptask.Record) (json.RawMessage, error)
+}
+
+// Requestor is the server as the requestor of tasks at one client.
+type Requestor interface {
+	// Augments says whether the client takes such a request as a task.
+	Augments(method string) bool
+	// Cancels says whether the client takes Cancel.
+	Cancels() bool
+	// Started reads the task that the client has made of a question; ok is false
+	// for the question's own answer, which it may give at once.
+	Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error)
+	// Get, Result and Cancel ask for a client's task, wait for its answer, and end it.
+	Get(taskID string) (method string, params any)
+	Result(taskID string) (method string, params any)
+	Cancel(taskID string) (method string, params any)
+	// Task reads the answer to Get, Answer the one to Result.
+	Task(result json.RawMessage) (mcptask.Snapshot, error)
+	Answer(result json.RawMessage) (json.RawMessage, error)
+}
+
+// Poller is a Requestor of a revision in which a client's task has to be asked for
+// until it has ended: only then has it a Result.
+type Poller interface {
+	Requestor
+	Polls()
+}
+
 // Method answers one task method. Errors are JSON-RPC errors.
 type Method func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error)
 
@@ -45,12 +113,22 @@ type Method func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, 
 type Client interface {
 	// Revision is the name of the revision.
 	Revision() string
+	// Protocol is the protocol version that it connects with.
+	Protocol() string
+	// Takes says whether a server with these capabilities, of its answer to
+	// initialize, takes calls as tasks.
+	Takes(capabilities json.RawMessage) bool
+	// Support reads what an entry of tools/list says of a tool; tasks says whether
+	// the server has declared that it takes calls as tasks.
+	Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport
 	// Call makes the params of a tools/call; support is what the server says of
 	// the tool, "" where it says nothing; retry is nil the first time.
 	Call(call mcptask.ToolCall, support mcptask.TaskSupport, retry *Retry) (params any, err error)
 	// Started reads the answer to it. Where a Retry comes with it, the
 	// snapshot's questions are to be answered in it, and the call made again.
 	Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error)
+	// ResultKind refuses a result that the method cannot have.
+	ResultKind(method string, result json.RawMessage) error
 	// Task reads a task, and its outcome once it is done.
 	Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error)
 	// Cancel cancels a task.
@@ -69,9 +147,59 @@ type Retry struct {
 // Send sends a request and returns its result; a *mcptask.Error is the peer's.
 type Send func(ctx context.Context, method string, params any) (json.RawMessage, error)
 
-// Servers lists the revisions that a server speaks without being told to,
-// oldest first.
-func Servers() []Server { return []Server{Server20251125{}, Server20260728{}} }
+// Receiver is a Teller of a revision in which clients run requests of the server
+// as tasks, too.
+type Receiver interface {
+	Teller
+	// Asks says whether a request with these params is to become a task.
+	Asks(params json.RawMessage) bool
+	// Receives are the capabilities of a client that runs requests by these methods
+	// as tasks, nil where none of them can be one.
+	Receives(methods ...string) (capabilities json.RawMessage, err error)
+	// Declare adds capabilities to the params of an initialize that asks for the
+	// revision's protocol; any other stays as it is.
+	Declare(params, capabilities json.RawMessage) (json.RawMessage, error)
+}
+
+// Waiter is a Client of a revision in which a task's questions may come on the
+// stream of a request that waits for its end (C-51).
+type Waiter interface {
+	// Wait is that request.
+	Wait(taskID string) (method string, params any)
+}
+
+// AnnouncedClient is a Client of a revision in which the answer to a call is what
+// its task ended with, and a notification says before that there is a task.
+type AnnouncedClient interface {
+	Client
+	// Expects is the task ID that the params of a call ask for, "" for none.
+	Expects(params any) (taskID string)
+	// Announced reads a notification; ok is false for any other than that of a new
+	// task, taskID "" for one that names none.
+	Announced(method string, params json.RawMessage) (taskID string, ok bool)
+	// Begun is the state of a task that was announced.
+	Begun(taskID string) mcptask.Snapshot
+	// Cancelled makes the notification that cancels a task, by the ID of the
+	// request that made it.
+	Cancelled(taskID string, requestID json.RawMessage) (method string, params any)
+}
+
+// Deleter is a Client of a revision in which a task can be deleted.
+type Deleter interface {
+	// Delete is the request for it.
+	Delete(taskID string) (method string, params any)
+}
+
+// Servers lists the revisions that a server can speak, oldest first.
+func Servers() []Server {
+	return []Server{ServerSEP1686{}, Server20251125RC{}, Server20251125{}, ServerTaskPatterns{}, Server20260728{}}
+}
+
+// Clients lists the revisions that a client can speak: those that are tried where
+// none is named, in their order, then the others.
+func Clients() []Client {
+	return []Client{Client20260728{}, Client20251125{}, Client20251125RC{}, ClientTaskPatterns{}, ClientSEP1686{}}
+}
 
 // object is a JSON object whose unknown members stay as they are.
 type object = map[string]json.RawMessage
@@ -106,6 +234,38 @@ func taskID(params json.RawMessage) (string, error) {
 		return "", mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
 	}
 	return *p.TaskID, nil
+}
+
+// nameOf is what the requestor of a task calls it.
+func nameOf(r mcptask.Record) string {
+	if r.ExternalID != "" {
+		return r.ExternalID
+	}
+	return r.ID
+}
+
+// nameFor is what a caller can call a task: what its requestor does, where that
+// is the caller.
+func nameFor(caller mcptask.Caller, r mcptask.Record) string {
+	if name := nameOf(r); caller.Named(name) == r.ID {
+		return name
+	}
+	return r.ID
+}
+
+// named is the stored ID of the task that a caller calls by an ID: one of its own
+// making, else the task's.
+func named(s *mcptask.Server, caller mcptask.Caller, id string) string {
+	if external := caller.Named(id); Names(s, caller, id) {
+		return external
+	}
+	return id
+}
+
+// Names says whether a caller has a task that it calls by an ID of its own making.
+func Names(s *mcptask.Server, caller mcptask.Caller, id string) bool {
+	_, err := s.Peek(caller.Named(id))
+	return err == nil
 }
 
 // idempotencyKey reads the key from params._meta.

@@ -17,7 +17,10 @@ var seeds = []string{
 	`{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}}}`,
 	`{"_meta":{"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":null}}}}`,
 	`{"_meta":{"io.github.mcptaskgen/idempotency-key":"0123456789abcdef"}}`, `{"_meta":[]}`, `{"_meta":{"io.modelcontextprotocol/clientCapabilities":5}}`,
+	`{"notifications":{"taskIds":["a","a","b"]}}`, `{"notifications":{"taskIds":[5],"toolsListChanged":true}}`, `{"notifications":[]}`, `{"notifications":{"taskIds":null}}`,
+	`{"name":"t","_meta":{"taskId":"x"}}`, `{"_meta":{"taskId":5}}`, `{"_meta":{"taskId":"\u0000"}}`, `{"id":"x"}`, `{"id":5}`, `{"id":null,"taskId":"x"}`,
 	`{"taskId":"x"}`, `{"taskId":5}`, `{"taskId":"x","inputResponses":{"k":{"action":"accept"}}}`, `{"taskId":"x","inputResponses":[]}`,
+	`{"_meta":{"modelcontextprotocol.io/task":{"taskId":"x","keepAlive":1e300}}}`, `{"_meta":{"modelcontextprotocol.io/task":{"taskId":null}}}`, `{"_meta":{"modelcontextprotocol.io/task":5}}`,
 	`{"cursor":"AAAAAAAAAAAAAAAAAAAAAA"}`, `{"cursor":"\n"}`, `{"cursor":5}`, `[]`, `null`, `"x"`, `5`, ``,
 }
 
@@ -54,7 +57,8 @@ func FuzzNegotiate(f *testing.F) {
 				if call.TTL != nil && *call.TTL < 0 {
 					t.Errorf("%q: a ttl of %v", params, *call.TTL)
 				}
-				if support == mcptask.TaskForbidden && call.Mode != mcptask.ModePlain || support == mcptask.TaskRequired && call.Mode == mcptask.ModePlain {
+				_, plainly := d.(dialect.Announcer) // no tool has to be called as a task there
+				if support == mcptask.TaskForbidden && call.Mode != mcptask.ModePlain || support == mcptask.TaskRequired && call.Mode == mcptask.ModePlain && !plainly {
 					t.Errorf("%q: mode %v of a tool that is %s", params, call.Mode, support)
 				}
 			}
@@ -84,7 +88,7 @@ func FuzzMethods(f *testing.F) {
 		defer cancel()
 		caller := mcptask.Caller{Principal: "p"}
 		for _, d := range dialect.Servers() {
-			for _, name := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/", ""} {
+			for _, name := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", "tasks/", ""} {
 				method := d.Method(name)
 				if method == nil {
 					continue
@@ -99,6 +103,128 @@ func FuzzMethods(f *testing.F) {
 			}
 			if err := d.Check(params); err != nil {
 				refusal(t, params, err)
+			}
+		}
+	})
+}
+
+// FuzzSubscribe reads a subscriptions/listen with params of any kind.
+func FuzzSubscribe(f *testing.F) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, params []byte) {
+		if len(params) > 0 && !json.Valid(params) {
+			return
+		}
+		var d dialect.Server20260728
+		names := d.NamesTasks(params)
+		s, err := d.Subscribe(params)
+		if err != nil {
+			refusal(t, params, err)
+			return
+		}
+		if !names && len(s.Tasks) > 0 && !s.Others {
+			t.Errorf("%q: %v, though it names no tasks", params, s.Tasks)
+		}
+		ack, err := d.Acknowledged(json.RawMessage("1"), s.Tasks)
+		if err != nil || !json.Valid(ack) {
+			t.Errorf("%q: %s %v", params, ack, err)
+		}
+	})
+}
+
+// FuzzRequestor reads what a client of 2025-11-25 declares and says of its tasks.
+func FuzzRequestor(f *testing.F) {
+	const task = `{"taskId":"r","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":null,"pollInterval":5000}`
+	for _, seed := range append([]string{
+		task, `{"task":` + task + `}`, `{"task":{"taskId":"r","status":"x"}}`, `{"task":{"taskId":"","status":"working"}}`, `{"task":5}`,
+		`{"taskId":"r","status":"working","ttl":-1,"pollInterval":9223372036854775807}`, `{"action":"accept","content":{}}`,
+		`{"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`, `{"tasks":{"requests":{"elicitation":{"create":true}}}}`,
+	}, seeds...) {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := dialect.Server20251125{}.Requestor(data)
+		if r.Augments("roots/list") || r.Augments("tools/call") || r.Augments("") {
+			t.Errorf("%q: a request that cannot be a task", data)
+		}
+		started, ok, err := r.Started(data)
+		state, taskErr := r.Task(data)
+		for _, s := range []struct {
+			mcptask.Snapshot
+			read bool
+		}{{started, ok && err == nil}, {state, taskErr == nil}} {
+			if s.read && (s.TaskID == "" || s.Status == "" || s.Poll < 0) {
+				t.Errorf("%q: %+v", data, s)
+			}
+		}
+	})
+}
+
+// results are what servers answer, and what they should not.
+var results = []string{
+	`{"content":[{"type":"text","text":"t"}],"structuredContent":{"a":1},"isError":true,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}`,
+	`{"task":{"taskId":"t","status":"working","ttl":null,"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z","pollInterval":1}}`,
+	`{"taskId":"t","status":"completed","ttl":1,"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}`,
+	`{"taskId":"t","status":"unheard","ttl":1e300,"createdAt":"yesterday","lastUpdatedAt":5}`, `{"task":null}`, `{"task":{}}`,
+	`{"resultType":"task","taskId":"t","status":"working","ttlMs":null,"pollIntervalMs":-1,"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}`,
+	`{"resultType":"complete","taskId":"t","status":"failed","ttlMs":9223372036854775807,"error":{"code":1,"message":"m"},"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}`,
+	`{"resultType":"complete","taskId":"t","status":"completed","ttlMs":1,"result":{"content":[]},"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}`,
+	`{"resultType":"complete","taskId":"t","status":"input_required","ttlMs":1,"inputRequests":{"k":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}}}},"r":{"method":"roots/list"}},"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}`,
+	`{"resultType":"input_required","inputRequests":{"k":{"method":"sampling/createMessage","params":{}}},"requestState":"s"}`, `{"resultType":"other"}`, `{"resultType":5}`,
+	`{"taskId":"t","status":"submitted","keepAlive":null,"pollFrequency":-1}`, `{"taskId":"t","status":"unknown","keepAlive":5,"error":"e"}`,
+	`{"taskId":"t","status":"failed","keepAlive":null,"error":{"code":1}}`, `{"_meta":{"modelcontextprotocol.io/related-task":{"taskId":"t"}}}`,
+}
+
+// FuzzClients reads the answers of a server, whatever they are. What is read
+// without an error is a task or an outcome that a client can go on with.
+func FuzzClients(f *testing.F) {
+	for _, first := range append(results, seeds...) {
+		f.Add([]byte(first), []byte(results[0]))
+	}
+	for _, second := range results {
+		f.Add([]byte(results[2]), []byte(second))
+	}
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		if !json.Valid(first) || !json.Valid(second) {
+			return // the transport has refused it
+		}
+		usable := func(what string, s mcptask.Snapshot, retry *dialect.Retry, err error) {
+			switch {
+			case err != nil:
+			case retry != nil:
+				if s.Status != mcptask.StatusInputRequired || s.TaskID != "" {
+					t.Errorf("%s of %q: a call to repeat that is %+v", what, first, s)
+				}
+			case s.Done() && s.Status != mcptask.StatusCancelled && s.Result == nil && s.Error == nil:
+				t.Errorf("%s of %q, %q: done without an outcome: %+v", what, first, second, s)
+			case !s.Done() && s.TaskID == "":
+				t.Errorf("%s of %q: a task without an ID: %+v", what, first, s)
+			case s.Poll < 0:
+				t.Errorf("%s of %q: a polling interval of %v", what, first, s.Poll)
+			}
+		}
+		for _, c := range dialect.Clients() {
+			s, retry, err := c.Started(first)
+			usable("started", s, retry, err)
+			answers := [][]byte{first, second}
+			send := func(context.Context, string, any) (json.RawMessage, error) {
+				answer := answers[0]
+				answers = answers[1:] // no client asks more than twice for one task
+				return answer, nil
+			}
+			s, err = c.Task(t.Context(), send, "t")
+			if err == nil && s.TaskID == "" {
+				s.TaskID = "t" // what a server leaves out
+			}
+			usable("read", s, nil, err)
+			if c, ok := c.(dialect.AnnouncedClient); ok {
+				for method, want := range map[string]bool{"notifications/tasks/created": true, "notifications/progress": false} {
+					if id, ok := c.Announced(method, first); ok != want || id != "" && !want {
+						t.Errorf("%s with %q announces %q, %v", method, first, id, ok)
+					}
+				}
 			}
 		}
 	})

@@ -3,7 +3,6 @@ package dialect
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -16,6 +15,9 @@ type Server20251125 struct{}
 // Revision implements Server.
 func (Server20251125) Revision() string { return mcptask.Revision20251125 }
 
+// Protocol implements Server.
+func (Server20251125) Protocol() string { return mcptask.Revision20251125 }
+
 // Negotiate implements Server: the requestor asks for a task by params.task,
 // and the tool says whether it may (C-10, C-13, C-15).
 func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
@@ -27,17 +29,10 @@ func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params jso
 		return call, err
 	}
 	if p.Task == nil {
-		if fallback && tool.Policy.Task != mcptask.TaskForbidden {
-			key, err := idempotencyKey(params)
-			return mcptask.CallRequest{Mode: mcptask.ModeFallback, IdempotencyKey: key}, err
-		}
-		if tool.Policy.Task == mcptask.TaskRequired {
-			return call, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q must be called as a task: add params.task", tool.Name)
-		}
-		return call, nil
+		return unaugmented(tool, fallback, params, "params.task")
 	}
 	if tool.Policy.Task == mcptask.TaskForbidden {
-		return call, mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", tool.Name)
+		return call, notAsTask(tool)
 	}
 	ttl, err := requestedTTL(p.Task)
 	if err != nil {
@@ -47,40 +42,50 @@ func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params jso
 	return mcptask.CallRequest{Mode: mcptask.ModeTask, TTL: ttl, IdempotencyKey: key}, err
 }
 
-// requestedTTL reads params.task.ttl: a whole number of milliseconds. What no
-// duration can hold is cut to the longest; 0 leaves the choice to the server.
+// unaugmented negotiates a call that asks for no task; missing is the member that
+// would.
+func unaugmented(tool mcptask.ToolSpec, fallback bool, params json.RawMessage, missing string) (call mcptask.CallRequest, err error) {
+	switch {
+	case fallback && tool.Policy.Task != mcptask.TaskForbidden:
+		call.Mode = mcptask.ModeFallback
+		call.IdempotencyKey, err = idempotencyKey(params)
+	case tool.Policy.Task == mcptask.TaskRequired:
+		err = mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q must be called as a task: add %s", tool.Name, missing)
+	}
+	return call, err
+}
+
+// notAsTask refuses a task of a tool that never runs as one.
+func notAsTask(tool mcptask.ToolSpec) *mcptask.Error {
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", tool.Name)
+}
+
+// requestedTTL reads params.task.ttl; 0 leaves the choice to the server.
 func requestedTTL(task json.RawMessage) (*time.Duration, error) {
 	var members object
 	if json.Unmarshal(task, &members) != nil || members == nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.task is not an object")
 	}
-	raw, ok := members["ttl"]
-	if !ok {
-		return nil, nil
-	}
-	var ms *float64
-	if json.Unmarshal(raw, &ms) != nil || ms == nil || *ms < 0 || *ms != math.Trunc(*ms) {
-		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.task.ttl is not a whole number of milliseconds, 0 or more")
-	}
-	longest := float64(math.MaxInt64 / int64(time.Millisecond))
-	ttl := time.Duration(math.MaxInt64)
-	if *ms < longest {
-		ttl = time.Duration(*ms) * time.Millisecond
-	}
-	return &ttl, nil
+	return wholeMilliseconds(members, "ttl", "params.task")
 }
 
 // Created implements Server (C-17, C-19, C-20).
 func (Server20251125) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
-	result := wire.CreateTaskResult{Task: task20251125(r)}
-	if text := tool.Policy.Immediate; text != "" {
-		quoted, err := json.Marshal(text)
-		if err != nil {
-			return nil, err
-		}
-		result.Meta = object{mcptask.MetaModelImmediateResponse: quoted}
+	meta, err := immediate(tool)
+	if err != nil {
+		return nil, err
 	}
-	return json.Marshal(result)
+	return json.Marshal(wire.CreateTaskResult{Meta: meta, Task: task20251125(r)})
+}
+
+// immediate is the _meta of a CreateTaskResult: the text for the model, where the
+// tool has one.
+func immediate(tool mcptask.ToolSpec) (object, error) {
+	if tool.Policy.Immediate == "" {
+		return nil, nil
+	}
+	quoted, err := json.Marshal(tool.Policy.Immediate)
+	return object{mcptask.MetaModelImmediateResponse: quoted}, err
 }
 
 // task20251125 projects a record; see status20251125 for the status.
@@ -88,10 +93,10 @@ func task20251125(r mcptask.Record) wire.Task {
 	return wire.Task{
 		TaskID:        r.ID,
 		Status:        string(status20251125(r)),
-		StatusMessage: r.StatusMessage,
+		StatusMessage: brief(r.StatusMessage),
 		CreatedAt:     timestamp(r.CreatedAt),
 		LastUpdatedAt: timestamp(r.UpdatedAt),
-		TTL:           milliseconds(r.TTL()),
+		TTL:           lifetime(r),
 		PollInterval:  milliseconds(r.Poll),
 	}
 }
@@ -131,15 +136,20 @@ func (d Server20251125) Method(name string) Method {
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
 
 func (Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
-	id, err := taskID(params)
-	if err != nil {
-		return nil, err
-	}
-	r, err := s.Get(ctx, caller, id)
+	r, err := read(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(task20251125(r))
+}
+
+// read finds the task that the params of a tasks/get name.
+func read(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (mcptask.Record, error) {
+	id, err := taskID(params)
+	if err != nil {
+		return mcptask.Record{}, err
+	}
+	return s.Get(ctx, caller, id)
 }
 
 // result blocks until the task has ended and answers as the call would have,
@@ -153,6 +163,7 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 	if err != nil {
 		return nil, err
 	}
+	Retrieved(ctx, s, caller, r)
 	switch r.Outcome.Kind {
 	case mcptask.OutcomeError:
 		return nil, r.Outcome.Error
@@ -166,71 +177,105 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 
 // relate adds the related-task metadata to an object's _meta (C-41, C-50).
 func relate(data json.RawMessage, taskID string) (json.RawMessage, error) {
-	return editObject(data, func(o object) error {
-		related, err := json.Marshal(wire.RelatedTaskMetadata{TaskID: taskID})
-		if err != nil {
-			return err
-		}
-		meta := object{}
-		if o["_meta"] != nil {
-			if err := json.Unmarshal(o["_meta"], &meta); err != nil {
-				return err
-			}
-		}
-		meta[mcptask.MetaRelatedTask] = related
-		o["_meta"], err = json.Marshal(meta)
-		return err
-	})
+	return withMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
 }
 
 func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	tasks, next, err := page(ctx, s, caller, params, task20251125)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
+}
+
+// page reads a page of a tasks/list, each task as project has it, and the cursor
+// of the next one, "" where there is none.
+func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage, project func(mcptask.Record) T) (tasks []T, next string, err error) {
 	var p struct {
 		Cursor *string `json:"cursor"`
 	}
 	if len(params) > 0 {
 		if err := decode(params, &p); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	var after mcptask.Position
 	if p.Cursor != nil {
-		var err error
 		if after, err = parseCursor(caller.Principal, *p.Cursor); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
-	page, more, err := s.List(ctx, caller, after)
+	records, more, err := s.List(ctx, caller, after)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	result := wire.ListTasksResult{Tasks: []wire.Task{}}
-	for _, r := range page {
+	tasks = []T{}
+	for _, r := range records {
 		if time.Now().Before(r.ExpiresAt) {
-			result.Tasks = append(result.Tasks, task20251125(r))
+			tasks = append(tasks, project(r))
 		}
 	}
 	if more {
-		last := page[len(page)-1]
-		result.NextCursor = newCursor(caller.Principal, mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID})
+		last := records[len(records)-1]
+		next = newCursor(caller.Principal, mcptask.Position{CreatedAt: last.CreatedAt, ID: last.ID})
 	}
-	return json.Marshal(result)
+	return tasks, next, nil
 }
 
-// cancel answers when the task is cancelled, and refuses one that has ended
-// (C-75, C-77).
 func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
-	id, err := taskID(params)
+	r, err := cancelled(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
-	}
-	r, done, err := s.Cancel(ctx, caller, id)
-	if err != nil {
-		return nil, err
-	}
-	if done {
-		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", status20251125(r))
 	}
 	return json.Marshal(task20251125(r))
+}
+
+// cancelled returns the task that the params of a tasks/cancel name when it is
+// cancelled, and refuses one that has ended (C-75, C-77).
+func cancelled(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (mcptask.Record, error) {
+	id, err := taskID(params)
+	if err != nil {
+		return mcptask.Record{}, err
+	}
+	r, done, err := s.Cancel(ctx, caller, id)
+	if err == nil && done {
+		err = mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", status20251125(r))
+	}
+	return r, err
+}
+
+// Asks implements Receiver (C-15).
+func (Server20251125) Asks(params json.RawMessage) bool { return membersOf(params)["task"] != nil }
+
+// Receives are the capabilities of a client that runs requests by these methods
+// as tasks (C-01, C-02, C-05), nil where none of them can be one.
+func (Server20251125) Receives(methods ...string) (capabilities json.RawMessage, err error) {
+	var requests wire.ClientCapabilitiesTasksRequests
+	yes := json.RawMessage("{}")
+	for _, method := range methods {
+		switch method {
+		case wire.MethodSamplingCreateMessage:
+			requests.Sampling = &wire.ClientCapabilitiesTasksRequestsSampling{CreateMessage: yes}
+		case wire.MethodElicitationCreate:
+			requests.Elicitation = &wire.ClientCapabilitiesTasksRequestsElicitation{Create: yes}
+		}
+	}
+	if requests.Sampling == nil && requests.Elicitation == nil {
+		return nil, nil
+	}
+	return json.Marshal(wire.ClientCapabilities{Tasks: &wire.ClientCapabilitiesTasks{List: yes, Cancel: yes, Requests: &requests}})
+}
+
+// Declare adds capabilities to the params of an initialize that asks for the
+// revision; any other stays as it is (E-95).
+func (d Server20251125) Declare(params, capabilities json.RawMessage) (json.RawMessage, error) {
+	var p struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(params, &p) != nil || p.ProtocolVersion != d.Protocol() {
+		return params, nil
+	}
+	return editObject(params, func(o object) error { return declared(o, capabilities) })
 }
 
 // Check implements Server: the session has negotiated everything.
@@ -244,47 +289,160 @@ func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) 
 // CanAsk implements Server.
 func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
 
-// Question makes the request of a task's question, with the task's metadata
-// (C-50, C-62).
-func (Server20251125) Question(taskID string, in mcptask.Input) (params json.RawMessage, err error) {
-	return relate(in.Params, taskID)
+// Status makes the notification of a task's new state: the whole task (C-45), and
+// no related-task metadata beside it (C-48).
+func (Server20251125) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
+	params, err = json.Marshal(task20251125(r))
+	return wire.NotificationTasksStatus, params, err
 }
 
 // Decorate implements Server: capabilities.tasks in initialize (C-01, C-02) and
-// execution.taskSupport in tools/list (C-14). Who cannot be told apart is not
-// offered a list (C-92).
+// execution.taskSupport in tools/list (C-14).
 func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
-	if method == "tools/call" {
+	return decorate(d, s, caller, method, result, taskSupport)
+}
+
+// taskSupport says in a tool's entry how the tool may be called.
+func taskSupport(spec mcptask.ToolSpec, entry object) (err error) {
+	entry["execution"], err = json.Marshal(wire.ToolExecution{TaskSupport: string(spec.Policy.Task)})
+	return err
+}
+
+// decorate is Decorate of a revision in whose sessions a tool's entry says how it
+// may be called, as support writes it.
+func decorate(d Server, s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
+	switch method {
+	case "tools/call":
 		return result, nil
+	case "initialize":
+		return editObject(result, func(o object) error { return declareTasks(d, s, caller, o) })
 	}
-	return editObject(result, func(o object) error {
-		if method != "initialize" {
-			return eachTool(s, o, func(spec mcptask.ToolSpec, entry object) (err error) {
-				entry["execution"], err = json.Marshal(wire.ToolExecution{TaskSupport: string(spec.Policy.Task)})
-				return err
-			})
-		}
-		var version string
-		if json.Unmarshal(o["protocolVersion"], &version) != nil || version != d.Revision() {
-			return nil
-		}
-		var capabilities wire.ServerCapabilities
-		joined, err := joinedCapabilities(s, d.Revision())
-		if err != nil || joined == nil {
-			return err
-		}
-		if err := json.Unmarshal(joined, &capabilities); err != nil {
-			return err
-		}
-		if capabilities.Tasks != nil && caller.Principal == "" {
-			capabilities.Tasks.List = nil
-		}
-		data, err := json.Marshal(capabilities)
-		if err != nil {
-			return err
-		}
-		return declared(o, data)
+	return editObject(result, func(o object) error { return eachTool(s, o, support) })
+}
+
+// declareTasks adds capabilities.tasks to the result of an initialize. Who cannot
+// be told apart is not offered a list (C-92).
+func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result object) error {
+	var version string
+	if json.Unmarshal(result["protocolVersion"], &version) != nil || version != d.Protocol() {
+		return nil
+	}
+	var capabilities wire.ServerCapabilities
+	joined, err := joinedCapabilities(s, d.Revision())
+	if err != nil || joined == nil {
+		return err
+	}
+	if err := json.Unmarshal(joined, &capabilities); err != nil {
+		return err
+	}
+	if capabilities.Tasks != nil && caller.Principal == "" {
+		capabilities.Tasks.List = nil
+	}
+	data, err := json.Marshal(capabilities)
+	if err != nil {
+		return err
+	}
+	return declared(result, data)
+}
+
+// TaskID implements Teller (C-63).
+func (Server20251125) TaskID(_ *mcptask.Server, _ mcptask.Caller, params json.RawMessage) string {
+	id, _ := taskID(params) // what is malformed names none
+	return id
+}
+
+// Question implements Teller (C-15, C-16, C-50, C-62).
+func (Server20251125) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
+	params, err := relate(in.Params, r.ID)
+	if err != nil || ttl <= 0 {
+		return params, err
+	}
+	return editObject(params, func(o object) (err error) {
+		o["task"], err = json.Marshal(wire.TaskMetadata{TTL: milliseconds(ttl)})
+		return err
 	})
+}
+
+// Related implements Teller (C-61).
+func (Server20251125) Related(r mcptask.Record) map[string]any {
+	return map[string]any{mcptask.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: r.ID}}
+}
+
+// Requestor implements Teller.
+func (Server20251125) Requestor(capabilities json.RawMessage) Requestor {
+	return newRequestor20251125(capabilities, isObject) // C-02
+}
+
+// Requestor20251125 is what a client declares that it takes as tasks. The zero
+// value is a client that takes none.
+type Requestor20251125 struct{ elicits, samples, cancels bool }
+
+// newRequestor20251125 reads the capabilities of a client (C-03, C-04); declares
+// says whether a leaf of them is there.
+func newRequestor20251125(capabilities json.RawMessage, declares func(json.RawMessage) bool) Requestor20251125 {
+	var c wire.ClientCapabilities
+	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil {
+		return Requestor20251125{}
+	}
+	r := Requestor20251125{cancels: declares(c.Tasks.Cancel)}
+	if requests := c.Tasks.Requests; requests != nil {
+		r.elicits = requests.Elicitation != nil && declares(requests.Elicitation.Create)
+		r.samples = requests.Sampling != nil && declares(requests.Sampling.CreateMessage)
+	}
+	return r
+}
+
+func isObject(data json.RawMessage) bool {
+	var o object
+	return json.Unmarshal(data, &o) == nil && o != nil
+}
+
+// Cancels implements Requestor.
+func (r Requestor20251125) Cancels() bool { return r.cancels }
+
+// Augments implements Requestor.
+func (r Requestor20251125) Augments(method string) bool {
+	return method == wire.MethodElicitationCreate && r.elicits || method == wire.MethodSamplingCreateMessage && r.samples
+}
+
+// Started implements Requestor (C-21).
+func (Requestor20251125) Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error) {
+	var created object
+	if json.Unmarshal(result, &created) != nil || !isObject(created["task"]) {
+		return s, false, nil
+	}
+	s, err = Requestor20251125{}.Task(created["task"])
+	return s, true, err
+}
+
+// Answer implements Requestor.
+func (Requestor20251125) Answer(result json.RawMessage) (json.RawMessage, error) { return result, nil }
+
+// Task implements Requestor.
+func (Requestor20251125) Task(result json.RawMessage) (mcptask.Snapshot, error) {
+	var t peerTask
+	if err := json.Unmarshal(result, &t); err != nil {
+		return mcptask.Snapshot{}, err
+	}
+	return snapshot20251125(t)
+}
+
+// Get, Result and Cancel are the requests about a client's task. The ID says
+// which, without metadata of a related one (C-63, C-64).
+
+// Get asks for its state.
+func (Requestor20251125) Get(taskID string) (method string, params any) {
+	return wire.MethodTasksGet, wire.GetTaskRequestParams{TaskID: taskID}
+}
+
+// Result waits for its end and asks for the answer.
+func (Requestor20251125) Result(taskID string) (method string, params any) {
+	return wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID}
+}
+
+// Cancel cancels it (C-73).
+func (Requestor20251125) Cancel(taskID string) (method string, params any) {
+	return wire.MethodTasksCancel, wire.CancelTaskRequestParams{TaskID: taskID}
 }
 
 // Client20251125 is the requestor's side of 2025-11-25.
@@ -293,12 +451,47 @@ type Client20251125 struct{}
 // Revision implements Client.
 func (Client20251125) Revision() string { return mcptask.Revision20251125 }
 
+// Protocol implements Client.
+func (Client20251125) Protocol() string { return mcptask.Revision20251125 }
+
+// Takes implements Client (C-02, C-08).
+func (Client20251125) Takes(capabilities json.RawMessage) bool {
+	return takesCalls(capabilities, isObject)
+}
+
+// takesCalls reads tasks.requests.tools.call of a server's capabilities; declares
+// says whether such a leaf is there.
+func takesCalls(capabilities json.RawMessage, declares func(json.RawMessage) bool) bool {
+	var c wire.ServerCapabilities
+	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil || c.Tasks.Requests == nil || c.Tasks.Requests.Tools == nil {
+		return false
+	}
+	return declares(c.Tasks.Requests.Tools.Call)
+}
+
+// Support implements Client (C-08, C-14).
+func (Client20251125) Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport {
+	var entry struct {
+		Execution struct {
+			TaskSupport mcptask.TaskSupport `json:"taskSupport"`
+		} `json:"execution"`
+	}
+	if !tasks || json.Unmarshal(tool, &entry) != nil {
+		return ""
+	}
+	return entry.Execution.TaskSupport
+}
+
+// Wait implements Waiter (C-51).
+func (Client20251125) Wait(taskID string) (method string, params any) {
+	return wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID}
+}
+
 // Call implements Client: a task is asked for wherever the tool may run as one
 // (C-08, C-09, C-12); support is "" where the server takes none.
 func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *Retry) (any, error) {
 	params := callParams(call)
-	asTask := support == mcptask.TaskRequired || support == mcptask.TaskOptional && !call.Plain
-	if asTask {
+	if wanted(call, support) {
 		var metadata wire.TaskMetadata
 		if call.TTL > 0 {
 			metadata.TTL = milliseconds(call.TTL)
@@ -308,10 +501,15 @@ func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _
 	return params, nil
 }
 
+// wanted says whether a call is to be one of a task.
+func wanted(call mcptask.ToolCall, support mcptask.TaskSupport) bool {
+	return support == mcptask.TaskRequired || support == mcptask.TaskOptional && !call.Plain
+}
+
 // Started implements Client: a result with a task is a CreateTaskResult (T-28).
 func (Client20251125) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
 	var created struct {
-		Task *wire.Task `json:"task"`
+		Task *peerTask `json:"task"`
 	}
 	if err := json.Unmarshal(result, &created); err != nil {
 		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
@@ -324,8 +522,8 @@ func (Client20251125) Started(result json.RawMessage) (mcptask.Snapshot, *Retry,
 	return s, nil, err
 }
 
-func snapshot20251125(t wire.Task) (mcptask.Snapshot, error) {
-	return newSnapshot(wireTask{t.TaskID, t.Status, t.StatusMessage, t.CreatedAt, t.LastUpdatedAt, t.TTL, t.PollInterval})
+func snapshot20251125(t peerTask) (mcptask.Snapshot, error) {
+	return newSnapshot(t, t.TTL, t.PollInterval)
 }
 
 // Task implements Client. Whether a task that ended has a result, a tool error
@@ -335,11 +533,14 @@ func (Client20251125) Task(ctx context.Context, send Send, taskID string) (mcpta
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	var t wire.Task
+	var t peerTask
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return mcptask.Snapshot{}, malformed(wire.MethodTasksGet, err)
 	}
 	s, err := snapshot20251125(t)
+	if err == nil {
+		err = sameTask(s, taskID)
+	}
 	if err != nil || !s.Done() || s.Status == mcptask.StatusCancelled {
 		return s, err
 	}

@@ -17,6 +17,9 @@ type Server20260728 struct{}
 // Revision implements Server.
 func (Server20260728) Revision() string { return mcptask.Revision20260728 }
 
+// Protocol implements Server.
+func (Server20260728) Protocol() string { return mcptask.Revision20260728 }
+
 // Negotiate implements Server: the server decides, the client only declares
 // that it can take a task (E-03 to E-05). A legacy params.task means nothing
 // (E-94).
@@ -123,10 +126,10 @@ func detail20260728(r mcptask.Record) wire.GetTaskResult {
 		ResultType:     wire.ResultTypeComplete,
 		TaskID:         r.ID,
 		Status:         string(mcptask.StatusWorking),
-		StatusMessage:  r.StatusMessage,
+		StatusMessage:  brief(r.StatusMessage),
 		CreatedAt:      timestamp(r.CreatedAt),
 		LastUpdatedAt:  timestamp(r.UpdatedAt),
-		TTLMs:          milliseconds(r.TTL()),
+		TTLMs:          lifetime(r),
 		PollIntervalMs: milliseconds(r.Poll),
 	}
 	switch {
@@ -171,16 +174,26 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 	if err != nil {
 		return nil, err
 	}
-	t := detail20260728(r)
+	t, err := visible20260728(ctx, s, caller, r)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(t)
+}
+
+// visible20260728 is the whole state of a task as a caller gets it.
+func visible20260728(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) (t wire.GetTaskResult, err error) {
+	t = detail20260728(r)
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
 		t.InputRequests = requests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
 	}
-	if t.Result != nil {
-		if t.Result, err = editObject(t.Result, complete); err != nil {
-			return nil, err
-		}
+	if r.Done() {
+		Retrieved(ctx, s, caller, r)
 	}
-	return json.Marshal(t)
+	if t.Result != nil {
+		t.Result, err = editObject(t.Result, complete)
+	}
+	return t, err
 }
 
 // complete marks a result as final, as every result of this revision is (E-13,
@@ -202,6 +215,11 @@ func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcpt
 	responses, err := inputResponses(params)
 	if err != nil {
 		return nil, err
+	}
+	for _, response := range responses {
+		if most := s.Options().Limits.Arguments; len(response) > most {
+			return nil, s.Limited(caller, "arguments", most)
+		}
 	}
 	if responses == nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.inputResponses is missing")
@@ -242,7 +260,7 @@ func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return ask
 // InputRequired implements Server: the client calls again with the answers,
 // and only then is there a task (E-24, EX-13).
 func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
-	result := wire.InputRequiredResult{ResultType: "input_required", InputRequests: requests(reply.Questions)}
+	result := wire.InputRequiredResult{ResultType: resultTypeInputRequired, InputRequests: requests(reply.Questions)}
 	if len(reply.Answered) > 0 {
 		// The answers so far come back with the next ones, and are checked as
 		// these are: nobody gains by changing them.
@@ -294,6 +312,15 @@ type Client20260728 struct {
 // Revision implements Client.
 func (Client20260728) Revision() string { return mcptask.Revision20260728 }
 
+// Protocol implements Client.
+func (Client20260728) Protocol() string { return mcptask.Revision20260728 }
+
+// Takes implements Client: each request is told by itself here (E-95).
+func (Client20260728) Takes(json.RawMessage) bool { return false }
+
+// Support implements Client: nothing on the wire says (E-04).
+func (Client20260728) Support(json.RawMessage, bool) mcptask.TaskSupport { return "" }
+
 // Call implements Client. Plain leaves the extension undeclared for this call;
 // there is no other way to ask for no task (E-04).
 func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
@@ -321,7 +348,7 @@ func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry
 
 // Started implements Client: resultType tells what the result is (E-14, T-35).
 func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
-	var created wire.CreateTaskResult
+	var created peerTask
 	var kind struct {
 		ResultType string `json:"resultType"`
 	}
@@ -332,7 +359,7 @@ func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry,
 	case "", wire.ResultTypeComplete:
 		s, err := started(result)
 		return s, nil, err
-	case "input_required":
+	case resultTypeInputRequired:
 		return inputRequired(result)
 	case wire.ResultTypeTask:
 	default:
@@ -341,8 +368,7 @@ func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry,
 	if err := json.Unmarshal(result, &created); err != nil {
 		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
 	}
-	s, err := newSnapshot(wireTask{created.TaskID, created.Status, created.StatusMessage, created.CreatedAt,
-		created.LastUpdatedAt, created.TTLMs, created.PollIntervalMs})
+	s, err := newSnapshot(created, created.TTLMs, created.PollIntervalMs)
 	return s, nil, err
 }
 
@@ -377,23 +403,33 @@ func (Client20260728) Task(ctx context.Context, send Send, taskID string) (mcpta
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	var t wire.GetTaskResult
-	if err := json.Unmarshal(raw, &t); err != nil {
-		return mcptask.Snapshot{}, malformed(wire.MethodTasksGet, err)
+	s, err := snapshot20260728(wire.MethodTasksGet, raw)
+	if err == nil {
+		err = sameTask(s, taskID)
 	}
-	s, err := newSnapshot(wireTask{t.TaskID, t.Status, t.StatusMessage, t.CreatedAt, t.LastUpdatedAt, t.TTLMs, t.PollIntervalMs})
+	return s, err
+}
+
+// snapshot20260728 reads a whole task, as tasks/get and notifications have it
+// (E-65).
+func snapshot20260728(method string, raw json.RawMessage) (mcptask.Snapshot, error) {
+	var t peerTask
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return mcptask.Snapshot{}, malformed(method, err)
+	}
+	s, err := newSnapshot(t, t.TTLMs, t.PollIntervalMs)
 	if err != nil {
 		return s, err
 	}
 	switch s.Status {
 	case mcptask.StatusInputRequired:
-		s.Questions, err = questions(taskID, t.InputRequests)
+		s.Questions, err = questions(t.TaskID, t.InputRequests)
 		return s, err
 	case mcptask.StatusCompleted:
 		return withOutcome(s, t.Result, nil)
 	case mcptask.StatusFailed:
 		if t.Error == nil {
-			return s, malformed(wire.MethodTasksGet, fmt.Errorf("a failed task without an error"))
+			return s, malformed(method, fmt.Errorf("a failed task without an error"))
 		}
 		s.Error = &mcptask.Error{Code: t.Error.Code, Message: t.Error.Message, Data: t.Error.Data}
 	}

@@ -3,15 +3,18 @@ package dialect
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math"
+	"strings"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20251125"
 )
 
 // timestamp is RFC 3339 in UTC.
@@ -21,6 +24,77 @@ func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 func milliseconds(d time.Duration) *int64 {
 	ms := int64((d + time.Millisecond - 1) / time.Millisecond)
 	return &ms
+}
+
+// lifetime is how long a task is kept in milliseconds, counted from its creation;
+// nil is as long as it takes, and what is known once it has ended.
+func lifetime(r mcptask.Record) *int64 {
+	if r.Keep > 0 && !r.Done() {
+		return nil
+	}
+	return milliseconds(r.TTL())
+}
+
+// wholeMilliseconds reads a member of an object that is a whole number of
+// milliseconds, nil where there is none. What no duration can hold is cut to the
+// longest.
+func wholeMilliseconds(members object, name, where string) (*time.Duration, error) {
+	raw, ok := members[name]
+	if !ok {
+		return nil, nil
+	}
+	var ms *float64
+	if json.Unmarshal(raw, &ms) != nil || ms == nil || *ms < 0 || *ms != math.Trunc(*ms) {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "%s.%s is not a whole number of milliseconds, 0 or more", where, name)
+	}
+	longest := float64(math.MaxInt64 / int64(time.Millisecond))
+	d := time.Duration(math.MaxInt64)
+	if *ms < longest {
+		d = time.Duration(*ms) * time.Millisecond
+	}
+	return &d, nil
+}
+
+// withMeta adds to an object's _meta.
+func withMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error) {
+	return editObject(data, func(o object) error {
+		meta := object{}
+		if o["_meta"] != nil {
+			if err := json.Unmarshal(o["_meta"], &meta); err != nil {
+				return err
+			}
+		}
+		if meta == nil { // it was null
+			meta = object{}
+		}
+		for key, value := range add {
+			encoded, err := json.Marshal(value)
+			if err != nil {
+				return err
+			}
+			meta[key] = encoded
+		}
+		var err error
+		o["_meta"], err = json.Marshal(meta)
+		return err
+	})
+}
+
+// brief cuts a status message, which every poll and every list carries.
+func brief(text string) string {
+	const longest = 1024
+	if len(text) <= longest {
+		return text
+	}
+	return strings.ToValidUTF8(text[:longest], "") + "..."
+}
+
+// Retrieved tells the audit trail that a caller is handed a task's result
+// (C-102). It costs nothing where the logger takes no debug records.
+func Retrieved(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
+	if s.Logger().Enabled(ctx, slog.LevelDebug) {
+		s.Audit(slog.LevelDebug, "result retrieved", "retrieved", caller, r)
+	}
 }
 
 func compare(a, b string) int { return cmp.Compare(a, b) }
@@ -39,34 +113,37 @@ func callParams(call mcptask.ToolCall) map[string]any {
 	return params
 }
 
-// wireTask is what all revisions say of a task.
-type wireTask struct {
-	id, status, message, created, updated string
-	ttl, poll                             *int64
-}
-
-// newSnapshot reads a task. An unknown status is an error: the set is closed.
-func newSnapshot(t wireTask) (mcptask.Snapshot, error) {
-	status := mcptask.Status(t.status)
+// newSnapshot reads a task; ttl and poll are under the names of its revision. An
+// unknown status is an error: the set is closed.
+func newSnapshot(t peerTask, ttl, poll millis) (mcptask.Snapshot, error) {
+	status := mcptask.Status(t.Status)
 	switch status {
 	case mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled:
 	default:
-		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the server sent the unknown task status %q", t.status)
+		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent the unknown task status %q", t.Status)
 	}
-	if t.id == "" {
-		return mcptask.Snapshot{}, errors.New("mcptask: the server sent a task without an ID")
+	if t.TaskID == "" {
+		return mcptask.Snapshot{}, errors.New("mcptask: the peer sent a task without an ID")
 	}
 	s := mcptask.Snapshot{
-		TaskID: t.id, Status: status, Message: t.message,
-		CreatedAt: parseTime(t.created), UpdatedAt: parseTime(t.updated), TTL: -1,
+		TaskID: t.TaskID, Status: status, Message: t.StatusMessage,
+		CreatedAt: parseTime(t.CreatedAt), UpdatedAt: parseTime(t.LastUpdatedAt), TTL: -1,
 	}
-	if t.ttl != nil && *t.ttl >= 0 {
-		s.TTL = duration(*t.ttl)
+	if ttl.set && ttl.n >= 0 {
+		s.TTL = duration(ttl.n)
 	}
-	if t.poll != nil && *t.poll > 0 {
-		s.Poll = duration(*t.poll)
+	if poll.set && poll.n > 0 {
+		s.Poll = duration(poll.n)
 	}
 	return s, nil
+}
+
+// sameTask refuses the state of another task than the one that was asked for.
+func sameTask(s mcptask.Snapshot, taskID string) error {
+	if s.TaskID == taskID {
+		return nil
+	}
+	return malformed("tasks/get", fmt.Errorf("the state of the task %q, where %q was asked for", s.TaskID, taskID))
 }
 
 // parseTime is lenient: peers write ISO 8601 in several ways, and a time that
@@ -114,7 +191,7 @@ func withOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask
 func started(result json.RawMessage) (mcptask.Snapshot, error) {
 	var r struct {
 		Meta struct {
-			Task *wire20251125.Task `json:"io.github.mcptaskgen/task"`
+			Task *peerTask `json:"io.github.mcptaskgen/task"`
 		} `json:"_meta"`
 	}
 	if json.Unmarshal(result, &r) == nil && r.Meta.Task != nil {

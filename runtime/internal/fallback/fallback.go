@@ -55,11 +55,16 @@ func Serves(s *mcptask.Server, tool string) bool {
 	return ok && serves(service, spec)
 }
 
+// Helps says whether a tool is one of the fallback tools.
+func Helps(s *mcptask.Server, tool string) bool {
+	_, _, ok := find(s, tool)
+	return ok
+}
+
 // Concerns says whether the package has a part in calls of a tool: it has the
 // fallback, or belongs to it.
 func Concerns(s *mcptask.Server, tool string) bool {
-	_, _, helps := find(s, tool)
-	return helps || Serves(s, tool)
+	return Helps(s, tool) || Serves(s, tool)
 }
 
 // setOf finds the fallback tools that go with a tool which has them.

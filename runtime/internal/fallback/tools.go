@@ -9,6 +9,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 const (
@@ -73,6 +74,16 @@ type arguments struct {
 	Task     string          `json:"task"`
 	Question string          `json:"question"`
 	Answer   json.RawMessage `json:"answer"`
+}
+
+// Task is the task that the arguments of a fallback tool name, "" where they name
+// none.
+func Task(data json.RawMessage) string {
+	var a arguments
+	if json.Unmarshal(data, &a) != nil {
+		return ""
+	}
+	return a.Task
 }
 
 // read reads the arguments and the task. What is wrong with them is for the
@@ -141,6 +152,7 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	case err != nil:
 		return h.explain(a.Task, err)
 	case record.Done():
+		dialect.Retrieved(ctx, h.server, h.caller, record)
 		return ended(record)
 	case h.server.Closing().Err() != nil:
 		return mcptask.CallReply{}, shuttingDown()

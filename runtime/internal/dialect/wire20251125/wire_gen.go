@@ -193,7 +193,8 @@ type ClientCapabilities struct {
 	Tasks *ClientCapabilitiesTasks `json:"tasks,omitempty"`
 }
 
-// ClientCapabilitiesTasks: which of the server's requests may become tasks at the client.
+// ClientCapabilitiesTasks is about which of the server's requests may become tasks at the
+// client.
 type ClientCapabilitiesTasks struct {
 	// The client answers tasks/list.
 	List json.RawMessage `json:"list,omitempty"`
@@ -203,7 +204,8 @@ type ClientCapabilitiesTasks struct {
 	Requests *ClientCapabilitiesTasksRequests `json:"requests,omitempty"`
 }
 
-// ClientCapabilitiesTasksRequests: the requests that may become tasks; any other may not.
+// ClientCapabilitiesTasksRequests is about the requests that may become tasks; any other may
+// not.
 type ClientCapabilitiesTasksRequests struct {
 	// Sampling requests.
 	Sampling *ClientCapabilitiesTasksRequestsSampling `json:"sampling,omitempty"`
@@ -211,13 +213,13 @@ type ClientCapabilitiesTasksRequests struct {
 	Elicitation *ClientCapabilitiesTasksRequestsElicitation `json:"elicitation,omitempty"`
 }
 
-// ClientCapabilitiesTasksRequestsSampling: sampling requests.
+// ClientCapabilitiesTasksRequestsSampling is about sampling requests.
 type ClientCapabilitiesTasksRequestsSampling struct {
 	// sampling/createMessage may become a task.
 	CreateMessage json.RawMessage `json:"createMessage,omitempty"`
 }
 
-// ClientCapabilitiesTasksRequestsElicitation: elicitation requests.
+// ClientCapabilitiesTasksRequestsElicitation is about elicitation requests.
 type ClientCapabilitiesTasksRequestsElicitation struct {
 	// elicitation/create may become a task.
 	Create json.RawMessage `json:"create,omitempty"`
@@ -229,7 +231,8 @@ type ServerCapabilities struct {
 	Tasks *ServerCapabilitiesTasks `json:"tasks,omitempty"`
 }
 
-// ServerCapabilitiesTasks: which of the client's requests may become tasks at the server.
+// ServerCapabilitiesTasks is about which of the client's requests may become tasks at the
+// server.
 type ServerCapabilitiesTasks struct {
 	// The server answers tasks/list.
 	List json.RawMessage `json:"list,omitempty"`
@@ -239,13 +242,14 @@ type ServerCapabilitiesTasks struct {
 	Requests *ServerCapabilitiesTasksRequests `json:"requests,omitempty"`
 }
 
-// ServerCapabilitiesTasksRequests: the requests that may become tasks; any other may not.
+// ServerCapabilitiesTasksRequests is about the requests that may become tasks; any other may
+// not.
 type ServerCapabilitiesTasksRequests struct {
 	// Tool requests.
 	Tools *ServerCapabilitiesTasksRequestsTools `json:"tools,omitempty"`
 }
 
-// ServerCapabilitiesTasksRequestsTools: tool requests.
+// ServerCapabilitiesTasksRequestsTools is about tool requests.
 type ServerCapabilitiesTasksRequestsTools struct {
 	// tools/call may become a task.
 	Call json.RawMessage `json:"call,omitempty"`

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // roundTrip decodes a message into T and encodes it again; the two must be the
@@ -58,6 +60,7 @@ func TestRoundTrip(t *testing.T) {
 
 // TestTaskIsAskedFor holds C-15: an empty task object is not a missing one.
 func TestTaskIsAskedFor(t *testing.T) {
+	rules.Covers(t, "C-15")
 	if params := roundTrip[TaskAugmentedRequestParams](t, `{"task":{}}`); params.Task == nil || params.Task.TTL != nil {
 		t.Errorf("decoded %+v", params)
 	}

@@ -1,0 +1,37 @@
+package mcptask
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Audit writes what a caller did with a task to the audit trail (C-101 to C-104).
+func (s *Server) Audit(level slog.Level, message, kind string, caller Caller, r Record, attrs ...any) {
+	s.logger.Log(context.Background(), level, message, append([]any{"audit", kind, "task", LogID(r.Principal, r.ID), "tool", r.Tool,
+		"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
+}
+
+// LogID is a task's ID as a log may have it: without a principal it is the key,
+// and only its beginning is told.
+func LogID(principal, id string) string {
+	if principal == "" {
+		return id[:min(len(id), 8)] + "..."
+	}
+	return id
+}
+
+// auditEnd tells how a task ended: with a result, a tool_error, an error, or as
+// cancelled, expired or abandoned.
+func (s *Server) auditEnd(r Record, how string) {
+	switch {
+	case r.expired(time.Now()):
+		how = "expired"
+	case r.Done() && r.Outcome.IsError:
+		how = "tool_error"
+	}
+	s.Audit(slog.LevelInfo, "task ended", "ended", r.caller(), r, "outcome", how, "seconds", time.Since(r.CreatedAt).Seconds())
+}
+
+// caller is whose task it is.
+func (r *Record) caller() Caller { return Caller{Principal: r.Principal, Revision: r.Revision} }

@@ -1,0 +1,198 @@
+package mcptask
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// trail keeps the audit records of a server.
+type trail struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	records []map[string]any
+}
+
+// Write implements io.Writer: a record a line.
+func (tr *trail) Write(line []byte) (int, error) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	var record map[string]any
+	if err := json.Unmarshal(line, &record); err != nil {
+		return 0, err
+	}
+	if record["audit"] != nil {
+		tr.records = append(tr.records, record)
+	}
+	return tr.text.Write(line)
+}
+
+func (tr *trail) logger() *slog.Logger {
+	return slog.New(slog.NewJSONHandler(tr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// of lists the records of a kind.
+func (tr *trail) of(kind string) []map[string]any {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(tr.records), func(r map[string]any) bool { return r["audit"] != kind })
+}
+
+// Each task is told of once when it is made and once when it ends, however it
+// does, with whose it is (C-102, C-103).
+func TestAuditLife(t *testing.T) {
+	rules.Covers(t, "C-102", "C-103", "B-97", "B-98", "A-75")
+	synctest.Test(t, func(t *testing.T) {
+		tr := &trail{}
+		graceful := Policy{Task: TaskOptional, TTL: time.Hour, Grace: time.Minute}
+		s := newServer(t, Options{Logger: tr.logger()},
+			numberTool("double", Policy{Task: TaskOptional}, double),
+			numberTool("hang", Policy{Task: TaskOptional, TTL: time.Hour}, hang),
+			numberTool("slow", graceful, hang),
+			numberTool("confirm", Policy{Task: TaskOptional}, func(context.Context, *Task, number) (number, error) { return number{}, ErrDeclined }),
+			numberTool("fails", Policy{Task: TaskOptional}, func(context.Context, *Task, number) (number, error) { return number{}, Errorf(-32055, "no") }))
+		want := map[string]string{}
+		for tool, how := range map[string]string{"double": "result", "confirm": "tool_error", "fails": "error"} {
+			id := begin(t, s, alice, tool).ID
+			ended(t, s, alice, id)
+			want[id] = how
+		}
+		id := begin(t, s, alice, "hang").ID
+		if _, _, err := s.Cancel(t.Context(), alice, id); err != nil {
+			t.Fatal(err)
+		}
+		want[id] = "cancelled"
+		want[begin(t, s, alice, "hang").ID] = "expired"
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		if _, err := s.Call(ctx, alice, "slow", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeGrace}); err == nil {
+			t.Error("the caller who left has an answer")
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		created, over := tr.of("created"), tr.of("ended")
+		if len(created) != len(want)+1 || len(over) != len(created) {
+			t.Errorf("%d were created, %d ended", len(created), len(over))
+		}
+		for _, record := range append(created, over...) {
+			if record["principal"] != "alice" || record["revision"] != Revision20260728 || record["tool"] == "" || record["level"] != "INFO" {
+				t.Errorf("%v", record)
+			}
+		}
+		for _, record := range over {
+			id, _ := record["task"].(string)
+			if how, ok := want[id]; ok && record["outcome"] != how || !ok && record["outcome"] != "abandoned" {
+				t.Errorf("%v, want %q", record, how)
+			}
+		}
+	})
+}
+
+// A flood of what should not be is told of once a second for each account, so
+// that it shows and does not fill the log (C-101, C-104).
+func TestAuditFlood(t *testing.T) {
+	rules.Covers(t, "C-101", "C-104", "B-96", "B-99")
+	synctest.Test(t, func(t *testing.T) {
+		tr := &trail{}
+		s := newServer(t, Options{Logger: tr.logger(), Limits: Limits{Tasks: 1}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
+		id := begin(t, s, alice, "hang").ID
+		for second := range 3 {
+			for range 1000 {
+				if _, err := s.Get(t.Context(), bob, id); err == nil {
+					t.Fatal("bob has it")
+				}
+				if _, err := call(s, alice, "hang", ModeTask); err == nil {
+					t.Fatal("one too many")
+				}
+				_, _ = s.Get(t.Context(), bob, "made-up") // no task, no stranger
+			}
+			if got := tr.of("stranger"); len(got) != second+1 {
+				t.Errorf("%d records of a stranger in second %d", len(got), second)
+			}
+			if got := tr.of("limit"); len(got) != second+1 {
+				t.Errorf("%d records of a limit in second %d", len(got), second)
+			}
+			time.Sleep(time.Second)
+		}
+		carol := Caller{Principal: "carol", Revision: Revision20251125, Method: "tasks/get"}
+		_, _ = s.Get(t.Context(), carol, id)
+		last := tr.of("stranger")[3]
+		if last["principal"] != "carol" || last["owner"] != "alice" || last["task"] != id || last["level"] != "WARN" || last["revision"] != Revision20251125 || last["method"] != "tasks/get" {
+			t.Errorf("%v", last)
+		}
+		limit := tr.of("limit")[0]
+		if limit["limit"] != "tasks" || limit["max"] != 1.0 || limit["option"] != "Limits.Tasks" || limit["principal"] != "alice" || limit["tool"] != "hang" || limit["level"] != "WARN" {
+			t.Errorf("%v", limit)
+		}
+	})
+}
+
+// A limit that a task meets is told with the task's ID, as far as a log may have it.
+func TestAuditLimitOfTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := &trail{}
+		asks := func(ctx context.Context, task *Task, in number) (number, error) {
+			_, err := Ask[approval](ctx, task, approvalInput, "one", "")
+			return in, err
+		}
+		s := newServer(t, Options{Logger: tr.logger(), Limits: Limits{Result: 5, Questions: -1}}, numberTool("double", Policy{Task: TaskOptional}, double))
+		curious := newServer(t, Options{Logger: tr.logger(), Limits: Limits{Questions: 1}}, numberTool("asks", Policy{Task: TaskOptional},
+			func(ctx context.Context, task *Task, in number) (number, error) {
+				go func() { _, _ = Ask[approval](ctx, task, approvalInput, "two", "") }()
+				return asks(ctx, task, in)
+			}))
+		nobody := Caller{Revision: Revision20260728, CanAsk: alice.CanAsk}
+		for _, caller := range []Caller{alice, nobody} {
+			for tool, s := range map[string]*Server{"double": s, "asks": curious} {
+				id := begin(t, s, caller, tool).ID
+				synctest.Wait()
+				records := tr.of("limit")
+				if last := records[len(records)-1]; last["task"] != LogID(caller.Principal, id) || last["tool"] != tool || (last["task"] == id) != (caller.Principal != "") {
+					t.Errorf("%s of %q: %v", id, caller.Principal, last)
+				}
+			}
+		}
+	})
+}
+
+// What is said in a task stays out of the log, and so does the whole ID of a
+// task that has no other key.
+func TestAuditSecrets(t *testing.T) {
+	synctest.Test(t, auditSecrets)
+}
+
+func auditSecrets(t *testing.T) {
+	tr := &trail{}
+	s := newServer(t, Options{Logger: tr.logger()},
+		NewTool(ToolSpec{Name: "echo", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskOptional}},
+			func(_ context.Context, _ *Task, in struct{ Secret string }) (string, error) { return in.Secret, nil }))
+	for _, caller := range []Caller{alice, {Session: "session-secret", Revision: Revision20251125}} {
+		reply, err := s.Call(t.Context(), caller, "echo", json.RawMessage(`{"secret":"hush-hush"}`), CallRequest{Mode: ModeTask, IdempotencyKey: "a-key-of-sixteen-bytes"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := reply.Task.ID
+		ended(t, s, caller, id)
+		synctest.Wait() // the record of the end follows it
+		_, _ = s.Get(t.Context(), bob, id)
+		_, _ = s.Get(t.Context(), Caller{Session: "other-secret"}, id)
+		logged := tr.text.String()
+		for _, secret := range []string{"hush-hush", "a-key-of-sixteen", "session-secret", "other-secret"} {
+			if strings.Contains(logged, secret) {
+				t.Errorf("%q is in the log", secret)
+			}
+		}
+		if got, want := strings.Contains(logged, id), caller.Principal != ""; got != want || !strings.Contains(logged, id[:8]) {
+			t.Errorf("the ID is in the log of %q: %v\n%s", caller.Principal, got, logged)
+		}
+	}
+}

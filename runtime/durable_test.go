@@ -1,0 +1,124 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// lateStore takes a minute until a new record is there for everybody, or fails.
+type lateStore struct {
+	Store
+	err error
+}
+
+func (s lateStore) Create(ctx context.Context, r Record, q Quota) (Record, error) {
+	time.Sleep(time.Minute)
+	if s.err != nil {
+		return Record{}, s.err
+	}
+	return s.Store.Create(ctx, r, q)
+}
+
+// TestStoredBeforeAnnounced: whoever is told of a task finds it, also in another
+// process.
+func TestStoredBeforeAnnounced(t *testing.T) {
+	rules.Covers(t, "E-22", "E-23")
+	for _, mode := range []Mode{ModeTask, ModeGrace} {
+		synctest.Test(t, func(t *testing.T) {
+			shared := NewMemoryStore()
+			var ran atomic.Bool
+			tool := numberTool("t", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
+				ran.Store(true)
+				return after(time.Hour)(ctx, task, in)
+			})
+			here := newServer(t, Options{Store: lateStore{Store: shared}}, tool)
+			there := newServer(t, Options{Store: shared}, tool)
+			began := time.Now()
+			go func() {
+				time.Sleep(59 * time.Second)
+				if ran.Load() {
+					t.Error("the handler runs, and the task is not stored")
+				}
+			}()
+			reply, err := here.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: mode})
+			if err != nil || reply.Task == nil || time.Since(began) < time.Minute {
+				t.Fatalf("%+v, %v after %v", reply, err, time.Since(began))
+			}
+			if _, err := there.Get(t.Context(), alice, reply.Task.ID); err != nil {
+				t.Errorf("announced, and not there: %v", err)
+			}
+			synctest.Wait()
+			if !ran.Swap(false) {
+				t.Error("the handler does not run")
+			}
+			broken := newServer(t, Options{Store: lateStore{shared, errors.New("the disk is full")}}, tool)
+			reply, err = broken.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: mode})
+			var wire *Error
+			if !errors.As(err, &wire) || wire.Code != CodeInternalError || reply.Task != nil {
+				t.Errorf("%+v, %v", reply, err)
+			}
+			if synctest.Wait(); ran.Load() {
+				t.Error("the handler of a task that was never stored has run")
+			}
+		})
+	}
+}
+
+// TestTaskIDs: no two tasks have the same ID, whoever makes them.
+func TestTaskIDs(t *testing.T) {
+	rules.Covers(t, "C-25", "B-26")
+	store := NewMemoryStore()
+	var mu sync.Mutex
+	ids := map[string]bool{}
+	const servers, each = 4, 250
+	var all sync.WaitGroup
+	for range servers {
+		s := newServer(t, Options{Store: store}, numberTool("t", Policy{}, double))
+		for range each {
+			all.Go(func() {
+				id := begin(t, s, alice, "t").ID
+				mu.Lock()
+				defer mu.Unlock()
+				ids[id] = true
+			})
+		}
+	}
+	all.Wait()
+	if len(ids) != servers*each || ids[""] {
+		t.Errorf("%d IDs for %d tasks", len(ids), servers*each)
+	}
+}
+
+// TestCancelStopsWork: the handler of a cancelled task learns of it at once.
+func TestCancelStopsWork(t *testing.T) {
+	rules.Covers(t, "C-76", "B-72")
+	for name, cancel := range map[string]func(*Server, string) error{
+		"cancelled":     func(s *Server, id string) error { _, _, err := s.Cancel(t.Context(), alice, id); return err },
+		"asked to stop": func(s *Server, id string) error { return s.Stop(t.Context(), alice, id) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var cause error
+			s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return in, nil
+			}))
+			id := begin(t, s, alice, "t").ID
+			synctest.Wait()
+			if err := cancel(s, id); err != nil {
+				t.Fatal(err)
+			}
+			if synctest.Wait(); !errors.Is(cause, ErrCancelled) {
+				t.Errorf("%s: the handler's context ended by %v", name, cause)
+			}
+		})
+	}
+}

@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// A subscriptions/listen of 2026-07-28 that names tasks (E-62) is served here.
+// After the acknowledgement the subscriber gets each task as it is, so that no
+// change between its last poll and the subscription is lost, then every change,
+// also one that another process makes: the store is followed. A subscriber that
+// does not read gets the latest state when it does.
+//
+// Where nothing but tasks was asked for, the request is answered, and the stream
+// ends, when all of them have ended or are gone: nothing could come any longer.
+// Where other kinds were asked for too, the SDK's stream goes on as ever. When
+// the server closes, the request is answered as well. Its answer is all that says
+// so: the page on cancellation wants a notifications/cancelled too, the page on
+// subscriptions and the SDKs have given that up.
+
+const (
+	// maxTaskIDs is how many tasks one subscription may name.
+	maxTaskIDs = 1000
+	// maxFollowed is how many tasks the open subscriptions of an account may
+	// name together, each counted as one more: every one is a goroutine. What
+	// exceeds it is refused with "followed" in data.limit.
+	maxFollowed = 10_000
+)
+
+// subscription is one open subscriptions/listen.
+type subscription struct {
+	g      *Gateway
+	caller mcptask.Caller
+	// id is the request's, as it came: the subscription is called so (E-68).
+	id json.RawMessage
+	// tasks are those that the caller will hear of.
+	tasks []string
+	// others says that other kinds of notifications were asked for too.
+	others bool
+	// close frees what the subscription counts for.
+	close func()
+}
+
+// subscribe opens a subscription to those of the tasks that are the caller's.
+// Somebody else's is left out like one that is not there (E-63, E-87).
+func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *message) (*subscription, error) {
+	var d dialect.Server20260728
+	asked, err := d.Subscribe(m.Params)
+	if err != nil {
+		return nil, err
+	}
+	if len(asked.Tasks) > maxTaskIDs {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.notifications.taskIds names %d tasks, at most %d are allowed", len(asked.Tasks), maxTaskIDs)
+	}
+	for _, id := range asked.Tasks { // each is told at once: that is a poll
+		if err := g.poll(caller, id); err != nil {
+			return nil, err
+		}
+	}
+	waits, refusal := g.block(caller)
+	if refusal != nil {
+		return nil, refusal
+	}
+	follows, ok := g.counts.followed.Take(caller.Account(), 1+len(asked.Tasks), maxFollowed)
+	if !ok {
+		waits()
+		return nil, g.server.Limited(caller, "followed", maxFollowed)
+	}
+	free := func() { follows(); waits() }
+	s := &subscription{g: g, caller: caller, id: m.ID, others: asked.Others, close: free}
+	for _, id := range asked.Tasks {
+		switch _, err := g.server.Get(ctx, caller, id); {
+		case err == nil:
+			s.tasks = append(s.tasks, id)
+		case wireError(err).Code != mcptask.CodeInvalidParams || ctx.Err() != nil:
+			free()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// follow writes the tasks and their changes until all of them have ended or are
+// gone, or ctx ends. An error is the server's. Nothing is written afterwards;
+// write is called by many, one at a time for a task.
+func (s *subscription) follow(ctx context.Context, write func([]byte)) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	failed := make(chan error, len(s.tasks))
+	var tasks sync.WaitGroup
+	for _, id := range s.tasks {
+		tasks.Go(func() {
+			err := errors.New("a panic")
+			defer func() {
+				if p := recover(); p != nil {
+					s.g.server.Logger().Error("subscription panicked", "task", mcptask.LogID(s.caller.Principal, id), "panic", p)
+				}
+				if err != nil {
+					failed <- err
+					cancel(err)
+				}
+			}()
+			err = s.followTask(ctx, id, write)
+		})
+	}
+	tasks.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// followTask writes one task and its changes. While a write waits for the
+// client, changes pass: the next one written is the latest.
+func (s *subscription) followTask(ctx context.Context, id string, write func([]byte)) error {
+	var d dialect.Server20260728
+	var version int64
+	var last []byte
+	for {
+		r, err := s.g.server.Changed(ctx, s.caller, id, version)
+		switch {
+		case ctx.Err() != nil || s.g.server.Closing().Err() != nil:
+			return nil
+		case err != nil && wireError(err).Code == mcptask.CodeInvalidParams:
+			return nil // it is gone, and there is no notification for that
+		case err != nil:
+			return err
+		}
+		data, err := d.Changed(ctx, s.g.server, s.id, s.caller, r)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(data, last) { // a lease, say, shows nowhere
+			write(data)
+		}
+		if r.Done() {
+			return nil
+		}
+		last, version = data, r.Version
+	}
+}
+
+// end is the answer to the request: an error that stopped the subscription, else
+// its result.
+func (s *subscription) end(err error) (json.RawMessage, error) {
+	if err != nil {
+		s.g.server.Logger().Error("subscription ended", "error", err)
+		return nil, wireError(err)
+	}
+	return dialect.Server20260728{}.Ended(s.id)
+}
+
+// lasting is a context that ends with the client's request or with the server.
+func (g *Gateway) lasting(client context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(client)
+	stop := context.AfterFunc(g.server.Closing(), cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// modernListen answers a subscriptions/listen that names tasks. What it must
+// declare is checked before anything is looked up (E-64).
+func (g *Gateway) modernListen(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, meta meta) {
+	if err := checkVersion(r.Header, meta, g.modern.Revision()); err != nil {
+		refuseModern(w, m.ID, err)
+		return
+	}
+	if err := g.modern.Check(meta.Capabilities); err != nil {
+		refuseModern(w, m.ID, wireError(err))
+		return
+	}
+	if err := checkMethod(r.Header, m); err != nil {
+		refuseModern(w, m.ID, err)
+		return
+	}
+	s, err := g.subscribe(r.Context(), caller, m)
+	if err != nil {
+		if wire := wireError(err); wire.Limit() == "polls" {
+			refuseRate(w, m.ID, wire)
+		} else {
+			refuseModern(w, m.ID, wire)
+		}
+		return
+	}
+	defer s.close()
+	ctx, cancel := g.lasting(r.Context())
+	defer cancel()
+	if s.others {
+		g.mergedListen(ctx, cancel, w, r, s)
+		return
+	}
+	out := &shared{stream: newStream(w)}
+	out.message(s.acknowledged())
+	defer out.keepAlive()()
+	err = s.follow(ctx, out.message)
+	if r.Context().Err() == nil { // else nobody is there to be answered
+		result, err := s.end(err)
+		out.message(g.outcome(r.Context(), m, result, err))
+	}
+}
+
+// shared is a stream that many write to.
+type shared struct {
+	mu     sync.Mutex
+	stream *stream
+}
+
+func (s *shared) message(data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream.message(data)
+}
+
+// keepAlive shows that the stream is alive until the returned function is called.
+func (s *shared) keepAlive() (stop func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		tick := time.NewTicker(keepAlive)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.mu.Lock()
+				s.stream.comment("listening")
+				s.mu.Unlock()
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() { close(done); running.Wait() }
+}

@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// page is a response that stays to be looked at.
+type page struct {
+	discard
+	text strings.Builder
+}
+
+// Write implements http.ResponseWriter.
+func (p *page) Write(data []byte) (int, error) { return p.text.Write(data) }
+
+// An idle subscription shows that it is alive.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &page{discard: discard{http.Header{}}}
+		out := &shared{stream: newStream(w)}
+		stop := out.keepAlive()
+		time.Sleep(3*keepAlive + time.Second)
+		stop()
+		time.Sleep(keepAlive)
+		if n := strings.Count(w.text.String(), ": listening\n\n"); n != 3 {
+			t.Errorf("%d comments in %q", n, w.text.String())
+		}
+	})
+}
+
+// An SDK whose acknowledgement is lost is acknowledged for, one that refuses is not.
+func TestLostAcknowledgement(t *testing.T) {
+	for answer, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete"}}`:            `"taskIds":["a"]`,
+		`{"jsonrpc":"2.0","id":"s","error":{"code":-32602,"message":"no filter"}}`: "",
+	} {
+		w := &page{discard: discard{http.Header{"Content-Type": {"text/event-stream"}}}}
+		m := &merger{w: w, s: &subscription{id: []byte(`"s"`), tasks: []string{"a"}}, acked: make(chan struct{})}
+		m.out.stream = &stream{w: w, flush: func() error { return nil }}
+		if _, err := m.Write([]byte("data: " + answer + "\n\n")); err != nil {
+			t.Fatal(err)
+		}
+		said := w.text.String()
+		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.agreed != acknowledged {
+			t.Errorf("%s: %s", answer, said)
+		}
+		if got := string(m.end()); got != answer {
+			t.Errorf("%s is kept as %s", answer, got)
+		}
+	}
+}

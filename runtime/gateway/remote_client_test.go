@@ -1,0 +1,214 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`
+
+// asked is a client behind a gateway, without a transport: what is sent to it
+// is in its outbox. Run it in a bubble, where the time is its own.
+type asked struct {
+	t       *testing.T
+	g       *Gateway
+	session *session
+	stream  *channel
+	caller  mcptask.Caller
+	task    string
+	log     *strings.Builder
+	store   *faulty
+}
+
+// faulty is a store that can be made to fail.
+type faulty struct {
+	mcptask.Store
+	broken atomic.Bool
+}
+
+func (s *faulty) Update(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+	if s.broken.Load() {
+		return r, errors.New("the disk is full")
+	}
+	return s.Store.Update(ctx, r)
+}
+
+func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if s.broken.Load() {
+		return mcptask.Record{}, errors.New("the disk is slow")
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// sentMessage is what a client has got.
+type sentMessage struct {
+	ID     string
+	Method string
+	Params struct {
+		TaskID    string
+		RequestID string
+		Task      *struct{ TTL int64 }
+	}
+}
+
+// newAsked begins a task that asks "one", and reads the question.
+func newAsked(t *testing.T, capabilities string) (*asked, sentMessage) {
+	t.Helper()
+	a := &asked{t: t, log: &strings.Builder{}, store: &faulty{Store: mcptask.NewMemoryStore()}}
+	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "ask", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour}},
+		func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+			answer, err := mcptask.Ask[struct{ Note string }](ctx, task,
+				mcptask.InputSpec{Name: "Note", Message: "?", Schema: `{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`}, "one", "")
+			return answer.Note, err
+		})
+	server, err := mcptask.NewServer(mcptask.Options{Store: a.store, Logger: slog.New(slog.NewTextHandler(a.log, nil))},
+		mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{tool}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.g = New(Config{Server: server, Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	a.session = a.open(capabilities)
+	a.caller = mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125, CanAsk: a.session.canAsk}
+	reply, err := server.Call(t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.task = reply.Task.ID
+	a.g.questions.know(a.session, a.g.legacy, *reply.Task)
+	a.connect()
+	return a, a.one("elicitation/create")
+}
+
+func (a *asked) open(capabilities string) *session {
+	s := &session{principal: "p"}
+	s.negotiated(a.g, mcptask.Revision20251125, json.RawMessage(capabilities))
+	s.ended, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+func (a *asked) connect() { a.stream = a.g.questions.connect(a.session, "") }
+
+func (a *asked) drop() { a.g.questions.disconnect(a.stream) }
+
+// sent is what has come, once nothing is under way.
+func (a *asked) sent() (messages []sentMessage) {
+	a.t.Helper()
+	synctest.Wait()
+	for _, out := range a.stream.take() {
+		var m sentMessage
+		if err := json.Unmarshal(out.data, &m); err != nil {
+			a.t.Fatal(err)
+		}
+		if m.Method != "notifications/tasks/status" { // which comes beside everything
+			messages = append(messages, m)
+		}
+	}
+	return messages
+}
+
+// one is the only message that has come.
+func (a *asked) one(method string) sentMessage {
+	a.t.Helper()
+	messages := a.sent()
+	if len(messages) != 1 || messages[0].Method != method {
+		a.t.Fatalf("got %+v, want one %s", messages, method)
+	}
+	return messages[0]
+}
+
+// none fails if anything has come.
+func (a *asked) none() {
+	a.t.Helper()
+	if messages := a.sent(); len(messages) > 0 {
+		a.t.Fatalf("got %+v", messages)
+	}
+}
+
+// after is the next message, which comes after so long and not before.
+func (a *asked) after(d time.Duration, method string) sentMessage {
+	a.t.Helper()
+	time.Sleep(d - time.Millisecond)
+	a.none()
+	time.Sleep(time.Millisecond)
+	return a.one(method)
+}
+
+// reply answers a request; response is its result or error as members.
+func (a *asked) reply(id, response string) { a.t.Helper(); a.replyFrom(a.session, id, response) }
+
+func (a *asked) replyFrom(s *session, id, response string) {
+	a.t.Helper()
+	m, _, refusal := parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,%s}`, id, response))
+	if refusal != nil {
+		a.t.Fatal(refusal)
+	}
+	ref, ok := m.answers()
+	if !ok {
+		a.t.Fatalf("%s is not ours", id)
+	}
+	a.g.take(a.t.Context(), s, a.caller, ref, m)
+}
+
+// outcome is the text that the task has ended with.
+func (a *asked) outcome() string {
+	a.t.Helper()
+	synctest.Wait()
+	r, err := a.g.server.Get(a.t.Context(), a.caller, a.task)
+	if err != nil || !r.Done() {
+		a.t.Fatalf("the task has not ended: %s %v\n%s", r.Phase, err, a.log)
+	}
+	if r.Outcome.Kind == mcptask.OutcomeCancelled {
+		return "cancelled"
+	}
+	return string(r.Outcome.Result)
+}
+
+// ends fails unless the task has ended with the text, and nothing is kept.
+func (a *asked) ends(text string) {
+	a.t.Helper()
+	if got := a.outcome(); !strings.Contains(got, text) {
+		a.t.Errorf("%s, want %s", got, text)
+	}
+	if len(a.session.remotes) > 0 || len(a.g.questions.known) > 0 {
+		a.t.Errorf("kept: %v %v", a.session.remotes, a.g.questions.known)
+	}
+}
+
+// state is a client's task; poll is in milliseconds, 0 is none.
+func state(id, status string, poll int64) string {
+	member := ""
+	if poll != 0 {
+		member = fmt.Sprintf(`,"pollInterval":%d`, poll)
+	}
+	return fmt.Sprintf(`{"taskId":%q,"status":%q,"createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":null%s}`, id, status, member)
+}
+
+func began(id string, poll int64) string {
+	return `"result":{"task":` + state(id, "working", poll) + `}`
+}
+
+const (
+	yes     = `"result":{"action":"accept","content":{"note":"yes"}}`
+	refusal = `"error":{"code":-32603,"message":"not now"}`
+	unknown = `"error":{"code":-32602,"message":"no such task"}`
+)
+
+func bubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}

@@ -1,0 +1,81 @@
+package gateway
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// A request is found by its ID however the JSON of that is written.
+func TestWaitingIDs(t *testing.T) {
+	table, s := sessions{open: map[string]*session{}}, &session{id: "s"}
+	cancelled := 0
+	forget := table.wait(s, json.RawMessage(`"a\u0062"`), func() { cancelled++ })
+	table.cancel(s, json.RawMessage(`"b"`))
+	table.cancel(s, json.RawMessage(`"ab"`))
+	if forget(); cancelled != 1 || len(s.waiting) != 0 {
+		t.Errorf("cancelled %d times, %d left", cancelled, len(s.waiting))
+	}
+	forget = table.wait(s, json.RawMessage(`5`), func() { cancelled++ })
+	table.cancel(s, json.RawMessage(`"5"`))
+	if forget(); cancelled != 1 {
+		t.Error("a number is not a string")
+	}
+}
+
+// A principal that has as many sessions as it may have loses the one that it has
+// left alone for longest, nobody else's, and nothing is kept of those that end.
+func TestRoomForSessions(t *testing.T) {
+	const most = 3
+	table := sessions{open: map[string]*session{}}
+	open := func(id, principal string) (ended string) {
+		t.Helper()
+		done, idle, ok := table.room(principal, most)
+		if !ok {
+			return "refused"
+		}
+		defer done()
+		table.add(&session{id: id, principal: principal}, func() {})
+		if idle != nil {
+			return idle.id
+		}
+		return ""
+	}
+	for _, step := range []struct{ id, ended string }{{"1", ""}, {"2", ""}, {"3", ""}, {"4", "1"}} {
+		if got := open(step.id, "a"); got != step.ended {
+			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
+		}
+	}
+	open("other", "b")
+	table.use("2")() // 3 has been idle for longer now
+	used := []func(){table.use("4"), table.use("4")}
+	used[0]()
+	for _, step := range []struct{ id, ended string }{{"5", "3"}, {"6", "2"}, {"7", "5"}} {
+		if got := open(step.id, "a"); got != step.ended {
+			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
+		}
+	}
+	for _, id := range []string{"6", "7"} {
+		used = append(used, table.use(id))
+	}
+	if got := open("8", "a"); got != "refused" {
+		t.Errorf("%q, though all are in use", got)
+	}
+	if done, _, ok := table.room("b", most); !ok {
+		t.Error("another principal is refused")
+	} else {
+		done()
+	}
+	table.end("7")
+	for _, done := range used[1:] {
+		done()
+	}
+	if got := open("6", "a"); got != "" || len(table.open) != 3 { // an ID twice is one session
+		t.Errorf("%q, %d are open", got, len(table.open))
+	}
+	for _, id := range []string{"4", "6", "other", "other"} {
+		table.end(id)
+	}
+	if len(table.open) != 0 || len(table.owners) != 0 {
+		t.Errorf("left: %v %v", table.open, table.owners)
+	}
+}

@@ -1,0 +1,469 @@
+package gosdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// hourly is a task whose server asks to be polled every hour.
+const hourly = `"pollIntervalMs":3600000,"pollInterval":3600000`
+
+// silent is a reply that never comes.
+func silent(c call) reply {
+	return reply{stream: func(func(string)) { <-c.ctx.Done() }}
+}
+
+// TestCloseEndsAll: whatever is under way ends with the connection, and who
+// waits learns of it at once, however rarely the server wants to be polled.
+func TestCloseEndsAll(t *testing.T) {
+	for _, revision := range []string{legacyRevision, modernRevision} {
+		for _, method := range []string{"tools/list", "tools/call", "tasks/get", "tasks/cancel", ""} {
+			t.Run(revision+" "+method, func(t *testing.T) {
+				eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+					s := &scripted{t: t, revision: revision}
+					hang := false
+					s.answer = func(c call) reply {
+						switch {
+						case hang && c.method == method:
+							return silent(c)
+						case c.method == "tools/call":
+							return s.created("t", hourly)
+						case c.method == "tasks/get":
+							return s.state("t", "working", hourly)
+						}
+						return reply{}
+					}
+					conn := connect(s, gosdk.ClientOptions{})
+					first := start(t, conn)
+					if method == "tasks/get" {
+						var err error
+						token, _ := first.Token()
+						if first, err = mcptask.Resume[number](conn, "tool", token); err != nil {
+							t.Fatal(err)
+						}
+					}
+					hang = true
+					errs := make(chan error, 3)
+					for _, work := range []func(context.Context) error{
+						func(ctx context.Context) error { _, err := first.Wait(ctx); return err },
+						func(ctx context.Context) error {
+							switch method {
+							case "tools/list":
+								_, err := conn.ListTools(ctx)
+								return err
+							case "tasks/cancel":
+								return first.Cancel(ctx)
+							}
+							for call, err := range mcptask.Settled(ctx, first) {
+								if call == nil {
+									return errors.New("not settled")
+								}
+								return err
+							}
+							return nil
+						},
+						func(ctx context.Context) error {
+							if method != "tools/call" {
+								_, err := first.Wait(ctx)
+								return err
+							}
+							_, err := mcptask.Start[number](ctx, conn, "tool", number{})
+							return err
+						},
+					} {
+						go func() { errs <- work(context.Background()) }()
+					}
+					time.Sleep(10 * time.Second)
+					began := time.Now()
+					if err := conn.Close(); err != nil {
+						t.Errorf("close: %v", err)
+					}
+					for range 3 {
+						if err := <-errs; !errors.Is(err, mcptask.ErrDisconnected) {
+							t.Errorf("a call ended with %v", err)
+						}
+					}
+					if _, err := first.Wait(context.Background()); !errors.Is(err, mcptask.ErrDisconnected) {
+						t.Errorf("afterwards: %v", err)
+					}
+					if took := time.Since(began); took > time.Second {
+						t.Errorf("it took %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestReconnectingHangs: a server that does not answer a new session holds up
+// nobody longer than he wants to wait, and Close not at all.
+func TestReconnectingHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{t: t, revision: legacyRevision}
+		lost := false
+		s.answer = func(c call) reply {
+			switch {
+			case c.method == "initialize" && !lost:
+				r, _ := s.open(c)
+				r.header = map[string]string{"Mcp-Session-Id": "one"}
+				return r
+			case c.method == "initialize" || c.method == "server/discover" && lost:
+				return silent(c)
+			case lost:
+				return reply{status: http.StatusNotFound, text: "no such session"}
+			}
+			return reply{}
+		}
+		conn := s.connect(gosdk.ClientOptions{})
+		lost = true
+		for _, patience := range []time.Duration{time.Hour, time.Minute, time.Second} {
+			go func() {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				defer cancel()
+				began := time.Now()
+				if _, err := conn.ListTools(ctx); err == nil {
+					t.Error("a list")
+				}
+				if took := time.Since(began); took > min(patience, 2*time.Minute) {
+					t.Errorf("who would wait %v waits %v", patience, took)
+				}
+			}()
+			time.Sleep(time.Millisecond) // the most patient opens the session
+		}
+		time.Sleep(2*time.Minute - time.Second)
+		if conn.Revision() != legacyRevision && conn.Revision() != "" {
+			t.Errorf("revision %q", conn.Revision())
+		}
+		began := time.Now()
+		if err := conn.Close(); err != nil || time.Since(began) > time.Second {
+			t.Errorf("closed after %v: %v", time.Since(began), err)
+		}
+		synctest.Wait()
+	})
+}
+
+// TestAnswersOfOtherTasks: the state of another task is none of this one.
+func TestAnswersOfOtherTasks(t *testing.T) {
+	everyRevision(t, func(t *testing.T, revision string) {
+		s := &scripted{t: t, revision: revision}
+		s.answer = func(c call) reply {
+			switch {
+			case c.method == "tools/call":
+				return s.created("t")
+			case c.method == "tasks/get" && c.n <= 2:
+				return s.state("other", "completed", `"result":`+output(666))
+			case c.method == "tasks/get":
+				return s.state("t", "completed", `"result":`+output(1))
+			case c.method == "tasks/result":
+				return result("%s", output(1))
+			}
+			return reply{}
+		}
+		if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context()); err != nil || out.N != 1 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+}
+
+// TestToldNonsense: what a server tells of tasks that nobody has asked for, of
+// tasks that have ended, and what is no task, changes nothing.
+func TestToldNonsense(t *testing.T) {
+	rules.Covers(t, "C-29", "B-30")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		b := newBoard(t)
+		conn := connect(&b.scripted, gosdk.ClientOptions{})
+		one, two := start(t, conn), start(t, conn)
+		results := make(chan int, 2)
+		for _, call := range []*mcptask.Call[number]{one, two} {
+			go func() {
+				out, err := call.Wait(context.Background())
+				if err != nil {
+					t.Error(err)
+				}
+				results <- out.N
+			}()
+		}
+		time.Sleep(time.Second)
+		b.mu.Lock()
+		var tell []func(string, string)
+		for _, l := range b.heard {
+			tell = append(tell, l.send)
+		}
+		b.mu.Unlock()
+		for _, say := range tell {
+			for i := range 2000 { // a flood of others' tasks
+				say("notifications/tasks", b.task(fmt.Sprint("other", i), "completed", `"result":`+output(666)))
+			}
+			for _, junk := range []string{`"taskId":"t1"`, `"taskId":"t1","status":"on fire"`, `"taskId":7`, `"status":"completed"`} {
+				say("notifications/tasks", junk)
+			}
+			say("notifications/subscriptions/acknowledged", `"notifications":{"taskIds":["t1","t2","other1"]}`)
+			say("notifications/tasks", b.task("t1", "completed", `"result":`+output(1)))
+			say("notifications/tasks", b.task("t1", "working"))
+			say("notifications/tasks", b.task("t1", "failed", `"error":{"code":-32603,"message":"no"}`))
+		}
+		if n := <-results; n != 1 {
+			t.Errorf("the first has %d", n)
+		}
+		time.Sleep(time.Minute)
+		if out, err := one.Wait(t.Context()); err != nil || out.N != 1 {
+			t.Errorf("%+v, %v", out, err)
+		}
+		b.set("t2", "completed", `"result":`+output(2))
+		if n := <-results; n != 2 {
+			t.Errorf("the second has %d", n)
+		}
+	})
+}
+
+// TestEndlessPages: a list that never ends is given up.
+func TestEndlessPages(t *testing.T) {
+	everyRevision(t, func(t *testing.T, revision string) {
+		s := &scripted{t: t, revision: revision}
+		s.answer = func(c call) reply {
+			if c.method != "tools/list" {
+				return reply{}
+			}
+			return result(`{%s,"tools":[{"name":"t%d","inputSchema":{"type":"object"}}],"nextCursor":"%d"}`, complete, c.n, c.n)
+		}
+		if _, err := s.connect(gosdk.ClientOptions{}).ListTools(t.Context()); err == nil || !strings.Contains(err.Error(), "pages") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestPanickingAnswerer: an answerer that panics has failed; the program goes on.
+func TestPanickingAnswerer(t *testing.T) {
+	broken := pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) { panic("a bug") })
+	everyRevision(t, func(t *testing.T, revision string) {
+		s := &scripted{t: t, revision: revision}
+		asks := `{"ship":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"approve":{"type":"boolean","default":false}},"required":["approve"]},"_meta":{"io.github.mcptaskgen/input":"Approval"}}}}`
+		s.answer = func(c call) reply {
+			switch {
+			case c.method == "tools/call" && strings.Contains(string(c.params), "before"):
+				return result(`{"resultType":"input_required","inputRequests":%s}`, asks)
+			case c.method == "tools/call":
+				return s.created("t")
+			case c.method == "tasks/get" && revision == modernRevision:
+				return s.state("t", "input_required", `"inputRequests":`+asks)
+			case c.method == "tasks/get":
+				return s.state("t", "input_required")
+			case c.method == "tasks/result": // asks on its own stream
+				return reply{stream: func(send func(string)) {
+					send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"approve":{"type":"boolean","default":false}},"required":["approve"]},"_meta":{"io.github.mcptaskgen/input":"Approval"}}}`)
+					<-c.ctx.Done()
+				}}
+			}
+			return reply{}
+		}
+		conn := s.connect(gosdk.ClientOptions{Answer: broken})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := start(t, conn).Wait(ctx)
+		if revision != modernRevision { // it is the server that is told
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			return
+		}
+		if err == nil || !strings.Contains(err.Error(), "panicked") {
+			t.Errorf("%v", err)
+		}
+		if _, err := mcptask.Start[number](ctx, conn, "tool", map[string]bool{"before": true}); err == nil || !strings.Contains(err.Error(), "panicked") {
+			t.Errorf("before the task: %v", err)
+		}
+	})
+}
+
+// TestAbsurdNumbers: a server that asks for years between two polls does not keep
+// a task alive that it has promised to forget.
+func TestAbsurdNumbers(t *testing.T) {
+	for name, tc := range map[string]struct {
+		members string
+		most    time.Duration // until the waiting ends
+	}{
+		"a century between polls": {`"ttl":60000,"ttlMs":60000,"pollInterval":3155760000000,"pollIntervalMs":3155760000000`, 3 * time.Minute},
+		"more than there is":      {`"ttl":60000,"ttlMs":60000,"pollInterval":1e300,"pollIntervalMs":1e300`, 3 * time.Minute},
+		"backwards":               {`"ttl":-1e300,"ttlMs":-1e300,"pollInterval":-5,"pollIntervalMs":-5`, time.Hour},
+		"no ttl":                  {`"ttl":0,"ttlMs":0,"pollInterval":0,"pollIntervalMs":0`, 2 * time.Minute},
+		"no numbers":              {`"ttl":[],"ttlMs":{},"pollInterval":"soon","pollIntervalMs":true`, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyRevision(t, func(t *testing.T, revision string) {
+				s := &scripted{t: t, revision: revision}
+				s.answer = func(c call) reply {
+					switch c.method {
+					case "tools/call":
+						return s.created("t", tc.members)
+					case "tasks/get":
+						return s.state("t", "working", tc.members)
+					}
+					return reply{}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				began := time.Now()
+				_, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx)
+				if took := time.Since(began); err == nil || took > tc.most || tc.most < time.Hour && !errors.Is(err, mcptask.ErrExpired) {
+					t.Errorf("%v after %v", err, took)
+				}
+				if n := len(s.of("tasks/get")); n > 3700 {
+					t.Errorf("%d polls", n)
+				}
+			})
+		})
+	}
+}
+
+// TestCallIsNotRepeated: a call that the server has taken is not made again when
+// the session is lost before its answer, unless it has a key.
+func TestCallIsNotRepeated(t *testing.T) {
+	for name, options := range map[string][]mcptask.CallOption{"without a key": nil, "with one": {mcptask.IdempotencyKey("a key of sixteen bytes")}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{t: t, revision: legacyRevision}
+				var lost atomic.Bool
+				s.answer = func(c call) reply {
+					switch {
+					case c.method == "initialize":
+						lost.Store(false)
+						r, _ := s.open(c)
+						r.header = map[string]string{"Mcp-Session-Id": fmt.Sprint("session", c.n)}
+						return r
+					case lost.Load() && c.header.Get("Mcp-Session-Id") == "session1":
+						return reply{status: http.StatusNotFound, text: "no such session"}
+					case c.method == "tools/call" && c.n == 1: // taken, and its answer is late
+						return silent(c)
+					case c.method == "tools/call":
+						return result("%s", output(c.n))
+					}
+					return reply{}
+				}
+				conn := s.connect(gosdk.ClientOptions{})
+				if _, err := conn.ListTools(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				errs := make(chan error)
+				go func() {
+					_, err := mcptask.Run[number](context.Background(), conn, "tool", number{}, options...)
+					errs <- err
+				}()
+				time.Sleep(time.Second)
+				lost.Store(true)
+				if _, err := conn.ListTools(t.Context()); err != nil {
+					t.Error(err)
+				}
+				err := <-errs
+				if n := len(s.of("tools/call")); options == nil && (err == nil || n != 1) || options != nil && (err != nil || n != 2) {
+					t.Errorf("called %d times: %v", n, err)
+				}
+			})
+		})
+	}
+}
+
+// TestCancelShows: who waits learns of the cancellation when the server has taken
+// it, however rarely it wants to be polled.
+func TestCancelShows(t *testing.T) {
+	everyRevision(t, func(t *testing.T, revision string) {
+		s := &scripted{t: t, revision: revision}
+		var cancelled atomic.Bool
+		s.answer = func(c call) reply {
+			switch {
+			case c.method == "tools/call":
+				return s.created("t", hourly)
+			case c.method == "tasks/cancel":
+				cancelled.Store(true)
+				return s.state("t", "cancelled", hourly)
+			case c.method == "tasks/get" && cancelled.Load():
+				return s.state("t", "cancelled", hourly)
+			case c.method == "tasks/get":
+				return s.state("t", "working", hourly)
+			case c.method == "subscriptions/listen":
+				return refusal(methodNotFound, "")
+			}
+			return reply{}
+		}
+		call := start(t, s.connect(gosdk.ClientOptions{}))
+		time.AfterFunc(time.Minute, func() {
+			if err := call.Cancel(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		began := time.Now()
+		if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrCancelled) || time.Since(began) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	})
+}
+
+// TestToldWhileAPollHangs: what the server tells ends a poll that it does not
+// answer.
+func TestToldWhileAPollHangs(t *testing.T) {
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		b := newBoard(t)
+		b.answer = func(c call) reply {
+			if c.method == "tasks/get" {
+				return silent(c)
+			}
+			return b.serve(c)
+		}
+		call := start(t, connect(&b.scripted, gosdk.ClientOptions{}))
+		time.AfterFunc(5*time.Minute, func() { b.set("t1", "completed", `"result":`+output(1)) })
+		began := time.Now()
+		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 || time.Since(began) != 5*time.Minute {
+			t.Errorf("%+v, %v after %v", out, err, time.Since(began))
+		}
+	})
+}
+
+// TestFloodOfQuestions: questions that a server invents without end are each
+// asked once, and none after the waiting has ended.
+func TestFloodOfQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, ended atomic.Int32
+		answer := pipeline.AnswerApproval(func(ctx context.Context, _ mcptask.Question) (pipeline.Approval, error) {
+			asked.Add(1)
+			<-ctx.Done()
+			ended.Add(1)
+			return pipeline.Approval{}, ctx.Err()
+		})
+		s := &scripted{t: t, revision: modernRevision}
+		s.answer = func(c call) reply {
+			switch c.method {
+			case "tools/call":
+				return s.created("t")
+			case "tasks/get":
+				questions := map[string]json.RawMessage{}
+				for i := range 500 {
+					questions[fmt.Sprint(c.n, " ", i)] = json.RawMessage(`{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}},"_meta":{"io.github.mcptaskgen/input":"Approval"}}}`)
+				}
+				data, _ := json.Marshal(questions)
+				return s.state("t", "input_required", `"inputRequests":`+string(data))
+			}
+			return reply{}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		if _, err := start(t, s.connect(gosdk.ClientOptions{Answer: answer})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if asked.Load() == 0 || asked.Load() != ended.Load() {
+			t.Errorf("%d asked, %d ended", asked.Load(), ended.Load())
+		}
+	})
+}

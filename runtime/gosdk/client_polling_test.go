@@ -1,0 +1,293 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// polled is a script whose one task is what the nth poll says.
+func polled(t testing.TB, revision string, poll func(s *scripted, n int) reply) *scripted {
+	s := &scripted{t: t, revision: revision}
+	s.answer = func(c call) reply {
+		switch c.method {
+		case "tools/call":
+			return s.created("t")
+		case "tasks/get":
+			return poll(s, c.n)
+		case "subscriptions/listen":
+			return refusal(methodNotFound, "")
+		case "tasks/result":
+			return result("%s", output(1))
+		}
+		return reply{}
+	}
+	return s
+}
+
+// done is the end of the task in the script's revision.
+func (s *scripted) done() reply { return s.state("t", "completed", `"result":`+output(1)) }
+
+// everyRevision runs a test in every revision that the scripts know, in fake time.
+func everyRevision(t *testing.T, test func(t *testing.T, revision string)) {
+	for _, revision := range allRevisions {
+		t.Run(revision, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, revision) })
+		})
+	}
+}
+
+func gaps(calls []call) []time.Duration {
+	var list []time.Duration
+	for i := range calls[1:] {
+		list = append(list, calls[i+1].at.Sub(calls[i].at))
+	}
+	return list
+}
+
+// TestPollsAtTheInterval: never sooner than the interval that the server said
+// last, not in step with others, and not after the end.
+func TestPollsAtTheInterval(t *testing.T) {
+	rules.Covers(t, "C-30", "C-31", "B-31", "B-32", "E-17", "E-18", "E-25", "E-27")
+	everyRevision(t, func(t *testing.T, revision string) {
+		intervals := []int{3000, 3000, 10000, 200, 200, 45000}
+		name := map[bool]string{false: "pollInterval", true: "pollIntervalMs"}[revision == modernRevision]
+		s := polled(t, revision, func(s *scripted, n int) reply {
+			if n > len(intervals) {
+				return s.done()
+			}
+			return s.state("t", "working", fmt.Sprintf(`%q:%d`, name, intervals[n-1]))
+		})
+		call := start(t, s.connect(gosdk.ClientOptions{}))
+		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		exact := 0
+		for i, gap := range gaps(s.of("tasks/get")) {
+			interval := time.Duration(intervals[i]) * time.Millisecond
+			if gap < interval || gap > interval+interval/10+1 {
+				t.Errorf("poll %d came after %v, the server said %v", i+2, gap, interval)
+			}
+			if gap == interval {
+				exact++
+			}
+		}
+		if exact == len(intervals) {
+			t.Error("no gap differs from its interval: many clients would poll in step")
+		}
+		time.Sleep(time.Hour)
+		if n := len(s.of("tasks/get")); n != len(intervals)+1 {
+			t.Errorf("%d polls", n)
+		}
+	})
+}
+
+// TestLimitedPolls: a server that limits polls is polled more slowly, for as long
+// as it takes, and as it asks in Retry-After.
+func TestLimitedPolls(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reply reply
+		least time.Duration // of every gap after the first refusal
+	}{
+		"a limit":         {refusal(internalError, `{"limit":"polls"}`), 2 * time.Second},
+		"with 429":        {reply{status: 429, err: refusal(internalError, `{"limit":"polls"}`).err}, 2 * time.Second},
+		"and Retry-After": {reply{status: 429, err: refusal(internalError, `{"limit":"polls"}`).err, header: map[string]string{"Retry-After": "90"}}, 90 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyRevision(t, func(t *testing.T, revision string) {
+				s := polled(t, revision, func(s *scripted, n int) reply {
+					if n <= 20 {
+						return tc.reply
+					}
+					return s.done()
+				})
+				call := start(t, s.connect(gosdk.ClientOptions{}))
+				if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+					t.Fatalf("%+v, %v", out, err)
+				}
+				last := time.Duration(0)
+				for i, gap := range gaps(s.of("tasks/get")) {
+					if gap < tc.least || i < 4 && gap < last && tc.least < time.Minute {
+						t.Errorf("polled again after %v, before after %v", gap, last)
+					}
+					last = gap
+				}
+				if len(s.of("initialize"))+len(s.of("server/discover")) > 2 {
+					t.Error("it connected anew")
+				}
+			})
+		})
+	}
+}
+
+// TestUnavailable: what HTTP says without a JSON-RPC message is an error of the
+// transport, which is borne for several tries and breaks nothing.
+func TestUnavailable(t *testing.T) {
+	for _, status := range []int{429, 500, 502, 503, 504, 599} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			everyRevision(t, func(t *testing.T, revision string) {
+				s := polled(t, revision, func(s *scripted, n int) reply {
+					if n%5 != 0 {
+						return reply{status: status, text: "not now"}
+					}
+					if n < 15 {
+						return s.state("t", "working")
+					}
+					return s.done()
+				})
+				call := start(t, s.connect(gosdk.ClientOptions{}))
+				if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+					t.Fatalf("%+v, %v", out, err)
+				}
+				if n := len(s.of("tasks/get")); n != 15 || len(s.of("initialize"))+len(s.of("server/discover")) > 2 {
+					t.Errorf("%d polls, %d sessions", n, len(s.of("initialize")))
+				}
+			})
+		})
+	}
+	t.Run("for ever", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := polled(t, modernRevision, func(*scripted, int) reply {
+				return reply{status: 503, text: "down", header: map[string]string{"Retry-After": "60"}}
+			})
+			call := start(t, s.connect(gosdk.ClientOptions{}))
+			began := time.Now()
+			_, err := call.Wait(t.Context())
+			if err == nil || !strings.Contains(err.Error(), "503") || errors.Is(err, mcptask.ErrExpired) || time.Since(began) < 6*time.Minute || time.Since(began) > 8*time.Minute {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+		})
+	})
+}
+
+// TestBackstop: a task whose ttl has passed by the client's own clock has ended,
+// whatever the clock and the word of the server; one that prolongs it is believed.
+func TestBackstop(t *testing.T) {
+	rules.Covers(t, "E-36", "E-17", "E-79")
+	const minute = `"ttlMs":60000`
+	for _, tc := range []struct {
+		name  string
+		first []string // more members of the task as created
+		poll  func(s *scripted, n int) reply
+		least time.Duration
+		most  time.Duration
+		want  error
+	}{
+		{"it works for ever", nil, func(s *scripted, _ int) reply { return s.state("t", "working", minute) }, time.Minute, 3 * time.Minute, mcptask.ErrExpired},
+		{"by a clock that is a day late", []string{`"createdAt":"1999-12-30T00:00:00Z"`, minute}, func(s *scripted, _ int) reply {
+			return s.state("t", "working", minute, `"createdAt":"1999-12-30T00:00:00Z"`)
+		}, time.Minute, 3 * time.Minute, mcptask.ErrExpired},
+		{"it limits polls for ever", nil, func(s *scripted, n int) reply {
+			if n == 1 {
+				return s.state("t", "working", minute)
+			}
+			return refusal(internalError, `{"limit":"polls"}`)
+		}, time.Minute, 3 * time.Minute, mcptask.ErrExpired},
+		{"it prolongs", nil, func(s *scripted, n int) reply {
+			if n > 500 {
+				return s.done()
+			}
+			return s.state("t", "working", fmt.Sprintf(`"ttlMs":%d`, 60000+n*1200))
+		}, 8 * time.Minute, 11 * time.Minute, nil},
+		{"it has no end", nil, func(s *scripted, n int) reply {
+			if n > 500 {
+				return s.done()
+			}
+			return s.state("t", "working", `"ttlMs":null`)
+		}, 8 * time.Minute, 11 * time.Minute, nil},
+		{"it was purged", nil, func(s *scripted, n int) reply {
+			if n > 70 {
+				return refusal(invalidParams, "")
+			}
+			return s.state("t", "working", minute, `"createdAt":"2000-01-01T00:00:00Z"`)
+		}, time.Minute, 2 * time.Minute, mcptask.ErrExpired},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := polled(t, modernRevision, tc.poll)
+				answer := s.answer
+				s.answer = func(c call) reply {
+					if c.method == "tools/call" && tc.first != nil {
+						return s.created("t", tc.first...)
+					}
+					return answer(c)
+				}
+				call := start(t, s.connect(gosdk.ClientOptions{}))
+				began := time.Now()
+				_, err := call.Wait(t.Context())
+				if took := time.Since(began); !errors.Is(err, tc.want) || took < tc.least || took > tc.most {
+					t.Errorf("%v after %v", err, took)
+				}
+			})
+		})
+	}
+	t.Run("it no longer answers", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := polled(t, modernRevision, func(s *scripted, n int) reply { return s.state("t", "working", minute) })
+			answer := s.answer
+			s.answer = func(c call) reply {
+				if c.method == "tasks/get" && c.n > 3 {
+					<-c.ctx.Done()
+				}
+				return answer(c)
+			}
+			conn := s.connect(gosdk.ClientOptions{})
+			call := start(t, conn)
+			began := time.Now()
+			if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 3*time.Minute {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+			// A program that takes it up again gets the same.
+			token, _ := call.Token()
+			again, err := mcptask.Resume[number](conn, "tool", token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began = time.Now()
+			if _, err := again.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 2*time.Minute {
+				t.Errorf("resumed: %v after %v", err, time.Since(began))
+			}
+		})
+	})
+}
+
+// TestTakenUpAgain: what a token keeps is enough for another process.
+func TestTakenUpAgain(t *testing.T) {
+	rules.Covers(t, "E-28", "C-106", "B-101")
+	everyRevision(t, func(t *testing.T, revision string) {
+		s := polled(t, revision, func(s *scripted, n int) reply {
+			if n < 5 {
+				return s.state("t", "working")
+			}
+			return s.done()
+		})
+		call := start(t, s.connect(gosdk.ClientOptions{}))
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		token, ok := call.Token()
+		if !ok {
+			t.Fatal("no token")
+		}
+		again, err := mcptask.Resume[number](s.connect(gosdk.ClientOptions{}), "tool", token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := again.Wait(t.Context()); err != nil || out.N != 1 {
+			t.Errorf("%+v, %v", out, err)
+		}
+		if n := len(s.of("tools/call")); n != 1 {
+			t.Errorf("called %d times", n)
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package gosdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// asks is the member with questions under the given keys.
+func asks(keys ...string) string {
+	var requests []string
+	for _, key := range keys {
+		requests = append(requests, fmt.Sprintf(`%q:{"method":"elicitation/create","params":{"mode":"form","message":"%s?","requestedSchema":%s}}`, key, key, noteSpec.Schema))
+	}
+	return `"inputRequests":{` + strings.Join(requests, ",") + `}`
+}
+
+// noting answers each question with a note of its message.
+func noting(asked *atomic.Int32) mcptask.Answerer {
+	return mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+		asked.Add(1)
+		return noteInput{strings.TrimSuffix(q.Message, "?")}, nil
+	})
+}
+
+// updates lists what was sent in all updates, as key=response.
+func updates(s *scripted) []string {
+	var sent []string
+	for _, c := range s.of("tasks/update") {
+		var responses map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(c.member("inputResponses")), &responses); err != nil {
+			s.t.Errorf("%s", c.params)
+		}
+		for key, response := range responses {
+			sent = append(sent, key+"="+string(response))
+		}
+	}
+	slices.Sort(sent)
+	return sent
+}
+
+// TestOneAnswerAKey: each question is answered once, under its own key, however
+// often it is seen: in polls, in notifications, in both at once, by several who
+// wait; and the task is followed to its end.
+func TestOneAnswerAKey(t *testing.T) {
+	rules.Covers(t, "E-38", "E-39", "E-40", "E-41", "E-45", "E-49", "E-88", "E-96")
+	answered := func(key string) string { return key + `={"action":"accept","content":{"note":"` + key + `"}}` }
+	t.Run("polls", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int32
+			s := polled(t, modernRevision, func(s *scripted, n int) reply {
+				switch {
+				case n <= 3:
+					return s.state("t", "input_required", asks("a"))
+				case n <= 6: // slow to take it, and another
+					return s.state("t", "input_required", asks("a", "b"))
+				case n <= 8:
+					return s.state("t", "working")
+				}
+				return s.done()
+			})
+			call := start(t, s.connect(gosdk.ClientOptions{Answer: noting(&asked)}))
+			var waiting sync.WaitGroup
+			for range 5 {
+				waiting.Go(func() {
+					if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+						t.Errorf("%+v, %v", out, err)
+					}
+				})
+			}
+			waiting.Wait()
+			if got := updates(s); fmt.Sprint(got) != fmt.Sprint([]string{answered("a"), answered("b")}) || asked.Load() != 2 {
+				t.Errorf("asked %d times, sent %v", asked.Load(), got)
+			}
+			if n := len(s.of("tasks/get")); n != 9 {
+				t.Errorf("%d polls", n)
+			}
+		})
+	})
+	t.Run("notifications and polls that cross", func(t *testing.T) {
+		eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+			b := newBoard(t)
+			var asked atomic.Int32
+			crossing := func(c call) reply { // a poll that takes long, in which a notification comes
+				r := b.serve(c)
+				if c.method == "tasks/get" && c.n == 1 {
+					b.set("t1", "input_required", asks("a"))
+					r = b.serve(c)
+					time.Sleep(100 * time.Millisecond)
+					b.set("t1", "input_required", asks("a", "b"))
+					time.Sleep(500 * time.Millisecond)
+				}
+				return r
+			}
+			b.answer = crossing
+			call := start(t, connect(&b.scripted, gosdk.ClientOptions{Answer: noting(&asked)}))
+			go func() {
+				time.Sleep(20 * time.Second)
+				b.set("t1", "input_required", asks("b", "c"))
+				b.set("t1", "input_required", asks("b", "c"))
+				time.Sleep(10 * time.Second)
+				b.set("t1", "completed", `"result":`+output(1))
+			}()
+			var waiting sync.WaitGroup
+			for range 5 {
+				waiting.Go(func() {
+					if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+						t.Errorf("%+v, %v", out, err)
+					}
+				})
+			}
+			waiting.Wait()
+			if got := updates(&b.scripted); fmt.Sprint(got) != fmt.Sprint([]string{answered("a"), answered("b"), answered("c")}) || asked.Load() != 3 {
+				t.Errorf("asked %d times, sent %v", asked.Load(), got)
+			}
+		})
+	})
+	t.Run("one of several leaves", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var asked atomic.Int32
+			s := polled(t, modernRevision, func(s *scripted, n int) reply {
+				if n <= 30 {
+					return s.state("t", "input_required", asks("a"))
+				}
+				return s.done()
+			})
+			call := start(t, s.connect(gosdk.ClientOptions{Answer: mcptask.Answer(noteSpec, func(ctx context.Context, _ mcptask.Question) (noteInput, error) {
+				asked.Add(1)
+				select {
+				case <-time.After(10 * time.Second): // who asked first has left
+				case <-ctx.Done():
+				}
+				return noteInput{"a"}, ctx.Err()
+			})}))
+			var waiting sync.WaitGroup
+			for _, patience := range []time.Duration{5 * time.Second, time.Hour} {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				waiting.Go(func() {
+					if _, err := call.Wait(ctx); err != nil && (patience == time.Hour || !errors.Is(err, context.DeadlineExceeded)) {
+						t.Error(err)
+					}
+				})
+				time.Sleep(10 * time.Millisecond)
+			}
+			waiting.Wait()
+			if got := updates(s); len(got) != 1 || asked.Load() != 1 {
+				t.Errorf("asked %d times, sent %v", asked.Load(), got)
+			}
+		})
+	})
+	t.Run("who is trusted is the answerer's to say", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s := polled(t, modernRevision, func(s *scripted, n int) reply {
+				if n <= 2 {
+					return s.state("t", "input_required", asks("a"))
+				}
+				return s.done()
+			})
+			call := start(t, s.connect(gosdk.ClientOptions{Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+				if q.TaskID != "t" || q.Key != "a" || q.Message != "a?" || q.Method != "elicitation/create" {
+					t.Errorf("%+v", q)
+				}
+				return noteInput{}, mcptask.ErrDeclined
+			})}))
+			if _, err := call.Wait(t.Context()); err != nil || fmt.Sprint(updates(s)) != `[a={"action":"decline"}]` {
+				t.Errorf("%v, sent %v", err, updates(s))
+			}
+		})
+	})
+}
+
+// TestQuestionsOfALegacyTask: where a task of 2025-11-25 asks, its result is
+// awaited while it is polled, and the question is answered on whatever stream it
+// comes; a stream that breaks off ends nothing.
+func TestQuestionsOfALegacyTask(t *testing.T) {
+	rules.Covers(t, "C-32", "C-42", "C-43", "C-51", "C-53")
+	checkQuestionsOfATask(t, legacyRevision)
+}
+
+func TestCandidateQuestions(t *testing.T) {
+	rules.Covers(t, "B-48")
+	checkQuestionsOfATask(t, candidateRevision)
+}
+
+func checkQuestionsOfATask(t *testing.T, revision string) {
+	t.Helper()
+	ask := func(id string) string {
+		return `{"jsonrpc":"2.0","id":"` + id + `","method":"elicitation/create","params":{"mode":"form","message":"` + id + `?","requestedSchema":` +
+			noteSpec.Schema + `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}`
+	}
+	for name, breaks := range map[string]bool{"to its end": false, "broken off": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{t: t, revision: revision}
+				var answers atomic.Int32
+				standing := make(chan func(string), 1)
+				s.answer = func(c call) reply {
+					switch c.method {
+					case "tools/call":
+						return s.created("t")
+					case "HTTP GET":
+						return reply{stream: func(send func(string)) {
+							standing <- send
+							<-c.ctx.Done()
+						}}
+					case "tasks/get":
+						if answers.Load() < 2 {
+							return s.state("t", "input_required")
+						}
+						return s.state("t", "completed")
+					case "tasks/result":
+						if answers.Load() == 2 {
+							return result("%s", output(1))
+						}
+						return reply{stream: func(send func(string)) {
+							send(ask("first"))
+							if breaks {
+								return
+							}
+							<-c.ctx.Done()
+						}}
+					case "": // an answer
+						if answers.Add(1) == 1 {
+							go func() { (<-standing)(ask("second")) }()
+						}
+					}
+					return reply{}
+				}
+				var asked atomic.Int32
+				conn := s.connect(gosdk.ClientOptions{Answer: noting(&asked)})
+				call := start(t, conn)
+				if out, err := call.Wait(t.Context()); err != nil || out.N != 1 || asked.Load() != 2 || answers.Load() != 2 {
+					t.Errorf("%+v, %v, asked %d times, answered %d", out, err, asked.Load(), answers.Load())
+				}
+				if n := len(s.of("tasks/get")); n < 2 {
+					t.Errorf("%d polls", n)
+				}
+				if n := len(s.of("tasks/result")); n < 2 {
+					t.Errorf("%d waits for the result", n)
+				}
+			})
+		})
+	}
+}

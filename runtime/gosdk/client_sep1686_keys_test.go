@@ -1,0 +1,340 @@
+package gosdk_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// TestProposedIDs: no two calls have one ID, many at once on one connection neither;
+// each gets its own answer, whatever order they come in.
+func TestProposedIDs(t *testing.T) {
+	rules.Covers(t, "A-12", "A-13", "A-14")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		s := scriptProposal(t, func(c call) reply {
+			n := 0
+			if err := json.Unmarshal([]byte(c.member("arguments", "n")), &n); err != nil {
+				return stands(c, "working")
+			}
+			ended := make(chan struct{})
+			time.AfterFunc(time.Duration(60-n)*time.Second, func() { close(ended) })
+			return held(c, ended, result("%s", output(n)))
+		})
+		conn := connect(s, gosdk.ClientOptions{})
+		var running sync.WaitGroup
+		for n := range 50 {
+			running.Go(func() {
+				if out, err := mcptask.Run[number](t.Context(), conn, "tool", number{n}); err != nil || out.N != n {
+					t.Errorf("%d: %+v, %v", n, out, err)
+				}
+			})
+		}
+		running.Wait()
+		var ids []string
+		for _, c := range s.of("tools/call") {
+			ids = append(ids, c.named())
+		}
+		slices.Sort(ids)
+		if n := len(slices.Compact(ids)); n != 50 {
+			t.Errorf("%d IDs", n)
+		}
+	})
+}
+
+// TestProposedKeys: the same key with the same arguments is the same ID, in every
+// process. Where the server takes the second call for a duplicate, the first one's
+// task is taken up.
+func TestProposedKeys(t *testing.T) {
+	rules.Covers(t, "A-07")
+	const key = "0123456789abcdef"
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		var ids []string
+		for range 2 { // two processes
+			known := map[string]bool{}
+			ended := make(chan struct{})
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call" && known[c.named()]:
+					return refusal(invalidParams, "") // A-16
+				case c.method == "tools/call" && c.member("arguments", "n") == "3":
+					return reply{err: `{"code":-32602,"message":"n must not be 3"}`}
+				case c.method == "tools/call":
+					known[c.named()] = true
+					return held(c, ended, result("%s", output(1)))
+				case c.method == "tasks/result":
+					return result("%s", output(1))
+				case !known[c.named()]:
+					return refusal(invalidParams, "")
+				case c.n < 5:
+					return stands(c, "working")
+				}
+				return stands(c, "completed")
+			})
+			conn := connect(s, gosdk.ClientOptions{})
+			first := start(t, conn, mcptask.IdempotencyKey(key))
+			second := start(t, conn, mcptask.IdempotencyKey(key))
+			a, _ := first.Token()
+			if b, ok := second.Token(); !ok || a != b {
+				t.Errorf("the tokens %s and %s", a, b)
+			}
+			if out, err := second.Wait(t.Context()); err != nil || out.N != 1 {
+				t.Errorf("%+v, %v", out, err)
+			}
+			close(ended)
+			if out, err := first.Wait(t.Context()); err != nil || out.N != 1 {
+				t.Errorf("%+v, %v", out, err)
+			}
+			_, err := mcptask.Start[number](t.Context(), conn, "tool", number{3}, mcptask.IdempotencyKey(key))
+			var wire *mcptask.Error
+			if !errors.As(err, &wire) || wire.Message != "n must not be 3" { // no duplicate
+				t.Error(err)
+			}
+			_ = start(t, conn, mcptask.IdempotencyKey(key+"x"))
+			calls := s.of("tools/call")
+			for i, want := range []string{key, key, key, key + "x"} {
+				if got := calls[i].member("_meta", mcptask.MetaIdempotencyKey); got != fmt.Sprintf("%q", want) {
+					t.Errorf("call %d has the key %s", i, got)
+				}
+			}
+			if calls[0].named() != calls[1].named() || strings.Contains(calls[0].named(), key) {
+				t.Errorf("the IDs %s and %s", calls[0].named(), calls[1].named())
+			}
+			ids = append(ids, calls[0].named(), calls[2].named(), calls[3].named())
+		}
+		slices.Sort(ids)
+		if n := len(slices.Compact(ids)); n != 3 {
+			t.Errorf("%d IDs of three calls in two processes", n)
+		}
+	})
+}
+
+// TestProposedDelete: with DeleteTasks, a task whose end was read is deleted, in
+// whatever way that came, and only then; a refusal hurts nobody.
+func TestProposedDelete(t *testing.T) {
+	rules.Covers(t, "A-38", "A-56")
+	for name, tc := range map[string]struct {
+		answered time.Duration // 0 is never
+		state    string
+		deleted  reply
+		want     string
+	}{
+		"polled":           {0, "completed", result(`{}`), ""},
+		"failed":           {0, "failed", result(`{}`), "does not say why"},
+		"answered":         {2500 * time.Millisecond, "working", result(`{}`), ""},
+		"answered at once": {1, "working", result(`{}`), ""},
+		"refused":          {0, "completed", refusal(-32600, ""), ""},
+		"not supported":    {0, "completed", refusal(methodNotFound, ""), ""},
+		"no answer": {0, "completed", reply{stream: func(func(string)) {
+			time.Sleep(time.Minute)
+		}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+				for _, deletes := range []bool{true, false} {
+					s := scriptProposal(t, func(c call) reply {
+						switch c.method {
+						case "tools/call":
+							ended := make(chan struct{})
+							if tc.answered > 0 {
+								time.AfterFunc(tc.answered, func() { close(ended) })
+							}
+							return held(c, ended, result("%s", output(1)))
+						case "tasks/get":
+							if c.n < 4 {
+								return stands(c, "working")
+							}
+							return stands(c, tc.state)
+						case "tasks/result":
+							return result("%s", output(1))
+						}
+						return tc.deleted
+					})
+					conn := connect(s, gosdk.ClientOptions{DeleteTasks: deletes})
+					for range 2 {
+						call := start(t, conn)
+						time.Sleep(time.Millisecond)
+						out, err := call.Wait(t.Context())
+						if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) || err == nil && out.N != 1 {
+							t.Errorf("%+v, %v", out, err)
+						}
+					}
+					calls, sent := s.of("tools/call"), s.of("tasks/delete")
+					if want := map[bool]int{true: 2}[deletes]; len(sent) != want {
+						t.Fatalf("%d deletions", len(sent))
+					}
+					for i, c := range sent {
+						if c.named() != calls[i].named() {
+							t.Errorf("deleted %s, not %s", c.named(), calls[i].named())
+						}
+					}
+					if gets := s.of("tasks/get"); len(sent) > 0 && len(gets) > 0 && slices.ContainsFunc(gets, func(c call) bool { return c.named() == sent[0].named() && c.at.After(sent[0].at) }) {
+						t.Error("polled after the deletion")
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestProposedLog: the log tells of each task by its ID.
+func TestProposedLog(t *testing.T) {
+	rules.Covers(t, "A-76")
+	synctest.Test(t, func(t *testing.T) {
+		var log lockedBuffer
+		ended := make(chan struct{})
+		s := scriptProposal(t, func(c call) reply {
+			if c.method == "tools/call" {
+				return held(c, ended, result("%s", output(1)))
+			}
+			return stands(c, "working")
+		})
+		conn := s.connect(gosdk.ClientOptions{DeleteTasks: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		call := start(t, conn)
+		if err := call.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.AfterFunc(5*time.Second, func() { close(ended) })
+		if _, err := call.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		id := strings.Trim(s.of("tools/call")[0].named(), `"`)
+		for _, event := range []string{`"task created"`, `"task cancelled"`, `"task settled"`, `"task deleted"`} {
+			if n := strings.Count(log.String(), "msg="+event+" task="+id); n != 1 {
+				t.Errorf("%s %d times in\n%s", event, n, log.String())
+			}
+		}
+	})
+}
+
+// lockedBuffer is a buffer that many write to.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(data)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
+}
+
+// TestProposedHostile: what a server tells of tasks that nobody has asked for, or in
+// a form of its own, moves nothing.
+func TestProposedHostile(t *testing.T) {
+	rules.Covers(t, "A-11")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		ended := make(chan struct{})
+		s := scriptProposal(t, func(c call) reply {
+			switch c.method {
+			case "tools/call":
+				return reply{stream: func(send func(string)) {
+					for _, params := range []string{
+						`null`, `[]`, `5`, `"x"`, `{}`, `{"_meta":null}`, `{"_meta":5}`, `{"taskId":"T"}`, `{"_meta":{"taskId":"T"}}`,
+						`{"_meta":{"modelcontextprotocol.io/related-task":null}}`, `{"_meta":{"modelcontextprotocol.io/related-task":"T"}}`,
+						`{"_meta":{"modelcontextprotocol.io/related-task":{"taskId":5}}}`, `{"_meta":{"modelcontextprotocol.io/related-task":{"taskId":""}}}`,
+						`{"_meta":{"modelcontextprotocol.io/related-task":{"taskId":"somebody else's"}}}`,
+						fmt.Sprintf(`{"_meta":{"modelcontextprotocol.io/related-task":{"taskId":%q}}}`, strings.Repeat("x", 100_000)),
+					} {
+						send(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":` + params + `}`)
+					}
+					send(`{"jsonrpc":"2.0","method":"notifications/tasks/created"}`)
+					send(`{"jsonrpc":"2.0","id":"r","method":"notifications/tasks/created","params":{}}`) // a request: the SDK refuses it
+					time.Sleep(3 * time.Second)
+					for range 3 {
+						send(announcement(c))
+					}
+					<-ended
+				}, result: output(1)}
+			case "tasks/get":
+				return result(`{"taskId":"another","status":"completed","keepAlive":null}`)
+			}
+			return reply{status: http.StatusAccepted}
+		})
+		began := time.Now()
+		call := start(t, connect(s, gosdk.ClientOptions{}))
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("announced after %v", took)
+		}
+		if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "another") {
+			t.Error(err)
+		}
+		close(ended)
+	})
+}
+
+// TestProposedCursors: a cursor goes back as it came.
+func TestProposedCursors(t *testing.T) {
+	rules.Covers(t, "A-51")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		cursors := []string{"b", "a", " ", "ü\u2028\x00", `{"page":1.50,"then":null}`, strings.Repeat("x", 10_000)}
+		s := scriptProposal(t, func(c call) reply {
+			page := map[string]any{"tools": []any{map[string]any{"name": fmt.Sprint("t", c.n), "inputSchema": map[string]any{"type": "object"}}}}
+			if c.n <= len(cursors) {
+				page["nextCursor"] = cursors[c.n-1]
+			}
+			data, err := json.Marshal(page)
+			if err != nil {
+				t.Error(err)
+			}
+			return reply{result: string(data)}
+		})
+		tools, err := connect(s, gosdk.ClientOptions{}).ListTools(t.Context())
+		if err != nil || len(tools) != len(cursors)+1 || tools[0].TaskSupport != "" {
+			t.Errorf("%+v, %v", tools, err)
+		}
+		for i, c := range s.of("tools/list")[1:] {
+			var got string
+			if err := json.Unmarshal([]byte(c.member("cursor")), &got); err != nil || got != cursors[i] {
+				t.Errorf("%.60q came back as %.60s, %v", cursors[i], c.member("cursor"), err)
+			}
+		}
+	})
+}
+
+// TestProposedOnlyWhereNamed: no other revision says or hears anything of it.
+func TestProposedOnlyWhereNamed(t *testing.T) {
+	eachRevision(t, func(t *testing.T, revision string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := &scripted{t: t, revision: revision}
+			s.answer = func(c call) reply {
+				if c.method != "tools/call" {
+					return reply{}
+				}
+				return reply{result: output(1), stream: func(send func(string)) {
+					send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{"_meta":{%q:{"taskId":"T"}}}}`, relatedProposed))
+					time.Sleep(time.Minute)
+				}}
+			}
+			began := time.Now()
+			call := start(t, s.connect(gosdk.ClientOptions{DeleteTasks: true}))
+			if _, ok := call.Token(); ok || time.Since(began) != time.Minute {
+				t.Errorf("an announcement counted, after %v", time.Since(began))
+			}
+			if c := s.of("tools/call")[0]; strings.Contains(string(c.params), "modelcontextprotocol.io/task") || len(s.of("tasks/delete")) != 0 {
+				t.Errorf("%s", c.params)
+			}
+		})
+	})
+	if _, err := gosdk.Connect(t.Context(), "http://script/mcp", gosdk.ClientOptions{Revision: "sep-1687"}); err == nil || !strings.Contains(err.Error(), "use 2026-07-28, 2025-11-25,") {
+		t.Error(err)
+	}
+}

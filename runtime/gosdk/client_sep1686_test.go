@@ -1,0 +1,373 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// TestProposedPolls: the client names the task, waits until it is announced, polls
+// as often as the server wishes and reads the result; the open call is hung up
+// then, without a word.
+func TestProposedPolls(t *testing.T) {
+	rules.Covers(t, "A-02", "A-03", "A-07", "A-11", "A-12", "A-13", "A-32", "A-38")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		frequencies := []int{3000, 10000, 200, 45000}
+		announced := make(chan struct{})
+		s := scriptProposal(t, func(c call) reply {
+			switch c.method {
+			case "tools/call":
+				r := held(c, nil, reply{})
+				stream := r.stream
+				r.stream = func(send func(string)) {
+					time.Sleep(3 * time.Second)
+					close(announced)
+					stream(send)
+				}
+				return r
+			case "tasks/get":
+				if c.n > len(frequencies) {
+					return stands(c, "completed")
+				}
+				return stands(c, []string{"submitted", "working"}[min(c.n-1, 1)], fmt.Sprintf(`"pollFrequency":%d`, frequencies[c.n-1]))
+			case "tasks/result":
+				return result(`{"content":[],"structuredContent":{"n":7},"_meta":{%q:{"taskId":%s}}}`, relatedProposed, c.named())
+			}
+			return reply{}
+		})
+		conn := connect(s, gosdk.ClientOptions{})
+		call := start(t, conn, mcptask.TTL(time.Minute))
+		<-announced // it has returned because of that
+		for snapshot, err := range call.Updates(t.Context()) {
+			if err != nil || !snapshot.Done() && snapshot.Status != mcptask.StatusWorking {
+				t.Errorf("%+v, %v", snapshot, err)
+			}
+		}
+		if out, err := call.Wait(t.Context()); err != nil || out.N != 7 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		calls := s.of("tools/call")
+		if len(calls) != 1 || calls[0].member("_meta", askedProposed, "keepAlive") != "60000" || len(calls[0].named()) < 22 {
+			t.Errorf("%d calls, the first %s", len(calls), calls[0].params)
+		}
+		polls := s.of("tasks/get")
+		for i, gap := range gaps(polls) {
+			interval := time.Duration(frequencies[i]) * time.Millisecond
+			if gap < interval || gap > interval+interval/10+1 {
+				t.Errorf("poll %d came after %v, the server said %v", i+2, gap, interval)
+			}
+		}
+		for _, c := range append(polls, s.of("tasks/result")...) {
+			if c.named() != calls[0].named() || c.at.Sub(calls[0].at) < 3*time.Second {
+				t.Errorf("%s of %s after %v", c.method, c.named(), c.at.Sub(calls[0].at))
+			}
+		}
+		synctest.Wait()
+		if calls[0].header != nil && calls[0].ctx.Err() == nil {
+			t.Error("the call is still open")
+		}
+		if n := len(s.of("notifications/cancelled")); n != 0 || len(polls) != len(frequencies)+1 || len(s.of("tasks/delete")) != 0 {
+			t.Errorf("%d cancellations, %d polls", n, len(polls))
+		}
+	})
+}
+
+// TestProposedAnswer: the answer to the call is its task's end where it comes first,
+// at once and without a poll more.
+func TestProposedAnswer(t *testing.T) {
+	rules.Covers(t, "A-06", "A-07")
+	for name, tc := range map[string]struct {
+		answer, state reply
+		after         time.Duration
+		check         func(out number, err error) bool
+	}{
+		"a result":        {result("%s", output(3)), reply{}, 40500 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
+		"before any poll": {result("%s", output(3)), reply{}, 10 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
+		"a tool's error": {result(`{"content":[{"type":"text","text":"no"}],"isError":true}`), reply{}, 9 * time.Second, func(_ number, err error) bool {
+			var tool *mcptask.ToolError
+			return errors.As(err, &tool) && tool.Result.Text() == "no"
+		}},
+		"an error": {refusal(-32042, `{"a":1}`), reply{}, 9 * time.Second, func(_ number, err error) bool {
+			var wire *mcptask.Error
+			return errors.As(err, &wire) && wire.Code == -32042 && string(wire.Data) == `{"a":1}`
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+				ended := make(chan struct{})
+				s := scriptProposal(t, func(c call) reply {
+					switch {
+					case c.method == "tools/call":
+						return held(c, ended, tc.answer)
+					case c.method != "tasks/get":
+						return reply{}
+					}
+					select {
+					case <-ended:
+						return stands(c, "failed", `"error":"less than the answer"`)
+					default:
+						return stands(c, "working", `"pollFrequency":4000`)
+					}
+				})
+				conn := connect(s, gosdk.ClientOptions{})
+				began := time.Now()
+				time.AfterFunc(tc.after, func() { close(ended) })
+				call := start(t, conn)
+				var waiting sync.WaitGroup
+				for range 3 {
+					waiting.Go(func() {
+						if out, err := call.Wait(t.Context()); !tc.check(out, err) {
+							t.Errorf("%+v, %v", out, err)
+						}
+						if took := time.Since(began); took != tc.after && tc.after > time.Second {
+							t.Errorf("known after %v", took)
+						}
+					})
+				}
+				waiting.Wait()
+				if n := len(s.of("tasks/result")) + len(s.of("notifications/cancelled")); n != 0 {
+					t.Errorf("%d more messages", n)
+				}
+			})
+		})
+	}
+}
+
+// TestProposedUnread: an answer that comes while nobody waits is there for who does.
+func TestProposedUnread(t *testing.T) {
+	rules.Covers(t, "A-07")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		ended := make(chan struct{})
+		s := scriptProposal(t, func(c call) reply {
+			if c.method == "tools/call" {
+				return held(c, ended, result("%s", output(3)))
+			}
+			return refusal(invalidParams, "") // it was deleted at once
+		})
+		call := start(t, connect(s, gosdk.ClientOptions{}))
+		close(ended)
+		time.Sleep(time.Hour)
+		if out, err := call.Wait(t.Context()); err != nil || out.N != 3 {
+			t.Errorf("%+v, %v", out, err)
+		}
+		token, ok := call.Token()
+		if !ok {
+			t.Fatal("no token")
+		}
+		if n := len(s.of("tasks/get")); n != 0 {
+			t.Errorf("%d polls", n)
+		}
+		other := scriptProposal(t, gone)
+		again, err := mcptask.Resume[number](connect(other, gosdk.ClientOptions{}), "tool", token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again.Wait(t.Context()); !errors.Is(err, mcptask.ErrNotFound) { // A-62
+			t.Error(err)
+		}
+	})
+}
+
+// TestProposedErrorThatIsNoEnd: a server that stops refuses what is open. Its tasks
+// go on.
+func TestProposedErrorThatIsNoEnd(t *testing.T) {
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		stopping := make(chan struct{})
+		s := scriptProposal(t, func(c call) reply {
+			switch {
+			case c.method == "tools/call":
+				return held(c, stopping, refusal(internalError, ""))
+			case c.method == "tasks/get" && c.n < 9:
+				return stands(c, "working", `"pollFrequency":1000`)
+			case c.method == "tasks/get":
+				return stands(c, "completed")
+			}
+			return result("%s", output(5))
+		})
+		call := start(t, connect(s, gosdk.ClientOptions{}))
+		time.AfterFunc(2500*time.Millisecond, func() { close(stopping) })
+		if out, err := call.Wait(t.Context()); err != nil || out.N != 5 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+	t.Run("at once", func(t *testing.T) {
+		stopped := make(chan struct{})
+		close(stopped)
+		eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+			s := scriptProposal(t, func(c call) reply {
+				switch c.method {
+				case "tools/call":
+					return held(c, stopped, refusal(internalError, ""))
+				case "tasks/get":
+					return stands(c, []string{"working", "completed"}[c.n%2])
+				}
+				return result("%s", output(5))
+			})
+			conn := connect(s, gosdk.ClientOptions{})
+			for range 30 { // the announcement and the refusal come together
+				if out, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); err != nil || out.N != 5 {
+					t.Errorf("%+v, %v", out, err)
+				}
+			}
+		})
+	})
+}
+
+// TestProposedIgnored: a server that knows no tasks answers as ever, and is not
+// asked for one where that takes no longer than usual.
+func TestProposedIgnored(t *testing.T) {
+	rules.Covers(t, "A-11")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		s := scriptProposal(t, func(c call) reply {
+			if c.method == "tools/call" {
+				time.Sleep(4 * time.Second)
+				if c.n == 3 {
+					return refusal(invalidParams, "")
+				}
+				return result("%s", output(1))
+			}
+			return refusal(methodNotFound, "")
+		})
+		conn := connect(s, gosdk.ClientOptions{})
+		for _, options := range [][]mcptask.CallOption{nil, {mcptask.Plain()}} {
+			call := start(t, conn, options...)
+			if _, ok := call.Token(); ok {
+				t.Error("a token of no task")
+			}
+			if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+				t.Errorf("%+v, %v", out, err)
+			}
+		}
+		var wire *mcptask.Error
+		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != invalidParams {
+			t.Error(err)
+		}
+		calls := s.of("tools/call")
+		if calls[0].named() == "" || calls[1].member("_meta", askedProposed) != "" {
+			t.Errorf("%s, plainly %s", calls[0].params, calls[1].params)
+		}
+		if n := len(s.of("tasks/get")); n != 0 {
+			t.Errorf("%d polls", n)
+		}
+	})
+}
+
+// TestProposedSilence: where neither the answer nor the announcement comes, the
+// client looks for the task, ever more rarely; where there are no tasks at all, once.
+func TestProposedSilence(t *testing.T) {
+	rules.Covers(t, "A-11")
+	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		for name, tc := range map[string]struct {
+			refused int
+			polls   int
+		}{"a task": {invalidParams, 5}, "no tasks": {methodNotFound, 1}} {
+			silent := make(chan struct{})
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call":
+					select {
+					case <-time.After(2 * time.Hour):
+					case <-silent:
+					}
+					return result("%s", output(2))
+				case c.method == "tasks/get" && c.n < 5:
+					return refusal(tc.refused, "")
+				case c.method == "tasks/get":
+					return stands(c, "completed")
+				}
+				return result("%s", output(2))
+			})
+			call := start(t, connect(s, gosdk.ClientOptions{}))
+			if out, err := call.Wait(t.Context()); err != nil || out.N != 2 {
+				t.Errorf("%s: %+v, %v", name, out, err)
+			}
+			polls := s.of("tasks/get")
+			if len(polls) != tc.polls {
+				t.Errorf("%s: %d polls", name, len(polls))
+			}
+			last := polls[0].at.Sub(s.of("tools/call")[0].at)
+			if last != 5*time.Second {
+				t.Errorf("%s: the first after %v", name, last)
+			}
+			for _, gap := range gaps(polls) {
+				if gap <= last {
+					t.Errorf("%s: %v, after %v", name, gap, last)
+				}
+				last = gap
+			}
+			close(silent)
+		}
+	})
+}
+
+// TestProposedStates: what the states of the proposal are to who waits.
+func TestProposedStates(t *testing.T) {
+	for status, tc := range map[string]struct {
+		more, result reply
+		check        func(s mcptask.Snapshot, err error) bool
+	}{
+		"failed": {result(`"error":"out of luck"`), reply{}, func(s mcptask.Snapshot, err error) bool {
+			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Code == internalError && s.Error.Message == "out of luck"
+		}},
+		"failed ": {result(`"error":{"code":5}`), reply{}, func(s mcptask.Snapshot, err error) bool {
+			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Code == internalError && strings.Contains(s.Error.Message, "why")
+		}},
+		"unknown": {reply{}, reply{}, func(s mcptask.Snapshot, err error) bool {
+			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Reason() == "unknown" && strings.Contains(s.Error.Message, "does not know")
+		}},
+		"cancelled": {reply{}, reply{}, func(s mcptask.Snapshot, err error) bool {
+			return err == nil && s.Status == mcptask.StatusCancelled && s.Error == nil && s.Result == nil
+		}},
+		"completed": {reply{}, result(`{"content":[],"isError":true}`), func(s mcptask.Snapshot, err error) bool {
+			return err == nil && s.Status == mcptask.StatusCompleted && s.Result.IsError
+		}},
+		"completed ": {reply{}, refusal(invalidParams, ""), func(_ mcptask.Snapshot, err error) bool {
+			return errors.Is(err, mcptask.ErrNotFound) // deleted meanwhile
+		}},
+		"submitted ":      {result(`"pollFrequency":"often"`), reply{}, func(_ mcptask.Snapshot, err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
+		"input_required ": {result(`"pollFrequency":-1`), reply{}, func(_ mcptask.Snapshot, err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
+		"paused": {reply{}, reply{}, func(_ mcptask.Snapshot, err error) bool {
+			return err != nil && strings.Contains(err.Error(), `"paused"`)
+		}},
+	} {
+		t.Run(strings.ReplaceAll(status, " ", "_"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := scriptProposal(t, func(c call) reply {
+					switch c.method {
+					case "tools/call":
+						return held(c, nil, reply{})
+					case "tasks/get":
+						if tc.more.result == "" {
+							return stands(c, strings.TrimSpace(status))
+						}
+						return stands(c, strings.TrimSpace(status), tc.more.result)
+					}
+					return tc.result
+				})
+				call := start(t, s.connect(gosdk.ClientOptions{}))
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				var last mcptask.Snapshot
+				var err error
+				for last, err = range call.Updates(ctx) {
+					if !slices.Contains([]mcptask.Status{mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled}, last.Status) {
+						t.Errorf("the status %q", last.Status)
+					}
+				}
+				if !tc.check(last, err) {
+					t.Errorf("%+v, %v", last, err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,260 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// rarely has the tool "wait", which wants to be polled every hour.
+func rarely(release <-chan struct{}) mcptask.Tools {
+	policy := mcptask.Policy{Task: mcptask.TaskOptional, Poll: time.Hour}
+	return mcptask.Tools{Service: "Rarely", Impl: 1, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "wait", InputSchema: openObject, Policy: policy},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				select {
+				case <-release:
+					return "released", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			}),
+	}}
+}
+
+func startWait(t testing.TB, conn mcptask.Conn) *mcptask.Call[string] {
+	t.Helper()
+	call, err := mcptask.Start[string](t.Context(), conn, "wait", struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+// TestEndShowsOnAPipe: over stdio, too, the end shows hours before the next poll,
+// and so does the end of the server.
+func TestEndShowsOnAPipe(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	tasks, err := mcptask.NewServer(mcptask.Options{}, rarely(release), pipeline.CITools(ci{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	fromClient, toServer := io.Pipe()
+	fromServer, toClient := io.Pipe()
+	in, out := wirecheck.Pipes(t, fromClient, toClient)
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out)) // it is killed
+	}()
+	conn, err := gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, gosdk.ClientOptions{Revision: modernRevision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := startWait(t, conn)
+	time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
+	soon, cancel := contextFor(t, 20*time.Second)
+	defer cancel()
+	if text, err := first.Wait(soon); err != nil || text != "released" {
+		t.Errorf("%q, %v", text, err)
+	}
+	second := startWait(t, conn)
+	time.AfterFunc(300*time.Millisecond, func() {
+		_, _ = toClient.Close(), fromClient.Close() // as a process that is killed
+	})
+	if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
+		t.Errorf("the server is gone: %v", err)
+	}
+	if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
+		t.Errorf("afterwards: %v", err)
+	}
+	_ = conn.Close() // there is nobody to say goodbye to
+	<-served
+	if err := tasks.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNothingIsLeft: after Close, whatever was going on, the connections and
+// goroutines of the client are gone.
+func TestNothingIsLeft(t *testing.T) {
+	for _, revision := range []string{legacyRevision, modernRevision} {
+		t.Run(revision, func(t *testing.T) {
+			release := make(chan struct{})
+			var mu sync.Mutex
+			open, opened := map[net.Conn]bool{}, 0
+			url, _ := serveWith(t, setup{tools: []mcptask.Tools{rarely(release)}, start: func(s *httptest.Server) {
+				s.Config.ConnState = func(c net.Conn, state http.ConnState) {
+					mu.Lock()
+					defer mu.Unlock()
+					switch state {
+					case http.StateNew:
+						open[c] = true
+						opened++
+					case http.StateClosed, http.StateHijacked:
+						delete(open, c)
+					}
+				}
+				s.Start()
+			}})
+			options := gosdk.ClientOptions{Revision: revision}
+			check := goroutines(t)
+			for round := range 3 {
+				conn, err := gosdk.Connect(t.Context(), url, options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				var calls []*mcptask.Call[string]
+				for range 100 {
+					calls = append(calls, startWait(t, conn))
+				}
+				var waiting sync.WaitGroup
+				for i, call := range calls {
+					ctx, cancel := context.WithCancel(t.Context())
+					if i%3 == 0 { // some give up in the middle of everything
+						time.AfterFunc(time.Duration(i)*5*time.Millisecond, cancel)
+					}
+					waiting.Go(func() {
+						defer cancel()
+						if _, err := call.Wait(ctx); err == nil {
+							t.Error("it ended")
+						}
+					})
+				}
+				waiting.Go(func() {
+					for call, err := range mcptask.Settled(t.Context(), calls...) {
+						if call == nil || !errors.Is(err, mcptask.ErrDisconnected) && !errors.Is(err, mcptask.ErrCancelled) {
+							t.Errorf("settled: %v", err)
+						}
+					}
+				})
+				time.Sleep(time.Duration(100+300*round) * time.Millisecond)
+				for _, call := range calls[:10] {
+					if err := call.Cancel(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+				waiting.Wait()
+				for _, call := range calls[10:] { // the tasks are still there
+					tokenOf(t, call)
+				}
+				cancelAll(t, url, options, calls[10:])
+			}
+			check()
+			mu.Lock()
+			defer mu.Unlock()
+			t.Logf("%d connections were opened", opened)
+			if len(open) > 0 {
+				t.Errorf("%d connections are open", len(open))
+			}
+		})
+	}
+}
+
+func tokenOf(t testing.TB, call *mcptask.Call[string]) mcptask.Token {
+	t.Helper()
+	token, ok := call.Token()
+	if !ok {
+		t.Error("no token")
+	}
+	return token
+}
+
+// cancelAll takes calls up on another connection, as another process would, and
+// cancels them.
+func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*mcptask.Call[string]) {
+	t.Helper()
+	conn, err := gosdk.Connect(t.Context(), url, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var resumed []*mcptask.Call[string]
+	for _, call := range calls {
+		again, err := mcptask.Resume[string](conn, "wait", tokenOf(t, call))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resumed = append(resumed, again)
+	}
+	var cancelling sync.WaitGroup
+	for _, call := range resumed {
+		cancelling.Go(func() {
+			if err := call.Cancel(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for call, err := range mcptask.Settled(t.Context(), resumed...) {
+		if call == nil || !errors.Is(err, mcptask.ErrCancelled) {
+			t.Errorf("taken up again: %v", err)
+		}
+	}
+	cancelling.Wait()
+}
+
+// TestCancelRaces: a cancellation that races with the end has one of two ends,
+// for all who wait.
+func TestCancelRaces(t *testing.T) {
+	t.Parallel()
+	eachRevision(t, func(t *testing.T, revision string) {
+		release := make(chan struct{})
+		url, _ := serveWith(t, setup{tools: []mcptask.Tools{rarely(release)}})
+		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, stop := contextFor(t, 30*time.Second)
+		defer stop()
+		ends := map[string]int{}
+		for range 40 {
+			call := startWait(t, conn)
+			outcomes := make(chan string, 3)
+			for range 3 {
+				go func() {
+					text, err := call.Wait(ctx)
+					if err != nil && !errors.Is(err, mcptask.ErrCancelled) {
+						t.Error(err)
+					}
+					outcomes <- fmt.Sprint(text, " ", err)
+				}()
+			}
+			go func() {
+				select {
+				case release <- struct{}{}:
+				case <-time.After(20 * time.Millisecond):
+				}
+			}()
+			if err := call.Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+			one, two, three := <-outcomes, <-outcomes, <-outcomes
+			if one != two || two != three {
+				t.Errorf("%q, %q, %q", one, two, three)
+			}
+			ends[one]++
+		}
+		t.Log(ends)
+	})
+}

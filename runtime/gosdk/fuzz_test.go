@@ -1,0 +1,266 @@
+package gosdk_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// fuzzed is a server that a fuzz target sends one input after the other to.
+type fuzzed struct {
+	tasks   *mcptask.Server
+	store   mcptask.Store
+	sdk     *mcp.Server
+	handler http.Handler
+	caller  mcptask.Caller
+	// What an input may name: $DONE, $ASK, $VICTIM and $SESSION stand for them.
+	done, asking, victim, session string
+}
+
+// fuzzTools take no time.
+func fuzzTools() mcptask.Tools {
+	policy := mcptask.Policy{Task: mcptask.TaskOptional}
+	required := mcptask.Policy{Task: mcptask.TaskRequired}
+	const schema = `{"type":"object","properties":{"n":{"type":"integer"}}}`
+	return mcptask.Tools{Service: "Fuzz", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "quick", InputSchema: schema, Policy: policy},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "done", nil }),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "required", InputSchema: schema, Policy: required},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "done", nil }),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "asks", InputSchema: schema, Policy: policy},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				answer, err := mcptask.Ask[noteInput](ctx, task, noteSpec, "step", "?")
+				return answer.Note, err
+			}),
+	}}
+}
+
+func newFuzzed(f *testing.F) *fuzzed {
+	f.Helper()
+	s := &fuzzed{store: mcptask.NewMemoryStore(), caller: mcptask.Caller{Principal: "local", Revision: modernRevision, CanAsk: []string{"elicitation/create"}}}
+	var err error
+	s.tasks, err = mcptask.NewServer(mcptask.Options{
+		Store: s.store, Logger: discardLogger(), MaxBody: 1 << 16,
+		Principal: func(context.Context) (string, error) { return "local", nil },
+	}, fuzzTools(), secretTools())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = s.tasks.Close() })
+	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "fuzz", Version: "1"}, nil)
+	gosdk.AddTools(s.sdk, s.tasks)
+	s.handler = gosdk.NewHandler(s.tasks, func(*http.Request) *mcp.Server { return s.sdk }, nil)
+	owner := s.caller
+	owner.Principal = "victim"
+	s.victim = s.call(f, owner, "secret_ask")
+	return s
+}
+
+// call makes a task.
+func (s *fuzzed) call(t testing.TB, caller mcptask.Caller, tool string) string {
+	t.Helper()
+	reply, err := s.tasks.Call(context.Background(), caller, tool, json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	if err != nil || reply.Task == nil {
+		t.Fatalf("%+v %v", reply, err)
+	}
+	return reply.Task.ID
+}
+
+// prepare makes what is there to be attacked, where the last input has spoilt it.
+func (s *fuzzed) prepare(t testing.TB) {
+	t.Helper()
+	if _, err := s.tasks.Peek(s.done); err != nil {
+		s.done = s.call(t, s.caller, "quick")
+		if _, err := s.tasks.Await(t.Context(), s.caller, s.done); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for r, err := s.tasks.Peek(s.asking); err != nil || r.Done() || len(r.Outstanding()) == 0; r, err = s.tasks.Peek(s.asking) {
+		if err != nil || r.Done() {
+			s.asking = s.call(t, s.caller, "asks")
+		}
+		runtime.Gosched()
+	}
+}
+
+// fill puts the names of what is there into an input.
+func (s *fuzzed) fill(text string) string {
+	return strings.NewReplacer("$DONE", s.done, "$ASK", s.asking, "$VICTIM", s.victim, "$SESSION", s.session).Replace(text)
+}
+
+// stored are the IDs of the client's tasks.
+func (s *fuzzed) stored(t testing.TB) map[string]bool {
+	t.Helper()
+	records, err := s.store.List(context.Background(), "local", mcptask.Position{}, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]bool{}
+	for _, r := range records {
+		ids[r.ID] = true
+	}
+	return ids
+}
+
+// tidy ends the tasks that an input has made, and says that there were none
+// where it was refused.
+func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
+	t.Helper()
+	for id := range s.stored(t) {
+		if before[id] {
+			continue
+		}
+		// To leave early is no cancellation in 2025-11-25: who gets no answer at all
+		// may have made a task.
+		answered := bytes.Contains(sent, []byte(`"result"`)) || bytes.Contains(sent, []byte(`"error"`))
+		if answered && !bytes.Contains(sent, []byte(id)) { // it goes with the call that made it
+			for end := time.Now().Add(patience); s.stored(t)[id]; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("a task that nobody was told of: %s", sent)
+				}
+			}
+			continue
+		}
+		_, _, _ = s.tasks.Cancel(context.Background(), s.caller, id) // or it is done
+		if _, err := s.tasks.Await(t.Context(), s.caller, id); err != nil {
+			t.Error(err)
+		}
+		if err := s.store.Delete(context.Background(), id); err != nil {
+			t.Error(err)
+		}
+	}
+	if r, err := s.tasks.Peek(s.victim); err != nil || r.Done() || r.CancelRequested || len(r.Outstanding()) == 0 && r.Phase != mcptask.PhaseRunning {
+		t.Errorf("the victim's task: %+v %v", r, err)
+	}
+	if bytes.Contains(sent, []byte(secret)) {
+		t.Errorf("what is the victim's: %s", sent)
+	}
+}
+
+// serve sends one request to the gateway and returns the response. A stream is
+// left after a moment.
+func (s *fuzzed) serve(t testing.TB, handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r.WithContext(ctx))
+	return w
+}
+
+const openSession = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
+
+// FuzzHTTP sends any head, which is a request line without its version and
+// headers, with any body. What comes back is a message of its revision or
+// nothing, no task stays that nobody was told of, and no goroutine.
+func FuzzHTTP(f *testing.F) {
+	for _, seed := range httpSeeds {
+		f.Add(seed[0], []byte(seed[1]))
+	}
+	s := newFuzzed(f)
+	g := s.handler.(*gateway.Gateway)
+	post := func(t testing.TB, method, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, "http://localhost/", strings.NewReader(body))
+		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		r.Header.Set("Mcp-Session-Id", s.session)
+		return s.serve(t, s.handler, r)
+	}
+	f.Fuzz(func(t *testing.T, head string, body []byte) {
+		s.prepare(t)
+		before, tasks := settledGoroutines(), s.stored(t)
+		s.session = ""
+		s.session = post(t, http.MethodPost, openSession).Header().Get("Mcp-Session-Id")
+		post(t, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		sessions := []string{s.session}
+
+		var sent []byte
+		if r := s.request(t, head, body); r != nil {
+			w := s.serve(t, wirecheck.Handler(t, s.handler), r)
+			sent = w.Body.Bytes()
+			if id := w.Header().Get("Mcp-Session-Id"); id != "" && id != s.session { // of an initialize
+				sessions = append(sessions, id)
+			}
+		}
+		for _, s.session = range sessions { // a call goes on without its client, until its session ends
+			post(t, http.MethodDelete, "")
+		}
+		s.tidy(t, tasks, sent)
+		noneLeft(t, before)
+		for end := time.Now().Add(patience); g.Counts() != (gateway.Counts{}); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("left behind: %+v", g.Counts())
+			}
+		}
+	})
+}
+
+// request makes a request of a head and a body; nil is one that net/http refuses.
+func (s *fuzzed) request(t testing.TB, head string, body []byte) *http.Request {
+	line, rest, _ := strings.Cut(s.fill(head), "\n")
+	method, path, _ := strings.Cut(line, " ")
+	headers, err := textproto.NewReader(bufio.NewReader(strings.NewReader(rest + "\r\n\r\n"))).ReadMIMEHeader()
+	if err != nil || !strings.HasPrefix(path, "/") {
+		return nil
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost/", strings.NewReader(s.fill(string(body))))
+	if err != nil {
+		return nil
+	}
+	r.Header, r.RequestURI = http.Header(headers), "/"
+	return r
+}
+
+// settledGoroutines counts them once they are no longer becoming less.
+func settledGoroutines() int {
+	n := runtime.NumGoroutine()
+	for range 3 {
+		runtime.Gosched()
+		n = min(n, runtime.NumGoroutine())
+	}
+	return n
+}
+
+// FuzzPipe sends lines of any kind, after an initialize where it says so.
+func FuzzPipe(f *testing.F) {
+	for _, seed := range pipeSeeds {
+		f.Add(true, []byte(seed))
+		f.Add(false, []byte(seed))
+	}
+	s := newFuzzed(f)
+	f.Fuzz(func(t *testing.T, opened bool, lines []byte) {
+		s.prepare(t)
+		before, tasks := settledGoroutines(), s.stored(t)
+		said := s.fill(string(lines)) + "\n"
+		if opened {
+			said = openSession + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + said
+		}
+		var sent safeBuffer
+		in, out := wirecheck.Pipes(t, strings.NewReader(said), &sent)
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = s.sdk.Run(context.WithoutCancel(t.Context()), gosdk.PipeTransport(s.tasks, in, out)) // how it ends is the SDK's to say
+		}()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Fatal("the server goes on")
+		}
+		s.tidy(t, tasks, []byte(sent.String()))
+		noneLeft(t, before)
+	})
+}

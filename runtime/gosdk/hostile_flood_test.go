@@ -1,0 +1,283 @@
+package gosdk_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+)
+
+// together runs something n times, a few at once.
+func together(n int, run func(i int)) {
+	const atOnce = 16
+	var all sync.WaitGroup
+	for worker := range atOnce {
+		all.Go(func() {
+			for i := worker; i < n; i += atOnce {
+				run(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestHostileFlood: requests as fast as they come leave no more behind than the
+// tasks that they made, and hold nobody up for long.
+func TestHostileFlood(t *testing.T) {
+	eachAttack(t, setup{}, func(t *testing.T, a *attack, mallory *peer) {
+		// Created, and never looked at again.
+		const created = 100
+		ids := make([]string, created)
+		together(created, func(i int) { ids[i] = mallory.create("secret_work", nil) })
+		began := time.Now()
+		a.victim.task("tasks/get", a.asking).ok()
+		if took := time.Since(began); took > patience {
+			t.Errorf("the victim waits for %v", took)
+		}
+		// Polled, cancelled and answered, whoever they belong to. A poll rate is an
+		// error like another one here.
+		together(500, func(i int) {
+			method := []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/get"}[i%5]
+			id := ids[i%created]
+			if i%3 == 0 {
+				id = a.working
+			}
+			mallory.call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{fmt.Sprint("key", i): map[string]any{"action": "decline"}}})
+		})
+		for _, id := range ids {
+			mallory.call("tasks/cancel", map[string]any{"taskId": id})
+		}
+		for _, id := range ids {
+			mallory.until(id, "cancelled")
+		}
+		a.tasksBefore += created
+		// Refused calls make no task.
+		together(60, func(i int) {
+			mallory.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": i}, "task": map[string]any{"ttl": 1000}})
+			mallory.call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{}, "task": map[string]any{}})
+			mallory.call("tools/call", map[string]any{"name": fmt.Sprint("no such ", i), "arguments": map[string]any{}, "task": map[string]any{}})
+		})
+		for _, record := range a.records("mallory") {
+			if record.Tool != "secret_work" {
+				t.Errorf("a task of %s", record.Tool)
+			}
+		}
+	})
+}
+
+// records are the tasks of a principal.
+func (a *attack) records(principal string) []mcptask.Record {
+	a.t.Helper()
+	records, err := a.store.List(context.Background(), principal, mcptask.Position{}, 1<<20)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return records
+}
+
+// TestHostileSessionsLeftOpen: sessions that are opened and never closed end by
+// themselves, with what they know of tasks and the streams that hang on them.
+func TestHostileSessionsLeftOpen(t *testing.T) {
+	var g *gateway.Gateway
+	store := mcptask.NewMemoryStore()
+	url, tasks := serveWith(t, setup{bearer: true, gateway: &g, options: mcptask.Options{Store: store},
+		http: &mcp.StreamableHTTPOptions{SessionTimeout: 4 * time.Second}, tools: []mcptask.Tools{askTools()}})
+	warm := newAsked(t, url, legacyRevision, "a", canAll)
+	id := warm.create("ask", ask("one"))
+	end(t, warm)
+	check := goroutines(t)
+	const sessions = 100
+	together(sessions, func(i int) {
+		p := newAsked(t, url, legacyRevision, "a", canAll)
+		p.task("tasks/get", id).ok() // each knows the task now, and could be asked
+		if i%10 == 0 {
+			f := p.get()
+			f.stop() // dropped without a word
+		}
+		p.client.CloseIdleConnections()
+	})
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		c := g.Counts()
+		if c == (gateway.Counts{}) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%+v", c)
+		}
+	}
+	if r, err := tasks.Peek(id); err != nil || r.Done() {
+		t.Errorf("the task has ended: %v", err)
+	}
+	check()
+	_ = store.Close()
+}
+
+// TestHostileStreams: a great many streams of one client, all dropped at once.
+func TestHostileStreams(t *testing.T) {
+	eachAttack(t, setup{}, func(t *testing.T, a *attack, mallory *peer) {
+		ctx, drop := context.WithCancel(t.Context())
+		var opened, all sync.WaitGroup
+		var id string
+		if a.revision == legacyRevision {
+			id = mallory.create("secret_ask", nil)
+			a.tasksBefore++
+		}
+		const streams = 100
+		for range streams {
+			opened.Add(1)
+			all.Go(func() {
+				method, params := "tasks/result", map[string]any{"taskId": id}
+				if a.revision == modernRevision {
+					method, params = "subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}}
+				}
+				body, edits := mallory.request(method, params)
+				client := &http.Client{Transport: mallory.client.Transport}
+				res, err := client.Do(mallory.start(ctx, http.MethodPost, body, edits...))
+				opened.Done()
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			})
+		}
+		time.AfterFunc(time.Second, drop) // those that have no headers yet are dropped too
+		opened.Wait()
+		all.Wait()
+		drop()
+		if id != "" {
+			a.settled(func() bool { return a.gateway.Counts().Streams == a.before.Streams })
+			mallory.task("tasks/cancel", id).ok()
+		}
+	})
+}
+
+// dial opens a bare connection to the server.
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	where, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", where.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// raw is a request as it goes over the wire, from its start line on. body is
+// announced as long as it is, unless the headers say otherwise.
+func raw(p *peer, verb, proto, body string, headers ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s / %s\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n", verb, proto, p.token)
+	if p.session != "" {
+		fmt.Fprintf(&b, "Mcp-Session-Id: %s\r\n", p.session)
+	}
+	fmt.Fprintf(&b, "MCP-Protocol-Version: %s\r\n", p.revision)
+	length := true
+	for _, h := range headers {
+		b.WriteString(h + "\r\n")
+		name := strings.ToLower(h)
+		length = length && !strings.HasPrefix(name, "content-length") && !strings.HasPrefix(name, "transfer-encoding")
+	}
+	if length && verb == http.MethodPost {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n" + body)
+	return b.String()
+}
+
+// TestHostileSlowBody: a body that comes drop by drop, or never, holds up nobody
+// and is forgotten with its connection.
+func TestHostileSlowBody(t *testing.T) {
+	eachAttack(t, setup{}, func(t *testing.T, a *attack, mallory *peer) {
+		body, _ := mallory.request("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
+		var slow []net.Conn
+		for i := range 50 {
+			conn := dial(t, a.url)
+			slow = append(slow, conn)
+			sent := raw(mallory, http.MethodPost, "HTTP/1.1", body, "Mcp-Method: tools/call", "Mcp-Name: ponder")
+			sent = sent[:len(sent)-1-i*len(body)/60] // all but its end
+			if _, err := io.WriteString(conn, sent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 20 { // meanwhile
+			a.victim.task("tasks/get", a.working).ok()
+		}
+		for _, conn := range slow {
+			_ = conn.Close()
+		}
+		a.victim.client.CloseIdleConnections()
+	})
+}
+
+// TestHostileSlowReader: a client that never reads its streams, while its tasks
+// ask and go on, keeps nobody else from being served.
+func TestHostileSlowReader(t *testing.T) {
+	a := newAttack(t, legacyRevision, setup{})
+	mallory := a.attacker()
+	var deaf []net.Conn
+	open := func(request string) {
+		conn := dial(t, a.url)
+		if _, err := io.WriteString(conn, request); err != nil {
+			t.Fatal(err)
+		}
+		deaf = append(deaf, conn)
+	}
+	open(raw(mallory, http.MethodGet, "HTTP/1.1", ""))
+	for i := range 20 {
+		id := mallory.create("ask", ask("one", "two", "three"))
+		a.tasksBefore++
+		body, _ := mallory.request("tasks/result", map[string]any{"taskId": id})
+		open(raw(mallory, http.MethodPost, "HTTP/1.1", body))
+		f := a.victim
+		f.task("tasks/get", a.working).ok()
+		if i%2 == 0 {
+			mallory.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcptask/%s/one","result":{"action":"decline"}}`, id))
+		}
+	}
+	for _, record := range a.records("mallory") {
+		mallory.call("tasks/cancel", map[string]any{"taskId": record.ID})
+	}
+	for _, conn := range deaf {
+		_ = conn.Close()
+	}
+	end(t, mallory)
+	a.victim.client.CloseIdleConnections()
+	a.over()
+}
+
+// TestEndedTasksAreForgotten: a session keeps nothing of a task that has ended,
+// also where it ends before its reply is out.
+func TestEndedTasksAreForgotten(t *testing.T) {
+	var g *gateway.Gateway
+	slow := onCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+		result, err := next()
+		time.Sleep(20 * time.Millisecond) // the task ends meanwhile
+		return result, err
+	})
+	url, _ := serveWith(t, setup{bearer: true, gateway: &g, middleware: slow})
+	p := newAsked(t, url, legacyRevision, "a", canAll)
+	for range 10 {
+		p.create("ponder", nil)
+	}
+	for end := time.Now().Add(patience); g.Counts().Watched > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%+v", g.Counts())
+		}
+	}
+	end(t, p)
+}

@@ -1,0 +1,115 @@
+package gosdk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"slices"
+)
+
+// taker sees each message of the server's before the SDK does, as JSON, and may
+// take it: then the SDK does not see it. The bytes are the taker's only during
+// the call, which must be quick: the stream waits for it.
+type taker func(message []byte, from way) (taken bool)
+
+// way is how a message has come.
+type way struct {
+	// revision is the one that was negotiated, "" before.
+	revision string
+	// send sends a message back to the session that the message came from.
+	send func(ctx context.Context, message []byte) error
+}
+
+// maxEvent bounds how much of an event is held, as the SDK does: a longer one is
+// passed on unseen, for the SDK to refuse.
+const maxEvent = 16 << 20
+
+// events reads an event stream with its messages edited: nil takes one out, the
+// same bytes leave it as it came. It reads as the SDK does, which gets every other byte as it came: of an event that was
+// taken its ID and its retry field too, since the SDK resumes the stream there.
+type events struct {
+	body  io.ReadCloser
+	lines *bufio.Reader
+	edit  func(message []byte) []byte
+
+	ready   []byte // to be read next
+	event   []byte // what has come of an event
+	partial bool   // the last line has not ended
+	long    bool   // the event is passed on as it comes
+	err     error
+}
+
+func newEvents(body io.ReadCloser, edit func(message []byte) []byte) *events {
+	return &events{body: body, lines: bufio.NewReader(body), edit: edit}
+}
+
+// Read implements io.Reader.
+func (e *events) Read(p []byte) (int, error) {
+	for len(e.ready) == 0 && e.err == nil {
+		e.next()
+	}
+	n := copy(p, e.ready)
+	if e.ready = e.ready[n:]; n == 0 && len(p) > 0 {
+		return 0, e.err
+	}
+	return n, nil
+}
+
+// Close implements io.Closer.
+func (e *events) Close() error { return e.body.Close() }
+
+// next reads a line, or as much of it as there is room for.
+func (e *events) next() {
+	part, err := e.lines.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		err = nil
+	}
+	e.event, e.err = append(e.event, part...), err
+	blank := !e.partial && len(bytes.TrimRight(part, "\r\n")) == 0 && len(part) > 0
+	e.partial = !bytes.HasSuffix(part, []byte("\n"))
+	e.long = e.long || len(e.event) > maxEvent
+	switch {
+	case err != nil && !errors.Is(err, io.EOF), e.long:
+		// Cut off, or not to be held: nothing is taken of it.
+		e.ready, e.event = e.event, nil
+		e.long = e.long && !blank
+	case blank, err != nil: // the SDK takes an event at the end of its stream for whole
+		e.ready, e.event = e.left(e.event), nil
+	}
+}
+
+// left is what the SDK gets to see of an event.
+func (e *events) left(event []byte) []byte {
+	var data, rest []byte
+	var lines int
+	for line := range bytes.Lines(event) {
+		field, value, ok := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
+		value = bytes.TrimSpace(value)
+		switch {
+		case !ok && len(field) > 0:
+			return event // the SDK ends the session over it
+		case string(field) == "data":
+			if lines++; lines > 1 {
+				data = append(data, '\n')
+			}
+			data = append(data, value...)
+			continue
+		case string(field) == "event" && len(value) > 0 && string(value) != "message":
+			return event // no message
+		}
+		rest = append(rest, line...)
+	}
+	if len(data) == 0 {
+		return event
+	}
+	switch edited := e.edit(data); {
+	case edited == nil:
+		return rest
+	case bytes.Equal(edited, data):
+		return event
+	default:
+		return slices.Concat([]byte("data: "), edited, []byte("\n"), rest)
+	}
+}

@@ -1,0 +1,109 @@
+package gosdk
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// subscriber opens subscriptions over HTTP.
+type subscriber struct {
+	client *http.Client // without a time limit
+	url    string
+}
+
+// longestEvent bounds one message of a stream.
+const longestEvent = 64 << 20
+
+// listen posts the request and hears the stream that answers it.
+func (s subscriber) listen(ctx context.Context, params map[string]any, hear notified) error {
+	const id = "mcptaskgen-watch"
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": dialect.Listen, "params": params})
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("MCP-Protocol-Version", mcptask.Revision20260728)
+	r.Header.Set("Mcp-Method", dialect.Listen)
+	response, err := s.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || media != "text/event-stream" || response.StatusCode != http.StatusOK {
+		data, err := io.ReadAll(io.LimitReader(response.Body, captureLimit))
+		if err != nil {
+			return err
+		}
+		if _, err := heard(data, hear); err != nil {
+			return err
+		}
+		return fmt.Errorf("HTTP %d where a stream was asked for", response.StatusCode)
+	}
+	return readEvents(response.Body, func(data []byte) (bool, error) { return heard(data, hear) })
+}
+
+// heard takes one message of a subscription's stream; its response is the end.
+func heard(data []byte, hear notified) (end bool, err error) {
+	var m struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+		Result json.RawMessage `json:"result"`
+		Error  *mcptask.Error  `json:"error"`
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return true, fmt.Errorf("the server sent what is no message: %w", err)
+	}
+	switch {
+	case m.Error != nil:
+		return true, dialect.KnownCode(m.Error)
+	case m.Result != nil:
+		return true, nil
+	}
+	hear(m.Method, m.Params)
+	return false, nil
+}
+
+// readEvents reads server-sent events until one is the end, or the stream is.
+func readEvents(r io.Reader, take func(data []byte) (end bool, err error)) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, longestEvent)
+	var data []string
+	size := 0
+	for lines.Scan() {
+		line := strings.TrimSuffix(lines.Text(), "\r")
+		if value, ok := strings.CutPrefix(line, "data:"); ok {
+			if size += len(line); size > longestEvent {
+				return fmt.Errorf("the server sent an event of more than %d bytes", longestEvent)
+			}
+			data = append(data, strings.TrimPrefix(value, " "))
+			continue
+		}
+		if line != "" || data == nil {
+			continue // a comment, or what a client may ignore
+		}
+		if end, err := take([]byte(strings.Join(data, "\n"))); end || err != nil {
+			return err
+		}
+		data, size = nil, 0
+	}
+	if err := lines.Err(); err != nil {
+		return err
+	}
+	return errors.New("the stream has ended")
+}

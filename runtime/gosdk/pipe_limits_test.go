@@ -1,0 +1,68 @@
+package gosdk_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// The limits hold on a pipe as they do over HTTP.
+func TestPipeLimits(t *testing.T) {
+	rules.Covers(t, "C-95", "E-26")
+	synctest.Test(t, pipeLimits)
+}
+
+func pipeLimits(t *testing.T) {
+	p := newPipedWith(t, mcptask.Options{MaxBody: pipeLimit, Limits: mcptask.Limits{Polls: 1, Lists: 1, Running: 2, Waiting: 1, Arguments: 1000}})
+	p.initialize()
+	id := p.endless()
+	refused := func(format string, args ...any) (limit string) {
+		t.Helper()
+		for range 20 {
+			if line := p.ask(format, args...); strings.Contains(line, `"code":-32603`) {
+				_, limit, _ = strings.Cut(line, `"limit":"`)
+				limit, _, _ = strings.Cut(limit, `"`)
+				return limit
+			}
+		}
+		return ""
+	}
+	for format, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"` + id + `"}}`:                                        "polls",
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"made-up",` + modernMeta + `}}`:                        "polls",
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/list"}`:                                                                        "lists",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},"task":{}}}`:                   "running",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},` + modernMeta + `}}`:          "running",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{"x":"` + long + `"},"task":{}}}`: "arguments",
+	} {
+		if got := refused("%s", format); got != want {
+			t.Errorf("%.120s: %q, want %q", format, got, want)
+		}
+	}
+	time.Sleep(2 * time.Second) // the task may be polled again
+	p.say(`{"jsonrpc":"2.0","id":"waits","method":"tasks/result","params":{"taskId":%q}}`, id)
+	synctest.Wait()
+	if line := p.ask(`{"jsonrpc":"2.0","id":"too","method":"tasks/result","params":{"taskId":%q}}`, id); !strings.Contains(line, `"limit":"waiting"`) || !strings.Contains(line, `"too"`) {
+		t.Error(line)
+	}
+	time.Sleep(time.Second)
+	p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0077aits"}}`) // the same ID, written another way
+	time.Sleep(time.Second)                                                                           // there is no answer to it
+	p.say(`{"jsonrpc":"2.0","id":"again","method":"tasks/result","params":{"taskId":%q}}`, id)
+	synctest.Wait()
+	select {
+	case line := <-p.lines:
+		t.Errorf("the one that was cancelled still waits: %s", line)
+	default:
+	}
+	if line := p.ask(`{"jsonrpc":"2.0","id":"long","method":"%s"}`, strings.Repeat("x", pipeLimit)); !strings.Contains(line, fmt.Sprint(pipeLimit)) {
+		t.Error(line)
+	}
+}
+
+var long = strings.Repeat("x", 1001)

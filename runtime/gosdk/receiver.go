@@ -1,0 +1,389 @@
+package gosdk
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// receiver runs the server's requests as tasks where the server asks for it, in
+// revisions with a dialect.Receiver only: 2026-07-28 has no such requests. A
+// mcptask.Server of the connection's own keeps them, with a tool for each kind of
+// request. They outlive a session as any task does. Nothing is sent of their
+// progress: the server polls (C-44, C-46).
+type receiver struct {
+	options      mcptask.Options
+	principal    string // of the server: a connection has one
+	dialect      dialect.Receiver
+	kinds        map[string]kind
+	capabilities json.RawMessage // to be declared
+	logger       *slog.Logger
+	work         sync.WaitGroup // replies under way
+
+	mu     sync.Mutex
+	tasks  *mcptask.Server // nil until a request needs it
+	closed bool
+}
+
+// kind is a request that may become a task, by its method.
+type kind struct {
+	schema string // of its params, as far as answering needs them
+	answer func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+}
+
+// What the SDK refuses of a request that is no task.
+const (
+	sampleParams = `{"type":"object","required":["messages"],"properties":{"messages":{"type":"array"}}}`
+	elicitParams = `{"type":"object","required":["message"],"properties":{"message":{"type":"string"},
+	"mode":{"enum":["form","url"]},"url":{"type":"string"},"requestedSchema":{"type":"object"}},
+	"if":{"required":["mode"],"properties":{"mode":{"const":"url"}}},
+	"then":{"required":["url"],"properties":{"url":{"minLength":1},"requestedSchema":false}},"else":{"properties":{"url":{"maxLength":0}}}}`
+)
+
+// newReceiver makes the receiver of what the options answer; nil is nothing.
+func newReceiver(c *conn) (*receiver, error) {
+	r := &receiver{options: c.options.Tasks, principal: c.peer, dialect: receives(c.named), kinds: map[string]kind{}, logger: c.options.Logger}
+	var methods []string
+	if !c.options.Answer.Empty() || c.options.OpenURL != nil {
+		r.kinds[methodElicit] = kind{elicitParams, c.elicited}
+		methods = append(methods, methodElicit)
+	}
+	if c.options.Sample != nil {
+		r.kinds[methodSample] = kind{sampleParams, c.sampled}
+		methods = append(methods, methodSample)
+	}
+	if _, ok := c.named.(dialect.AnnouncedClient); ok {
+		return nil, nil // it takes none, and ignores that one is asked for (A-04)
+	}
+	var err error
+	if r.capabilities, err = r.dialect.Receives(methods...); err != nil || r.capabilities == nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// receives is the server's side of the revision that a connection names: the one
+// of 2025-11-25 where it names none, or one without such requests.
+func receives(named dialect.Client) dialect.Receiver {
+	for _, d := range dialect.Servers() {
+		if r, ok := d.(dialect.Receiver); ok && named != nil && r.Revision() == named.Revision() {
+			return r
+		}
+	}
+	return dialect.Server20251125{}
+}
+
+// server is what keeps the tasks. It is made when it is needed: most servers
+// never ask for a task.
+func (r *receiver) server() (*mcptask.Server, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed:
+		return nil, mcptask.ErrServerClosed
+	case r.tasks != nil:
+		return r.tasks, nil
+	}
+	ttl := mcptask.DefaultTTL
+	if most := r.options.MaxTTL; most > 0 {
+		ttl = min(ttl, most)
+	}
+	service := mcptask.Tools{Service: "requests of " + r.principal, Impl: r}
+	for method, k := range r.kinds {
+		service.Tools = append(service.Tools, mcptask.NewRawTool(mcptask.ToolSpec{
+			Name: toolOf(method), InputSchema: k.schema,
+			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: ttl},
+		}, k.run))
+	}
+	tasks, err := mcptask.NewServer(r.options, service)
+	if err != nil {
+		return nil, err
+	}
+	r.tasks = tasks
+	return tasks, nil
+}
+
+// toolOf is the tool that stands for a method: its name has no slash.
+func toolOf(method string) string { return strings.ReplaceAll(method, "/", ".") }
+
+// run answers the request of a task. Its error is the request's own (C-39), but
+// the end of the task's context is none.
+func (k kind) run(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+	result, err := k.answer(ctx, params)
+	var wire *mcptask.Error
+	switch {
+	case err == nil:
+		return result, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(ourError(err), &wire):
+		return nil, wire
+	}
+	return nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
+}
+
+// close ends the tasks. The sessions have ended before.
+func (r *receiver) close() error {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	tasks := r.tasks
+	r.closed = true
+	r.mu.Unlock()
+	r.work.Wait()
+	if tasks == nil {
+		return nil
+	}
+	return tasks.Close()
+}
+
+// begun counts a reply that is to come; false is too late for one.
+func (r *receiver) begun(reply func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.work.Go(reply)
+	return true
+}
+
+// Bounds of what a server can make its client do.
+const (
+	// maxReplies is how many requests of a session are answered at once. Most of
+	// them wait in tasks/result.
+	maxReplies = 256
+	// replyWithin bounds how long a reply may take to be sent.
+	replyWithin = 30 * time.Second
+)
+
+// receiving is a receiver in one session.
+type receiving struct {
+	*receiver
+	// nonce tells the session's requests from those of another.
+	nonce string
+	ctx   context.Context
+	// end ends what is answered in the session; its tasks go on.
+	end context.CancelFunc
+
+	mu      sync.Mutex
+	busy    int                           // replies under way or being sent
+	replies map[string]context.CancelFunc // under way, by request ID
+}
+
+// in begins a session; the receiver may be nil.
+func (r *receiver) in() *receiving {
+	s := &receiving{receiver: r, nonce: rand.Text(), replies: map[string]context.CancelFunc{}}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
+}
+
+// beside is what the session's transport does for it.
+func (s *receiving) beside() beside {
+	if s.receiver == nil {
+		return beside{lasts: s.ctx}
+	}
+	return beside{lasts: s.ctx, take: s.take, declare: func(params json.RawMessage) (json.RawMessage, error) {
+		return s.dialect.Declare(params, s.capabilities)
+	}}
+}
+
+// take is a taker: it takes task methods, requests that ask for a task, and the
+// cancellation of any of them. Where the client has not declared the kind of
+// request, the SDK answers it and ignores params.task (C-05, C-21).
+func (s *receiving) take(message []byte, from way) bool {
+	var m map[string]json.RawMessage
+	var method string
+	if from.revision != s.dialect.Protocol() || json.Unmarshal(message, &m) != nil || json.Unmarshal(m["method"], &method) != nil {
+		return false
+	}
+	id, params := string(m["id"]), m["params"]
+	if id == "" {
+		return method == "notifications/cancelled" && s.cancelled(params)
+	}
+	if !validID(m["id"]) {
+		return false
+	}
+	if answer := s.dialect.Method(method); answer != nil {
+		s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
+			return answer(ctx, tasks, s.caller(), params)
+		})
+		return true
+	}
+	if _, declared := s.kinds[method]; !declared || !s.dialect.Asks(params) {
+		return false
+	}
+	s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
+		return s.create(ctx, tasks, id, method, params)
+	})
+	return true
+}
+
+// validID says whether an ID is a string or a number; with any other the SDK
+// knows what to do.
+func validID(id json.RawMessage) bool {
+	return id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
+}
+
+func (s *receiving) caller() mcptask.Caller {
+	return mcptask.Caller{Principal: s.principal, Revision: s.dialect.Revision()}
+}
+
+// create makes a task of a request. Where the server's stream was resumed, the
+// request may come again: it is the same task.
+func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, method string, params json.RawMessage) (json.RawMessage, error) {
+	tool, _ := tasks.Tool(toolOf(method))
+	call, err := s.dialect.Negotiate(tool, false, params)
+	if err != nil {
+		return nil, err
+	}
+	if key := call.IdempotencyKey; key != "" {
+		call.IdempotencyKey = "key " + key
+	} else {
+		sum := sha256.Sum256([]byte(id))
+		call.IdempotencyKey = "request " + s.nonce + hex.EncodeToString(sum[:])
+	}
+	var arguments map[string]json.RawMessage
+	if err := json.Unmarshal(params, &arguments); err != nil {
+		return nil, err
+	}
+	delete(arguments, "task")
+	plain, err := json.Marshal(arguments)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := tasks.Call(ctx, s.caller(), tool.Name, plain, call)
+	if err != nil {
+		return nil, err
+	}
+	created, err := s.dialect.Created(*reply.Task, tool)
+	if key, parent := dialect.RelatedTask(metaOf(params)); err == nil && parent != "" { // the server's own, which asks (C-61)
+		return withMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
+	}
+	return created, err
+}
+
+// answer replies to a request beside the reading of the stream. One that is
+// under way already has come again.
+func (s *receiving) answer(id string, from way, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
+	ctx, again, full := s.enter(id)
+	switch {
+	case again:
+	case full: // sent before anything else is read: the server has to take it
+		err := mcptask.Errorf(mcptask.CodeInternalError, "more than %d requests are under way", maxReplies)
+		err.Data = fmt.Appendf(nil, `{"limit":"requests","max":%d}`, maxReplies)
+		s.send(id, from, nil, err)
+	case !s.begun(func() { s.reply(ctx, id, from, work) }):
+		s.answered(id)
+		s.leave()
+	}
+}
+
+// enter begins the answering of a request, where there is room for it.
+func (s *receiving) enter(id string) (ctx context.Context, again, full bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, again = s.replies[id]; again || s.busy >= maxReplies {
+		return nil, again, true
+	}
+	s.busy++
+	ctx, s.replies[id] = context.WithCancel(s.ctx)
+	return ctx, false, false
+}
+
+// answered ends the answering of a request, so that the server may use its ID
+// again; the reply is still to be sent.
+func (s *receiving) answered(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replies[id]()
+	delete(s.replies, id)
+}
+
+func (s *receiving) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+}
+
+// reply does the work of a request and sends what comes of it, unless nobody
+// waits any longer.
+func (s *receiving) reply(ctx context.Context, id string, from way, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
+	defer s.leave()
+	result, err := s.run(ctx, work)
+	gone := ctx.Err() != nil
+	s.answered(id)
+	if !gone {
+		s.send(id, from, result, err)
+	}
+}
+
+// run does the work of a request; nothing that a server sends may panic.
+func (s *receiving) run(ctx context.Context, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) (result json.RawMessage, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("gosdk: panic: %v", p)
+			s.logger.Error("a request of the server's panicked", "panic", p)
+		}
+	}()
+	tasks, err := s.server()
+	if err != nil {
+		s.logger.Error("no tasks for the server's requests", "error", err)
+		return nil, err
+	}
+	return work(ctx, tasks)
+}
+
+// send sends the response to a request.
+func (s *receiving) send(id string, from way, result json.RawMessage, err error) {
+	ctx, cancel := context.WithTimeout(s.ctx, replyWithin)
+	defer cancel()
+	response := map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "result": result}
+	if err != nil {
+		var wire *mcptask.Error
+		if !errors.As(err, &wire) {
+			wire = mcptask.Errorf(mcptask.CodeInternalError, "internal error")
+		}
+		delete(response, "result")
+		response["error"] = wire
+	}
+	message, err := json.Marshal(response)
+	if err == nil {
+		err = from.send(ctx, message)
+	}
+	if err != nil && s.ctx.Err() == nil {
+		s.logger.Warn("a reply to the server was not sent", "error", err)
+	}
+}
+
+// cancelled ends the answering of a request that the server no longer waits for,
+// such as a tasks/result. A task goes on (C-74).
+func (s *receiving) cancelled(params json.RawMessage) bool {
+	var p struct {
+		RequestID json.RawMessage `json:"requestId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cancel, ours := s.replies[string(p.RequestID)]
+	if ours {
+		cancel()
+	}
+	return ours
+}

@@ -1,0 +1,129 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// A generated server asks, and the client of 2025-11-25 answers as a task.
+func TestQuestionsAsTasks(t *testing.T) {
+	t.Parallel()
+	for name, connect := range map[string]func(*testing.T, gosdk.ClientOptions) (mcptask.Conn, error){
+		"http": func(t *testing.T, o gosdk.ClientOptions) (mcptask.Conn, error) {
+			url, _ := serve(t, mcptask.Options{})
+			return gosdk.Connect(t.Context(), url, o)
+		},
+		"stdio": func(t *testing.T, o gosdk.ClientOptions) (mcptask.Conn, error) {
+			return gosdk.ConnectCommand(t.Context(), stdioServer(t), o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			logs := &safeBuffer{}
+			asked, ended := make(chan string, 10), make(chan error, 10)
+			conn, err := connect(t, gosdk.ClientOptions{
+				Revision: legacyRevision,
+				Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
+				Answer: pipeline.AnswerApproval(func(ctx context.Context, q mcptask.Question) (pipeline.Approval, error) {
+					asked <- q.TaskID
+					if len(asked) < 3 {
+						return pipeline.Approval{Approve: true}, nil
+					}
+					<-ctx.Done()
+					ended <- context.Cause(ctx)
+					return pipeline.Approval{}, ctx.Err()
+				}),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			ci := pipeline.NewCIClient(conn)
+			in := pipeline.DeployInput{Service: "api", Environment: "production"}
+			for range 2 {
+				if report, err := ci.DeployService(ctx, in); err != nil || report.Version != "1.2.3" {
+					t.Fatalf("%+v, %v", report, err)
+				}
+			}
+			text := logs.String()
+			if created, answered := strings.Count(text, `msg="task created"`), strings.Count(text, "outcome=result"); created != 2 || answered != 2 || !strings.Contains(text, "tool=elicitation.create") {
+				t.Errorf("%d tasks at the client, %d with an answer:\n%s", created, answered, text)
+			}
+			// Cancelling the server's task ends the one at the client, and with it the
+			// person's prompt.
+			call, err := ci.StartDeployService(ctx, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			waited := make(chan error, 1)
+			go func() {
+				_, err := call.Wait(ctx)
+				waited <- err
+			}()
+			for len(asked) < 3 {
+				if ctx.Err() != nil {
+					t.Fatal("nobody was asked")
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+			if err := call.Cancel(ctx); err != nil {
+				t.Error(err)
+			}
+			if err := <-waited; !errors.Is(err, mcptask.ErrCancelled) {
+				t.Error(err)
+			}
+			select {
+			case cause := <-ended:
+				if !errors.Is(cause, mcptask.ErrCancelled) {
+					t.Errorf("the prompt ended by %v", cause)
+				}
+			case <-ctx.Done():
+				t.Error("the prompt goes on")
+			}
+			for range 3 {
+				if id := <-asked; id == "" {
+					t.Error("a question without the task that asks it")
+				}
+			}
+		})
+	}
+}
+
+// The same for requests to a model and for pages.
+func TestRequestsAsTasks(t *testing.T) {
+	t.Parallel()
+	logs := &safeBuffer{}
+	conn, err := gosdk.Connect(t.Context(), serveAsk(t, setup{}), gosdk.ClientOptions{
+		Revision: legacyRevision,
+		Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
+		Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
+			return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
+		},
+		OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for tool, want := range map[string]string{"sample": `assistant m {"type":"text","text":"Sum up."}`, "url": "declined"} {
+		if got, err := mcptask.Run[string](ctx, conn, tool, askInput{}); err != nil || got != want {
+			t.Errorf("%s: %q, %v", tool, got, err)
+		}
+	}
+	text := logs.String()
+	if strings.Count(text, "outcome=result") != 2 || !strings.Contains(text, "tool=sampling.createMessage") || !strings.Contains(text, "tool=elicitation.create") {
+		t.Errorf("the tasks at the client:\n%s", text)
+	}
+}

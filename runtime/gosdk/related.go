@@ -1,0 +1,35 @@
+package gosdk
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// related lets the answer to a request of a task's name the task as the request
+// does (A-38, C-61).
+func related(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		result, err := next(ctx, method, req)
+		params := req.GetParams()
+		// A request without params has a nil pointer there.
+		if v := reflect.ValueOf(params); err != nil || result == nil || !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+			return result, err
+		}
+		named := params.GetMeta()
+		key, taskID := dialect.RelatedTask(named)
+		if taskID == "" {
+			return result, nil
+		}
+		meta := result.GetMeta()
+		if meta == nil {
+			meta = map[string]any{}
+		}
+		meta[key] = named[key]
+		result.SetMeta(meta)
+		return result, nil
+	}
+}

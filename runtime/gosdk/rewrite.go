@@ -1,0 +1,158 @@
+package gosdk
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// rewriting changes the response that came for a request, before the SDK reads
+// it; it says whether it has.
+type rewriting func(*answer) bool
+
+// answer is the part of a response that is rewritten.
+type answer struct {
+	result json.RawMessage
+	err    *jsonrpc.Error
+}
+
+// discover is the one request of 2026-07-28 whose result the SDK reads itself.
+const discover = "server/discover"
+
+// checkKind makes an error of a result that server/discover cannot have: the
+// SDK takes a result of any type (E-07, E-14).
+func checkKind(a *answer) bool {
+	if len(a.result) == 0 {
+		return false
+	}
+	err := dialect.Client20260728{}.ResultKind(discover, a.result)
+	if err == nil {
+		return false
+	}
+	a.result, a.err = nil, &jsonrpc.Error{Code: mcptask.CodeInvalidRequest, Message: err.Error()}
+	return true
+}
+
+// The codes that the SDK takes for its own, whoever sends them: that the
+// connection is closed, and that it has not sent a request. A server's error of
+// these codes goes through the SDK under another.
+const (
+	firstOwn, lastOwn = -32005, -32003
+	hidden            = -1_000_000
+)
+
+func hideCode(a *answer) bool {
+	if a.err == nil || a.err.Code < firstOwn || a.err.Code > lastOwn {
+		return false
+	}
+	other := *a.err
+	other.Code += hidden
+	a.err = &other
+	return true
+}
+
+// shownCode is the code that was hidden.
+func shownCode(code int64) int {
+	if code >= hidden+firstOwn && code <= hidden+lastOwn {
+		code -= hidden
+	}
+	return int(code)
+}
+
+// rewriteMessage rewrites a response, with the "data:" of an event before it or
+// without. Everything else stays as it is.
+func rewriteMessage(message []byte, rewrite rewriting) []byte {
+	data, event := bytes.CutPrefix(message, []byte("data:"))
+	var m struct {
+		Version json.RawMessage `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  json.RawMessage `json:"result,omitempty"`
+		Error   *jsonrpc.Error  `json:"error,omitempty"`
+	}
+	if json.Unmarshal(data, &m) != nil {
+		return message
+	}
+	a := answer{m.Result, m.Error}
+	if !rewrite(&a) {
+		return message
+	}
+	m.Result, m.Error = a.result, a.err
+	rewritten, err := json.Marshal(m)
+	if err != nil { // it was decoded
+		return message
+	}
+	if event {
+		rewritten = append([]byte("data: "), rewritten...)
+	}
+	return append(rewritten, '\n')
+}
+
+// rewritten is a body whose messages are rewritten: a stream's line by line, any
+// other at once, since it may have many lines.
+func rewritten(body io.ReadCloser, contentType string, rewrite rewriting) io.ReadCloser {
+	if strings.HasPrefix(contentType, "text/event-stream") {
+		return &rewriter{Closer: body, lines: bufio.NewReader(body), rewrite: rewrite}
+	}
+	return changed(body, func(message []byte) []byte { return rewriteMessage(message, rewrite) })
+}
+
+// changed is a body that is one message, changed.
+func changed(body io.ReadCloser, change func(message []byte) []byte) io.ReadCloser {
+	data, err := io.ReadAll(io.LimitReader(body, longestEvent+1))
+	switch {
+	case err != nil:
+	case len(data) > longestEvent:
+		data, err = nil, fmt.Errorf("the server's answer has more than %d bytes", longestEvent)
+	default:
+		data, err = change(data), io.EOF
+	}
+	return &rewriter{Closer: body, rest: data, err: err}
+}
+
+type rewriter struct {
+	io.Closer
+	lines   *bufio.Reader
+	rewrite rewriting
+	rest    []byte
+	err     error
+}
+
+// Read implements io.Reader.
+func (b *rewriter) Read(p []byte) (int, error) {
+	if len(b.rest) == 0 && b.err == nil {
+		b.line()
+	}
+	n := copy(p, b.rest)
+	if b.rest = b.rest[n:]; n == 0 && len(p) > 0 {
+		return 0, b.err
+	}
+	return n, nil
+}
+
+// longestLine bounds how much of a stream is held: a longer line passes as it is.
+const longestLine = 16 << 20
+
+// line reads and rewrites a line.
+func (b *rewriter) line() {
+	var line []byte
+	for {
+		part, err := b.lines.ReadSlice('\n')
+		if line = append(line, part...); !errors.Is(err, bufio.ErrBufferFull) {
+			b.rest, b.err = rewriteMessage(line, b.rewrite), err
+			return
+		}
+		if len(line) > longestLine {
+			b.rest = line
+			return
+		}
+	}
+}

@@ -1,0 +1,366 @@
+package gosdk_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// scripted is a server that says what a test has written down, whatever the
+// protocol says. Clients reach it without a network, so that it works inside
+// testing/synctest: over HTTP, where it is the client's transport, or over a pair
+// of pipes.
+type scripted struct {
+	t        testing.TB
+	revision string
+	// answer answers what open does not.
+	answer func(call) reply
+	// heard sees every message of the client's; nil is for who need not.
+	heard func(body []byte)
+
+	mu    sync.Mutex
+	calls []call
+	work  sync.WaitGroup
+}
+
+// call is a request as it came, or a notification.
+type call struct {
+	method string
+	params json.RawMessage
+	id     json.RawMessage
+	header http.Header // nil on a pipe
+	at     time.Time
+	ctx    context.Context
+	n      int // counts the calls of the method, from 1
+}
+
+// reply is what the server says. The zero reply is an empty result.
+type reply struct {
+	result, err string // JSON
+	// text is a body that is no JSON-RPC message.
+	text   string
+	status int // 200
+	header map[string]string
+	// stream sends messages until it returns; result or err, if any, are the last.
+	stream func(send func(message string))
+}
+
+func result(format string, args ...any) reply { return reply{result: fmt.Sprintf(format, args...)} }
+
+func refusal(code int, data string) reply {
+	if data == "" {
+		data = "null"
+	}
+	return reply{err: fmt.Sprintf(`{"code":%d,"message":"refused","data":%s}`, code, data)}
+}
+
+// complete is the member that tells the type of a result of 2026-07-28.
+const complete = `"resultType":"complete"`
+
+// task is a task in the form of the script's revision, ready to get more members.
+func (s *scripted) task(id, status string, more ...string) string {
+	ttl, poll := "ttlMs", "pollIntervalMs"
+	if s.revision != modernRevision {
+		ttl, poll = "ttl", "pollInterval"
+	}
+	members := []string{fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q`, id, status, stamp())}
+	if s.revision != candidateRevision {
+		members = append(members, fmt.Sprintf(`"lastUpdatedAt":%q`, stamp()))
+	}
+	all := strings.Join(more, ",")
+	if !strings.Contains(all, `"`+ttl+`"`) {
+		members = append(members, fmt.Sprintf(`%q:3600000`, ttl))
+	}
+	if !strings.Contains(all, `"`+poll+`"`) {
+		members = append(members, fmt.Sprintf(`%q:1000`, poll))
+	}
+	return strings.Join(append(members, more...), ",")
+}
+
+func stamp() string { return time.Now().UTC().Format(time.RFC3339Nano) }
+
+// protocol is what the script negotiates.
+func (s *scripted) protocol() string {
+	if s.revision == candidateRevision {
+		return legacyRevision
+	}
+	return s.revision
+}
+
+// created is the answer to a call that becomes a task.
+func (s *scripted) created(id string, more ...string) reply {
+	if s.revision != modernRevision {
+		return result(`{"task":{%s}}`, s.task(id, "working", more...))
+	}
+	return result(`{"resultType":"task",%s}`, s.task(id, "working", more...))
+}
+
+// state is the answer to a poll.
+func (s *scripted) state(id, status string, more ...string) reply {
+	if s.revision != modernRevision {
+		return result(`{%s}`, s.task(id, status, more...))
+	}
+	return result(`{%s,%s}`, complete, s.task(id, status, more...))
+}
+
+// output is a tool's result with a number.
+func output(n int) string {
+	return fmt.Sprintf(`{"content":[],"structuredContent":{"n":%d}}`, n)
+}
+
+type number struct {
+	N int `json:"n"`
+}
+
+// open answers what every client asks first.
+func (s *scripted) open(c call) (reply, bool) {
+	capabilities := `{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	switch c.method {
+	case "server/discover":
+		if s.revision != modernRevision {
+			return refusal(methodNotFound, ""), true
+		}
+		return result(`{%s,"supportedVersions":[%q],"capabilities":%s,"ttlMs":0,"cacheScope":"public"}`, complete, s.revision, capabilities), true
+	case "initialize":
+		capabilities = `{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
+		return result(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"script","version":"1"}}`, s.protocol(), capabilities), true
+	case "tools/list":
+		return result(`{%s,"tools":[{"name":"tool","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"},"annotations":{"taskHint":"optional"}}]}`, complete), true
+	}
+	return reply{}, false
+}
+
+// record reads a call.
+func (s *scripted) record(ctx context.Context, body []byte, header http.Header) call {
+	var m struct {
+		Method string          `json:"method"`
+		Params json.RawMessage `json:"params"`
+		ID     json.RawMessage `json:"id"`
+	}
+	if err := json.Unmarshal(body, &m); err != nil {
+		s.t.Errorf("the client sent %s", body)
+	}
+	if s.heard != nil {
+		s.heard(body)
+	}
+	c := call{method: m.Method, params: m.Params, id: m.ID, header: header, at: time.Now(), ctx: ctx}
+	s.mu.Lock()
+	for _, other := range s.calls {
+		if other.method == c.method {
+			c.n++
+		}
+	}
+	c.n++
+	s.calls = append(s.calls, c)
+	s.mu.Unlock()
+	return c
+}
+
+// reply answers a call.
+func (s *scripted) reply(c call) reply {
+	if c.id == nil {
+		return reply{status: http.StatusAccepted}
+	}
+	if s.answer != nil {
+		if r := s.answer(c); r.result != "" || r.err != "" || r.text != "" || r.stream != nil || r.status != 0 {
+			return r
+		}
+	}
+	if r, ok := s.open(c); ok {
+		return r
+	}
+	return result(`{%s}`, complete)
+}
+
+// message is the JSON-RPC response of a reply, "" where it has none.
+func (r reply) message(id json.RawMessage) string {
+	switch {
+	case r.err != "":
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":%s}`, id, r.err)
+	case r.result != "":
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, id, r.result)
+	}
+	return ""
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
+	response := &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r, ContentLength: -1}
+	if r.Method != http.MethodPost && s.answer == nil {
+		return response, nil
+	}
+	body := []byte(fmt.Sprintf(`{"id":0,"method":%q}`, "HTTP "+r.Method))
+	if r.Method == http.MethodPost {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+	}
+	c := s.record(r.Context(), body, r.Header)
+	reply := s.reply(c)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if r.Method != http.MethodPost && reply.stream == nil {
+		return response, nil
+	}
+	if response.StatusCode = reply.status; reply.status == 0 {
+		response.StatusCode = http.StatusOK
+	}
+	for name, value := range reply.header {
+		response.Header.Set(name, value)
+	}
+	switch message := reply.message(c.id); {
+	case reply.stream != nil:
+		response.Header.Set("Content-Type", "text/event-stream")
+		reader, writer := io.Pipe()
+		stop := context.AfterFunc(r.Context(), func() { _ = reader.CloseWithError(r.Context().Err()) })
+		s.work.Go(func() {
+			defer stop()
+			send := func(message string) { _, _ = fmt.Fprintf(writer, ": x\n\ndata: %s\n\n", message) }
+			reply.stream(send)
+			if message != "" {
+				send(message)
+			}
+			_ = writer.Close()
+		})
+		response.Body = reader
+	case reply.text != "":
+		response.Header.Set("Content-Type", "text/plain")
+		response.Body = io.NopCloser(strings.NewReader(reply.text))
+	default:
+		response.Header.Set("Content-Type", "application/json")
+		response.Body = io.NopCloser(strings.NewReader(message))
+	}
+	return response, nil
+}
+
+// pipe serves lines until the input ends.
+func (s *scripted) pipe(in io.Reader, out io.Writer) {
+	var writing sync.Mutex
+	send := func(message string) {
+		writing.Lock()
+		defer writing.Unlock()
+		_, _ = fmt.Fprintln(out, message)
+	}
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, 1<<20)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for lines.Scan() {
+		c := s.record(ctx, bytes.Clone(lines.Bytes()), nil)
+		if c.id == nil {
+			continue
+		}
+		s.work.Go(func() { // a server that does not read would stop the clock
+			reply := s.reply(c)
+			if reply.stream != nil {
+				reply.stream(send)
+			}
+			if message := reply.message(c.id); message != "" {
+				send(message)
+			}
+		})
+	}
+}
+
+// of lists the calls of a method.
+func (s *scripted) of(method string) []call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool { return c.method != method })
+}
+
+// dial connects a client to the script.
+func (s *scripted) dial(options gosdk.ClientOptions) (mcptask.Conn, error) {
+	options.Revision, options.HTTPClient = s.revision, &http.Client{Transport: s}
+	return gosdk.Connect(context.Background(), "http://script/mcp", options)
+}
+
+// dialPipe is dial over a pair of pipes.
+func (s *scripted) dialPipe(options gosdk.ClientOptions) (mcptask.Conn, error) {
+	options.Revision = s.revision
+	wire, _ := s.pipes()
+	return gosdk.ConnectOver(context.Background(), wire, options)
+}
+
+// pipes are the client's end of a pair of pipes, and the end of the server.
+func (s *scripted) pipes() (wire mcp.Transport, end func()) {
+	fromClient, toServer := io.Pipe()
+	fromServer, toClient := io.Pipe()
+	s.work.Go(func() {
+		s.pipe(fromClient, toClient)
+		_ = toClient.Close()
+	})
+	return &mcp.IOTransport{Reader: fromServer, Writer: toServer}, func() { _, _ = toClient.Close(), fromClient.Close() }
+}
+
+// connect is dial for a test that needs the connection.
+func (s *scripted) connect(options gosdk.ClientOptions) mcptask.Conn {
+	s.t.Helper()
+	conn, err := s.dial(options)
+	return s.keep(conn, err)
+}
+
+// connectPipe is dialPipe for a test that needs the connection.
+func (s *scripted) connectPipe(options gosdk.ClientOptions) mcptask.Conn {
+	s.t.Helper()
+	conn, err := s.dialPipe(options)
+	return s.keep(conn, err)
+}
+
+func (s *scripted) keep(conn mcptask.Conn, err error) mcptask.Conn {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			s.t.Errorf("close: %v", err)
+		}
+		s.work.Wait()
+	})
+	return conn
+}
+
+// start starts a task of the tool.
+func start(t testing.TB, conn mcptask.Conn, options ...mcptask.CallOption) *mcptask.Call[number] {
+	t.Helper()
+	call, err := mcptask.Start[number](t.Context(), conn, "tool", number{1}, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+// member reads a member of params by its path, as JSON.
+func (c call) member(path ...string) string {
+	value := c.params
+	for _, name := range path {
+		var o map[string]json.RawMessage
+		if json.Unmarshal(value, &o) != nil {
+			return ""
+		}
+		value = o[name]
+	}
+	return string(value)
+}
+
+// contextFor is a context with a time limit.
+func contextFor(t testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), limit)
+}

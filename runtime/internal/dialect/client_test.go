@@ -1,0 +1,35 @@
+package dialect_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// What the answer to a tools/call of 2026-07-28 is, its resultType says, and
+// nothing else that is in it.
+func TestResultTypes(t *testing.T) {
+	rules.Covers(t, "E-14")
+	const task = `"taskId":"T","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":1000`
+	for answer, want := range map[string]mcptask.Status{ // "" is no answer
+		`{"content":[]}`:                                           mcptask.StatusCompleted,
+		`{"resultType":"complete","content":[]}`:                   mcptask.StatusCompleted,
+		`{"resultType":"complete","content":[],` + task + `}`:      mcptask.StatusCompleted,
+		`{"resultType":"task",` + task + `}`:                       mcptask.StatusWorking,
+		`{"resultType":"task","content":[],` + task + `}`:          mcptask.StatusWorking,
+		`{"resultType":"input_required","inputRequests":{}}`:       mcptask.StatusInputRequired,
+		`{"resultType":"later","content":[]}`:                      "",
+		`{"resultType":"Task",` + task + `}`:                       "",
+		`{"resultType":"tasks",` + task + `}`:                      "",
+		`{"resultType":5,"content":[]}`:                            "",
+		`{"resultType":"task","task":{` + task + `},"content":[]}`: "",
+	} {
+		s, _, err := dialect.Client20260728{}.Started(json.RawMessage(answer))
+		if want == "" && err == nil || want != "" && (err != nil || s.Status != want || (s.TaskID == "T") != (want == mcptask.StatusWorking)) {
+			t.Errorf("%s: %+v, %v; want %q", answer, s, err, want)
+		}
+	}
+}

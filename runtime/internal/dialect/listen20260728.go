@@ -1,0 +1,98 @@
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+)
+
+// Subscription is what a subscriptions/listen asks for.
+type Subscription struct {
+	// Tasks are the IDs of the tasks to hear of, each once (E-62).
+	Tasks []string
+	// Others says that it asks for other kinds of notifications as well.
+	Others bool
+}
+
+// NamesTasks says whether a subscriptions/listen asks for tasks, whatever it
+// says of them.
+func (Server20260728) NamesTasks(params json.RawMessage) bool {
+	ids, ok := filter(params)["taskIds"]
+	return ok && string(ids) != "null"
+}
+
+// filter is params.notifications, nil where it is no object.
+func filter(params json.RawMessage) object {
+	var p struct {
+		Notifications object `json:"notifications"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return nil
+	}
+	return p.Notifications
+}
+
+// Subscribe reads a subscriptions/listen that names tasks.
+func (Server20260728) Subscribe(params json.RawMessage) (Subscription, error) {
+	var p wire.SubscriptionsListenRequestParams
+	if err := decode(params, &p); err != nil {
+		return Subscription{}, err
+	}
+	var s Subscription
+	seen := map[string]bool{}
+	for _, id := range p.Notifications.TaskIDs {
+		if !seen[id] {
+			seen[id] = true
+			s.Tasks = append(s.Tasks, id)
+		}
+	}
+	for kind, value := range filter(params) {
+		if kind != "taskIds" && !slices.Contains([]string{"false", "null", "[]"}, string(value)) {
+			s.Others = true
+		}
+	}
+	return s, nil
+}
+
+// Acknowledged is the first message of a subscription: the tasks that the
+// subscriber will hear of (E-63, E-68). id is that of the request.
+func (Server20260728) Acknowledged(id json.RawMessage, tasks []string) ([]byte, error) {
+	if tasks == nil {
+		tasks = []string{} // none, and not nothing said
+	}
+	return notification(wire.NotificationSubscriptionsAcknowledged, wire.SubscriptionsAcknowledgedNotificationParams{
+		Meta: subscriptionID(id), Notifications: wire.SubscriptionFilter{TaskIDs: tasks},
+	})
+}
+
+// Changed is the notification of a task's state: what tasks/get would return to
+// the caller, less the type of the result (E-65, E-68).
+func (Server20260728) Changed(ctx context.Context, s *mcptask.Server, id json.RawMessage, caller mcptask.Caller, r mcptask.Record) ([]byte, error) {
+	t, err := visible20260728(ctx, s, caller, r)
+	if err != nil {
+		return nil, err
+	}
+	return notification(wire.NotificationTasks, wire.TaskStatusNotificationParams{
+		Meta:   subscriptionID(id),
+		TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage, CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt,
+		TTLMs: t.TTLMs, PollIntervalMs: t.PollIntervalMs, InputRequests: t.InputRequests, Result: t.Result, Error: t.Error,
+	})
+}
+
+// Ended is the result of a subscriptions/listen that the server ends.
+func (Server20260728) Ended(id json.RawMessage) (json.RawMessage, error) {
+	return json.Marshal(wire.SubscriptionsListenResult{Meta: subscriptionID(id), ResultType: wire.ResultTypeComplete})
+}
+
+func subscriptionID(id json.RawMessage) object { return object{mcptask.MetaSubscriptionID: id} }
+
+func notification(method string, params any) ([]byte, error) {
+	return json.Marshal(struct {
+		JSONRPC string `json:"jsonrpc"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", method, params})
+}

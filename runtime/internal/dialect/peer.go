@@ -1,0 +1,95 @@
+package dialect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+)
+
+// peerTask is a task of any revision as peers write it: what a peer leaves out
+// or writes otherwise, and nobody needs, is no reason to lose a task.
+type peerTask struct {
+	TaskID        string `json:"taskId"`
+	Status        string `json:"status"`
+	StatusMessage string `json:"statusMessage"`
+	CreatedAt     string `json:"createdAt"`
+	LastUpdatedAt string `json:"lastUpdatedAt"`
+
+	// Until 2025-11-25.
+	TTL          millis `json:"ttl"`
+	PollInterval millis `json:"pollInterval"`
+
+	// Since 2026-07-28.
+	TTLMs          millis             `json:"ttlMs"`
+	PollIntervalMs millis             `json:"pollIntervalMs"`
+	InputRequests  wire.InputRequests `json:"inputRequests"`
+	Result         json.RawMessage    `json:"result"`
+	Error          *wire.Error        `json:"error"`
+}
+
+// millis is a number of milliseconds, which some peers write with a fraction or
+// as text. What is no number counts as missing.
+type millis struct {
+	n   int64
+	set bool
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *millis) UnmarshalJSON(data []byte) error {
+	*m = millis{}
+	f, err := strconv.ParseFloat(string(bytes.Trim(data, `"`)), 64)
+	if err != nil || math.IsNaN(f) {
+		return nil
+	}
+	const most = 1 << 53 // what a double tells apart
+	m.n, m.set = int64(math.Ceil(max(min(f, most), -most))), true
+	return nil
+}
+
+// ResultKind refuses a result whose resultType its method does not have: a task
+// in answer to what cannot become one (E-07), and what nobody knows (E-14).
+// Absent is complete.
+func (Client20260728) ResultKind(method string, result json.RawMessage) error {
+	var r struct {
+		ResultType string `json:"resultType"`
+	}
+	if err := json.Unmarshal(result, &r); err != nil {
+		return malformed(method, err)
+	}
+	switch {
+	case r.ResultType == "" || r.ResultType == wire.ResultTypeComplete:
+		return nil
+	case method == wire.MethodToolsCall && (r.ResultType == wire.ResultTypeTask || r.ResultType == resultTypeInputRequired):
+		return nil
+	}
+	return malformed(method, fmt.Errorf("a result of type %q", r.ResultType))
+}
+
+// ResultKind implements Client: results have no type here.
+func (Client20251125) ResultKind(string, json.RawMessage) error { return nil }
+
+// resultTypeInputRequired is the resultType of InputRequiredResult.
+const resultTypeInputRequired = "input_required"
+
+// missingCapability is the code that drafts of 2026-07-28 had for
+// CodeMissingClientCapability.
+const missingCapability = -32003
+
+// KnownCode gives an error of a peer the code that the revision has for it. The
+// draft's code counts only with its data: bare, it may mean anything.
+func KnownCode(e *mcptask.Error) *mcptask.Error {
+	var data struct {
+		Required *object `json:"requiredCapabilities"`
+	}
+	if e.Code == missingCapability && json.Unmarshal(e.Data, &data) == nil && data.Required != nil {
+		known := *e
+		known.Code = mcptask.CodeMissingClientCapability
+		return &known
+	}
+	return e
+}

@@ -1,0 +1,147 @@
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20251125rc"
+)
+
+// Server20251125RC is the receiver's side of the release candidate of 2025-11-25:
+// the release, but for where a tool says that it runs as a task, and for
+// lastUpdatedAt, which no task has. A plain call of a tool that always runs as one
+// is refused, as in the release: the candidate allows either (B-13). It never
+// refuses all plain calls of a kind of request, which it may as well (B-23).
+type Server20251125RC struct{ Server20251125 }
+
+// Revision implements Server.
+func (Server20251125RC) Revision() string { return mcptask.Revision20251125RC }
+
+// Created implements Server (B-17, B-19, B-20).
+func (Server20251125RC) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
+	meta, err := immediate(tool)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.CreateTaskResult{Meta: meta, Task: task20251125RC(r)})
+}
+
+// task20251125RC projects a record (B-50, B-52, B-55).
+func task20251125RC(r mcptask.Record) wire.Task {
+	t := task20251125(r)
+	return wire.Task{
+		TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage,
+		CreatedAt: t.CreatedAt, TTL: t.TTL, PollInterval: t.PollInterval,
+	}
+}
+
+// Method implements Server.
+func (d Server20251125RC) Method(name string) Method {
+	switch name {
+	case wire.MethodTasksGet:
+		return d.get
+	case wire.MethodTasksList:
+		return d.list
+	case wire.MethodTasksCancel:
+		return d.cancel
+	}
+	return d.Server20251125.Method(name)
+}
+
+func (Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	r, err := read(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(task20251125RC(r))
+}
+
+func (Server20251125RC) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	tasks, next, err := page(ctx, s, caller, params, task20251125RC)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
+}
+
+func (Server20251125RC) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	r, err := cancelled(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(task20251125RC(r))
+}
+
+// Status implements Teller (B-42, B-45).
+func (Server20251125RC) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
+	params, err = json.Marshal(task20251125RC(r))
+	return wire.NotificationTasksStatus, params, err
+}
+
+// Decorate implements Server: capabilities.tasks in initialize (B-01, B-02) and
+// annotations.taskHint in tools/list (B-14).
+func (d Server20251125RC) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+	return decorate(d, s, caller, method, result, func(spec mcptask.ToolSpec, entry object) error {
+		annotations, err := json.Marshal(wire.ToolAnnotations{TaskHint: hint(spec.Policy.Task)})
+		if err != nil {
+			return err
+		}
+		entry["annotations"], err = merge(entry["annotations"], annotations)
+		return err
+	})
+}
+
+// Requestor implements Teller.
+func (Server20251125RC) Requestor(capabilities json.RawMessage) Requestor {
+	return newRequestor20251125(capabilities, declaredRC)
+}
+
+// declaredRC says whether a leaf of capabilities declares something: the text of
+// the candidate has true and false where its schema has objects (B-02).
+func declaredRC(leaf json.RawMessage) bool { return isObject(leaf) || string(leaf) == "true" }
+
+// The candidate's words for how a tool may be called (B-14).
+const (
+	hintNever    = "never"
+	hintOptional = "optional"
+	hintAlways   = "always"
+)
+
+func hint(support mcptask.TaskSupport) string {
+	switch support {
+	case mcptask.TaskOptional:
+		return hintOptional
+	case mcptask.TaskRequired:
+		return hintAlways
+	}
+	return hintNever
+}
+
+// Client20251125RC is the requestor's side of the release candidate of 2025-11-25.
+type Client20251125RC struct{ Client20251125 }
+
+// Revision implements Client.
+func (Client20251125RC) Revision() string { return mcptask.Revision20251125RC }
+
+// Takes implements Client (B-02, B-08).
+func (Client20251125RC) Takes(capabilities json.RawMessage) bool {
+	return takesCalls(capabilities, declaredRC)
+}
+
+// Support implements Client (B-09, B-12, B-14).
+func (Client20251125RC) Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport {
+	var entry wire.Tool
+	if !tasks || json.Unmarshal(tool, &entry) != nil || entry.Annotations == nil {
+		return ""
+	}
+	switch entry.Annotations.TaskHint {
+	case hintNever:
+		return mcptask.TaskForbidden
+	case hintOptional:
+		return mcptask.TaskOptional
+	case hintAlways:
+		return mcptask.TaskRequired
+	}
+	return ""
+}

@@ -1,0 +1,318 @@
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiresep1686"
+)
+
+// ServerSEP1686 is the receiver's side of the proposal SEP-1686: the requestor
+// names its tasks, hears of each by a notification, and gets the ordinary answer
+// to its call when the task has ended. A task whose worker is lost is failed and
+// says so (A-23), unless the server's options want it unknown.
+type ServerSEP1686 struct{}
+
+// longestExternalID bounds the ID that a requestor gives a task, in bytes: every
+// poll and every list carries it.
+const longestExternalID = 256
+
+// Revision implements Server.
+func (ServerSEP1686) Revision() string { return mcptask.RevisionSEP1686 }
+
+// Protocol implements Server: the proposal has no version of its own.
+func (ServerSEP1686) Protocol() string { return "" }
+
+// Signals implements Signalled: a call by the metadata of its task; a request for
+// a task by the related-task metadata of the proposal, or by an ID that the
+// caller has made. Only the proposal has tasks/delete.
+func (d ServerSEP1686) Signals(method string, params json.RawMessage, named func(externalID string) bool) bool {
+	if method == wire.MethodTasksDelete {
+		return true
+	}
+	var p struct {
+		Meta   object          `json:"_meta"`
+		TaskID json.RawMessage `json:"taskId"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return false
+	}
+	if method == wire.MethodToolsCall {
+		return p.Meta[wire.MetaTask] != nil
+	}
+	var id string
+	switch {
+	case d.Method(method) == nil:
+		return false
+	case p.Meta[wire.MetaRelatedTask] != nil:
+		return true
+	}
+	return json.Unmarshal(p.TaskID, &id) == nil && p.TaskID != nil && named(id)
+}
+
+// Negotiate implements Server: the requestor asks for a task by its metadata
+// (A-02). It means nothing to a tool that cannot run as one, whatever it is
+// (A-04, A-05), and no tool has to be called with it.
+func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
+	var call mcptask.CallRequest
+	var p struct {
+		Meta object `json:"_meta"`
+	}
+	if err := decode(params, &p); err != nil {
+		return call, err
+	}
+	metadata, ok := p.Meta[wire.MetaTask]
+	if !ok && !fallback || tool.Policy.Task == mcptask.TaskForbidden {
+		return call, nil
+	}
+	key, err := idempotencyKey(params)
+	if err != nil || !ok {
+		return mcptask.CallRequest{Mode: mcptask.ModeFallback, IdempotencyKey: key}, err
+	}
+	id, keep, err := requestedTask(metadata)
+	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: id, TTL: keep, FromEnd: true, IdempotencyKey: key}, err
+}
+
+// requestedTask reads the metadata of a task: its ID (A-12), and for how long it
+// is to be kept once it has ended (A-03).
+func requestedTask(metadata json.RawMessage) (id string, keep *time.Duration, err error) {
+	const where = `params._meta["` + wire.MetaTask + `"]`
+	var members object
+	if json.Unmarshal(metadata, &members) != nil || members == nil {
+		return "", nil, mcptask.Errorf(mcptask.CodeInvalidParams, "%s is not an object", where)
+	}
+	if json.Unmarshal(members["taskId"], &id) != nil || id == "" || len(id) > longestExternalID {
+		return "", nil, mcptask.Errorf(mcptask.CodeInvalidParams, "%s.taskId is not a string of 1 to %d bytes", where, longestExternalID)
+	}
+	keep, err = wholeMilliseconds(members, "keepAlive", where)
+	return id, keep, err
+}
+
+// Created implements Server. There is no such answer: see Announcement and Answer.
+func (ServerSEP1686) Created(mcptask.Record, mcptask.ToolSpec) (json.RawMessage, error) {
+	return nil, mcptask.Errorf(mcptask.CodeInternalError, "the call could not be kept open until its task ends")
+}
+
+// InputRequired implements Server: the proposal asks by requests of its own.
+func (ServerSEP1686) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
+	return Server20251125{}.InputRequired(reply)
+}
+
+// Announcement implements Announcer (A-08, A-09).
+func (ServerSEP1686) Announcement(r mcptask.Record) (method string, params json.RawMessage, err error) {
+	meta, err := relatedSEP1686(nameOf(r))
+	if err != nil {
+		return "", nil, err
+	}
+	params, err = json.Marshal(wire.TaskCreatedNotificationParams{Meta: meta})
+	return wire.NotificationTasksCreated, params, err
+}
+
+// Answer implements Announcer (A-06, A-38): what a plain call would have been
+// answered with. A cancelled task has no such answer.
+func (ServerSEP1686) Answer(r mcptask.Record) (json.RawMessage, error) {
+	return answerSEP1686(r, nameOf(r))
+}
+
+func answerSEP1686(r mcptask.Record, name string) (json.RawMessage, error) {
+	switch r.Outcome.Kind {
+	case mcptask.OutcomeError:
+		return nil, r.Outcome.Error
+	case mcptask.OutcomeCancelled:
+		err := mcptask.Errorf(mcptask.CodeInternalError, "the task was cancelled")
+		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": name}) // strings always marshal
+		return nil, err
+	}
+	return withMeta(r.Outcome.Result, map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: name}})
+}
+
+// Related implements Teller (A-38).
+func (ServerSEP1686) Related(r mcptask.Record) map[string]any {
+	return map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: nameOf(r)}}
+}
+
+func relatedSEP1686(name string) (object, error) {
+	related, err := json.Marshal(wire.RelatedTaskMetadata{TaskID: name})
+	return object{wire.MetaRelatedTask: related}, err
+}
+
+// Question implements Teller (A-25, A-39). What a client would do with a task of
+// its own, the proposal leaves open: none is asked for.
+func (d ServerSEP1686) Question(r mcptask.Record, in mcptask.Input, _ time.Duration) (json.RawMessage, error) {
+	return withMeta(in.Params, d.Related(r))
+}
+
+// Status implements Teller: the proposal has no such notification.
+func (ServerSEP1686) Status(mcptask.Record) (method string, params json.RawMessage, err error) {
+	return "", nil, nil
+}
+
+// Requestor implements Teller: see Question.
+func (ServerSEP1686) Requestor(json.RawMessage) Requestor { return Requestor20251125{} }
+
+// TaskID implements Teller.
+func (ServerSEP1686) TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string {
+	id, err := taskID(params)
+	if err != nil { // what is malformed names none
+		return ""
+	}
+	return named(s, caller, id)
+}
+
+// Blocks implements Server (A-35).
+func (ServerSEP1686) Blocks(string) bool { return false }
+
+// Check implements Server: the capability need not be declared (A-01, T-16).
+func (ServerSEP1686) Check(json.RawMessage) error { return nil }
+
+// CanAsk implements Server.
+func (ServerSEP1686) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
+
+// Decorate implements Server: capabilities.tasks in initialize (A-01), but not in
+// 2025-11-25, whose schema has another form for it: what can be declared is (T-16).
+// The proposal says nothing of tasks in tools/list.
+func (d ServerSEP1686) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+	if method != "initialize" {
+		return result, nil
+	}
+	var negotiated struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	joined, err := joinedCapabilities(s, d.Revision())
+	if err != nil || joined == nil || json.Unmarshal(result, &negotiated) != nil || negotiated.ProtocolVersion >= mcptask.Revision20251125 {
+		return result, err
+	}
+	return editObject(result, func(o object) error { return declared(o, joined) })
+}
+
+// Method implements Server.
+func (d ServerSEP1686) Method(name string) Method {
+	switch name {
+	case wire.MethodTasksGet:
+		return d.get
+	case wire.MethodTasksResult:
+		return d.result
+	case wire.MethodTasksList:
+		return d.list
+	case wire.MethodTasksDelete:
+		return d.delete
+	}
+	return nil
+}
+
+// taskSEP1686 projects a record under a name.
+func taskSEP1686(s *mcptask.Server, r mcptask.Record, name string) wire.TaskInfo {
+	t := wire.TaskInfo{TaskID: name, Status: statusSEP1686(s, r), KeepAlive: keepAlive(r), PollFrequency: milliseconds(r.Poll)}
+	if t.Status == string(mcptask.StatusFailed) {
+		t.Error = brief(r.Outcome.Error.Message) // A-64
+	}
+	return t
+}
+
+// statusSEP1686 projects phase and outcome (A-17, A-24, A-65). That a task has been
+// asked to stop does not show before it has stopped (A-41).
+func statusSEP1686(s *mcptask.Server, r mcptask.Record) string {
+	switch {
+	case r.Phase == mcptask.PhaseQueued:
+		return wire.StatusSubmitted
+	case r.Phase == mcptask.PhaseInputRequired:
+		return string(mcptask.StatusInputRequired)
+	case r.Phase != mcptask.PhaseDone:
+		return string(mcptask.StatusWorking)
+	case r.Outcome.Kind == mcptask.OutcomeCancelled:
+		return string(mcptask.StatusCancelled)
+	case r.Outcome.Kind == mcptask.OutcomeError && s.Options().Unknown && errors.Is(r.Outcome.Error, mcptask.ErrWorkerLost):
+		return wire.StatusUnknown
+	case r.Outcome.Kind == mcptask.OutcomeError:
+		return string(mcptask.StatusFailed)
+	}
+	return string(mcptask.StatusCompleted)
+}
+
+// keepAlive is how long a task is kept once it has ended, in milliseconds (A-29).
+// Where its retention counts from its creation that is what is left of it, and
+// before the end all of it.
+func keepAlive(r mcptask.Record) *int64 {
+	switch {
+	case r.Keep > 0:
+		return milliseconds(r.Keep)
+	case r.Done():
+		return milliseconds(max(0, r.ExpiresAt.Sub(r.TerminalAt)))
+	}
+	return milliseconds(r.TTL())
+}
+
+// find reads the task that params name, by an ID of the caller's making or the
+// task's own. It is answered under the name that was asked for.
+func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (r mcptask.Record, name string, err error) {
+	if name, err = taskID(params); err != nil {
+		return r, "", err
+	}
+	r, err = s.Get(ctx, caller, named(s, caller, name))
+	return r, name, err
+}
+
+func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	r, name, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := relatedSEP1686(name)
+	if err != nil {
+		return nil, err
+	}
+	t := taskSEP1686(s, r, name)
+	return json.Marshal(wire.GetTaskResult{
+		Meta: meta, TaskID: t.TaskID, Status: t.Status, KeepAlive: t.KeepAlive, PollFrequency: t.PollFrequency, Error: t.Error,
+	})
+}
+
+// result answers at once, and only for a task that has completed (A-34, A-35).
+func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	r, name, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	if status := statusSEP1686(s, r); status != string(mcptask.StatusCompleted) {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task is %s: only a completed one has a result", status)
+	}
+	Retrieved(ctx, s, caller, r)
+	return answerSEP1686(r, name)
+}
+
+func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	tasks, next, err := page(ctx, s, caller, params, func(r mcptask.Record) wire.TaskInfo {
+		return taskSEP1686(s, r, nameFor(caller, r))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
+}
+
+// delete removes a task that has ended, and refuses any other: it is to be
+// cancelled first (A-53 to A-55, T-19).
+func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	r, name, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	if !r.Done() {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the task is %s: only one that has ended can be deleted", statusSEP1686(s, r))
+	}
+	s.Audit(slog.LevelInfo, "task deleted", "deleted", caller, r)
+	r.IdempotencyKey = "" // who has it comes back for nothing
+	s.Abandon(r)
+	if _, err := s.Peek(r.ID); !errors.Is(err, mcptask.ErrNoRecord) {
+		return nil, mcptask.Errorf(mcptask.CodeInternalError, "the task could not be deleted")
+	}
+	meta, err := relatedSEP1686(name)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.DeleteTaskResult{Meta: meta})
+}

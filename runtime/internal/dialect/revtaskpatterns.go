@@ -1,0 +1,483 @@
+package dialect
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+	"unicode"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiretaskpatterns"
+)
+
+// ServerTaskPatterns is the receiver's side of tasks as the Task Patterns guide
+// has them. It is spoken in the sessions of other revisions, by requests that
+// show it, and declares what 2025-11-25 does (D-01).
+type ServerTaskPatterns struct{ Server20251125 }
+
+// Revision implements Server.
+func (ServerTaskPatterns) Revision() string { return mcptask.RevisionTaskPatterns }
+
+// Signals implements Signalled: a call gives its task an ID, whatever that is, and
+// asks for none of 2025-11-25; a task method names its task by params.id alone.
+func (ServerTaskPatterns) Signals(method string, params json.RawMessage, _ func(externalID string) bool) bool {
+	switch method {
+	case "tools/call":
+		return ServerTaskPatterns{}.Asks(params) && membersOf(params)["task"] == nil
+	case wire.MethodTasksGet, wire.MethodTasksResult, wire.MethodTasksCancel:
+		members := membersOf(params)
+		return members["id"] != nil && members["taskId"] == nil
+	}
+	return false
+}
+
+// Asks implements Receiver (D-05).
+func (ServerTaskPatterns) Asks(params json.RawMessage) bool {
+	return membersOf(membersOf(params)["_meta"])[wire.MetaTaskID] != nil
+}
+
+// membersOf are the members of an object as they are spelled, none where it is
+// none.
+func membersOf(data json.RawMessage) object {
+	var members object
+	_ = json.Unmarshal(data, &members) // what is no object has none
+	return members
+}
+
+// Negotiate implements Server: the ID that the requestor gives the task asks for
+// it, and is the key under which the same call again finds it (D-05, D-18). The
+// receiver binds the key to the account.
+func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
+	var call mcptask.CallRequest
+	if err := decode(params, new(struct{})); err != nil {
+		return call, err
+	}
+	raw := membersOf(membersOf(params)["_meta"])[wire.MetaTaskID]
+	if raw == nil {
+		return unaugmented(tool, fallback, params, "params._meta.taskId")
+	}
+	if tool.Policy.Task == mcptask.TaskForbidden {
+		return call, notAsTask(tool)
+	}
+	var id *string
+	const longest = 256
+	if json.Unmarshal(raw, &id) != nil || id == nil || *id == "" || len(*id) > longest || strings.ContainsFunc(*id, unicode.IsControl) {
+		return call, mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta.taskId is not a string of 1 to %d bytes without control characters", longest)
+	}
+	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: *id, IdempotencyKey: *id}, nil
+}
+
+// Created implements Server (D-06 to D-08).
+func (ServerTaskPatterns) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
+	t := stateTaskPatterns(r, nameOf(r))
+	task, err := json.Marshal(wire.Task{
+		ID: t.ID, Status: t.Status, CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt, PollInterval: t.PollInterval, TTL: seconds(lifetime(r)),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(wire.CreateTaskResult{Meta: object{wire.MetaTask: task}})
+}
+
+// seconds are milliseconds in whole seconds, rounded up, so that a task is never
+// said to be over while it is there. nil stays nil: the guide has no null.
+func seconds(ms *int64) *int64 {
+	if ms == nil {
+		return nil
+	}
+	s := (*ms + 999) / 1000
+	return &s
+}
+
+// stateTaskPatterns projects a record under a name, the result left out (D-11). A
+// tool error completes a task here, only a JSON-RPC error fails it.
+func stateTaskPatterns(r mcptask.Record, name string) wire.GetTaskResult {
+	t := wire.GetTaskResult{
+		ID:            name,
+		Status:        string(statusTaskPatterns(r)),
+		CreatedAt:     timestamp(r.CreatedAt),
+		LastUpdatedAt: timestamp(r.UpdatedAt),
+		PollInterval:  milliseconds(r.Poll),
+	}
+	if t.Status == string(mcptask.StatusFailed) {
+		t.Error = &wire.TaskError{Code: &r.Outcome.Error.Code, Message: r.Outcome.Error.Message}
+	}
+	return t
+}
+
+// statusTaskPatterns projects phase and outcome.
+func statusTaskPatterns(r mcptask.Record) mcptask.Status {
+	switch {
+	case r.Phase == mcptask.PhaseInputRequired:
+		return mcptask.StatusInputRequired
+	case r.Phase != mcptask.PhaseDone:
+		return mcptask.StatusWorking
+	case r.Outcome.Kind == mcptask.OutcomeCancelled || declined(r):
+		return mcptask.StatusCancelled
+	case r.Outcome.Kind == mcptask.OutcomeError:
+		return mcptask.StatusFailed
+	}
+	return mcptask.StatusCompleted
+}
+
+// declined says whether a task ended because its user refused (D-16): the last
+// answer to it is a refusal, and the tool error that it ended with tells of that,
+// as it does where the handler returns mcptask.ErrDeclined, wrapped or not. A
+// handler that goes on without the answer, or fails of something else, ends its
+// task as it says.
+func declined(r mcptask.Record) bool {
+	if !r.Outcome.IsError || !strings.Contains(r.StatusMessage, mcptask.ErrDeclined.Error()) {
+		return false
+	}
+	var last struct {
+		Action string `json:"action"`
+	}
+	for _, in := range r.Inputs {
+		if in.State == mcptask.InputAnswered {
+			last.Action = ""
+			_ = json.Unmarshal(in.Response, &last) // an answer of another kind has no action
+		}
+	}
+	return last.Action == "decline"
+}
+
+// Method implements Server.
+func (d ServerTaskPatterns) Method(name string) Method {
+	switch name {
+	case wire.MethodTasksGet:
+		return d.get
+	case wire.MethodTasksResult:
+		return d.result
+	case wire.MethodTasksList:
+		return d.list
+	case wire.MethodTasksCancel:
+		return d.cancel
+	}
+	return nil
+}
+
+// Blocks implements Server: what has not ended has no result yet.
+func (ServerTaskPatterns) Blocks(string) bool { return false }
+
+// nameTaskPatterns reads params.id (D-10).
+func nameTaskPatterns(params json.RawMessage) (string, error) {
+	if err := decode(params, new(struct{})); err != nil {
+		return "", err
+	}
+	var id *string
+	if json.Unmarshal(membersOf(params)["id"], &id) != nil || id == nil {
+		return "", mcptask.Errorf(mcptask.CodeInvalidParams, "params.id is missing, or not a string")
+	}
+	return *id, nil
+}
+
+// TaskID implements Teller: the caller's own name for a task goes first.
+func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string {
+	name, err := nameTaskPatterns(params)
+	if err != nil { // what is malformed names none
+		return ""
+	}
+	return named(s, caller, name)
+}
+
+// find reads the task that params.id names, for its owner only (D-15, D-20).
+func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (r mcptask.Record, name string, err error) {
+	if name, err = nameTaskPatterns(params); err != nil {
+		return r, "", err
+	}
+	r, err = s.Get(ctx, caller, named(s, caller, name))
+	return r, name, err
+}
+
+// get answers under the name that was asked for. The result comes along, as the
+// guide shows it.
+func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	r, name, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	t := stateTaskPatterns(r, name)
+	if t.Status == string(mcptask.StatusCompleted) {
+		t.Result = r.Outcome.Result
+	}
+	if r.Done() {
+		Retrieved(ctx, s, caller, r)
+	}
+	return json.Marshal(t)
+}
+
+// result wraps how a task ended (D-12, D-13). One that has not ended, or was
+// cancelled, has nothing to wrap.
+func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	r, name, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	t := stateTaskPatterns(r, name)
+	switch mcptask.Status(t.Status) {
+	case mcptask.StatusCompleted:
+		t.Result = r.Outcome.Result
+	case mcptask.StatusFailed:
+	case mcptask.StatusCancelled:
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task was cancelled: it has no result")
+	default:
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task has not ended: it is %s", t.Status)
+	}
+	Retrieved(ctx, s, caller, r)
+	return json.Marshal(wire.GetTaskPayloadResult{ID: t.ID, Status: t.Status, Result: t.Result, Error: t.Error})
+}
+
+// mostListed bounds a list, which has no pages here.
+const mostListed = 1000
+
+// list gives the newest of the caller's tasks, without their results, oldest
+// first. The guide says neither what a list looks like nor how long it may get.
+func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ json.RawMessage) (json.RawMessage, error) {
+	result := wire.ListTasksResult{Tasks: []wire.GetTaskResult{}}
+	var after mcptask.Position
+	for more := true; more; {
+		var page []mcptask.Record
+		var err error
+		if page, more, err = s.List(ctx, caller, after); err != nil {
+			return nil, err
+		}
+		for _, r := range page {
+			if time.Now().Before(r.ExpiresAt) {
+				result.Tasks = append(result.Tasks, stateTaskPatterns(r, nameFor(caller, r)))
+			}
+			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
+		}
+		result.Tasks = result.Tasks[max(0, len(result.Tasks)-mostListed):]
+	}
+	return json.Marshal(result)
+}
+
+// cancel answers when the task is cancelled, and refuses one that has ended
+// (D-09, D-14).
+func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+	name, err := nameTaskPatterns(params)
+	if err != nil {
+		return nil, err
+	}
+	r, done, err := s.Cancel(ctx, caller, named(s, caller, name))
+	if err != nil {
+		return nil, err
+	}
+	if done {
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", statusTaskPatterns(r))
+	}
+	return json.Marshal(wire.CancelTaskResult{ID: name, Status: string(statusTaskPatterns(r))})
+}
+
+// Decorate implements Server (D-01): what 2025-11-25 adds, in its sessions.
+func (d ServerTaskPatterns) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
+	return decorate(d, s, caller, method, result, taskSupport)
+}
+
+// Question implements Teller: a task's question looks like any other. With a ttl
+// it asks for a task under an ID that the same question always has (D-25).
+func (ServerTaskPatterns) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
+	if ttl <= 0 {
+		return in.Params, nil
+	}
+	return editObject(in.Params, func(o object) (err error) {
+		meta := membersOf(o["_meta"])
+		if meta == nil {
+			meta = object{}
+		}
+		if meta[wire.MetaTaskID], err = json.Marshal(digest(r.ID, in.Key)); err != nil {
+			return err
+		}
+		o["_meta"], err = json.Marshal(meta)
+		return err
+	})
+}
+
+// digest is an ID that parts have in common with nothing else.
+func digest(parts ...string) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		sum.Write(append([]byte(part), 0))
+	}
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+}
+
+// Status implements Teller: there is no such notification.
+func (ServerTaskPatterns) Status(mcptask.Record) (method string, params json.RawMessage, err error) {
+	return "", nil, nil
+}
+
+// Related implements Teller: nothing names its task in metadata.
+func (ServerTaskPatterns) Related(mcptask.Record) map[string]any { return nil }
+
+// Requestor implements Teller.
+func (ServerTaskPatterns) Requestor(capabilities json.RawMessage) Requestor {
+	return requestorTaskPatterns{newRequestor20251125(capabilities, isObject)}
+}
+
+// requestorTaskPatterns is what a client declares that it takes as tasks, which
+// it says as in 2025-11-25.
+type requestorTaskPatterns struct{ Requestor20251125 }
+
+// Polls implements Poller.
+func (requestorTaskPatterns) Polls() {}
+
+// Started implements Requestor.
+func (d requestorTaskPatterns) Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error) {
+	task := membersOf(membersOf(result)["_meta"])[wire.MetaTask]
+	if !isObject(task) {
+		return s, false, nil
+	}
+	s, err = d.Task(task)
+	return s, true, err
+}
+
+// Task implements Requestor.
+func (requestorTaskPatterns) Task(result json.RawMessage) (mcptask.Snapshot, error) {
+	return snapshotTaskPatterns(wire.MethodTasksGet, result)
+}
+
+// Answer implements Requestor.
+func (requestorTaskPatterns) Answer(result json.RawMessage) (json.RawMessage, error) {
+	return unwrapped(result)
+}
+
+// Get implements Requestor.
+func (requestorTaskPatterns) Get(taskID string) (method string, params any) {
+	return wire.MethodTasksGet, wire.GetTaskRequestParams{ID: taskID}
+}
+
+// Result implements Requestor.
+func (requestorTaskPatterns) Result(taskID string) (method string, params any) {
+	return wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{ID: taskID}
+}
+
+// Cancel implements Requestor.
+func (requestorTaskPatterns) Cancel(taskID string) (method string, params any) {
+	return wire.MethodTasksCancel, wire.CancelTaskRequestParams{ID: taskID}
+}
+
+// peerTaskPatterns is a task as peers of the guide write it.
+type peerTaskPatterns struct {
+	peerTask
+
+	ID string `json:"id"`
+}
+
+// snapshotTaskPatterns reads a task, whose ttl is in seconds.
+func snapshotTaskPatterns(method string, raw json.RawMessage) (mcptask.Snapshot, error) {
+	var t peerTaskPatterns
+	if err := json.Unmarshal(raw, &t); err != nil {
+		return mcptask.Snapshot{}, malformed(method, err)
+	}
+	t.TaskID = t.ID
+	t.TTL.n *= 1000 // it has 53 bits
+	return newSnapshot(t.peerTask, t.TTL, t.PollInterval)
+}
+
+// unwrapped is what an answer to tasks/result wraps: a result, or the error that
+// the request ended with.
+func unwrapped(raw json.RawMessage) (json.RawMessage, error) {
+	var answer struct {
+		Result json.RawMessage `json:"result"`
+		Error  *wire.TaskError `json:"error"`
+	}
+	switch err := json.Unmarshal(raw, &answer); {
+	case err != nil:
+		return nil, malformed(wire.MethodTasksResult, err)
+	case answer.Error != nil:
+		code := mcptask.CodeInternalError
+		if answer.Error.Code != nil {
+			code = *answer.Error.Code
+		}
+		return nil, &mcptask.Error{Code: code, Message: answer.Error.Message}
+	case !isObject(answer.Result):
+		return nil, malformed(wire.MethodTasksResult, errors.New("neither a result nor an error"))
+	}
+	return answer.Result, nil
+}
+
+// ClientTaskPatterns is the requestor's side of the guide's tasks.
+type ClientTaskPatterns struct{}
+
+// Revision implements Client.
+func (ClientTaskPatterns) Revision() string { return mcptask.RevisionTaskPatterns }
+
+// Protocol implements Client: the guide goes by that of 2025-11-25.
+func (ClientTaskPatterns) Protocol() string { return mcptask.Revision20251125 }
+
+// Takes implements Client (D-01).
+func (ClientTaskPatterns) Takes(capabilities json.RawMessage) bool {
+	return Client20251125{}.Takes(capabilities)
+}
+
+// Support implements Client (D-02 to D-04).
+func (ClientTaskPatterns) Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport {
+	return Client20251125{}.Support(tool, tasks)
+}
+
+// Call implements Client: a task is asked for, by an ID for it, wherever the tool
+// may run as one (D-02 to D-05). That of a call with an idempotency key comes of
+// the key.
+func (ClientTaskPatterns) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *Retry) (any, error) {
+	params := callParams(call)
+	if wanted(call, support) {
+		id := rand.Text()
+		if call.IdempotencyKey != "" {
+			id = digest(call.Tool, call.IdempotencyKey)
+		}
+		params["_meta"] = map[string]any{wire.MetaTaskID: id}
+	}
+	return params, nil
+}
+
+// Started implements Client: _meta.task tells of a task.
+func (ClientTaskPatterns) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
+	if !isObject(result) {
+		return mcptask.Snapshot{}, nil, malformed("tools/call", errors.New("the result is no object"))
+	}
+	s, ok, err := requestorTaskPatterns{}.Started(result)
+	if !ok {
+		s, err = started(result)
+	}
+	return s, nil, err
+}
+
+// ResultKind implements Client: results have no type here.
+func (ClientTaskPatterns) ResultKind(string, json.RawMessage) error { return nil }
+
+// Task implements Client: tasks/result says how a task ended.
+func (ClientTaskPatterns) Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error) {
+	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{ID: taskID})
+	if err != nil {
+		return mcptask.Snapshot{}, err
+	}
+	s, err := snapshotTaskPatterns(wire.MethodTasksGet, raw)
+	if err == nil {
+		err = sameTask(s, taskID)
+	}
+	if err != nil || !s.Done() || s.Status == mcptask.StatusCancelled {
+		return s, err
+	}
+	if raw, err = send(ctx, wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{ID: taskID}); err != nil {
+		return s, err
+	}
+	raw, err = unwrapped(raw)
+	return withOutcome(s, raw, err)
+}
+
+// Cancel implements Client.
+func (ClientTaskPatterns) Cancel(ctx context.Context, send Send, taskID string) error {
+	_, err := send(ctx, wire.MethodTasksCancel, wire.CancelTaskRequestParams{ID: taskID})
+	return err
+}
+
+// Respond implements Client: questions are requests of their own here.
+func (ClientTaskPatterns) Respond(context.Context, Send, string, map[string]json.RawMessage) error {
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "tasks of the guide take no tasks/update")
+}

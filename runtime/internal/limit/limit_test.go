@@ -1,0 +1,154 @@
+package limit
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// allowed counts how many of n at one time are allowed.
+func allowed[K comparable](r *Rates[K], key K, n int) (count int) {
+	for range n {
+		if r.Allow(key) {
+			count++
+		}
+	}
+	return count
+}
+
+// A burst of twice the rate, then the rate, whatever other keys do meanwhile.
+func TestRates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRates[string](20, 2)
+		for key := range 100 {
+			if got := allowed(r, strconv.Itoa(key), 100); got != 40 {
+				t.Fatalf("%d of a burst", got)
+			}
+		}
+		for second := range 10 {
+			time.Sleep(time.Second)
+			if got := allowed(r, "7", 100); got != 20 {
+				t.Errorf("%d after second %d", got, second)
+			}
+		}
+		time.Sleep(time.Hour)
+		if got := allowed(r, "7", 100); got != 40 {
+			t.Errorf("%d after a rest", got)
+		}
+		if got := allowed(NewRates[string](math.MaxInt, 2), "", 1000); got != 1000 {
+			t.Errorf("%d without a bound", got)
+		}
+	})
+}
+
+// The table keeps what is not full yet, drops what is, and does not grow
+// beyond its bound, nor by long keys.
+func TestRatesStaySmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRates[string](20, 2)
+		size := func() int {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return len(r.recent) + len(r.older)
+		}
+		long := strings.Repeat("x", 1<<10)
+		for i := range 3 * mostBuckets {
+			r.Allow(long + strconv.Itoa(i))
+			if size() > 2*mostBuckets {
+				t.Fatalf("%d buckets", size())
+			}
+		}
+		if got := allowed(r, long+strconv.Itoa(3*mostBuckets-1), 100); got != 39 {
+			t.Errorf("%d: the bucket was forgotten", got)
+		}
+		time.Sleep(3 * time.Second)
+		if size() == 0 {
+			t.Error("dropped too early")
+		}
+		time.Sleep(2 * time.Second)
+		if size() != 0 || r.sweeper != nil {
+			t.Errorf("%d buckets are left", size())
+		}
+	})
+}
+
+// However many ask at once, no more are let in than there is room for.
+func TestGauge(t *testing.T) {
+	var g Gauge[string]
+	const most = 5
+	var open, in, highest atomic.Int32
+	var all sync.WaitGroup
+	for range 200 {
+		all.Go(func() {
+			done, ok := g.Take("a", 1, most)
+			if !ok {
+				return
+			}
+			in.Add(1)
+			if n := open.Add(1); n > highest.Load() {
+				highest.Store(n)
+			}
+			open.Add(-1)
+			done()
+		})
+	}
+	all.Wait()
+	if in.Load() < most || highest.Load() > most || len(g.open) != 0 {
+		t.Errorf("%d were let in, %d at once, %d keys are left", in.Load(), highest.Load(), len(g.open))
+	}
+	for range most {
+		if _, ok := g.Take("a", 1, most); !ok {
+			t.Error("refused before the bound")
+		}
+	}
+	if _, ok := g.Take("a", 1, most); ok {
+		t.Error("let in beyond the bound")
+	}
+	if _, ok := g.Take("b", most+1, most); ok {
+		t.Error("too many at once were let in")
+	}
+	if done, ok := g.Take("b", most, most); !ok {
+		t.Error("another key's were counted")
+	} else {
+		done()
+	}
+	if g.open["b"] != 0 {
+		t.Errorf("left: %v", g.open)
+	}
+}
+
+func TestRatesConcurrently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := NewRates[string](20, 2)
+		var count atomic.Int32
+		var all sync.WaitGroup
+		for i := range 16 {
+			all.Go(func() {
+				for j := range 200 {
+					r.Allow(strconv.Itoa(i*200 + j))
+					if r.Allow("shared") {
+						count.Add(1)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if count.Load() != 40 {
+			t.Errorf("%d were allowed", count.Load())
+		}
+	})
+}
+
+func BenchmarkAllow(b *testing.B) {
+	r := NewRates[[2]string](1<<40, 2)
+	key := [2]string{"somebody", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Allow(key)
+	}
+}

@@ -1,0 +1,78 @@
+// Package limit bounds how often something is done, and how often at once, by a
+// key. It knows nothing of tasks.
+package limit
+
+import (
+	"hash/maphash"
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// mostBuckets bounds each of the two generations of a Rates: some 10 MB.
+const mostBuckets = 1 << 16
+
+// Rates gives every key a bucket of tokens. It keeps buckets of two generations:
+// one that was not used for as long as an empty one takes to fill is full, as a
+// new one is, and goes. It is safe for concurrent use.
+type Rates[K comparable] struct {
+	limit rate.Limit
+	burst int
+	fill  time.Duration // how long an empty bucket takes
+	seed  maphash.Seed
+
+	mu            sync.Mutex
+	recent, older map[uint64]*rate.Limiter // by a hash: a key may be as long as a request
+	sweeper       *time.Timer              // nil while there are no buckets
+}
+
+// NewRates allows each key so many times a second, and what it has left of
+// some seconds at once. math.MaxInt is no bound.
+func NewRates[K comparable](perSecond, seconds int) *Rates[K] {
+	r := &Rates[K]{limit: rate.Inf, seed: maphash.MakeSeed(), recent: map[uint64]*rate.Limiter{}}
+	if perSecond < math.MaxInt/seconds {
+		r.limit, r.burst, r.fill = rate.Limit(perSecond), perSecond*seconds, time.Duration(seconds)*time.Second
+	}
+	return r
+}
+
+// Allow says whether a key may do it once more now.
+func (r *Rates[K]) Allow(key K) bool {
+	if r.limit == rate.Inf {
+		return true
+	}
+	hash := maphash.Comparable(r.seed, key)
+	r.mu.Lock()
+	bucket := r.recent[hash]
+	if bucket == nil {
+		if bucket = r.older[hash]; bucket == nil {
+			bucket = rate.NewLimiter(r.limit, r.burst)
+		}
+		if delete(r.older, hash); len(r.recent) >= mostBuckets {
+			// Some are forgotten that are not full, in favour of their keys: a flood of
+			// keys gains little by it, and locks nobody out.
+			r.turn()
+		}
+		r.recent[hash] = bucket
+		if r.sweeper == nil {
+			r.sweeper = time.AfterFunc(r.fill, r.sweep)
+		}
+	}
+	r.mu.Unlock()
+	return bucket.Allow()
+}
+
+func (r *Rates[K]) turn() { r.older, r.recent = r.recent, map[uint64]*rate.Limiter{} }
+
+// sweep begins a new generation, as long as there is an old one.
+func (r *Rates[K]) sweep() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turn(); len(r.older) > 0 {
+		r.sweeper.Reset(r.fill)
+	} else {
+		r.sweeper = nil
+	}
+}

@@ -1,0 +1,167 @@
+package pace
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// in fails unless the next question is due in d, or up to a tenth later.
+func (p *Pace) in(t *testing.T, what string, d time.Duration) {
+	t.Helper()
+	if wait := time.Until(p.Due); wait < d || wait > d+d/10+1 {
+		t.Errorf("%s: due in %v, want %v", what, wait, d)
+	}
+}
+
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := Pace{Default: time.Second}
+		if p.Due.After(time.Now()) {
+			t.Error("the first question is due")
+		}
+		p.Answered(0, -1)
+		p.in(t, "no interval", time.Second)
+		p.Answered(5*time.Second, -1)
+		p.in(t, "an interval", 5*time.Second)
+
+		p.Told(true)
+		p.in(t, "told, but not since an answer", 5*time.Second)
+		p.Asked(true) // it may have missed the beginning
+		p.Answered(5*time.Second, -1)
+		p.in(t, "told", MaxPause)
+		p.Answered(2*time.Second, -1)
+		p.in(t, "told, with a short interval", 20*time.Second)
+		p.Answered(time.Hour, -1)
+		p.in(t, "told, with a long interval", time.Hour)
+		p.Answered(time.Second, -1)
+		p.Asked(false)
+		p.Answered(time.Second, -1)
+		p.in(t, "nothing has changed", 10*time.Second)
+		p.Asked(true)
+		p.Answered(time.Second, -1)
+		p.in(t, "it should have been told", time.Second)
+		p.Told(true)
+		p.Answered(time.Second, -1)
+		p.in(t, "it tells again", 10*time.Second)
+		p.Told(false)
+		p.in(t, "no longer", time.Second)
+		due := p.Due
+		p.Told(false)
+		if p.Due.After(due) {
+			t.Error("put off")
+		}
+		p.Overtaken()
+		p.in(t, "overtaken", time.Second)
+		_, stop := p.Bound(t.Context())
+		stop()
+		p.Soon() // while the question is under way
+		if p.Answered(time.Second, -1); p.Due.After(time.Now()) {
+			t.Error("the answer may be too old")
+		}
+		_, stop = p.Bound(t.Context())
+		stop()
+		p.Answered(time.Hour, time.Minute)
+		if end := p.began.Add(time.Minute + Margin); !p.Due.Equal(end) {
+			t.Errorf("due %v after there can be an answer", p.Due.Sub(end))
+		}
+	})
+}
+
+func TestFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := Pace{Default: time.Second}
+		for range 2 { // who asks again tries as often again
+			for n := range MaxFailures {
+				if p.Failed(0) {
+					t.Fatalf("gave up after %d", n)
+				}
+				p.in(t, "failed", min(time.Second<<n, MaxPause))
+			}
+			if !p.Failed(0) {
+				t.Error("tries for ever")
+			}
+		}
+		p.Answered(time.Minute, -1)
+		if p.Failed(0) {
+			t.Error("gave up")
+		}
+		p.in(t, "not sooner than the interval", time.Minute)
+		p.Failed(time.Hour)
+		p.in(t, "as the peer asks", time.Hour)
+
+		p.Answered(10*time.Second, -1)
+		for n := range 100 {
+			p.Limited(0)
+			p.in(t, "limited", 10*time.Second<<min(n+1, maxLimited))
+		}
+		for range MaxFailures {
+			if p.Failed(0) {
+				t.Error("a limit counts as a failure")
+			}
+		}
+		p.Answered(time.Hour, -1)
+		p.Limited(0)
+		p.in(t, "a long interval", time.Hour)
+	})
+}
+
+func TestEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := Pace{Default: time.Second}
+		p.Answered(time.Second, time.Hour)
+		time.Sleep(time.Hour + Margin - 1)
+		if p.Over() {
+			t.Error("too soon")
+		}
+		ctx, stop := p.Bound(t.Context())
+		defer stop()
+		began := time.Now()
+		<-ctx.Done()
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) || time.Since(began) != Margin || !p.Over() {
+			t.Errorf("%v after %v, over: %v", ctx.Err(), time.Since(began), p.Over())
+		}
+		p.Answered(time.Second, 2*time.Hour) // from the first answer
+		if end := time.Until(p.end()); p.Over() || end != time.Hour-Margin+1 {
+			t.Errorf("ends in %v", end)
+		}
+		for _, life := range []time.Duration{-1, 1<<63 - 1} {
+			p.Answered(time.Second, life)
+			time.Sleep(24 * 365 * time.Hour)
+			if p.Over() {
+				t.Errorf("a life of %v is over", life)
+			}
+		}
+		unanswered := Pace{Default: time.Second, Last: time.Now()}
+		time.Sleep(Margin)
+		if !unanswered.Over() {
+			t.Error("nobody has answered for too long")
+		}
+		unanswered.Answered(time.Second, time.Hour)
+		if unanswered.Over() {
+			t.Error("it has answered")
+		}
+	})
+}
+
+func TestBell(t *testing.T) {
+	var b Bell
+	one, two := make(chan struct{}, 1), make(chan struct{}, 1)
+	if !b.Empty() || !b.Wait(one) || b.Wait(two) || b.Empty() {
+		t.Error("who waits")
+	}
+	b.Ring()
+	b.Ring() // does not block
+	<-one
+	<-two
+	if b.Leave(one) {
+		t.Error("two is left")
+	}
+	b.Ring()
+	<-two
+	if len(one) > 0 || b.Leave(one) || !b.Leave(two) || !b.Empty() {
+		t.Error("who has left")
+	}
+}

@@ -1,0 +1,240 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// noGoroutineLeft waits until there are as few goroutines as before.
+func noGoroutineLeft(t testing.TB, before int) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+	}
+	stacks := make([]byte, 1<<16)
+	t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+}
+
+func TestExecutorIsBoundedAndFair(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("bounded", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var now, most, total atomic.Int32
+			x := New(func(context.Context, string) {
+				if n := now.Add(1); n > most.Load() {
+					most.Store(n)
+				}
+				time.Sleep(time.Second)
+				now.Add(-1)
+				total.Add(1)
+			}, 3)
+			start := time.Now()
+			for i := range 30 {
+				if err := x.Submit(fmt.Sprint(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			if n := now.Load(); n != 3 {
+				t.Errorf("%d run at once", n)
+			}
+			time.Sleep(10*time.Second - time.Millisecond)
+			if total.Load() != 27 {
+				t.Errorf("%d done", total.Load())
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			if total.Load() != 30 || most.Load() != 3 || time.Since(start) != 10*time.Second {
+				t.Errorf("%d done, %d at most, in %v", total.Load(), most.Load(), time.Since(start))
+			}
+			if err := x.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("first come, first served", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var order []string
+			x := New(func(_ context.Context, id string) {
+				order = append(order, id) // one at a time: no lock needed
+				time.Sleep(time.Millisecond)
+			}, 1)
+			var want []string
+			for i := range 50 {
+				want = append(want, fmt.Sprint(i))
+				if err := x.Submit(want[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+			if err := x.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(order, want) {
+				t.Errorf("order %v", order)
+			}
+		})
+	})
+	t.Run("who comes back waits in line", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var order []string
+			var x *Pool
+			x = New(func(ctx context.Context, id string) {
+				order = append(order, id)
+				if id == "asks" {
+					x.Release()
+					time.Sleep(time.Millisecond) // b has the slot by then
+					x.Acquire(ctx)
+					order = append(order, "answered")
+				}
+				time.Sleep(time.Second)
+			}, 1)
+			for _, id := range []string{"asks", "b", "c"} {
+				if err := x.Submit(id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			if err := x.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if want := []string{"asks", "b", "c", "answered"}; !slices.Equal(order, want) {
+				t.Errorf("order %v, want %v", order, want)
+			}
+		})
+	})
+	noGoroutineLeft(t, before)
+}
+
+func TestExecutorClose(t *testing.T) {
+	before := runtime.NumGoroutine()
+	t.Run("ends the handlers and waits for them", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var started, ended atomic.Int32
+			x := New(func(ctx context.Context, _ string) {
+				started.Add(1)
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				ended.Add(1)
+			}, 2)
+			for i := range 5 {
+				if err := x.Submit(fmt.Sprint(i)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			if err := x.Close(t.Context()); err != nil || ended.Load() != 2 {
+				t.Errorf("%d ended, %v", ended.Load(), err)
+			}
+			if err := x.Submit("late"); !errors.Is(err, ErrClosed) {
+				t.Errorf("submitted to a closed executor: %v", err)
+			}
+			time.Sleep(time.Hour)
+			if started.Load() != 2 {
+				t.Errorf("%d started, those in the queue too", started.Load())
+			}
+			if err := x.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("waits no longer than told", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			x := New(func(context.Context, string) { <-release }, 1)
+			if err := x.Submit("deaf"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := x.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			close(release)
+		})
+	})
+	t.Run("lets go who waits for a slot", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var x *Pool
+			x = New(func(ctx context.Context, id string) {
+				if id == "asks" {
+					x.Release()
+					time.Sleep(time.Second)
+					x.Acquire(ctx)
+					return
+				}
+				<-ctx.Done()
+			}, 1)
+			for _, id := range []string{"asks", "holds", "queued"} {
+				if err := x.Submit(id); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Minute)
+			if err := x.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if free, queued := x.Load(); free != 1 || queued != 0 {
+				t.Errorf("%d slots free, %d queued", free, queued)
+			}
+		})
+	})
+	noGoroutineLeft(t, before)
+}
+
+// TestExecutorAccounts gives slots back and takes them again, cancelled at any
+// moment: at the end all of them are free.
+func TestExecutorAccounts(t *testing.T) {
+	before := runtime.NumGoroutine()
+	rapid.Check(t, func(t *rapid.T) {
+		slots := rapid.IntRange(1, 4).Draw(t, "slots")
+		// One number a task: below 0 is plain, else the microseconds until its
+		// wait for a slot is called off.
+		tasks := rapid.SliceOfN(rapid.IntRange(-20, 60), 1, 30).Draw(t, "tasks")
+		var x *Pool
+		var left sync.WaitGroup
+		left.Add(len(tasks))
+		x = New(func(ctx context.Context, id string) {
+			defer left.Done()
+			patience, err := strconv.Atoi(id)
+			if err != nil || patience < 0 {
+				runtime.Gosched()
+				return
+			}
+			for range 2 {
+				x.Release()
+				runtime.Gosched()
+				waiting, cancel := context.WithTimeout(ctx, time.Duration(patience)*time.Microsecond)
+				x.Acquire(waiting)
+				cancel()
+			}
+		}, slots)
+		for _, patience := range tasks {
+			if err := x.Submit(strconv.Itoa(patience)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left.Wait()
+		if err := x.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if free, queued := x.Load(); free != slots || queued != 0 {
+			t.Fatalf("%d of %d slots free, %d queued", free, slots, queued)
+		}
+	})
+	noGoroutineLeft(t, before)
+}

@@ -1,0 +1,38 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"math/big"
+	"testing"
+)
+
+// TestPointerReceivers: encoding/json asks a field whose type writes itself by a pointer only where it
+// has its address. Of a value, big.Int would be the object {}, which no schema admits.
+func TestPointerReceivers(t *testing.T) {
+	type amount struct {
+		N big.Int   `json:"n"`
+		F big.Float `json:"f"`
+	}
+	const want = `{"n":7,"f":"0.5"}`
+	value := amount{*big.NewInt(7), *big.NewFloat(0.5)}
+	tool := NewTool(ToolSpec{}, func(context.Context, *Task, struct{}) (amount, error) { return value, nil })
+	result, err := tool.handle(t.Context(), nil, json.RawMessage(`{}`))
+	if err != nil || string(result.Structured) != want {
+		t.Errorf("output: %+v, %v", result, err)
+	}
+	conn := &fakeConn{call: func(call ToolCall) (Snapshot, error) {
+		if string(call.Arguments) != want {
+			t.Errorf("arguments: %s", call.Arguments)
+		}
+		return Snapshot{}, ErrNotFound
+	}}
+	if _, err := Start[number](t.Context(), conn, "tool", value); err == nil {
+		t.Error("no error")
+	}
+	answerer := Answer(InputSpec{Name: "A"}, func(context.Context, Question) (amount, error) { return value, nil })
+	answer, ok, err := answerer.Answer(t.Context(), Question{Input: "A", Method: methodElicit})
+	if !ok || err != nil || string(answer) != `{"action":"accept","content":`+want+`}` {
+		t.Errorf("answer: %s, %v, %v", answer, ok, err)
+	}
+}

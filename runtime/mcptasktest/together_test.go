@@ -1,0 +1,433 @@
+package mcptasktest_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// between is a test that stands between client and server: it counts the requests
+// by method, and may answer them otherwise.
+type between struct {
+	testing.TB
+	// handle may answer instead of the server.
+	handle func(w http.ResponseWriter, r *http.Request, method string, next http.Handler)
+
+	mu    sync.Mutex
+	count map[string]int
+	bytes int
+}
+
+// WrapHandler is what mcptasktest looks for.
+func (b *between) WrapHandler(next http.Handler) http.Handler {
+	next = wirecheck.Handler(b, next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		var m struct{ Method string }
+		_ = json.Unmarshal(body, &m) // a request without a body has no method
+		b.mu.Lock()
+		if b.count == nil {
+			b.count = map[string]int{}
+		}
+		b.count[m.Method]++
+		b.bytes += len(body)
+		b.mu.Unlock()
+		if b.handle != nil {
+			b.handle(w, r, m.Method, next)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (b *between) of(method string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.count[method]
+}
+
+// unlistening is a server without subscriptions.
+func unlistening(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
+	if method != "subscriptions/listen" {
+		next.ServeHTTP(w, r)
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	var m struct{ ID json.RawMessage }
+	_ = json.Unmarshal(body, &m)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotFound)
+	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no subscriptions"}}`, m.ID)
+}
+
+type nap struct {
+	Seconds float64 `json:"seconds"`
+}
+
+// napping has a tool that takes as long as it is told.
+func napping(poll time.Duration) mcptask.Tools {
+	return mcptask.Tools{Service: "Naps", Impl: 1, Capabilities: mcptask.Capabilities{
+		mcptask.Revision20251125: `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+		mcptask.Revision20260728: `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`,
+	}, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "nap", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired, Poll: poll, OnLost: mcptask.RestartWhenLost}},
+			func(ctx context.Context, _ *mcptask.Task, in nap) (string, error) {
+				select {
+				case <-time.After(time.Duration(in.Seconds * float64(time.Second))):
+					return "slept", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			}),
+	}}
+}
+
+func startNap(t testing.TB, conn mcptask.Conn, d time.Duration) *mcptask.Call[string] {
+	t.Helper()
+	call, err := mcptask.Start[string](t.Context(), conn, "nap", nap{d.Seconds()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
+// limits collects the limits that a server has enforced.
+func limits() (*slog.Logger, func() string) {
+	var mu sync.Mutex
+	var out bytes.Buffer
+	return slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if bytes.Contains(p, []byte("limit")) {
+				out.Write(p)
+			}
+			return len(p), nil
+		}), nil)), func() string {
+			mu.Lock()
+			defer mu.Unlock()
+			return out.String()
+		}
+}
+
+type writer func([]byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// TestEndShowsAtOnce: who waits learns of the end when it comes, hours before the
+// next poll.
+func TestEndShowsAtOnce(t *testing.T) {
+	for name, wait := range map[string]func(context.Context, *mcptask.Call[string]) error{
+		"Wait": func(ctx context.Context, call *mcptask.Call[string]) error {
+			_, err := call.Wait(ctx)
+			return err
+		},
+		"Updates": func(ctx context.Context, call *mcptask.Call[string]) error {
+			for _, err := range call.Updates(ctx) {
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"Settled": func(ctx context.Context, call *mcptask.Call[string]) error {
+			for _, err := range mcptask.Settled(ctx, call) {
+				return err
+			}
+			return errors.New("none")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tb := &between{TB: wirecheck.TB(t)}
+				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(time.Hour))
+				began := time.Now()
+				if err := wait(t.Context(), startNap(t, conn, 10*time.Minute)); err != nil || time.Since(began) != 10*time.Minute {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				if polls := tb.of("tasks/get"); polls != 0 {
+					t.Errorf("%d polls", polls)
+				}
+			})
+		})
+	}
+}
+
+// TestRequestsOfAThousand: what calls of twenty seconds cost, a thousand that are
+// told, fewer that are polled; no limit of a server with default options is in
+// their way.
+func TestRequestsOfAThousand(t *testing.T) {
+	const work = 20 * time.Second
+	for name, tc := range map[string]struct {
+		n           int
+		revision    string
+		handle      func(http.ResponseWriter, *http.Request, string, http.Handler)
+		least, most int // polls of a call
+	}{
+		"told":               {1000, mcptask.Revision20260728, nil, 0, 3},
+		"polled":             {100, mcptask.Revision20260728, unlistening, 15, 20},
+		"polled, 2025-11-25": {100, mcptask.Revision20251125, nil, 15, 21},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n, tb := tc.n, &between{TB: wirecheck.TB(t), handle: tc.handle}
+				logger, exceeded := limits()
+				conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: mcptask.Options{Logger: logger, Concurrency: n}}, napping(time.Second))
+				var calls []*mcptask.Call[string]
+				for range n {
+					calls = append(calls, startNap(t, conn, work))
+				}
+				settled := 0
+				for _, err := range mcptask.Settled(t.Context(), calls...) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					settled++
+				}
+				polls, listens := tb.of("tasks/get"), tb.of("subscriptions/listen")
+				t.Logf("%d polls, %d results, %d subscriptions for %d calls", polls, tb.of("tasks/result"), listens, n)
+				if settled != n || polls < tc.least*n || polls > tc.most*n || listens > 1 {
+					t.Errorf("%d settled, %d polls, %d subscriptions", settled, polls, listens)
+				}
+				if text := exceeded(); text != "" {
+					t.Errorf("a limit was in the way:\n%.1000s", text)
+				}
+			})
+		})
+	}
+}
+
+// TestProxies: whatever stands between, the end is learnt.
+func TestProxies(t *testing.T) {
+	// cut ends each subscription after a while.
+	cut := func(after time.Duration) func(http.ResponseWriter, *http.Request, string, http.Handler) {
+		return func(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
+			if method == "subscriptions/listen" {
+				ctx, cancel := context.WithTimeout(r.Context(), after)
+				defer cancel()
+				r = r.WithContext(ctx)
+			}
+			next.ServeHTTP(w, r)
+		}
+	}
+	for name, tc := range map[string]struct {
+		handle func(http.ResponseWriter, *http.Request, string, http.Handler)
+		poll   time.Duration
+		late   time.Duration // at most after the end
+		most   int           // subscriptions
+	}{
+		"one that holds back what it has": {func(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
+			if method != "subscriptions/listen" {
+				next.ServeHTTP(w, r)
+				return
+			}
+			held := &held{header: http.Header{}}
+			next.ServeHTTP(held, r)
+			_, _ = w.Write(held.body.Bytes())
+		}, time.Second, 1100 * time.Millisecond, 12},
+		"one that cuts at once":              {cut(0), time.Second, 1100 * time.Millisecond, 14},
+		"one that cuts soon":                 {cut(5 * time.Second), time.Second, 1100 * time.Millisecond, 14},
+		"one that cuts a rarely polled task": {cut(time.Minute), time.Hour, 5 * time.Second, 30},
+		"one that fails": {func(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
+			if method == "subscriptions/listen" {
+				http.Error(w, "bad gateway", http.StatusBadGateway)
+				return
+			}
+			next.ServeHTTP(w, r)
+		}, time.Second, 1100 * time.Millisecond, 14},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const work = 3*time.Minute + 500*time.Millisecond
+				tb := &between{TB: wirecheck.TB(t), handle: tc.handle}
+				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(tc.poll))
+				var calls []*mcptask.Call[string]
+				for range 5 {
+					calls = append(calls, startNap(t, conn, work))
+				}
+				began := time.Now()
+				for _, err := range mcptask.Settled(t.Context(), calls...) {
+					if late := time.Since(began) - work; err != nil || late > tc.late {
+						t.Errorf("%v, %v after the end", err, late)
+					}
+				}
+				if n := tb.of("subscriptions/listen"); n > tc.most {
+					t.Errorf("%d subscriptions", n)
+				}
+			})
+		})
+	}
+}
+
+// held is a response that is sent when it is whole.
+type held struct {
+	header http.Header
+	mu     sync.Mutex
+	body   bytes.Buffer
+}
+
+func (h *held) Header() http.Header { return h.header }
+func (h *held) WriteHeader(int)     {}
+func (h *held) Flush()              {}
+func (h *held) Write(p []byte) (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.body.Write(p)
+}
+
+// switched is a test whose server is replaced while its client goes on.
+type switched struct {
+	testing.TB
+	mu       sync.Mutex
+	now      http.Handler
+	sessions map[string]http.Handler
+}
+
+// WrapHandler is what mcptasktest looks for.
+func (s *switched) WrapHandler(next http.Handler) http.Handler {
+	s.now, s.sessions = wirecheck.Handler(s, next), map[string]http.Handler{}
+	s.Cleanup(func() { // a server that is gone would take its sessions with it
+		for id, handler := range s.sessions {
+			r := httptest.NewRequest(http.MethodDelete, "http://mcptasktest/mcp", nil)
+			r.Header.Set("Mcp-Session-Id", id)
+			r.Header.Set("MCP-Protocol-Version", mcptask.Revision20251125)
+			handler.ServeHTTP(httptest.NewRecorder(), r)
+		}
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		now := s.now
+		s.mu.Unlock()
+		now.ServeHTTP(w, r)
+		if id := w.Header().Get("Mcp-Session-Id"); id != "" {
+			s.mu.Lock()
+			s.sessions[id] = now
+			s.mu.Unlock()
+		}
+	})
+}
+
+// to goes on with another server.
+func (s *switched) to(tasks *mcptask.Server) {
+	s.Helper()
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "next", Version: "1"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	handler := wirecheck.Handler(s, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = handler
+}
+
+// TestRestarts: the server is replaced by another while calls wait. In a store
+// that stays they go on; without one their tasks are gone.
+func TestRestarts(t *testing.T) {
+	local := func(context.Context) (string, error) { return mcptasktest.Local, nil }
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		for name, stays := range map[string]bool{"the store stays": true, "the store is lost": false} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					stores := []mcptask.Store{mcptask.NewMemoryStore(), mcptask.NewMemoryStore()}
+					if stays {
+						stores[1] = stores[0]
+					}
+					first, err := mcptask.NewServer(mcptask.Options{Store: stores[0], Principal: local}, napping(time.Second))
+					if err != nil {
+						t.Fatal(err)
+					}
+					second, err := mcptask.NewServer(mcptask.Options{Store: stores[1], Principal: local}, napping(time.Second))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer second.Close()
+					tb := &switched{TB: wirecheck.TB(t)}
+					conn := mcptasktest.Connect(tb, revision, mcptasktest.Options{}, napping(time.Second))
+					tb.to(first)
+					if _, err := conn.ListTools(t.Context()); err != nil { // in a new session, where there are any
+						t.Fatal(err)
+					}
+					var calls []*mcptask.Call[string]
+					for range 20 {
+						calls = append(calls, startNap(t, conn, time.Minute))
+					}
+					token, _ := calls[0].Token()
+					time.AfterFunc(30*time.Second, func() {
+						tb.to(second)
+						if err := first.Close(); err != nil {
+							t.Error(err)
+						}
+					})
+					began, settled := time.Now(), 0
+					for _, err := range mcptask.Settled(t.Context(), calls...) {
+						if settled++; stays && err != nil || !stays && !errors.Is(err, mcptask.ErrNotFound) {
+							t.Errorf("%v after %v", err, time.Since(began))
+						}
+					}
+					if settled != len(calls) || time.Since(began) > 5*time.Minute {
+						t.Errorf("%d settled after %v", settled, time.Since(began))
+					}
+					again, err := mcptask.Resume[string](conn, "nap", token)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := again.Wait(t.Context()); (err == nil) != stays {
+						t.Errorf("taken up again: %v", err)
+					}
+				})
+			})
+		}
+	})
+}
+
+// TestSeveralConnections: one Settled over calls of connections of both revisions,
+// one of which is closed meanwhile.
+func TestSeveralConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var conns []mcptask.Conn
+		for i := range 6 {
+			conns = append(conns, mcptasktest.Connect(wirecheck.TB(t), []string{mcptask.Revision20251125, mcptask.Revision20260728}[i%2], mcptasktest.Options{}, napping(time.Hour)))
+		}
+		var calls []*mcptask.Call[string]
+		of := map[*mcptask.Call[string]]int{}
+		for i := range 60 {
+			call := startNap(t, conns[i%6], 2*time.Hour)
+			of[call] = i % 6
+			calls = append(calls, call)
+		}
+		time.AfterFunc(time.Minute, func() { _, _ = conns[0].Close(), conns[1].Close() })
+		began, closed := time.Now(), 0
+		for call, err := range mcptask.Settled(t.Context(), append(calls, calls...)...) { // each twice
+			after := time.Since(began)
+			switch i := of[call]; {
+			case i < 2:
+				if closed++; !errors.Is(err, mcptask.ErrDisconnected) || after != time.Minute {
+					t.Errorf("of a closed connection: %v after %v", err, after)
+				}
+			case err != nil, after < 2*time.Hour, i%2 == 1 && after > 2*time.Hour+time.Second, after > 4*time.Hour:
+				t.Errorf("%v after %v", err, after)
+			}
+		}
+		if closed != 40 {
+			t.Errorf("%d calls ended with their connection", closed)
+		}
+	})
+}

@@ -1,0 +1,23 @@
+package mcptasktest
+
+import (
+	"net/http"
+	"testing"
+)
+
+// A reply counts, however soon its handler ends after it.
+func TestHandlerThatEndsAtOnce(t *testing.T) {
+	wire := &handlerTransport{handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })}
+	for range 20_000 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodDelete, "http://mcptasktest/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := wire.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+	}
+	wire.requests.Wait()
+}

@@ -1,0 +1,633 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// broken is a memory store with one fault: what is set takes the place of the
+// method.
+type broken struct {
+	mcptask.Store
+	mu      sync.Mutex
+	create  func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error)
+	get     func(ctx context.Context, id string) (mcptask.Record, error)
+	update  func(ctx context.Context, r mcptask.Record) (mcptask.Record, error)
+	list    func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error)
+	expire  func(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error)
+	wait    func(ctx context.Context, id string, version int64) (mcptask.Record, error)
+	lease   func(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error)
+	renew   func(ctx context.Context, worker string, until time.Time) error
+	release func(ctx context.Context, worker string) error
+}
+
+func (b *broken) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	if b.create != nil {
+		return b.create(ctx, r, quota)
+	}
+	return b.Store.Create(ctx, r, quota)
+}
+
+func (b *broken) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if b.get != nil {
+		return b.get(ctx, id)
+	}
+	return b.Store.Get(ctx, id)
+}
+
+func (b *broken) Update(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+	if b.update != nil {
+		return b.update(ctx, r)
+	}
+	return b.Store.Update(ctx, r)
+}
+
+func (b *broken) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+	if b.list != nil {
+		return b.list(ctx, principal, after, limit)
+	}
+	return b.Store.List(ctx, principal, after, limit)
+}
+
+func (b *broken) Expire(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error) {
+	if b.expire != nil {
+		return b.expire(ctx, now, limit)
+	}
+	return b.Store.Expire(ctx, now, limit)
+}
+
+func (b *broken) Wait(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+	if b.wait != nil {
+		return b.wait(ctx, id, version)
+	}
+	return b.Store.Wait(ctx, id, version)
+}
+
+func (b *broken) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error) {
+	if b.lease != nil {
+		return b.lease(ctx, worker, now, until, limit)
+	}
+	return b.Store.Lease(ctx, worker, now, until, limit)
+}
+
+func (b *broken) Renew(ctx context.Context, worker string, until time.Time) error {
+	if b.renew != nil {
+		return b.renew(ctx, worker, until)
+	}
+	return b.Store.Renew(ctx, worker, until)
+}
+
+func (b *broken) Release(ctx context.Context, worker string) error {
+	if b.release != nil {
+		return b.release(ctx, worker)
+	}
+	return b.Store.Release(ctx, worker)
+}
+
+// elsewhere lets others run for a moment, in the midst of what should be one
+// step.
+func elsewhere() {
+	for range 3 {
+		runtime.Gosched()
+	}
+	time.Sleep(50 * time.Microsecond)
+}
+
+// force updates whatever version there is.
+func force(ctx context.Context, s mcptask.Store, r mcptask.Record) (mcptask.Record, error) {
+	for {
+		now, err := s.Get(ctx, r.ID)
+		if err != nil {
+			return r, err
+		}
+		r.Version = now.Version
+		if r, err = s.Update(ctx, r); !errors.Is(err, mcptask.ErrConflict) {
+			return r, err
+		}
+	}
+}
+
+// faults are stores that break one promise, each with the tests that have to
+// find it. One that hangs is found when the test's time is over.
+var faults = []struct {
+	name  string
+	found string // by these promises, with commas
+	hangs bool
+	fault func(b *broken)
+}{
+	{"a waiter looks before it listens", "Wait/no lost wake-up", true, func(b *broken) {
+		changed := make(chan struct{})
+		b.wait = func(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+			for {
+				if r, err := b.Store.Get(ctx, id); err != nil || r.Version > version {
+					return r, err
+				}
+				elsewhere()
+				b.mu.Lock()
+				c := changed
+				b.mu.Unlock()
+				select {
+				case <-c:
+				case <-ctx.Done():
+					return mcptask.Record{}, ctx.Err()
+				}
+			}
+		}
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+			r, err := b.Store.Update(ctx, r)
+			b.mu.Lock()
+			close(changed)
+			changed = make(chan struct{})
+			b.mu.Unlock()
+			return r, err
+		}
+	}},
+	{"one waiter wakes of many", "Wait/what is new,Wait/thousands", true, func(b *broken) {
+		waiting := map[string]bool{}
+		b.wait = func(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+			b.mu.Lock()
+			second := waiting[id]
+			waiting[id] = true
+			b.mu.Unlock()
+			r, err := b.Store.Get(ctx, id)
+			if err == nil && r.Version <= version && second {
+				<-ctx.Done()
+				return mcptask.Record{}, ctx.Err()
+			}
+			return b.Store.Wait(ctx, id, version)
+		}
+	}},
+	{"a deletion wakes nobody", "Wait/gone", true, func(b *broken) {
+		b.wait = func(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+			if _, err := b.Store.Get(ctx, id); err != nil {
+				return mcptask.Record{}, err
+			}
+			r, err := b.Store.Wait(ctx, id, version)
+			if errors.Is(err, mcptask.ErrNoRecord) {
+				<-ctx.Done()
+				return r, ctx.Err()
+			}
+			return r, err
+		}
+	}},
+	{"a closed store lets wait", "Close/waiting calls", true, func(b *broken) {
+		b.wait = func(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+			r, err := b.Store.Wait(ctx, id, version)
+			if errors.Is(err, mcptask.ErrServerClosed) {
+				<-ctx.Done()
+				return r, ctx.Err()
+			}
+			return r, err
+		}
+	}},
+	{"a wait that is called off ends well", "Wait/called off", false, func(b *broken) {
+		b.wait = func(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+			r, err := b.Store.Wait(ctx, id, version)
+			if isContext(err) {
+				return b.Store.Get(context.WithoutCancel(ctx), id)
+			}
+			return r, err
+		}
+	}},
+	{"the last writer wins", "Update/compare and set,Update/one winner,Lease/fencing,all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) { return force(ctx, b.Store, r) }
+	}},
+	{"compare, and then set", "Update/one winner,all/random histories", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+			now, err := b.Store.Get(ctx, r.ID)
+			if err != nil {
+				return r, err
+			}
+			if now.Version != r.Version {
+				return r, mcptask.ErrConflict
+			}
+			elsewhere()
+			return force(ctx, b.Store, r)
+		}
+	}},
+	{"an update brings back what is gone", "Update/compare and set,all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r)
+			if errors.Is(err, mcptask.ErrNoRecord) {
+				return b.Store.Create(ctx, r, mcptask.Quota{})
+			}
+			return stored, err
+		}
+	}},
+	{"an update takes a new tool", "Update/what never changes,all/random programs", false, func(b *broken) {
+		tools := map[string]string{}
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r)
+			if err == nil {
+				stored.Tool = r.Tool
+				tools[r.ID] = r.Tool
+			}
+			return stored, err
+		}
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			r, err := b.Store.Get(ctx, id)
+			if tool := tools[id]; err == nil && tool != "" {
+				r.Tool = tool
+			}
+			return r, err
+		}
+	}},
+	{"a reader sees parts of two versions", "Update/whole records", false, func(b *broken) {
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			former, err := b.Store.Get(ctx, id)
+			if err != nil {
+				return former, err
+			}
+			next, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+			defer cancel()
+			_, _ = b.Store.Wait(next, id, former.Version) // there may be none
+			r, err := b.Store.Get(ctx, id)
+			r.StatusMessage = former.StatusMessage
+			return r, err
+		}
+	}},
+	{"reads lag behind", "all/random histories,all/random programs", false, func(b *broken) {
+		seen := map[string]mcptask.Record{}
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			r, err := b.Store.Get(ctx, id)
+			if err != nil {
+				return r, err
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			former, ok := seen[id]
+			seen[id] = r
+			if ok && former.CreatedAt.Equal(r.CreatedAt) {
+				return former, nil
+			}
+			return r, nil
+		}
+	}},
+	{"a page begins with the last record of the one before", "List/pages,all/random programs", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			if after.ID != "" {
+				after.ID = after.ID[:len(after.ID)-1]
+			}
+			return b.Store.List(ctx, principal, after, limit)
+		}
+	}},
+	{"a page leaves its first record out", "List/pages,List/under change", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			page, err := b.Store.List(ctx, principal, after, limit+1)
+			if after.ID == "" || len(page) <= limit {
+				return page[:min(len(page), limit)], err
+			}
+			return page[1:], err
+		}
+	}},
+	{"pages by number", "List/under change", false, func(b *broken) {
+		places := map[mcptask.Position]int{}
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			after.CreatedAt = after.CreatedAt.UTC()
+			from := places[after]
+			page, err := b.Store.List(ctx, principal, mcptask.Position{}, from+limit)
+			page = page[min(from, len(page)):]
+			if len(page) > 0 {
+				last := page[len(page)-1]
+				places[mcptask.Position{CreatedAt: last.CreatedAt.UTC(), ID: last.ID}] = from + len(page)
+			}
+			return page, err
+		}
+	}},
+	{"the ID does not order", "List/pages", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			page, err := b.Store.List(ctx, principal, after, limit)
+			slices.Reverse(page)
+			slices.SortStableFunc(page, func(a, b mcptask.Record) int { return a.CreatedAt.Compare(b.CreatedAt) })
+			return page, err
+		}
+	}},
+	{"principals are padded", "List/one principal", false, func(b *broken) {
+		b.list = func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
+			return b.Store.List(ctx, strings.TrimSpace(principal), after, limit)
+		}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r.Principal = strings.TrimSpace(r.Principal)
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"one more than the quota", "Create/quota,Create/quota in a race,all/random programs", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if quota.Unfinished > 0 {
+				quota.Unfinished++
+			}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"count, and then create", "Create/quota in a race", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			all, err := b.Store.List(ctx, r.Principal, mcptask.Position{}, 1000)
+			if err != nil {
+				return r, err
+			}
+			unfinished := 0
+			for _, other := range all {
+				if !other.Done() {
+					unfinished++
+				}
+			}
+			if quota.Unfinished > 0 && unfinished >= quota.Unfinished {
+				return r, mcptask.ErrQuotaUnfinished
+			}
+			elsewhere()
+			return b.Store.Create(ctx, r, mcptask.Quota{Stored: quota.Stored})
+		}
+	}},
+	{"an end makes no room", "Create/quota", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			got, err := b.Store.Create(ctx, r, mcptask.Quota{Stored: quota.Unfinished})
+			if errors.Is(err, mcptask.ErrQuotaStored) {
+				err = mcptask.ErrQuotaUnfinished
+			}
+			return got, err
+		}
+	}},
+	{"who is refused leaves the key", "Create/quota", false, func(b *broken) {
+		left := map[string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if left[r.IdempotencyKey] && r.IdempotencyKey != "" {
+				return r, mcptask.ErrExists
+			}
+			got, err := b.Store.Create(ctx, r, quota)
+			left[r.IdempotencyKey] = isQuota(err)
+			return got, err
+		}
+	}},
+	{"keys are shared between principals", "Create/keys,all/random programs", false, func(b *broken) {
+		keys := map[[2]string]string{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			key := [2]string{r.Tool, r.IdempotencyKey}
+			if id, ok := keys[key]; ok && r.IdempotencyKey != "" {
+				if other, err := b.Store.Get(ctx, id); err == nil {
+					return other, mcptask.ErrExists
+				}
+			}
+			keys[key] = r.ID
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"keys are joined without a border", "Create/keys", false, func(b *broken) {
+		keys := map[string]string{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			key := r.Principal + r.Tool + r.IdempotencyKey
+			if id, ok := keys[key]; ok && r.IdempotencyKey != "" {
+				if other, err := b.Store.Get(ctx, id); err == nil {
+					return other, mcptask.ErrExists
+				}
+			}
+			keys[key] = r.ID
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a key outlives its record", "Create/keys", false, func(b *broken) {
+		keys := map[[3]string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			key := [3]string{r.Principal, r.Tool, r.IdempotencyKey}
+			got, err := b.Store.Create(ctx, r, quota)
+			if err == nil && keys[key] && r.IdempotencyKey != "" {
+				err = mcptask.ErrExists
+			}
+			keys[key] = true
+			return got, err
+		}
+	}},
+	{"look for the key, and then create", "Create/keys in a race", false, func(b *broken) {
+		keys := map[string]string{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			key := r.IdempotencyKey
+			b.mu.Lock()
+			id, ok := keys[key]
+			b.mu.Unlock()
+			if ok {
+				other, err := b.Store.Get(ctx, id)
+				if err == nil {
+					err = mcptask.ErrExists
+				}
+				return other, err
+			}
+			elsewhere()
+			r.IdempotencyKey = ""
+			got, err := b.Store.Create(ctx, r, quota)
+			b.mu.Lock()
+			keys[key] = r.ID
+			b.mu.Unlock()
+			return got, err
+		}
+	}},
+	{"a record with a known ID replaces the other", "Create/get and delete", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if err := b.Store.Delete(ctx, r.ID); err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
+				return r, err
+			}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a record that is handed out is the store's", "Get/a copy", false, func(b *broken) {
+		cache := map[string]mcptask.Record{}
+		b.get = func(ctx context.Context, id string) (mcptask.Record, error) {
+			r, err := b.Store.Get(ctx, id)
+			if known, ok := cache[id]; ok && err == nil && known.Version == r.Version {
+				return known, nil
+			}
+			cache[id] = r
+			return r, err
+		}
+	}},
+	{"times are kept to the millisecond", "Get/what was stored,Create/get and delete", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r.UpdatedAt = r.UpdatedAt.Truncate(time.Millisecond)
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"text is made UTF-8", "Get/what was stored", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r.StatusMessage = strings.ToValidUTF8(r.StatusMessage, "\ufffd")
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"text ends at NUL", "Get/what was stored", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r.Revision, _, _ = strings.Cut(r.Revision, "\x00")
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"JSON is written anew", "Get/what was stored", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			var compact bytes.Buffer
+			if json.Compact(&compact, r.Arguments) == nil {
+				r.Arguments = compact.Bytes()
+			}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"nil becomes null", "Get/what was stored", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if r.Arguments == nil {
+				r.Arguments = json.RawMessage("null")
+			}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a task expires after its moment", "Expire/batches,all/random programs", false, func(b *broken) {
+		b.expire = func(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error) {
+			return b.Store.Expire(ctx, now.Add(-time.Microsecond), limit)
+		}
+	}},
+	{"batches of one more", "Expire/batches", false, func(b *broken) {
+		b.expire = func(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error) {
+			return b.Store.Expire(ctx, now, limit+1)
+		}
+	}},
+	{"select, and then delete", "Expire/in a race", false, func(b *broken) {
+		stored := map[string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored[r.ID] = true
+			return b.Store.Create(ctx, r, quota)
+		}
+		b.expire = func(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error) {
+			var gone []mcptask.Record
+			for _, id := range slices.Sorted(maps.Keys(stored)) {
+				if r, err := b.Store.Get(ctx, id); err == nil && !r.ExpiresAt.After(now) && len(gone) < limit {
+					gone = append(gone, r)
+				}
+			}
+			elsewhere()
+			for _, r := range gone {
+				_ = b.Store.Delete(ctx, r.ID)
+			}
+			return gone, nil
+		}
+	}},
+	{"a lease is taken at its last moment", "Lease/fencing,all/random programs", false, func(b *broken) {
+		b.lease = func(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error) {
+			return b.Store.Lease(ctx, worker, now.Add(time.Microsecond), until, limit)
+		}
+	}},
+	{"a lease without fencing", "Lease/fencing", false, func(b *broken) {
+		former := map[string]int64{}
+		b.lease = func(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error) {
+			taken, err := b.Store.Lease(ctx, worker, now, until, limit)
+			for _, r := range taken {
+				former[r.ID] = r.Version - 1
+			}
+			return taken, err
+		}
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+			if former[r.ID] == r.Version {
+				return force(ctx, b.Store, r)
+			}
+			return b.Store.Update(ctx, r)
+		}
+	}},
+	{"an orphan goes to two workers", "Lease/in a race,all/random histories", false, func(b *broken) {
+		var last []mcptask.Record
+		b.lease = func(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error) {
+			taken, err := b.Store.Lease(ctx, worker, now, until, limit)
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			if len(taken) > 0 && len(last) > 0 {
+				taken[0] = last[0]
+				taken[0].Worker = worker
+			}
+			last = taken
+			return taken, err
+		}
+	}},
+	{"a renewal is everybody's", "Lease/renew and release,Lease/fencing,all/random programs", false, func(b *broken) {
+		b.renew = func(ctx context.Context, worker string, until time.Time) error {
+			return errors.Join(b.Store.Renew(ctx, "w1", until), b.Store.Renew(ctx, "w2", until), b.Store.Renew(ctx, "w9", until))
+		}
+	}},
+	{"a release is nothing", "Lease/renew and release,all/random programs", false, func(b *broken) {
+		b.release = func(context.Context, string) error { return nil }
+	}},
+	{"an update undoes a renewal", "Lease/under update,all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r)
+			if err == nil && !stored.Done() {
+				err = b.Store.Renew(ctx, r.Worker, r.LeaseUntil)
+			}
+			return stored, err
+		}
+	}},
+	{"what is refused for its context is done", "all/ended context", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r)
+			if err == nil {
+				err = ctx.Err()
+			}
+			return stored, err
+		}
+	}},
+}
+
+// TestBrokenStores: each promise that a store breaks is found, by the tests that
+// hold it.
+func TestBrokenStores(t *testing.T) {
+	for name, value := range map[string]string{"rapid.nofailfile": "true", "rapid.shrinktime": "0s", "rapid.seed": "1"} {
+		f := flag.Lookup(name)
+		former := f.Value.String()
+		if err := f.Value.Set(value); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = f.Value.Set(former) }) // it was one of its values
+	}
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			stores := Stores{Open: func(t testing.TB) mcptask.Store {
+				b := &broken{Store: openMemory(t)}
+				f.fault(b)
+				return b
+			}}
+			allowed := patience
+			if f.hangs {
+				allowed = 500 * time.Millisecond
+			}
+			for _, name := range strings.Split(f.found, ",") {
+				began := time.Now()
+				failures := recorded(t, name, stores, allowed)
+				if len(failures) == 0 {
+					t.Errorf("%s did not find it", name)
+					continue
+				}
+				t.Logf("%s: %.300s", name, failures[0])
+				if !f.hangs && time.Since(began) > allowed {
+					t.Errorf("%s found it only since its time was over: %q", name, failures)
+				}
+			}
+		})
+	}
+}
+
+// TestSoundStore: what finds the broken stores finds nothing with a sound one.
+func TestSoundStore(t *testing.T) {
+	for _, p := range promises {
+		stores := Stores{Open: openMemory}
+		want := 0
+		if p.name == "all/shared" || p.name == "all/reopened" {
+			want = 1 // skipped
+		}
+		if failures := recorded(t, p.name, stores, patience); len(failures) != want {
+			t.Errorf("%s: %q", p.name, failures)
+		}
+	}
+}

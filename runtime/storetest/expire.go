@@ -1,0 +1,128 @@
+package storetest
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+func testExpire(k *kit) {
+	const records = 25
+	for i := range records {
+		r := record(fmt.Sprintf("t%02d", i), "p", epoch)
+		r.ExpiresAt, r.IdempotencyKey = minutes(i*7%records), fmt.Sprintf("t%02d", i)
+		if i%2 == 0 {
+			r = done(r)
+		}
+		k.create(r)
+	}
+	if gone, err := k.s.Expire(k.ctx, epoch.Add(-time.Microsecond), 10); err != nil || len(gone) != 0 {
+		k.Errorf("before the first: %s, %v", brief(gone...), err)
+	}
+	if gone, err := k.s.Expire(k.ctx, minutes(12), 0); err != nil || len(gone) != 0 {
+		k.Errorf("at a limit of 0: %s, %v", brief(gone...), err)
+	}
+	now := minutes(12) // 13 records, the one at this very moment included
+	total := map[string]bool{}
+	for _, want := range []int{5, 5, 3, 0} {
+		gone, err := k.other.Expire(k.ctx, now, 5)
+		if err != nil || len(gone) != want {
+			k.Fatalf("a batch of %d, want %d: %v", len(gone), want, err)
+		}
+		for _, r := range gone {
+			if r.ExpiresAt.After(now) || r.Version != 1 || r.Principal != "p" || r.Tool != "tool" || r.IdempotencyKey != r.ID {
+				k.Errorf("expired: %s", brief(r))
+			}
+			total[r.ID] = true
+			k.absent(r.ID)
+		}
+	}
+	if left := k.list("p", 50, nil); len(total) != 13 || len(left) != 12 {
+		k.Errorf("%d gone, %d left", len(total), len(left))
+	}
+	if gone, err := k.s.Expire(k.ctx, minutes(13).Add(-time.Microsecond), 5); err != nil || len(gone) != 0 {
+		k.Errorf("a microsecond too soon: %s, %v", brief(gone...), err)
+	}
+	for id := range total { // nothing of them is left, so that they may come again
+		r := record(id, "p", epoch)
+		r.IdempotencyKey = id
+		k.create(r)
+	}
+	// An expiry that moves is followed.
+	sooner, later := k.get("t24"), k.get("t00")
+	if sooner.ID == "" || total[sooner.ID] {
+		k.Fatalf("t24 should be left: %v", total)
+	}
+	sooner.ExpiresAt, later.ExpiresAt = minutes(-10), minutes(600)
+	k.update(sooner)
+	k.update(later)
+	if gone, err := k.s.Expire(k.ctx, minutes(-10), 5); err != nil || len(gone) != 1 || gone[0].ID != "t24" || gone[0].Version != 2 {
+		k.Errorf("after the expiry was moved: %s, %v", brief(gone...), err)
+	}
+	if gone, err := k.s.Expire(k.ctx, minutes(599), 50); err != nil || len(gone) != records-2 {
+		k.Errorf("%d of %d expired: %v", len(gone), records-2, err)
+	}
+	if left := k.list("p", 50, nil); len(left) != 1 || left[0] != "t00" {
+		k.Errorf("left are %q", left)
+	}
+}
+
+func testExpireRace(k *kit) {
+	const records = 90
+	for i := range records {
+		k.create(record(fmt.Sprint("t", i), "p", minutes(i%3)))
+	}
+	var mu sync.Mutex
+	times := map[string]int{}
+	each(6, func(i int) {
+		s := k.way(i)
+		if i >= 4 { // who changes a record and who deletes one: nothing comes back
+			for n := range records {
+				id := fmt.Sprint("t", n)
+				if r, err := s.Get(k.ctx, id); err == nil {
+					_, _ = s.Update(k.ctx, r) // may come too late
+				}
+				if n%10 == i {
+					if err := s.Delete(k.ctx, id); err == nil {
+						mu.Lock()
+						times[id]++
+						mu.Unlock()
+					}
+				}
+			}
+			return
+		}
+		for idle := 0; idle < 2; {
+			gone, err := s.Expire(k.ctx, minutes(600), 7)
+			if err != nil || len(gone) > 7 {
+				k.Errorf("%d expired, %v", len(gone), err)
+				return
+			}
+			if len(gone) == 0 {
+				idle++
+			}
+			mu.Lock()
+			for _, r := range gone {
+				times[r.ID]++
+			}
+			mu.Unlock()
+		}
+	})
+	for id, n := range times {
+		if n != 1 {
+			k.Errorf("%s went %d times", id, n)
+		}
+		k.absent(id)
+	}
+	if left := k.list("p", 100, nil); len(times)+len(left) != records {
+		k.Errorf("%d gone, %d left of %d", len(times), len(left), records)
+	}
+	if gone, err := k.s.Expire(k.ctx, minutes(600), records); err != nil || len(gone)+len(times) != records {
+		k.Errorf("%d of the %d left expired: %v", len(gone), records-len(times), err)
+	}
+	if _, err := k.s.Create(k.ctx, record("next", "p", epoch), mcptask.Quota{Stored: 1}); err != nil {
+		k.Errorf("after all have gone: %v", err)
+	}
+}

@@ -1,0 +1,106 @@
+package storetest
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// model is a store in the plainest form, for one goroutine: what random
+// programs compare with.
+type model map[string]mcptask.Record
+
+func (m model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	stored, unfinished := 0, 0
+	for _, other := range m {
+		if r.IdempotencyKey != "" && other.IdempotencyKey == r.IdempotencyKey && other.Principal == r.Principal && other.Tool == r.Tool {
+			return other, mcptask.ErrExists
+		}
+		if other.Account == r.Account {
+			stored++
+			if !other.Done() {
+				unfinished++
+			}
+		}
+	}
+	if _, ok := m[r.ID]; ok {
+		return mcptask.Record{}, mcptask.ErrExists
+	}
+	if quota.Stored > 0 && stored >= quota.Stored {
+		return mcptask.Record{}, mcptask.ErrQuotaStored
+	}
+	if quota.Unfinished > 0 && unfinished >= quota.Unfinished {
+		return mcptask.Record{}, mcptask.ErrQuotaUnfinished
+	}
+	r.Version = 1
+	m[r.ID] = r
+	return r, nil
+}
+
+func (m model) get(id string) (mcptask.Record, error) {
+	r, ok := m[id]
+	if !ok {
+		return r, mcptask.ErrNoRecord
+	}
+	return r, nil
+}
+
+func (m model) update(r mcptask.Record) (mcptask.Record, error) {
+	old, ok := m[r.ID]
+	if !ok {
+		return r, mcptask.ErrNoRecord
+	}
+	if r.Version != old.Version {
+		return r, mcptask.ErrConflict
+	}
+	if r.Worker == old.Worker {
+		r.LeaseUntil = old.LeaseUntil
+	}
+	r.Principal, r.Account, r.Tool, r.IdempotencyKey, r.CreatedAt = old.Principal, old.Account, old.Tool, old.IdempotencyKey, old.CreatedAt
+	r.Version++
+	m[r.ID] = r
+	return r, nil
+}
+
+func (m model) list(principal string, after mcptask.Position, limit int) []mcptask.Record {
+	place := func(r mcptask.Record, p mcptask.Position) int {
+		return cmp.Or(r.CreatedAt.Compare(p.CreatedAt), cmp.Compare(r.ID, p.ID))
+	}
+	page := m.where(func(r mcptask.Record) bool { return r.Principal == principal && place(r, after) > 0 })
+	slices.SortFunc(page, func(a, b mcptask.Record) int {
+		return place(a, mcptask.Position{CreatedAt: b.CreatedAt, ID: b.ID})
+	})
+	return page[:min(len(page), limit)]
+}
+
+// over are the records that Expire may remove.
+func (m model) over(now time.Time) []mcptask.Record {
+	return m.where(func(r mcptask.Record) bool { return !r.ExpiresAt.After(now) })
+}
+
+// orphans are the records that Lease may hand to a worker.
+func (m model) orphans(worker string, now time.Time) []mcptask.Record {
+	return m.where(func(r mcptask.Record) bool { return !r.Done() && r.Worker != worker && r.LeaseUntil.Before(now) })
+}
+
+// setLeases is Renew, and Release with the zero time.
+func (m model) setLeases(worker string, until time.Time) {
+	for id, r := range m {
+		if !r.Done() && r.Worker == worker {
+			r.LeaseUntil = until
+			m[id] = r
+		}
+	}
+}
+
+func (m model) where(fits func(mcptask.Record) bool) []mcptask.Record {
+	var records []mcptask.Record
+	for _, r := range m {
+		if fits(r) {
+			records = append(records, r)
+		}
+	}
+	return records
+}

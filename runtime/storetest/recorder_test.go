@@ -1,0 +1,71 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// recorder is a testing.TB that keeps what failed to itself.
+type recorder struct {
+	testing.TB // what is not below is not used, and would panic
+	ctx        context.Context
+
+	mu       sync.Mutex
+	failures []string
+	cleanups []func()
+}
+
+// recorded runs one promise and returns what failed of it.
+func recorded(t *testing.T, name string, stores Stores, patience time.Duration) []string {
+	t.Helper()
+	i := slices.IndexFunc(promises, func(p promise) bool { return p.name == name })
+	if i < 0 {
+		t.Fatalf("there is no promise %q", name)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r := &recorder{ctx: ctx}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer func() {
+			for _, f := range slices.Backward(r.cleanups) {
+				f()
+			}
+		}()
+		promises[i].check(r, stores)
+	}()
+	<-ended
+	return r.failures
+}
+
+func (r *recorder) fail(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, strings.TrimSpace(text))
+}
+
+func (r *recorder) Context() context.Context     { return r.ctx }
+func (r *recorder) Cleanup(f func())             { r.cleanups = append(r.cleanups, f) }
+func (r *recorder) Helper()                      {}
+func (r *recorder) Name() string                 { return "recorder" }
+func (r *recorder) Log(...any)                   {}
+func (r *recorder) Logf(string, ...any)          {}
+func (r *recorder) Error(args ...any)            { r.fail(fmt.Sprintln(args...)) }
+func (r *recorder) Errorf(f string, args ...any) { r.fail(fmt.Sprintf(f, args...)) }
+func (r *recorder) Fatal(args ...any)            { r.Error(args...); r.FailNow() }
+func (r *recorder) Fatalf(f string, args ...any) { r.Errorf(f, args...); r.FailNow() }
+func (r *recorder) Fail()                        { r.fail("failed") }
+func (r *recorder) FailNow()                     { r.Fail(); runtime.Goexit() }
+func (r *recorder) Skip(args ...any)             { r.fail("skipped"); runtime.Goexit() }
+func (r *recorder) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.failures) > 0
+}

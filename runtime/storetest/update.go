@@ -1,0 +1,162 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+func testUpdate(k *kit) {
+	first := k.create(record("t", "p", epoch))
+	change := first
+	change.Phase, change.StatusMessage, change.UpdatedAt = mcptask.PhaseRunning, "one", minutes(1)
+	change.Poll, change.ExpiresAt, change.Attempt = 0, minutes(90), 1
+	second := k.update(change)
+	want := change
+	want.Version = 2
+	k.same("updated", second, want)
+	k.same("got", k.get("t"), want)
+	late := change
+	for _, version := range []int64{0, 1, 3, -1} {
+		late.Version, late.StatusMessage = version, "late"
+		_, err := k.other.Update(k.ctx, late)
+		k.is(fmt.Sprintf("version %d where 2 is", version), err, mcptask.ErrConflict)
+	}
+	k.same("after refused updates", k.get("t"), want)
+	third := k.update(second) // nothing new in it, and a new version all the same
+	if third.Version != 3 {
+		k.Errorf("version %d follows 2", third.Version)
+	}
+	if ended := k.update(done(third)); ended.Version != 4 || ended.Outcome == nil {
+		k.Errorf("ended: %s", brief(ended))
+	}
+	missing := record("missing", "p", epoch)
+	missing.Version = 1
+	_, err := k.s.Update(k.ctx, missing)
+	k.is("update what is not there", err, mcptask.ErrNoRecord)
+	k.absent("missing")
+	k.delete("t")
+	_, err = k.s.Update(k.ctx, third)
+	k.is("update what was deleted", err, mcptask.ErrNoRecord)
+	k.absent("t")
+}
+
+func testUpdateKeeps(k *kit) {
+	r := record("t", "p", epoch)
+	r.IdempotencyKey = "k"
+	stored := k.create(r)
+	change := stored
+	change.Principal, change.Account, change.Tool, change.IdempotencyKey, change.CreatedAt = "q", "other", "other", "other", minutes(-1)
+	change.StatusMessage = "new"
+	updated := k.update(change)
+	want := stored
+	want.Version, want.StatusMessage = 2, "new"
+	k.same("updated", updated, want)
+	k.same("got", k.get("t"), want)
+	if ids := k.list("q", 5, nil); len(ids) != 0 {
+		k.Errorf("listed for another principal: %q", ids)
+	}
+	if ids := k.list("p", 5, nil); len(ids) != 1 {
+		k.Errorf("the principal's list: %q", ids)
+	}
+	_, err := k.s.Create(k.ctx, keyed("2", "p", "tool", "k"), mcptask.Quota{})
+	k.is("its key", err, mcptask.ErrExists)
+	k.create(keyed("3", "q", "other", "other"))
+	_, err = k.s.Create(k.ctx, record("4", "p", epoch), mcptask.Quota{Unfinished: 1})
+	k.is("its account", err, mcptask.ErrQuotaUnfinished)
+	k.delete("t")
+	if ids := k.list("p", 5, nil); len(ids) != 0 {
+		k.Errorf("listed after its deletion: %q", ids)
+	}
+}
+
+func testOneWinner(k *kit) {
+	const rounds, writers = 20, 30
+	k.create(record("t", "p", epoch))
+	for round := range rounds {
+		current := k.get("t")
+		var won, lost atomic.Int32
+		var winner atomic.Value
+		each(writers, func(i int) {
+			mine := current
+			mine.StatusMessage = fmt.Sprintf("%d of round %d", i, round)
+			got, err := k.way(i).Update(k.ctx, mine)
+			if err != nil {
+				k.is("an update that lost", err, mcptask.ErrConflict)
+				lost.Add(1)
+				return
+			}
+			won.Add(1)
+			winner.Store(mine.StatusMessage)
+			mine.Version++
+			k.same("the update that won", got, mine)
+		})
+		if won.Load() != 1 || lost.Load() != writers-1 {
+			k.Fatalf("%d updates won, %d lost", won.Load(), lost.Load())
+		}
+		if got := k.get("t"); got.StatusMessage != winner.Load() || got.Version != int64(round)+2 {
+			k.Errorf("version %d is %q, %q had won", got.Version, got.StatusMessage, winner.Load())
+		}
+	}
+}
+
+// testWhole has writers that write one number into every part of a record, and
+// readers that find it in all of them.
+func testWhole(k *kit) {
+	const versions, most = 150, 5000 // until the readers have read as often, within reason
+	write := func(r mcptask.Record, n int) mcptask.Record {
+		text := fmt.Sprint(n)
+		r.StatusMessage, r.Attempt, r.UpdatedAt = text, n, minutes(n)
+		r.Inputs = []mcptask.Input{{Key: text, Response: []byte(text)}}
+		r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(text)}
+		r.CanAsk = []string{text}
+		return r
+	}
+	whole := func(what string, r mcptask.Record) {
+		if d := different(r, write(r, r.Attempt)); d != "" || int64(r.Attempt) != r.Version {
+			k.Errorf("%s saw parts of two: version %d, %s", what, r.Version, d)
+		}
+	}
+	k.create(write(record("t", "p", epoch), 1))
+	reading, stop := context.WithCancel(k.ctx) // until the last is written
+	var reads atomic.Int64
+	each(8, func(i int) {
+		s := k.way(i)
+		if i == 0 {
+			defer stop()
+			r, err := s.Get(k.ctx, "t")
+			for err == nil && r.Version < most && (r.Version < versions || reads.Load() < versions) {
+				r, err = s.Update(k.ctx, write(r, int(r.Version)+1))
+			}
+			if err != nil {
+				k.Errorf("update: %v", err)
+			}
+			return
+		}
+		for version := int64(0); reading.Err() == nil; reads.Add(1) {
+			r, err := s.Get(k.ctx, "t")
+			switch i % 3 {
+			case 1:
+				r, err = s.Wait(reading, "t", version)
+			case 2:
+				var page []mcptask.Record
+				if page, err = s.List(k.ctx, "p", mcptask.Position{}, 1); err == nil && len(page) == 1 {
+					r = page[0]
+				}
+			}
+			if err != nil {
+				if reading.Err() == nil {
+					k.Errorf("read: %v", err)
+				}
+				return
+			}
+			if r.Version < version {
+				k.Errorf("version %d after %d", r.Version, version)
+			}
+			whole([]string{"Get", "Wait", "List"}[i%3], r)
+			version = r.Version
+		}
+	})
+}

@@ -1,0 +1,248 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+func testWait(k *kit) {
+	first := k.create(record("t", "p", epoch))
+	for _, version := range []int64{0, -1} {
+		got, err := k.other.Wait(k.ctx, "t", version)
+		k.is("a version that is there", err, nil)
+		k.same("a version that is there", got, first)
+	}
+	_, err := k.s.Wait(k.ctx, "unknown", 0)
+	k.is("no record", err, mcptask.ErrNoRecord)
+	_, err = k.s.Wait(k.ctx, "unknown", 5)
+	k.is("no record", err, mcptask.ErrNoRecord)
+
+	third := make(chan mcptask.Record, 1)
+	each(21, func(i int) {
+		if i == 20 {
+			k.pause()
+			third <- k.updateTwice(first)
+			return
+		}
+		got, err := k.way(i).Wait(k.ctx, "t", 2)
+		if err != nil || got.Version != 3 {
+			k.Errorf("waited for version %d: %v", got.Version, err)
+		}
+	})
+	got, err := k.s.Wait(k.ctx, "t", 1) // beyond already
+	k.is("a version behind", err, nil)
+	k.same("a version behind", got, <-third)
+
+	// A lease is a new version too, a renewal is none.
+	each(2, func(i int) {
+		if i == 0 {
+			got, err := k.other.Wait(k.ctx, "t", 3)
+			if err != nil || got.Version != 4 || got.Worker != "w2" {
+				k.Errorf("waited for %s, %v", brief(got), err)
+			}
+			return
+		}
+		k.pause()
+		if err := k.s.Renew(k.ctx, "w1", minutes(2)); err != nil {
+			k.Errorf("renew: %v", err)
+		}
+		k.pause()
+		if _, err := k.s.Lease(k.ctx, "w2", minutes(3), minutes(4), 1); err != nil {
+			k.Errorf("lease: %v", err)
+		}
+	})
+}
+
+// updateTwice makes two versions.
+func (k *kit) updateTwice(r mcptask.Record) mcptask.Record {
+	for range 2 {
+		var err error
+		if r, err = k.s.Update(k.ctx, r); err != nil {
+			k.Errorf("update: %v", err)
+		}
+	}
+	return r
+}
+
+// testWakeUps lets waiters follow writers as fast as they go. A wake-up that is
+// lost makes one of them hang until the test's time is over.
+func testWakeUps(k *kit) {
+	const versions, rounds = 500, 100
+	k.create(record("t", "p", epoch))
+	each(7, func(i int) {
+		s := k.way(i)
+		if i > 0 {
+			for version := int64(0); version < versions; {
+				got, err := s.Wait(k.ctx, "t", version)
+				if err != nil || got.Version <= version {
+					k.Errorf("version %d after %d: %v", got.Version, version, err)
+					return
+				}
+				version = got.Version
+			}
+			return
+		}
+		r, err := s.Get(k.ctx, "t")
+		for err == nil && r.Version < versions {
+			if r, err = s.Update(k.ctx, r); err == nil {
+				r, err = s.Wait(k.ctx, "t", r.Version-1)
+			}
+		}
+		if err != nil {
+			k.Errorf("at version %d: %v", r.Version, err)
+		}
+	})
+	// Ping-pong: each makes every other version, and waits for the other's. There
+	// is no further change that would make up for a wake-up that is lost.
+	k.create(record("ping-pong", "p", epoch))
+	each(2, func(i int) {
+		s := k.way(i)
+		for {
+			r, err := s.Get(k.ctx, "ping-pong")
+			if err == nil && r.Version%2 == int64(i) {
+				r, err = s.Update(k.ctx, r)
+			}
+			if err == nil && r.Version < 2*rounds {
+				r, err = s.Wait(k.ctx, "ping-pong", r.Version)
+			}
+			if err != nil {
+				k.Errorf("at version %d: %v", r.Version, err)
+				return
+			}
+			if r.Version >= 2*rounds {
+				return
+			}
+		}
+	})
+	// One change of each of many records, at the moment in which a waiter comes.
+	for n := range rounds {
+		id := fmt.Sprint("once", n)
+		r := k.create(record(id, "p", epoch))
+		gone := n%2 == 1
+		each(2, func(i int) {
+			var err error
+			switch {
+			case i == 0:
+				_, err = k.other.Wait(k.ctx, id, 1)
+			case gone:
+				err = k.s.Delete(k.ctx, id)
+			default:
+				_, err = k.s.Update(k.ctx, r)
+			}
+			if gone && i == 0 {
+				k.is("the end of a wait", err, mcptask.ErrNoRecord)
+			} else {
+				k.is("a change while one waits", err, nil)
+			}
+		})
+	}
+}
+
+func testThousands(k *kit) {
+	const waiters, records = 3000, 30
+	all := make([]mcptask.Record, records)
+	for i := range all {
+		all[i] = k.create(record(fmt.Sprint("t", i), "p", epoch))
+	}
+	each(waiters+1, func(i int) {
+		if i < waiters {
+			got, err := k.way(i).Wait(k.ctx, fmt.Sprint("t", i%records), 1)
+			if err != nil || got.Version != 2 || got.ID != fmt.Sprint("t", i%records) {
+				k.Errorf("waiter %d: version %d of %q, %v", i, got.Version, got.ID, err)
+			}
+			return
+		}
+		k.pause()
+		for _, r := range all {
+			if _, err := k.s.Update(k.ctx, r); err != nil {
+				k.Errorf("update: %v", err)
+			}
+		}
+	})
+}
+
+func testWaitGone(k *kit) {
+	for _, id := range []string{"deleted", "expired", "made anew"} {
+		k.create(record(id, "p", epoch))
+	}
+	k.delete("made anew")
+	k.create(record("made anew", "p", minutes(300)))
+	each(31, func(i int) {
+		if i < 30 {
+			_, err := k.way(i).Wait(k.ctx, []string{"deleted", "expired", "made anew"}[i%3], 1)
+			k.is("the record went", err, mcptask.ErrNoRecord)
+			return
+		}
+		k.pause()
+		if err := k.s.Delete(k.ctx, "deleted"); err != nil {
+			k.Errorf("delete: %v", err)
+		}
+		if gone, err := k.s.Expire(k.ctx, minutes(120), 5); err != nil || len(gone) != 1 {
+			k.Errorf("expired: %s, %v", brief(gone...), err)
+		}
+		k.pause()
+		if err := k.s.Delete(k.ctx, "made anew"); err != nil {
+			k.Errorf("delete: %v", err)
+		}
+	})
+}
+
+func testWaitCalledOff(k *kit) {
+	k.create(record("t", "p", epoch))
+	ended, cancel := context.WithCancel(k.ctx)
+	cancel()
+	_, err := k.s.Wait(ended, "t", 1)
+	k.is("called off before", err, context.Canceled)
+	waiting, cancel := context.WithCancel(k.ctx)
+	short, cancelShort := context.WithTimeout(k.ctx, 10*time.Millisecond)
+	defer cancelShort()
+	each(21, func(i int) {
+		switch {
+		case i == 20:
+			k.pause()
+			cancel()
+		case i%2 == 0:
+			_, err := k.way(i/2).Wait(waiting, "t", 1)
+			k.is("called off", err, context.Canceled)
+		default:
+			_, err := k.way(i/2).Wait(short, "t", 1)
+			k.is("out of time", err, context.DeadlineExceeded)
+		}
+	})
+	r := k.get("t") // and nobody else minds
+	each(2, func(i int) {
+		if i == 0 {
+			_, err := k.other.Wait(k.ctx, "t", 1)
+			k.is("a later wait", err, nil)
+			return
+		}
+		_, err := k.s.Update(k.ctx, r)
+		k.is("a later update", err, nil)
+	})
+}
+
+func testClose(k *kit) {
+	k.create(record("t", "p", epoch))
+	each(11, func(i int) {
+		if i < 10 {
+			_, err := k.s.Wait(k.ctx, "t", 1)
+			k.is("the store closed", err, mcptask.ErrServerClosed)
+			return
+		}
+		k.pause()
+		if err := k.s.Close(); err != nil {
+			k.Errorf("close: %v", err)
+		}
+	})
+	_, err := k.s.Wait(k.ctx, "t", 1)
+	k.is("wait after the end", err, mcptask.ErrServerClosed)
+	if stored, err := k.s.Create(k.ctx, record("late", "p", epoch), mcptask.Quota{}); err == nil {
+		k.Errorf("created after the end: %s", brief(stored))
+	}
+	if err := k.s.Close(); err != nil {
+		k.Errorf("closed twice: %v", err)
+	}
+}

@@ -14,6 +14,7 @@
 //     clients do; a question's is open, because clients add to their answers.
 //   - A type with MarshalJSON or UnmarshalJSON needs schema=, the file of an input's schema, or
 //     outputschema=, that of an output's; in a field, jsonschema:"type=string" will do.
+//     The same goes for one with MarshalText or UnmarshalText alone, which writes what it cannot read.
 //   - Comments of fields are descriptions, of types their first sentence; comments of the standard
 //     library are left out, because they change with the Go release.
 //   - A named string or integer with constants of its type in its package is an enum of them, unless
@@ -33,6 +34,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
@@ -43,7 +45,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// OutputName is the file that a package with declarations gets.
+// OutputName is the file that a package with declarations gets where [Config.Output] says nothing.
 const OutputName = "mcptask_gen.go"
 
 // Config says what to generate from. The zero value is the package in the current folder.
@@ -51,62 +53,134 @@ type Config struct {
 	Dir      string   // the working directory; empty for the process's own
 	Patterns []string // packages as go list takes them; none is the one in Dir
 	Tags     string   // build tags, comma-separated
+	// Output is the base name of generated files; empty is OutputName.
+	Output string
+	// Revisions are those of the protocol that generated servers declare tasks in; none is all
+	// released ones that package schema knows.
+	Revisions []string
+	// Schemas are schema files of MCP, as published; their revisions are added to Revisions.
+	Schemas []string
+	// ServerOnly and ClientOnly leave the other half out; not both.
+	ServerOnly, ClientOnly bool
+	// Step, where it is set, is told how long each step took.
+	Step func(name string, took time.Duration)
 }
 
 // Generate reads the packages and returns what their generated files should be. It writes nothing.
-// Its error lists every mistake of every package, one a line, as path/file.go:12:3: message.
+// Its error lists every mistake of every package, as path/file.go:12:3: message, with the line of the
+// source, a caret and a hint below. The rest of a package need not compile or even parse, as long as
+// the declarations and the types that they use do.
 // Generate is safe for concurrent use.
 func Generate(ctx context.Context, cfg Config) (Output, error) {
-	dir, err := filepath.Abs(cfg.Dir)
+	if err := cfg.check(); err != nil {
+		return Output{}, err
+	}
+	in, err := readDeclarations(ctx, cfg)
 	if err != nil {
 		return Output{}, err
+	}
+	return in.render(cfg)
+}
+
+// render writes the generated files.
+func (in declarations) render(cfg Config) (Output, error) {
+	defer cfg.step("render")()
+	files := map[string][]byte{}
+	for _, m := range in.models {
+		m.Side = cfg.side()
+		content, err := emit.File(m, in.protocol)
+		if err != nil {
+			return Output{}, err
+		}
+		files[filepath.Join(m.Dir, cfg.output())] = content
+	}
+	out, err := newOutput(in.dir, files, in.leftOver)
+	out.Notes = in.notes
+	return out, err
+}
+
+// Declared reads what the packages declare, as [Generate] does, in the order of their import paths. It
+// writes nothing. It is safe for concurrent use.
+func Declared(ctx context.Context, cfg Config) ([]*model.Package, error) {
+	in, err := readDeclarations(ctx, cfg)
+	return in.models, err
+}
+
+// declarations are what the packages of a run declare.
+type declarations struct {
+	dir      string // the working directory, absolute
+	protocol emit.Protocol
+	notes    string // of the schema files
+	models   []*model.Package
+	leftOver []string
+}
+
+// readDeclarations loads the packages and reads what they declare.
+func readDeclarations(ctx context.Context, cfg Config) (in declarations, err error) {
+	if in.dir, err = filepath.Abs(cfg.Dir); err != nil {
+		return in, err
 	}
 	patterns := cfg.Patterns
 	if len(patterns) == 0 {
 		patterns = []string{"."}
 	}
-	protocol, err := readProtocol()
-	if err != nil {
-		return Output{}, err
+	if err := checkOutputName(cfg.output()); err != nil {
+		return in, err
 	}
+	var revisions []string
+	if revisions, in.notes, err = cfg.revisions(in.dir); err != nil {
+		return in, err
+	}
+	if in.protocol, err = readProtocol(revisions); err != nil {
+		return in, err
+	}
+	loaded := cfg.step("load")
 	fset, packages, err := load.Load(ctx, load.Config{
-		Dir: dir, Patterns: patterns, Tags: cfg.Tags, Output: OutputName, Header: emit.Header,
+		Dir: in.dir, Patterns: patterns, Tags: cfg.Tags, Output: cfg.output(), Header: emit.Header,
 	})
+	loaded()
 	if err != nil {
-		return Output{}, err
+		return in, err
 	}
-	models, leftOver, err := read(fset, packages, protocol, dir)
-	if err != nil {
-		return Output{}, err
+	defer cfg.step("read")()
+	in.models, in.leftOver, err = read(fset, packages, in.protocol, in.dir, cfg.output())
+	if err == nil && len(in.models) == 0 && len(in.leftOver) == 0 {
+		err = errNothing(patterns, packages)
 	}
-	if len(models) == 0 && len(leftOver) == 0 {
-		return Output{}, fmt.Errorf("no //mcptask:service in %s; put the directive into the doc comment of an interface", strings.Join(patterns, " "))
-	}
-	files := map[string][]byte{}
-	for _, m := range models {
-		content, err := emit.File(m, protocol)
-		if err != nil {
-			return Output{}, err
-		}
-		files[filepath.Join(m.Dir, OutputName)] = content
-	}
-	return newOutput(dir, files, leftOver)
+	return in, err
 }
 
-// read reads the declarations of the packages, and finds generated files of packages that have none
-// any more.
-func read(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol, dir string) (models []*model.Package, leftOver []string, err error) {
+// errNothing says that packages declare nothing, and what to do.
+func errNothing(patterns []string, packages []*load.Package) error {
+	hint := "put the directive into the doc comment of an interface, or begin with mcptaskgen init"
+	switch {
+	case slices.ContainsFunc(packages, declaresElsewhere):
+		hint = "files that build constraints leave out have directives: name build tags with --tags"
+	case slices.ContainsFunc(packages, func(p *load.Package) bool { return slices.ContainsFunc(p.Generated, isFromTools) }):
+		hint = "what --tools made of a list is made and checked with --tools alone"
+	}
+	return fmt.Errorf("no //mcptask:service in %s; %s", strings.Join(patterns, " "), hint)
+}
+
+// read reads the declarations of the packages, and finds generated files that a run does not write:
+// of packages that declare nothing any more, and of another name.
+func read(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol, dir, output string) (models []*model.Package, leftOver []string, err error) {
 	var problems diag.List
 	for _, pkg := range packages {
 		m := declaration.Read(fset, pkg, protocol.Names(), &problems)
-		path := filepath.Join(pkg.Dir, OutputName)
+		path := filepath.Join(pkg.Dir, output)
 		switch {
 		case m != nil && pkg.Foreign:
-			problems.Add(token.Position{Filename: path, Line: 1, Column: 1}, "this file was not written by mcptaskgen", "move it, the generated file needs its name")
+			problems.Add(token.Position{Filename: path, Line: 1, Column: 1}, "this file was not written by mcptaskgen",
+				"move it, the generated file needs its name, or choose another name with --out")
 		case m != nil:
 			models = append(models, m)
-		case pkg.Generated && !declaresElsewhere(pkg):
-			leftOver = append(leftOver, path)
+		}
+		others := slices.DeleteFunc(slices.Clone(pkg.Generated), func(name string) bool {
+			return m != nil && name == path || isFromTools(name)
+		})
+		if len(others) > 0 && !declaresElsewhere(pkg) {
+			leftOver = append(leftOver, others...)
 		}
 	}
 	return models, leftOver, problems.Err(dir)
@@ -116,7 +190,7 @@ func read(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol,
 // generated file is theirs then.
 func declaresElsewhere(pkg *load.Package) bool {
 	for _, name := range pkg.IgnoredFiles {
-		if filepath.Base(name) == OutputName {
+		if slices.Contains(pkg.Generated, name) || filepath.Ext(name) != ".go" {
 			continue
 		}
 		src, err := os.ReadFile(name)
@@ -129,22 +203,27 @@ func declaresElsewhere(pkg *load.Package) bool {
 
 // readProtocol reads what every generated file says about MCP. Where revisions describe a thing
 // differently, the newest has the word.
-func readProtocol() (emit.Protocol, error) {
+func readProtocol(revisions []string) (emit.Protocol, error) {
 	var protocol emit.Protocol
 	statuses, codes := map[string]int{}, map[string]int{}
-	for _, revision := range schema.Revisions() {
+	for _, revision := range revisions {
 		surface, err := schema.Load(revision)
 		if err != nil {
 			return protocol, err
+		}
+		if len(surface.ServerCapabilities) > 0 {
+			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
+		}
+		if surface.Base != "" { // the runtime translates: programs see what the base has
+			if surface, err = schema.Load(surface.Base); err != nil {
+				return protocol, err
+			}
 		}
 		for _, s := range surface.Statuses {
 			put(&protocol.Statuses, statuses, s.Name, emit.Status{Name: s.Name, Doc: s.Doc})
 		}
 		for _, c := range surface.ErrorCodes {
 			put(&protocol.Codes, codes, c.Name, emit.Code{Name: c.Name, Value: c.Code, Doc: c.Doc})
-		}
-		if len(surface.ServerCapabilities) > 0 {
-			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
 		}
 	}
 	return protocol, nil
@@ -167,10 +246,19 @@ type Output struct {
 	Root string
 	// Files are the generated files by their slash-separated path.
 	Files output.Files
-	// LeftOver are generated files of packages that declare nothing any more.
+	// LeftOver are files with the header of generated ones that this run does not produce: of packages
+	// that declare nothing any more, and of another name.
 	LeftOver []string
+	// Notes says, in lines, what the schema files of the run have that generated code does without;
+	// empty where that is nothing.
+	Notes string
 
 	dir string
+}
+
+// NewOutput is an output of files by their absolute path; dir is the working directory, absolute.
+func NewOutput(dir string, files map[string][]byte) (Output, error) {
+	return newOutput(dir, files, nil)
 }
 
 func newOutput(dir string, files map[string][]byte, leftOver []string) (Output, error) {
@@ -199,32 +287,6 @@ func common(a, b string) string {
 		}
 		a = filepath.Dir(a)
 	}
-}
-
-// Diff lists the files that Write would write or remove, relative to the working directory; none
-// where everything is up to date.
-func (o Output) Diff() ([]string, error) {
-	stale, err := o.Files.Diff(o.Root)
-	if err != nil {
-		return nil, err
-	}
-	return o.shown(append(stale, o.LeftOver...)), nil
-}
-
-// Write brings the generated files up to date, each of them whole or not at all, and removes those
-// that are left over. It returns what it touched, relative to the working directory.
-func (o Output) Write() ([]string, error) {
-	changed, err := o.Files.Write(o.Root)
-	if err != nil {
-		return o.shown(changed), err
-	}
-	for _, name := range o.LeftOver {
-		if err := os.Remove(filepath.Join(o.Root, filepath.FromSlash(name))); err != nil {
-			return o.shown(changed), fmt.Errorf("remove %s: %w", name, err)
-		}
-		changed = append(changed, name)
-	}
-	return o.shown(changed), nil
 }
 
 // shown makes paths relative to the working directory, sorted.

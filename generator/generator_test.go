@@ -9,7 +9,7 @@ import (
 // TestArrows: the generator never links the runtime, so that the runtime can be generated from
 // scratch; its unit tests neither.
 func TestArrows(t *testing.T) {
-	out, err := exec.Command("go", "list", "-deps", "-test", "./...", "../cmd/mcptaskgen").CombinedOutput()
+	out, err := exec.Command("go", "list", "-deps", "-test", "./...", "../cmd/...").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -1,4 +1,5 @@
-// Package templates holds the parts of generated files that are prose, not Go.
+// Package templates holds the parts of generated files that are prose, not Go, the reference of tools,
+// and under init the first program of a newcomer.
 package templates
 
 import (
@@ -7,10 +8,10 @@ import (
 	"text/template"
 )
 
-//go:embed *.tmpl
+//go:embed *.tmpl init/*.tmpl
 var files embed.FS
 
-// Render executes a template of this folder, such as "header.tmpl".
+// Render executes a template of this folder, such as "header.tmpl" or "init/main.go.tmpl".
 func Render(name string, data any) (string, error) {
 	t, err := template.ParseFS(files, name)
 	if err != nil {

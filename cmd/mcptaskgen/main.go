@@ -8,42 +8,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
+	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
-
-	"github.com/mcptaskgen/mcptaskgen/generator"
 )
-
-const usage = `mcptaskgen generates MCP tool servers and clients, with tasks, from Go interfaces.
-
-Usage:
-  mcptaskgen [flags] [packages]
-
-Packages are patterns as for go list; the default is the package in the current folder. Mark an
-interface in it, and every method becomes a tool:
-
-  //go:generate go tool mcptaskgen
-
-  // CI runs continuous-integration jobs.
-  //
-  //mcptask:service fallback=tools
-  type CI interface {
-          // RunPipeline builds and tests one branch of a repository.
-          //
-          //mcptask:tool task=required ttl=24h
-          RunPipeline(ctx context.Context, task *mcptask.Task, in RunInput) (RunReport, error)
-  }
-
-Then run go generate. Beside the declaration stands ` + generator.OutputName + `, with CITools for the
-server and CIClient for its callers. Commit it; --check tells whether it is up to date.
-
-Flags:
-`
-
-const exitCodes = `
-Exit codes: 0 when all is well, 1 when --check found differences, 2 on errors.
-`
 
 // The exit codes.
 const (
@@ -52,6 +21,10 @@ const (
 	failure
 )
 
+const exitCodes = `
+Exit codes: 0 when all is well, 1 when --check or --diff found differences, 2 on errors.
+`
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -59,61 +32,77 @@ func main() {
 	os.Exit(code)
 }
 
+// command is one of the commands: what its help says and what it does.
+type command struct {
+	name  string
+	usage string // the help, above the flags
+	after string // the help, below the flags
+	// bind declares the flags and returns what runs once they are read.
+	bind func(*pflag.FlagSet) func(context.Context, invocation) int
+}
+
+// invocation is one run of a command.
+type invocation struct {
+	args           []string
+	stdout, stderr io.Writer
+}
+
+// fail prints an error and returns the exit code for it.
+func (i invocation) fail(err error) int {
+	fmt.Fprintln(i.stderr, err)
+	return failure
+}
+
+// commands are those that have a name; without one, code is generated.
+func commands() []command {
+	return []command{initCommand(), docsCommand(), schemaCommand(), upgradeCommand()}
+}
+
+// checkCommand refuses what help is asked of where there is no such command.
+func checkCommand(name string) error {
+	var names []string
+	for _, c := range commands() {
+		names = append(names, c.name)
+	}
+	if strings.HasPrefix(name, "-") || slices.Contains(names, name) {
+		return nil
+	}
+	return fmt.Errorf("mcptaskgen: there is no command %q; the commands are %s; see mcptaskgen --help", name, strings.Join(names, ", "))
+}
+
 // run is the command without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	flags := pflag.NewFlagSet("mcptaskgen", pflag.ContinueOnError)
+	if len(args) > 0 && args[0] == "help" {
+		args = append(args[1:], "--help")
+		if err := checkCommand(args[0]); err != nil {
+			return invocation{stderr: stderr}.fail(err)
+		}
+	}
+	c := generateCommand()
+	if len(args) > 0 {
+		for _, named := range commands() {
+			if named.name == args[0] {
+				c, args = named, args[1:]
+				break
+			}
+		}
+	}
+	return c.run(ctx, args, stdout, stderr)
+}
+
+func (c command) run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	title := strings.TrimSpace("mcptaskgen " + c.name)
+	flags := pflag.NewFlagSet(title, pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
-	check := flags.Bool("check", false, "write nothing; list files that are stale, missing or left over")
-	tags := flags.String("tags", "", "build tags, comma-separated, as for go build")
-	version := flags.Bool("version", false, "print the version")
 	flags.Usage = func() {}
+	do := c.bind(flags)
 	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
-		fmt.Fprint(stdout, usage, flags.FlagUsages(), exitCodes)
+		fmt.Fprint(stdout, c.usage, flags.FlagUsages(), c.after)
 		return ok
 	} else if err != nil {
-		fmt.Fprintf(stderr, "mcptaskgen: %v; see mcptaskgen --help\n", err)
+		fmt.Fprintf(stderr, "%s: %v; see %[1]s --help\n", title, err)
 		return failure
 	}
-	if *version {
-		fmt.Fprintln(stdout, "mcptaskgen", moduleVersion())
-		return ok
-	}
-	out, err := generator.Generate(ctx, generator.Config{Patterns: flags.Args(), Tags: *tags})
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return failure
-	}
-	if *check {
-		return report(out, stdout, stderr)
-	}
-	if _, err := out.Write(); err != nil {
-		fmt.Fprintln(stderr, err)
-		return failure
-	}
-	return ok
-}
-
-// report lists what is not up to date.
-func report(out generator.Output, stdout, stderr io.Writer) int {
-	stale, err := out.Diff()
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-		return failure
-	}
-	for _, path := range stale {
-		fmt.Fprintln(stdout, path)
-	}
-	if len(stale) > 0 {
-		return differences
-	}
-	return ok
-}
-
-// moduleVersion is what the go command recorded in the binary.
-func moduleVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
+	return do(ctx, invocation{flags.Args(), stdout, stderr})
 }

@@ -70,13 +70,15 @@ func (r *reader) declPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, place
 	}
 	for _, spec := range decl.Specs {
 		spec := spec.(*ast.TypeSpec)
-		if !decl.Lparen.IsValid() && spec.Doc == nil {
-			spec.Doc = decl.Doc
+		doc := spec.Doc
+		if !decl.Lparen.IsValid() && doc == nil {
+			doc = decl.Doc
 		}
+		r.docs[spec] = doc // not into the tree, which an analyzer shares with others
 		add(spec.Comment, place{what: "nothing: it trails a line"})
 		switch t := spec.Type.(type) {
 		case *ast.InterfaceType:
-			add(spec.Doc, place{what: "an interface", node: spec, kind: "service"})
+			add(doc, place{what: "an interface", node: spec, kind: "service"})
 			for _, method := range t.Methods.List {
 				add(method.Comment, place{what: "nothing: it trails a line"})
 				if len(method.Names) == 0 {
@@ -86,7 +88,7 @@ func (r *reader) declPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, place
 				add(method.Doc, place{what: "a method of an interface", node: method, kind: "tool"})
 			}
 		case *ast.StructType:
-			add(spec.Doc, place{what: "a struct", node: spec, kind: "input"})
+			add(doc, place{what: "a struct", node: spec, kind: "input"})
 			for _, field := range t.Fields.List {
 				add(field.Doc, place{what: "a field of a struct"})
 				add(field.Comment, place{what: "nothing: it trails a line"})
@@ -96,7 +98,7 @@ func (r *reader) declPlaces(decl *ast.GenDecl, add func(*ast.CommentGroup, place
 			if spec.Assign.IsValid() {
 				what = "an alias"
 			}
-			add(spec.Doc, place{what: what})
+			add(doc, place{what: what})
 		}
 	}
 }

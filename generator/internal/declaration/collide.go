@@ -3,6 +3,7 @@ package declaration
 import (
 	"fmt"
 	"go/token"
+	"maps"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
@@ -16,6 +17,7 @@ type claim struct {
 // claimNames reports identifiers that the generated file would declare twice, or that the package
 // has already.
 func (r *reader) claimNames(out *model.Package, fixed []string) {
+	r.imported = r.importedNames()
 	for _, name := range fixed {
 		r.claim(name, token.NoPos, "every package")
 	}
@@ -54,6 +56,28 @@ func (r *reader) claimNames(out *model.Package, fixed []string) {
 	}
 }
 
+// importedNames are the names that the imports of a file declare in it, with the place of the import.
+func (r *reader) importedNames() map[string]token.Pos {
+	names := map[string]token.Pos{}
+	for _, file := range r.pkg.Files {
+		for _, spec := range file.Imports {
+			imported := r.pkg.TypesInfo.PkgNameOf(spec)
+			switch {
+			case imported == nil || imported.Name() == "_":
+			case imported.Name() != ".":
+				names[imported.Name()] = spec.Pos()
+			default:
+				for _, name := range imported.Imported().Scope().Names() {
+					if token.IsExported(name) {
+						names[name] = spec.Pos()
+					}
+				}
+			}
+		}
+	}
+	return names
+}
+
 // claim reserves an identifier of the package.
 func (r *reader) claim(name string, pos token.Pos, who string) {
 	if before, taken := r.claims[name]; taken {
@@ -64,5 +88,9 @@ func (r *reader) claim(name string, pos token.Pos, who string) {
 	r.claims[name] = claim{pos, who}
 	if obj := r.pkg.Types.Scope().Lookup(name); obj != nil {
 		r.fail(obj.Pos(), fmt.Sprintf("%s is declared here, but generated code declares it for %s", name, who), "rename one of them")
+	}
+	if pos, ok := r.imported[name]; ok {
+		maps.DeleteFunc(r.imported, func(_ string, other token.Pos) bool { return other == pos }) // one is enough of an import
+		r.fail(pos, fmt.Sprintf("this import declares %s in its file, but generated code declares it for %s", name, who), "import the package under another name")
 	}
 }

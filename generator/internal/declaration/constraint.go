@@ -45,7 +45,7 @@ func (r *reader) declaring(files []*ast.File) []*ast.File {
 
 // constraintOf is what the file's //go:build line and its name ask for.
 func (r *reader) constraintOf(file *ast.File) string {
-	text := nameConstraint(filepath.Base(r.fset.Position(file.FileStart).Filename))
+	text := nameConstraint(filepath.Base(r.fset.Position(file.Package).Filename))
 	for _, group := range file.Comments {
 		if group.Pos() > file.Package {
 			break

@@ -25,14 +25,17 @@ type reader struct {
 	problems *diag.List
 	deriver  *jsonschema.Deriver
 
-	found      map[ast.Node]*block // directives by the type or method they stand above
-	specs      []*ast.TypeSpec     // every type of the package, in order
-	interfaces map[types.Object]*ast.TypeSpec
-	inputs     map[types.Object]*model.Input
-	at         map[any]token.Pos    // where the name of a service, a tool or an input stands
-	reached    map[ast.Node]bool    // methods that belong to a service
-	claims     map[string]claim     // identifiers of the generated file
-	tools      map[string]token.Pos // tools by their name on the wire
+	found         map[ast.Node]*block // directives by the type or method they stand above
+	docs          map[*ast.TypeSpec]*ast.CommentGroup
+	specs         []*ast.TypeSpec // every type of the package, in order
+	interfaces    map[types.Object]*ast.TypeSpec
+	readInterface map[*ast.TypeSpec]bool // those that give a service its methods
+	inputs        map[types.Object]*model.Input
+	at            map[any]token.Pos    // where the name of a service, a tool or an input stands
+	reached       map[ast.Node]bool    // methods that belong to a service
+	claims        map[string]claim     // identifiers of the generated file
+	imported      map[string]token.Pos // identifiers that imports declare in the other files
+	tools         map[string]token.Pos // tools by their name on the wire
 }
 
 // block is what the directives above one type or method say.
@@ -64,18 +67,21 @@ func (b *block) has(key string) bool {
 func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag.List) *model.Package {
 	r := &reader{
 		fset: fset, pkg: pkg, problems: problems,
-		deriver:    jsonschema.New(fset, pkg),
-		found:      map[ast.Node]*block{},
-		interfaces: map[types.Object]*ast.TypeSpec{},
-		inputs:     map[types.Object]*model.Input{},
-		at:         map[any]token.Pos{},
-		reached:    map[ast.Node]bool{},
-		claims:     map[string]claim{},
-		tools:      map[string]token.Pos{},
+		deriver:       jsonschema.New(fset, pkg),
+		found:         map[ast.Node]*block{},
+		docs:          map[*ast.TypeSpec]*ast.CommentGroup{},
+		interfaces:    map[types.Object]*ast.TypeSpec{},
+		readInterface: map[*ast.TypeSpec]bool{},
+		inputs:        map[types.Object]*model.Input{},
+		at:            map[any]token.Pos{},
+		reached:       map[ast.Node]bool{},
+		claims:        map[string]claim{},
+		tools:         map[string]token.Pos{},
 	}
+	before := problems.Len()
 	files := slices.Clone(pkg.Files)
 	slices.SortFunc(files, func(a, b *ast.File) int {
-		return cmp.Compare(fset.Position(a.FileStart).Filename, fset.Position(b.FileStart).Filename)
+		return cmp.Compare(fset.Position(a.Package).Filename, fset.Position(b.Package).Filename)
 	})
 	for _, file := range files {
 		r.attach(file)
@@ -95,6 +101,9 @@ func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag
 	}
 	r.readConstraint(out, files)
 	r.claimNames(out, fixed)
+	if problems.Len() > before || r.needsBroken(out) {
+		pkg.Report(problems) // it may be the cause
+	}
 	return out
 }
 

@@ -70,7 +70,7 @@ func (r *reader) readInputs(out *model.Package) {
 			r.fail(spec.Name.Pos(), name+" is an alias", "an input is a type of its own: leave the = out")
 			continue
 		}
-		input := &model.Input{Name: name, Doc: spec.Doc.Text(), Type: obj.Type()}
+		input := &model.Input{Name: name, Doc: r.docs[spec].Text(), Type: obj.Type()}
 		if s, ok := b.get("message"); ok {
 			input.Message = s.text
 		} else if b.has("message") {

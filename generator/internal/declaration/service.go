@@ -41,7 +41,7 @@ func (r *reader) readServices(out *model.Package) {
 }
 
 func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
-	service := &model.Service{Name: spec.Name.Name}
+	service := &model.Service{Name: spec.Name.Name, Doc: r.docs[spec].Text()}
 	r.at[service] = spec.Name.Pos()
 	if s, ok := b.get("prefix"); ok {
 		service.Prefix = s.text
@@ -79,6 +79,7 @@ func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b
 		return
 	}
 	open[iface] = true
+	r.noteInterface(iface)
 	for _, field := range iface.Methods.List {
 		if len(field.Names) == 0 {
 			r.readEmbedded(service, field, b, done, open)

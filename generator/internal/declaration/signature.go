@@ -34,7 +34,9 @@ func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *
 		r.fail(pos, name+" "+fmt.Sprintf(format, args...), allowed)
 	}
 
-	if len(params) == 0 || !isNamed(params[0].t, "context", "Context") {
+	if len(params) > 0 && isInvalid(params[0].t) && r.invalid(params[0], name) {
+		params = params[1:]
+	} else if len(params) == 0 || !isNamed(params[0].t, "context", "Context") {
 		pos := ft.Params.Pos()
 		if len(params) > 0 {
 			pos = params[0].expr.Pos()
@@ -177,7 +179,7 @@ func (r *reader) invalid(p param, name string) bool {
 	for _, e := range r.pkg.TypeErrors {
 		switch {
 		case e.Pos >= from && e.Pos < to:
-			hint = r.line(e.Pos) + ": " + e.Msg
+			hint = r.line(e.Pos) + ": " + e.Msg + r.suggest(e.Msg)
 		case hint == "" && strings.HasPrefix(e.Msg, "could not import"):
 			hint = r.line(e.Pos) + ": " + e.Msg
 			continue
@@ -186,8 +188,24 @@ func (r *reader) invalid(p param, name string) bool {
 		}
 		break
 	}
+	if named, ok := typeOf(culprit).(*types.Named); ok && hint == "" && named.TypeParams().Len() > 0 {
+		hint = fmt.Sprintf("%s has instances of %[1]s in it that get deeper without end; use it in itself with the type arguments that it has", culprit.Name())
+	}
 	r.fail(pos, message, hint)
 	return true
+}
+
+func typeOf(obj types.Object) types.Type {
+	if obj == nil {
+		return nil
+	}
+	return obj.Type()
+}
+
+// isInvalid tells whether a type is none at all.
+func isInvalid(t types.Type) bool {
+	basic, ok := t.(*types.Basic)
+	return ok && basic.Kind() == types.Invalid
 }
 
 // findInvalid tells whether a type has an invalid one in it, and in which named type.
@@ -200,12 +218,13 @@ func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
 	case *types.Basic:
 		return nil, t.Kind() == types.Invalid
 	case *types.Alias:
+		if obj, ok := argumentsInvalid(t, t.Obj(), t.TypeArgs(), seen); ok {
+			return obj, ok
+		}
 		return within(t.Obj(), types.Unalias(t), seen)
 	case *types.Named:
-		for i := range t.TypeArgs().Len() {
-			if obj, ok := findInvalid(t.TypeArgs().At(i), seen); ok {
-				return obj, ok
-			}
+		if obj, ok := argumentsInvalid(t, t.Obj(), t.TypeArgs(), seen); ok {
+			return obj, ok
 		}
 		return within(t.Obj(), t.Underlying(), seen)
 	case *types.Struct:
@@ -223,6 +242,56 @@ func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
 		return findInvalid(t.Elem(), seen)
 	}
 	return nil, false
+}
+
+// argumentsInvalid is findInvalid of the arguments of an instance.
+func argumentsInvalid(t types.Type, obj types.Object, args *types.TypeList, seen map[types.Type]bool) (types.Object, bool) {
+	if nests(t, deepestInstance) {
+		return obj, true // what it uses is deeper still, without end
+	}
+	for arg := range args.Types() {
+		if culprit, ok := findInvalid(arg, seen); ok {
+			return culprit, ok
+		}
+	}
+	return nil, false
+}
+
+// deepestInstance is how deep the arguments of a type may nest. Go itself refuses type G[T any] struct{
+// Next *G[[]T] }, but only says so in a package that has no other mistake.
+const deepestInstance = 10
+
+// nests tells whether the arguments of a type nest deeper than a limit.
+func nests(t types.Type, limit int) bool {
+	if limit < 0 {
+		return true
+	}
+	switch t := t.(type) {
+	case *types.Named:
+		return anyNests(t.TypeArgs(), limit)
+	case *types.Alias:
+		return anyNests(t.TypeArgs(), limit)
+	case *types.Struct:
+		for field := range t.Fields() {
+			if nests(field.Type(), limit-1) {
+				return true
+			}
+		}
+	case *types.Map:
+		return nests(t.Key(), limit-1) || nests(t.Elem(), limit-1)
+	case interface{ Elem() types.Type }:
+		return nests(t.Elem(), limit-1)
+	}
+	return false
+}
+
+func anyNests(args *types.TypeList, limit int) bool {
+	for arg := range args.Types() {
+		if nests(arg, limit-1) {
+			return true
+		}
+	}
+	return false
 }
 
 func within(obj types.Object, t types.Type, seen map[types.Type]bool) (types.Object, bool) {

@@ -15,6 +15,7 @@ type Problem struct {
 	Pos     token.Position
 	Message string
 	Hint    string // what to write instead; may be empty
+	Source  string // the line that Pos is in; empty where it cannot be read
 }
 
 // List gathers problems. The zero value is empty and ready; it is not safe for concurrent use.
@@ -42,7 +43,10 @@ func (l *List) Err(dir string) error {
 		return nil
 	}
 	problems := slices.Clone(l.problems)
+	source := sources{}
 	for i := range problems {
+		problems[i].Message, problems[i].Hint = clean(problems[i].Message), clean(problems[i].Hint)
+		problems[i].Source = source.line(problems[i].Pos)
 		problems[i].Pos.Filename = Relative(dir, problems[i].Pos.Filename)
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int {
@@ -61,24 +65,30 @@ type Error struct {
 	Problems []Problem
 }
 
-// Error is one line a problem: path/file.go:12:3: message; hint.
+// Error says each problem so, the first line for editors:
+//
+//	path/file.go:12:3: message
+//		the line of the source
+//		    ^
+//		hint: what to write instead
 func (e *Error) Error() string {
-	lines := make([]string, len(e.Problems))
+	texts := make([]string, len(e.Problems))
 	for i, p := range e.Problems {
-		lines[i] = p.String()
+		texts[i] = p.String()
 	}
-	return strings.Join(lines, "\n")
+	return strings.Join(texts, "\n")
 }
 
 func (p Problem) String() string {
 	text := p.Message
+	if p.Pos.Filename != "" {
+		text = p.Pos.String() + ": " + text
+	}
+	text += listing(p.Source, p.Pos.Column)
 	if p.Hint != "" {
-		text += "; " + p.Hint
+		text += "\n\thint: " + p.Hint
 	}
-	if p.Pos.Filename == "" {
-		return text
-	}
-	return p.Pos.String() + ": " + text
+	return text
 }
 
 // Relative is path as seen from dir, with forward slashes; path itself where that is impossible.

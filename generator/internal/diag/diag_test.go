@@ -2,6 +2,8 @@ package diag_test
 
 import (
 	"go/token"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,7 +23,7 @@ func TestErr(t *testing.T) {
 	list.Add(token.Position{Filename: "/x/c.go", Line: 1, Column: 1}, "outside", "")
 	list.Add(token.Position{}, "nowhere", "")
 	want := strings.Join([]string{
-		"nowhere", "../x/c.go:1:1: outside", "a/a.go:9:1: first 1", "a/a.go:9:3: second", "a/a.go:10:2: third; do this", "b.go:1:1: last",
+		"nowhere", "../x/c.go:1:1: outside", "a/a.go:9:1: first 1", "a/a.go:9:3: second", "a/a.go:10:2: third\n\thint: do this", "b.go:1:1: last",
 	}, "\n")
 	if got := list.Err("/w").Error(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -35,6 +37,58 @@ func TestNearest(t *testing.T) {
 	} {
 		if got := diag.Nearest(word, keys); got != want {
 			t.Errorf("Nearest(%q) = %q, want %q", word, got, want)
+		}
+	}
+}
+
+// TestListing: the line stands below the message, and the caret below what is wrong with it.
+func TestListing(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	dir := t.TempDir()
+	source := "package p\n\n\ttype S\tstruct\r\n\tÄ := é\x00\xff wrong\n" + long + "y" + long + "\n"
+	if err := os.WriteFile(filepath.Join(dir, "a.go"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	x := func(n int) string { return strings.Repeat("x", n) }
+	for _, test := range []struct {
+		line, column int
+		want         string
+	}{
+		{1, 1, "\n\tpackage p\n\t^"},
+		{1, 9, "\n\tpackage p\n\t        ^"},
+		{1, 10, "\n\tpackage p\n\t         ^"},
+		{1, 11, ""},
+		{2, 1, ""},
+		{3, 1, "\n\ttype S\tstruct\n\t^"},
+		{3, 9, "\n\ttype S\tstruct\n\t      \t^"},
+		{4, 12, "\n\tÄ := é?? wrong\n\t        ^"},
+		{5, 1, "\n\t" + x(96) + "...\n\t^"},
+		{5, 201, "\n\t..." + x(48) + "y" + x(44) + "...\n\t" + strings.Repeat(" ", 51) + "^"},
+		{9, 1, ""},
+		{1, 0, ""},
+	} {
+		var list diag.List
+		list.Add(token.Position{Filename: filepath.Join(dir, "a.go"), Line: test.line, Column: test.column}, "message", "do this")
+		_, got, _ := strings.Cut(list.Err(dir).Error(), "message")
+		if want := test.want + "\n\thint: do this"; got != want {
+			t.Errorf("%d:%d: got%s\nwant%s", test.line, test.column, got, want)
+		}
+	}
+}
+
+// TestClean: what a message quotes of a source does not reach the terminal as a command, and is no
+// longer than what a person reads.
+func TestClean(t *testing.T) {
+	for text, want := range map[string]string{
+		"Ä \"b\"":                       "Ä \"b\"",
+		"a\x1b[31m\x00\xffb":            "a?[31m??b",
+		"a\n\tb\u00a0c\u202ed":          "a  b c?d",
+		strings.Repeat("ä", 2000) + "z": strings.Repeat("ä", 497) + " ... " + strings.Repeat("ä", 496) + "z",
+	} {
+		var list diag.List
+		list.Add(token.Position{}, text, text)
+		if got := list.Err("/").Error(); got != want+"\n\thint: "+want {
+			t.Errorf("%q is said as %q, want %q", text, got, want)
 		}
 	}
 }

@@ -2,10 +2,16 @@ package diag
 
 import "slices"
 
+// longestWord is far longer than what anybody mistypes.
+const longestWord = 100
+
 // Nearest returns the candidate that a person most likely meant by word, or "" where none is near:
 // at most two edits away, and fewer than the word has letters.
 func Nearest(word string, candidates []string) string {
 	best, distance := "", 3
+	if len(word) > longestWord {
+		return ""
+	}
 	for _, candidate := range candidates {
 		if d := edits(word, candidate); d < distance && d < len(candidate) {
 			best, distance = candidate, d

@@ -15,8 +15,8 @@ func (w *writer) client(service *model.Service) {
 	w.file.Type().Id(id).Struct(jen.Id("conn").Add(w.runtime("Conn").code))
 	constructor := model.ClientFunc(service.Name)
 	addDoc(w.file.Group, constructor+" makes a client on a connection, which stays the caller's to close.")
-	w.file.Func().Id(constructor).Params(jen.Id(conn).Add(w.runtime("Conn").code)).Op("*").Id(id).Block(
-		jen.Return(jen.Op("&").Id(id).Values(jen.Id("conn").Op(":").Id(conn))))
+	head := signature(len("func "+constructor), []expr{param(conn, w.runtime("Conn"))}, pointer(name(id)))
+	w.file.Func().Id(constructor).Add(head).Block(jen.Return(jen.Op("&").Id(id).Values(jen.Id("conn").Op(":").Id(conn))))
 	for _, tool := range service.Tools {
 		w.plainCall(id, tool)
 		if tool.Policy.Task != model.Forbidden {

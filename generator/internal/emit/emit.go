@@ -4,6 +4,7 @@ package emit
 import (
 	"bytes"
 	"fmt"
+	"go/types"
 
 	"github.com/dave/jennifer/jen"
 
@@ -26,6 +27,7 @@ type writer struct {
 	file     *jen.File
 	imports  map[string]string // the name of each import by its path
 	locals   map[string]string // the name of each local variable
+	declared []types.Type      // what the declarations of the file name
 }
 
 // File writes the generated file of a package.
@@ -35,16 +37,20 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 		imports: map[string]string{}, locals: map[string]string{},
 	}
 	w.chooseNames()
-	if err := w.header(); err != nil {
+	if err := w.header("header.tmpl", pkg); err != nil {
 		return nil, err
 	}
 	w.enums()
-	if len(pkg.Services) > 0 {
+	if len(pkg.Services) > 0 && pkg.Side.Serves() {
 		w.capabilities()
 	}
 	for _, service := range pkg.Services {
-		w.tools(service)
-		w.client(service)
+		if pkg.Side.Serves() {
+			w.tools(service)
+		}
+		if pkg.Side.Calls() {
+			w.client(service)
+		}
 	}
 	w.inputs()
 	w.schemas()
@@ -56,18 +62,21 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 }
 
 // header writes what stands above the declarations, and the handshake with the runtime.
-func (w *writer) header() error {
-	explanation, err := templates.Render("header.tmpl", w.pkg)
+func (w *writer) header(template string, data any) error {
+	explanation, err := templates.Render(template, data)
 	if err != nil {
 		return err
 	}
 	w.file.HeaderComment(Header)
 	w.file.HeaderComment("//")
-	for _, line := range commentLines(explanation) {
-		w.file.HeaderComment(line)
-	}
+	lines := commentLines(explanation)
 	if w.pkg.Constraint != "" {
-		w.file.HeaderComment("\n//go:build " + w.pkg.Constraint)
+		// Jennifer writes what begins as a line comment as it is; what has two lines and does not, as a
+		// block comment, which constrains nothing.
+		lines[len(lines)-1] += "\n\n//go:build " + w.pkg.Constraint
+	}
+	for _, line := range lines {
+		w.file.HeaderComment(line)
 	}
 	handshake, err := templates.Render("handshake.tmpl", map[string]string{"Module": modulePath})
 	if err != nil {

@@ -10,8 +10,12 @@ import (
 func (w *writer) inputs() {
 	for _, input := range w.pkg.Inputs {
 		w.inputSpec(input)
-		w.ask(input)
-		w.answer(input)
+		if w.pkg.Side.Serves() {
+			w.ask(input)
+		}
+		if w.pkg.Side.Calls() {
+			w.answer(input)
+		}
 	}
 }
 

@@ -45,6 +45,9 @@ func (w *writer) chooseNames() {
 			collect(packages, tool.Out)
 		}
 	}
+	for _, t := range w.declared {
+		collect(packages, t)
+	}
 	delete(packages, w.pkg.Path)
 	paths := make([]string, 0, len(packages))
 	for path := range packages {

@@ -2,9 +2,13 @@ package emit
 
 import "github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 
-// schemas writes the schemas last, because they are long.
+// schemas writes the schemas last, because they are long. Those of tools are the server's.
 func (w *writer) schemas() {
-	for _, service := range w.pkg.Services {
+	services := w.pkg.Services
+	if !w.pkg.Side.Serves() {
+		services = nil
+	}
+	for _, service := range services {
 		for _, tool := range service.Tools {
 			w.schema(model.InputConst(service.Name, tool.Method), tool.InputSchema)
 			if tool.OutKind == model.Structured {

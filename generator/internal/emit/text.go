@@ -13,6 +13,10 @@ const (
 	lineWidth = 120 // of code
 	docWidth  = 97  // of comments, the slashes included
 	tabWidth  = 4   // what a tab counts for
+
+	// longestLiteral is how many bytes of a string are broken over lines: nobody reads more, and gofmt's
+	// time grows with the square of the pieces.
+	longestLiteral = 1 << 16
 )
 
 // commentLines turns the text of a doc comment into lines of comment.
@@ -39,7 +43,7 @@ func addDoc(g *jen.Group, doc string) {
 // literal is a string literal, broken over lines where it is long.
 func literal(s string) expr {
 	quoted := strconv.Quote(s)
-	if len(quoted) <= docWidth-3*tabWidth && !strings.Contains(strings.TrimSuffix(s, "\n"), "\n") {
+	if len(quoted) <= docWidth-3*tabWidth && !strings.Contains(strings.TrimSuffix(s, "\n"), "\n") || len(s) > longestLiteral {
 		return expr{jen.Lit(s), quoted}
 	}
 	var code *jen.Statement
@@ -58,8 +62,12 @@ func literal(s string) expr {
 func pieces(s string, width int) []string {
 	var result []string
 	for line := range strings.SplitAfterSeq(s, "\n") {
-		for len(strconv.Quote(line)) > width {
-			cut := cutAt(line, func(head string) bool { return len(strconv.Quote(head)) <= width })
+		for len(line) > width || len(strconv.Quote(line)) > width {
+			used := len(`""`)
+			cut := cutAt(line, func(next string) bool {
+				used += len(strconv.Quote(next)) - len(`""`)
+				return used <= width
+			})
 			result, line = append(result, line[:cut]), line[cut:]
 		}
 		if line != "" {
@@ -69,12 +77,13 @@ func pieces(s string, width int) []string {
 	return result
 }
 
-// cutAt returns the longest prefix that fits, up to and with its last space if it has one.
-func cutAt(s string, fits func(head string) bool) int {
+// cutAt returns the longest prefix that fits, up to and with its last space if it has one. It asks for
+// each character whether that fits behind those before it, and takes the first in any case.
+func cutAt(s string, fits func(next string) bool) int {
 	cut := 0
 	for cut < len(s) {
 		_, size := utf8.DecodeRuneInString(s[cut:])
-		if cut > 0 && !fits(s[:cut+size]) {
+		if !fits(s[cut:cut+size]) && cut > 0 {
 			break
 		}
 		cut += size
@@ -85,23 +94,33 @@ func cutAt(s string, fits func(head string) bool) int {
 	return cut
 }
 
-// raw is a raw string literal of text without backticks; a line that is too long is broken between two literals.
+// raw is a raw string literal of text without backticks; a line that is too long is broken between two
+// literals, unless it is longer than longestLiteral.
 func raw(s string) jen.Code {
 	code := jen.Null()
 	start, column := 0, len("const = `")
 	var done []string
-	for i := 0; i < len(s); {
-		end := strings.IndexByte(s[i:], '\n') + i + 1
-		if end == i {
-			end = len(s)
+	for i, end := 0, 0; i < len(s); {
+		if i >= end {
+			if end = strings.IndexByte(s[i:], '\n') + i + 1; end == i {
+				end = len(s)
+			}
 		}
 		line := s[i:end]
+		if len(line) > longestLiteral {
+			i, column = end, 0
+			continue
+		}
 		limit := lineWidth - len("` + \n") - column
 		if len(line) <= limit {
 			i, column = end, 0
 			continue
 		}
-		cut := cutAt(line, func(head string) bool { return len(head) <= limit })
+		used := 0
+		cut := cutAt(line, func(next string) bool {
+			used += len(next)
+			return used <= limit
+		})
 		done = append(done, s[start:i+cut])
 		start, i, column = i+cut, i+cut, tabWidth+1
 	}

@@ -13,7 +13,8 @@ func (w *writer) tools(service *model.Service) {
 	id := model.ToolsFunc(service.Name)
 	impl := w.locals["impl"]
 	addDoc(w.file.Group, id+" binds impl to the tools of "+service.Name+", for ["+w.imports[runtimePath]+".NewServer].")
-	w.file.Func().Id(id).Params(jen.Id(impl).Id(service.Name)).Add(w.runtime("Tools").code).BlockFunc(func(g *jen.Group) {
+	head := signature(len("func "+id), []expr{param(impl, name(service.Name))}, w.runtime("Tools"))
+	w.file.Func().Id(id).Add(head).BlockFunc(func(g *jen.Group) {
 		members := []expr{member("Service", literal(service.Name)), member("Impl", name(impl))}
 		if service.Fallback {
 			members = append(members, member("Fallback", w.runtime("FallbackTools")))

@@ -1,8 +1,11 @@
 package jsonschema
 
 import (
+	"fmt"
 	"go/types"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // assembly puts the schemas of a graph together under one root.
@@ -11,21 +14,23 @@ type assembly struct {
 
 	root  string
 	uses  map[string]int
-	loops map[string]bool   // keys that reach themselves
-	names map[string]string // keys under $defs
+	used  map[string][]string // the keys that the schema of a key refers to
+	loops map[string]bool     // keys that reach themselves
+	names map[string]string   // keys under $defs
 }
 
 // assemble writes every type out where it is used, except those that are used twice or by
 // themselves, which stand under $defs. A root that uses itself is "#".
 func (g *graph) assemble(root string) *object {
-	a := &assembly{graph: g, root: root, uses: map[string]int{}, loops: map[string]bool{}, names: map[string]string{}}
+	a := &assembly{graph: g, root: root, uses: map[string]int{}, used: map[string][]string{}, loops: map[string]bool{}, names: map[string]string{}}
 	for _, key := range g.queue {
-		for _, used := range references(g.nodes[key]) {
+		a.used[key] = references(g.nodes[key])
+		for _, used := range a.used[key] {
 			a.uses[used]++
 		}
 	}
 	for _, key := range g.queue {
-		a.loops[key] = g.reaches(key, key, map[string]bool{})
+		a.loops[key] = a.reaches(key, key, map[string]bool{})
 	}
 	a.nameDefinitions()
 	schema := a.expand(clone(g.nodes[root])).(*object)
@@ -61,14 +66,14 @@ func references(value any) []string {
 	return keys
 }
 
-func (g *graph) reaches(from, to string, seen map[string]bool) bool {
-	for _, used := range references(g.nodes[from]) {
+func (a *assembly) reaches(from, to string, seen map[string]bool) bool {
+	for _, used := range a.used[from] {
 		if used == to {
 			return true
 		}
 		if !seen[used] {
 			seen[used] = true
-			if g.reaches(used, to, seen) {
+			if a.reaches(used, to, seen) {
 				return true
 			}
 		}
@@ -89,25 +94,34 @@ func (a *assembly) nameDefinitions() {
 			count[definition(a.types[key], short)]++
 		}
 	}
+	taken := map[string]bool{}
 	for _, key := range shared {
 		name := definition(a.types[key], short)
 		if count[name] > 1 {
 			name = definition(a.types[key], long)
 		}
+		for i, base := 2, name; taken[name]; i++ {
+			name = base + "_" + strconv.Itoa(i) // Page[*int] and Page[[]int] differ in nothing but signs
+		}
+		taken[name] = true
 		a.names[key] = name
 	}
 }
 
 // definition is a type's name in letters that need no escape in a reference.
 func definition(t types.Type, qualifier types.Qualifier) string {
-	name := strings.Map(func(r rune) rune {
+	var name strings.Builder
+	for _, r := range types.TypeString(t, qualifier) {
 		switch {
 		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', r == '.', r == '_', r == '-':
-			return r
+			name.WriteRune(r)
+		case r < unicode.MaxASCII:
+			name.WriteByte('_')
+		default:
+			fmt.Fprintf(&name, "u%04x", r)
 		}
-		return '_'
-	}, types.TypeString(t, qualifier))
-	return strings.Trim(name, "_")
+	}
+	return strings.Trim(name.String(), "_")
 }
 
 // expand replaces the references in a schema and settles where null may stand.

@@ -48,8 +48,8 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 	if err := g.customised(t); err != nil {
 		return nil, err
 	}
-	if hasMethod(t, "MarshalText", "UnmarshalText") {
-		return reflect.TypeFor[string](), nil
+	if text, err := textual(t); text {
+		return reflect.TypeFor[string](), err
 	}
 	if named, ok := t.(*types.Named); ok && holdsItself(named) {
 		if _, pointer := t.Underlying().(*types.Pointer); pointer {
@@ -81,8 +81,12 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 		if err != nil {
 			return nil, err
 		}
-		if u.Len() > 1<<16 {
-			return nil, &refusal{fmt.Sprintf("an array of %d items is too long for a tool", u.Len()), "use a slice"}
+		length := u.Len()
+		for nested := inner; nested.Kind() == reflect.Array && length <= longestArray; nested = nested.Elem() {
+			length *= int64(nested.Len())
+		}
+		if length > longestArray {
+			return nil, &refusal{fmt.Sprintf("an array of %d items is too long for a tool", length), "use a slice"}
 		}
 		return reflect.ArrayOf(int(u.Len()), inner), nil
 	case *types.Map:
@@ -91,7 +95,7 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 		if _, ok := t.(*types.Named); ok {
 			return g.placeholder(types.TypeString(t, nil), t), nil
 		}
-		return g.placeholder(fmt.Sprintf("struct %d", len(g.types)), t), nil
+		return g.anonymous(u, t), nil
 	case *types.Interface:
 		if u.NumMethods() > 0 && g.use != Result {
 			return nil, &refusal{"an interface with methods cannot be read from JSON", "use a struct or any"}
@@ -101,10 +105,33 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 	return nil, &refusal{fmt.Sprintf("%s has no form in JSON", types.TypeString(t, types.RelativeTo(g.pkg))), `leave the field out with json:"-"`}
 }
 
+// longestArray is how many items an array may have, those of the arrays in it included.
+const longestArray = 1 << 16
+
+// anonymous is the placeholder of a struct without a name: one of its own wherever it stands, except
+// within itself, which it gets into by embedding what holds it.
+func (g *graph) anonymous(st *types.Struct, t types.Type) reflect.Type {
+	for outer := g.building; outer != ""; outer = g.around[outer] {
+		if types.Unalias(g.types[outer]) == st {
+			return g.placeholder(outer, t)
+		}
+		if _, named := types.Unalias(g.types[outer]).(*types.Named); named {
+			break
+		}
+	}
+	key := fmt.Sprintf("struct %d", len(g.types))
+	g.around[key] = g.building
+	return g.placeholder(key, t)
+}
+
 func (g *graph) reflectMap(m *types.Map) (reflect.Type, error) {
 	key, err := mapKey(m.Key())
 	if err != nil {
 		return nil, err
+	}
+	if t := needsAddress(m.Elem()); t != nil {
+		name := types.TypeString(t, func(p *types.Package) string { return p.Name() })
+		return nil, &refusal{fmt.Sprintf("%s writes itself by a pointer, which encoding/json has not in a map", name), "use pointers as the values of the map"}
 	}
 	inner, err := g.reflectType(m.Elem())
 	if err != nil {
@@ -114,10 +141,11 @@ func (g *graph) reflectMap(m *types.Map) (reflect.Type, error) {
 }
 
 func mapKey(t types.Type) (reflect.Type, error) {
-	if hasMethod(t, "MarshalText", "UnmarshalText") {
-		return reflect.TypeFor[string](), nil
+	b, basic := t.Underlying().(*types.Basic)
+	if text, err := textual(t); text && (basic || hasOfValue(t, "MarshalText")) { // encoding/json has no address of a key
+		return reflect.TypeFor[string](), err
 	}
-	if b, ok := t.Underlying().(*types.Basic); ok {
+	if basic {
 		switch {
 		case b.Info()&types.IsString != 0:
 			return reflect.TypeFor[string](), nil
@@ -130,45 +158,39 @@ func mapKey(t types.Type) (reflect.Type, error) {
 	return nil, &refusal{fmt.Sprintf("a map with keys of type %s has no form in JSON", types.TypeString(t, nil)), "use string keys"}
 }
 
+// unembed is the way out where a struct has the methods of what it embeds.
+const unembed = "name the field instead of embedding it: a json tag alone does not keep its methods out"
+
 // customised refuses a type whose JSON only its own code knows. A struct without a name has the
 // methods of what it embeds.
 func (g *graph) customised(t types.Type) error {
-	name := types.TypeString(t, types.RelativeTo(g.pkg))
-	if named, ok := t.(*types.Named); ok {
-		name = named.Obj().Name()
+	name := func() string {
+		if named, ok := t.(*types.Named); ok {
+			return named.Obj().Name()
+		}
+		return types.TypeString(t, types.RelativeTo(g.pkg))
 	}
 	for _, method := range []string{"MarshalJSON", "UnmarshalJSON"} {
-		if hasMethod(t, method) {
+		if from, found := findMethod(t, method); found != "" {
 			out := "write the schema by hand and name its file with schema="
 			if g.use == Result {
 				out = "write the schema by hand and name its file with outputschema="
 			}
-			return &refusal{fmt.Sprintf("%s has a method %s, so its schema cannot be derived", name, method),
+			if from != nil {
+				return &refusal{fmt.Sprintf("%s has a method %s, that of the embedded %s, so its schema cannot be derived", name(), method, from.Name()),
+					unembed + "; or " + out}
+			}
+			return &refusal{fmt.Sprintf("%s has a method %s, so its schema cannot be derived", name(), method),
 				out + `, or set the type of the field with jsonschema:"type=string"`}
 		}
 	}
 	for _, method := range []string{"JSONSchema", "JSONSchemaExtend", "JSONSchemaAlias", "JSONSchemaProperty", "GetFieldDocString"} {
 		if hasMethod(t, method) {
-			return &refusal{fmt.Sprintf("%s has a method %s, which the generator cannot run", name, method),
+			return &refusal{fmt.Sprintf("%s has a method %s, which the generator cannot run", name(), method),
 				"write the schema by hand and name its file with schema= or outputschema="}
 		}
 	}
 	return nil
-}
-
-// hasMethod tells whether a type or a pointer to it has one of the methods. An interface's do not
-// count: its values are written as what they hold.
-func hasMethod(t types.Type, names ...string) bool {
-	if types.IsInterface(t) {
-		return false
-	}
-	set := types.NewMethodSet(types.NewPointer(t))
-	for _, name := range names {
-		if set.Lookup(nil, name) != nil {
-			return true
-		}
-	}
-	return false
 }
 
 // holdsItself tells whether a type that is no struct contains itself without a struct between, as
@@ -214,11 +236,12 @@ func isDuration(t types.Type) bool {
 
 // holdsDuration tells whether a type is a duration, or a list or a map of them.
 func holdsDuration(t types.Type) bool {
-	for !isDuration(t) {
+	for seen := map[types.Type]bool{}; !isDuration(t); {
 		inner, ok := t.Underlying().(interface{ Elem() types.Type })
-		if _, channel := inner.(*types.Chan); !ok || channel || inner.Elem() == t {
+		if _, channel := inner.(*types.Chan); !ok || channel || seen[t] { // it holds itself
 			return false
 		}
+		seen[t] = true
 		t = inner.Elem()
 	}
 	return true

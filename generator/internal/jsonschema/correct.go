@@ -28,7 +28,7 @@ func (g *graph) correct(t types.Type, node *object, optional bool) *object {
 	nullable := false
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
-		node = g.correct(u.Elem(), node, true)
+		node = g.correct(u.Elem(), node, false) // what it points to is written where the pointer is not nil
 		nullable = true
 	case *types.Slice:
 		nullable = true

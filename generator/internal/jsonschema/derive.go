@@ -49,11 +49,13 @@ type Deriver struct {
 	pkg   *types.Package
 	docs  *docs
 	scope func(*types.Package) (*types.Scope, error)
+
+	derived map[derivation]string // tools share their types
 }
 
 // New makes a Deriver for a package.
 func New(fset *token.FileSet, pkg *load.Package) *Deriver {
-	return &Deriver{pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope}
+	return &Deriver{pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, derived: map[derivation]string{}}
 }
 
 // graph is the schemas of one root and of the types that it uses, each by its key.
@@ -69,6 +71,9 @@ type graph struct {
 	enums map[string]*enum // nil for a type that is none
 	queue []string         // keys in order of discovery
 	nodes map[string]*object
+
+	building string            // the key of the type whose fields are being read
+	around   map[string]string // by the key of a struct without a name, the one that it stands in
 }
 
 // Derive returns the schema of a type, laid out for people, or reports why there is none. It differs
@@ -76,14 +81,20 @@ type graph struct {
 // neither $schema nor $id stand there; a struct is written out where it is used, and under $defs
 // only when used twice or by itself; fields of embedded structs follow encoding/json; a slice, map
 // or pointer that is not left out when empty admits null; url.URL is the object that encoding/json
-// makes of it, net.IP a string of no format; the keys of integer maps may be negative; what a plain
+// makes of it, json.Number and big.Int are numbers, net.IP a string of no format; the keys of integer maps may be negative; what a plain
 // jsonschema tag says is the description, of a time.Duration also that it is in nanoseconds; and a type
 // with constants is an enum of them, described by their comments (see enumOf).
 func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string {
-	g := &graph{Deriver: d, use: use, at: at, fail: fail, types: map[string]types.Type{}, enums: map[string]*enum{}, nodes: map[string]*object{}}
+	g := &graph{
+		Deriver: d, use: use, at: at, fail: fail, types: map[string]types.Type{}, enums: map[string]*enum{}, nodes: map[string]*object{},
+		around: map[string]string{},
+	}
 	t = types.Unalias(t)
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = types.Unalias(p.Elem())
+	}
+	if text, ok := d.derived[derivation{t, use}]; ok {
+		return text
 	}
 	rt, err := g.reflectType(t)
 	if err != nil {
@@ -92,26 +103,57 @@ func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string 
 	}
 	root, ok := placeholderKey(rt)
 	if !ok {
-		g.refuse(at, "", &refusal{types.TypeString(t, types.RelativeTo(d.pkg)) + " is no object in JSON", "use a struct with it as a field"})
+		r := &refusal{types.TypeString(t, types.RelativeTo(d.pkg)) + " is no object in JSON", "use a struct with it as a field"}
+		if from, method := findMethod(t, "MarshalText"); from != nil {
+			r = &refusal{fmt.Sprintf("%s, since it has the method %s of the embedded %s", r.message, method, from.Name()), unembed}
+		}
+		g.refuse(at, "", r)
 		return ""
 	}
 	for i := 0; i < len(g.queue); i++ { // grows as types are found
+		if i >= maxTypes {
+			g.refuse(at, "", &refusal{fmt.Sprintf("its schema has more than %d types in it", maxTypes), "name the file of a schema with schema= or outputschema="})
+			return ""
+		}
+		g.building = g.queue[i]
 		g.build(g.queue[i])
 	}
 	if g.failed {
 		return ""
 	}
 	schema := g.assemble(root)
+	if deeper(schema, maxDepth) {
+		g.refuse(at, "", &refusal{fmt.Sprintf("the values of its schema nest deeper than %d", maxDepth), "give the types in it names"})
+		return ""
+	}
 	order(schema)
 	if err := compile(schema); err != nil {
 		g.refuse(at, "", &refusal{"the schema is not valid: " + err.Error(), ""})
 		return ""
 	}
-	return layout(schema)
+	text := layout(schema)
+	d.derived[derivation{t, use}] = text
+	return text
 }
+
+// maxTypes is how many types one schema may hold, which keeps what has no end from all memory.
+const maxTypes = 10_000
+
+// derivation is a type whose schema was derived for a use.
+type derivation struct {
+	t   types.Type
+	use Use
+}
+
+// longestSchema is how many bytes a schema that somebody wrote may have: a model has to read it, and so
+// has every client at each list of the tools.
+const longestSchema = 1 << 20
 
 // Parse reads a schema that somebody wrote and lays it out.
 func Parse(src []byte) (string, error) {
+	if len(src) > longestSchema {
+		return "", fmt.Errorf("it has %d bytes, more than %d", len(src), longestSchema)
+	}
 	value, err := decode(src)
 	if err != nil {
 		return "", fmt.Errorf("it is not JSON: %w", err)
@@ -194,6 +236,7 @@ func (g *graph) build(key string) {
 		g.nodes[key] = g.correct(t.Underlying(), node, true)
 		return
 	}
+	g.checkJSONTags(key, st)
 	var members []field
 	var tags []tag
 	var fields []reflect.StructField
@@ -209,7 +252,9 @@ func (g *graph) build(key string) {
 	}
 	node, err := g.reflect(reflect.StructOf(fields))
 	if err != nil {
-		g.refuse(g.at, "", err)
+		if !g.failed { // else a number in a tag, say, which was refused, is no JSON
+			g.refuse(g.at, "", err)
+		}
 		return
 	}
 	names := map[string]string{}
@@ -282,7 +327,7 @@ func (g *graph) finishField(owner string, f field, tag tag, property *object) *o
 	if _, overridden := tag.override(); !overridden {
 		text = g.explainField(f.variable.Type(), property, text)
 		typedDefault(property)
-		property = g.correct(f.variable.Type(), property, f.optional)
+		property = g.correct(f.variable.Type(), property, f.omitted)
 		if f.quoted {
 			quoteChoices(property)
 		}

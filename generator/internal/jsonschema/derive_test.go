@@ -21,17 +21,25 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
-// derive loads the kinds and returns a function that derives the schema of one.
-func derive(t *testing.T) func(name string, use jsonschema.Use) string {
+// loadKinds loads the kinds.
+func loadKinds(t *testing.T) *load.Package {
 	t.Helper()
 	dir, err := filepath.Abs("testdata/kinds")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fset, packages, err := load.Load(t.Context(), load.Config{Dir: dir, Patterns: []string{"."}, Output: "none.go"})
+	_, packages, err := load.Load(t.Context(), load.Config{Dir: dir, Patterns: []string{"."}, Output: "none.go"})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return packages[0]
+}
+
+// derive returns a function that derives the schema of one of the kinds.
+func derive(t *testing.T) func(name string, use jsonschema.Use) string {
+	t.Helper()
+	packages := []*load.Package{loadKinds(t)}
+	fset := packages[0].Fset
 	deriver := jsonschema.New(fset, packages[0])
 	return func(name string, use jsonschema.Use) string {
 		t.Helper()
@@ -43,77 +51,6 @@ func derive(t *testing.T) func(name string, use jsonschema.Use) string {
 			t.Errorf("%s: %s; %s", fset.Position(pos), message, hint)
 		})
 	}
-}
-
-// TestLikeReflection compares what the bridge derives from go/types with what invopop reflects of
-// the compiled types.
-func TestLikeReflection(t *testing.T) {
-	schema := derive(t)
-	for _, value := range []any{
-		kinds.Scalars{}, kinds.Tags{}, kinds.Collections{}, kinds.Known{}, kinds.Embedding{}, kinds.Generic{},
-		kinds.Anonymous{}, kinds.Inner{},
-	} {
-		name := reflect.TypeOf(value).Name()
-		for use, open := range map[jsonschema.Use]bool{jsonschema.Argument: false, jsonschema.Result: true} {
-			t.Run(name, func(t *testing.T) {
-				reflector := invopop.Reflector{Anonymous: true, DoNotReference: true, AllowAdditionalProperties: open}
-				reflected, err := json.Marshal(reflector.Reflect(value))
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := normal(decode(t, string(reflected)))
-				if name == "Scalars" {
-					// Reflection takes "-," for "-"; encoding/json has a member of that name.
-					properties := want.(map[string]any)["properties"].(map[string]any)
-					properties["-"] = map[string]any{"type": "string"}
-					required := want.(map[string]any)["required"].([]any)
-					want.(map[string]any)["required"] = append(required, "-")
-				}
-				got := decode(t, schema(name, use))
-				defs, _ := got.(map[string]any)["$defs"].(map[string]any)
-				got = normal(inline(got, defs))
-				if d := cmp.Diff(want, got, cmp.Transformer("set", asSet)); d != "" {
-					t.Errorf("schema (-reflection +derived):\n%s", d)
-				}
-			})
-		}
-	}
-}
-
-// asSet makes the order of required names not count.
-func asSet(list []any) map[any]int {
-	set := map[any]int{}
-	for _, item := range list {
-		if name, ok := item.(string); ok {
-			set[name]++
-			continue
-		}
-		text, _ := json.Marshal(item)
-		set[string(text)]++
-	}
-	return set
-}
-
-// inline writes definitions out where they are used, as reflection does without references.
-func inline(value any, defs map[string]any) any {
-	switch v := value.(type) {
-	case []any:
-		for i := range v {
-			v[i] = inline(v[i], defs)
-		}
-	case map[string]any:
-		delete(v, "$defs")
-		if list, ok := v["anyOf"].([]any); ok && len(list) == 2 && cmp.Equal(list[1], any(map[string]any{"type": "null"})) {
-			return inline(list[0], defs)
-		}
-		if ref, ok := v["$ref"].(string); ok {
-			return inline(defs[strings.TrimPrefix(ref, "#/$defs/")], defs)
-		}
-		for key := range v {
-			v[key] = inline(v[key], defs)
-		}
-	}
-	return value
 }
 
 // normal removes the corrections that derivation makes, which Derive documents.

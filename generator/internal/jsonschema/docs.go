@@ -37,7 +37,7 @@ type note struct {
 func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
 	d := &docs{fset: fset, own: map[string]bool{}, files: map[string]map[spot]note{}}
 	for _, file := range pkg.Files {
-		name := fset.Position(file.FileStart).Filename
+		name := fset.Position(file.Package).Filename
 		d.own[name] = true
 		d.files[name] = notes(fset, file)
 	}

@@ -83,9 +83,12 @@ func (g *graph) choices(named *types.Named) ([]choice, error) {
 			cmp.Compare(a.column, b.column), cmp.Compare(a.name, b.name))
 	})
 	var distinct []choice
+	known := map[string]int{} // where a value stands in distinct
 	for _, c := range found {
-		i := slices.IndexFunc(distinct, func(d choice) bool { return constant.Compare(d.value, token.EQL, c.value) })
-		if i < 0 {
+		value := c.value.ExactString()
+		i, ok := known[value]
+		if !ok {
+			known[value] = len(distinct)
 			distinct = append(distinct, c)
 		} else if distinct[i].doc == "" {
 			distinct[i].name, distinct[i].doc = c.name, c.doc // a second name that says more

@@ -15,6 +15,7 @@ type field struct {
 	variable *types.Var
 	tag      reflect.StructTag
 	optional bool // left out when empty, or reached through a pointer that may be nil
+	omitted  bool // left out when empty
 	quoted   bool // the ",string" option
 
 	tagged bool
@@ -65,7 +66,8 @@ func jsonFields(st *types.Struct) []field {
 					next = append(next, level{inner, named, index, l.optional || pointer})
 					continue
 				}
-				if !v.Exported() {
+				// encoding/json writes an embedded struct that has a name in its tag, exported or not.
+				if !v.Exported() && !embedsStruct(v) {
 					continue
 				}
 				for range repeat {
@@ -94,7 +96,7 @@ func readField(v *types.Var, tag reflect.StructTag) (field, bool) {
 	for option := range strings.SplitSeq(options, ",") {
 		switch option {
 		case "omitempty", "omitzero":
-			f.optional = true
+			f.optional, f.omitted = true, true
 		case "string":
 			f.quoted = isScalar(v.Type())
 		}
@@ -116,6 +118,11 @@ func embeddedStruct(v *types.Var, f field) (st *types.Struct, named types.Type, 
 		return nil, nil, false
 	}
 	return st, t, pointer
+}
+
+func embedsStruct(v *types.Var) bool {
+	inner, _, _ := embeddedStruct(v, field{})
+	return inner != nil
 }
 
 // dominant picks one field of each name, in the order of the source.

@@ -152,27 +152,41 @@ func divisible(value any) bool {
 
 // oneLine writes a value on one line, with spaces for people.
 func oneLine(value any) string {
+	var b strings.Builder
+	writeLine(&b, value)
+	return b.String()
+}
+
+func writeLine(b *strings.Builder, value any) {
 	switch v := value.(type) {
 	case *object:
-		parts := make([]string, len(v.keys))
+		b.WriteByte('{')
 		for i, key := range v.keys {
-			parts[i] = quote(key) + ": " + oneLine(v.values[key])
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			b.WriteString(quote(key) + ": ")
+			writeLine(b, v.values[key])
 		}
-		return "{" + strings.Join(parts, ", ") + "}"
+		b.WriteByte('}')
 	case []any:
-		parts := make([]string, len(v))
-		for i := range v {
-			parts[i] = oneLine(v[i])
+		b.WriteByte('[')
+		for i, item := range v {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			writeLine(b, item)
 		}
-		return "[" + strings.Join(parts, ", ") + "]"
+		b.WriteByte(']')
 	case string:
-		return quote(v)
+		b.WriteString(quote(v))
+	default:
+		text, err := json.Marshal(value)
+		if err != nil { // a json.Number, a bool or nil: cannot happen
+			text = []byte("null")
+		}
+		b.Write(text)
 	}
-	text, err := json.Marshal(value)
-	if err != nil { // a json.Number, a bool or nil: cannot happen
-		return "null"
-	}
-	return string(text)
 }
 
 // unfit are the characters that a raw Go string cannot have.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // object is a JSON object that keeps its order. Values are *object, []any, string, json.Number,
@@ -74,11 +75,22 @@ func clone(value any) any {
 	return value
 }
 
+// deeper tells whether values nest deeper than a limit.
+func deeper(value any, limit int) bool {
+	switch v := value.(type) {
+	case *object:
+		return limit <= 0 || slices.ContainsFunc(v.keys, func(k string) bool { return deeper(v.values[k], limit-1) })
+	case []any:
+		return limit <= 0 || slices.ContainsFunc(v, func(item any) bool { return deeper(item, limit-1) })
+	}
+	return false
+}
+
 // decode reads one JSON value and keeps the order of its objects.
 func decode(src []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(src))
 	d.UseNumber()
-	value, err := decodeValue(d)
+	value, err := decodeValue(d, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +100,16 @@ func decode(src []byte) (any, error) {
 	return value, nil
 }
 
-func decodeValue(d *json.Decoder) (any, error) {
+// maxDepth is how deep values may nest. No schema comes near it.
+const maxDepth = 500
+
+func decodeValue(d *json.Decoder, depth int) (any, error) {
 	token, err := d.Token()
 	if err != nil {
 		return nil, err
+	}
+	if _, nested := token.(json.Delim); nested && depth >= maxDepth {
+		return nil, fmt.Errorf("its values nest deeper than %d", maxDepth)
 	}
 	switch token {
 	case json.Delim('{'):
@@ -105,7 +123,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 			if o.has(name) {
 				return nil, fmt.Errorf("%q stands twice in one object", name)
 			}
-			value, err := decodeValue(d)
+			value, err := decodeValue(d, depth+1)
 			if err != nil {
 				return nil, err
 			}
@@ -116,7 +134,7 @@ func decodeValue(d *json.Decoder) (any, error) {
 	case json.Delim('['):
 		list := []any{}
 		for d.More() {
-			value, err := decodeValue(d)
+			value, err := decodeValue(d, depth+1)
 			if err != nil {
 				return nil, err
 			}

@@ -3,7 +3,6 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"go/ast"
@@ -11,7 +10,6 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -27,8 +25,8 @@ type Config struct {
 	Dir      string   // absolute; patterns and paths in messages are relative to it
 	Patterns []string // as for go list
 	Tags     string   // build tags, comma-separated
-	Output   string   // the base name of generated files, of which only the package clause is read
-	Header   string   // the first line of a generated file
+	Output   string   // the base name of generated files
+	Header   string   // the first line of a generated file, of which only the package clause is read
 }
 
 // Package is one loaded package.
@@ -36,35 +34,50 @@ type Package struct {
 	*packages.Package
 
 	Dir string
-	// Generated tells that a generated file stands there; Foreign that a file of its name stands
-	// there that somebody else wrote.
-	Generated, Foreign bool
+	// Generated are the paths of the files that carry the header, whatever their name, sorted;
+	// those that build constraints leave out too.
+	Generated []string
+	// Foreign tells that a file with the name of a generated one stands there that somebody else
+	// wrote.
+	Foreign bool
 	// Files are the syntax of the files that people wrote.
 	Files []*ast.File
+	// Mistakes are the errors of files without declarations, which Load does not return.
+	Mistakes []Mistake
 
 	scopes *scopes
 }
 
 const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
-	packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule
+	packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule |
+	packages.NeedExportFile
 
 // Load loads the packages in the order of their paths. Type errors are no errors here: before the
-// first generation, generated symbols are missing.
+// first generation, generated symbols are missing. What is wrong in files without declarations is kept
+// in Mistakes.
 func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	fset := token.NewFileSet()
+	generated := &generatedFiles{paths: map[string]bool{}}
 	config := &packages.Config{
 		Context: ctx, Mode: mode, Dir: cfg.Dir, Fset: fset,
 		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
-			if filepath.Base(name) == cfg.Output && IsGenerated(src, cfg.Header) {
+			if IsGenerated(src, cfg.Header) {
+				generated.add(name)
 				return clauseOnly(fset, name, src)
 			}
-			return parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+			return withoutBodies(parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution))
 		},
 	}
 	if cfg.Tags != "" {
 		config.BuildFlags = []string{"-tags=" + cfg.Tags}
 	}
 	loaded, err := packages.Load(config, cfg.Patterns...)
+	if err == nil {
+		// This is slow, so it is done only where it has to be.
+		if config.Overlay = renamed(loaded, cfg.Header); len(config.Overlay) > 0 {
+			loaded, err = packages.Load(config, cfg.Patterns...)
+		}
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("cannot load %s: %w", strings.Join(cfg.Patterns, " "), err)
 	}
@@ -72,22 +85,18 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	var result []*Package
 	shared := &scopes{config: *config, found: map[string]*types.Scope{}}
 	for _, p := range loaded {
-		reportErrors(&problems, cfg, p)
-		for _, path := range slices.Sorted(maps.Keys(p.Imports)) {
-			reportErrors(&problems, cfg, p.Imports[path]) // an import that cannot be found
-		}
 		pkg := &Package{Package: p, Dir: directory(p), scopes: shared}
+		pkg.reportErrors(&problems, cfg, generated, p)
+		for _, path := range slices.Sorted(maps.Keys(p.Imports)) {
+			pkg.reportErrors(&problems, cfg, generated, p.Imports[path]) // an import that cannot be found
+		}
 		for _, file := range p.Syntax {
 			name := fset.Position(file.FileStart).Filename
-			if filepath.Base(name) != cfg.Output {
+			if !generated.has(name) {
 				pkg.Files = append(pkg.Files, file)
 			}
 		}
-		if pkg.Dir != "" {
-			src, err := os.ReadFile(filepath.Join(pkg.Dir, cfg.Output))
-			pkg.Generated = err == nil && IsGenerated(src, cfg.Header)
-			pkg.Foreign = err == nil && !pkg.Generated
-		}
+		pkg.findGenerated(cfg, generated)
 		result = append(result, pkg)
 	}
 	if err := problems.Err(cfg.Dir); err != nil {
@@ -96,38 +105,33 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	if len(result) == 0 {
 		return nil, nil, fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns as for go list", strings.Join(cfg.Patterns, " "))
 	}
+	// As go list has them, they stand in the order of the patterns.
+	slices.SortFunc(result, func(a, b *Package) int { return strings.Compare(a.PkgPath, b.PkgPath) })
 	return fset, result, nil
 }
 
-// IsGenerated tells whether a file starts with our header.
-func IsGenerated(src []byte, header string) bool {
-	for line := range bytes.Lines(src) {
-		text := string(bytes.TrimSpace(line))
-		if text == header {
-			return true
-		}
-		// A build constraint may stand above the header, or the mark of a merge conflict.
-		if text != "" && !strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "<<<<<<<") {
-			return false
+// withoutBodies takes the bodies of functions away before they are checked: nothing is declared in them
+// that a tool could use, and where many packages match they are most of the work.
+func withoutBodies(file *ast.File, err error) (*ast.File, error) {
+	if file != nil {
+		for _, decl := range file.Decls {
+			if function, ok := decl.(*ast.FuncDecl); ok {
+				function.Body = nil
+			}
 		}
 	}
-	return false
+	return file, err
 }
 
-// clauseOnly keeps what this run writes from depending on what an earlier one wrote, and lets a
-// file with conflict markers be generated anew.
-func clauseOnly(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
-	return parser.ParseFile(fset, name, src, parser.PackageClauseOnly|parser.SkipObjectResolution)
-}
-
-// reportErrors keeps the list and parse errors of a package, except those of generated files.
-func reportErrors(problems *diag.List, cfg Config, p *packages.Package) {
-	for _, e := range p.Errors {
+// reportErrors keeps the list and parse errors of the package or of one that it imports, except those
+// of generated files, and holds back those that may not matter.
+func (p *Package) reportErrors(problems *diag.List, cfg Config, generated *generatedFiles, from *packages.Package) {
+	for _, e := range from.Errors {
 		if e.Kind == packages.TypeError {
 			continue
 		}
 		pos := position(cfg.Dir, e.Pos)
-		if filepath.Base(pos.Filename) == cfg.Output {
+		if generated.has(pos.Filename) {
 			continue
 		}
 		message := strings.TrimSpace(e.Msg)
@@ -135,10 +139,15 @@ func reportErrors(problems *diag.List, cfg Config, p *packages.Package) {
 			continue // what the compiler says, of which the type errors are a better record
 		}
 		message = strings.Join(strings.Fields(message), " ")
-		if pos.Filename == "" && !strings.Contains(message, p.PkgPath) {
-			message = p.PkgPath + ": " + message
+		if pos.Filename == "" {
+			pos = p.place(message, from)
 		}
-		problems.Add(pos, message, "")
+		if pos.Filename == "" && !strings.Contains(message, from.PkgPath) {
+			message = from.PkgPath + ": " + message
+		}
+		if !p.holdBack(pos, message) {
+			problems.Add(pos, message, hint(cfg, message))
+		}
 	}
 }
 

@@ -14,13 +14,32 @@ type Package struct {
 	Constraint string
 	Services   []*Service
 	Inputs     []*Input
+	// Side is the half that is written.
+	Side Side
 	// Taken are the identifiers that the package's own files declare.
 	Taken map[string]bool
 }
 
+// Side says which half of a package's code is written.
+type Side int
+
+// The halves.
+const (
+	Both Side = iota
+	ServerSide
+	ClientSide
+)
+
+// Serves tells whether the server's half is written.
+func (s Side) Serves() bool { return s != ClientSide }
+
+// Calls tells whether the client's half is written.
+func (s Side) Calls() bool { return s != ServerSide }
+
 // Service is a //mcptask:service interface.
 type Service struct {
 	Name     string
+	Doc      string // the interface's doc comment, without directives
 	Prefix   string
 	Fallback bool // fallback=tools
 	Tools    []*Tool

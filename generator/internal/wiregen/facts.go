@@ -9,8 +9,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// facts is what package mcptask has in common for all revisions. Where two
-// revisions describe the same thing, the newer one's words count.
+// facts is what package mcptask has in common for all released revisions. Where
+// two revisions describe the same thing, the newer one's words count. What the
+// others have beside it stands in their own package.
 type facts struct {
 	statuses   []schema.Status
 	codes      []schema.ErrorCode
@@ -21,6 +22,9 @@ type facts struct {
 func collect(surfaces []*schema.Surface) (facts, error) {
 	var all facts
 	for _, s := range surfaces {
+		if !released(s) {
+			continue
+		}
 		for _, status := range s.Statuses {
 			old := put(&all.statuses, status, func(o schema.Status) bool { return o.Name == status.Name })
 			if old != nil && old.Terminal != status.Terminal {
@@ -49,6 +53,8 @@ func collect(surfaces []*schema.Surface) (facts, error) {
 	return all, nil
 }
 
+func released(s *schema.Surface) bool { return s.Standing == schema.Released }
+
 // put replaces the element that same accepts and returns the old one, or
 // appends value.
 func put[T any](list *[]T, value T, same func(T) bool) *T {
@@ -63,11 +69,7 @@ func put[T any](list *[]T, value T, same func(T) bool) *T {
 }
 
 // renderFacts writes the constants of package mcptask.
-func renderFacts(surfaces []*schema.Surface) ([]byte, error) {
-	all, err := collect(surfaces)
-	if err != nil {
-		return nil, err
-	}
+func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	f := newFile(runtimePath, "mcptask")
 	emitStatus(f, all.statuses)
 
@@ -77,12 +79,17 @@ func renderFacts(surfaces []*schema.Surface) ([]byte, error) {
 	}
 	emitGroup(f, "JSON-RPC error codes.", codes)
 
-	var revisions []jen.Code
+	var revisions, others []jen.Code
 	for _, s := range surfaces {
-		name := "Revision" + digits(s.Revision)
-		revisions = append(revisions, constantLines(name, "is MCP revision "+s.Revision+".", nil, jen.Lit(s.Revision))...)
+		name, value := "Revision"+revisionName(s.Revision), jen.Lit(s.Revision)
+		if released(s) {
+			revisions = append(revisions, constantLines(name, "is MCP revision "+s.Revision+".", nil, value)...)
+		} else {
+			others = append(others, constantLines(name, "is off unless it is named. "+s.About, nil, value)...)
+		}
 	}
 	emitGroup(f, "The revisions of MCP, as they go over the wire.", revisions)
+	emitGroup(f, "What is no released revision. These names are this project's and never go over the wire.", others)
 
 	var names []jen.Code
 	for _, extension := range all.extensions {
@@ -93,11 +100,16 @@ func renderFacts(surfaces []*schema.Surface) ([]byte, error) {
 	}
 	emitGroup(f, "The protocol's keys in capabilities (Extension) and in _meta (Meta).", names)
 	var capabilities []jen.Code
+	byRevision := jen.Dict{}
 	for _, s := range surfaces {
-		capabilities = append(capabilities, constantLines("Declared"+digits(s.Revision),
+		byRevision[jen.Id("Revision"+revisionName(s.Revision))] = jen.Id("Declared" + revisionName(s.Revision))
+		capabilities = append(capabilities, constantLines("Declared"+revisionName(s.Revision),
 			"is what a server of tasks adds to its capabilities in "+s.Revision+".", nil, jen.Op("`"+string(s.ServerCapabilities)+"`"))...)
 	}
 	emitGroup(f, "The capabilities of a server of tasks, as JSON objects.", capabilities)
+	comment(f.Group, "Declared is what a server of tasks adds to its capabilities in each revision that this package knows.", 0)
+	f.Func().Id("Declared").Params().Map(jen.String()).String().Block(
+		jen.Return(jen.Map(jen.String()).String().Values(byRevision)))
 	return toBytes(f)
 }
 

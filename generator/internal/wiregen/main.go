@@ -53,13 +53,19 @@ func run(dir string, check bool) error {
 // surfaces are in order, the oldest first.
 func render(surfaces []*schema.Surface) (output.Files, error) {
 	files := output.Files{}
-	facts, err := renderFacts(surfaces)
+	own := withoutBase(surfaces)
+	all, err := collect(own)
 	if err != nil {
 		return nil, err
 	}
-	files["wire_gen.go"] = facts
-	for _, surface := range surfaces {
-		wire, err := renderWire(surface)
+	if files["wire_gen.go"], err = renderFacts(all, surfaces); err != nil {
+		return nil, err
+	}
+	if files["internal/dialect/renamings_gen.go"], err = renderRenamings(surfaces); err != nil {
+		return nil, err
+	}
+	for _, surface := range own {
+		wire, err := renderWire(surface, all)
 		if err != nil {
 			return nil, fmt.Errorf("revision %s: %w", surface.Revision, err)
 		}

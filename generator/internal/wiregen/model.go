@@ -215,7 +215,7 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 		elem, err := b.typeOf(name+"Item", n.items, within)
 		return goType{kind: sliceKind, elem: &elem}, err
 	case len(n.properties) > 0 && !n.open:
-		doc := docAfter(name+":", n.doc)
+		doc := docAfter(name+" is about", n.doc)
 		return goType{kind: structKind, name: name}, b.structure(name, doc, n, false)
 	case n.is("object") && n.values != nil:
 		elem, err := b.typeOf(name+"Value", n.values, within)

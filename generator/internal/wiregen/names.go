@@ -6,7 +6,7 @@ import (
 )
 
 // initialisms are the words that Go writes in capitals.
-var initialisms = map[string]string{"id": "ID", "ids": "IDs", "ttl": "TTL", "uri": "URI"}
+var initialisms = map[string]string{"id": "ID", "ids": "IDs", "ttl": "TTL", "uri": "URI", "sep": "SEP", "rc": "RC"}
 
 // goName makes an exported Go name of a name on the wire: taskId is TaskID,
 // input_required is InputRequired, tasks/get is TasksGet, and a key with a
@@ -46,9 +46,10 @@ func words(text string) []string {
 }
 
 // wirePackage is the name of a revision's package.
-func wirePackage(revision string) string { return "wire" + digits(revision) }
+func wirePackage(revision string) string { return "wire" + strings.ReplaceAll(revision, "-", "") }
 
-func digits(revision string) string { return strings.ReplaceAll(revision, "-", "") }
+// revisionName is a revision in a Go name: 20251125, 20251125RC, SEP1686, TaskPatterns.
+func revisionName(revision string) string { return goName(revision) }
 
 // methodName is the constant of a method or notification.
 func methodName(wire string) string {

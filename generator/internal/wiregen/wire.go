@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/dave/jennifer/jen"
@@ -25,19 +26,24 @@ func newFile(path, name string) *jen.File {
 	return f
 }
 
-// renderWire writes the wire types of one revision.
-func renderWire(surface *schema.Surface) ([]byte, error) {
+// renderWire writes the wire types of one revision, and what it has beside the
+// facts of package mcptask.
+func renderWire(surface *schema.Surface, all facts) ([]byte, error) {
 	b, err := build(surface)
 	if err != nil {
 		return nil, err
 	}
 	name := wirePackage(surface.Revision)
 	f := newFile(runtimePath+"/internal/dialect/"+name, name)
-	for _, line := range wrap("Package "+name+" has the messages about tasks as MCP revision "+surface.Revision+
-		" spells them. A type drops the members that it does not know; an optional member that is missing is the zero value.", 0) {
+	source := "MCP revision " + surface.Revision + " spells them"
+	if !released(surface) {
+		source = surface.Revision + " spells them, which is no released revision of MCP"
+	}
+	for _, line := range wrap("Package "+name+" has the messages about tasks as "+source+". A type drops the members that it does not know; an optional member that is missing is the zero value.", 0) {
 		f.PackageComment(line)
 	}
 	emitMethods(f, surface)
+	emitOwn(f, surface, all)
 	emitConstants(f, b.constants)
 	for _, t := range b.types {
 		emitType(f, t)
@@ -55,6 +61,23 @@ func emitMethods(f *jen.File, surface *schema.Surface) {
 	}
 	emitGroup(f, "The methods that concern tasks.", methods)
 	emitGroup(f, "The notifications that concern tasks.", notifications)
+}
+
+// emitOwn writes the statuses and the keys of _meta that are no facts.
+func emitOwn(f *jen.File, surface *schema.Surface, all facts) {
+	var statuses, keys []jen.Code
+	for _, s := range surface.Statuses {
+		if !slices.ContainsFunc(all.statuses, func(o schema.Status) bool { return o.Name == s.Name }) {
+			statuses = append(statuses, constantLines("Status"+goName(s.Name), s.Doc, nil, jen.Lit(s.Name))...)
+		}
+	}
+	for _, key := range surface.MetaKeys {
+		if !slices.ContainsFunc(all.metaKeys, func(o schema.MetaKey) bool { return o.Key == key.Key }) {
+			keys = append(keys, constantLines("Meta"+key.Name, key.Doc, nil, jen.Lit(key.Key))...)
+		}
+	}
+	emitGroup(f, "The statuses that no released revision has.", statuses)
+	emitGroup(f, "The keys of _meta that no released revision has.", keys)
 }
 
 func emitConstants(f *jen.File, constants []constant) {

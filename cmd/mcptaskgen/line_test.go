@@ -1,0 +1,24 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
+)
+
+// TestLineFlags: analyzers know every flag of the command where it stands in a line for go generate.
+func TestLineFlags(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	generateCommand().bind(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		text := "//go:generate mcptaskgen --" + f.Name
+		if f.NoOptDefVal == "" {
+			text += " x"
+		}
+		if line, err := commandline.ParseLine(text, "x.go", "p"); err != nil || line == nil || len(line.Packages) > 0 {
+			t.Errorf("%s: %+v, %v", text, line, err)
+		}
+	})
+}

@@ -1,0 +1,157 @@
+package analyzer
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
+)
+
+// handler is a function that runs a tool.
+type handler struct {
+	name string
+	t    *ast.FuncType
+	body *ast.BlockStmt
+}
+
+// handlers finds the handlers that the package has: methods of its types that implement a service, and
+// functions that it passes to where tools are registered. Tests and generated files have none: theirs
+// have the signature of a handler, whatever they use of it.
+func handlers(pass *analysis.Pass) []handler {
+	methods := implementations(pass)
+	declared := map[*types.Func]*ast.FuncDecl{}
+	var written []*ast.File
+	for _, file := range pass.Files {
+		if !strings.HasSuffix(fileName(pass, file), "_test.go") && !ast.IsGenerated(file) {
+			written = append(written, file)
+		}
+	}
+	var list []handler
+	for _, file := range written {
+		for _, decl := range file.Decls {
+			decl, ok := decl.(*ast.FuncDecl)
+			if !ok || decl.Body == nil {
+				continue
+			}
+			if f, ok := pass.TypesInfo.Defs[decl.Name].(*types.Func); ok {
+				declared[f] = decl
+				if methods[f] {
+					list = append(list, handler{decl.Name.Name, decl.Type, decl.Body})
+				}
+			}
+		}
+	}
+	for _, file := range written {
+		ast.Inspect(file, func(node ast.Node) bool {
+			call, ok := node.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			switch f := registered(pass.TypesInfo, call).(type) {
+			case *ast.FuncLit:
+				list = append(list, handler{"the handler", f.Type, f.Body})
+			case *ast.Ident:
+				if f, ok := pass.TypesInfo.Uses[f].(*types.Func); ok && declared[f.Origin()] != nil && !methods[f.Origin()] {
+					decl := declared[f.Origin()]
+					list = append(list, handler{decl.Name.Name, decl.Type, decl.Body})
+					methods[f.Origin()] = true // once
+				}
+			}
+			return true
+		})
+	}
+	return list
+}
+
+// implementations are the methods of the package's types that implement services. A service is known by
+// the function <Service>Tools that is generated for it, so the types need not be registered here.
+func implementations(pass *analysis.Pass) map[*types.Func]bool {
+	services := servicesOf(pass.Pkg)
+	for _, pkg := range pass.Pkg.Imports() {
+		services = append(services, servicesOf(pkg)...)
+	}
+	found := map[*types.Func]bool{}
+	for _, name := range pass.Pkg.Scope().Names() {
+		typeName, ok := pass.Pkg.Scope().Lookup(name).(*types.TypeName)
+		if !ok || typeName.IsAlias() || types.IsInterface(typeName.Type()) {
+			continue
+		}
+		if named, ok := typeName.Type().(*types.Named); !ok || named.TypeParams() != nil {
+			continue
+		}
+		pointer := types.NewPointer(typeName.Type())
+		for _, service := range services {
+			if !types.Implements(pointer, service) {
+				continue
+			}
+			for method := range service.Methods() {
+				obj, _, _ := types.LookupFieldOrMethod(pointer, true, pass.Pkg, method.Name())
+				if f, ok := obj.(*types.Func); ok {
+					found[f.Origin()] = true
+				}
+			}
+		}
+	}
+	return found
+}
+
+// servicesOf are the interfaces of a package that have a generated function for their tools.
+func servicesOf(pkg *types.Package) []*types.Interface {
+	var list []*types.Interface
+	for _, name := range pkg.Scope().Names() {
+		service, ok := strings.CutSuffix(name, "Tools")
+		if !ok {
+			continue
+		}
+		f, ok := pkg.Scope().Lookup(name).(*types.Func)
+		if !ok || f.Signature().Params().Len() != 1 || f.Signature().Results().Len() != 1 ||
+			!isNamed(f.Signature().Results().At(0).Type(), declaration.Runtime, "Tools") {
+			continue
+		}
+		param := f.Signature().Params().At(0).Type()
+		if iface, ok := param.Underlying().(*types.Interface); ok && isNamed(param, pkg.Path(), service) {
+			list = append(list, iface)
+		}
+	}
+	return list
+}
+
+// registered returns the function that a call makes the handler of a tool; nil where it makes none.
+func registered(info *types.Info, call *ast.CallExpr) ast.Expr {
+	f := typeutil.StaticCallee(info, call)
+	if f == nil || f.Pkg() == nil {
+		return nil
+	}
+	at := -1
+	switch f.Pkg().Path() + "." + f.Name() {
+	case declaration.Runtime + ".NewTool":
+		at = 1
+	case declaration.Runtime + "/gosdk.AddTaskTool":
+		at = 3
+	}
+	if at < 0 || at >= len(call.Args) {
+		return nil
+	}
+	arg := ast.Unparen(call.Args[at])
+	switch instance := arg.(type) {
+	case *ast.IndexExpr:
+		arg = instance.X
+	case *ast.IndexListExpr:
+		arg = instance.X
+	}
+	if selector, ok := arg.(*ast.SelectorExpr); ok {
+		return selector.Sel
+	}
+	return arg
+}
+
+func isNamed(t types.Type, path, name string) bool {
+	named, ok := types.Unalias(t).(*types.Named)
+	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
+}
+
+func isContext(t types.Type) bool { return isNamed(t, "context", "Context") }

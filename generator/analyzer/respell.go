@@ -1,0 +1,43 @@
+package analyzer
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
+)
+
+// misspelt is how a line comment begins that was meant as a directive.
+var misspelt = regexp.MustCompile(`(?i)^//[ \t]*mcptask[ \t]*:[ \t]*([a-z]+)`)
+
+// respell writes a comment that looks like a directive, and is none, as one.
+func (r *reader) respell(pos token.Pos) []analysis.SuggestedFix {
+	for _, file := range r.pass.Files {
+		if pos < file.FileStart || pos >= file.FileEnd {
+			continue
+		}
+		for _, group := range file.Comments {
+			i := slices.IndexFunc(group.List, func(c *ast.Comment) bool { return c.Pos() <= pos && pos < c.End() })
+			if i < 0 {
+				continue
+			}
+			comment := group.List[i]
+			_, meant := directive.Meant(comment.Text)
+			begin := misspelt.FindStringSubmatch(comment.Text)
+			if !meant || begin == nil || !slices.Contains(directive.Kinds, strings.ToLower(begin[1])) {
+				return nil
+			}
+			text := directive.Prefix + strings.ToLower(begin[1])
+			return []analysis.SuggestedFix{{
+				Message:   "write " + text,
+				TextEdits: []analysis.TextEdit{{Pos: comment.Pos(), End: comment.Pos() + token.Pos(len(begin[0])), NewText: []byte(text)}},
+			}}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,222 @@
+package analyzer
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/cfg"
+	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
+)
+
+// Step reports questions of one function that share the name of a step.
+var Step = &analysis.Analyzer{
+	Name: "mcptaskstep",
+	Doc: `report a second question under one step name
+
+A question is stored under the name of its step, so that a handler which runs again gets the answers that
+it has. Where two questions share the name, the second gets a number in the order in which they are
+asked, and after a restart that takes another way, one may get the answer of the other. One question
+in a loop, which is asked again on purpose, is fine, and so are two of which a run reaches only one.`,
+	Run: func(pass *analysis.Pass) (any, error) {
+		for _, file := range pass.Files {
+			if strings.HasSuffix(fileName(pass, file), "_test.go") || ast.IsGenerated(file) {
+				continue
+			}
+			for _, decl := range file.Decls {
+				if decl, ok := decl.(*ast.FuncDecl); ok && decl.Body != nil {
+					checkSteps(pass, decl.Body)
+				}
+			}
+		}
+		return nil, nil
+	},
+}
+
+// question is a place where a task asks.
+type question struct {
+	step ast.Expr
+	// way are the function bodies that the question stands in, from the outermost on, each with what of
+	// it holds the question: the call, or the function literal around it.
+	way []hold
+}
+
+type hold struct {
+	body *ast.BlockStmt
+	node ast.Node
+}
+
+// key is what makes two questions one.
+type key struct {
+	task any // what names the task: its object, or else its expression
+	step string
+}
+
+func checkSteps(pass *analysis.Pass, body *ast.BlockStmt) {
+	var order []key
+	asked := map[key][]question{}
+	bodies := []*ast.BlockStmt{body}
+	var literals []ast.Node
+	var stack []ast.Node
+	ast.Inspect(body, func(node ast.Node) bool {
+		if node == nil {
+			if _, literal := stack[len(stack)-1].(*ast.FuncLit); literal {
+				bodies, literals = bodies[:len(bodies)-1], literals[:len(literals)-1]
+			}
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		stack = append(stack, node)
+		switch node := node.(type) {
+		case *ast.FuncLit:
+			bodies, literals = append(bodies, node.Body), append(literals, node)
+		case *ast.CallExpr:
+			k, step, ok := asks(pass.TypesInfo, node)
+			if !ok {
+				return true
+			}
+			q := question{step: step}
+			for i, body := range bodies {
+				holder := ast.Node(node)
+				if i < len(literals) {
+					holder = literals[i]
+				}
+				q.way = append(q.way, hold{body, holder})
+			}
+			if asked[k] == nil {
+				order = append(order, k)
+			}
+			asked[k] = append(asked[k], q)
+		}
+		return true
+	})
+	graphs := map[*ast.BlockStmt]*cfg.CFG{}
+	for _, k := range order {
+		for i, second := range asked[k] {
+			first := slices.IndexFunc(asked[k][:i], func(first question) bool { return both(pass.TypesInfo, graphs, first, second) })
+			if first < 0 {
+				continue
+			}
+			before := asked[k][first].step
+			pass.Report(analysis.Diagnostic{
+				Pos: second.step.Pos(), End: second.step.End(),
+				Message: fmt.Sprintf("the step %q names the question in line %d too: when the handler runs again, one may get the other's answer; give each a name of its own",
+					k.step, pass.Fset.Position(before.Pos()).Line),
+				Related: []analysis.RelatedInformation{{Pos: before.Pos(), End: before.End(), Message: "the other question"}},
+			})
+		}
+	}
+}
+
+// asks reads a call that asks a question under a constant name.
+func asks(info *types.Info, call *ast.CallExpr) (k key, step ast.Expr, ok bool) {
+	f := typeutil.StaticCallee(info, call)
+	if f == nil || f.Pkg() == nil {
+		return k, nil, false
+	}
+	var task ast.Expr
+	switch params := f.Signature().Params(); {
+	case f.Signature().Recv() != nil:
+		selector, isSelector := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+		if !isSelector || !isTask(f.Signature().Recv().Type()) || !slices.Contains([]string{"AskURL", "Roots", "Sample"}, f.Name()) || len(call.Args) < 2 {
+			return k, nil, false
+		}
+		task, step = selector.X, call.Args[1]
+	case f.Pkg().Path() == declaration.Runtime && f.Name() == "Ask" && len(call.Args) == 5:
+		task, step = call.Args[1], call.Args[3]
+	case strings.HasPrefix(f.Name(), "Ask") && len(call.Args) == 4 && params.Len() == 4 &&
+		isContext(params.At(0).Type()) && isTask(params.At(1).Type()) && isString(params.At(2).Type()) && isString(params.At(3).Type()):
+		task, step = call.Args[1], call.Args[2]
+	default:
+		return k, nil, false
+	}
+	value := info.Types[step].Value
+	if value == nil || value.Kind() != constant.String {
+		return k, nil, false
+	}
+	k = key{task: types.ExprString(task), step: constant.StringVal(value)}
+	if id, isIdent := ast.Unparen(task).(*ast.Ident); isIdent {
+		k.task = info.Uses[id]
+	}
+	return k, step, true
+}
+
+func isTask(t types.Type) bool {
+	p, ok := types.Unalias(t).(*types.Pointer)
+	return ok && isNamed(p.Elem(), declaration.Runtime, "Task")
+}
+
+func isString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
+
+// both tells whether one run may ask both questions. What is asked in a function literal counts as asked
+// where the literal stands.
+func both(info *types.Info, graphs map[*ast.BlockStmt]*cfg.CFG, a, b question) bool {
+	i := 0
+	for i+1 < min(len(a.way), len(b.way)) && a.way[i] == b.way[i] {
+		i++
+	}
+	body := a.way[i].body
+	if graphs[body] == nil {
+		graphs[body] = cfg.New(body, func(call *ast.CallExpr) bool { return !ends(info, call) })
+	}
+	return follows(graphs[body], a.way[i].node, b.way[i].node) || follows(graphs[body], b.way[i].node, a.way[i].node)
+}
+
+// ends tells whether a call never returns.
+func ends(info *types.Info, call *ast.CallExpr) bool {
+	switch f := typeutil.Callee(info, call).(type) {
+	case *types.Builtin:
+		return f.Name() == "panic"
+	case *types.Func:
+		return f.FullName() == "os.Exit" || f.FullName() == "runtime.Goexit"
+	}
+	return false
+}
+
+// follows tells whether b may run after a.
+func follows(graph *cfg.CFG, a, b ast.Node) bool {
+	from, i := locate(graph, a)
+	to, j := locate(graph, b)
+	if from == nil || to == nil {
+		return false // never reached
+	}
+	if from == to && (i < j || i == j && a.Pos() < b.Pos()) {
+		return true
+	}
+	seen := map[*cfg.Block]bool{}
+	queue := slices.Clone(from.Succs)
+	for len(queue) > 0 {
+		block := queue[0]
+		queue = queue[1:]
+		if block == to {
+			return true
+		}
+		if !seen[block] {
+			seen[block] = true
+			queue = append(queue, block.Succs...)
+		}
+	}
+	return false
+}
+
+// locate finds the block that runs a node, and the node's place in it: the narrowest, since the nodes of
+// a graph may hold each other.
+func locate(graph *cfg.CFG, node ast.Node) (*cfg.Block, int) {
+	var in *cfg.Block
+	at, width := 0, token.Pos(0)
+	for _, block := range graph.Blocks {
+		for i, n := range block.Nodes {
+			if w := n.End() - n.Pos(); block.Live && n.Pos() <= node.Pos() && node.End() <= n.End() && (in == nil || w < width) {
+				in, at, width = block, i, w
+			}
+		}
+	}
+	return in, at
+}

@@ -1,0 +1,7 @@
+module example.com/app
+
+go 1.26
+
+require github.com/mcptaskgen/mcptaskgen v0.0.0
+
+replace github.com/mcptaskgen/mcptaskgen => ./mcptask

@@ -1,0 +1,2 @@
+// Package leftover declares nothing any more.
+package leftover

@@ -1,0 +1,3 @@
+module github.com/mcptaskgen/mcptaskgen
+
+go 1.26

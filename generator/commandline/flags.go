@@ -1,0 +1,74 @@
+// Package commandline is what the command line of mcptaskgen says of the files that it makes. The
+// command reads it, and so do analyzers, off the lines for go generate.
+package commandline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/schema"
+)
+
+// Flags are the flags that say what is generated. Add them to a set, parse it, then call Generate.
+// A Flags is not safe for concurrent use.
+type Flags struct {
+	Config generator.Config      // for packages
+	Tools  generator.ToolsConfig // for a server's list of tools
+	set    *pflag.FlagSet
+}
+
+// Add declares the flags.
+func (f *Flags) Add(set *pflag.FlagSet) {
+	f.set = set
+	set.StringVar(&f.Config.Output, "out", generator.OutputName, "the `name` of the generated file, in each package; with --tools the file to\nwrite, which is else called as that one, with _gen.go")
+	set.BoolVar(&f.Config.ServerOnly, "server-only", false, "leave the client out")
+	set.BoolVar(&f.Config.ClientOnly, "client-only", false, "leave the server out")
+	set.StringSliceVar(&f.Config.Revisions, "revision", nil,
+		"the `revisions` of the protocol that the server declares tasks in,\nrepeated or comma-separated (default "+strings.Join(schema.ReleasedRevisions(), ",")+")")
+	set.StringArrayVar(&f.Config.Schemas, "schema", nil,
+		"a schema `file` of MCP as published, repeated where a revision has more than one:\nits revision is declared, or what is new in it and not supported is told")
+	set.StringVar(&f.Config.Tags, "tags", "", "build `tags`, comma-separated, as for go build")
+	set.StringVar(&f.Tools.File, "tools", "", "generate a client from this `file`, the answer of a server to tools/list")
+	set.StringVar(&f.Tools.Package, "package", "", "with --tools: the `name` of its package (default: as the files beside it)")
+	set.StringVar(&f.Tools.Service, "service", "", "with --tools: the `name` of the interface (default: the server's or the file's)")
+}
+
+// ReadsTools tells whether the flags are for a list of tools: alone, one of them is a mistake.
+func (f *Flags) ReadsTools() bool {
+	return f.set.Changed("tools") || f.set.Changed("package") || f.set.Changed("service")
+}
+
+// Generate returns what the generated files should be, of the packages or of the list of tools.
+func (f *Flags) Generate(ctx context.Context, packages []string) (generator.Output, error) {
+	if f.ReadsTools() {
+		return f.generateTools(packages)
+	}
+	cfg := f.Config
+	cfg.Patterns = packages
+	return generator.Generate(ctx, cfg)
+}
+
+func (f *Flags) generateTools(packages []string) (generator.Output, error) {
+	cfg := f.Tools
+	switch {
+	case cfg.File == "":
+		return generator.Output{}, errors.New("mcptaskgen: --package and --service say what --tools makes; give it too")
+	case len(packages) > 0:
+		return generator.Output{}, errors.New("mcptaskgen: --tools reads one file and no packages; run it for each file")
+	}
+	for _, name := range []string{"tags", "server-only", "client-only", "revision", "schema", "prune"} {
+		if f.set.Changed(name) {
+			return generator.Output{}, fmt.Errorf("mcptaskgen: --%s is for packages; --tools reads none", name)
+		}
+	}
+	cfg.Dir = f.Config.Dir
+	if f.set.Changed("out") {
+		cfg.Out = f.Config.Output
+	}
+	return generator.GenerateTools(cfg)
+}

@@ -1,0 +1,179 @@
+package generator
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/emit"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/toolschema"
+)
+
+// awkward are names that mean something to Go, to generated code or to encoding/json.
+var awkward = strings.Fields("type func range map go any error nil string bool true false iota len init main _ __ " +
+	"context json mcptask mcptask2 slices time url big netip Context Task Tools Result Call Run Start Resume Ask Answer " +
+	"ctx task in impl conn c f err zero opts token step message answer answer2 join split p P S s In Out in2 " +
+	"TaskStatus TaskStatusWorking taskCapabilities CodeParseError NewSClient STools SClient sRunInput sRunOutput AskIn " +
+	"StartRun ResumeRun StartStart RunInput RunOutput sJoin sSplit AdditionalProperties MarshalJSON UnmarshalJSON String " +
+	"Error x X ID Id id iD HTTPServerURL ı İ ſ K Å ǅ ß ñ é 天気 ä_ _Ä a1 A1 a_1 A_1 𝒜 x٣")
+
+// known is a text that identifier makes an awkward name of.
+func known(i int) string { return "#" + string(rune(' '+i%len(awkward))) }
+
+// identifier makes a name of any text: an awkward one, or one of the letters and digits in it.
+func identifier(text string) string {
+	if runes := []rune(text); len(runes) == 2 && runes[0] == '#' {
+		return awkward[int(runes[1])%len(awkward)]
+	}
+	name := strings.Map(func(r rune) rune {
+		if r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return -1
+	}, text)
+	if name == "" || unicode.IsDigit([]rune(name)[0]) {
+		name = "x" + name
+	}
+	return name
+}
+
+// FuzzNames: whatever packages, services, methods, parameters, types, fields, constants and properties of
+// declarations are called.
+func FuzzNames(f *testing.F) {
+	f.Add("p", "S", "Run", "in", "In", "Field", "name,omitempty", "Fast")
+	f.Add("mcptask", "CI", "HTTPServerURL", "ctx", "Input", "ID", "-,", "A")
+	f.Add("context", "Ci", "Start", "_", "Context", "Context", "a b", "Z")
+	f.Add("json", "s", "NewSClient", "mcptask", "Ä", "Ö", "天気", "ñ")
+	for i, name := range awkward {
+		f.Add(known(i), "S", known(i+1), known(i*3), known(i*5), known(i*7), name, known(i*11))
+	}
+	w := newWorkshop(f)
+	f.Fuzz(func(t *testing.T, pkg, service, method, param, typ, field, property, constant string) {
+		w.checkDeclaration(t, declareNames(identifier(pkg), identifier(service), identifier(method), identifier(param),
+			identifier(typ), identifier(field), property, identifier(constant)))
+	})
+}
+
+// FuzzListNames: whatever packages, services, tools, schemas, properties and the values of enums in a list
+// of tools are called.
+func FuzzListNames(f *testing.F) {
+	f.Add("p", "S", "run", "In", "field", "name", "fast")
+	f.Add("mcptask", "", "天気", "a/b~c%", "ID", "id", "")
+	for i, name := range awkward {
+		f.Add(known(i), "S", name, awkward[i*3%len(awkward)], awkward[i*5%len(awkward)], awkward[i*7%len(awkward)], name)
+	}
+	w := newWorkshop(f)
+	f.Fuzz(func(t *testing.T, pkg, service, method, typ, field, property, constant string) {
+		w.checkList(t, identifier(pkg), "", listNames(t, service, method, typ, field, property, constant))
+	})
+}
+
+func declareNames(pkg, service, method, param, typ, field, property, constant string) []byte {
+	tag := "`" + strings.ReplaceAll(fmt.Sprintf("json:%q", property), "`", "") + "`"
+	return fmt.Appendf(nil, `package %[1]s
+
+import (
+	"context"
+	"encoding/json"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+//mcptask:service fallback=tools
+type %[2]s interface {
+	//mcptask:tool name=run
+	%[3]s(%[4]s context.Context, task *mcptask.Task, in %[5]s, ask Question) (%[5]s, error)
+	//mcptask:tool task=required
+	%[3]s2(%[4]s context.Context, in2 struct{ A %[5]s; json.Number }) (out struct{ %[6]s %[8]sKind }, err error)
+}
+
+//mcptask:service prefix=x
+type %[2]s_ interface {
+	%[6]s(context.Context) (*mcptask.Result, error)
+}
+
+// %[5]s is a type.
+type %[5]s struct {
+	%[6]s  string %[7]s
+	Other  []%[8]sKind
+	Itself *%[5]s
+}
+
+//mcptask:input message="?"
+type Question struct {
+	%[6]s %[8]sKind %[7]s
+}
+
+type %[8]sKind string
+
+const (
+	// %[8]s is one.
+	%[8]s %[8]sKind = "a"
+	%[8]s2 %[8]sKind = %[9]q
+)
+`, pkg, service, method, param, typ, field, tag, constant, property)
+}
+
+func listNames(tb testing.TB, service, method, typ, field, property, constant string) []byte {
+	tb.Helper()
+	type object = map[string]any
+	schema := object{
+		"type": "object", "required": []string{property}, "additionalProperties": object{"enum": []string{constant, field, strings.ToLower(field)}},
+		"properties": object{
+			property: object{"$ref": "#/$defs/" + strings.NewReplacer("~", "~0", "/", "~1", "%", "%25").Replace(typ)},
+			field:    object{"type": "string", "enum": []string{constant, strings.ToUpper(constant), property, "b", ""}},
+			strings.ToLower(field) + "_": object{"type": "object", "properties": object{
+				property: object{"type": "integer"}, typ: object{"const": method}, constant: object{"type": []string{"array", "null"}},
+			}},
+		},
+		"$defs": object{typ: object{"type": "object", "properties": object{property: object{"type": "array", "items": object{"$ref": "#"}}}}},
+	}
+	list, err := json.Marshal([]any{
+		object{"serverInfo": object{"name": service}, "tools": []any{}},
+		object{"name": method, "description": property, "inputSchema": schema, "outputSchema": schema},
+		object{"name": method + "_", "description": typ, "inputSchema": schema},
+		object{"name": "Start" + method, "inputSchema": schema},
+		object{"name": property + " ", "title": field, "inputSchema": schema, "outputSchema": object{"type": "string", "enum": []string{property}}},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return list
+}
+
+// checkList holds what a list of tools gives: valid, gofmt-stable Go that compiles, the same again, or an
+// error with its place.
+func (w *workshop) checkList(tb testing.TB, pkg, service string, list []byte) (content []byte) {
+	tb.Helper()
+	generate := func() []byte {
+		var problems diag.List
+		cfg := toolschema.Config{Path: filepath.Join(w.dir, "tools.json"), Package: pkg, Service: service}
+		remote := toolschema.Read(cfg, list, &problems)
+		if err := problems.Err(w.dir); err != nil {
+			checkError(tb, err, "tools.json", list)
+			return nil
+		}
+		content, err := emit.Remote(remote)
+		if err != nil {
+			tb.Fatalf("%v\n%s", err, list)
+		}
+		return content
+	}
+	if !isPackageName(pkg) {
+		return nil // GenerateTools refuses it
+	}
+	bounded(tb, len(list), func() {
+		content = generate()
+		if again := generate(); string(again) != string(content) {
+			tb.Fatalf("a second run differs:\n%s\n-- and --\n%s", content, again)
+		}
+		if content != nil {
+			w.checkGo(tb, nil, content)
+		}
+	})
+	return content
+}

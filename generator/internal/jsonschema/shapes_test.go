@@ -1,0 +1,426 @@
+package jsonschema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/types"
+	"maps"
+	"math/big"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	invopop "github.com/invopop/jsonschema"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema/testdata/kinds"
+)
+
+// shapes are the types whose schemas are held against reflection and against values, by name.
+var shapes = named(
+	kinds.Scalars{}, kinds.Collections{}, kinds.Known{}, kinds.Inner{}, kinds.Inner2{}, kinds.Base{}, kinds.Embedding{},
+	kinds.Generic{}, kinds.Anonymous{}, kinds.Corrected{}, kinds.Shadow{}, kinds.Lazy{},
+	kinds.Bools{}, kinds.Signed{}, kinds.Unsigned{}, kinds.Floats{}, kinds.Strings{}, kinds.Quoted{}, kinds.Omits{},
+	kinds.Named{}, kinds.Unexported{}, kinds.Empty{}, kinds.OnlyHidden{}, kinds.Slices{}, kinds.Arrays{}, kinds.Maps{},
+	kinds.IntMaps{}, kinds.TextMaps{}, kinds.Bytes{}, kinds.Pointers{}, kinds.Times{}, kinds.Raws{}, kinds.JSONNumbers{},
+	kinds.Anys{}, kinds.Addrs{}, kinds.URLs{}, kinds.Bigs{}, kinds.Levels{}, kinds.Texts{},
+	kinds.EmbedsTwo{}, kinds.EmbedsDeep{}, kinds.EmbedsPointer{}, kinds.EmbedsPointerDeep{}, kinds.EmbedsNamed{},
+	kinds.EmbedsAlias{}, kinds.EmbedsGeneric{}, kinds.EmbedsOther{}, kinds.EmbedsHidden{}, kinds.EmbedsHiddenNamed{},
+	kinds.EmbedsScalar{}, kinds.EmbedsInterface{}, kinds.Overrides{}, kinds.Conflicts{}, kinds.ConflictA{}, kinds.ConflictB{},
+	kinds.Tree{}, kinds.Ring{}, kinds.Link{}, kinds.HoldsTrees{}, kinds.TreeOfTrees{}, kinds.OtherNode{}, kinds.Node{},
+	kinds.EmbedsItself{}, kinds.EmbedsNameless{}, kinds.EmbedsPointerToList{}, kinds.Lists{}, kinds.Letters{}, kinds.Ärger{}, kinds.Öl{}, kinds.Rose{}, kinds.Pairs{}, kinds.GenericAliases{}, kinds.Ranges{}, kinds.NamedInstance{},
+	kinds.Redefined{}, kinds.RedefinedTwice{}, kinds.Aliases{}, kinds.Others{}, kinds.Nameless{},
+	kinds.Tags{}, kinds.TextTags{}, kinds.NumberTags{}, kinds.TypeTags{}, kinds.Groups{},
+)
+
+// instances are those whose name is an alias.
+var instances = map[string]reflect.Type{
+	"IntTree": reflect.TypeFor[kinds.IntTree](), "PageOfInner": reflect.TypeFor[kinds.PageOfInner](),
+	"PageOfPages": reflect.TypeFor[kinds.PageOfPages](), "Alias": reflect.TypeFor[kinds.Alias](),
+}
+
+// byTag are the types whose tags allow less than the Go type does.
+var byTag = []string{"Tags", "TextTags", "NumberTags", "TypeTags", "Groups"}
+
+func named(values ...any) map[string]reflect.Type {
+	all := map[string]reflect.Type{}
+	for _, v := range values {
+		all[reflect.TypeOf(v).Name()] = reflect.TypeOf(v)
+	}
+	maps.Copy(all, instances)
+	return all
+}
+
+// TestShapesAreAll: a struct that is added to the kinds is tested, too.
+func TestShapesAreAll(t *testing.T) {
+	elsewhere := []string{"Enums", "EnumsByTag", "EnumMaps"} // see TestEnumsLikeTags
+	scope := loadKinds(t).Types.Scope()
+	for _, name := range scope.Names() {
+		obj, ok := scope.Lookup(name).(*types.TypeName)
+		if !ok || !obj.Exported() || slices.Contains(elsewhere, name) {
+			continue
+		}
+		_, isStruct := obj.Type().Underlying().(*types.Struct)
+		n, isNamed := types.Unalias(obj.Type()).(*types.Named)
+		if alias, ok := obj.Type().(*types.Alias); ok && alias.TypeParams().Len() > 0 {
+			continue
+		}
+		if isStruct && isNamed && n.TypeParams().Len() == n.TypeArgs().Len() && n.Obj().Name() != "Code" && n.Obj().Name() != "ByPointer" &&
+			(shapes[name] == nil && shapes[n.Obj().Name()] == nil) {
+			t.Errorf("%s is not among the shapes", name)
+		}
+	}
+	if len(shapes) < 60 {
+		t.Errorf("%d shapes, want 60 or more", len(shapes))
+	}
+}
+
+// eachShape derives the schema of every shape for both uses.
+func eachShape(t *testing.T, except []string, test func(t *testing.T, rt reflect.Type, text string, use jsonschema.Use)) {
+	t.Helper()
+	derive := derive(t)
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		if slices.Contains(except, name) {
+			continue
+		}
+		for _, use := range []jsonschema.Use{jsonschema.Argument, jsonschema.Result} {
+			t.Run(fmt.Sprintf("%s/%d", name, use), func(t *testing.T) { test(t, shapes[name], derive(name, use), use) })
+		}
+	}
+}
+
+// TestShapesLikeReflection compares every schema with what invopop reflects of the compiled type, except
+// for what [jsonschema.Deriver.Derive] documents. What it adds, null above all, has to stand exactly where
+// encoding/json writes it.
+func TestShapesLikeReflection(t *testing.T) {
+	except := []string{
+		"EmbedsItself", "EmbedsNameless", // reflection does not end
+		"Corrected", // reflection takes a hidden field for the one that hides it
+	}
+	eachShape(t, except, func(t *testing.T, rt reflect.Type, text string, use jsonschema.Use) {
+		data, err := json.Marshal(reflector(use == jsonschema.Result).ReflectFromType(rt))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := differ{T: t, want: decode(t, string(data)).(map[string]any), got: decode(t, text).(map[string]any), seen: map[string]bool{}}
+		d.compare(rt.Name(), d.want, d.got, rt, member{})
+		if t.Failed() {
+			t.Logf("reflected:\n%s\nderived:\n%s", data, text)
+		}
+	})
+}
+
+// reflector is invopop's, with the corrections that its options allow: types that write themselves.
+func reflector(open bool) *invopop.Reflector {
+	type plainURL url.URL
+	r := &invopop.Reflector{Anonymous: true, AllowAdditionalProperties: open}
+	r.Namer = func(t reflect.Type) string {
+		if t.Name() == "" {
+			return ""
+		}
+		return t.PkgPath() + "." + t.Name()
+	}
+	r.Mapper = func(t reflect.Type) *invopop.Schema {
+		switch {
+		case t == reflect.TypeFor[url.URL]():
+			inline := &invopop.Reflector{Anonymous: true, DoNotReference: true, AllowAdditionalProperties: open}
+			s := inline.ReflectFromType(reflect.TypeFor[plainURL]())
+			s.Version = ""
+			return s
+		case t == reflect.TypeFor[json.Number]():
+			return &invopop.Schema{Type: "number"}
+		case t == reflect.TypeFor[big.Int]():
+			return &invopop.Schema{Type: "integer"}
+		case t.String() != "time.Time" && writesText(t):
+			return &invopop.Schema{Type: "string"}
+		}
+		return nil
+	}
+	return r
+}
+
+// differ compares two schemas that may hold themselves, each in its own $defs.
+type differ struct {
+	*testing.T
+
+	want, got map[string]any
+	seen      map[string]bool
+}
+
+func (d *differ) compare(path string, w, g any, rt reflect.Type, m member) {
+	d.Helper()
+	want, isSchema := w.(map[string]any)
+	if w == true {
+		want, isSchema = map[string]any{}, true
+	}
+	got, ok := g.(map[string]any)
+	if !isSchema || !ok {
+		if !cmp.Equal(w, g) {
+			d.Errorf("%s: derived %v, reflected %v", path, g, w)
+		}
+		return
+	}
+	// What was compared already is equal: so types that hold themselves end.
+	key := fmt.Sprintf("%p %p %v %v", want, got, rt, m)
+	if d.seen[key] {
+		return
+	}
+	d.seen[key] = true
+	want, got = maps.Clone(resolve(d.want, want)), maps.Clone(resolve(d.got, got))
+	got = d.withoutNull(path, got, rt, m)
+	for rt != nil && rt.Kind() == reflect.Pointer {
+		rt = rt.Elem()
+	}
+	for _, keyword := range []string{"$schema", "$defs"} {
+		delete(want, keyword)
+		delete(got, keyword)
+	}
+	if want["description"] == nil {
+		delete(got, "description") // comments, which reflection does not see
+	}
+	if want["additionalProperties"] == true && got["additionalProperties"] == nil {
+		delete(want, "additionalProperties")
+	}
+	isMap := rt != nil && rt.Kind() == reflect.Map && !writesText(rt)
+	if _, ok := want["patternProperties"]; ok {
+		want["patternProperties"] = renamePatterns(want["patternProperties"].(map[string]any), "^-?[0-9]+$")
+	} else if patterns, ok := got["patternProperties"].(map[string]any); ok && isMap && patterns["^[0-9]+$"] != nil {
+		values := want["additionalProperties"]
+		if values == nil {
+			values = true
+		}
+		want["patternProperties"], want["additionalProperties"] = map[string]any{"^[0-9]+$": values}, false
+	}
+	d.required(path, want, got, rt)
+	for _, keyword := range slices.Sorted(maps.Keys(merge(want, got))) {
+		at := path + " " + keyword
+		switch inner, _ := want[keyword].(map[string]any); keyword {
+		case "properties":
+			derived, _ := got[keyword].(map[string]any)
+			members := membersOf(rt)
+			for _, name := range slices.Sorted(maps.Keys(merge(inner, derived))) {
+				if d.encodesOtherwise(rt, name, inner, derived) {
+					continue
+				}
+				d.compare(path+"."+name, inner[name], derived[name], members[name].field.Type, members[name])
+			}
+		case "items":
+			d.compare(path+"[]", want[keyword], got[keyword], elemOf(rt), member{})
+		case "patternProperties":
+			derived, _ := got[keyword].(map[string]any)
+			for _, name := range slices.Sorted(maps.Keys(merge(inner, derived))) {
+				d.compare(at, inner[name], derived[name], elemOf(rt), member{})
+			}
+		case "additionalProperties":
+			if isMap {
+				d.compare(at, want[keyword], got[keyword], elemOf(rt), member{})
+			} else if want[keyword] != got[keyword] {
+				d.Errorf("%s: derived %v, reflected %v", at, got[keyword], want[keyword])
+			}
+		default:
+			if diff := cmp.Diff(want[keyword], got[keyword]); diff != "" {
+				d.Errorf("%s (-reflected +derived):\n%s", at, diff)
+			}
+		}
+	}
+}
+
+// withoutNull takes the null from a schema, which has to be there exactly where encoding/json writes it.
+func (d *differ) withoutNull(path string, got map[string]any, rt reflect.Type, m member) map[string]any {
+	d.Helper()
+	if rt == nil || len(got) == 0 {
+		return got
+	}
+	nullable := false
+	for kind := rt; !writesText(kind) && kind != reflect.TypeFor[json.RawMessage](); kind = kind.Elem() {
+		switch kind.Kind() {
+		case reflect.Pointer, reflect.Slice, reflect.Map:
+			nullable = nullable || !m.empty || kind != rt
+		}
+		if kind.Kind() != reflect.Pointer {
+			break
+		}
+	}
+	if strings.Contains(string(m.field.Tag), "type=") {
+		return got // the tag decides, as it does for reflection
+	}
+	admits := false
+	if list, ok := got["type"].([]any); ok {
+		admits = slices.Contains(list, any("null"))
+		got["type"] = list[0]
+	}
+	if choices, ok := got["enum"].([]any); ok && admits {
+		got["enum"] = choices[:len(choices)-1]
+	}
+	if list, ok := got["anyOf"].([]any); ok && len(list) == 2 && cmp.Equal(list[1], any(map[string]any{"type": "null"})) {
+		admits = true
+		delete(got, "anyOf")
+		inner := maps.Clone(resolve(d.got, list[0].(map[string]any)))
+		maps.Copy(inner, got)
+		got = inner
+	}
+	if admits != nullable {
+		d.Errorf("%s admits null: %v, want %v", path, admits, nullable)
+	}
+	return got
+}
+
+// required compares what has to be there: reflection takes no notice of embedded pointers.
+func (d *differ) required(path string, want, got map[string]any, rt reflect.Type) {
+	d.Helper()
+	if rt == nil || rt.Kind() != reflect.Struct || writesText(rt) {
+		return
+	}
+	members := membersOf(rt)
+	names := func(schema map[string]any) map[string]bool {
+		set := map[string]bool{}
+		list, _ := schema["required"].([]any)
+		for _, name := range list {
+			set[name.(string)] = true
+		}
+		delete(schema, "required")
+		return set
+	}
+	w, g := names(want), names(got)
+	for name := range w {
+		m, ok := members[name]
+		if !ok || m.omits && !strings.Contains(string(m.field.Tag), "required") {
+			delete(w, name)
+		}
+	}
+	for name, m := range members {
+		if !m.omits && m.field.Tag.Get("jsonschema") != "-" {
+			w[name] = true
+		}
+	}
+	if diff := cmp.Diff(w, g); diff != "" {
+		d.Errorf("%s required (-reflected +derived):\n%s", path, diff)
+	}
+}
+
+// encodesOtherwise tells whether a property stands in one of the schemas alone, and rightly so:
+// encoding/json decides, which reflection does not follow in the name "-," and in names that hide each
+// other.
+func (d *differ) encodesOtherwise(rt reflect.Type, name string, reflected, derived map[string]any) bool {
+	d.Helper()
+	_, inReflected := reflected[name]
+	_, inDerived := derived[name]
+	if inReflected == inDerived {
+		return false
+	}
+	m, member := membersOf(rt)[name]
+	if member && m.field.Tag.Get("jsonschema") == "-" {
+		member = false
+	}
+	if member != inDerived {
+		d.Errorf("%s of %s: derived %v, member %v", name, rt, inDerived, member)
+	}
+	return true
+}
+
+func elemOf(rt reflect.Type) reflect.Type {
+	if rt == nil {
+		return nil
+	}
+	switch rt.Kind() {
+	case reflect.Array, reflect.Slice, reflect.Map, reflect.Pointer:
+		return rt.Elem()
+	}
+	return nil
+}
+
+func merge(a, b map[string]any) map[string]any {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, b)
+	return all
+}
+
+func renamePatterns(patterns map[string]any, name string) map[string]any {
+	renamed := map[string]any{}
+	for _, values := range patterns {
+		renamed[name] = values
+	}
+	return renamed
+}
+
+// withoutNulls leaves out the members that are null: a pointer to a pointer that is nil is read as nil.
+func withoutNulls(value any) any {
+	switch v := value.(type) {
+	case []any:
+		for i := range v {
+			v[i] = withoutNulls(v[i])
+		}
+	case map[string]any:
+		for name, member := range v {
+			if v[name] = withoutNulls(member); member == nil {
+				delete(v, name)
+			}
+		}
+	}
+	return value
+}
+
+const samplesEach = 40
+
+// TestShapesAdmitValues: what encoding/json writes of any value, the schema admits; and it reads it again
+// as what it was.
+func TestShapesAdmitValues(t *testing.T) {
+	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
+		schema := compile(t, text)
+		for seed := range samplesEach {
+			v, back := reflect.New(rt), reflect.New(rt)
+			if seed > 0 { // else the zero value
+				newSamples(seed).fill(v.Elem(), 4)
+			}
+			first, err := json.Marshal(v.Interface())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(decode(t, string(first))); err != nil {
+				t.Fatalf("seed %d: %s: %v\n%s", seed, first, err, text)
+			}
+			if err := json.Unmarshal(first, back.Interface()); err != nil {
+				t.Fatalf("seed %d: %s: %v", seed, first, err)
+			}
+			second, err := json.Marshal(back.Interface())
+			if err != nil || !cmp.Equal(withoutNulls(decode(t, string(first))), withoutNulls(decode(t, string(second)))) {
+				t.Fatalf("seed %d: %s is read as %s, %v", seed, first, second, err)
+			}
+		}
+	})
+}
+
+// TestShapesReadWhatTheyAdmit: what the schema admits, the Go type reads, and writes again as something
+// that the schema admits.
+func TestShapesReadWhatTheyAdmit(t *testing.T) {
+	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
+		schema, root := compile(t, text), decode(t, text).(map[string]any)
+		for seed := range samplesEach {
+			value := newSamples(seed).admitted(root, root, rt, false, 4)
+			data, err := json.Marshal(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(decode(t, string(data))); err != nil {
+				t.Fatalf("seed %d: this makes %s, which is not admitted: %v\n%s", seed, data, err, text)
+			}
+			v := reflect.New(rt)
+			if err := json.Unmarshal(data, v.Interface()); err != nil {
+				t.Fatalf("seed %d: %s is admitted, but not read: %v\n%s", seed, data, err, text)
+			}
+			again, err := json.Marshal(v.Interface())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Validate(decode(t, string(again))); err != nil {
+				t.Fatalf("seed %d: %s becomes %s, which is not admitted: %v\n%s", seed, data, again, err, text)
+			}
+		}
+	})
+}

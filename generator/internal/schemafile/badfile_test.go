@@ -1,0 +1,119 @@
+package schemafile_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/schemafile"
+)
+
+// TestBadFiles: what is no schema of tasks is told with its name, its place and where to get one.
+func TestBadFiles(t *testing.T) {
+	ours, err := os.ReadFile("../../../schema/2025-11-25/tasks.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const published = "take it from github.com/modelcontextprotocol/modelcontextprotocol, schema/REVISION/schema.json"
+	const core = `{"$defs": {"ServerCapabilities": {"type": "object", "properties": {"extensions": {"type": "object"}}}}}`
+	const extension = `{"$defs": {"Task": {"type": "object"}}}`
+	for _, test := range []struct {
+		name  string
+		files map[string]string
+		want  string // the lines of the source, which diag shows, left out
+	}{
+		{"not JSON", map[string]string{"a.json": "{\n  \"$defs\": oops\n}"},
+			"a.json:2:12: this is not JSON: invalid character 'o' looking for beginning of value\n\thint: " + published},
+		{"HTML", map[string]string{"a.json": "<!DOCTYPE html>"},
+			"a.json:1:1: this is not JSON: invalid character '<' looking for beginning of value\n\thint: " + published},
+		{"empty", map[string]string{"a.json": ""},
+			"a.json:1:1: this is not JSON: unexpected end of JSON input\n\thint: the file ends early; " + published},
+		{"truncated", map[string]string{"a.json": string(ours[:5000])},
+			"a.json:140:28: this is not JSON: unexpected end of JSON input\n\thint: the file ends early; " + published},
+		{"an array", map[string]string{"a.json": "[]"}, "a.json: not a JSON object\n\thint: " + published},
+		{"not a schema", map[string]string{"a.json": `{"name": "x"}`},
+			`a.json: no "$defs" and no "definitions": this is not an MCP schema file` + "\n\thint: " + published},
+		{"definitions that are none", map[string]string{"a.json": `{"$defs": 5}`}, "a.json: $defs: not a JSON object\n\thint: " + published},
+		{"a definition that is none", map[string]string{"a.json": `{"$defs": {"Task": 5}}`},
+			"a.json: Task: a schema must be an object or a boolean\n\thint: " + published},
+		{"a property that is none", map[string]string{"a.json": `{"$defs": {"Task": {"properties": {"ttl": 1}}}}`},
+			"a.json: Task.properties.ttl: a schema must be an object or a boolean\n\thint: " + published},
+		{"a reference to nothing", map[string]string{"a.json": `{"$defs": {"Task": {"$ref": "#/$defs/Job"}}}`},
+			`a.json: Task.$ref: there is no definition "Job"` + "\n\thint: " + published},
+		{"a circle", map[string]string{"a.json": `{"$defs": {"Task": {"$ref": "#/$defs/Job"}, "Job": {"$ref": "#/$defs/Task"}}}`},
+			"a.json: Task: the definition refers to itself: Task -> Job -> Task\n\thint: " + published},
+		{"another schema", map[string]string{"a.json": `{"$defs": {"Pet": {"type": "object"}}}`},
+			"a.json: this is a JSON Schema, but not one of MCP: it defines neither tasks nor capabilities; " + published},
+		{"without tasks", map[string]string{"a.json": `{"definitions": {"ServerCapabilities": {"type": "object"}, "JSONRPCMessage": {}}}`},
+			"a.json: this schema of MCP has no tasks; the first revision that has them is 2025-11-25: " + published},
+		{"the core of an extension", map[string]string{"a.json": core},
+			"a.json: this revision has its tasks in an extension, with a file of its own; give that with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json"},
+		{"two of the extension", map[string]string{"a.json": extension, "b.json": extension},
+			"b.json: a.json is of the same kind, a part of one revision; give one of the two"},
+		{"two cores", map[string]string{"a.json": core, "b.json": core},
+			"b.json: a.json is of the same kind, a part of one revision; give one of the two"},
+		{"nowhere", map[string]string{}, "a.json: there is no such file\n\thint: " + published},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			names := []string{"a.json"}
+			for name, text := range test.files {
+				write(t, dir, name, []byte(text))
+				if name != "a.json" {
+					names = append(names, name)
+				}
+			}
+			_, err := schemafile.Read(dir, names)
+			if err == nil {
+				t.Fatal("the file is taken")
+			}
+			var lines []string
+			for line := range strings.SplitSeq(err.Error(), "\n") {
+				if !strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "\thint: ") {
+					lines = append(lines, line)
+				}
+			}
+			if got := strings.Join(lines, "\n"); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestLargeFile: a file that cannot be a schema is not read into memory.
+func TestLargeFile(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, "large.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Truncate(50 << 20); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = schemafile.Read(dir, []string{"large.json", dir})
+	const want = "large.json: the file has 50 MB; a published schema has less than one, and more than 8 are not read\n\thint: "
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "this is a folder, not a schema file") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDeepFile: what nests without end is refused, and what is let through ends soon.
+func TestDeepFile(t *testing.T) {
+	dir := t.TempDir()
+	deep := func(depth int) string {
+		text := `{"$defs": {"JSONRPCMessage": {}, "Task": ` + strings.Repeat(`{"anyOf": [{"type": "string", "minLength": 1}, `, depth) + `{}` + strings.Repeat(`]}`, depth) + `}}`
+		return write(t, dir, "deep.json", []byte(text))
+	}
+	_, err := schemafile.Read(dir, []string{deep(4000)})
+	if err == nil || !strings.Contains(err.Error(), "deep.json: the values nest deeper than 200, which no schema of MCP does") {
+		t.Errorf("got %v", err)
+	}
+	schemas, err := schemafile.Read(dir, []string{deep(90)})
+	if err != nil || schemas[0].Fits() {
+		t.Errorf("the file is taken for a known revision: %v", err)
+	}
+}

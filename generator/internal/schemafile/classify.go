@@ -1,0 +1,374 @@
+package schemafile
+
+import (
+	"cmp"
+	"fmt"
+	"go/token"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/schema"
+)
+
+// Finding is one difference between a schema and the revision that it is nearest to.
+type Finding struct {
+	Kind  Kind
+	Place string // such as "Task.priority"
+	// Also are the places where the same is to be said.
+	Also []string
+	// Was and Is are the old and the new content, in words.
+	Was, Is string
+	Pos     token.Position
+
+	definition, property string
+}
+
+// Level says how much the finding matters.
+func (f Finding) Level() Level { return table[f.Kind].level }
+
+// String is the finding in a sentence.
+func (f Finding) String() string {
+	text := strings.NewReplacer("{place}", f.Place, "{was}", f.Was, "{is}", f.Is).Replace(table[f.Kind].what)
+	if len(f.Also) > 0 {
+		text += "; also in " + strings.Join(f.Also, ", ")
+	}
+	return text
+}
+
+// Cause says what the finding means for generated code.
+func (f Finding) Cause() string { return table[f.Kind].cause }
+
+// compareFindings puts the grave ones first, then by place.
+func compareFindings(a, b Finding) int {
+	return cmp.Or(cmp.Compare(b.Level(), a.Level()), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Was, b.Was), cmp.Compare(a.Is, b.Is))
+}
+
+// classifier turns the differences of structure into findings.
+type classifier struct {
+	surface  *schema.Surface
+	presence map[string]schema.Difference // whether a member is required, by its path
+	found    []Finding
+}
+
+func classify(surface *schema.Surface, differences []schema.Difference) []Finding {
+	c := &classifier{surface: surface, presence: map[string]schema.Difference{}}
+	var gone, members, rest []schema.Difference
+	for _, d := range differences {
+		switch {
+		case d.Aspect == schema.AspectPresence:
+			c.presence[d.Path] = d
+		case d.Member != "":
+			members = append(members, d)
+		case d.Aspect == schema.AspectDefinition && d.Kind == schema.Removed:
+			gone = append(gone, d)
+		default:
+			rest = append(rest, d)
+		}
+	}
+	rest = c.messages(gone, rest)
+	c.members(members)
+	for _, d := range rest {
+		c.other(d)
+	}
+	c.dropBelow()
+	for path, d := range c.presence { // of members that are there before and after
+		kind := MemberOptional
+		if d.Official == `"required"` {
+			kind = MemberRequired
+		}
+		c.add(d, Finding{Kind: kind, Place: path})
+	}
+	return join(c.found)
+}
+
+// dropBelow leaves out what something had inside that is of another type now.
+func (c *classifier) dropBelow() {
+	for _, f := range slices.Clone(c.found) {
+		if f.Kind != TypeChanged {
+			continue
+		}
+		inside := func(path string) bool {
+			return len(path) > len(f.Place) && strings.HasPrefix(path, f.Place) && strings.ContainsRune(".[{(", rune(path[len(f.Place)]))
+		}
+		c.found = slices.DeleteFunc(c.found, func(g Finding) bool { return inside(g.Place) })
+		maps.DeleteFunc(c.presence, func(path string, _ schema.Difference) bool { return inside(path) })
+	}
+}
+
+func (c *classifier) add(d schema.Difference, f Finding) {
+	f.definition, f.property = d.Definition, d.Member
+	if f.Place == "" {
+		f.Place = d.Path
+	}
+	c.found = append(c.found, f)
+}
+
+// join says once what is the same in several definitions: at the one with the shortest name, which the
+// others are made of.
+func join(found []Finding) []Finding {
+	slices.SortFunc(found, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(len(a.Place), len(b.Place)), compareFindings(a, b))
+	})
+	var joined []Finding
+	for _, f := range found {
+		i := slices.IndexFunc(joined, func(g Finding) bool {
+			return g.Kind == f.Kind && g.Was == f.Was && g.Is == f.Is && last(g) == last(f) && !aboutDefinitions(f.Kind)
+		})
+		if i < 0 {
+			joined = append(joined, f)
+			continue
+		}
+		at := strings.TrimSuffix(f.Place, last(f))
+		if at != strings.TrimSuffix(joined[i].Place, last(f)) && !slices.Contains(joined[i].Also, at) {
+			joined[i].Also = append(joined[i].Also, at)
+			slices.Sort(joined[i].Also)
+		}
+	}
+	return joined
+}
+
+// last is the end of a place that it has in common with the same member elsewhere.
+func last(f Finding) string {
+	switch {
+	case f.Kind == VariantNew || f.Kind == VariantGone:
+		return ""
+	case f.property != "":
+		return "." + f.property
+	}
+	if i := strings.LastIndexAny(f.Place, ".({["); i >= 0 {
+		return f.Place[i:]
+	}
+	return ""
+}
+
+// aboutDefinitions tells whether findings of a kind are each of its own definition.
+func aboutDefinitions(k Kind) bool {
+	switch k {
+	case MethodNew, MethodGone, MethodRenamed, NotificationNew, NotificationGone, NotificationRenamed, ErrorNew, ErrorMoved,
+		DefinitionNew, DefinitionGone, DefinitionInlined, DefinitionRenamed:
+		return true
+	}
+	return false
+}
+
+// messages pairs the methods that are gone with new ones of the same content, and returns the
+// differences that are left.
+func (c *classifier) messages(gone, rest []schema.Difference) []schema.Difference {
+	for _, was := range gone {
+		method := methodOf(was.Ours)
+		i := slices.IndexFunc(rest, func(is schema.Difference) bool {
+			other := methodOf(is.Official)
+			return method != "" && other != "" && is.Aspect == schema.AspectDefinition &&
+				withoutMethod(was.Ours, method) == withoutMethod(is.Official, other)
+		})
+		switch {
+		case i >= 0:
+			c.add(rest[i], Finding{Kind: pick(method, MethodRenamed, NotificationRenamed), Was: method, Is: methodOf(rest[i].Official)})
+			rest = slices.Delete(rest, i, i+1)
+		case method != "":
+			c.add(was, Finding{Kind: pick(method, MethodGone, NotificationGone), Was: method})
+		default:
+			kind := DefinitionGone
+			if c.referred(was.Definition) {
+				kind = DefinitionInlined
+			}
+			c.add(was, Finding{Kind: kind})
+		}
+	}
+	return rest
+}
+
+// referred tells whether other definitions of the known revision have a definition in them.
+func (c *classifier) referred(name string) bool {
+	return slices.ContainsFunc(c.surface.Definitions, func(d schema.Definition) bool {
+		return strings.Contains(string(d.Schema), `"#/$defs/`+name+`"`)
+	})
+}
+
+// pick chooses by whether a message is a request.
+func pick(method string, request, notification Kind) Kind {
+	if strings.HasPrefix(method, "notifications/") {
+		return notification
+	}
+	return request
+}
+
+// members pairs members that are gone with new ones beside them of the same content.
+func (c *classifier) members(differences []schema.Difference) {
+	var added []schema.Difference
+	for _, d := range differences {
+		if d.Kind == schema.Added {
+			added = append(added, d)
+		}
+	}
+	for _, d := range differences {
+		switch d.Kind {
+		case schema.Removed:
+			i := slices.IndexFunc(added, func(a schema.Difference) bool {
+				return a.Definition == d.Definition && a.Official == d.Ours &&
+					strings.TrimSuffix(a.Path, a.Member) == strings.TrimSuffix(d.Path, d.Member) &&
+					(c.presence[a.Path].Official == "") == (c.presence[d.Path].Ours == "")
+			})
+			kind, is := pickCapability(d, MemberGone, CapabilityGone), ""
+			if i >= 0 {
+				kind, is = MemberRenamed, added[i].Member
+				delete(c.presence, added[i].Path)
+				added = slices.Delete(added, i, i+1)
+			}
+			delete(c.presence, d.Path)
+			c.add(d, Finding{Kind: kind, Was: inWords(d.Ours), Is: is})
+		case schema.Changed: // from true or false to a schema, or back
+			c.changed(d)
+		}
+	}
+	for _, d := range added {
+		kind := pickCapability(d, MemberNew, CapabilityNew)
+		if c.presence[d.Path].Official == `"required"` {
+			kind = MemberNewRequired
+		}
+		delete(c.presence, d.Path)
+		c.add(d, Finding{Kind: kind, Is: inWords(d.Official)})
+	}
+}
+
+func pickCapability(d schema.Difference, member, capability Kind) Kind {
+	if strings.HasSuffix(d.Definition, "Capabilities") || strings.HasSuffix(d.Definition, "Capability") {
+		return capability
+	}
+	return member
+}
+
+// other reads a difference that is neither a member nor a definition that is gone.
+func (c *classifier) other(d schema.Difference) {
+	switch {
+	case d.Aspect == schema.AspectDefinition:
+		method, code := methodOf(d.Official), codeOf(d.Official)
+		switch {
+		case method != "":
+			c.add(d, Finding{Kind: pick(method, MethodNew, NotificationNew), Is: method})
+		case code != "":
+			c.add(d, Finding{Kind: ErrorNew, Is: code})
+		default:
+			c.add(d, Finding{Kind: DefinitionNew, Is: inWords(d.Official)})
+		}
+	case d.Aspect == schema.AspectAlternative:
+		c.alternative(d)
+	case d.Aspect == schema.AspectEnum && d.Kind == schema.Changed:
+		c.values(d, strings.TrimSuffix(d.Path, " enum"))
+	case d.Aspect == schema.AspectType && d.Kind == schema.Changed:
+		c.types(d, strings.TrimSuffix(d.Path, " type"))
+	case d.Aspect == schema.AspectMember && strings.HasSuffix(d.Path, "{}"):
+		c.rest(d, strings.TrimSuffix(d.Path, "{}"))
+	default:
+		c.changed(d)
+	}
+}
+
+// changed is what has no words of its own.
+func (c *classifier) changed(d schema.Difference) {
+	f := Finding{Kind: RuleChanged, Place: strings.TrimSuffix(d.Path, " "+string(d.Aspect)), Was: "nothing", Is: "nothing"}
+	show := func(content string) string {
+		const longest = 120
+		text := content
+		if d.Aspect != schema.AspectMember {
+			text = string(d.Aspect) + " " + content
+		}
+		if len(text) > longest {
+			text = text[:longest] + "..."
+		}
+		return text
+	}
+	if d.Ours != "" {
+		f.Was = show(d.Ours)
+	}
+	if d.Official != "" {
+		f.Is = show(d.Official)
+	}
+	c.add(d, f)
+}
+
+func (c *classifier) alternative(d schema.Difference) {
+	path := strings.TrimSuffix(d.Path, " alternative")
+	words := func(content string) string {
+		if i := strings.LastIndexByte(path, '('); i >= 0 && strings.HasSuffix(path, ")") {
+			return path[i+1 : len(path)-1]
+		}
+		return inWords(content)
+	}
+	f := Finding{Kind: VariantNew, Is: words(d.Official)}
+	if d.Kind == schema.Removed {
+		f = Finding{Kind: VariantGone, Was: words(d.Ours)}
+	}
+	f.Place = path
+	if i := strings.LastIndexByte(path, '('); i >= 0 {
+		f.Place = path[:i]
+	}
+	c.add(d, f)
+}
+
+// values compares the values that something may have.
+func (c *classifier) values(d schema.Difference, place string) {
+	was, is := list(d.Ours), list(d.Official)
+	gone, added := without(was, is), without(is, was)
+	one := len(was) == 1 && len(is) == 1
+	switch {
+	case one && strings.HasSuffix(place, ".method"):
+		c.add(d, Finding{Kind: pick(fmt.Sprint(is[0]), MethodRenamed, NotificationRenamed), Place: d.Definition, Was: fmt.Sprint(was[0]), Is: fmt.Sprint(is[0])})
+		return
+	case one && strings.HasSuffix(place, ".code"):
+		c.add(d, Finding{Kind: ErrorMoved, Place: d.Definition, Was: fmt.Sprint(was[0]), Is: fmt.Sprint(is[0])})
+		return
+	case one:
+		c.add(d, Finding{Kind: ConstChanged, Place: place, Was: quoted(was[0]), Is: quoted(is[0])})
+		return
+	}
+	isNew, isGone, isRenamed := ValueNew, ValueGone, ValueRenamed
+	if d.Definition == "TaskStatus" || strings.HasSuffix(place, ".status") {
+		isNew, isGone, isRenamed = StateNew, StateGone, StateRenamed
+	}
+	if len(gone) == 1 && len(added) == 1 {
+		c.add(d, Finding{Kind: isRenamed, Place: place, Was: quoted(gone[0]), Is: quoted(added[0])})
+		return
+	}
+	for _, value := range gone {
+		c.add(d, Finding{Kind: isGone, Place: place, Was: quoted(value)})
+	}
+	for _, value := range added {
+		c.add(d, Finding{Kind: isNew, Place: place, Is: quoted(value)})
+	}
+}
+
+func quoted(value any) string {
+	if text, ok := value.(string); ok {
+		return `"` + text + `"`
+	}
+	return fmt.Sprint(value)
+}
+
+// types compares JSON types; null is a case of its own.
+func (c *classifier) types(d schema.Difference, place string) {
+	was, is := list(d.Ours), list(d.Official)
+	f := Finding{Kind: TypeChanged, Place: place, Was: typeWords(was), Is: typeWords(is)}
+	isNull := func(types []any) bool { return len(types) == 1 && types[0] == "null" }
+	switch gone, added := without(was, is), without(is, was); {
+	case len(gone) == 0 && isNull(added):
+		f.Kind = NullNew
+	case len(added) == 0 && isNull(gone):
+		f.Kind = NullGone
+	}
+	c.add(d, f)
+}
+
+// rest compares what an object takes beside its members.
+func (c *classifier) rest(d schema.Difference, place string) {
+	const nothing = `{"not":{}}`
+	switch {
+	case d.Official == nothing:
+		c.add(d, Finding{Kind: ObjectClosed, Place: place})
+	case d.Ours == nothing && d.Official == "":
+		c.add(d, Finding{Kind: ObjectOpened, Place: place})
+	default:
+		c.changed(d)
+	}
+}

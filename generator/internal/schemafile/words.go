@@ -1,0 +1,152 @@
+package schemafile
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// form is the canonical JSON of a schema, as far as words go.
+type form struct {
+	Type       any                        `json:"type"`
+	Enum       []json.RawMessage          `json:"enum"`
+	Ref        string                     `json:"$ref"`
+	Items      *form                      `json:"items"`
+	Properties map[string]json.RawMessage `json:"properties"`
+	AnyOf      []*form                    `json:"anyOf"`
+	AllOf      []*form                    `json:"allOf"`
+	Const      json.RawMessage            `json:"const"`
+	Not        *struct{}                  `json:"not"`
+}
+
+// readForm reads the JSON of a schema; what is no object has no form.
+func readForm(text string) (f form) {
+	if json.Unmarshal([]byte(text), &f) != nil {
+		return form{}
+	}
+	return f
+}
+
+// in words says what a schema is: "an integer or null".
+func inWords(text string) string {
+	f := readForm(text)
+	return f.words()
+}
+
+func (f *form) words() string {
+	switch {
+	case f == nil:
+		return "anything"
+	case len(f.Enum) == 1:
+		return string(f.Enum[0])
+	case len(f.Enum) > 1:
+		values := make([]string, len(f.Enum))
+		for i, value := range f.Enum {
+			values[i] = string(value)
+		}
+		return "one of " + strings.Join(values, ", ")
+	case f.Ref != "":
+		return "as " + f.Ref
+	case f.Not != nil:
+		return "nothing"
+	case len(f.AnyOf) > 0:
+		var parts []string
+		for _, member := range f.AnyOf {
+			if words := member.words(); !slices.Contains(parts, words) {
+				parts = append(parts, words)
+			}
+		}
+		return strings.Join(parts, " or ")
+	case f.Items != nil:
+		return "an array of: " + f.Items.words()
+	}
+	if types, ok := f.Type.([]any); ok {
+		return typeWords(types)
+	}
+	if f.Type != nil {
+		return typeWords([]any{f.Type})
+	}
+	return "anything"
+}
+
+// typeWords says what the types of JSON Schema are, null last.
+func typeWords(types []any) string {
+	var words []string
+	null := false
+	for _, t := range types {
+		name := fmt.Sprint(t)
+		switch name {
+		case "null":
+			null = true
+		case "integer", "object", "array":
+			words = append(words, "an "+name)
+		default:
+			words = append(words, "a "+name)
+		}
+	}
+	if null {
+		words = append(words, "null")
+	}
+	return strings.Join(words, " or ")
+}
+
+// list reads a JSON value or an array of them.
+func list(text string) []any {
+	var value any
+	if text == "" || json.Unmarshal([]byte(text), &value) != nil {
+		return nil
+	}
+	if values, ok := value.([]any); ok {
+		return values
+	}
+	return []any{value}
+}
+
+// without are the values of a that b does not have.
+func without(a, b []any) (rest []any) {
+	for _, value := range a {
+		if !slices.ContainsFunc(b, func(other any) bool { return fmt.Sprint(other) == fmt.Sprint(value) }) {
+			rest = append(rest, value)
+		}
+	}
+	return rest
+}
+
+// methodOf is the method of a message's definition, "" where it is none.
+func methodOf(text string) string {
+	f := readForm(text)
+	for _, part := range append([]*form{&f}, f.AllOf...) {
+		method := readForm(string(part.Properties["method"]))
+		if method.Const != nil {
+			method.Enum = []json.RawMessage{method.Const}
+		}
+		var name string
+		if len(method.Enum) == 1 && json.Unmarshal(method.Enum[0], &name) == nil {
+			return name
+		}
+	}
+	return ""
+}
+
+// codeOf is the code of a definition of an error, "" where it is none.
+func codeOf(text string) string {
+	f := readForm(text)
+	for _, part := range []form{f, readForm(string(f.Properties["error"]))} {
+		for _, candidate := range append([]*form{&part}, part.AllOf...) {
+			code := readForm(string(candidate.Properties["code"]))
+			if code.Const != nil {
+				return string(code.Const)
+			}
+			if len(code.Enum) == 1 {
+				return string(code.Enum[0])
+			}
+		}
+	}
+	return ""
+}
+
+// withoutMethod is the JSON of a message's definition with its method left open.
+func withoutMethod(text, method string) string {
+	return strings.Replace(text, `{"enum":["`+method+`"]}`, `{}`, 1)
+}

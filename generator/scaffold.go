@@ -1,0 +1,199 @@
+package generator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/format"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/output"
+	"github.com/mcptaskgen/mcptaskgen/templates"
+)
+
+// tool is the import path of the command, which go.mod names.
+const tool = "github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen"
+
+// declared is the folder, and the package, of a scaffold's declaration.
+const declared = "reports"
+
+// Scaffold is a first program: a declaration, its implementation, a main and a test.
+type Scaffold struct {
+	// Files are the files by their slash-separated path in the folder.
+	Files output.Files
+
+	dir     string // absolute
+	shown   string // as the caller named it
+	hasTool bool   // go.mod names the command
+}
+
+// NewScaffold renders a scaffold for a folder, which need not be there yet; empty is the current one.
+// It has to stand in a module and hold no Go files. Nothing is written.
+func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
+	s := Scaffold{Files: output.Files{}, shown: filepath.Clean(dir)}
+	var err error
+	if s.dir, err = filepath.Abs(dir); err != nil {
+		return s, err
+	}
+	mod, err := findModule(ctx, s.dir)
+	if err != nil {
+		return s, err
+	}
+	s.hasTool = mod.Module.Path+"/cmd/mcptaskgen" == tool ||
+		slices.ContainsFunc(mod.Tool, func(t struct{ Path string }) bool { return t.Path == tool })
+	rel, err := filepath.Rel(mod.dir, s.dir)
+	if err != nil {
+		return s, err
+	}
+	if err := checkElements(rel); err != nil {
+		return s, err
+	}
+	importPath := path.Join(mod.Module.Path, filepath.ToSlash(rel))
+	data := map[string]string{
+		"Package": path.Join(importPath, declared), "Runtime": declaration.Runtime, "Command": filepath.Base(s.dir),
+	}
+	for name, template := range map[string]string{
+		declared + "/" + declared + ".go": "reports.go.tmpl",
+		"main.go":                         "main.go.tmpl",
+		"service.go":                      "service.go.tmpl",
+		"service_test.go":                 "service_test.go.tmpl",
+	} {
+		text, err := templates.Render("init/"+template, data)
+		if err != nil {
+			return s, err
+		}
+		// Where the imports stand in their order depends on the user's module.
+		if s.Files[name], err = format.Source([]byte(text)); err != nil {
+			return s, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return s, s.checkEmpty()
+}
+
+// element is a folder that the go command takes for a package.
+var element = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~+-]*$`)
+
+// checkElements refuses a folder that cannot be imported, or that ./... leaves out.
+func checkElements(rel string) error {
+	if rel == "." {
+		return nil
+	}
+	for _, name := range strings.Split(filepath.ToSlash(rel), "/") {
+		if !element.MatchString(name) || name == "testdata" || name == "vendor" {
+			return fmt.Errorf("the go command takes no package in a folder %q; its name begins with a letter or digit, and has letters, digits, -, . and _", name)
+		}
+	}
+	return nil
+}
+
+// checkEmpty reports what stands where a file of the scaffold would, or would become part of its
+// packages.
+func (s Scaffold) checkEmpty() error {
+	var found []string
+	for _, folder := range []string{s.dir, filepath.Join(s.dir, declared)} {
+		names, err := filepath.Glob(filepath.Join(escapeGlob(folder), "*.go"))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			found = append(found, filepath.ToSlash(filepath.Join(s.shown, diag.Relative(s.dir, name))))
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.Sort(found)
+	return fmt.Errorf("there is Go code already, which is never replaced: %s; name a folder without any, such as mcptaskgen init %s",
+		strings.Join(found, ", "), filepath.ToSlash(filepath.Join(s.shown, "hello")))
+}
+
+// escapeGlob makes a path a pattern that matches it alone.
+func escapeGlob(path string) string {
+	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
+}
+
+// Write writes the files, all or none, and says what to do next.
+func (s Scaffold) Write() (next string, err error) {
+	written, err := s.Files.Write(s.dir)
+	if err != nil {
+		return "", Output{}.explain(written, err)
+	}
+	data := struct {
+		Files              []string
+		Chdir, Declaration string
+		Tool               string
+		HasTool            bool
+	}{Tool: tool, HasTool: s.hasTool, Declaration: declared + "/" + declared + ".go"}
+	for _, name := range written {
+		data.Files = append(data.Files, filepath.ToSlash(filepath.Join(s.shown, name)))
+	}
+	if s.shown != "." {
+		data.Chdir = filepath.ToSlash(s.shown)
+	}
+	return templates.Render("init/next.txt.tmpl", data)
+}
+
+// goModule is what a go.mod says.
+type goModule struct {
+	Module struct{ Path string }
+	Tool   []struct{ Path string }
+
+	dir string
+}
+
+// findModule finds the module that a folder stands in, or would.
+func findModule(ctx context.Context, dir string) (goModule, error) {
+	var mod goModule
+	at := dir
+	for {
+		info, err := os.Stat(at)
+		if err == nil && !info.IsDir() {
+			return mod, fmt.Errorf("%s is a file; mcptaskgen init takes a folder", at)
+		}
+		if err == nil || filepath.Dir(at) == at {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	file, err := goCommand(ctx, at, "env", "GOMOD")
+	if err != nil {
+		return mod, err
+	}
+	name := strings.TrimSpace(string(file))
+	if name == "" || name == os.DevNull {
+		return mod, fmt.Errorf("%s is in no module; run go mod init example.com/%s there first", at, filepath.Base(at))
+	}
+	mod.dir = filepath.Dir(name)
+	text, err := goCommand(ctx, at, "mod", "edit", "-json", name)
+	if err != nil {
+		return mod, err
+	}
+	if err := json.Unmarshal(text, &mod); err != nil {
+		return mod, fmt.Errorf("read %s: %w", name, err)
+	}
+	return mod, nil
+}
+
+// goCommand runs the go command in a folder and returns what it printed.
+func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = dir
+	text, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) && len(failed.Stderr) > 0 {
+		return nil, fmt.Errorf("go %s: %s", strings.Join(args, " "), strings.TrimSpace(string(failed.Stderr)))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("go %s: %w", strings.Join(args, " "), err)
+	}
+	return text, nil
+}

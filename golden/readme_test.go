@@ -2,6 +2,7 @@ package golden_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -209,7 +210,7 @@ func (q *quickstart) serve(name string) {
 		_ = cmd.Wait() // killed
 	})
 	dialer := net.Dialer{}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		conn, err := dialer.DialContext(q.t.Context(), "tcp", q.address)
 		if err == nil {
 			_ = conn.Close()
@@ -233,4 +234,33 @@ func freeAddress(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return address
+}
+
+var (
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	anchor  = regexp.MustCompile(`\]\(([A-Z]+\.md)?#([^)]+)\)`)
+	dropped = regexp.MustCompile(`[^a-z0-9 _-]`)
+)
+
+// TestAnchors follows the links to sections.
+func TestAnchors(t *testing.T) {
+	sections := map[string]map[string]bool{}
+	texts := map[string]string{}
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name], sections[name] = string(text), map[string]bool{}
+		for _, h := range heading.FindAllStringSubmatch(string(text), -1) {
+			sections[name][strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+		}
+	}
+	for name, text := range texts {
+		for _, link := range anchor.FindAllStringSubmatch(text, -1) {
+			if to := cmp.Or(link[1], name); !sections[to][link[2]] {
+				t.Errorf("%s: %s has no section #%s", name, to, link[2])
+			}
+		}
+	}
 }

@@ -3,6 +3,7 @@
 //
 //	conformance -http 127.0.0.1:8080   serves /mcp until it is interrupted
 //	conformance -stdio                 serves one client on standard input and output
+//	conformance -dialects all          speaks the revisions too that are off unless they are named
 package main
 
 import (
@@ -10,10 +11,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,12 +32,14 @@ func main() {
 	addr := flag.String("http", "127.0.0.1:8080", "serve /mcp at this `address`")
 	jsonOnly := flag.Bool("json", false, "answer calls with JSON instead of event streams")
 	stdio := flag.Bool("stdio", false, "serve one client on standard input and output")
+	dialects := flag.String("dialects", released, "speak these `revisions`, with commas between them, or all; "+
+		mcptask.Revision20251125RC+" beside "+mcptask.Revision20251125+" only at "+candidatePath)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if *stdio {
 		*addr = ""
 	}
-	err := serve(ctx, *addr, *jsonOnly)
+	err := serve(ctx, *addr, *jsonOnly, revisions(*dialects))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
@@ -41,10 +47,27 @@ func main() {
 	}
 }
 
-// serve serves over HTTP, or where there is no address over standard input and
-// output.
-func serve(ctx context.Context, addr string, jsonOnly bool) error {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, fixture.FixtureTools(tools{}))
+const (
+	// released are the revisions that are spoken unless others are named.
+	released = mcptask.Revision20251125 + "," + mcptask.Revision20260728
+	// candidatePath is where the release candidate is spoken, which no request tells
+	// from the release.
+	candidatePath = "/mcp/" + mcptask.Revision20251125RC
+)
+
+// revisions are those that a text names; a name that is none is the server's to
+// refuse.
+func revisions(text string) []string {
+	if text == "all" {
+		return slices.Sorted(maps.Keys(mcptask.Declared()))
+	}
+	return strings.Split(text, ",")
+}
+
+// serve serves revisions over HTTP, or where there is no address over standard
+// input and output.
+func serve(ctx context.Context, addr string, jsonOnly bool, revisions []string) error {
+	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: revisions}, fixture.FixtureTools(tools{}))
 	if err != nil {
 		return err
 	}
@@ -54,7 +77,11 @@ func serve(ctx context.Context, addr string, jsonOnly bool) error {
 		return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close())
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/mcp", gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{JSONResponse: jsonOnly}))
+	get, options := func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{JSONResponse: jsonOnly}
+	mux.Handle("/mcp", gosdk.NewHandler(tasks, get, options))
+	if slices.Contains(revisions, mcptask.Revision20251125RC) {
+		mux.Handle(candidatePath, gosdk.NewRevisionHandler(tasks, mcptask.Revision20251125RC, get, options))
+	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return errors.Join(err, tasks.Close())
@@ -69,6 +96,9 @@ func serve(ctx context.Context, addr string, jsonOnly bool) error {
 		}
 	})
 	fmt.Printf("serving http://%s/mcp\n", listener.Addr())
+	if slices.Contains(revisions, mcptask.Revision20251125RC) {
+		fmt.Printf("and %s at http://%s%s\n", mcptask.Revision20251125RC, listener.Addr(), candidatePath)
+	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
 )
 
 // TestDemo runs what `go run ./examples/pipeline` runs, and holds what a person
 // reads against what each revision prescribes.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var out bytes.Buffer
 	if err := run(ctx, &out, mode{}); err != nil {
@@ -56,13 +58,13 @@ func TestFlagsExclude(t *testing.T) {
 // TestServeAndCall runs the two halves as two programs would: -http and -call.
 func TestServeAndCall(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	lines := make(chan string, 1)
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() { served <- run(serving, firstLine(lines), mode{addr: "127.0.0.1:0"}) }()
-	url := strings.TrimSpace(strings.TrimPrefix(<-lines, "serving "))
+	url := peer.Tap(t, strings.TrimSpace(strings.TrimPrefix(<-lines, "serving ")))
 	var out bytes.Buffer
 	if err := run(ctx, &out, mode{url: url}); err != nil {
 		t.Errorf("%v\n%s", err, out.String())

@@ -130,4 +130,5 @@ type silent struct {
 var (
 	_ = time + task + impl
 	_ = askSilent
+	_ = answerSilent
 )

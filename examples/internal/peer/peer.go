@@ -4,14 +4,22 @@ package peer
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // limit bounds one client's run: a hang is a failure, not a long test.
@@ -23,6 +31,24 @@ func Need(t testing.TB, program, remedy string) {
 	if _, err := exec.LookPath(program); err != nil {
 		Missing(t, program+" is missing: "+remedy)
 	}
+}
+
+// Node finds a Node.js that today's packages run on: that of the machine, or the one that the official
+// suite brings, whose folder is given. It skips the test where there is neither.
+func Node(t testing.TB, conformance string) string {
+	t.Helper()
+	for _, program := range []string{"node", filepath.Join(conformance, "node_modules", "node", "bin", "node")} {
+		version, err := exec.CommandContext(t.Context(), program, "--version").Output()
+		var major int
+		if err != nil {
+			continue
+		}
+		if _, err := fmt.Sscanf(string(version), "v%d.", &major); err == nil && major >= 20 {
+			return program
+		}
+	}
+	Missing(t, "node is missing: install Node.js 20 or newer, or run npm ci in examples/conformance")
+	return ""
 }
 
 // Missing skips the test, or fails it where everything has to run.
@@ -70,12 +96,46 @@ func Serve(t testing.TB, folder string, args ...string) string {
 		}
 	})
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	url, ok := strings.CutPrefix(strings.TrimSpace(line), "serving ")
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), "serving ")
 	if !ok {
 		t.Fatalf("the server said %q instead of its URL: %v", line, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, stdout) }()
-	return url
+	return Tap(t, address)
+}
+
+// Tap stands between a server and its clients, and holds what the server sends
+// against the schemas. It returns the URL for the clients.
+func Tap(t testing.TB, server string) string {
+	t.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+			r.Out.Host = r.In.Host
+		},
+		FlushInterval: -1,                                                                              // a stream passes as it comes
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as the server would
+	}
+	whole := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The whole body first: it is closed when the reply begins, and a proxy that
+		// still reads it then drops the connection, reply and all.
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	})
+	paths := http.NewServeMux()
+	paths.Handle("/", wirecheck.Handler(t, whole))
+	paths.Handle(target.Path+"/"+wirecheck.Candidate, wirecheck.RevisionHandler(t, wirecheck.Candidate, whole))
+	proxy := httptest.NewServer(paths)
+	t.Cleanup(func() { proxy.CloseClientConnections(); proxy.Close() })
+	return proxy.URL + target.Path
 }
 
 // Client runs a client program, which has to succeed, and returns what it

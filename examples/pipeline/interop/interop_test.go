@@ -2,9 +2,7 @@
 package interop
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -71,19 +69,7 @@ func node(t *testing.T, name string) string {
 	if _, err := os.Stat("node_modules/@modelcontextprotocol/" + name); err != nil {
 		peer.Missing(t, "a published client is missing: run npm ci in examples/pipeline/interop")
 	}
-	// That of the machine, or the one that the official suite brings.
-	for _, program := range []string{"node", "../../conformance/node_modules/node/bin/node"} {
-		version, err := exec.CommandContext(t.Context(), program, "--version").Output()
-		var major int
-		if err != nil {
-			continue
-		}
-		if _, err := fmt.Sscanf(string(version), "v%d.", &major); err == nil && major >= 20 {
-			return program
-		}
-	}
-	peer.Missing(t, "node is missing: install Node.js 20 or newer, or run npm ci in examples/conformance")
-	return ""
+	return peer.Node(t, "../../conformance")
 }
 
 // passes holds what a program printed against the steps that it has to pass.

@@ -19,6 +19,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // Session is a server of one package with a client, in one revision. It is a connection that checks
@@ -48,7 +49,7 @@ func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, u
 			if answer != nil {
 				options.Answer = answer(s)
 			}
-			s.Conn = mcptasktest.Connect(t, revision, options, services...)
+			s.Conn = mcptasktest.Connect(wirecheck.TB(t), revision, options, services...)
 			tools, err := s.ListTools(t.Context())
 			if err != nil {
 				t.Fatal(err)

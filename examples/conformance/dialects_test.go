@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/examples/conformance/fixture"
+	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// spoken are the revisions that server and client have.
+var spoken = revisions("all")
+
+// TestDialects calls the fixture's tools with their generated client, in every
+// revision at once.
+func TestDialects(t *testing.T) {
+	t.Parallel()
+	url := peer.Serve(t, ".", "-dialects", "all")
+	for _, revision := range spoken {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			at := url
+			if revision == mcptask.Revision20251125RC {
+				at = strings.TrimSuffix(url, "/mcp") + candidatePath
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			tools := dial(t, at, revision)
+			call, err := tools.StartSlowCompute(ctx, fixture.SlowComputeInput{Seconds: 0.3, Label: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, isTask := call.Token()
+			if text, err := call.Wait(ctx); err != nil || !isTask || text != "computed x in 0.3 s" {
+				t.Errorf("%q, %v, a task: %v", text, err, isTask)
+			}
+			var failed *mcptask.ToolError
+			if _, err := tools.FailingJob(ctx); !errors.As(err, &failed) {
+				t.Errorf("%v", err)
+			}
+			var broken *mcptask.Error
+			if _, err := tools.ProtocolErrorJob(ctx); !errors.As(err, &broken) || broken.Code != mcptask.CodeInternalError {
+				t.Errorf("%v", err)
+			}
+			if text, err := tools.ConfirmDelete(ctx, fixture.ConfirmDeleteInput{Filename: "a"}); err != nil || text != "a was deleted" {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+}
+
+// TestDefaultDialects: what is not named is not spoken.
+func TestDefaultDialects(t *testing.T) {
+	t.Parallel()
+	url := peer.Serve(t, ".")
+	for _, revision := range spoken {
+		call, err := dial(t, url, revision).StartSlowCompute(t.Context(), fixture.SlowComputeInput{Label: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err := call.Wait(t.Context()); err != nil || !strings.HasPrefix(text, "computed x") {
+			t.Errorf("%s: %q, %v", revision, text, err)
+		}
+		if _, isTask := call.Token(); isTask != strings.Contains(","+released+",", ","+revision+",") {
+			t.Errorf("%s: a task: %v", revision, isTask)
+		}
+	}
+	if err := serve(t.Context(), "127.0.0.1:0", false, revisions("2025-11-25,2025-11-26")); err == nil || !strings.Contains(err.Error(), "2025-11-26") {
+		t.Errorf("%v", err)
+	}
+}
+
+// dial connects a client that agrees to whatever it is asked.
+func dial(t *testing.T, url, revision string) *fixture.FixtureClient {
+	t.Helper()
+	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{
+		Revision: revision,
+		Answer: fixture.AnswerConfirmation(func(context.Context, mcptask.Question) (fixture.Confirmation, error) {
+			return fixture.Confirmation{Confirm: true}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return fixture.NewFixtureClient(conn)
+}

@@ -1,0 +1,267 @@
+// Package compat_test holds that what released versions wrote goes on working, and that generated code
+// says so where its runtime is too old. It imports none of the packages below it: where one of them does
+// not compile, it says why. With -update it writes the sample of the next version, and the list of the
+// names that a constant promises which is not released yet.
+package compat_test
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/golden/compat/internal/released"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestNext generates the sample. Each folder is generated as its go:generate line says.
+func TestNext(t *testing.T) {
+	declared := func(dir string, cfg generator.Config) func() (generator.Output, error) {
+		cfg.Patterns = []string{"./next/" + dir}
+		return func() (generator.Output, error) { return generator.Generate(t.Context(), cfg) }
+	}
+	samples := map[string]func() (generator.Output, error){
+		"jobs":   declared("jobs", generator.Config{}),
+		"server": declared("server", generator.Config{ServerOnly: true}),
+		"client": declared("client", generator.Config{ClientOnly: true}),
+		"remote": func() (generator.Output, error) {
+			return generator.GenerateTools(generator.ToolsConfig{File: "next/remote/tools.json", Service: "Jobs"})
+		},
+	}
+	folders, err := os.ReadDir(released.Next)
+	if err != nil || len(folders) != len(samples) {
+		t.Fatalf("%d folders and %d samples: %v", len(folders), len(samples), err)
+	}
+	for dir, generate := range samples {
+		out, err := generate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if _, err := out.Write(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if text, err := out.Diff(); text != "" || err != nil {
+			t.Errorf("%s is stale: %v\n%s", dir, err, text)
+		}
+	}
+}
+
+// TestFrozen: every released version is kept, what it wrote is untouched, and nothing generates it again.
+func TestFrozen(t *testing.T) {
+	versions := versions(t)
+	folders := map[string]bool{}
+	for _, version := range versions {
+		folders[version.Folder] = true
+		files, err := released.Files(version.Folder)
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: %v", version.Name, err)
+			continue
+		}
+		if released.Hash(files) != version.Hash {
+			t.Errorf("golden/compat/%s is no longer what %s wrote: put it back, with git log -- golden/compat/%[1]s/; "+
+				"where %[2]s is not released yet, make freeze VERSION=%[2]s", version.Folder, version.Name)
+		}
+		for name, text := range files {
+			if strings.Contains(string(text), "//go:generate") || strings.Contains(string(text), "golden/compat/"+released.Next+"/") {
+				t.Errorf("%s/%s is generated again, or uses what is", version.Folder, name)
+			}
+		}
+	}
+	dirs, err := filepath.Glob("v*_*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		if !folders[dir] {
+			t.Errorf("golden/compat/%s is in no line of versions.txt", dir)
+		}
+	}
+	for _, name := range inChangelog(t) {
+		if !slices.ContainsFunc(versions, func(v released.Version) bool { return v.Name == name }) {
+			t.Errorf("CHANGELOG.md has released %s, whose output is not kept: make freeze VERSION=%[1]s", name)
+		}
+	}
+	text, err := os.ReadFile("../../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `-name '*_gen.go' -not -path '*/golden/compat/v*' -delete`) {
+		t.Error(".ci/run does not leave golden/compat/v* out of what it generates again")
+	}
+}
+
+// TestSampleIsWhole: the sample says everything that the generator can say to the runtime, so that what is
+// kept of a version stands for whatever it wrote.
+func TestSampleIsWhole(t *testing.T) {
+	sample := map[string]bool{}
+	for _, use := range uses(t, "./"+released.Next+"/...") {
+		for _, name := range use.Names {
+			sample[name] = true
+		}
+	}
+	for _, use := range uses(t, "../...", "../../examples/...") {
+		if !strings.HasPrefix(use.Path, "..") {
+			continue // below this folder
+		}
+		for _, name := range use.Names {
+			if !sample[name] {
+				t.Errorf("%s uses mcptask.%s, and nothing in golden/compat/next does: declare there what brings it, "+
+					"or generate the file again where it is stale", use.Path, name)
+			}
+		}
+	}
+}
+
+// TestPromises compares what generated code uses of the runtime with what its constant promises, and that
+// with what the runtime has.
+func TestPromises(t *testing.T) {
+	exported, err := released.Exported(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settled []string // the constants that released versions name
+	for _, version := range versions(t) {
+		if slices.Contains(inChangelog(t), version.Name) {
+			for _, use := range uses(t, "./"+version.Folder+"/...") {
+				settled = append(settled, use.Handshakes...)
+			}
+		}
+	}
+	next := uses(t, "./"+released.Next+"/...")
+	if *update {
+		writePromises(t, next, settled)
+	}
+	lists, err := filepath.Glob("GeneratedV*.txt")
+	if err != nil || len(lists) == 0 {
+		t.Fatalf("no lists: %v", err)
+	}
+	for _, list := range lists {
+		handshake := strings.TrimSuffix(list, ".txt")
+		for _, name := range append(promised(t, handshake), handshake) {
+			if !exported[name] {
+				t.Errorf("package mcptask has no %s any more. Code that a generator wrote which names mcptask.%s needs it, and is in "+
+					"other people's repositories: put it back, if need be as a deprecated name for what stands in its place", name, handshake)
+			}
+		}
+	}
+	used := map[string]bool{}
+	for _, use := range append(next, uses(t, "./v...")...) {
+		if len(use.Handshakes) != 1 {
+			t.Errorf("%s names the constants %v, want one", use.Path, use.Handshakes)
+			continue
+		}
+		handshake := use.Handshakes[0]
+		names := promised(t, handshake)
+		for _, name := range use.Names {
+			used[name] = true
+			switch {
+			case slices.Contains(names, name):
+			case slices.Contains(settled, handshake):
+				t.Errorf("%s uses mcptask.%s, which runtimes with mcptask.%s need not have: raise the constant, as runtime/handshake.go says",
+					use.Path, name, handshake)
+			default:
+				t.Errorf("%s uses mcptask.%s, which is not in %s.txt; no release has that constant yet, so make golden adds it", use.Path, name, handshake)
+			}
+		}
+	}
+	for _, list := range lists {
+		for _, name := range promised(t, strings.TrimSuffix(list, ".txt")) {
+			if !used[name] {
+				t.Errorf("no generated code uses mcptask.%s, which %s promises", name, list)
+			}
+		}
+	}
+}
+
+// writePromises writes the list of the constant that the generator writes today, unless it is released.
+func writePromises(t *testing.T, next []released.Use, settled []string) {
+	t.Helper()
+	handshake := next[0].Handshakes[0]
+	if slices.Contains(settled, handshake) {
+		return
+	}
+	path := handshake + ".txt"
+	if err := os.RemoveAll(path); err != nil {
+		t.Fatal(err)
+	}
+	before := promised(t, handshake)
+	var names []string
+	for _, use := range next {
+		for _, name := range use.Names {
+			if !slices.Contains(before, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	text := "# What generated code that names mcptask." + handshake + " uses of the runtime, beside what is listed for the constants\n" +
+		"# before it. These names stay.\n" + strings.Join(slices.Compact(names), "\n") + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRule: where the constant is raised, and where releases are made, stands when.
+func TestRule(t *testing.T) {
+	for path, want := range map[string]string{
+		"../../runtime/handshake.go": `// .*golden/compat`,
+		"../../CONTRIBUTING.md":      `(?s)\n## Release.*make freeze VERSION=.*GeneratedV`,
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil || !regexp.MustCompile(want).Match(text) {
+			t.Errorf("%s does not say %s: %v", path, want, err)
+		}
+	}
+}
+
+func versions(t *testing.T) []released.Version {
+	t.Helper()
+	versions, err := released.Versions(".")
+	if err != nil || len(versions) == 0 {
+		t.Fatalf("no versions: %v", err)
+	}
+	return versions
+}
+
+func inChangelog(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return released.InChangelog(string(text))
+}
+
+func uses(t *testing.T, patterns ...string) []released.Use {
+	t.Helper()
+	uses, err := released.Uses(".", patterns...)
+	if err != nil || len(uses) == 0 {
+		t.Fatalf("%v: no generated files: %v", patterns, err)
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uses {
+		if uses[i].Path, err = filepath.Rel(here, uses[i].Path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return uses
+}
+
+func promised(t *testing.T, handshake string) []string {
+	t.Helper()
+	names, err := released.Promised(".", handshake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

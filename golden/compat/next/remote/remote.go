@@ -1,0 +1,4 @@
+// Package remote calls the tools of package jobs as if somebody else had written them.
+package remote
+
+//go:generate go tool mcptaskgen --tools tools.json --service Jobs

@@ -1,0 +1,36 @@
+// Package client has the client's half alone.
+package client
+
+import (
+	"context"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Jobs runs jobs.
+//
+//mcptask:service
+type Jobs interface {
+	// Run runs one.
+	Run(ctx context.Context, task *mcptask.Task, in Job) (Done, error)
+}
+
+// Job says what to run.
+type Job struct {
+	// Name is the name of the job.
+	Name string `json:"name"`
+}
+
+// Done says how it went.
+type Done struct {
+	// Text is what there is to say.
+	Text string `json:"text"`
+}
+
+// Approval is asked for before a job runs.
+//
+//mcptask:input message="Run it?"
+type Approval struct {
+	// Approve must be true to go on.
+	Approve bool `json:"approve"`
+}

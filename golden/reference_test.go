@@ -1,0 +1,33 @@
+package golden_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcptaskgen/mcptaskgen/generator"
+)
+
+// TestReference holds the reference of packages with all that a declaration can say.
+func TestReference(t *testing.T) {
+	const path = "reference.md"
+	got, err := generator.Docs(t.Context(), generator.Config{
+		Patterns: []string{"./enums", "./kinds", "./pipeline", "./questions", "./recursive", "./services"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := generator.WriteDocs(path, got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(lines(want), lines([]byte(got))); d != "" {
+		t.Errorf("%s is stale (-committed +generated):\n%s", path, d)
+	}
+}

@@ -1,0 +1,73 @@
+package tools_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
+)
+
+// TestDiffs: where a server has changed, a reviewer reads what did and nothing else. Each edit of the list of
+// issues is generated, and the unified diff of the client compared with the one in diffs; where there is none,
+// the edit changes nothing.
+func TestDiffs(t *testing.T) {
+	list, err := os.ReadFile("issues/tools.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile("issues/tools_gen.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const (
+		newTool = `{"name": "close_issue", "description": "Closes an issue.", "inputSchema": {"type": "object", ` +
+			`"properties": {"number": {"type": "integer"}}, "required": ["number"]}, "execution": {"taskSupport": "forbidden"}}`
+		lastTool = `{"name": "whoami", "inputSchema": {"type": "object", "properties": {}}}`
+	)
+	set := diffs.New(t, *update)
+	for _, test := range []struct {
+		name, from, to string
+		lines          int // removed or added at most
+	}{
+		{"rename-property", `"labels": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, `"topics": {"type": "array", "items": {"type": "string"}, "description": "Names of labels"}`, 2},
+		{"rename-property-longer", `"milestone": {"type"`, `"milestone_number": {"type"`, 6}, // gofmt aligns those beside it
+		{"add-property", `"number": {"type": "integer"},
+                  "title"`, `"number": {"type": "integer"},
+                  "draft": {"type": "boolean"},
+                  "title"`, 1},
+		{"change-tool-description", "Opens an issue", "Opens an issue and tells its assignees", 2},
+		{"change-property-description", "Cursor of the next page", "Where the next page begins", 2},
+		{"change-default", `"default": 30`, `"default": 50`, 2},
+		{"change-hint", `"destructiveHint": false`, `"destructiveHint": true`, 2},
+		{"change-pattern", "^[0-9a-f]{6}$", "^[0-9a-f]{8}$", 2},
+		{"forbid-tasks", `"execution": {"taskSupport": "optional"}`, `"execution": {"taskSupport": "forbidden"}`, 22},
+		{"add-tool", lastTool, newTool + ",\n      " + lastTool, 19},
+		{"add-tool-last", lastTool, lastTool + ",\n      " + newTool, 19},
+		{"another-id", `"id": 2`, `"id": 3`, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if !strings.Contains(string(list), test.from) {
+				t.Fatalf("the list does not say %q", test.from)
+			}
+			dir := filepath.Join(t.TempDir(), "issues")
+			if err := os.Mkdir(dir, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(dir, "tools.json")
+			if err := os.WriteFile(path, []byte(strings.Replace(string(list), test.from, test.to, 1)), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			out, err := generator.GenerateTools(generator.ToolsConfig{File: path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, after := range out.Files {
+				checkLayout(t, test.name, after)
+				set.Check(t, test.name, "tools_gen.go", before, after, test.lines)
+			}
+		})
+	}
+}

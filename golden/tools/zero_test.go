@@ -1,0 +1,31 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/tools/issues"
+	"github.com/mcptaskgen/mcptaskgen/golden/tools/nasty"
+)
+
+// TestZeroValues holds what fields that nobody set are sent as: required lists and maps as empty ones,
+// optional fields not at all, and a zero that was set as zero.
+func TestZeroValues(t *testing.T) {
+	for _, c := range []struct {
+		in   any
+		want string
+	}{
+		{issues.CreateIssueInput{}, `{"owner":"","repo":"","title":"","labels":[]}`},
+		{issues.ListIssuesInput{}, `{"owner":"","repo":""}`},
+		{issues.ListIssuesInput{IncludeBody: new(false), Labels: []string{}}, `{"owner":"","repo":"","labels":[],"includeBody":false}`},
+		{nasty.ObjectsInput{}, `{"counts":{"total":0,"seen":[]},"nullable":{}}`},
+		{nasty.NumbersInput{Off: new(int64(0))}, `{"off":0}`},
+		{nasty.LooseInput{}, `{}`},
+		{nasty.LooseInput{AdditionalProperties: map[string]any{"a": 1}}, `{"a":1}`},
+	} {
+		got, err := json.Marshal(c.in)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%T is %s, want %s: %v", c.in, got, c.want, err)
+		}
+	}
+}

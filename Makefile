@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test race lint generate golden bench fuzz ci
+.PHONY: test race lint generate golden freeze rules bench bench-generator fuzz ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -24,20 +24,34 @@ generate:
 
 # The golden files, generated packages and error cases both. Read the diff before you commit it.
 golden:
-	go test ./golden -update
+	go test ./golden ./golden/tools ./golden/compat -update
+
+# What the generator writes today, kept as the output of a version: make freeze VERSION=v0.1.0
+freeze:
+	go test ./golden/compat -run 'TestNext|TestSampleIsWhole|TestPromises'
+	go test ./golden/compat/next/...
+	go run ./golden/compat/freeze '$(VERSION)'
+
+# Which rules of the specification the tests cover, and by which: runs those that cover any, and prints
+# the table. A test that fails covers nothing, and make fails with it. The file is a new one each time,
+# so that no test result comes from the cache.
+rules:
+	@records=$$(mktemp) && trap 'rm -f "$$records"' EXIT && status=0 && \
+	  covering=$$(grep -rl --include='*_test.go' --exclude-dir=testdata 'rules\.Covers(' . | xargs -n 1 dirname | sort -u) && \
+	  { MCPTASK_RULES_OUT=$$records go test $$covering >&2 || status=$$?; } && \
+	  go run ./schema/rules/table "$$records" && exit $$status
 
 # All benchmarks, without the tests.
 bench:
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
+# The tool beside stringer: wall time, memory, and what comes after loading. Fails where a goal is missed.
+bench-generator:
+	go run ./generator/internal/measure
+
 # Every fuzz target, one after the other.
 fuzz:
-	@set -e; for package in $$(go list ./...); do \
-	  for target in $$(go test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
-	    echo "== $$package $$target"; \
-	    go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
-	  done; \
-	done
+	FUZZTIME=$(FUZZTIME) bash .ci/run fuzz ./...
 
 # Everything that has to pass before a change lands.
 ci:

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -244,10 +245,15 @@ func TestReceiverUnsent(t *testing.T) {
 // to ask.
 func TestReceiverNotIn20260728(t *testing.T) {
 	t.Parallel()
-	var bodies []string
+	var (
+		mu     sync.Mutex
+		bodies []string
+	)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
+		mu.Lock()
 		bodies = append(bodies, string(body))
+		mu.Unlock()
 		var m struct {
 			ID json.RawMessage `json:"id"`
 		}
@@ -275,6 +281,9 @@ func TestReceiverNotIn20260728(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+	server.Close() // what the client still had to say has come then
+	mu.Lock()
+	defer mu.Unlock()
 	for _, body := range bodies {
 		if strings.Contains(body, `"tasks":`) || strings.Contains(body, `"task":`) || strings.Contains(body, "taskId") {
 			t.Errorf("%s", body)

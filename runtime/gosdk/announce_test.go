@@ -120,7 +120,7 @@ func TestProposalCancel(t *testing.T) {
 	}
 	// The question is taken back, and the call answered: it has no result.
 	m := c.next()
-	if m.Method != "notifications/cancelled" || m.Params.RequestID == "" {
+	if m.Method != "notifications/cancelled" || m.Params.RequestID == nil {
 		t.Errorf("%s", m.text)
 	} else {
 		m = c.next()

@@ -134,7 +134,7 @@ type wireMessage struct {
 	Params struct {
 		Message   string          `json:"message"`
 		URL       string          `json:"url"`
-		RequestID string          `json:"requestId"`
+		RequestID json.RawMessage `json:"requestId"`
 		TaskID    string          `json:"taskId"`
 		Task      json.RawMessage `json:"task"`
 		Schema    json.RawMessage `json:"requestedSchema"`

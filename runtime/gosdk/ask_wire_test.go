@@ -260,7 +260,7 @@ func TestQuestionTakenBack(t *testing.T) {
 	url := serveAsk(t, setup{bearer: true})
 	taken := func(t *testing.T, f *feed, id json.RawMessage) {
 		t.Helper()
-		if m := f.next(); m.Method != "notifications/cancelled" || fmt.Sprintf("%q", m.Params.RequestID) != string(id) {
+		if m := f.next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(id) {
 			t.Errorf("%s", m.text)
 		}
 	}

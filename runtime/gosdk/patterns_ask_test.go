@@ -142,7 +142,7 @@ func TestPatternsAsk(t *testing.T) {
 	t.Run("cancelled", func(t *testing.T) {
 		p, f, q := begin(t, "cancelled", "ask", `{"steps":["one"]}`)
 		p.about("tasks/cancel", "cancelled").ok()
-		if m := f.next(); m.Method != "notifications/cancelled" || fmt.Sprintf("%q", m.Params.RequestID) != string(q.ID) {
+		if m := f.next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
 			t.Errorf("%s", m.text)
 		}
 	})

@@ -384,7 +384,7 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 		id := p.create("ask", ask("one"))
 		q := f.augmented(id)
 		p.task("tasks/cancel", id).ok()
-		if m := f.next(); m.Method != "notifications/cancelled" || fmt.Sprintf("%q", m.Params.RequestID) != string(q.ID) {
+		if m := f.next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
 			t.Errorf("%s", m.text)
 		}
 		p.respond(q.ID, remoteBegan("r")) // they have crossed

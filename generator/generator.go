@@ -28,6 +28,7 @@ package generator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"go/token"
 	"os"
@@ -94,9 +95,9 @@ func (in declarations) render(cfg Config) (Output, error) {
 		}
 		files[filepath.Join(m.Dir, cfg.output())] = content
 	}
-	out, err := newOutput(in.dir, files, in.leftOver)
+	out := NewOutput(in.dir, files, in.leftOver)
 	out.Notes = in.notes
-	return out, err
+	return out, nil
 }
 
 // Declared reads what the packages declare, as [Generate] does, in the order of their import paths. It
@@ -150,6 +151,9 @@ func readDeclarations(ctx context.Context, cfg Config) (in declarations, err err
 	return in, err
 }
 
+// ErrNothing is the error of packages that declare nothing, and for which nothing was generated before.
+var ErrNothing = errors.New("no //mcptask:service")
+
 // errNothing says that packages declare nothing, and what to do.
 func errNothing(patterns []string, packages []*load.Package) error {
 	hint := "put the directive into the doc comment of an interface, or begin with mcptaskgen init"
@@ -159,7 +163,7 @@ func errNothing(patterns []string, packages []*load.Package) error {
 	case slices.ContainsFunc(packages, func(p *load.Package) bool { return slices.ContainsFunc(p.Generated, isFromTools) }):
 		hint = "what --tools made of a list is made and checked with --tools alone"
 	}
-	return fmt.Errorf("no //mcptask:service in %s; %s", strings.Join(patterns, " "), hint)
+	return fmt.Errorf("%w in %s; %s", ErrNothing, strings.Join(patterns, " "), hint)
 }
 
 // read reads the declarations of the packages, and finds generated files that a run does not write:
@@ -256,12 +260,9 @@ type Output struct {
 	dir string
 }
 
-// NewOutput is an output of files by their absolute path; dir is the working directory, absolute.
-func NewOutput(dir string, files map[string][]byte) (Output, error) {
-	return newOutput(dir, files, nil)
-}
-
-func newOutput(dir string, files map[string][]byte, leftOver []string) (Output, error) {
+// NewOutput is an output of files, and of files that are left over, by their absolute path; dir is the
+// working directory, absolute.
+func NewOutput(dir string, files map[string][]byte, leftOver []string) Output {
 	out := Output{Root: dir, Files: output.Files{}, dir: dir}
 	for path := range files {
 		out.Root = common(out.Root, filepath.Dir(path))
@@ -275,8 +276,34 @@ func newOutput(dir string, files map[string][]byte, leftOver []string) (Output, 
 	for _, path := range leftOver {
 		out.LeftOver = append(out.LeftOver, diag.Relative(out.Root, path))
 	}
-	return out, nil
+	return out
 }
+
+// Merge is the output of several runs, with paths shown relative to a working directory, absolute. Left
+// over is what none of them produces.
+func Merge(dir string, outputs []Output) Output {
+	files := map[string][]byte{}
+	var leftOver, notes []string
+	for _, o := range outputs {
+		for name, content := range o.Files {
+			files[o.path(name)] = content
+		}
+		for _, name := range o.LeftOver {
+			leftOver = append(leftOver, o.path(name))
+		}
+		if !slices.Contains(notes, o.Notes) {
+			notes = append(notes, o.Notes)
+		}
+	}
+	leftOver = slices.DeleteFunc(leftOver, func(path string) bool { return files[path] != nil })
+	slices.Sort(leftOver)
+	out := NewOutput(dir, files, slices.Compact(leftOver))
+	out.Notes = strings.Join(notes, "")
+	return out
+}
+
+// path is where a file of the output stands.
+func (o Output) path(name string) string { return filepath.Join(o.Root, filepath.FromSlash(name)) }
 
 // common is the deepest folder that holds both.
 func common(a, b string) string {
@@ -293,7 +320,7 @@ func common(a, b string) string {
 func (o Output) shown(names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = diag.Relative(o.dir, filepath.Join(o.Root, filepath.FromSlash(name)))
+		paths[i] = diag.Relative(o.dir, o.path(name))
 	}
 	slices.Sort(paths)
 	return paths

@@ -87,7 +87,7 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return newOutput(dir, map[string][]byte{out: content}, nil)
+	return NewOutput(dir, map[string][]byte{out: content}, nil), nil
 }
 
 func isPackageName(name string) bool { return token.IsIdentifier(name) && name != "_" }

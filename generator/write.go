@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -68,7 +67,7 @@ func (o Output) Write() ([]string, error) {
 func (o Output) Prune() ([]string, error) {
 	var removed []string
 	for _, name := range o.LeftOver {
-		if err := os.Remove(filepath.Join(o.Root, filepath.FromSlash(name))); err != nil {
+		if err := os.Remove(o.path(name)); err != nil {
 			return o.shown(removed), fmt.Errorf("remove %s: %w", name, err)
 		}
 		removed = append(removed, name)

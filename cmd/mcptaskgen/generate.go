@@ -54,6 +54,10 @@ For a server that somebody else wrote, in whatever language, give what it answer
 It writes search_gen.go: the types of its tools' inputs and outputs, the interface Search and
 SearchClient, which calls them.
 
+Run by hand and with none of --out, --server-only, --client-only, --revision, --schema and --tools,
+mcptaskgen does what the lines for go generate of each package say, lists of tools included: so
+mcptaskgen --check ./... compares every generated file of a module with what its own line makes.
+
 Flags:
 `
 

@@ -186,17 +186,14 @@ func (r *reader) chooseRuns() error {
 	if own || !r.first.IsValid() && len(r.generated) == 0 {
 		return nil
 	}
-	above, err := linesAbove(r.src.Dir)
+	above, err := new(commandline.Lines).Above(r.src.Dir, r.src.Path)
 	if err != nil {
 		return err
 	}
 	for _, line := range above {
-		if line.Covers(r.src.Dir, r.src.Path) {
-			r.runs = append(r.runs, run{line: line})
-			own = true
-		}
+		r.runs = append(r.runs, run{line: line})
 	}
-	if !own {
+	if len(above) == 0 {
 		plain, err := commandline.ParseLine("//go:generate mcptaskgen", filepath.Join(r.src.Dir, "x.go"), r.pass.Pkg.Name())
 		if err != nil {
 			return err
@@ -204,37 +201,6 @@ func (r *reader) chooseRuns() error {
 		r.runs = append(r.runs, run{line: plain})
 	}
 	return nil
-}
-
-// linesAbove are the lines for go generate in the folders above one, up to that with the go.mod. Those
-// that are wrong are their own packages' to report.
-func linesAbove(dir string) (lines []*commandline.Line, err error) {
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil || filepath.Dir(dir) == dir {
-			return lines, nil
-		}
-		dir = filepath.Dir(dir)
-		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			src, err := os.ReadFile(name)
-			if err != nil || !strings.Contains(string(src), "//go:generate ") {
-				continue
-			}
-			file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.PackageClauseOnly)
-			if err != nil {
-				continue
-			}
-			for text := range strings.Lines(string(src)) {
-				line, err := commandline.ParseLine(strings.TrimRight(text, "\n"), name, file.Name.Name)
-				if err == nil && line != nil {
-					lines = append(lines, line)
-				}
-			}
-		}
-	}
 }
 
 // made is what the runs make, by absolute path, and what none of them does.

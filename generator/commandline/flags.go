@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -43,14 +45,24 @@ func (f *Flags) ReadsTools() bool {
 	return f.set.Changed("tools") || f.set.Changed("package") || f.set.Changed("service")
 }
 
-// Generate returns what the generated files should be, of the packages or of the list of tools.
+// Generate returns what the generated files should be, of the packages or of the list of tools. Where no
+// flag says what they should be like, and no line for go generate has this run, each package's own lines
+// say it: also which lists of tools are read in its folder.
 func (f *Flags) Generate(ctx context.Context, packages []string) (generator.Output, error) {
 	if f.ReadsTools() {
 		return f.generateTools(packages)
 	}
+	if !f.shapes() && os.Getenv("GOFILE") == "" {
+		return f.generateOwn(ctx, packages)
+	}
 	cfg := f.Config
 	cfg.Patterns = packages
 	return generator.Generate(ctx, cfg)
+}
+
+// shapes tells whether a flag says what generated files are like.
+func (f *Flags) shapes() bool {
+	return slices.ContainsFunc([]string{"out", "server-only", "client-only", "revision", "schema"}, f.set.Changed)
 }
 
 func (f *Flags) generateTools(packages []string) (generator.Output, error) {

@@ -20,6 +20,8 @@ type Line struct {
 	Flags
 
 	Packages []string // the patterns; none is the folder of the line
+	File     string   // that it stands in
+	Number   int      // in the file, from 1; 0 where it was parsed as a comment alone
 }
 
 // other are the flags of the command that do not change what is generated.
@@ -33,7 +35,7 @@ func ParseLine(comment, file, pkg string) (*Line, error) {
 	if !ok {
 		return nil, nil
 	}
-	line := &Line{}
+	line := &Line{File: file}
 	set := pflag.NewFlagSet("mcptaskgen", pflag.ContinueOnError)
 	set.Usage = func() {}
 	line.Add(set)

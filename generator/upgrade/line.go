@@ -1,70 +1,11 @@
 package upgrade
 
 import (
-	"go/parser"
-	"go/token"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
-
-// placedLine is a line for go generate with its place.
-type placedLine struct {
-	*commandline.Line
-
-	file   string // absolute
-	number int    // from 1
-}
-
-// linesFor finds the lines for a package: in its own folder, and in those above it, up to that of the
-// module.
-func linesFor(dir, importPath string) (found []placedLine, err error) {
-	for at := dir; ; at = filepath.Dir(at) {
-		names, err := filepath.Glob(filepath.Join(at, "*.go"))
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			lines, err := linesIn(name)
-			if err != nil {
-				return nil, err
-			}
-			for _, line := range lines {
-				if line.Covers(dir, importPath) {
-					found = append(found, line)
-				}
-			}
-		}
-		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil || filepath.Dir(at) == at {
-			return found, nil
-		}
-	}
-}
-
-// linesIn finds the lines of a file. Those that are wrong make nothing, as go generate says.
-func linesIn(name string) (found []placedLine, err error) {
-	src, err := os.ReadFile(name)
-	if err != nil || !strings.Contains(string(src), "//go:generate ") {
-		return nil, err
-	}
-	pkg := ""
-	if file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.PackageClauseOnly); err == nil {
-		pkg = file.Name.Name
-	}
-	number := 0
-	for text := range strings.Lines(string(src)) {
-		number++
-		if line, err := commandline.ParseLine(strings.TrimRight(text, "\n"), name, pkg); err == nil && line != nil {
-			found = append(found, placedLine{line, name, number})
-		}
-	}
-	return found, nil
-}
 
 // word is one of a line, which Go's quotes may hold together.
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s"]+`)

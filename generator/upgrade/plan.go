@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/emit"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
@@ -92,7 +93,8 @@ type upgrader struct {
 	packages []movedPackage
 	runs     []run
 	files    map[string][]byte // the new content of files, by their path
-	lines    map[string][]int  // the numbers of the go:generate lines to rewrite, by their file
+	found    commandline.Lines
+	lines    map[string][]int // the numbers of the go:generate lines to rewrite, by their file
 }
 
 // run is one run of the generator, for the packages that have the same flags.
@@ -103,7 +105,7 @@ type run struct {
 
 // prepare reads how a package is generated, and what from.
 func (u *upgrader) prepare(m *model.Package) error {
-	lines, err := linesFor(m.Dir, m.Path)
+	lines, err := u.found.For(m.Dir, m.Path)
 	if err != nil {
 		return err
 	}
@@ -116,11 +118,11 @@ func (u *upgrader) prepare(m *model.Package) error {
 		if err != nil {
 			return err
 		}
-		place := fmt.Sprintf("%s:%d", diag.Relative(u.dir, line.file), line.number)
+		place := fmt.Sprintf("%s:%d", diag.Relative(u.dir, line.File), line.Number)
 		switch {
 		case len(cfg.Revisions) > 0:
 			cfg.Revisions = u.wanted
-			u.lines[line.file] = append(u.lines[line.file], line.number)
+			u.lines[line.File] = append(u.lines[line.File], line.Number)
 		case !u.released():
 			cfg.Revisions = u.wanted
 			pkg.notes = append(pkg.notes, fmt.Sprintf("Add `--revision %s` to `%s`, which names no revision and so means the released ones alone.", strings.Join(u.wanted, ","), place))
@@ -275,10 +277,7 @@ func (u *upgrader) rewriteLines() error {
 
 // finish makes the report of what has been gathered.
 func (u *upgrader) finish() (Upgrade, error) {
-	out, err := generator.NewOutput(u.dir, u.files)
-	if err != nil {
-		return Upgrade{}, err
-	}
+	out := generator.NewOutput(u.dir, u.files, nil)
 	names, err := out.Files.Diff(out.Root)
 	if err != nil {
 		return Upgrade{}, err

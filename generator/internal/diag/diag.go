@@ -3,6 +3,7 @@ package diag
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"go/token"
 	"path/filepath"
@@ -49,6 +50,11 @@ func (l *List) Err(dir string) error {
 		problems[i].Source = source.line(problems[i].Pos)
 		problems[i].Pos.Filename = Relative(dir, problems[i].Pos.Filename)
 	}
+	return sorted(problems)
+}
+
+// sorted is the error of problems by their position, each once.
+func sorted(problems []Problem) *Error {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(
 			cmp.Compare(a.Pos.Filename, b.Pos.Filename),
@@ -77,6 +83,27 @@ func (e *Error) Error() string {
 		texts[i] = p.String()
 	}
 	return strings.Join(texts, "\n")
+}
+
+// Join makes one error of those of several runs that are not nil: the problems of all, sorted, and what
+// is no [*Error] below, each once.
+func Join(errs ...error) error {
+	var problems []Problem
+	var others []string
+	for _, err := range errs {
+		if list := (*Error)(nil); errors.As(err, &list) {
+			problems = append(problems, list.Problems...)
+		} else if err != nil && !slices.Contains(others, err.Error()) {
+			others = append(others, err.Error())
+		}
+	}
+	if len(problems) > 0 {
+		others = append([]string{sorted(problems).Error()}, others...)
+	}
+	if len(others) == 0 {
+		return nil
+	}
+	return errors.New(strings.Join(others, "\n"))
 }
 
 func (p Problem) String() string {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,8 +59,8 @@ var command = regexp.MustCompile(`^[a-z]+$`)
 
 // arguments are what mcptaskgen gets from a line.
 func arguments(comment, file, pkg string) ([]string, bool) {
-	text, ok := strings.CutPrefix(comment, "//go:generate ")
-	if !ok || !strings.Contains(text, "mcptaskgen") {
+	text, ok := strings.CutPrefix(comment, "//go:generate")
+	if !ok || strings.TrimLeft(text, " \t") == text || !strings.Contains(text, "mcptaskgen") {
 		return nil, false
 	}
 	words := split(strings.TrimRight(text, "\r"))
@@ -112,14 +113,17 @@ func split(line string) []string {
 	}
 }
 
-// Covers tells whether the line generates for the package in a folder, by its import path where the
-// patterns are import paths.
+// Covers tells whether the line generates for the package in a folder, or for files of it; by its import
+// path where the patterns are import paths.
 func (l *Line) Covers(dir, importPath string) bool {
 	if l.ReadsTools() {
 		return false
 	}
 	if len(l.Packages) == 0 {
 		return filepath.Clean(l.Config.Dir) == filepath.Clean(dir)
+	}
+	if l.readsFiles() {
+		return slices.ContainsFunc(l.Packages, func(file string) bool { return filepath.Dir(absolute(l.Config.Dir, file)) == filepath.Clean(dir) })
 	}
 	for _, pattern := range l.Packages {
 		what := importPath
@@ -131,6 +135,21 @@ func (l *Line) Covers(dir, importPath string) bool {
 		}
 	}
 	return false
+}
+
+// readsFiles tells whether the line names Go files, such as $GOFILE, and no packages.
+func (l *Line) readsFiles() bool {
+	return slices.ContainsFunc(l.Packages, func(pattern string) bool {
+		info, err := os.Stat(absolute(l.Config.Dir, pattern))
+		return filepath.Ext(pattern) == ".go" && err == nil && info.Mode().IsRegular()
+	})
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // matches is what go list does with a pattern: ... is anything, and /... at its end also nothing.

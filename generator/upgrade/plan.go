@@ -70,7 +70,7 @@ func Plan(ctx context.Context, cfg Config) (Upgrade, error) {
 	if len(models) == 0 {
 		return Upgrade{}, errors.New("no //mcptask:service in the packages; there is nothing to upgrade")
 	}
-	u := upgrader{cfg: cfg, wanted: wanted, dir: dir, files: map[string][]byte{}, lines: map[string][]int{}}
+	u := upgrader{cfg: cfg, wanted: wanted, dir: dir, files: map[string][]byte{}, found: commandline.Lines{Dir: dir}, lines: map[string][]int{}}
 	for _, m := range models {
 		if err := u.prepare(m); err != nil {
 			return Upgrade{}, err

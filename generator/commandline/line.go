@@ -7,7 +7,6 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -113,8 +112,8 @@ func split(line string) []string {
 	}
 }
 
-// Covers tells whether the line generates for the package in a folder, or for files of it; by its import
-// path where the patterns are import paths.
+// Covers tells whether the line generates for the package in a folder, by its import path where the
+// patterns are import paths. A Go file stands for its package, which has one generated file.
 func (l *Line) Covers(dir, importPath string) bool {
 	if l.ReadsTools() {
 		return false
@@ -122,11 +121,13 @@ func (l *Line) Covers(dir, importPath string) bool {
 	if len(l.Packages) == 0 {
 		return filepath.Clean(l.Config.Dir) == filepath.Clean(dir)
 	}
-	if l.readsFiles() {
-		return slices.ContainsFunc(l.Packages, func(file string) bool { return filepath.Dir(absolute(l.Config.Dir, file)) == filepath.Clean(dir) })
-	}
 	for _, pattern := range l.Packages {
 		what := importPath
+		if file := absolute(l.Config.Dir, pattern); filepath.Ext(file) == ".go" {
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() { // as $GOFILE is
+				pattern = "./" + path.Dir(filepath.ToSlash(pattern))
+			}
+		}
 		if pattern == "." || pattern == ".." || strings.HasPrefix(pattern, "./") || strings.HasPrefix(pattern, "../") {
 			pattern, what = path.Join(filepath.ToSlash(l.Config.Dir), pattern), filepath.ToSlash(filepath.Clean(dir))
 		}
@@ -135,14 +136,6 @@ func (l *Line) Covers(dir, importPath string) bool {
 		}
 	}
 	return false
-}
-
-// readsFiles tells whether the line names Go files, such as $GOFILE, and no packages.
-func (l *Line) readsFiles() bool {
-	return slices.ContainsFunc(l.Packages, func(pattern string) bool {
-		info, err := os.Stat(absolute(l.Config.Dir, pattern))
-		return filepath.Ext(pattern) == ".go" && err == nil && info.Mode().IsRegular()
-	})
 }
 
 func absolute(dir, path string) string {

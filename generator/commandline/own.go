@@ -34,7 +34,6 @@ func (f *Flags) generateOwn(ctx context.Context, patterns []string) (generator.O
 	plain := cfg
 	plain.Patterns = nil
 	runs := []ownRun{{cfg: plain}} // that of the flags is the first
-	var ofFiles []ownRun
 	var outputs []generator.Output
 	var errs []error
 	lines := Lines{Dir: dir}
@@ -50,14 +49,9 @@ func (f *Flags) generateOwn(ctx context.Context, patterns []string) (generator.O
 			runs = addFolder(runs, ownRun{cfg: plain}, folder)
 		}
 		for i, line := range own {
-			run := ownRun{line.under(plain), line, len(line.Packages) == 0}
-			switch {
-			case slices.ContainsFunc(own[i+1:], func(later *Line) bool { return later.Config.Output == line.Config.Output }):
-				// Of lines that make the same file, the last has its way.
-			case len(run.cfg.Patterns) > 0:
-				ofFiles = append(ofFiles, run)
-			default:
-				runs = addFolder(runs, run, folder)
+			// Of lines that make the same file, the last has its way.
+			if !slices.ContainsFunc(own[i+1:], func(later *Line) bool { return later.Config.Output == line.Config.Output }) {
+				runs = addFolder(runs, ownRun{line.under(plain), line, len(line.Packages) == 0}, folder)
 			}
 		}
 		for _, line := range lists {
@@ -65,7 +59,6 @@ func (f *Flags) generateOwn(ctx context.Context, patterns []string) (generator.O
 			outputs, errs = append(outputs, out), append(errs, line.place(dir, err))
 		}
 	}
-	runs = append(runs, ofFiles...)
 	if len(runs) == 1 && len(outputs) == 0 && diag.Join(errs...) == nil { // which is most often so, and patterns are shorter than what they match
 		return generator.Generate(ctx, cfg)
 	}
@@ -108,11 +101,6 @@ func (l *Line) under(command generator.Config) generator.Config {
 	cfg.Schemas = nil
 	for _, file := range l.Config.Schemas {
 		cfg.Schemas = append(cfg.Schemas, absolute(l.Config.Dir, file))
-	}
-	if l.readsFiles() {
-		for _, file := range l.Packages {
-			cfg.Patterns = append(cfg.Patterns, absolute(l.Config.Dir, file))
-		}
 	}
 	cfg.Dir, cfg.Step, cfg.Tags = command.Dir, command.Step, cmp.Or(cfg.Tags, command.Tags)
 	return cfg

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
@@ -37,7 +38,12 @@ func (f *Flags) generateOwn(ctx context.Context, patterns []string) (generator.O
 	var outputs []generator.Output
 	var errs []error
 	lines := Lines{Dir: dir}
-	for _, folder := range load.Folders(ctx, load.Config{Dir: dir, Patterns: patterns, Tags: cfg.Tags}) {
+	begin := time.Now()
+	folders := load.Folders(ctx, load.Config{Dir: dir, Patterns: patterns, Tags: cfg.Tags})
+	if cfg.Step != nil {
+		cfg.Step("find", time.Since(begin))
+	}
+	for _, folder := range folders {
 		var own, lists []*Line
 		if folder.Dir != "" {
 			if own, err = lines.For(folder.Dir, folder.Path); err == nil {

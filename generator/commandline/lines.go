@@ -1,6 +1,7 @@
 package commandline
 
 import (
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
@@ -116,7 +117,7 @@ func (f *folder) read(name string) error {
 		number++
 		line, err := ParseLine(strings.TrimRight(text, "\n"), name, pkg)
 		switch {
-		case err != nil:
+		case err != nil && isRun(name):
 			f.wrong.Add(token.Position{Filename: name, Line: number, Column: 1}, "go generate fails here: "+err.Error(), "")
 		case line != nil:
 			line.Number = number
@@ -124,4 +125,12 @@ func (f *folder) read(name string) error {
 		}
 	}
 	return nil
+}
+
+// isRun tells whether go generate runs the lines of a file here, by its build constraints.
+func isRun(name string) bool {
+	system := build.Default
+	system.BuildTags = append(slices.Clone(system.BuildTags), "generate") // as go generate has it
+	ok, err := system.MatchFile(filepath.Split(name))
+	return ok && err == nil
 }

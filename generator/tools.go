@@ -1,8 +1,10 @@
 package generator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"go/build"
 	"go/parser"
 	"go/scanner"
 	"go/token"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/emit"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/toolschema"
 )
 
@@ -112,28 +115,35 @@ func checkTarget(dir, out string) error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if err == nil && !strings.HasPrefix(string(text), emit.Header) {
+	if err == nil && !load.IsGenerated(text, emit.Header) {
 		err = fmt.Errorf("%s:1:1: this file was not written by mcptaskgen; move it, or give another name with --out", name)
 	}
 	return err
 }
 
-// packageBeside is the name of the package that a file is written into: that of the other files there,
-// else that of the folder.
+// packageBeside is the name of the package that a file is written into: that of the other files there, of
+// those that are built where there are any, else that of the folder.
 func packageBeside(out string) string {
 	dir := filepath.Dir(out)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		entries = nil // the folder is yet to be made
 	}
+	found := ""
 	for _, entry := range entries {
 		path := filepath.Join(dir, entry.Name())
 		if filepath.Ext(path) != ".go" || path == out || strings.HasSuffix(path, "_test.go") {
 			continue
 		}
 		if f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly); err == nil {
-			return f.Name.Name
+			if built, err := build.Default.MatchFile(dir, entry.Name()); err == nil && built {
+				return f.Name.Name
+			}
+			found = cmp.Or(found, f.Name.Name)
 		}
+	}
+	if found != "" {
+		return found
 	}
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {

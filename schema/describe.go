@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func List() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		row := [3]string{s.Revision, string(s.Standing), or(s.ProtocolVersion, "-")}
+		row := [3]string{s.Revision, string(s.Standing), cmp.Or(s.ProtocolVersion, "-")}
 		for i, cell := range row {
 			lengths[i] = max(lengths[i], len(cell))
 		}
@@ -98,8 +99,8 @@ func Changes(from, to *Surface, changes []Change) (string, error) {
 		case Aspects:
 			for _, change := range of {
 				t.line("  ", "%s", c.Aspects.phrase(change.Means))
-				t.line("    before: ", "%s", or(change.From, "not said"))
-				t.line("    now:    ", "%s", or(change.To, "not said"))
+				t.line("    before: ", "%s", cmp.Or(change.From, "not said"))
+				t.line("    now:    ", "%s", cmp.Or(change.To, "not said"))
 			}
 		case TaskParams, Definitions:
 			names := map[Kind][]string{}
@@ -130,7 +131,7 @@ func Show(s *Surface) (string, error) {
 	t.line("", "%s: %s", s.Revision, s.About)
 	t.WriteString("\n")
 	t.line("  standing:         ", "%s", s.Provenance.Standing)
-	t.line("  protocol version: ", "%s", or(s.ProtocolVersion, "none of its own"))
+	t.line("  protocol version: ", "%s", cmp.Or(s.ProtocolVersion, "none of its own"))
 	for _, source := range s.Provenance.Sources {
 		t.line("  schema:           ", "%s %s at %s", source.Repository, source.Path, source.Commit)
 	}
@@ -262,7 +263,7 @@ func (s *Surface) members(t *text, what, definition string) {
 			}
 		}
 	}
-	t.line("    "+what+": ", "%s", or(strings.Join(list, ", "), "none of its own"))
+	t.line("    "+what+": ", "%s", cmp.Or(strings.Join(list, ", "), "none of its own"))
 }
 
 // speaks says whether a _meta has keys that concern tasks.

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -114,16 +115,9 @@ func (d *diff) aspects() {
 	for _, aspect := range d.canon.Aspects {
 		was, is := d.from.Aspects[aspect.name], d.to.Aspects[aspect.name]
 		if was != is {
-			d.add(Aspects, Changed, aspect.name, was, is, "%s: %s (before: %s)", aspect.phrase, or(is, "not said"), or(was, "not said"))
+			d.add(Aspects, Changed, aspect.name, was, is, "%s: %s (before: %s)", aspect.phrase, cmp.Or(is, "not said"), cmp.Or(was, "not said"))
 		}
 	}
-}
-
-func or(text, instead string) string {
-	if text == "" {
-		return instead
-	}
-	return text
 }
 
 // shows returns the status that stands for a canonical one.
@@ -252,7 +246,7 @@ func (d *diff) methods() {
 	for _, was := range d.from.Methods {
 		if _, ok := d.to.method(was.Name); !ok {
 			names, text := d.instead(was.Serves, d.to, "nothing in its place")
-			d.add(Methods, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), or(text, "nothing in its place"))
+			d.add(Methods, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), cmp.Or(text, "nothing in its place"))
 		}
 	}
 	for _, is := range d.to.Methods {
@@ -338,12 +332,12 @@ func (d *diff) notifications() {
 			continue
 		}
 		names, text := d.instead(was.Serves, d.to, "nothing in its place")
-		d.add(Notifications, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), or(text, "nothing in its place"))
+		d.add(Notifications, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), cmp.Or(text, "nothing in its place"))
 	}
 	for _, is := range d.to.Notifications {
 		if !find(d.from, is.Name) && !renamed[is.Name] {
 			names, text := d.instead(is.Serves, d.from, "nobody")
-			d.add(Notifications, Added, first(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, sentence(is.Doc), or(text, "nobody"))
+			d.add(Notifications, Added, first(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, sentence(is.Doc), cmp.Or(text, "nobody"))
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func (d *diff) field(phrase string, was, is Field) {
 		d.add(Fields, Moved, is.Means, from, to, "%s has become %s: %s%s", from, to, phrase, same)
 	}
 	if was.Unit != is.Unit {
-		d.add(Fields, Changed, is.Means, was.Unit, is.Unit, "%s is in %s (before: %s)", to, or(is.Unit, "no unit"), or(was.Unit, "no unit"))
+		d.add(Fields, Changed, is.Means, was.Unit, is.Unit, "%s is in %s (before: %s)", to, cmp.Or(is.Unit, "no unit"), cmp.Or(was.Unit, "no unit"))
 	}
 	if was.Clock != is.Clock {
 		d.add(Fields, Changed, is.Means, was.Clock, is.Clock, "%s counts from %s (before: %s)", to, clock(is), clock(was))
@@ -114,7 +115,7 @@ func clock(f Field) string {
 	if strings.HasPrefix(f.Clock, "which ") {
 		return "a time " + f.Clock
 	}
-	return or(f.Clock, "no time")
+	return cmp.Or(f.Clock, "no time")
 }
 
 func (d *diff) metaKeys() {

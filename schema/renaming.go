@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -297,7 +298,7 @@ func (r *renamer) meanings() {
 	for _, aspect := range sortedKeys(r.base.Aspects) {
 		was, is := r.base.Aspects[aspect], r.own.Aspects[aspect]
 		if reworded(was, words) != reworded(is, words) {
-			r.fault("%s: %s (before: %s)", aspect, or(is, "not said"), was)
+			r.fault("%s: %s (before: %s)", aspect, cmp.Or(is, "not said"), was)
 		}
 	}
 	for _, was := range r.base.Refusals {
@@ -306,13 +307,13 @@ func (r *renamer) meanings() {
 			r.fault("the case %s is refused otherwise", was.Case)
 		}
 	}
-	for party, two := range map[string][2][]byte{
-		"server": {r.base.ServerCapabilities, r.own.ServerCapabilities}, "client": {r.base.ClientCapabilities, r.own.ClientCapabilities},
-	} {
-		if reworded(string(two[0]), words) != reworded(string(two[1]), words) {
-			r.fault("the %s declares other capabilities: %s (before: %s)", party, two[1], two[0])
+	declares := func(party string, was, is []byte) {
+		if reworded(string(was), words) != reworded(string(is), words) {
+			r.fault("the %s declares other capabilities: %s (before: %s)", party, is, was)
 		}
 	}
+	declares("server", r.base.ServerCapabilities, r.own.ServerCapabilities)
+	declares("client", r.base.ClientCapabilities, r.own.ClientCapabilities)
 }
 
 // reworded is a text with some of its words replaced.

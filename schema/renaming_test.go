@@ -184,6 +184,20 @@ func TestRenameRefuses(t *testing.T) {
 	}
 }
 
+// TestRenameSaysTheSame: of several faults the order is one of the surface, not of a map.
+func TestRenameSaysTheSame(t *testing.T) {
+	own, all := next(t, `"io.modelcontextprotocol/tasks": {}`, `"io.modelcontextprotocol/tasks": {"list": true}`)
+	_, first := schema.Rename(own, all)
+	if first == nil || !strings.Contains(first.Error(), "the server declares other") || !strings.Contains(first.Error(), "the client declares other") {
+		t.Fatalf("the error is %v", first)
+	}
+	for range 10 {
+		if _, err := schema.Rename(own, all); err == nil || err.Error() != first.Error() {
+			t.Fatalf("the error is %v\nand then %v", first, err)
+		}
+	}
+}
+
 // TestRenameOfRenamed: a base has code of its own.
 func TestRenameOfRenamed(t *testing.T) {
 	base, all := next(t)

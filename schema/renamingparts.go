@@ -383,8 +383,8 @@ func (r *renamer) pruned(p *part, depth int) *Shape {
 			s.Names[name] = to
 		}
 	}
-	for name, member := range flat.members {
-		if inner := r.pruned(member, depth+1); inner != nil {
+	for _, name := range sortedKeys(flat.members) { // for the order of faults
+		if inner := r.pruned(flat.members[name], depth+1); inner != nil {
 			s.Members[name] = inner
 		}
 	}

@@ -66,21 +66,30 @@ func (f *Flags) shapes() bool {
 }
 
 func (f *Flags) generateTools(packages []string) (generator.Output, error) {
+	cfg, err := f.toolsConfig(packages)
+	if err != nil {
+		return generator.Output{}, err
+	}
+	return generator.GenerateTools(cfg)
+}
+
+// toolsConfig says what is made of a list of tools.
+func (f *Flags) toolsConfig(packages []string) (generator.ToolsConfig, error) {
 	cfg := f.Tools
 	switch {
 	case cfg.File == "":
-		return generator.Output{}, errors.New("mcptaskgen: --package and --service say what --tools makes; give it too")
+		return cfg, errors.New("mcptaskgen: --package and --service say what --tools makes; give it too")
 	case len(packages) > 0:
-		return generator.Output{}, errors.New("mcptaskgen: --tools reads one file and no packages; run it for each file")
+		return cfg, errors.New("mcptaskgen: --tools reads one file and no packages; run it for each file")
 	}
 	for _, name := range []string{"tags", "server-only", "client-only", "revision", "schema", "prune"} {
 		if f.set.Changed(name) {
-			return generator.Output{}, fmt.Errorf("mcptaskgen: --%s is for packages; --tools reads none", name)
+			return cfg, fmt.Errorf("mcptaskgen: --%s is for packages; --tools reads none", name)
 		}
 	}
 	cfg.Dir = f.Config.Dir
 	if f.set.Changed("out") {
 		cfg.Out = f.Config.Output
 	}
-	return generator.GenerateTools(cfg)
+	return cfg, nil
 }

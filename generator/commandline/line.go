@@ -58,8 +58,8 @@ var command = regexp.MustCompile(`^[a-z]+$`)
 
 // arguments are what mcptaskgen gets from a line.
 func arguments(comment, file, pkg string) ([]string, bool) {
-	text, ok := strings.CutPrefix(comment, "//go:generate ")
-	if !ok || !strings.Contains(text, "mcptaskgen") {
+	text, ok := strings.CutPrefix(comment, "//go:generate")
+	if !ok || strings.TrimLeft(text, " \t") == text || !strings.Contains(text, "mcptaskgen") {
 		return nil, false
 	}
 	words := split(strings.TrimRight(text, "\r"))
@@ -113,7 +113,7 @@ func split(line string) []string {
 }
 
 // Covers tells whether the line generates for the package in a folder, by its import path where the
-// patterns are import paths.
+// patterns are import paths. A Go file stands for its package, which has one generated file.
 func (l *Line) Covers(dir, importPath string) bool {
 	if l.ReadsTools() {
 		return false
@@ -123,6 +123,11 @@ func (l *Line) Covers(dir, importPath string) bool {
 	}
 	for _, pattern := range l.Packages {
 		what := importPath
+		if file := absolute(l.Config.Dir, pattern); filepath.Ext(file) == ".go" {
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() { // as $GOFILE is
+				pattern = "./" + path.Dir(filepath.ToSlash(pattern))
+			}
+		}
 		if pattern == "." || pattern == ".." || strings.HasPrefix(pattern, "./") || strings.HasPrefix(pattern, "../") {
 			pattern, what = path.Join(filepath.ToSlash(l.Config.Dir), pattern), filepath.ToSlash(filepath.Clean(dir))
 		}
@@ -131,6 +136,13 @@ func (l *Line) Covers(dir, importPath string) bool {
 		}
 	}
 	return false
+}
+
+func absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // matches is what go list does with a pattern: ... is anything, and /... at its end also nothing.

@@ -1,54 +1,75 @@
 package commandline
 
 import (
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// Lines finds lines for go generate in files on the disk. It reads each folder once, and leaves out
-// lines that are wrong: go generate says what is wrong with them. The zero value is ready; it is not
-// safe for concurrent use.
+// Lines finds lines for go generate in files on the disk. It reads each folder once. The zero value is
+// ready; it is not safe for concurrent use.
 type Lines struct {
-	folders map[string][]*Line
+	Dir     string // absolute; paths in messages are relative to it
+	folders map[string]folder
+}
+
+// folder has the lines of a folder, and what is wrong with others.
+type folder struct {
+	lines []*Line
+	wrong diag.List
 }
 
 // For returns the lines that generate for the package in a folder, an absolute path: those in the
-// folder itself, or, where there are none, those of [Lines.Above]. The error is that of reading a file.
+// folder itself, or, where there are none, those of [Lines.Above]. The error says which lines of the
+// folder are wrong, or is that of reading a file.
 func (l *Lines) For(dir, importPath string) ([]*Line, error) {
 	own, err := l.in(dir)
 	if err != nil {
 		return nil, err
 	}
-	if own = covering(own, dir, importPath); len(own) > 0 {
-		return own, nil
+	if err := own.wrong.Err(l.Dir); err != nil {
+		return nil, err
+	}
+	if lines := covering(own.lines, dir, importPath); len(lines) > 0 {
+		return lines, nil
 	}
 	return l.Above(dir, importPath)
 }
 
 // Above returns the lines that generate for the package in a folder and stand in the folders above
-// it, up to that of the module; the nearest come first.
+// it, up to that of the module, in the order in which go generate runs them. It leaves out lines that
+// are wrong: they may be for others.
 func (l *Lines) Above(dir, importPath string) (found []*Line, err error) {
-	for at := dir; ; {
-		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil || filepath.Dir(at) == at {
-			return found, nil
+	var above []string
+	for at := dir; ; above = append(above, at) {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			break
+		}
+		if filepath.Dir(at) == at { // in no module, and what is above is anybody's
+			return nil, nil
 		}
 		at = filepath.Dir(at)
-		lines, err := l.in(at)
+	}
+	for _, at := range slices.Backward(above) {
+		other, err := l.in(at)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, covering(lines, dir, importPath)...)
+		found = append(found, covering(other.lines, dir, importPath)...)
 	}
+	return found, nil
 }
 
 // Tools returns the lines in a folder that read a list of tools.
 func (l *Lines) Tools(dir string) ([]*Line, error) {
-	lines, err := l.in(dir)
-	return slices.DeleteFunc(slices.Clone(lines), func(line *Line) bool { return !line.ReadsTools() }), err
+	own, err := l.in(dir)
+	return slices.DeleteFunc(slices.Clone(own.lines), func(line *Line) bool { return !line.ReadsTools() }), err
 }
 
 func covering(lines []*Line, dir, importPath string) []*Line {
@@ -56,37 +77,36 @@ func covering(lines []*Line, dir, importPath string) []*Line {
 }
 
 // in returns the lines of a folder.
-func (l *Lines) in(dir string) ([]*Line, error) {
-	if lines, ok := l.folders[dir]; ok {
-		return lines, nil
+func (l *Lines) in(dir string) (folder, error) {
+	if found, ok := l.folders[dir]; ok {
+		return found, nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, err
+		return folder{}, err
 	}
-	var found []*Line
+	var found folder
 	for _, entry := range entries {
-		if filepath.Ext(entry.Name()) != ".go" || entry.IsDir() {
+		// The go command reads no file that begins so. Editors leave some that nobody can read.
+		if filepath.Ext(entry.Name()) != ".go" || strings.ContainsAny(entry.Name()[:1], "._") || entry.IsDir() {
 			continue
 		}
-		lines, err := read(filepath.Join(dir, entry.Name()))
-		if err != nil {
-			return nil, err
+		if err := found.read(filepath.Join(dir, entry.Name())); err != nil {
+			return folder{}, err
 		}
-		found = append(found, lines...)
 	}
 	if l.folders == nil {
-		l.folders = map[string][]*Line{}
+		l.folders = map[string]folder{}
 	}
 	l.folders[dir] = found
 	return found, nil
 }
 
-// read returns the lines of a file.
-func read(name string) (found []*Line, err error) {
+// read reads the lines of a file.
+func (f *folder) read(name string) error {
 	src, err := os.ReadFile(name)
-	if err != nil || !strings.Contains(string(src), "//go:generate ") {
-		return nil, err
+	if err != nil || !strings.Contains(string(src), "//go:generate") {
+		return err
 	}
 	pkg := ""
 	if file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.PackageClauseOnly); err == nil {
@@ -95,10 +115,22 @@ func read(name string) (found []*Line, err error) {
 	number := 0
 	for text := range strings.Lines(string(src)) {
 		number++
-		if line, err := ParseLine(strings.TrimRight(text, "\n"), name, pkg); err == nil && line != nil {
+		line, err := ParseLine(strings.TrimRight(text, "\n"), name, pkg)
+		switch {
+		case err != nil && isRun(name):
+			f.wrong.Add(token.Position{Filename: name, Line: number, Column: 1}, "go generate fails here: "+err.Error(), "")
+		case line != nil:
 			line.Number = number
-			found = append(found, line)
+			f.lines = append(f.lines, line)
 		}
 	}
-	return found, nil
+	return nil
+}
+
+// isRun tells whether go generate runs the lines of a file here, by its build constraints.
+func isRun(name string) bool {
+	system := build.Default
+	system.BuildTags = append(slices.Clone(system.BuildTags), "generate") // as go generate has it
+	ok, err := system.MatchFile(filepath.Split(name))
+	return ok && err == nil
 }

@@ -11,6 +11,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,14 +64,14 @@ func Plan(ctx context.Context, cfg Config) (Upgrade, error) {
 	if err != nil {
 		return Upgrade{}, err
 	}
-	models, err := generator.Declared(ctx, generator.Config{Dir: dir, Patterns: cfg.Patterns, Tags: cfg.Tags})
+	u := upgrader{cfg: cfg, wanted: wanted, dir: dir, files: map[string][]byte{}, found: commandline.Lines{Dir: dir}, lines: map[string][]int{}}
+	models, err := u.declared(ctx)
 	if err != nil {
 		return Upgrade{}, err
 	}
 	if len(models) == 0 {
 		return Upgrade{}, errors.New("no //mcptask:service in the packages; there is nothing to upgrade")
 	}
-	u := upgrader{cfg: cfg, wanted: wanted, dir: dir, files: map[string][]byte{}, lines: map[string][]int{}}
 	for _, m := range models {
 		if err := u.prepare(m); err != nil {
 			return Upgrade{}, err
@@ -101,6 +102,50 @@ type upgrader struct {
 type run struct {
 	cfg      generator.Config
 	packages []int // indices into upgrader.packages
+}
+
+// declared reads what the packages declare, each with the build tags that its lines name.
+func (u *upgrader) declared(ctx context.Context) ([]*model.Package, error) {
+	patterns := map[string][]string{} // by the tags
+	for _, folder := range load.Folders(ctx, load.Config{Dir: u.dir, Patterns: u.cfg.Patterns, Tags: u.cfg.Tags}) {
+		var lines []*commandline.Line
+		if folder.Dir != "" {
+			var err error
+			if lines, err = u.found.For(folder.Dir, folder.Path); err != nil {
+				return nil, err
+			}
+		}
+		if len(lines) == 0 {
+			patterns[u.cfg.Tags] = append(patterns[u.cfg.Tags], folder.Pattern)
+		}
+		for _, line := range lines {
+			tags := cmp.Or(line.Config.Tags, u.cfg.Tags)
+			patterns[tags] = append(patterns[tags], folder.Pattern)
+		}
+	}
+	if _, asked := patterns[u.cfg.Tags]; len(patterns) == 0 || len(patterns) == 1 && asked {
+		patterns = map[string][]string{u.cfg.Tags: u.cfg.Patterns} // which are shorter than what they match
+	}
+	var models []*model.Package
+	var nothing error
+	var errs []error
+	for _, tags := range slices.Sorted(maps.Keys(patterns)) {
+		found, err := generator.Declared(ctx, generator.Config{Dir: u.dir, Patterns: patterns[tags], Tags: tags})
+		if errors.Is(err, generator.ErrNothing) {
+			nothing, err = err, nil // which is no mistake where others declare something
+		}
+		errs = append(errs, err)
+		for _, m := range found {
+			if !slices.ContainsFunc(models, func(other *model.Package) bool { return other.Dir == m.Dir }) {
+				models = append(models, m)
+			}
+		}
+	}
+	if len(models) == 0 {
+		errs = append(errs, nothing)
+	}
+	slices.SortFunc(models, func(a, b *model.Package) int { return strings.Compare(a.Path, b.Path) })
+	return models, diag.Join(errs...)
 }
 
 // prepare reads how a package is generated, and what from.

@@ -148,7 +148,7 @@ func (a *asked) fits(response json.RawMessage) error {
 	meta, _ := member(result, "_meta")
 	_, guided := member(meta, "task")
 	switch {
-	case a.revision != Modern && wrapped != a.augmented && wrapped: // C-15
+	case a.revision != Modern && wrapped && !a.augmented: // C-15
 		return fmt.Errorf("a task that nobody asked for: %.500s", response)
 	case a.revision != Patterns && guided: // D-05
 		return fmt.Errorf("a task that nobody asked for: %.500s", response)

@@ -85,8 +85,8 @@ func (e *Error) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Join makes one error of those of several runs that are not nil: the problems of all, sorted, and what
-// is no [*Error] below, each once.
+// Join makes one error of those of several runs that are not nil: the problems of all, sorted, without
+// what an error around them says, and below what is no [*Error], each once.
 func Join(errs ...error) error {
 	var problems []Problem
 	var others []string

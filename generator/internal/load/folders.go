@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/mod/modfile"
@@ -15,7 +16,7 @@ import (
 
 // Folder is where a package stands.
 type Folder struct {
-	Dir     string // absolute; empty where none was found, which Load tells of
+	Dir     string // absolute; empty where none was found, which Load tells of, and for Go files
 	Path    string // the import path; empty outside of modules
 	Pattern string // which matches this package alone, where it was found
 }
@@ -50,7 +51,8 @@ func Folders(ctx context.Context, cfg Config) []Folder {
 		config.BuildFlags = []string{"-tags=" + cfg.Tags}
 	}
 	found, err := packages.Load(config, others...)
-	if err != nil {
+	files := func(p *packages.Package) bool { return p.PkgPath == "command-line-arguments" }
+	if err != nil || slices.ContainsFunc(found, files) { // of which no folder tells what they make
 		for _, pattern := range others {
 			folders = append(folders, Folder{Pattern: pattern})
 		}
@@ -59,7 +61,7 @@ func Folders(ctx context.Context, cfg Config) []Folder {
 	for _, p := range found {
 		folder := Folder{directory(p), p.PkgPath, p.PkgPath}
 		if rel, err := filepath.Rel(cfg.Dir, folder.Dir); err == nil && filepath.IsLocal(rel) {
-			folder.Pattern = "./" + filepath.ToSlash(rel)
+			folder.Pattern = strings.TrimSuffix("./"+filepath.ToSlash(rel), "/.")
 		}
 		folders = append(folders, folder)
 	}

@@ -72,7 +72,8 @@ func field(text, word string) (float64, bool) {
 	return n, err == nil
 }
 
-// afterLoading adds up what mcptaskgen --verbose says of its steps behind the first, which loads.
+// afterLoading adds up what mcptaskgen --verbose says of its steps behind the first two, which find
+// packages and load them.
 func afterLoading(stderr string) (time.Duration, error) {
 	var sum time.Duration
 	steps := map[string]bool{}
@@ -86,7 +87,7 @@ func afterLoading(stderr string) (time.Duration, error) {
 			continue // what it wrote
 		}
 		steps[fields[1]] = true
-		if fields[1] != "load" {
+		if fields[1] != "find" && fields[1] != "load" {
 			sum += took
 		}
 	}

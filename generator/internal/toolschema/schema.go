@@ -30,7 +30,7 @@ var annotations = map[string]bool{
 	"deprecated": true, "readOnly": true, "writeOnly": true,
 }
 
-// plain tells whether a part says something about what is valid, beside the keywords given.
+// plain tells whether a part says nothing about what is valid, beside the keywords given.
 func plain(part *node, beside ...string) bool {
 	return !slices.ContainsFunc(part.members, func(m member) bool {
 		return !annotations[m.name] && !strings.HasPrefix(m.name, "x-") && !slices.Contains(beside, m.name)

@@ -3,6 +3,7 @@ package toolschema
 import (
 	"go/types"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
@@ -67,7 +68,13 @@ func (g *goTypes) enum(values []*node, docs map[*node]string, s *schema, l label
 	case all("boolean"):
 		return form{typ: types.Typ[types.Bool], zero: true}
 	case all("integer"):
-		return form{typ: numberType(s, "integer"), zero: true}
+		typ := numberType(s, "integer")
+		for _, v := range values {
+			if _, err := strconv.ParseInt(v.line(), 10, 64); err != nil && typ == types.Typ[types.Int64] {
+				typ = jsonNumber
+			}
+		}
+		return form{typ: typ, zero: true}
 	case all("number"):
 		return form{typ: types.Typ[types.Float64], zero: true}
 	}

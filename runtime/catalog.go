@@ -73,8 +73,8 @@ func (c *catalog) add(service *Tools) (faults []error) {
 		}
 	}
 	for _, revision := range c.revisions {
-		if service.Capabilities != nil && service.Capabilities[revision] == "" {
-			fault("Options.Revisions has %s, which the service is not generated for: run mcptaskgen with --revision %[2]s too", revision)
+		if service.Capabilities != nil && service.Capabilities[revision] == "" && Declared()[revision] != "" {
+			fault("Options.Revisions has %s, which the service is not generated for: name it in mcptaskgen's --revision, beside all that are to stay", revision)
 		}
 	}
 	if faults != nil {

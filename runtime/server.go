@@ -38,7 +38,7 @@ type Options struct {
 	// credentials. It is called for every run, on whatever machine: nothing
 	// else of the request survives. nil adds nothing.
 	Context func(ctx context.Context, principal string) (context.Context, error)
-	// Revisions are those that the server speaks; nil is 2025-11-25 and 2026-07-28.
+	// Revisions are those that the server speaks; none is 2025-11-25 and 2026-07-28.
 	// Any other is spoken only where it stands here and services are generated for it.
 	Revisions []string
 	// Unknown shows a task that lost its worker as unknown in sep-1686, not as failed.
@@ -96,7 +96,7 @@ type Server struct {
 func NewServer(options Options, services ...Tools) (*Server, error) {
 	named := options.Revisions
 	options.Limits.fill()
-	if options.Revisions == nil {
+	if len(options.Revisions) == 0 {
 		options.Revisions = []string{Revision20251125, Revision20260728}
 	}
 	s := &Server{

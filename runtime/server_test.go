@@ -284,3 +284,24 @@ func TestFallbackNamesAreReserved(t *testing.T) {
 		}
 	}
 }
+
+// An empty list of revisions is no server without tasks: it is what a flag gives that nobody set.
+func TestNoRevisions(t *testing.T) {
+	s, err := NewServer(Options{Revisions: []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if got := strings.Join(s.Options().Revisions, " "); got != "2025-11-25 2026-07-28" {
+		t.Error(got)
+	}
+}
+
+// An unknown revision is one mistake: no service can be generated for it.
+func TestUnknownRevision(t *testing.T) {
+	service := Tools{Service: "S", Impl: struct{}{}, Capabilities: Capabilities{Revision20251125: Declared20251125}}
+	_, err := NewServer(Options{Revisions: []string{"2026-07-27"}}, service)
+	if err == nil || !strings.Contains(err.Error(), `"2026-07-27" is none of the revisions`) || strings.Contains(err.Error(), "--revision") {
+		t.Error(err)
+	}
+}

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
 )
 
 // Context reports handlers that go on when their context has ended.
@@ -16,9 +18,9 @@ var Context = &analysis.Analyzer{
 	Doc: `report handlers that ignore their context
 
 A cancel, the deadline and the ttl of a task reach its handler by the context alone. One that has no use
-for it, and sleeps, waits, loops over calls, or calls what takes a context, goes on after the task has
-ended. So does what gets context.Background() where the handler's own is at hand; a deferred call may
-have it, and context.WithoutCancel(ctx) is for what must outlive the task.
+for it, but to tell its progress, and sleeps, waits, loops over calls, or calls what takes a context, goes
+on after the task has ended. So does what gets context.Background() where the handler's own is at hand; a
+deferred call may have it, and context.WithoutCancel(ctx) is for what must outlive the task.
 
 Handlers are the methods of types that implement a //mcptask:service, and functions that are passed to
 gosdk.AddTaskTool and mcptask.NewTool. A handler that is done at once needs no context.`,
@@ -60,9 +62,16 @@ func checkContext(pass *analysis.Pass, h handler) {
 	}
 }
 
+// uses says whether a body has use for its context, beyond telling how far it is.
 func uses(info *types.Info, body ast.Node, obj types.Object) bool {
 	found := false
 	ast.Inspect(body, func(node ast.Node) bool {
+		if call, ok := node.(*ast.CallExpr); ok && tells(info, call) {
+			for _, arg := range call.Args[1:] {
+				found = found || uses(info, arg, obj)
+			}
+			return false
+		}
 		if id, ok := node.(*ast.Ident); ok && info.Uses[id] == obj {
 			found = true
 		}
@@ -158,9 +167,20 @@ var waiting = map[string]bool{
 	"(*net/http.Client).PostForm": true,
 }
 
+// tells says whether a call tells how far the task is: it is done at once, and does not stop the handler
+// when the task has ended.
+func tells(info *types.Info, call *ast.CallExpr) bool {
+	f := typeutil.StaticCallee(info, call)
+	return f != nil && telling[f.FullName()] && len(call.Args) > 0
+}
+
+var telling = map[string]bool{
+	"(*" + declaration.Runtime + ".Task).Progress": true, "(*" + declaration.Runtime + ".Task).Message": true,
+}
+
 // slow says why a call may take its time.
 func slow(info *types.Info, call *ast.CallExpr) string {
-	if t := info.Types[call.Fun]; t.IsType() || t.IsBuiltin() {
+	if t := info.Types[call.Fun]; t.IsType() || t.IsBuiltin() || tells(info, call) {
 		return ""
 	}
 	name := types.ExprString(ast.Unparen(call.Fun))
@@ -223,7 +243,7 @@ func calls(info *types.Info, loop ast.Node) bool {
 	found := false
 	ast.Inspect(loop, func(node ast.Node) bool {
 		call, ok := node.(*ast.CallExpr)
-		if !ok || info.Types[call.Fun].IsType() || info.Types[call.Fun].IsBuiltin() {
+		if !ok || info.Types[call.Fun].IsType() || info.Types[call.Fun].IsBuiltin() || tells(info, call) {
 			return !found
 		}
 		f, _ := typeutil.Callee(info, call).(*types.Func)

@@ -166,7 +166,7 @@ func (p movedPackage) revisions(more func(string)) {
 	}
 	for _, was := range p.before {
 		if !slices.Contains(p.after, was) {
-			more(fmt.Sprintf("Clients that speak only %s get no tasks any more from the servers of `%s`. Where there still are some, name both: `--revision %s`.",
+			more(fmt.Sprintf("Clients that speak only %s get no tasks any more from the servers of `%s`. Where there still are some, name it too: `--revision %s`. Else take it out of `mcptask.Options.Revisions` where it stands there: `NewServer` refuses it.",
 				was, p.shown, strings.Join(sorted(append([]string{was}, p.after...)), ",")))
 		}
 	}

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -22,15 +24,19 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 		}
 		return nil, nil
 	}
-	raw := m.Params
-	if d == nil { // the older revisions know no tasks: the member means nothing
+	raw, silent := m.Params, d == nil
+	if silent { // the older revisions know no tasks: the member means nothing
 		d, raw = g.plainly(), without(raw, "task")
 	} else {
 		caller.Revision = d.Revision()
 	}
 	call, err := d.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
 	if err != nil {
-		return nil, wireError(err)
+		refusal := wireError(err)
+		if silent {
+			refusal = g.elsewhere(*tool, caller.Revision, refusal)
+		}
+		return nil, refusal
 	}
 	if call.ExternalID != "" && call.IdempotencyKey == call.ExternalID { // anonymous callers share their keys
 		call.IdempotencyKey = caller.Named(call.ExternalID)
@@ -66,11 +72,25 @@ func (g *Gateway) modernFlow(caller mcptask.Caller, m *message, line []byte) (*F
 		line, err = dropAnswers(m, line)
 	}
 	if err != nil {
-		return nil, nil, wireError(err)
+		refusal := wireError(err)
+		if !g.takes(m) {
+			refusal = g.elsewhere(*tool, g.revisionOf(m), refusal)
+		}
+		return nil, nil, refusal
 	}
 	flow := g.callFlow(g.modern, caller, *tool, call)
 	flow.Stateless = true
 	return flow, line, nil
+}
+
+// elsewhere is the refusal of a call that has to be a task, in a revision without:
+// what the caller would have to add there changes nothing.
+func (s *speech) elsewhere(tool mcptask.ToolSpec, revision string, refusal *mcptask.Error) *mcptask.Error {
+	if tool.Policy.Task == mcptask.TaskRequired && (refusal.Code == mcptask.CodeMethodNotFound || refusal.Code == mcptask.CodeMissingClientCapability) {
+		refusal.Message = fmt.Sprintf("the tool %q must be called as a task: this server has none in %s, but in %s",
+			tool.Name, revision, strings.Join(s.names, ", "))
+	}
+	return refusal
 }
 
 // dropAnswers is a call as it is passed on: without its answers, which have

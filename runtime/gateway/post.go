@@ -169,6 +169,9 @@ func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal s
 		go idle.expire() // the SDK waits for what is left of its calls
 	}
 	defer done()
+	if g.config.Direct {
+		dropTasks(r, m)
+	}
 	flow := g.initialized(caller)
 	capabilities := clientCapabilities(m.Params)
 	flow.Connected = func(id, protocol string, wait func() error) {
@@ -179,6 +182,22 @@ func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal s
 		}
 	}
 	g.pass(w, r, g.config.Stateful, flow)
+}
+
+// dropTasks takes what a client declares of tasks out of its initialize: the gateway
+// has read it, and an SDK whose types have one revision's form refuses another's.
+func dropTasks(r *http.Request, m *message) {
+	var params struct {
+		Capabilities json.RawMessage `json:"capabilities"`
+	}
+	if json.Unmarshal(m.Params, &params) != nil || !has(params.Capabilities, "tasks") {
+		return
+	}
+	body, _ := io.ReadAll(r.Body) // in memory already, and parsed
+	if edited, err := setMember(body, []string{"params", "capabilities"}, without(params.Capabilities, "tasks")); err == nil {
+		body = edited
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 }
 
 // legacyTask answers a task method of 2025-11-25.

@@ -11,6 +11,8 @@ import (
 
 // speech is the revisions that a gateway speaks.
 type speech struct {
+	// names are the revisions themselves, for messages.
+	names []string
 	// legacy is spoken in sessions that negotiate its protocol, and tells how calls
 	// are answered in any session; modern, in requests that need none.
 	legacy dialect.Teller
@@ -30,7 +32,7 @@ func speechOf(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
-	s := speech{legacy: dialect.Server20251125{}, modern: dialect.Server20260728{}, translations: dialect.Translations(revisions)}
+	s := speech{names: revisions, legacy: dialect.Server20251125{}, modern: dialect.Server20260728{}, translations: dialect.Translations(revisions)}
 	for _, d := range dialect.Servers() {
 		if !slices.Contains(revisions, d.Revision()) {
 			continue

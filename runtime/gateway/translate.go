@@ -54,7 +54,11 @@ func (s *speech) unknown(m *message) *mcptask.Error {
 // discovered is the flow of a server/discover: the versions that are translated are
 // supported too, and what is generated for one of them alone is declared in it.
 func (g *Gateway) discovered(caller mcptask.Caller, m *message) *Flow {
-	flow := g.decorated(g.modern, caller, m.Method)
+	method := m.Method
+	if !g.takes(m) {
+		method = "" // the result is completed, and tasks that nobody answers for are not declared
+	}
+	flow := g.decorated(g.modern, caller, method)
 	if g.translations == nil {
 		return flow
 	}

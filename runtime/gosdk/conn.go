@@ -367,6 +367,10 @@ func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, resp
 func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err error) {
 	err = c.do(ctx, func(l *link) error {
 		s, err = c.read(ctx, l, taskID)
+		if wire := (*mcptask.Error)(nil); errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound { // of a plain call
+			err = fmt.Errorf("gosdk: the call goes on as a task, of which the server tells nothing in %s (ClientOptions.Revision can name another): %w",
+				l.dialect.Revision(), err)
+		}
 		if waiter, ok := l.dialect.(dialect.Waiter); ok && err == nil && s.Status == mcptask.StatusInputRequired {
 			l.await(c.watches.lasting(ctx, taskID), waiter, taskID)
 		}

@@ -79,7 +79,8 @@ func TestAnnounced(t *testing.T) {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"https://example.com/r"},"_meta":{"modelcontextprotocol.io/task":{"taskId":%[1]q}}}}`, id)
 	}
 	const both = "application/json, text/event-stream"
-	opened := send(http.MethodPost, both, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	// mcp-go has no form for what the proposal's clients declare.
+	opened := send(http.MethodPost, both, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"tasks":{"requests":{"elicitation":{"create":true}}},"roots":{}},"clientInfo":{"name":"t","version":"1"}}}`)
 	session = opened.Header.Get("Mcp-Session-Id")
 	if text := next(data(opened)); !strings.Contains(text, `"tasks":{"requests":{"tools":{"call":true}}}`) {
 		t.Errorf("%s", text)

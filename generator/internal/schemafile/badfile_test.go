@@ -117,3 +117,10 @@ func TestDeepFile(t *testing.T) {
 		t.Errorf("the file is taken for a known revision: %v", err)
 	}
 }
+
+// Revisions are given with commas between them, files are not.
+func TestReadCommas(t *testing.T) {
+	if _, err := schemafile.Read(t.TempDir(), []string{"a.json,b.json"}); err == nil || !strings.Contains(err.Error(), "a --schema of its own") {
+		t.Error(err)
+	}
+}

@@ -100,6 +100,8 @@ func readFile(dir, path string, problems *diag.List) *file {
 func readLimited(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && strings.Contains(path, ","): // as --revision takes them
+		return nil, errors.New("there is no such file; each of several takes a --schema of its own")
 	case errors.Is(err, os.ErrNotExist):
 		return nil, errors.New("there is no such file")
 	case err != nil:

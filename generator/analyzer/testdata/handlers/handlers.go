@@ -101,6 +101,33 @@ func (user) Lint(ctx context.Context, _ ci.Input) error {
 	return work(ctx)
 }
 
+type teller struct{}
+
+func (teller) Run(ctx context.Context, task *mcptask.Task, _ ci.Input) error { // want `Run ignores its context, and loops: it goes on when the task has ended`
+	for i := range 3 {
+		task.Progress(ctx, float64(i), 3, "working")
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+func (teller) Lint(ctx context.Context, _ ci.Input) error { // at once, whatever it tells
+	var task *mcptask.Task
+	for i := range 3 {
+		task.Progress(ctx, float64(i), 3, strings.Repeat("x", i))
+	}
+	task.Message(ctx, "done")
+	return nil
+}
+
+type describer struct{ ci.CI }
+
+func (describer) Run(ctx context.Context, task *mcptask.Task, _ ci.Input) error {
+	task.Message(ctx, fmt.Sprint(work(ctx)))
+	time.Sleep(time.Second)
+	return nil
+}
+
 type background struct{}
 
 func (background) Run(ctx context.Context, task *mcptask.Task, _ ci.Input) error {

@@ -7,6 +7,8 @@ type Task struct{}
 
 func (*Task) Progress(ctx context.Context, done, total float64, message string) {}
 
+func (*Task) Message(ctx context.Context, message string) {}
+
 func (*Task) Sample(ctx context.Context, step string, request any) (string, error) { return "", nil }
 
 func (*Task) Roots(ctx context.Context, step string) ([]string, error) { return nil, nil }

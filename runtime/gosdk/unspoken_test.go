@@ -1,0 +1,71 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// serveOnly starts a server that speaks one of the released revisions.
+func serveOnly(t *testing.T, revision string, tools ...mcptask.Tools) string {
+	url, _ := serveWith(t, setup{options: mcptask.Options{Revisions: []string{revision}}, tools: tools})
+	return url
+}
+
+// A server declares tasks in no revision that it does not speak, and tells who calls
+// a tool that has to be one where they are: to add what is there already helps nobody.
+func TestUnspokenRevision(t *testing.T) {
+	t.Parallel()
+	run := map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main"), "task": map[string]any{}}
+	t.Run(modernRevision, func(t *testing.T) {
+		p := newPeer(t, serveOnly(t, legacyRevision), modernRevision, "")
+		r := p.call("server/discover", nil).ok()
+		if r.get("capabilities", "extensions", mcptask.ExtensionTasks) != nil || r.text("resultType") != "complete" {
+			t.Errorf("%s", r.body)
+		}
+		r = p.call("tools/call", run).want(http.StatusBadRequest, mcptask.CodeMissingClientCapability)
+		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2026-07-28, but in 2025-11-25") {
+			t.Error(r.Error.Message)
+		}
+	})
+	t.Run(legacyRevision, func(t *testing.T) {
+		p := newPeer(t, serveOnly(t, modernRevision), legacyRevision, "")
+		if p.opened.get("capabilities", "tasks") != nil {
+			t.Errorf("%s", p.opened.body)
+		}
+		r := p.call("tools/call", run).want(http.StatusOK, mcptask.CodeMethodNotFound)
+		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2025-11-25, but in 2026-07-28") {
+			t.Error(r.Error.Message)
+		}
+	})
+}
+
+// A call that goes on behind the fallback tools is a task that the generated client
+// cannot follow in a revision without: the error says what helps.
+func TestUnspokenFallback(t *testing.T) {
+	t.Parallel()
+	for spoken, revision := range map[string]string{legacyRevision: modernRevision, modernRevision: legacyRevision} {
+		t.Run(revision, func(t *testing.T) {
+			gate := make(chan struct{})
+			defer close(gate)
+			conn, err := gosdk.Connect(t.Context(), serveOnly(t, spoken, slowTools(time.Millisecond, gate)), gosdk.ClientOptions{Revision: revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, err = mcptask.Run[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: -1})
+			var refused *mcptask.Error
+			if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(err.Error(), "ClientOptions.Revision") {
+				t.Error(err)
+			}
+		})
+	}
+}

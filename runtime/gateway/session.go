@@ -249,17 +249,18 @@ func (t *sessions) end(id string) {
 	}
 }
 
-// open starts to follow a session that the SDK has made for a request.
+// openSession starts to follow a session that the SDK has made for a request.
 func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
-	// The SDK ends a session for its user only: keep who asked for it.
-	ctx := context.WithoutCancel(r.Context())
+	// The SDK ends a session for its user only: keep who asked for it, and not the
+	// request, with its body.
+	ctx, host := context.WithoutCancel(r.Context()), r.Host
 	g.sessions.add(s, func() {
 		s.end() // the SDK waits for the session's calls
 		end, err := http.NewRequestWithContext(ctx, http.MethodDelete, "/", nil)
 		if err != nil {
 			return
 		}
-		end.Host = r.Host
+		end.Host = host
 		end.Header.Set(sessionHeader, s.id)
 		end.Header.Set(versionHeader, s.revision)
 		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)

@@ -2,8 +2,32 @@ package gateway
 
 import (
 	"encoding/json"
+	"net/http/httptest"
+	"runtime"
 	"testing"
+	"weak"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
+
+// A session does not keep the request that has opened it, whose body may be as big
+// as any.
+func TestSessionKeepsNoRequest(t *testing.T) {
+	server, err := mcptask.NewServer(mcptask.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	g := New(Config{Server: server})
+	r := httptest.NewRequest("POST", "/", nil)
+	kept := weak.Make(r)
+	g.openSession(r, &session{id: "s"}, nil)
+	r = nil
+	if runtime.GC(); kept.Value() != nil {
+		t.Error("the request is still there")
+	}
+	g.sessions.end("s")
+}
 
 // A request is found by its ID however the JSON of that is written.
 func TestWaitingIDs(t *testing.T) {

@@ -141,7 +141,7 @@ func abandon(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
 		return
 	}
 	if _, _, err := tasks.Cancel(context.WithoutCancel(ctx), flow.Caller, reply.Task.ID); err != nil {
-		tasks.Logger().Warn("abandoned task not cancelled", "task", reply.Task.ID, "error", err)
+		tasks.Logger().Warn("abandoned task not cancelled", "task", mcptask.LogID(flow.Caller.Principal, reply.Task.ID), "error", err)
 	}
 }
 

@@ -140,6 +140,7 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 			defer done()
 		}
 		if record, ok := p.g.shown(ctx, caller, p.session, d, m); ok && !d.Blocks(m.Method) {
+			method = shows(method, d, m, record)
 			defer p.g.questions.settle(p.session, record.ID, &record)
 		}
 		return method(ctx, p.g.server, caller, m.Params)

@@ -209,6 +209,7 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session,
 	var c *channel
 	record, ok := g.shown(ctx, caller, s, d, m)
 	if ok && !d.Blocks(m.Method) {
+		method = shows(method, d, m, record)
 		defer g.named(w, s, record)
 	}
 	if ok && d.Blocks(m.Method) && !record.Done() && acceptsStream(r) {
@@ -253,6 +254,17 @@ func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, 
 		g.questions.settle(s, record.ID, nil)
 	}
 	return record, true
+}
+
+// shows is the method that answers a request for a task that has been read: a poll
+// does not read it again.
+func shows(method dialect.Method, d dialect.Teller, m *message, r mcptask.Record) dialect.Method {
+	if m.Method != "tasks/get" {
+		return method
+	}
+	return func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+		return d.Show(ctx, s, caller, params, r)
+	}
 }
 
 // legacyCall passes a tools/call to the SDK, with its flow where the tool is ours.

@@ -49,6 +49,9 @@ type Teller interface {
 	// TaskID is the stored ID of the task that the params of a task method name, ""
 	// where they name none.
 	TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string
+	// Show is the answer to a tasks/get with these params, for the task that they
+	// name and that has been read.
+	Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error)
 	// Question makes the params of a task's question, with the task's metadata. A
 	// ttl of more than 0 asks for a task at the client, to be kept for so long.
 	Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error)

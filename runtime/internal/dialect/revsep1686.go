@@ -257,7 +257,16 @@ func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask
 }
 
 func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
-	r, name, err := d.find(ctx, s, caller, params)
+	r, _, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	return d.Show(ctx, s, caller, params, r)
+}
+
+// Show implements Teller, under the name that was asked for.
+func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
+	name, err := taskID(params)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 	"weak"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -44,6 +47,25 @@ func TestWaitingIDs(t *testing.T) {
 	if forget(); cancelled != 1 {
 		t.Error("a number is not a string")
 	}
+}
+
+// A session that is used again as its time is over stays.
+func TestUsedAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := sessions{timeout: time.Minute, open: map[string]*session{}}
+		var expired []string
+		for _, id := range []string{"used", "left"} {
+			table.add(&session{id: id}, func() { expired = append(expired, id) })
+		}
+		table.mu.Lock()
+		time.Sleep(table.timeout) // the timers are about to look
+		table.open["used"].active++
+		table.mu.Unlock()
+		synctest.Wait()
+		if !slices.Equal(expired, []string{"left"}) || table.get("used") == nil || table.get("left") != nil {
+			t.Errorf("%v expired, %d are open", expired, len(table.open))
+		}
+	})
 }
 
 // A principal that has as many sessions as it may have loses the one that it has

@@ -353,11 +353,15 @@ func eachTool(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obje
 	return err
 }
 
-// editObject decodes a result, lets edit change it and encodes it again.
+// editObject decodes a result, lets edit change it and encodes it again; null is an
+// object without members.
 func editObject(data json.RawMessage, edit func(object) error) (json.RawMessage, error) {
 	var o object
 	if err := json.Unmarshal(data, &o); err != nil {
 		return nil, err
+	}
+	if o == nil {
+		o = object{}
 	}
 	if err := edit(o); err != nil {
 		return nil, err

@@ -182,7 +182,7 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 
 // relate adds the related-task metadata to an object's _meta (C-41, C-50).
 func relate(data json.RawMessage, taskID string) (json.RawMessage, error) {
-	return withMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
+	return WithMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
 }
 
 func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {

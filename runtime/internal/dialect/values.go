@@ -57,8 +57,12 @@ func wholeMilliseconds(members object, name, where string) (*time.Duration, erro
 	return &d, nil
 }
 
-// withMeta adds to an object's _meta.
-func withMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error) {
+// WithMeta adds to an object's _meta, in the place of what is there under the same
+// keys.
+func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error) {
+	if len(add) == 0 {
+		return data, nil
+	}
 	return editObject(data, func(o object) error {
 		meta := object{}
 		if o["_meta"] != nil {

@@ -196,3 +196,22 @@ func auditSecrets(t *testing.T) {
 		}
 	}
 }
+
+// fullStore is a store that says only that the account has too many records.
+type fullStore struct{ Store }
+
+// Create implements Store.
+func (fullStore) Create(context.Context, Record, Quota) (Record, error) {
+	return Record{}, ErrQuotaStored
+}
+
+// The trail names the tool of a call that a limit refuses, whatever the store
+// returns beside the error.
+func TestAuditRefusedTool(t *testing.T) {
+	tr := &trail{}
+	s := newServer(t, Options{Logger: tr.logger(), Store: fullStore{NewMemoryStore()}}, numberTool("double", Policy{Task: TaskOptional}, double))
+	_, err := s.Call(t.Context(), Caller{Principal: "alice"}, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
+	if limited := tr.of("limit"); err == nil || len(limited) != 1 || limited[0]["tool"] != "double" {
+		t.Errorf("%v: %v", err, limited)
+	}
+}

@@ -20,9 +20,9 @@ import (
 )
 
 // AddTools registers the tools of tasks with an SDK server, and the fallback
-// tools of services that have them. They can be called
-// only through a gateway, such as NewHandler's: without one nobody knows whose
-// call it is, and the call fails.
+// tools of services that have them. They can be called only through a gateway,
+// such as NewHandler's: without one nobody knows whose call it is, and the call
+// fails.
 //
 // AddTools also adds receiving middleware. Middleware that the server gets
 // later stands outside of it and sees tasks as results of a custom type: add

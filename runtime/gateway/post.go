@@ -81,6 +81,7 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a request"))
 		return
 	}
+	defer g.sessions.use(s.id)()
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
@@ -91,6 +92,7 @@ func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal str
 		refuse(w, status, nil, refusal)
 		return
 	}
+	defer g.sessions.use(s.id)()
 	g.take(r.Context(), s, s.caller(g, "response"), ref, m)
 	w.WriteHeader(http.StatusAccepted) // a response gets no answer
 }
@@ -99,12 +101,15 @@ func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal str
 // A cancelled request may be one that waits here for a task; the task itself
 // goes on (C-74).
 func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal string, m *message) {
-	s := g.sessions.get(r.Header.Get(sessionHeader))
-	switch {
-	case s == nil:
-	case s.principal != principal:
+	id := r.Header.Get(sessionHeader)
+	s := g.sessions.get(id)
+	if s != nil && s.principal != principal {
 		refuse(w, http.StatusForbidden, nil, foreignSession())
 		return
+	}
+	defer g.sessions.use(id)()
+	switch {
+	case s == nil:
 	case m.reserved():
 		w.WriteHeader(http.StatusAccepted)
 		return

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +68,42 @@ func TestUsedAtTheLastMoment(t *testing.T) {
 			t.Errorf("%v expired, %d are open", expired, len(table.open))
 		}
 	})
+}
+
+// Whatever a session's client sends keeps the session from being idle: batches and
+// notifications too, which pass unread, and the answers to questions.
+func TestWhatKeepsASession(t *testing.T) {
+	for name, body := range map[string]string{
+		"a request":      `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		"a batch":        `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`,
+		"a notification": `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
+		"an answer":      `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, err := mcptask.NewServer(mcptask.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer server.Close()
+				g := New(Config{Server: server, Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
+				s := &session{id: "s"}
+				s.negotiated(g, "2025-03-26", nil) // the last with batches
+				g.openSession(httptest.NewRequest("POST", "/", nil), s, nil)
+				for range 3 {
+					time.Sleep(40 * time.Second)
+					r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+					r.Header.Set("Content-Type", "application/json")
+					r.Header.Set(sessionHeader, "s")
+					g.ServeHTTP(httptest.NewRecorder(), r)
+				}
+				if g.sessions.get("s") == nil {
+					t.Error("the session has ended")
+				}
+				g.sessions.end("s")
+			})
+		})
+	}
 }
 
 // A principal that has as many sessions as it may have loses the one that it has

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -213,5 +214,24 @@ func TestAuditRefusedTool(t *testing.T) {
 	_, err := s.Call(t.Context(), Caller{Principal: "alice"}, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
 	if limited := tr.of("limit"); err == nil || len(limited) != 1 || limited[0]["tool"] != "double" {
 		t.Errorf("%v: %v", err, limited)
+	}
+}
+
+// leftStore is a store that heeds contexts.
+type leftStore struct{ Store }
+
+// List implements Store.
+func (leftStore) List(ctx context.Context, _ string, _ Position, _ int) ([]Record, error) {
+	return nil, ctx.Err()
+}
+
+// A caller that leaves while its tasks are listed is no fault of the store's.
+func TestListLeft(t *testing.T) {
+	tr := &trail{}
+	s := newServer(t, Options{Logger: tr.logger(), Store: leftStore{NewMemoryStore()}})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, _, err := s.List(ctx, Caller{Principal: "alice"}, Position{}); !errors.Is(err, context.Canceled) || tr.text.Len() > 0 {
+		t.Errorf("%v: %s", err, tr.text.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"slices"
 	"strings"
@@ -194,5 +195,43 @@ func auditSecrets(t *testing.T) {
 		if got, want := strings.Contains(logged, id), caller.Principal != ""; got != want || !strings.Contains(logged, id[:8]) {
 			t.Errorf("the ID is in the log of %q: %v\n%s", caller.Principal, got, logged)
 		}
+	}
+}
+
+// fullStore is a store that says only that the account has too many records.
+type fullStore struct{ Store }
+
+// Create implements Store.
+func (fullStore) Create(context.Context, Record, Quota) (Record, error) {
+	return Record{}, ErrQuotaStored
+}
+
+// The trail names the tool of a call that a limit refuses, whatever the store
+// returns beside the error.
+func TestAuditRefusedTool(t *testing.T) {
+	tr := &trail{}
+	s := newServer(t, Options{Logger: tr.logger(), Store: fullStore{NewMemoryStore()}}, numberTool("double", Policy{Task: TaskOptional}, double))
+	_, err := s.Call(t.Context(), Caller{Principal: "alice"}, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
+	if limited := tr.of("limit"); err == nil || len(limited) != 1 || limited[0]["tool"] != "double" {
+		t.Errorf("%v: %v", err, limited)
+	}
+}
+
+// leftStore is a store that heeds contexts.
+type leftStore struct{ Store }
+
+// List implements Store.
+func (leftStore) List(ctx context.Context, _ string, _ Position, _ int) ([]Record, error) {
+	return nil, ctx.Err()
+}
+
+// A caller that leaves while its tasks are listed is no fault of the store's.
+func TestListLeft(t *testing.T) {
+	tr := &trail{}
+	s := newServer(t, Options{Logger: tr.logger(), Store: leftStore{NewMemoryStore()}})
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if _, _, err := s.List(ctx, Caller{Principal: "alice"}, Position{}); !errors.Is(err, context.Canceled) || tr.text.Len() > 0 {
+		t.Errorf("%v: %s", err, tr.text.String())
 	}
 }

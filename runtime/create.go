@@ -154,9 +154,9 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 	}
 	switch {
 	case errors.Is(err, ErrQuotaStored):
-		return CallReply{}, s.Limited(caller, "tasks", limits.Tasks, "tool", record.Tool)
+		return CallReply{}, s.Limited(caller, "tasks", limits.Tasks, "tool", t.spec.Name)
 	case errors.Is(err, ErrQuotaUnfinished):
-		return CallReply{}, s.Limited(caller, "running", limits.Running, "tool", record.Tool)
+		return CallReply{}, s.Limited(caller, "running", limits.Running, "tool", t.spec.Name)
 	case errors.Is(err, ErrExists):
 		return CallReply{}, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case err != nil:

@@ -91,8 +91,7 @@ func (s *Server) List(ctx context.Context, caller Caller, after Position) (page 
 	}
 	page, err = s.store.List(ctx, caller.Principal, after, PageSize+1)
 	if err != nil {
-		s.logger.Error("tasks not listed", "error", err)
-		return nil, false, Errorf(CodeInternalError, "the tasks could not be listed")
+		return nil, false, s.owned(ctx, caller, Record{}, err)
 	}
 	if len(page) > PageSize {
 		return page[:PageSize], true, nil

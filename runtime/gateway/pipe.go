@@ -40,10 +40,11 @@ type pipe struct {
 
 	mu      sync.Mutex
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
+	brief   int                           // those of them that wait for no task
 	passed  map[string]func()             // requests that the SDK has not answered yet, by ID, with the end of their flows
 	saying  bool                          // a reply of the SDK's is being written
 	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
-	replied chan struct{}                 // has room for one: a passed request was answered
+	replied chan struct{}                 // has room for one: a request was answered
 }
 
 // lastReplies is how long the end of the input waits for replies that are still
@@ -93,7 +94,7 @@ func (p *pipe) readClient(in io.Reader) {
 			break
 		}
 	}
-	p.await(lastReplies, func() bool { return len(p.passed) == 0 && !p.saying })
+	p.await(lastReplies, func() bool { return len(p.passed)+p.brief == 0 && !p.saying })
 	p.stop()
 	p.g.questions.end(p.session)
 	done := make(chan struct{})

@@ -131,7 +131,7 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 		p.refuse(m, err)
 		return
 	}
-	p.answer(m, func(ctx context.Context) (json.RawMessage, error) {
+	p.answer(m, d.Blocks(m.Method), func(ctx context.Context) (json.RawMessage, error) {
 		if d.Blocks(m.Method) {
 			done, err := p.g.block(caller)
 			if err != nil {
@@ -140,6 +140,7 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 			defer done()
 		}
 		if record, ok := p.g.shown(ctx, caller, p.session, d, m); ok && !d.Blocks(m.Method) {
+			method = shows(method, d, m, record)
 			defer p.g.questions.settle(p.session, record.ID, &record)
 		}
 		return method(ctx, p.g.server, caller, m.Params)
@@ -203,15 +204,16 @@ func (p *pipe) modernTask(m *message, caller mcptask.Caller, meta meta) {
 		p.refuse(m, err)
 		return
 	}
-	p.answer(m, func(ctx context.Context) (json.RawMessage, error) {
+	p.answer(m, false, func(ctx context.Context) (json.RawMessage, error) {
 		return method(ctx, p.g.server, caller, m.Params)
 	})
 }
 
 func (p *pipe) refuse(m *message, err *mcptask.Error) { p.write(encodeReply(m.ID, nil, err)) }
 
-// answer runs a task method beside the reading: tasks/result may wait for long.
-func (p *pipe) answer(m *message, work func(context.Context) (json.RawMessage, error)) {
+// answer runs a task method beside the reading: one that blocks may wait for long,
+// and ends with the input. Any other is answered before the pipe ends.
+func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.RawMessage, error)) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	id := sameID(m.ID)
 	p.mu.Lock()
@@ -222,13 +224,20 @@ func (p *pipe) answer(m *message, work func(context.Context) (json.RawMessage, e
 		return
 	}
 	p.waiting[id] = cancel
+	if !blocks {
+		p.brief++
+	}
 	p.mu.Unlock()
 	p.work.Go(func() {
 		defer cancel()
 		data, ok := p.run(ctx, m, work)
 		p.mu.Lock()
 		delete(p.waiting, id) // before the reply: the client may use the ID again
+		if !blocks {
+			p.brief--
+		}
 		p.mu.Unlock()
+		p.wake()
 		if ok {
 			p.write(data)
 		}
@@ -261,7 +270,7 @@ func (p *pipe) listen(caller mcptask.Caller, m *message, meta meta, line []byte)
 		p.refuse(m, wireError(err))
 		return
 	}
-	p.answer(m, func(ctx context.Context) (json.RawMessage, error) {
+	p.answer(m, true, func(ctx context.Context) (json.RawMessage, error) {
 		s, err := p.g.subscribe(ctx, caller, m)
 		if err != nil {
 			return nil, err

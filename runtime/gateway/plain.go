@@ -32,11 +32,15 @@ func plain(body []byte) *message {
 	if fault != "" {
 		return nil
 	}
+	if params["_meta"] == nil { // as in sessions
+		m.said = &meta{taskID: params["taskId"]}
+		return m
+	}
 	said, fault := members(params["_meta"], metaMembers)
 	if fault != "" {
 		return nil
 	}
-	if said == nil { // none, or not an object
+	if said == nil { // not an object
 		return m
 	}
 	read := meta{Capabilities: said[mcptask.MetaClientCapabilities], taskID: params["taskId"]}

@@ -81,6 +81,7 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a request"))
 		return
 	}
+	defer g.sessions.use(s.id)()
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
@@ -91,6 +92,7 @@ func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal str
 		refuse(w, status, nil, refusal)
 		return
 	}
+	defer g.sessions.use(s.id)()
 	g.take(r.Context(), s, s.caller(g, "response"), ref, m)
 	w.WriteHeader(http.StatusAccepted) // a response gets no answer
 }
@@ -99,12 +101,15 @@ func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal str
 // A cancelled request may be one that waits here for a task; the task itself
 // goes on (C-74).
 func (g *Gateway) legacyPass(w http.ResponseWriter, r *http.Request, principal string, m *message) {
-	s := g.sessions.get(r.Header.Get(sessionHeader))
-	switch {
-	case s == nil:
-	case s.principal != principal:
+	id := r.Header.Get(sessionHeader)
+	s := g.sessions.get(id)
+	if s != nil && s.principal != principal {
 		refuse(w, http.StatusForbidden, nil, foreignSession())
 		return
+	}
+	defer g.sessions.use(id)()
+	switch {
+	case s == nil:
 	case m.reserved():
 		w.WriteHeader(http.StatusAccepted)
 		return
@@ -228,6 +233,7 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session,
 	var c *channel
 	record, ok := g.shown(ctx, caller, s, d, m)
 	if ok && !d.Blocks(m.Method) {
+		method = shows(method, d, m, record)
 		defer g.named(w, s, record)
 	}
 	if ok && d.Blocks(m.Method) && !record.Done() && acceptsStream(r) {
@@ -272,6 +278,17 @@ func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, 
 		g.questions.settle(s, record.ID, nil)
 	}
 	return record, true
+}
+
+// shows is the method that answers a request for a task that has been read: a poll
+// does not read it again.
+func shows(method dialect.Method, d dialect.Teller, m *message, r mcptask.Record) dialect.Method {
+	if m.Method != "tasks/get" {
+		return method
+	}
+	return func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+		return d.Show(ctx, s, caller, params, r)
+	}
 }
 
 // legacyCall passes a tools/call to the SDK, with its flow where the tool is ours.

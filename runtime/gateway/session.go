@@ -160,7 +160,8 @@ func (t *sessions) get(id string) *session {
 	return t.open[id]
 }
 
-// add opens a session; expire is called when it has been idle for too long.
+// add opens a session; expire is called when it has been idle for too long, and
+// has been taken out.
 func (t *sessions) add(s *session, expire func()) {
 	s.ended, s.end = context.WithCancel(context.Background())
 	t.mu.Lock()
@@ -174,8 +175,24 @@ func (t *sessions) add(s *session, expire func()) {
 	o.open++
 	s.place = o.idle.PushBack(s)
 	if t.timeout > 0 {
-		s.idle = time.AfterFunc(t.timeout, expire)
+		s.idle = time.AfterFunc(t.timeout, func() {
+			if t.left(s) {
+				expire()
+			}
+		})
 	}
+}
+
+// left takes out a session that has been idle for too long; false is one that is
+// in use again.
+func (t *sessions) left(s *session) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if s.active > 0 || t.open[s.id] != s {
+		return false
+	}
+	t.remove(s)
+	return true
 }
 
 // use keeps a session from being idle until the returned function is called.
@@ -249,21 +266,21 @@ func (t *sessions) end(id string) {
 	}
 }
 
-// open starts to follow a session that the SDK has made for a request.
+// openSession starts to follow a session that the SDK has made for a request.
 func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
-	// The SDK ends a session for its user only: keep who asked for it.
-	ctx := context.WithoutCancel(r.Context())
+	// The SDK ends a session for its user only: keep who asked for it, and not the
+	// request, with its body.
+	ctx, host := context.WithoutCancel(r.Context()), r.Host
 	g.sessions.add(s, func() {
 		s.end() // the SDK waits for the session's calls
 		end, err := http.NewRequestWithContext(ctx, http.MethodDelete, "/", nil)
 		if err != nil {
 			return
 		}
-		end.Host = r.Host
+		end.Host = host
 		end.Header.Set(sessionHeader, s.id)
 		end.Header.Set(versionHeader, s.revision)
 		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)
-		g.sessions.end(s.id)
 	})
 	context.AfterFunc(s.ended, func() { g.questions.end(s) })
 	if wait != nil { // else only a DELETE or the idle time ends it

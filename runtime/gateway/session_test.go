@@ -2,8 +2,37 @@ package gateway
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
+
+// A session does not keep the request that has opened it, whose body may be as big
+// as any.
+func TestSessionKeepsNoRequest(t *testing.T) {
+	server, err := mcptask.NewServer(mcptask.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	g := New(Config{Server: server})
+	r := httptest.NewRequest("POST", "/", nil)
+	kept := weak.Make(r)
+	g.openSession(r, &session{id: "s"}, nil)
+	r = nil
+	if runtime.GC(); kept.Value() != nil {
+		t.Error("the request is still there")
+	}
+	g.sessions.end("s")
+}
 
 // A request is found by its ID however the JSON of that is written.
 func TestWaitingIDs(t *testing.T) {
@@ -19,6 +48,61 @@ func TestWaitingIDs(t *testing.T) {
 	table.cancel(s, json.RawMessage(`"5"`))
 	if forget(); cancelled != 1 {
 		t.Error("a number is not a string")
+	}
+}
+
+// A session that is used again as its time is over stays.
+func TestUsedAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := sessions{timeout: time.Minute, open: map[string]*session{}}
+		var expired []string
+		for _, id := range []string{"used", "left"} {
+			table.add(&session{id: id}, func() { expired = append(expired, id) })
+		}
+		table.mu.Lock()
+		time.Sleep(table.timeout) // the timers are about to look
+		table.open["used"].active++
+		table.mu.Unlock()
+		synctest.Wait()
+		if !slices.Equal(expired, []string{"left"}) || table.get("used") == nil || table.get("left") != nil {
+			t.Errorf("%v expired, %d are open", expired, len(table.open))
+		}
+	})
+}
+
+// Whatever a session's client sends keeps the session from being idle: batches and
+// notifications too, which pass unread, and the answers to questions.
+func TestWhatKeepsASession(t *testing.T) {
+	for name, body := range map[string]string{
+		"a request":      `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		"a batch":        `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`,
+		"a notification": `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
+		"an answer":      `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server, err := mcptask.NewServer(mcptask.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer server.Close()
+				g := New(Config{Server: server, Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
+				s := &session{id: "s"}
+				s.negotiated(g, "2025-03-26", nil) // the last with batches
+				g.openSession(httptest.NewRequest("POST", "/", nil), s, nil)
+				for range 3 {
+					time.Sleep(40 * time.Second)
+					r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+					r.Header.Set("Content-Type", "application/json")
+					r.Header.Set(sessionHeader, "s")
+					g.ServeHTTP(httptest.NewRecorder(), r)
+				}
+				if g.sessions.get("s") == nil {
+					t.Error("the session has ended")
+				}
+				g.sessions.end("s")
+			})
+		})
 	}
 }
 

@@ -85,7 +85,7 @@ func (g *Gateway) spoken(s *session, caller mcptask.Caller, m *message) dialect.
 			return d
 		}
 	}
-	if strings.HasPrefix(m.Method, "tasks/") && !namesTask(m.Params) { // a list, which shows nothing
+	if g.signalled != nil && strings.HasPrefix(m.Method, "tasks/") && !namesTask(m.Params) { // a list, which shows nothing
 		if shown := g.sessions.shown(s); shown != nil {
 			return shown
 		}

@@ -27,8 +27,9 @@ type way struct {
 const maxEvent = 16 << 20
 
 // events reads an event stream with its messages edited: nil takes one out, the
-// same bytes leave it as it came. It reads as the SDK does, which gets every other byte as it came: of an event that was
-// taken its ID and its retry field too, since the SDK resumes the stream there.
+// same bytes leave it as it came. It reads as the SDK does, which gets every other
+// byte as it came: of an event that was taken its ID and its retry field too, since
+// the SDK resumes the stream there.
 type events struct {
 	body  io.ReadCloser
 	lines *bufio.Reader

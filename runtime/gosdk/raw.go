@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // rawResult is a result whose bytes the SDK does not know the meaning of.
@@ -14,11 +16,11 @@ type rawResult struct {
 }
 
 // MarshalJSON joins the _meta that the SDK has set into the body's.
-func (r *rawResult) MarshalJSON() ([]byte, error) { return withMeta(r.body, r.Meta) }
+func (r *rawResult) MarshalJSON() ([]byte, error) { return dialect.WithMeta(r.body, r.Meta) }
 
 // UnmarshalJSON keeps the bytes.
 func (r *rawResult) UnmarshalJSON(data []byte) error {
-	r.body = append(json.RawMessage(nil), data...)
+	r.body = bytes.Clone(data)
 	return nil
 }
 
@@ -29,7 +31,7 @@ type rawParams struct {
 }
 
 // MarshalJSON joins the _meta that the SDK has set into the body's.
-func (p *rawParams) MarshalJSON() ([]byte, error) { return withMeta(p.body, p.Meta) }
+func (p *rawParams) MarshalJSON() ([]byte, error) { return dialect.WithMeta(p.body, p.Meta) }
 
 // newRawParams takes the body's _meta out, where the SDK looks for it.
 func newRawParams(params any) (*rawParams, error) {
@@ -82,40 +84,4 @@ func patched(own, before, after json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(o)
-}
-
-// withMeta adds meta to an object's _meta; meta wins.
-func withMeta(body json.RawMessage, meta mcp.Meta) ([]byte, error) {
-	if len(meta) == 0 {
-		return body, nil
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(body, &object); err != nil {
-		return nil, err
-	}
-	joined := map[string]json.RawMessage{}
-	if object["_meta"] != nil {
-		if err := json.Unmarshal(object["_meta"], &joined); err != nil {
-			return nil, err
-		}
-	}
-	for key, value := range meta {
-		encoded, err := json.Marshal(value)
-		if err != nil {
-			return nil, err
-		}
-		if joined == nil { // "_meta": null
-			joined = map[string]json.RawMessage{}
-		}
-		joined[key] = encoded
-	}
-	data, err := json.Marshal(joined)
-	if err != nil {
-		return nil, err
-	}
-	if object == nil {
-		object = map[string]json.RawMessage{}
-	}
-	object["_meta"] = data
-	return json.Marshal(object)
 }

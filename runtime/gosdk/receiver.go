@@ -272,7 +272,7 @@ func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, metho
 	}
 	created, err := s.dialect.Created(*reply.Task, tool)
 	if key, parent := dialect.RelatedTask(metaOf(params)); err == nil && parent != "" { // the server's own, which asks (C-61)
-		return withMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
+		return dialect.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
 	}
 	return created, err
 }

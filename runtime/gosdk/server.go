@@ -20,9 +20,9 @@ import (
 )
 
 // AddTools registers the tools of tasks with an SDK server, and the fallback
-// tools of services that have them. They can be called
-// only through a gateway, such as NewHandler's: without one nobody knows whose
-// call it is, and the call fails.
+// tools of services that have them. They can be called only through a gateway,
+// such as NewHandler's: without one nobody knows whose call it is, and the call
+// fails.
 //
 // AddTools also adds receiving middleware. Middleware that the server gets
 // later stands outside of it and sees tasks as results of a custom type: add
@@ -141,7 +141,7 @@ func abandon(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
 		return
 	}
 	if _, _, err := tasks.Cancel(context.WithoutCancel(ctx), flow.Caller, reply.Task.ID); err != nil {
-		tasks.Logger().Warn("abandoned task not cancelled", "task", reply.Task.ID, "error", err)
+		tasks.Logger().Warn("abandoned task not cancelled", "task", mcptask.LogID(flow.Caller.Principal, reply.Task.ID), "error", err)
 	}
 }
 

@@ -29,8 +29,8 @@ import (
 )
 
 // AddTools registers the tools of tasks with an mcp-go server, and the fallback
-// tools of services that have them, so that it lists them. A call that does not come through NewHandler fails: nobody knows whose
-// it is.
+// tools of services that have them, so that it lists them. A call that does not
+// come through NewHandler fails: nobody knows whose it is.
 func AddTools(s *server.MCPServer, tasks *mcptask.Server) {
 	for _, spec := range gateway.Tools(tasks) {
 		s.AddTool(tool(spec), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {

@@ -49,6 +49,9 @@ type Teller interface {
 	// TaskID is the stored ID of the task that the params of a task method name, ""
 	// where they name none.
 	TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string
+	// Show is the answer to a tasks/get with these params, for the task that they
+	// name and that has been read.
+	Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error)
 	// Question makes the params of a task's question, with the task's metadata. A
 	// ttl of more than 0 asks for a task at the client, to be kept for so long.
 	Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error)
@@ -350,11 +353,15 @@ func eachTool(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obje
 	return err
 }
 
-// editObject decodes a result, lets edit change it and encodes it again.
+// editObject decodes a result, lets edit change it and encodes it again; null is an
+// object without members.
 func editObject(data json.RawMessage, edit func(object) error) (json.RawMessage, error) {
 	var o object
 	if err := json.Unmarshal(data, &o); err != nil {
 		return nil, err
+	}
+	if o == nil {
+		o = object{}
 	}
 	if err := edit(o); err != nil {
 		return nil, err

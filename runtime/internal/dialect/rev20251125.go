@@ -135,11 +135,16 @@ func (d Server20251125) Method(name string) Method {
 // Blocks implements Server.
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
 
-func (Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
 	r, err := read(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
+	return d.Show(ctx, s, caller, params, r)
+}
+
+// Show implements Teller.
+func (Server20251125) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
 	return json.Marshal(task20251125(r))
 }
 
@@ -177,7 +182,7 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 
 // relate adds the related-task metadata to an object's _meta (C-41, C-50).
 func relate(data json.RawMessage, taskID string) (json.RawMessage, error) {
-	return withMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
+	return WithMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
 }
 
 func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {

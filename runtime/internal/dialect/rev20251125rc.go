@@ -49,11 +49,16 @@ func (d Server20251125RC) Method(name string) Method {
 	return d.Server20251125.Method(name)
 }
 
-func (Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
 	r, err := read(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
+	return d.Show(ctx, s, caller, params, r)
+}
+
+// Show implements Teller.
+func (Server20251125RC) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
 	return json.Marshal(task20251125RC(r))
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
@@ -393,7 +394,7 @@ func questions(taskID string, requests wire.InputRequests) ([]mcptask.Question, 
 		}
 		list = append(list, q)
 	}
-	slices.SortFunc(list, func(a, b mcptask.Question) int { return compare(a.Key, b.Key) })
+	slices.SortFunc(list, func(a, b mcptask.Question) int { return strings.Compare(a.Key, b.Key) })
 	return list, nil
 }
 

@@ -127,7 +127,7 @@ func answerSEP1686(r mcptask.Record, name string) (json.RawMessage, error) {
 		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": name}) // strings always marshal
 		return nil, err
 	}
-	return withMeta(r.Outcome.Result, map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: name}})
+	return WithMeta(r.Outcome.Result, map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: name}})
 }
 
 // Related implements Teller.
@@ -143,7 +143,7 @@ func relatedSEP1686(name string) (object, error) {
 // Question implements Teller. What a client would do with a task of
 // its own, the proposal leaves open: none is asked for.
 func (d ServerSEP1686) Question(r mcptask.Record, in mcptask.Input, _ time.Duration) (json.RawMessage, error) {
-	return withMeta(in.Params, d.Related(r))
+	return WithMeta(in.Params, d.Related(r))
 }
 
 // Status implements Teller: the proposal has no such notification.
@@ -257,7 +257,16 @@ func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask
 }
 
 func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
-	r, name, err := d.find(ctx, s, caller, params)
+	r, _, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	return d.Show(ctx, s, caller, params, r)
+}
+
+// Show implements Teller, under the name that was asked for.
+func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
+	name, err := taskID(params)
 	if err != nil {
 		return nil, err
 	}

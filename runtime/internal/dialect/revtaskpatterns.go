@@ -194,10 +194,18 @@ func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller 
 	return r, name, err
 }
 
-// get answers under the name that was asked for. The result comes along, as the
-// guide shows it.
 func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
-	r, name, err := d.find(ctx, s, caller, params)
+	r, _, err := d.find(ctx, s, caller, params)
+	if err != nil {
+		return nil, err
+	}
+	return d.Show(ctx, s, caller, params, r)
+}
+
+// Show implements Teller, under the name that was asked for. The result comes
+// along, as the guide shows it.
+func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
+	name, err := nameTaskPatterns(params)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -22,7 +21,10 @@ func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
 // milliseconds rounds up, so that a duration never becomes none.
 func milliseconds(d time.Duration) *int64 {
-	ms := int64((d + time.Millisecond - 1) / time.Millisecond)
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
 	return &ms
 }
 
@@ -55,8 +57,12 @@ func wholeMilliseconds(members object, name, where string) (*time.Duration, erro
 	return &d, nil
 }
 
-// withMeta adds to an object's _meta.
-func withMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error) {
+// WithMeta adds to an object's _meta, in the place of what is there under the same
+// keys.
+func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error) {
+	if len(add) == 0 {
+		return data, nil
+	}
 	return editObject(data, func(o object) error {
 		meta := object{}
 		if o["_meta"] != nil {
@@ -96,8 +102,6 @@ func Retrieved(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r 
 		s.Audit(slog.LevelDebug, "result retrieved", "retrieved", caller, r)
 	}
 }
-
-func compare(a, b string) int { return cmp.Compare(a, b) }
 
 // malformed is the error for a peer's message that does not keep its revision.
 func malformed(method string, err error) error {

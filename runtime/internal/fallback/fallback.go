@@ -7,6 +7,7 @@ package fallback
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,11 +32,9 @@ func sets(s *mcptask.Server) []set {
 		if !serves(service, spec) {
 			continue
 		}
-		i := 0
-		for i < len(all) && all[i].prefix != service.Prefix {
-			i++
-		}
-		if i == len(all) {
+		i := slices.IndexFunc(all, func(each set) bool { return each.prefix == service.Prefix })
+		if i < 0 {
+			i = len(all)
 			all = append(all, set{server: s, prefix: service.Prefix})
 		}
 		all[i].asks = all[i].asks || service.Asks || len(spec.Questions) > 0

@@ -81,7 +81,7 @@ func (a *asking) question(ctx context.Context, in mcptask.Input) {
 		err = a.server.Respond(ctx, a.caller, a.task, in.Key, nil, failed)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.server.Logger().Warn("answer not taken", "task", a.task, "key", in.Key, "error", err)
+		a.server.Logger().Warn("answer not taken", "task", mcptask.LogID(a.caller.Principal, a.task), "key", in.Key, "error", err)
 		a.giveUp()
 	}
 }

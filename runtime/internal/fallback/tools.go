@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -159,7 +160,8 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	case ctx.Err() != nil:
 		return mcptask.CallReply{}, ctx.Err()
 	}
-	if open := record.Outstanding(); call.Retry && len(open) > 0 && all(open, h.caller.Answers) {
+	cannot := func(in mcptask.Input) bool { return !h.caller.Answers(in) }
+	if open := record.Outstanding(); call.Retry && len(open) > 0 && !slices.ContainsFunc(open, cannot) {
 		return mcptask.CallReply{Questions: open}, nil
 	}
 	outcome, err := h.going(h.caller, record, nil)
@@ -188,11 +190,8 @@ func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.Call
 		return deref(refused), err
 	}
 	open := record.Outstanding()
-	i := 0
-	for i < len(open) && open[i].Key != a.Question {
-		i++
-	}
-	if i == len(open) || !form(open[i]) {
+	i := slices.IndexFunc(open, func(in mcptask.Input) bool { return in.Key == a.Question })
+	if i < 0 || !form(open[i]) {
 		text, err := h.text(h.caller, record)
 		if err != nil {
 			return mcptask.CallReply{}, err
@@ -222,13 +221,4 @@ func deref(reply *mcptask.CallReply) mcptask.CallReply {
 		return mcptask.CallReply{}
 	}
 	return *reply
-}
-
-func all(list []mcptask.Input, f func(mcptask.Input) bool) bool {
-	for _, in := range list {
-		if !f(in) {
-			return false
-		}
-	}
-	return true
 }

@@ -10,8 +10,8 @@ import (
 type Round struct {
 	// AtOnce is how many steps are under way at most.
 	AtOnce int
-	// Due is when a thing is to be seen to next. News says that it has changed
-	// for some.
+	// Due is when a thing is to be seen to next; it is called from one goroutine.
+	// News says that it has changed for some.
 	Due  func(i int) time.Time
 	News <-chan struct{}
 	// Step sees to a thing and says whether it is done.
@@ -50,12 +50,12 @@ func (r Round) Run(ctx context.Context, n int) error {
 			running++
 			go func() {
 				w.done = r.Step(w.i)
-				w.due = r.Due(w.i)
 				stepped <- w
 			}()
 		case w := <-stepped:
 			running--
 			if !w.done {
+				w.due = r.Due(w.i) // here, so that no news comes between this and the line
 				i, _ := slices.BinarySearchFunc(idle, w, byDue)
 				idle = slices.Insert(idle, i, w)
 			} else if ctx.Err() == nil && !r.Done(w.i) {

@@ -1,0 +1,38 @@
+package pace
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What changes while the end of a step is noted is seen to at once, not only when
+// the thing was due before it changed.
+func TestRoundHearsNewsAfterAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		news := make(chan struct{}, 1)
+		steps, asked, due := 0, 0, time.Time{}
+		err := Round{
+			AtOnce: 1, News: news,
+			Step: func(int) bool {
+				steps++
+				due = began.Add(time.Hour)
+				return steps == 2
+			},
+			Due: func(int) time.Time {
+				told := due
+				if asked++; asked == 1 { // the change comes just behind the look
+					due = began
+					news <- struct{}{}
+					time.Sleep(time.Second)
+				}
+				return told
+			},
+			Done: func(int) bool { return true },
+		}.Run(t.Context(), 1)
+		if took := time.Since(began); err != nil || steps != 2 || took >= time.Hour {
+			t.Errorf("%d steps in %v: %v", steps, took, err)
+		}
+	})
+}

@@ -17,8 +17,9 @@ type driven struct {
 	tasks map[string]chan string
 }
 
-// say makes a task do something: "done" and "fail" end it, "ask" asks, anything
-// else is its status message. It returns when the task has taken it.
+// say makes a task do something: "done" and "fail" end it, "ask" asks, "answer" ends it
+// with the last answer, anything else is its status message. It returns when the task
+// has taken it.
 func (d *driven) say(task string, what ...string) {
 	for _, text := range what {
 		d.of(task) <- text
@@ -73,6 +74,7 @@ func (d *driven) tools() mcptask.Tools {
 }
 
 func (d *driven) run(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+	var answer noteInput
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,9 +86,12 @@ func (d *driven) run(ctx context.Context, task *mcptask.Task, _ struct{}) (strin
 			case "fail":
 				return "", mcptask.Errorf(-32055, "failed as told")
 			case "ask":
-				if _, err := mcptask.Ask[noteInput](ctx, task, noteSpec, "note", "A note?"); err != nil && !errors.Is(err, mcptask.ErrDeclined) {
+				var err error
+				if answer, err = mcptask.Ask[noteInput](ctx, task, noteSpec, "note", "A note?"); err != nil && !errors.Is(err, mcptask.ErrDeclined) {
 					return "", err
 				}
+			case "answer":
+				return answer.Note, nil
 			default:
 				task.Message(ctx, text)
 			}

@@ -100,9 +100,15 @@ func untilWaiting(t *testing.T, g *gateway.Gateway) {
 // TestSessionTimeout: task traffic keeps a session alive, silence ends it.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
-	timeout := 2 * time.Second
-	for !keepsSession(t, timeout) {
-		if timeout *= 2; timeout > patience {
+	whileItLasts(t, 2*time.Second, keepsSession)
+}
+
+// whileItLasts runs a test of what lasts for a while, again for a longer one where it
+// returns false: the test was itself too slow to see it.
+func whileItLasts(t *testing.T, while time.Duration, test func(t *testing.T, while time.Duration) bool) {
+	t.Helper()
+	for !test(t, while) {
+		if while *= 2; while > patience {
 			t.Fatal("the machine is too busy")
 		}
 	}

@@ -314,11 +314,17 @@ func (p *peer) read(res *http.Response) *response {
 	return out
 }
 
-// events reads the data of server-sent events.
+// events reads the data of server-sent events. A line that was cut off is none.
 func events(r io.Reader) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, 1<<24)
+		lines.Split(func(data []byte, _ bool) (int, []byte, error) {
+			if end := bytes.IndexByte(data, '\n'); end >= 0 {
+				return end + 1, data[:end], nil
+			}
+			return 0, nil, nil
+		})
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok && strings.TrimSpace(data) != "" {
 				if !yield([]byte(strings.TrimSpace(data))) {

@@ -61,10 +61,13 @@ func (d *driven) of(task string) chan string {
 	return d.tasks[task]
 }
 
+// shortTTL is that of the tool "short_driven".
+const shortTTL = 4 * time.Second
+
 func (d *driven) tools() mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 20 * time.Millisecond, TTL: time.Hour}
 	short := policy
-	short.TTL = 4 * time.Second
+	short.TTL = shortTTL
 	spec := func(name string, policy mcptask.Policy) mcptask.ToolSpec {
 		return mcptask.ToolSpec{Name: name, InputSchema: openObject, Policy: policy}
 	}

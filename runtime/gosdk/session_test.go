@@ -120,9 +120,8 @@ func keepsSession(t *testing.T, timeout time.Duration) bool {
 	t.Helper()
 	var g *gateway.Gateway
 	url, _ := serveWith(t, setup{gateway: &g, http: &mcp.StreamableHTTPOptions{SessionTimeout: timeout}})
-	p := newPeer(t, url, legacyRevision, "")
+	p := unopened(t, url, legacyRevision, "", `{}`)
 	last := time.Now()
-	id := p.create("ponder", nil)
 	// alive says that the session still is: it was silent for no longer than from
 	// the request before to this one's answer.
 	alive := func(r *response) bool {
@@ -132,6 +131,21 @@ func keepsSession(t *testing.T, timeout time.Duration) bool {
 		r.ok()
 		return true
 	}
+	sent := time.Now()
+	if n := p.greet(); n.status != http.StatusAccepted {
+		if time.Since(last) < timeout {
+			t.Fatalf("%d %s", n.status, n.body)
+		}
+		return false
+	}
+	last = sent
+	sent = time.Now()
+	r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
+	if !alive(r) {
+		return false
+	}
+	id := r.text("task", "taskId")
+	last = sent
 	for range 6 {
 		time.Sleep(timeout * 2 / 7)
 		sent := time.Now()
@@ -140,8 +154,8 @@ func keepsSession(t *testing.T, timeout time.Duration) bool {
 		}
 		last = sent
 	}
-	sent := time.Now()
-	r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": timeout.Milliseconds() * 12 / 7}, "task": map[string]any{}})
+	sent = time.Now()
+	r = p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": timeout.Milliseconds() * 12 / 7}, "task": map[string]any{}})
 	if !alive(r) {
 		return false
 	}

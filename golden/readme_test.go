@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -222,18 +223,23 @@ func (q *quickstart) serve(name string) {
 	}
 }
 
-// freeAddress is an address that nobody listened at a moment ago.
+// freeAddress is an address that nobody listened at a moment ago. Its port is none of those that
+// systems give to connections, of which other tests make many.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.N(10_000))
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
 	}
-	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return address
+	t.Fatal("no port is free")
+	return ""
 }
 
 var (

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -17,6 +18,20 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
+	// A busy machine may miss a stage between two polls, or the grace: not every time.
+	brief := map[string]bool{"2025-11-25 progress  working  test (2/4)": true, "2026-07-28 progress  working  test (2/4)": true, "2026-07-28 answered at once": true}
+	for range 10 {
+		holdDemo(ctx, t, brief)
+		if len(brief) == 0 {
+			return
+		}
+	}
+	t.Errorf("never seen: %v", brief)
+}
+
+// holdDemo runs it once. What it shows of what may be missed is taken out of brief.
+func holdDemo(ctx context.Context, t *testing.T, brief map[string]bool) {
+	t.Helper()
 	var out bytes.Buffer
 	if err := run(ctx, &out, mode{}); err != nil {
 		t.Fatalf("%v\n%s", err, out.String())
@@ -27,11 +42,15 @@ func TestDemo(t *testing.T) {
 	}
 	for i, revision := range []struct{ name, toolError, deploy string }{
 		{"2025-11-25", "failed  isError: build: main.go:12:3", "as the task that the client asked for"},
-		{"2026-07-28", "completed  isError: build: main.go:12:3", "answered at once"},
+		{"2026-07-28", "completed  isError: build: main.go:12:3", "version 1.4.2, "},
 	} {
 		text := parts[i+1]
+		maps.DeleteFunc(brief, func(line string, _ bool) bool {
+			of, want, _ := strings.Cut(line, " ")
+			return of == revision.name && strings.Contains(text, want)
+		})
 		for _, want := range []string{
-			"created   working  task ", "progress  working  test (2/4)", "result    completed  4 stages in ",
+			"created   working  task ", "result    completed  4 stages in ",
 			"token     ", "result    cancelled  after ", "result    " + revision.toolError,
 			"failed  the repository shop is locked (code -32050)", "README.md is not a Go file", revision.deploy,
 			"question  Ship api to production?  yes", "question  Ship billing to production?  no", "isError: billing was not shipped",

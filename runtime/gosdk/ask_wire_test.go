@@ -26,7 +26,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
 	for _, jsonReplies := range []bool{false, true} {
-		url := serveAsk(t, setup{revision: revision, bearer: true, http: httpOptions(jsonReplies)})
+		url, d := listening(t, setup{revision: revision, bearer: true, http: httpOptions(jsonReplies)})
 		begin := func(t *testing.T, steps ...string) (*peer, string) {
 			p := newAsked(t, url, revision, "a", canAll)
 			id := p.create("ask", ask(steps...))
@@ -53,12 +53,14 @@ func checkQuestionStreams(t *testing.T, revision string) {
 		run("the standalone stream only", func(t *testing.T) {
 			p := newAsked(t, url, revision, "a", canAll)
 			f := p.get()
-			id := p.create("ask", map[string]any{"steps": []string{"one"}, "linger": 1500})
+			id := p.create("driven", nil)
+			d.say(id, "ask")
 			q := f.question(id)
 			p.until(id, "input_required")
 			p.respond(q.ID, note("yes"))
 			p.until(id, "working")
 			f.silent()
+			d.say(id, "answer")
 			if got := p.outcome(id); got != "yes" {
 				t.Error(got)
 			}
@@ -184,7 +186,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 // What a response can be, and who may give it.
 func TestQuestionResponses(t *testing.T) {
 	t.Parallel()
-	url := serveAsk(t, setup{bearer: true})
+	url, d := listening(t, setup{bearer: true})
 	for _, c := range []struct{ response, want string }{
 		{note("ok"), "ok"},
 		{`"result":{"action":"decline"}`, "declined"},
@@ -236,7 +238,8 @@ func TestQuestionResponses(t *testing.T) {
 	t.Run("strangers", func(t *testing.T) {
 		p, other := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "b", canAll)
 		get := p.get()
-		id := p.create("ask", map[string]any{"steps": []string{"one"}, "linger": 1500})
+		id := p.create("driven", nil)
+		d.say(id, "ask")
 		q := get.question(id)
 		other.respond(q.ID, note("theft"))
 		p.respond(json.RawMessage(`"mcptask/`+id+`/unknown"`), note("key"))
@@ -247,6 +250,7 @@ func TestQuestionResponses(t *testing.T) {
 		p.respond(q.ID, note("2nd"))
 		p.until(id, "working")
 		p.respond(q.ID, note("3rd"))
+		d.say(id, "answer")
 		if got := p.outcome(id); got != "mine" {
 			t.Error(got)
 		}
@@ -288,14 +292,14 @@ func TestQuestionTakenBack(t *testing.T) {
 		t.Run("expired "+on, func(t *testing.T) {
 			t.Parallel()
 			p := newAsked(t, url, legacyRevision, "a", canAll)
-			id := p.call("tools/call", map[string]any{"name": "ask", "arguments": ask("one"), "task": map[string]any{"ttl": 1200}}).ok().text("task", "taskId")
+			id := p.call("tools/call", map[string]any{"name": "ask", "arguments": ask("one"), "task": map[string]any{"ttl": 5000}}).ok().text("task", "taskId")
 			f := feedOf(p, id)
 			taken(t, f, f.question(id).ID)
 		})
 		t.Run("withdrawn "+on, func(t *testing.T) {
 			t.Parallel()
 			p := newAsked(t, url, legacyRevision, "a", canAll)
-			id := p.create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 1000})
+			id := p.create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000})
 			f := feedOf(p, id)
 			q := f.question(id)
 			taken(t, f, q.ID)

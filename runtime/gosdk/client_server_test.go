@@ -70,7 +70,7 @@ func TestEndShowsOnAPipe(t *testing.T) {
 	}
 	first := startWait(t, conn)
 	time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
-	soon, cancel := contextFor(t, 20*time.Second)
+	soon, cancel := contextFor(t, patience)
 	defer cancel()
 	if text, err := first.Wait(soon); err != nil || text != "released" {
 		t.Errorf("%q, %v", text, err)
@@ -161,12 +161,17 @@ func TestNothingIsLeft(t *testing.T) {
 				cancelAll(t, url, options, calls[10:])
 			}
 			check()
-			mu.Lock()
-			defer mu.Unlock()
-			t.Logf("%d connections were opened", opened)
-			if len(open) > 0 {
-				t.Errorf("%d connections are open", len(open))
+			left := func() int {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(open)
 			}
+			for end := time.Now().Add(patience); left() > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("%d connections are open", left())
+				}
+			}
+			t.Logf("%d connections were opened", opened)
 		})
 	}
 }
@@ -225,7 +230,7 @@ func TestCancelRaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		ctx, stop := contextFor(t, 30*time.Second)
+		ctx, stop := contextFor(t, 2*patience)
 		defer stop()
 		ends := map[string]int{}
 		for range 40 {

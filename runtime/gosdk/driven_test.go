@@ -17,8 +17,9 @@ type driven struct {
 	tasks map[string]chan string
 }
 
-// say makes a task do something: "done" and "fail" end it, "ask" asks, anything
-// else is its status message. It returns when the task has taken it.
+// say makes a task do something: "done" and "fail" end it, "ask" asks, "answer" ends it
+// with the last answer, anything else is its status message. It returns when the task
+// has taken it.
 func (d *driven) say(task string, what ...string) {
 	for _, text := range what {
 		d.of(task) <- text
@@ -60,10 +61,13 @@ func (d *driven) of(task string) chan string {
 	return d.tasks[task]
 }
 
+// shortTTL is that of the tool "short_driven".
+const shortTTL = 4 * time.Second
+
 func (d *driven) tools() mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 20 * time.Millisecond, TTL: time.Hour}
 	short := policy
-	short.TTL = 4 * time.Second
+	short.TTL = shortTTL
 	spec := func(name string, policy mcptask.Policy) mcptask.ToolSpec {
 		return mcptask.ToolSpec{Name: name, InputSchema: openObject, Policy: policy}
 	}
@@ -73,6 +77,7 @@ func (d *driven) tools() mcptask.Tools {
 }
 
 func (d *driven) run(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+	var answer noteInput
 	for {
 		select {
 		case <-ctx.Done():
@@ -84,9 +89,12 @@ func (d *driven) run(ctx context.Context, task *mcptask.Task, _ struct{}) (strin
 			case "fail":
 				return "", mcptask.Errorf(-32055, "failed as told")
 			case "ask":
-				if _, err := mcptask.Ask[noteInput](ctx, task, noteSpec, "note", "A note?"); err != nil && !errors.Is(err, mcptask.ErrDeclined) {
+				var err error
+				if answer, err = mcptask.Ask[noteInput](ctx, task, noteSpec, "note", "A note?"); err != nil && !errors.Is(err, mcptask.ErrDeclined) {
 					return "", err
 				}
+			case "answer":
+				return answer.Note, nil
 			default:
 				task.Message(ctx, text)
 			}

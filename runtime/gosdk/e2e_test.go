@@ -176,12 +176,19 @@ func TestCalls(t *testing.T) {
 		})
 		t.Run("a quick optional tool", func(t *testing.T) {
 			t.Parallel()
-			call, err := ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, isTask := call.Token(); isTask != (revision == mcptask.Revision20251125) {
-				t.Errorf("task: %v; grace answers at once where the server decides", isTask)
+			var call *mcptask.Call[pipeline.DeployReport]
+			for end := time.Now().Add(patience); ; { // a busy machine may miss the grace
+				var err error
+				if call, err = ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"}); err != nil {
+					t.Fatal(err)
+				}
+				_, isTask := call.Token()
+				if isTask == (revision == mcptask.Revision20251125) {
+					break
+				}
+				if time.Now().After(end) || !isTask {
+					t.Fatalf("task: %v; grace answers at once where the server decides", isTask)
+				}
 			}
 			if report, err := call.Wait(ctx); err != nil || report.Version != "1.2.3" {
 				t.Fatalf("%+v, %v", report, err)

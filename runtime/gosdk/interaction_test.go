@@ -77,7 +77,7 @@ func TestMiddlewareFails(t *testing.T) {
 		return nil, errors.New("the audit log is full")
 	})
 	eachPeer(t, m, func(t *testing.T, p *peer) {
-		r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 5000}, "task": map[string]any{}})
+		r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}, "task": map[string]any{}})
 		if r.Error == nil {
 			t.Errorf("%s", r.body)
 		}

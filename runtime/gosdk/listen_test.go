@@ -402,8 +402,17 @@ func TestListenEnds(t *testing.T) {
 		t.Parallel()
 		url, d := listening(t, setup{})
 		p := newPeer(t, url, modernRevision, "")
-		short, other := p.create("short_driven", nil), p.create("driven", nil)
-		f := p.follow(short, other)
+		var short, other string
+		var f *feed
+		for late := true; late; { // once more, where one is gone before it could be followed
+			began := time.Now()
+			short, other = p.create("short_driven", nil), p.create("driven", nil)
+			var agreed map[string]any
+			f, agreed = p.subscribe(map[string]any{"taskIds": []string{short, other}})
+			if late = time.Since(began) >= shortTTL; !late && fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s %s]]", short, other) {
+				t.Errorf("agreed to %v", agreed)
+			}
+		}
 		p.untilGone(short)
 		d.say(other, "done")
 		for {

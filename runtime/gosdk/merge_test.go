@@ -142,7 +142,7 @@ func TestStdioListen(t *testing.T) {
 	if got := dig(t, p.response(3), "result", "status"); got != "working" {
 		t.Errorf("%v", got)
 	}
-	time.Sleep(300 * time.Millisecond) // what was on its way has come
+	time.Sleep(time.Second) // what was on its way has come
 	for drained := false; !drained; {
 		select {
 		case m := <-p.lines:

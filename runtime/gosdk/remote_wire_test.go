@@ -529,7 +529,7 @@ func TestManyRemoteQuestions(t *testing.T) {
 			for range each {
 				open[p.create("echo", nil)] = true
 			}
-			for stop := time.Now().Add(2 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
+			for stop := time.Now().Add(5 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
 				var one string
 				for one = range open {
 					break

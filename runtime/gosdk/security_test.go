@@ -184,19 +184,29 @@ func TestOrigins(t *testing.T) {
 func TestAuditRetrieved(t *testing.T) {
 	rules.Covers(t, "C-102", "C-103", "B-97", "B-98")
 	t.Parallel()
-	logs := &safeBuffer{}
-	url, _ := serveWith(t, setup{revision: candidateRevision, bearer: true, options: mcptask.Options{
+	logs, let := &safeBuffer{}, make(chan struct{})
+	held := mcptask.Tools{Service: "Held", Impl: 1, Tools: []mcptask.Tool{mcptask.NewTool(
+		mcptask.ToolSpec{Name: "held", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
+		func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+			select {
+			case <-let:
+			case <-ctx.Done():
+			}
+			return "a result", ctx.Err()
+		})}}
+	url, _ := serveWith(t, setup{revision: candidateRevision, bearer: true, tools: []mcptask.Tools{held}, options: mcptask.Options{
 		Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
 	for _, revision := range allRevisions {
 		p := newPeer(t, url, revision, "somebody")
-		id := p.create("ponder", map[string]any{"ms": 100})
+		id := p.create("held", nil)
 		p.task("tasks/get", id).ok()
 		got := func() int {
-			return strings.Count(logs.String(), "audit=retrieved task="+id+" tool=ponder principal=somebody revision="+revision)
+			return strings.Count(logs.String(), "audit=retrieved task="+id+" tool=held principal=somebody revision="+revision)
 		}
 		if got() != 0 {
 			t.Error("retrieved before the end")
 		}
+		let <- struct{}{}
 		p.until(id, "completed")
 		if revision != modernRevision {
 			p.task("tasks/result", id).ok()
@@ -205,7 +215,7 @@ func TestAuditRetrieved(t *testing.T) {
 			t.Errorf("%s: not in the log", revision)
 		}
 	}
-	if text := logs.String(); strings.Contains(text, "Bearer") || strings.Contains(text, "pondered") {
+	if text := logs.String(); strings.Contains(text, "Bearer") || strings.Contains(text, "a result") {
 		t.Error("the log has a secret")
 	}
 }

@@ -228,6 +228,17 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
+// until waits until a text has been logged n times, and returns the log: who tells of
+// something may log it afterwards.
+func (b *safeBuffer) until(t testing.TB, text string, n int) string {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if all := b.String(); strings.Count(all, text) >= n || time.Now().After(end) {
+			return all
+		}
+	}
+}
+
 type ponderInput struct {
 	MS       int  `json:"ms"`
 	Stubborn bool `json:"stubborn"`

@@ -269,7 +269,7 @@ func TestStdioStatus(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "C-44")
 	p := newPipes(t)
-	defer func() { _ = p.close(); _ = p.cmd.Wait() }()
+	defer func() { _ = p.close(); _ = p.wait() }()
 	p.say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 	p.response(1)
 	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)

@@ -78,12 +78,19 @@ func newPeer(t testing.TB, url, revision, token string) *peer {
 // newPeerThat is newPeer with other capabilities.
 func newPeerThat(t testing.TB, url, revision, token, caps string) *peer {
 	t.Helper()
-	p := &peer{t: t, url: at(url, revision), revision: revision, token: token, caps: caps,
-		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
-	t.Cleanup(p.client.CloseIdleConnections)
+	p := unopened(t, url, revision, token, caps)
 	if revision != modernRevision {
 		p.initialize()
 	}
+	return p
+}
+
+// unopened is newPeerThat without a session.
+func unopened(t testing.TB, url, revision, token, caps string) *peer {
+	t.Helper()
+	p := &peer{t: t, url: at(url, revision), revision: revision, token: token, caps: caps,
+		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+	t.Cleanup(p.client.CloseIdleConnections)
 	return p
 }
 
@@ -118,6 +125,14 @@ func newAsked(t testing.TB, url, revision, token, declared string) *peer {
 // initialize opens the session.
 func (p *peer) initialize() {
 	p.t.Helper()
+	if n := p.greet(); n.status != http.StatusAccepted {
+		p.t.Fatalf("notifications/initialized: %d %s", n.status, n.body)
+	}
+}
+
+// greet is initialize that returns what the server says to its second message.
+func (p *peer) greet() *response {
+	p.t.Helper()
 	r := p.call("initialize", map[string]any{
 		"protocolVersion": p.protocol(), "capabilities": json.RawMessage(p.caps), "clientInfo": map[string]any{"name": "wire", "version": "1"},
 	})
@@ -125,11 +140,8 @@ func (p *peer) initialize() {
 		p.t.Fatalf("initialize: %d %s", r.status, r.body)
 	}
 	p.session = r.header.Get("Mcp-Session-Id")
-	n := p.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	if n.status != http.StatusAccepted {
-		p.t.Fatalf("notifications/initialized: %d %s", n.status, n.body)
-	}
 	p.opened = r
+	return p.post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
 // response is what came back for one POST.
@@ -314,11 +326,17 @@ func (p *peer) read(res *http.Response) *response {
 	return out
 }
 
-// events reads the data of server-sent events.
+// events reads the data of server-sent events. A line that was cut off is none.
 func events(r io.Reader) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		lines := bufio.NewScanner(r)
 		lines.Buffer(nil, 1<<24)
+		lines.Split(func(data []byte, _ bool) (int, []byte, error) {
+			if end := bytes.IndexByte(data, '\n'); end >= 0 {
+				return end + 1, data[:end], nil
+			}
+			return 0, nil, nil
+		})
 		for lines.Scan() {
 			if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok && strings.TrimSpace(data) != "" {
 				if !yield([]byte(strings.TrimSpace(data))) {

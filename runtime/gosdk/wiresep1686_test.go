@@ -620,8 +620,9 @@ func TestProposalDelete(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 	for kind, want := range map[string]int{"created": 2, "ended": 2, "retrieved": 3, "deleted": 2} { // T by its call too, K by its call
-		if got := strings.Count(logs.String(), "audit="+kind+" "); got != want {
-			t.Errorf("%d records %q, want %d:\n%s", got, kind, want, logs)
+		text := logs.until(t, "audit="+kind+" ", want)
+		if got := strings.Count(text, "audit="+kind+" "); got != want {
+			t.Errorf("%d records %q, want %d:\n%s", got, kind, want, text)
 		}
 	}
 	if text := logs.String(); !strings.Contains(text, "audit=deleted task="+internal("a", "T")+" tool=driven principal=a revision=sep-1686") {

@@ -69,7 +69,12 @@ func (d demo) start(ctx context.Context, branch string) (*mcptask.Call[pipeline.
 }
 
 // follow prints what a task does until it ends, and returns its last state.
-func (d demo) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (last mcptask.Snapshot, err error) {
+func (d demo) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (mcptask.Snapshot, error) {
+	return d.followAnd(ctx, call, func(context.Context) error { return nil })
+}
+
+// followAnd is follow, with something to do as soon as the pipeline has got anywhere.
+func (d demo) followAnd(ctx context.Context, call *mcptask.Call[pipeline.RunReport], do func(context.Context) error) (last mcptask.Snapshot, err error) {
 	for s, err := range call.Updates(ctx) {
 		switch {
 		case err != nil:
@@ -78,6 +83,9 @@ func (d demo) follow(ctx context.Context, call *mcptask.Call[pipeline.RunReport]
 			say(d.out, "created", "%s  task %.8s…, kept for %.0f h, polled every %v", s.Status, s.TaskID, s.TTL.Hours(), s.Poll)
 		case !s.Done():
 			say(d.out, "progress", "%s  %s", s.Status, s.Message)
+			if err := do(ctx); err != nil {
+				return s, err
+			}
 		}
 		last = s
 	}
@@ -128,11 +136,8 @@ func (d demo) cancel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := call.Cancel(ctx); err != nil {
-		return err
-	}
 	begin := time.Now()
-	last, err := d.follow(ctx, call)
+	last, err := d.followAnd(ctx, call, call.Cancel)
 	if err != nil {
 		return err
 	}

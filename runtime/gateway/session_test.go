@@ -27,7 +27,6 @@ func TestSessionKeepsNoRequest(t *testing.T) {
 	r := httptest.NewRequest("POST", "/", nil)
 	kept := weak.Make(r)
 	g.openSession(r, &session{id: "s"}, nil)
-	r = nil
 	if runtime.GC(); kept.Value() != nil {
 		t.Error("the request is still there")
 	}

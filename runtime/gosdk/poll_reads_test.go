@@ -43,7 +43,7 @@ func TestPollReadsOnce(t *testing.T) {
 	} {
 		t.Run(revision, func(t *testing.T) {
 			store := &readStore{Store: mcptask.NewMemoryStore()}
-			defer store.Close()
+			defer func() { _ = store.Close() }()
 			url, _ := serve(t, mcptask.Options{Store: store})
 			headers, body := create(url)
 			before := store.reads.Load()

@@ -50,18 +50,20 @@ type Flow struct {
 	// awaited is the call of a flow that is Held.
 	awaited *awaited
 
-	mu    sync.Mutex
-	reply *mcptask.CallReply
+	running sync.Mutex // the call is under way
+	mu      sync.Mutex
+	reply   *mcptask.CallReply
+	left    func(mcptask.CallReply)
 }
 
 // Run calls the tool, once for the flow however often it is called: a
 // middleware that calls next twice does not make two tasks.
 // The hooks are what only the SDK can do for the call.
 func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, arguments json.RawMessage, hooks Hooks) (mcptask.CallReply, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.reply != nil {
-		return *f.reply, nil
+	f.running.Lock()
+	defer f.running.Unlock()
+	if reply, ok := f.Reply(); ok {
+		return reply, nil
 	}
 	if tool != f.Tool {
 		return mcptask.CallReply{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the call of %q came in as a call of %q", tool, f.Tool)
@@ -87,7 +89,7 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 		reply, err = s.Call(ctx, f.Caller, tool, arguments, call)
 	}
 	if err == nil {
-		f.reply = &reply
+		f.keep(reply)
 	}
 	return reply, err
 }
@@ -100,6 +102,31 @@ func (f *Flow) Reply() (mcptask.CallReply, bool) {
 		return mcptask.CallReply{}, false
 	}
 	return *f.reply, true
+}
+
+// keep notes the reply, and hands it on where the request is over already.
+func (f *Flow) keep(reply mcptask.CallReply) {
+	f.mu.Lock()
+	f.reply = &reply
+	left := f.left
+	f.mu.Unlock()
+	if left != nil {
+		left(reply)
+	}
+}
+
+// Leave says that the request is answered in another way, perhaps while the call
+// still runs: the reply reaches nobody, and goes to left now or once it is there.
+func (f *Flow) Leave(left func(mcptask.CallReply)) {
+	f.mu.Lock()
+	reply := f.reply
+	if reply == nil {
+		f.left = left
+	}
+	f.mu.Unlock()
+	if reply != nil {
+		left(*reply)
+	}
 }
 
 // flows is the key of a server's open flows, by their single-use tokens.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
@@ -85,6 +86,54 @@ func TestMiddlewareFails(t *testing.T) {
 			t.Errorf("%v", tasks)
 		}
 	})
+}
+
+// slowStore takes its time to store a task.
+type slowStore struct {
+	mcptask.Store
+
+	begun, release chan struct{}
+}
+
+// Create implements mcptask.Store.
+func (s *slowStore) Create(ctx context.Context, r mcptask.Record, q mcptask.Quota) (mcptask.Record, error) {
+	s.begun <- struct{}{}
+	<-s.release
+	return s.Store.Create(ctx, r, q)
+}
+
+// Middleware that gives a call up while its task is made answers at once, with an
+// error or with a result of its own; the task, which nobody learns of, is cancelled.
+func TestMiddlewareLeaves(t *testing.T) {
+	t.Parallel()
+	for _, revision := range []string{legacyRevision, modernRevision} {
+		for name, instead := range map[string]*mcp.CallToolResult{"error": nil, "result": {Content: []mcp.Content{}}} {
+			t.Run(revision+" "+name, func(t *testing.T) {
+				t.Parallel()
+				store := &slowStore{Store: mcptask.NewMemoryStore(), begun: make(chan struct{}, 1), release: make(chan struct{})}
+				var calls sync.WaitGroup
+				m := onCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+					calls.Go(func() { _, _ = next() })
+					<-store.begun
+					if instead == nil {
+						return nil, errors.New("it takes too long")
+					}
+					return instead, nil
+				})
+				url, _ := serveWith(t, setup{middleware: m, bearer: true, options: mcptask.Options{Store: store}})
+				p := newPeer(t, url, revision, "a")
+				r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}, "task": map[string]any{}})
+				if (r.Error == nil) != (instead != nil) || strings.Contains(string(r.body), "taskId") {
+					t.Errorf("%s", r.body)
+				}
+				close(store.release)
+				calls.Wait()
+				if tasks := tasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "cancelled" {
+					t.Errorf("%v", tasks)
+				}
+			})
+		}
+	}
 }
 
 func TestMiddlewareRenames(t *testing.T) {

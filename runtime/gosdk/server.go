@@ -92,7 +92,10 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 				abandon(ctx, tasks, flow)
 				return nil, err
 			}
-			if reply, ok := flow.Reply(); ok && reply.Outcome == nil {
+			switch reply, ok := flow.Reply(); {
+			case !ok:
+				abandon(ctx, tasks, flow) // middleware has answered without the tool, or before it
+			case reply.Outcome == nil:
 				return encoded(flow.Encode(reply))
 			}
 			if flow.Connected != nil {
@@ -133,16 +136,21 @@ func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
 	return gateway.TakeFlow(tasks, token)
 }
 
-// abandon cancels a task whose creation middleware has turned into an error:
-// nobody will learn of it.
+// abandon cancels the task of a call that middleware has answered in another way:
+// nobody will learn of it. It waits for none that is not there yet.
 func abandon(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
-	reply, ok := flow.Reply()
-	if !ok || reply.Task == nil || flow.Call.IdempotencyKey != "" {
+	if flow.Call.IdempotencyKey != "" {
 		return
 	}
-	if _, _, err := tasks.Cancel(context.WithoutCancel(ctx), flow.Caller, reply.Task.ID); err != nil {
-		tasks.Logger().Warn("abandoned task not cancelled", "task", mcptask.LogID(flow.Caller.Principal, reply.Task.ID), "error", err)
-	}
+	ctx = context.WithoutCancel(ctx)
+	flow.Leave(func(reply mcptask.CallReply) {
+		if reply.Task == nil {
+			return
+		}
+		if _, _, err := tasks.Cancel(ctx, flow.Caller, reply.Task.ID); err != nil {
+			tasks.Logger().Warn("abandoned task not cancelled", "task", mcptask.LogID(flow.Caller.Principal, reply.Task.ID), "error", err)
+		}
+	})
 }
 
 func connected(flow *gateway.Flow, req mcp.Request, result mcp.Result) {

@@ -37,6 +37,7 @@ var untapped = map[string]string{
 	"runtime/gosdk/receiver_hostile_test.go TestReceiverNotIn20260728": "plays a server of somebody else's",
 	"runtime/gosdk/refused_connect_test.go TestConnectRefused":         "plays a proxy that lets nobody through",
 	"runtime/gosdk/receiver_peer_test.go overHTTP":                     "plays a server of somebody else's",
+	"runtime/gateway/session_test.go TestWhatKeepsASession":            "has no server behind the gateway: nothing that it says is looked at",
 	"runtime/gateway/translate_test.go ask":                            "speaks a revision that the test has invented, which has no schema",
 	"golden/testdata/sixth/edge_test.go TestMain":                      "speaks an invented revision; its messages are held against its schema there",
 	"golden/testdata/sixth/edge_test.go serveHTTP":                     "as TestMain there",

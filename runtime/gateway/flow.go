@@ -53,7 +53,7 @@ type Flow struct {
 	running sync.Mutex // the call is under way
 	mu      sync.Mutex
 	reply   *mcptask.CallReply
-	left    func(mcptask.CallReply)
+	left    func(mcptask.CallReply) // takes a reply that comes after the answer
 }
 
 // Run calls the tool, once for the flow however often it is called: a

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/proposal"
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/server"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -40,7 +40,7 @@ func (proposalJobs) Run(ctx context.Context, task *mcptask.Task, in proposal.Job
 // and a call taken up again.
 func TestProposal(t *testing.T) {
 	rules.Covers(t, "A-06", "A-07", "A-24", "A-39", "A-40", "A-45", "A-47")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		conn := mcptasktest.Connect(wirecheck.TB(t), mcptask.RevisionSEP1686, mcptasktest.Options{
 			Answer: proposal.AnswerApproval(func(_ context.Context, q mcptask.Question) (proposal.Approval, error) {
@@ -101,7 +101,7 @@ func TestProposal(t *testing.T) {
 // the proposal's alone, nor a client of the proposal one of a server of another.
 func TestProposalElsewhere(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			only := func(revision string) mcptasktest.Options {
 				return mcptasktest.Options{Server: mcptask.Options{Revisions: []string{revision}}}
 			}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/server"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -92,7 +92,7 @@ func (jobs) Run(ctx context.Context, task *mcptask.Task, in server.Job) (server.
 // TestHalves: what one program has of a declaration calls what another has.
 func TestHalves(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			answer := client.AnswerApproval(func(context.Context, mcptask.Question) (client.Approval, error) {
 				return client.Approval{Approve: true}, nil
 			})
@@ -114,7 +114,7 @@ func (newestJobs) Run(_ context.Context, task *mcptask.Task, in newest.Job) (new
 // TestRevisions: where a revision is left out, its clients see no tasks, and are answered plainly.
 func TestRevisions(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, newest.JobsTools(newestJobs{}))
 			call, err := newest.NewJobsClient(conn).StartRun(t.Context(), newest.Job{Name: "a"})
 			if err != nil {

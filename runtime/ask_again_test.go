@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -19,7 +20,7 @@ func TestWithdrawnAgain(t *testing.T) {
 	rules.Covers(t, "E-42", "E-43")
 	for _, revision := range []string{Revision20251125, Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				asker := alice
 				asker.Revision = revision
 				store := NewMemoryStore()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -181,7 +182,7 @@ func TestCannotAsk(t *testing.T) {
 // TestQuestionGivenUp: a handler that asks for a while only withdraws the
 // question, and goes on only when it has a slot again.
 func TestQuestionGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
 		work := func() {
 			if n := now.Add(1); n > most.Load() {
@@ -218,7 +219,7 @@ func TestQuestionGivenUp(t *testing.T) {
 // TestProgress: C-67 and C-68.
 func TestProgress(t *testing.T) {
 	rules.Covers(t, "C-67", "C-68", "B-62", "B-63")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var told []string
 		var late *Task
 		s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -273,7 +274,7 @@ func TestProgressEnds(t *testing.T) {
 		"a client that never does": {time.Hour, "[cancelled]"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				reported := make(chan struct{}, 1)
 				store := reportStore{NewMemoryStore(), func() {
 					reported <- struct{}{}

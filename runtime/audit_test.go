@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -52,7 +53,7 @@ func (tr *trail) of(kind string) []map[string]any {
 // does, with whose it is (C-102, C-103).
 func TestAuditLife(t *testing.T) {
 	rules.Covers(t, "C-102", "C-103", "B-97", "B-98", "A-75")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tr := &trail{}
 		graceful := Policy{Task: TaskOptional, TTL: time.Hour, Grace: time.Minute}
 		s := newServer(t, Options{Logger: tr.logger()},
@@ -102,7 +103,7 @@ func TestAuditLife(t *testing.T) {
 // that it shows and does not fill the log (C-101, C-104).
 func TestAuditFlood(t *testing.T) {
 	rules.Covers(t, "C-101", "C-104", "B-96", "B-99")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tr := &trail{}
 		s := newServer(t, Options{Logger: tr.logger(), Limits: Limits{Tasks: 1}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
 		id := begin(t, s, alice, "hang").ID
@@ -139,7 +140,7 @@ func TestAuditFlood(t *testing.T) {
 
 // A limit that a task meets is told with the task's ID, as far as a log may have it.
 func TestAuditLimitOfTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		tr := &trail{}
 		asks := func(ctx context.Context, task *Task, in number) (number, error) {
 			_, err := Ask[approval](ctx, task, approvalInput, "one", "")
@@ -168,7 +169,7 @@ func TestAuditLimitOfTask(t *testing.T) {
 // What is said in a task stays out of the log, and so does the whole ID of a
 // task that has no other key.
 func TestAuditSecrets(t *testing.T) {
-	synctest.Test(t, auditSecrets)
+	bubble.Test(t, auditSecrets)
 }
 
 func auditSecrets(t *testing.T) {

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
 
 	tokens "github.com/mcptaskgen/mcptaskgen/runtime/internal/token"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // fakeConn is a Conn that answers from a script.
@@ -148,7 +148,7 @@ func TestStart(t *testing.T) {
 // TestUpdates: the state now, each change and the last, never sooner than the
 // server's interval, which changes on the way (C-30, E-25).
 func TestUpdates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		polls := []time.Duration{time.Second, time.Second, 10 * time.Second, 10 * time.Second, 100 * time.Millisecond, 0, 0}
 		conn := &fakeConn{
 			call: func(ToolCall) (Snapshot, error) { return working("t", 3*time.Second), nil },
@@ -205,7 +205,7 @@ func TestUpdates(t *testing.T) {
 
 // TestManyWaitersPollOnce: however many wait, the interval holds.
 func TestManyWaitersPollOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
 			time.Sleep(100 * time.Millisecond)
 			if n < 5 {
@@ -238,7 +238,7 @@ func TestManyWaitersPollOnce(t *testing.T) {
 func TestTransportErrors(t *testing.T) {
 	broken := errors.New("connection refused")
 	t.Run("are tried again, ever later", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
 				if n%(pace.MaxFailures+1) != 0 { // as many failures in a row as are borne, twice
 					return Snapshot{}, broken
@@ -268,7 +268,7 @@ func TestTransportErrors(t *testing.T) {
 		})
 	})
 	t.Run("not for ever, and each wait anew", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
 			call := started(t, conn)
 			for i := range 5 {
@@ -279,7 +279,7 @@ func TestTransportErrors(t *testing.T) {
 		})
 	})
 	t.Run("show no state of a resumed call", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
 				if n == 1 {
 					return Snapshot{}, broken
@@ -298,7 +298,7 @@ func TestTransportErrors(t *testing.T) {
 		})
 	})
 	t.Run("the server's own are final", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
 				return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "no"))
 			}}
@@ -309,7 +309,7 @@ func TestTransportErrors(t *testing.T) {
 		})
 	})
 	t.Run("the context's end is the context's error", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &fakeConn{task: func(ctx context.Context, _ string, _ int) (Snapshot, error) {
 				<-ctx.Done()
 				return Snapshot{}, ctx.Err()
@@ -341,7 +341,7 @@ func TestExpiredOrNotFound(t *testing.T) {
 		{"the server says so", -1, 0, expiredError(), ErrExpired},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				conn := &fakeConn{
 					call: func(ToolCall) (Snapshot, error) {
 						s := working("t", time.Second)
@@ -400,7 +400,7 @@ func TestTokens(t *testing.T) {
 // TestDoneWhenCreated: a task may be over when the server tells of it, as one
 // that an idempotency key finds.
 func TestDoneWhenCreated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{
 			call: func(ToolCall) (Snapshot, error) { s := completed("t", 0); s.Result = nil; return s, nil },
 			task: func(context.Context, string, int) (Snapshot, error) { return completed("t", 7), nil },
@@ -416,7 +416,7 @@ func TestRunCancelsWhatItLeaves(t *testing.T) {
 		opts []CallOption
 		want int
 	}{{nil, 1}, {[]CallOption{IdempotencyKey("k")}, 0}} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &fakeConn{
 				task:   func(context.Context, string, int) (Snapshot, error) { return working("t", time.Second), nil },
 				cancel: func(ctx context.Context, _ string) error { <-ctx.Done(); return ctx.Err() }, // a server that hangs

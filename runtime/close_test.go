@@ -4,14 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // TestCloseEndsTasks: in a store that goes with the server, nobody will take its
 // tasks over: those that run and those in line end as cancelled.
 func TestCloseEndsTasks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{Task: TaskOptional}, func(ctx context.Context, _ *Task, in number) (number, error) {
 			<-ctx.Done()
 			return in, ctx.Err()

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -60,7 +61,7 @@ func TestGrace(t *testing.T) {
 		return s.Call(ctx, alice, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeGrace})
 	}
 	t.Run("a quick call leaves no record", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", graced, double))
 			reply, err := call(s, t.Context(), "t")
 			if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
@@ -78,7 +79,7 @@ func TestGrace(t *testing.T) {
 		})
 	})
 	t.Run("a slow call becomes a task", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", graced, after(time.Second)))
 			began := time.Now()
 			reply, err := call(s, t.Context(), "t")
@@ -91,7 +92,7 @@ func TestGrace(t *testing.T) {
 		})
 	})
 	t.Run("who asked for a task gets one", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", graced, double))
 			r := begin(t, s, alice, "t")
 			if r.Done() {
@@ -101,7 +102,7 @@ func TestGrace(t *testing.T) {
 		})
 	})
 	t.Run("a question ends it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", graced, confirm))
 			began := time.Now()
 			reply, err := call(s, t.Context(), "t")
@@ -112,7 +113,7 @@ func TestGrace(t *testing.T) {
 	})
 	for _, concurrency := range []int{1, 2} { // with one slot the call waits in the queue
 		t.Run("who left has no task", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				var stopped, started atomic.Int32
 				s := newServer(t, Options{Concurrency: concurrency}, numberTool("other", Policy{}, hang),
 					numberTool("t", graced, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -152,7 +153,7 @@ func TestIdempotency(t *testing.T) {
 	}
 	policy := Policy{Task: TaskOptional, TTL: time.Minute, Grace: time.Second}
 	t.Run("one key, one task", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var runs atomic.Int32
 			s := newServer(t, Options{}, numberTool("t", policy, func(ctx context.Context, task *Task, in number) (number, error) {
 				runs.Add(1)
@@ -189,7 +190,7 @@ func TestIdempotency(t *testing.T) {
 		})
 	})
 	t.Run("a quick call can be repeated", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", policy, double))
 			if reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace); err != nil || outcomeText(reply.Outcome) != doubled {
 				t.Fatalf("%+v, %v", reply, err)
@@ -206,7 +207,7 @@ func TestIdempotency(t *testing.T) {
 		})
 	})
 	t.Run("who left with a key finds the task again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", policy, after(10*time.Second)))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
@@ -220,7 +221,7 @@ func TestIdempotency(t *testing.T) {
 		})
 	})
 	t.Run("a key is free when its task has expired, swept or not", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 			s := newServer(t, Options{}, numberTool("t", policy, double))
 			time.Sleep(300 * time.Millisecond) // between two sweeps
@@ -273,7 +274,7 @@ func TestPlainCalls(t *testing.T) {
 		return s.Call(ctx, alice, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModePlain})
 	}
 	t.Run("wait bounds it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("slow", Policy{Wait: time.Minute}, hang), numberTool("quick", Policy{Wait: time.Minute}, double))
 			if reply, err := plain(s, t.Context(), "quick"); err != nil || outcomeText(reply.Outcome) != doubled {
 				t.Errorf("%+v, %v", reply, err)
@@ -290,7 +291,7 @@ func TestPlainCalls(t *testing.T) {
 		})
 	})
 	t.Run("deadline and caller bound it too", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", Policy{Wait: time.Minute, Deadline: time.Second}, hang))
 			reply, err := plain(s, t.Context(), "t")
 			if err != nil || reply.Outcome.Kind != OutcomeError || reply.Outcome.Error.Reason() != reasonDeadline {
@@ -304,7 +305,7 @@ func TestPlainCalls(t *testing.T) {
 		})
 	})
 	t.Run("the server's end ends it", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", Policy{}, hang))
 			go func() { time.Sleep(time.Second); _ = s.Close() }()
 			for range 2 { // at work, and afterwards

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -32,7 +33,7 @@ func (s lateStore) Create(ctx context.Context, r Record, q Quota) (Record, error
 func TestStoredBeforeAnnounced(t *testing.T) {
 	rules.Covers(t, "E-22", "E-23")
 	for _, mode := range []Mode{ModeTask, ModeGrace} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			shared := NewMemoryStore()
 			var ran atomic.Bool
 			tool := numberTool("t", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -104,7 +105,7 @@ func TestCancelStopsWork(t *testing.T) {
 		"cancelled":     func(s *Server, id string) error { _, _, err := s.Cancel(t.Context(), alice, id); return err },
 		"asked to stop": func(s *Server, id string) error { return s.Stop(t.Context(), alice, id) },
 	} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var cause error
 			s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
 				<-ctx.Done()

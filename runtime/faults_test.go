@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -48,7 +48,7 @@ func TestStoreFaults(t *testing.T) {
 	rules.Covers(t, "C-29", "E-22", "B-30")
 	for seed := range uint64(5) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { testStoreFaults(t, seed) })
+			bubble.Test(t, func(t *testing.T) { testStoreFaults(t, seed) })
 		})
 	}
 }

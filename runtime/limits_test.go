@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -76,7 +77,7 @@ func TestLimitRunning(t *testing.T) {
 // A task counts until it is deleted, and it is deleted soon after its ttl.
 func TestLimitTasks(t *testing.T) {
 	rules.Covers(t, "C-98", "B-93")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Limits: Limits{Tasks: 3}}, numberTool("double", Policy{Task: TaskOptional, TTL: time.Hour}, double))
 		for range 3 {
 			ended(t, s, alice, begin(t, s, alice, "double").ID)
@@ -239,7 +240,7 @@ func TestLimitDefaults(t *testing.T) {
 // The caller of a task that ends in line is let go at once: what its progress
 // hangs on is the size of a request.
 func TestProgressOfTasksInLine(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional, TTL: time.Hour}, hang))
 		kept := func() (n int) {
 			s.progress.Range(func(any, any) bool { n++; return true })

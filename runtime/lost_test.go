@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // lifeline is a process's way to a shared store: cut, its writes fail as in a
@@ -59,7 +61,7 @@ func (l *lifeline) Lease(ctx context.Context, worker string, now, until time.Tim
 var restart = Policy{Task: TaskRequired, OnLost: RestartWhenLost}
 
 func TestLostWorkerRestarts(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
 		first := &lifeline{Store: store}
 		late := make(chan struct{})
@@ -110,7 +112,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 }
 
 func TestLostWorkerFails(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
 		first := &lifeline{Store: store}
 		late := make(chan struct{})
@@ -148,7 +150,7 @@ func TestLostWorkerFails(t *testing.T) {
 // TestQueuedTaskMoves: a task that waits in a process that hangs runs in
 // another, and only there.
 func TestQueuedTaskMoves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
 		first := &lifeline{Store: store}
 		late := make(chan struct{})
@@ -182,7 +184,7 @@ func TestQueuedTaskMoves(t *testing.T) {
 // TestTaskComesBack: a process loses a task, and gets it back while its first
 // handler still runs.
 func TestTaskComesBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
 		firstLine, secondLine := &lifeline{Store: store}, &lifeline{Store: store}
 		late := make(chan struct{})
@@ -227,7 +229,7 @@ func TestTaskComesBack(t *testing.T) {
 
 func TestClosedServerHandsOver(t *testing.T) {
 	for _, queued := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			store := NewMemoryStore()
 			tools := []Tool{numberTool("t", restart, after(time.Minute)), numberTool("hang", Policy{}, hang)}
 			a := newServer(t, Options{Store: store, Concurrency: 1}, tools...)
@@ -259,7 +261,7 @@ func TestClosedServerHandsOver(t *testing.T) {
 // TestQuestionOutlivesServer: a question that is open when a server closes
 // stays, and its answer reaches the next attempt.
 func TestQuestionOutlivesServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
 		tool := numberTool("t", restart, confirm)
 		a := newServer(t, Options{Store: store}, tool)
@@ -284,7 +286,7 @@ func TestQuestionOutlivesServer(t *testing.T) {
 
 // TestLongDrain: a handler that takes longer than a lease to end keeps it.
 func TestLongDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
 		var runs atomic.Int32
 		tool := numberTool("t", restart, func(ctx context.Context, _ *Task, in number) (number, error) {
@@ -307,7 +309,7 @@ func TestLongDrain(t *testing.T) {
 }
 
 func TestShortDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		late := make(chan struct{})
 		s, err := NewServer(Options{Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{
 			numberTool("t", Policy{}, func(context.Context, *Task, number) (number, error) { <-late; return number{}, nil })}})
@@ -336,7 +338,7 @@ func TestShortDrain(t *testing.T) {
 
 // TestStoreAway: a store that is away for minutes costs time, not tasks.
 func TestStoreAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		log := &logged{}
 		line := &lifeline{Store: NewMemoryStore()}
 		s := newServer(t, Options{Store: line, Concurrency: 1, Logger: log.logger()},

@@ -13,12 +13,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 func TestEndOfTTL(t *testing.T) {
 	rules.Covers(t, "C-58", "C-85", "C-98", "E-79", "B-53", "B-81", "B-93")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var cause error
 		s := newServer(t, Options{Concurrency: 1},
 			numberTool("hang", Policy{TTL: 5 * time.Second}, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -60,7 +61,7 @@ func TestEndOfTTL(t *testing.T) {
 
 // TestEndOfTTLElsewhere lets a task expire that never ran, and one that asks.
 func TestEndOfTTLElsewhere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var ran atomic.Bool
 		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{}, hang),
 			numberTool("asks", Policy{TTL: 5 * time.Second}, confirm),
@@ -151,7 +152,7 @@ func TestOutcomes(t *testing.T) {
 		"context":      `result {"content":[{"text":"alice's","type":"text"}]}`,
 		"context_ends": `result {"content":[{"text":"context deadline exceeded","type":"text"}],"isError":true}`,
 	}
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		for i := range tools {
 			tools[i].spec.Name = strings.ReplaceAll(tools[i].spec.Name, " ", "_")
 		}
@@ -235,7 +236,7 @@ func TestCancelAndStop(t *testing.T) {
 	} {
 		t.Run(c.tool, func(t *testing.T) {
 			for _, stop := range []bool{false, true} {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					s := newServer(t, Options{Concurrency: 1}, append(tools, numberTool("queued", Policy{}, double))...)
 					if c.tool == "queued" {
 						begin(t, s, bob, "hang")

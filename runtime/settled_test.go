@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 func TestClientAnswers(t *testing.T) {
@@ -22,7 +24,7 @@ func TestClientAnswers(t *testing.T) {
 		return s
 	}
 	t.Run("each question once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
 			conn := &fakeConn{
 				answerer: Answers(Answer(approvalInput, func(_ context.Context, q Question) (approval, error) {
@@ -57,7 +59,7 @@ func TestClientAnswers(t *testing.T) {
 		})
 	})
 	t.Run("who cannot answer says so", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			strange := question("a")
 			strange.Input = "Something"
 			conn := &fakeConn{
@@ -77,7 +79,7 @@ func TestClientAnswers(t *testing.T) {
 		})
 	})
 	t.Run("an answer that fails ends the wait at once, and may be tried again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			broken := errors.New("no terminal")
 			var asked atomic.Int32
 			conn := &fakeConn{
@@ -117,7 +119,7 @@ func TestClientAnswers(t *testing.T) {
 		})
 	})
 	t.Run("a person who thinks hides nothing", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var gaveUp atomic.Bool
 			conn := &fakeConn{
 				answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
@@ -153,7 +155,7 @@ func TestClientAnswers(t *testing.T) {
 		})
 	})
 	t.Run("who waits again asks again", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
 			conn := &fakeConn{
 				answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
@@ -222,7 +224,7 @@ func calls(t testing.TB, conn *fakeConn, n int) []*Call[number] {
 }
 
 func TestSettledThousand(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		const n = 1000
 		var now, most atomic.Int32
 		conn := &fakeConn{}
@@ -285,7 +287,7 @@ func TestSettledThousand(t *testing.T) {
 // becomes of the others.
 func TestSettledSlowOnes(t *testing.T) {
 	before := runtime.NumGoroutine()
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
 			select {
 			case <-time.After(time.Hour):
@@ -335,7 +337,7 @@ func TestSettledEnds(t *testing.T) {
 		}}
 	}
 	t.Run("with its context", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			var got []string
@@ -362,7 +364,7 @@ func TestSettledEnds(t *testing.T) {
 		}
 	})
 	t.Run("with the loop", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := endless()
 			for range Settled(t.Context(), calls(t, conn, 20)...) {
 				break

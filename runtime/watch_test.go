@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // toldConn is a Conn whose server tells of changes.
@@ -58,7 +60,7 @@ func at(s Snapshot, seconds int) *Snapshot {
 func TestToldCall(t *testing.T) {
 	endless := func(context.Context, string, int) (Snapshot, error) { return working("t", time.Second), nil }
 	t.Run("is polled rarely, until it is no longer told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &toldConn{fakeConn: fakeConn{task: endless}}
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
@@ -84,7 +86,7 @@ func TestToldCall(t *testing.T) {
 		})
 	})
 	t.Run("knows old states", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &toldConn{fakeConn: fakeConn{task: endless}}
 			call := started(t, conn)
 			var seen []string
@@ -112,7 +114,7 @@ func TestToldCall(t *testing.T) {
 		})
 	})
 	t.Run("is not put back by a poll that was overtaken", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &toldConn{}
 			conn.task = func(context.Context, string, int) (Snapshot, error) {
 				old := *at(working("t", time.Second), 1)
@@ -131,7 +133,7 @@ func TestToldCall(t *testing.T) {
 		})
 	})
 	t.Run("is settled when it is told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := &toldConn{}
 			conn.task = func(_ context.Context, id string, _ int) (Snapshot, error) { return working(id, time.Hour), nil }
 			all := calls(t, &conn.fakeConn, 50)

@@ -4,8 +4,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // page is a response that stays to be looked at.
@@ -19,7 +20,7 @@ func (p *page) Write(data []byte) (int, error) { return p.text.Write(data) }
 
 // An idle subscription shows that it is alive.
 func TestKeepAlive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		w := &page{discard: discard{http.Header{}}}
 		out := &shared{stream: newStream(w)}
 		stop := out.keepAlive()

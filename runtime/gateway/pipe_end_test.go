@@ -10,13 +10,14 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
 )
 
 // What was asked before the input ended is answered, also where the store takes its
 // time and heeds contexts.
 func TestPipeAnswersWhatWasAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		store := storetest.NewFaulty(mcptask.NewMemoryStore(), storetest.Faults{Latency: lastReplies / 4}, 1)
 		server, err := mcptask.NewServer(mcptask.Options{Store: store})
 		if err != nil {

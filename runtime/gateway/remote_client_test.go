@@ -14,6 +14,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`
@@ -209,6 +210,6 @@ const (
 	unknown = `"error":{"code":-32602,"message":"no such task"}`
 )
 
-func bubble(t *testing.T, name string, test func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
 }

@@ -17,7 +17,7 @@ import (
 func TestRemotePolling(t *testing.T) {
 	rules.Covers(t, "C-16", "C-30", "C-31", "C-32", "C-46", "C-47", "C-51")
 	for ms, want := range map[int64]time.Duration{0: time.Second, -1: time.Second, 5000: 5 * time.Second, 1: 100 * time.Millisecond} {
-		bubble(t, fmt.Sprint("pollInterval ", ms), func(t *testing.T) {
+		inBubble(t, fmt.Sprint("pollInterval ", ms), func(t *testing.T) {
 			a, q := newAsked(t, takesTasks)
 			a.reply(q.ID, began("r", ms))
 			a.reply(a.one("tasks/result").ID, refusal)
@@ -36,7 +36,7 @@ func TestRemotePolling(t *testing.T) {
 			a.none()
 		})
 	}
-	bubble(t, "the interval may change", func(t *testing.T) {
+	inBubble(t, "the interval may change", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))
 		a.reply(a.one("tasks/result").ID, refusal)
@@ -45,7 +45,7 @@ func TestRemotePolling(t *testing.T) {
 		a.reply(a.one("tasks/result").ID, yes) // C-51
 		a.ends("yes")
 	})
-	bubble(t, "an absurd interval", func(t *testing.T) {
+	inBubble(t, "an absurd interval", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1<<53))
 		a.reply(a.one("tasks/result").ID, refusal)
@@ -55,7 +55,7 @@ func TestRemotePolling(t *testing.T) {
 			t.Error(poll)
 		}
 	})
-	bubble(t, "nothing is polled while tasks/result waits", func(t *testing.T) {
+	inBubble(t, "nothing is polled while tasks/result waits", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		if ttl := q.Params.Task.TTL; ttl < 3_590_000 || ttl > 3_600_000 { // as long as our task
 			t.Error(ttl)
@@ -74,7 +74,7 @@ func TestRemotePolling(t *testing.T) {
 		a.reply(again.ID, `"result":{"action":"decline"}`)
 		a.ends("yes")
 	})
-	bubble(t, "a client that never answers", func(t *testing.T) {
+	inBubble(t, "a client that never answers", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))
 		time.Sleep(time.Hour - time.Minute)
@@ -96,7 +96,7 @@ func TestRemotePolling(t *testing.T) {
 // TestRemoteDrops: a stream may be dropped at any point.
 func TestRemoteDrops(t *testing.T) {
 	rules.Covers(t, "C-32")
-	bubble(t, "before the task is told of", func(t *testing.T) {
+	inBubble(t, "before the task is told of", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.drop()
 		a.connect()
@@ -110,7 +110,7 @@ func TestRemoteDrops(t *testing.T) {
 		a.reply(a.one("tasks/result").ID, yes)
 		a.ends("yes")
 	})
-	bubble(t, "while tasks/result waits", func(t *testing.T) {
+	inBubble(t, "while tasks/result waits", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))
 		first := a.one("tasks/result")
@@ -136,7 +136,7 @@ func TestRemoteDrops(t *testing.T) {
 		a.reply(second.ID, yes)
 		a.ends("yes")
 	})
-	bubble(t, "the reply crosses the drop", func(t *testing.T) {
+	inBubble(t, "the reply crosses the drop", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))
 		result := a.one("tasks/result")
@@ -146,7 +146,7 @@ func TestRemoteDrops(t *testing.T) {
 		a.connect()
 		a.none()
 	})
-	bubble(t, "two tasks of one question", func(t *testing.T) {
+	inBubble(t, "two tasks of one question", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.drop()
 		a.connect()
@@ -161,7 +161,7 @@ func TestRemoteDrops(t *testing.T) {
 		a.reply(result.ID, yes)
 		a.ends("yes")
 	})
-	bubble(t, "another session can be asked", func(t *testing.T) {
+	inBubble(t, "another session can be asked", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))
 		a.one("tasks/result")
@@ -190,7 +190,7 @@ func TestRemoteDrops(t *testing.T) {
 			t.Error("kept")
 		}
 	})
-	bubble(t, "the session is over", func(t *testing.T) {
+	inBubble(t, "the session is over", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))
 		result := a.one("tasks/result")
@@ -313,7 +313,7 @@ func TestRemoteEnds(t *testing.T) {
 			a.ends("yes")
 		},
 	} {
-		bubble(t, name, func(t *testing.T) {
+		inBubble(t, name, func(t *testing.T) {
 			a, q := newAsked(t, takesTasks)
 			a.reply(q.ID, began("r", 0))
 			test(a, a.one("tasks/result"))
@@ -329,7 +329,7 @@ func TestRemoteMalformed(t *testing.T) {
 		`"result":{"task":{}}`, `"result":{"task":{"taskId":""}}`, `"result":{"task":{"taskId":5,"status":"working"}}`,
 		`"result":{"task":` + state("r", "shrugging", 0) + `}`, `"result":{"task":` + state(long, "working", 0) + `}`,
 	} {
-		bubble(t, "created "+response[:min(len(response), 60)], func(t *testing.T) {
+		inBubble(t, "created "+response[:min(len(response), 60)], func(t *testing.T) {
 			a, q := newAsked(t, takesTasks)
 			a.reply(q.ID, response)
 			a.ends("isError")
@@ -339,7 +339,7 @@ func TestRemoteMalformed(t *testing.T) {
 		})
 	}
 	for _, response := range []string{`"result":{"task":5}`, `"result":{"task":null}`, `"result":{"task":[]}`, `"result":5`} {
-		bubble(t, "no task "+response, func(t *testing.T) {
+		inBubble(t, "no task "+response, func(t *testing.T) {
 			a, q := newAsked(t, takesTasks)
 			a.reply(q.ID, response)
 			a.ends("isError")
@@ -349,7 +349,7 @@ func TestRemoteMalformed(t *testing.T) {
 		`"result":` + state("other", "completed", 0), `"result":{}`, `"result":null`, `"result":[]`,
 		`"result":` + state("r", "done", 0), `"error":{"code":-32603,"message":""}`,
 	} {
-		bubble(t, "tasks/get "+response[:min(len(response), 60)], func(t *testing.T) {
+		inBubble(t, "tasks/get "+response[:min(len(response), 60)], func(t *testing.T) {
 			a, q := newAsked(t, takesTasks)
 			a.reply(q.ID, began("r", 0))
 			a.reply(a.one("tasks/result").ID, refusal)
@@ -363,7 +363,7 @@ func TestRemoteMalformed(t *testing.T) {
 			}
 		})
 	}
-	bubble(t, "replies that nobody waits for", func(t *testing.T) {
+	inBubble(t, "replies that nobody waits for", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		for _, kind := range []string{"get", "result", "cancel"} {
 			id := "mcptask:" + kind + ":1/" + a.task + "/one"
@@ -388,7 +388,7 @@ func TestRemoteMalformed(t *testing.T) {
 		a.reply(result.ID, yes)
 		a.ends("yes")
 	})
-	bubble(t, "one refusal, said often", func(t *testing.T) {
+	inBubble(t, "one refusal, said often", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		result := a.one("tasks/result")
@@ -404,7 +404,7 @@ func TestRemoteMalformed(t *testing.T) {
 		a.reply(result.ID, yes)
 		a.ends("yes")
 	})
-	bubble(t, "a task of somebody else's", func(t *testing.T) {
+	inBubble(t, "a task of somebody else's", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		mallory := a.open(takesTasks)
 		a.caller.Principal, mallory.principal = "mallory", "mallory"
@@ -418,7 +418,7 @@ func TestRemoteMalformed(t *testing.T) {
 		a.reply(q.ID, yes)
 		a.ends("yes")
 	})
-	bubble(t, "one task for two questions", func(t *testing.T) {
+	inBubble(t, "one task for two questions", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		reply, err := a.g.server.Call(t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
 		if err != nil {
@@ -437,7 +437,7 @@ func TestRemoteMalformed(t *testing.T) {
 		a.task = first
 		a.ends("yes")
 	})
-	bubble(t, "floods", func(t *testing.T) {
+	inBubble(t, "floods", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		for i := range 3 * mostOwed {
 			a.reply(q.ID, began(fmt.Sprint("r", i), 0))
@@ -470,7 +470,7 @@ func TestRemoteCancelled(t *testing.T) {
 			a.t.Fatal(err)
 		}
 	}
-	bubble(t, "before it is a task", func(t *testing.T) {
+	inBubble(t, "before it is a task", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		cancel(a)
 		if m := a.one("notifications/cancelled"); m.Params.RequestID != q.ID {
@@ -484,7 +484,7 @@ func TestRemoteCancelled(t *testing.T) {
 		}
 		a.ends("cancelled")
 	})
-	bubble(t, "once it is one", func(t *testing.T) {
+	inBubble(t, "once it is one", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		result := a.one("tasks/result")
@@ -503,13 +503,13 @@ func TestRemoteCancelled(t *testing.T) {
 		a.none()
 		a.ends("cancelled")
 	})
-	bubble(t, "before tasks/result has left", func(t *testing.T) {
+	inBubble(t, "before tasks/result has left", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		cancel(a)
 		a.one("tasks/cancel")
 	})
-	bubble(t, "without a stream", func(t *testing.T) {
+	inBubble(t, "without a stream", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		a.drop()
@@ -518,7 +518,7 @@ func TestRemoteCancelled(t *testing.T) {
 		a.connect()
 		a.one("tasks/cancel")
 	})
-	bubble(t, "on a stream that stays", func(t *testing.T) {
+	inBubble(t, "on a stream that stays", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		blocked := a.g.questions.connect(a.session, a.task)
 		a.reply(q.ID, began("r", 0))
@@ -530,7 +530,7 @@ func TestRemoteCancelled(t *testing.T) {
 		a.g.questions.disconnect(blocked)
 		a.none()
 	})
-	bubble(t, "answered elsewhere", func(t *testing.T) {
+	inBubble(t, "answered elsewhere", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		a.one("tasks/result")
@@ -538,7 +538,7 @@ func TestRemoteCancelled(t *testing.T) {
 		a.one("tasks/cancel")
 		a.ends("yes")
 	})
-	bubble(t, "a client without tasks/cancel", func(t *testing.T) {
+	inBubble(t, "a client without tasks/cancel", func(t *testing.T) {
 		a, q := newAsked(t, strings.Replace(takesTasks, `"cancel":{},`, "", 1))
 		a.reply(q.ID, began("r", 0))
 		a.one("tasks/result")
@@ -554,7 +554,7 @@ func TestRemoteCancelled(t *testing.T) {
 // TestRemoteStoreFails: an answer that the store did not take is asked for
 // again, once it is sound.
 func TestRemoteStoreFails(t *testing.T) {
-	bubble(t, "an answer", func(t *testing.T) {
+	inBubble(t, "an answer", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		result := a.one("tasks/result")
@@ -569,7 +569,7 @@ func TestRemoteStoreFails(t *testing.T) {
 		a.reply(a.one("tasks/result").ID, yes)
 		a.ends("yes")
 	})
-	bubble(t, "a task", func(t *testing.T) {
+	inBubble(t, "a task", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.store.broken.Store(true)
 		a.reply(q.ID, began("r", 0))

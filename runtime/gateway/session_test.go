@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // A session does not keep the request that has opened it, whose body may be as big
@@ -52,7 +53,7 @@ func TestWaitingIDs(t *testing.T) {
 
 // A session that is used again as its time is over stays.
 func TestUsedAtTheLastMoment(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		table := sessions{timeout: time.Minute, open: map[string]*session{}}
 		var expired []string
 		for _, id := range []string{"used", "left"} {
@@ -79,7 +80,7 @@ func TestWhatKeepsASession(t *testing.T) {
 		"an answer":      `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				server, err := mcptask.NewServer(mcptask.Options{})
 				if err != nil {
 					t.Fatal(err)

@@ -44,7 +44,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		}
 		a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Method: "tasks/get", Params: params})
 	}
-	bubble(t, "ended", func(t *testing.T) {
+	inBubble(t, "ended", func(t *testing.T) {
 		a, asks := begin(t)
 		r, err := a.store.Get(t.Context(), a.task)
 		if err != nil {
@@ -78,17 +78,17 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		a.sent()
 		return a, asks
 	}
-	bubble(t, "deleted", func(t *testing.T) {
+	inBubble(t, "deleted", func(t *testing.T) {
 		a, asks := gone(t)
 		get(t, a, asks)
 		forgotten(t, a, true)
 	})
-	bubble(t, "deleted, and asked for by a session that does not know it", func(t *testing.T) {
+	inBubble(t, "deleted, and asked for by a session that does not know it", func(t *testing.T) {
 		a, _ := gone(t)
 		get(t, a, a.open(`{}`))
 		forgotten(t, a, false)
 	})
-	bubble(t, "nobody asks", func(t *testing.T) {
+	inBubble(t, "nobody asks", func(t *testing.T) {
 		a, _ := gone(t)
 		time.Sleep(time.Hour - time.Minute)
 		forgotten(t, a, false)

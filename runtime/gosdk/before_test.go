@@ -5,13 +5,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	"github.com/mcptaskgen/mcptaskgen/golden/questions"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -32,7 +32,7 @@ func (a asker) AskOnly(_ context.Context, which questions.Which) error {
 // capability to answer goes out with either.
 func TestAskedBefore(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			impl := asker{make(chan string, 10)}
 			var refuse bool
 			answers := mcptask.Answers(

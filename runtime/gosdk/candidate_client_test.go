@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -84,7 +84,7 @@ func TestCandidateStatusChangesNothing(t *testing.T) {
 	rules.Covers(t, "B-43", "B-44", "B-81")
 	for name, told := range map[string]string{"none": "", "true": "working", "false": "completed"} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := &scripted{t: t, revision: candidateRevision}
 				var ended atomic.Bool
 				s.answer = func(c call) reply {

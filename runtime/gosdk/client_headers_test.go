@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -21,7 +21,7 @@ func TestHeadersNameTheTask(t *testing.T) {
 		"=?base64?eA==?=", "=?base64?", `quote"d`,
 	} {
 		t.Run(id, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				quoted, err := json.Marshal(id)
 				if err != nil {
 					t.Fatal(err)
@@ -73,7 +73,7 @@ func TestHeadersNameTheTask(t *testing.T) {
 		})
 	}
 	t.Run("every request", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			b := newBoard(t)
 			conn := b.connect(gosdk.ClientOptions{})
 			if _, err := conn.ListTools(t.Context()); err != nil {
@@ -99,7 +99,7 @@ func TestHeadersNameTheTask(t *testing.T) {
 		})
 	})
 	t.Run("not in 2025-11-25", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := polled(t, legacyRevision, func(s *scripted, _ int) reply { return s.done() })
 			if _, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context()); err != nil {
 				t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -111,7 +112,7 @@ func TestCloseEndsAll(t *testing.T) {
 // TestReconnectingHangs: a server that does not answer a new session holds up
 // nobody longer than he wants to wait, and Close not at all.
 func TestReconnectingHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := &scripted{t: t, revision: legacyRevision}
 		lost := false
 		s.answer = func(c call) reply {
@@ -333,7 +334,7 @@ func TestAbsurdNumbers(t *testing.T) {
 func TestCallIsNotRepeated(t *testing.T) {
 	for name, options := range map[string][]mcptask.CallOption{"without a key": nil, "with one": {mcptask.IdempotencyKey("a key of sixteen bytes")}} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := &scripted{t: t, revision: legacyRevision}
 				var lost atomic.Bool
 				s.answer = func(c call) reply {
@@ -433,7 +434,7 @@ func TestToldWhileAPollHangs(t *testing.T) {
 // TestFloodOfQuestions: questions that a server invents without end are each
 // asked once, and none after the waiting has ended.
 func TestFloodOfQuestions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var asked, ended atomic.Int32
 		answer := pipeline.AnswerApproval(func(ctx context.Context, _ mcptask.Question) (pipeline.Approval, error) {
 			asked.Add(1)

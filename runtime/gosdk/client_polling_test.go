@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -40,7 +40,7 @@ func (s *scripted) done() reply { return s.state("t", "completed", `"result":`+o
 func everyRevision(t *testing.T, test func(t *testing.T, revision string)) {
 	for _, revision := range allRevisions {
 		t.Run(revision, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, revision) })
+			bubble.Test(t, func(t *testing.T) { test(t, revision) })
 		})
 	}
 }
@@ -154,7 +154,7 @@ func TestUnavailable(t *testing.T) {
 		})
 	}
 	t.Run("for ever", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := polled(t, modernRevision, func(*scripted, int) reply {
 				return reply{status: 503, text: "down", header: map[string]string{"Retry-After": "60"}}
 			})
@@ -211,7 +211,7 @@ func TestBackstop(t *testing.T) {
 		}, time.Minute, 2 * time.Minute, mcptask.ErrExpired},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := polled(t, modernRevision, tc.poll)
 				answer := s.answer
 				s.answer = func(c call) reply {
@@ -230,7 +230,7 @@ func TestBackstop(t *testing.T) {
 		})
 	}
 	t.Run("it no longer answers", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := polled(t, modernRevision, func(s *scripted, n int) reply { return s.state("t", "working", minute) })
 			answer := s.answer
 			s.answer = func(c call) reply {

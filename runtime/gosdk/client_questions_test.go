@@ -10,11 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -58,7 +58,7 @@ func TestOneAnswerAKey(t *testing.T) {
 	rules.Covers(t, "E-38", "E-39", "E-40", "E-41", "E-45", "E-49", "E-88", "E-96")
 	answered := func(key string) string { return key + `={"action":"accept","content":{"note":"` + key + `"}}` }
 	t.Run("polls", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
 			s := polled(t, modernRevision, func(s *scripted, n int) reply {
 				switch {
@@ -128,7 +128,7 @@ func TestOneAnswerAKey(t *testing.T) {
 		})
 	})
 	t.Run("one of several leaves", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
 			s := polled(t, modernRevision, func(s *scripted, n int) reply {
 				if n <= 30 {
@@ -162,7 +162,7 @@ func TestOneAnswerAKey(t *testing.T) {
 		})
 	})
 	t.Run("who is trusted is the answerer's to say", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := polled(t, modernRevision, func(s *scripted, n int) reply {
 				if n <= 2 {
 					return s.state("t", "input_required", asks("a"))
@@ -203,7 +203,7 @@ func checkQuestionsOfATask(t *testing.T, revision string) {
 	}
 	for name, breaks := range map[string]bool{"to its end": false, "broken off": true} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := &scripted{t: t, revision: revision}
 				var answers atomic.Int32
 				standing := make(chan func(string), 1)

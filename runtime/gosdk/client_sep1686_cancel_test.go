@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -75,7 +76,7 @@ func TestProposedCancel(t *testing.T) {
 // while, where the server says nothing and nobody waits.
 func TestProposedCancelUnheard(t *testing.T) {
 	rules.Covers(t, "A-48")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := scriptProposal(t, func(c call) reply { return held(c, nil, reply{}) })
 		call := start(t, s.connect(gosdk.ClientOptions{}))
 		if err := call.Cancel(t.Context()); err != nil {
@@ -180,7 +181,7 @@ func TestProposedLeaves(t *testing.T) {
 		"a task":   {nil, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				for way, dial := range map[string]func(*scripted, gosdk.ClientOptions) (mcptask.Conn, error){"HTTP": (*scripted).dial, "pipe": (*scripted).dialPipe} {
 					over := make(chan struct{})
 					s := scriptProposal(t, func(c call) reply {
@@ -244,7 +245,7 @@ func TestProposedCut(t *testing.T) {
 		"and out of reach":       {failing: 100, want: "may have been called"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := scriptProposal(t, func(c call) reply {
 					switch {
 					case c.method == "tools/call":
@@ -299,7 +300,7 @@ func TestProposedCut(t *testing.T) {
 // TestProposedSessionLost: a task outlives the session of its call; what made it
 // cannot be cancelled any more.
 func TestProposedSessionLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		cut := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			r := reply{}
@@ -345,7 +346,7 @@ func TestProposedSessionLost(t *testing.T) {
 
 // TestProposedEnds: a server process that ends is the end of every call.
 func TestProposedEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := scriptProposal(t, func(c call) reply {
 			if c.member("arguments", "n") == "2" {
 				return reply{stream: func(func(string)) { <-c.ctx.Done() }}

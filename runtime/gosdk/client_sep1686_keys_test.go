@@ -11,11 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -192,7 +192,7 @@ func TestProposedDelete(t *testing.T) {
 // TestProposedLog: the log tells of each task by its ID.
 func TestProposedLog(t *testing.T) {
 	rules.Covers(t, "A-76")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var log lockedBuffer
 		ended := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
@@ -313,7 +313,7 @@ func TestProposedCursors(t *testing.T) {
 // TestProposedOnlyWhereNamed: no other revision says or hears anything of it.
 func TestProposedOnlyWhereNamed(t *testing.T) {
 	eachRevision(t, func(t *testing.T, revision string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := &scripted{t: t, revision: revision}
 			s.answer = func(c call) reply {
 				if c.method != "tools/call" {

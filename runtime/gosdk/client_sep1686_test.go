@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -341,7 +342,7 @@ func TestProposedStates(t *testing.T) {
 		}},
 	} {
 		t.Run(strings.ReplaceAll(status, " ", "_"), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := scriptProposal(t, func(c call) reply {
 					switch c.method {
 					case "tools/call":

@@ -12,6 +12,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -39,7 +40,7 @@ func TestOutcomesOfPeers(t *testing.T) {
 		{"cancelled, as failed", legacyRevision, "failed", `"statusMessage":"m"`, refusal(internalError, `{"reason":"cancelled"}`), is(mcptask.ErrCancelled)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := &scripted{t: t, revision: tc.revision}
 				s.answer = func(c call) reply {
 					switch c.method {
@@ -247,7 +248,7 @@ func TestDraftCode(t *testing.T) {
 		`{}`: -32003, ``: -32003, `{"requiredCapabilities":null}`: -32003, `[]`: -32003,
 	} {
 		t.Run(data, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := &scripted{t: t, revision: modernRevision}
 				s.answer = func(c call) reply {
 					switch c.method {
@@ -383,7 +384,7 @@ func TestKindOfDiscover(t *testing.T) {
 			stream bool
 		}{"HTTP": {(*scripted).dial, false}, "HTTP, a stream": {(*scripted).dial, true}, "pipe": {(*scripted).dialPipe, false}} {
 			t.Run(kind+" over "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					s := &scripted{t: t, revision: modernRevision}
 					s.answer = func(c call) reply {
 						switch c.method {

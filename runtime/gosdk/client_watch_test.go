@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -137,7 +137,7 @@ func eachWay(t *testing.T, test func(t *testing.T, connect func(*scripted, gosdk
 		"HTTP": (*scripted).connect, "pipe": (*scripted).connectPipe,
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { test(t, connect) })
+			bubble.Test(t, func(t *testing.T) { test(t, connect) })
 		})
 	}
 }
@@ -238,7 +238,7 @@ func TestThousandShareOne(t *testing.T) {
 // TestNewTasksJoin: the tasks that come later join the subscription, in which
 // none is missing meanwhile.
 func TestNewTasksJoin(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBoard(t)
 		conn := b.connect(gosdk.ClientOptions{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -304,7 +304,7 @@ func TestFallsBackToPolling(t *testing.T) {
 		}, 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				b := newBoard(t)
 				b.answer = func(c call) reply {
 					if c.method == "subscriptions/listen" {
@@ -348,7 +348,7 @@ func answered(c call, message string) reply {
 // TestSilentSubscription: what the server does not tell is found by a poll.
 func TestSilentSubscription(t *testing.T) {
 	rules.Covers(t, "C-46", "C-47")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		b := newBoard(t)
 		call := start(t, b.connect(gosdk.ClientOptions{}))
 		began := time.Now()

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -72,7 +72,7 @@ func TestPatternsClientSupport(t *testing.T) {
 		{"", nil, false},
 	} {
 		t.Run(test.support, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := guided(t, test.support, func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "completed", 1000)) }, wrapped)
 				call := start(t, s.connect(gosdk.ClientOptions{}), test.options...)
 				out, err := call.Wait(t.Context())
@@ -95,7 +95,7 @@ func TestPatternsClientSupport(t *testing.T) {
 // The ID is made anew for each call, and of its key where it has one.
 func TestPatternsClientIDs(t *testing.T) {
 	rules.Covers(t, "D-05", "D-18")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := guided(t, supports("optional"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "completed", 1000)) }, wrapped)
 		conn := s.connect(gosdk.ClientOptions{})
 		key := mcptask.IdempotencyKey("a key of sixteen bytes")
@@ -120,7 +120,7 @@ func TestPatternsClientIDs(t *testing.T) {
 // is taken out.
 func TestPatternsClientPolls(t *testing.T) {
 	rules.Covers(t, "D-10", "D-17")
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		intervals := []int{3000, 200, 45000, 1000}
 		s := guided(t, supports("required"), func(id string, n int) reply {
 			if n > len(intervals) {
@@ -190,7 +190,7 @@ func TestPatternsClientEnds(t *testing.T) {
 		"an unknown state": {"shrugging", `{"id":%q}`, func(err error) bool { return err != nil && strings.Contains(err.Error(), "shrugging") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, test.status, 1000)) },
 					func(id string) reply { return result(test.answer, id) })
 				ctx, cancel := contextFor(t, time.Hour)
@@ -207,7 +207,7 @@ func malformed(err error) bool { return err != nil && strings.Contains(err.Error
 
 // The client takes a task's ttl in seconds.
 func TestPatternsClientTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "working", 1000)) }, wrapped)
 		for _, c := range []struct {
 			ttl  string

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,6 +17,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -205,7 +205,7 @@ func TestPatternsBothWays(t *testing.T) {
 
 // Users' tests may speak the guide, in no time.
 func TestPatternsInProcess(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		conn := mcptasktest.Connect(wirecheck.TB(t), mcptask.RevisionTaskPatterns, mcptasktest.Options{}, patterns.JobsTools(patternsJobs{}))
 		if done, err := patterns.NewJobsClient(conn).Run(t.Context(), patterns.Job{Name: "a"}); err != nil || done.Text != "a ran as a task: true" {
 			t.Errorf("%+v, %v", done, err)

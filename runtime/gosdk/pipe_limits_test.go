@@ -8,13 +8,14 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // The limits hold on a pipe as they do over HTTP.
 func TestPipeLimits(t *testing.T) {
 	rules.Covers(t, "C-95", "E-26")
-	synctest.Test(t, pipeLimits)
+	bubble.Test(t, pipeLimits)
 }
 
 func pipeLimits(t *testing.T) {

@@ -1,5 +1,6 @@
 // Package mcptasktest tests handlers and clients without a network. It works
-// inside testing/synctest, where hours of polling take no time.
+// inside testing/synctest, where hours of polling take no time: begin such tests
+// with bubble.Test, of the package below this one.
 package mcptasktest
 
 import (

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -46,7 +46,7 @@ func (ci) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, er
 func TestHoursTakeNoTime(t *testing.T) {
 	rules.Covers(t, "E-19")
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, pipeline.CITools(ci{}))
 			begin := time.Now()
 			call, err := pipeline.NewCIClient(conn).StartRunPipeline(t.Context(), pipeline.RunInput{

@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,6 +19,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -158,7 +158,7 @@ func TestEndShowsAtOnce(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				tb := &between{TB: wirecheck.TB(t)}
 				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(time.Hour))
 				began := time.Now()
@@ -189,7 +189,7 @@ func TestRequestsOfAThousand(t *testing.T) {
 		"polled, 2025-11-25": {100, mcptask.Revision20251125, nil, 15, 21},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				n, tb := tc.n, &between{TB: wirecheck.TB(t), handle: tc.handle}
 				logger, exceeded := limits()
 				conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: mcptask.Options{Logger: logger, Concurrency: n}}, napping(time.Second))
@@ -257,7 +257,7 @@ func TestProxies(t *testing.T) {
 		}, time.Second, 1100 * time.Millisecond, 14},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				const work = 3*time.Minute + 500*time.Millisecond
 				tb := &between{TB: wirecheck.TB(t), handle: tc.handle}
 				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(tc.poll))
@@ -345,7 +345,7 @@ func TestRestarts(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		for name, stays := range map[string]bool{"the store stays": true, "the store is lost": false} {
 			t.Run(name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				bubble.Test(t, func(t *testing.T) {
 					stores := []mcptask.Store{mcptask.NewMemoryStore(), mcptask.NewMemoryStore()}
 					if stays {
 						stores[1] = stores[0]
@@ -401,7 +401,7 @@ func TestRestarts(t *testing.T) {
 // TestSeveralConnections: one Settled over calls of connections of both revisions,
 // one of which is closed meanwhile.
 func TestSeveralConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		var conns []mcptask.Conn
 		for i := range 6 {
 			conns = append(conns, mcptasktest.Connect(wirecheck.TB(t), []string{mcptask.Revision20251125, mcptask.Revision20260728}[i%2], mcptasktest.Options{}, napping(time.Hour)))

@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // TestSlowStore: nothing of the kit takes a store for broken that is only slow.
 func TestSlowStore(t *testing.T) {
 	for _, p := range promises {
 		t.Run(p.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
 				p.check(t, Stores{Open: func(t testing.TB) mcptask.Store {
 					return NewFaulty(openMemory(t), Faults{Latency: time.Millisecond}, 1)
 				}})

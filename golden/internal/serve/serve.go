@@ -12,13 +12,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -40,7 +40,7 @@ type Session struct {
 func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, use func(*Session), services ...mcptask.Tools) {
 	t.Helper()
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			s := &Session{
 				T: t, inputs: map[string]*validator.Schema{}, outputs: map[string]*validator.Schema{},
 				called: map[string]bool{}, asked: map[string]bool{},

@@ -7,8 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // allowed counts how many of n at one time are allowed.
@@ -23,7 +24,7 @@ func allowed[K comparable](r *Rates[K], key K, n int) (count int) {
 
 // A burst of twice the rate, then the rate, whatever other keys do meanwhile.
 func TestRates(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := NewRates[string](20, 2)
 		for key := range 100 {
 			if got := allowed(r, strconv.Itoa(key), 100); got != 40 {
@@ -49,7 +50,7 @@ func TestRates(t *testing.T) {
 // The table keeps what is not full yet, drops what is, and does not grow
 // beyond its bound, nor by long keys.
 func TestRatesStaySmall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := NewRates[string](20, 2)
 		size := func() int {
 			r.mu.Lock()
@@ -123,7 +124,7 @@ func TestGauge(t *testing.T) {
 }
 
 func TestRatesConcurrently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		r := NewRates[string](20, 2)
 		var count atomic.Int32
 		var all sync.WaitGroup

@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // in fails unless the next question is due in d, or up to a tenth later.
@@ -17,7 +18,7 @@ func (p *Pace) in(t *testing.T, what string, d time.Duration) {
 }
 
 func TestPace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := Pace{Default: time.Second}
 		if p.Due.After(time.Now()) {
 			t.Error("the first question is due")
@@ -71,7 +72,7 @@ func TestPace(t *testing.T) {
 }
 
 func TestFailures(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := Pace{Default: time.Second}
 		for range 2 { // who asks again tries as often again
 			for n := range MaxFailures {
@@ -109,7 +110,7 @@ func TestFailures(t *testing.T) {
 }
 
 func TestEnd(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		p := Pace{Default: time.Second}
 		p.Answered(time.Second, time.Hour)
 		time.Sleep(time.Hour + Margin - 1)

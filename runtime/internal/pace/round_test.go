@@ -2,14 +2,15 @@ package pace
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // What changes while the end of a step is noted is seen to at once, not only when
 // the thing was due before it changed.
 func TestRoundHearsNewsAfterAStep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()
 		news := make(chan struct{}, 1)
 		steps, asked, due := 0, 0, time.Time{}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // noGoroutineLeft waits until there are as few goroutines as before.
@@ -31,7 +33,7 @@ func noGoroutineLeft(t testing.TB, before int) {
 func TestExecutorIsBoundedAndFair(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("bounded", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var now, most, total atomic.Int32
 			x := New(func(context.Context, string) {
 				if n := now.Add(1); n > most.Load() {
@@ -66,7 +68,7 @@ func TestExecutorIsBoundedAndFair(t *testing.T) {
 		})
 	})
 	t.Run("first come, first served", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var order []string
 			x := New(func(_ context.Context, id string) {
 				order = append(order, id) // one at a time: no lock needed
@@ -89,7 +91,7 @@ func TestExecutorIsBoundedAndFair(t *testing.T) {
 		})
 	})
 	t.Run("who comes back waits in line", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var order []string
 			var x *Pool
 			x = New(func(ctx context.Context, id string) {
@@ -122,7 +124,7 @@ func TestExecutorIsBoundedAndFair(t *testing.T) {
 func TestExecutorClose(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("ends the handlers and waits for them", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var started, ended atomic.Int32
 			x := New(func(ctx context.Context, _ string) {
 				started.Add(1)
@@ -152,7 +154,7 @@ func TestExecutorClose(t *testing.T) {
 		})
 	})
 	t.Run("waits no longer than told", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			release := make(chan struct{})
 			x := New(func(context.Context, string) { <-release }, 1)
 			if err := x.Submit("deaf"); err != nil {
@@ -168,7 +170,7 @@ func TestExecutorClose(t *testing.T) {
 		})
 	})
 	t.Run("lets go who waits for a slot", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
 			var x *Pool
 			x = New(func(ctx context.Context, id string) {
 				if id == "asks" {

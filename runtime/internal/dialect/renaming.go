@@ -206,17 +206,16 @@ func (t *Translation) Declared(capabilities json.RawMessage) json.RawMessage {
 
 // message renames a message; base is the base's name of its method.
 func (n *names) message(message []byte, answers string, base func(string) string) []byte {
-	var m struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
-	}
+	var m object // by exact names, as what is renamed is found by
 	if json.Unmarshal(message, &m) != nil { // a batch, or no message
 		return message
 	}
-	params, ok := n.params[base(m.Method)]
+	var method string
+	_ = json.Unmarshal(m["method"], &method) // what is no string is no method
+	params, ok := n.params[base(method)]
 	switch {
 	case ok:
-	case m.ID == nil:
+	case m["id"] == nil:
 		params = n.notice
 	default:
 		params = n.request

@@ -246,7 +246,41 @@ func (t tag) check(rt reflect.Type, quoted bool) []*refusal {
 			}
 		}
 	}
+	if len(bad) == 0 {
+		bad = t.checkBounds()
+	}
 	return bad
+}
+
+// checkBounds refuses bounds that no value is within.
+func (t tag) checkBounds() []*refusal {
+	var bad []*refusal
+	for _, pair := range []struct {
+		low, high string
+		apart     bool // the bound itself is out
+	}{
+		{"minimum", "maximum", false}, {"exclusiveMinimum", "maximum", true},
+		{"minimum", "exclusiveMaximum", true}, {"exclusiveMinimum", "exclusiveMaximum", true},
+		{"minLength", "maxLength", false}, {"minItems", "maxItems", false},
+	} {
+		low, high := t.last(pair.low), t.last(pair.high)
+		from, errFrom := strconv.ParseFloat(low, 64)
+		to, errTo := strconv.ParseFloat(high, 64)
+		if errFrom == nil && errTo == nil && (from > to || pair.apart && low == high) {
+			bad = append(bad, &refusal{fmt.Sprintf("%q and %q in the jsonschema tag leave no value", pair.low+"="+low, pair.high+"="+high), ""})
+		}
+	}
+	return bad
+}
+
+// last is the value of a keyword, of which the last counts; empty where there is none.
+func (t tag) last(key string) string {
+	for _, p := range slices.Backward(t.parts) {
+		if p.key == key {
+			return p.value
+		}
+	}
+	return ""
 }
 
 func meaningless(p part, kind string, valid map[string]check) *refusal {

@@ -29,6 +29,24 @@ func Verify(s *Surface, files ...*Document) (differences []Difference, notes []s
 	return Compare(of, official), notes, nil
 }
 
+// Of is the revision whose official schema files, as published, these are, by
+// [Verify]; "" where it is none that is known.
+func Of(files ...*Document) (revision string, err error) {
+	for _, name := range Revisions() {
+		s, err := Load(name)
+		if err != nil {
+			return "", err
+		}
+		if len(s.Provenance.Sources) == 0 {
+			continue
+		}
+		if found, _, err := Verify(s, files...); err != nil || len(found) == 0 {
+			return name, err
+		}
+	}
+	return "", nil
+}
+
 // part is the surface without the definitions of sources that no file resembles.
 // What those hold is not compared, wherever it stands.
 func (s *Surface) part(files []*Document) *Surface {

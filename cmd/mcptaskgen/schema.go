@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -142,8 +143,15 @@ func (i invocation) verifyRevision(revision string, names []string) int {
 	for _, difference := range found {
 		fmt.Fprintln(i.stdout, difference)
 	}
-	if len(found) > 0 {
-		return differences
+	if len(found) == 0 {
+		return ok
 	}
-	return ok
+	of, err := schema.Of(files...)
+	if err != nil {
+		return i.fail(err)
+	}
+	if of != "" {
+		fmt.Fprintf(i.stderr, "this is the official schema of %s: mcptaskgen schema verify %s %s\n", of, of, strings.Join(names, " "))
+	}
+	return differences
 }

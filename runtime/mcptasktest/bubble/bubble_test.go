@@ -28,7 +28,8 @@ func TestDueTimers(t *testing.T) {
 	}
 }
 
-// TestParallel: bubbles of parallel tests wait for each other where they have to.
+// TestParallel: bubbles of parallel tests leave the processors as they were, and one
+// within another is refused as synctest.Test refuses it.
 func TestParallel(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	t.Run("bubbles", func(t *testing.T) {
@@ -37,6 +38,12 @@ func TestParallel(t *testing.T) {
 				t.Parallel()
 				bubble.Test(t, func(t *testing.T) {
 					time.Sleep(time.Hour)
+					defer func() {
+						if recover() == nil {
+							t.Error("a bubble within a bubble")
+						}
+					}()
+					bubble.Test(t, func(*testing.T) {})
 				})
 			})
 		}

@@ -206,7 +206,8 @@ func (t *Translation) Declared(capabilities json.RawMessage) json.RawMessage {
 
 // message renames a message; base is the base's name of its method.
 func (n *names) message(message []byte, answers string, base func(string) string) []byte {
-	var m object                            // by exact names, as what is renamed is found by
+	// By exact names, as what is renamed is found by.
+	var m object
 	if json.Unmarshal(message, &m) != nil { // a batch, or no message
 		return message
 	}

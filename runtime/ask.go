@@ -114,7 +114,7 @@ func (t *Task) ask(ctx context.Context, step string, in Input) (json.RawMessage,
 			continue
 		}
 		if err == nil {
-			err = CheckAnswer(in, response) // 2025-11-25 takes what comes
+			err = CheckAnswer(ctx, in, response) // 2025-11-25 takes what comes
 		}
 		return response, err
 	}

@@ -42,7 +42,10 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 				return refusedBefore(spec, err)
 			}
 		}
-		if err := CheckAnswer(in, response); err != nil {
+		if err := CheckAnswer(ctx, in, response); err != nil {
+			if ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrServerClosed) {
+				return nil, nil, ctx.Err()
+			}
 			if call.Retry {
 				return nil, nil, Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
 			}

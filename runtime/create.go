@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
@@ -22,7 +23,8 @@ const minAnonymousKey = 16
 // Call answers a tools/call that the gateway has negotiated. Arguments are
 // checked before anything is created. An error is a JSON-RPC error for the
 // caller; a tool error is an outcome.
-func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments json.RawMessage, call CallRequest) (CallReply, error) {
+func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments json.RawMessage, call CallRequest) (_ CallReply, failed error) {
+	defer s.recovered("call", &failed)
 	t, ok := s.catalog.get(tool)
 	if !ok {
 		return CallReply{}, Errorf(CodeInvalidParams, "unknown tool %q", tool)
@@ -30,7 +32,10 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	if len(arguments) == 0 || bytes.Equal(arguments, []byte("null")) {
 		arguments = json.RawMessage("{}")
 	}
-	if err := t.input.Check(arguments); err != nil {
+	if err := t.input.Check(ctx, arguments); err != nil {
+		if ctx.Err() != nil {
+			return CallReply{}, ctx.Err()
+		}
 		text := fmt.Sprintf("invalid arguments for %s: %v", tool, err)
 		if call.Mode == ModeTask {
 			return CallReply{}, Errorf(CodeInvalidParams, "%s", text)
@@ -52,6 +57,15 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		return CallReply{Outcome: outcome}, err
 	}
 	return s.create(ctx, caller, t, arguments, call, answers)
+}
+
+// recovered makes an internal error of a panic in what a caller waits for: in a
+// validator, a store or a hook. Defer it directly.
+func (s *Server) recovered(what string, failed *error) {
+	if p := recover(); p != nil {
+		guard.Log(s.logger, what, p)
+		*failed = Errorf(CodeInternalError, "internal error")
+	}
 }
 
 func errorReply(text string) (CallReply, error) {

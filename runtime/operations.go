@@ -146,7 +146,8 @@ func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
 // Answer takes answers to questions of the caller's task. Keys that are not
 // outstanding are ignored (E-50); the rest is checked before any of it is
 // taken, so that a refused answer leaves every question open.
-func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) error {
+func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers map[string]json.RawMessage) (failed error) {
+	defer s.recovered("answer", &failed)
 	record, err := s.Get(ctx, caller, id)
 	if err != nil {
 		return err
@@ -154,7 +155,7 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 	open := record.Outstanding()
 	for _, in := range open {
 		if answer, ok := answers[in.Key]; ok {
-			if err := CheckAnswer(in, answer); err != nil {
+			if err := CheckAnswer(ctx, in, answer); err != nil {
 				return Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
 			}
 		}

@@ -105,8 +105,8 @@ func elicited(response json.RawMessage) (json.RawMessage, error) {
 }
 
 // CheckAnswer refuses an answer that is none to such a request, or that the
-// question's schema does not admit.
-func CheckAnswer(in Input, response json.RawMessage) error {
+// question's schema does not admit. It stops when ctx ends, with its cause.
+func CheckAnswer(ctx context.Context, in Input, response json.RawMessage) error {
 	if in.Method != methodElicit {
 		return checkResult(in.Method, response)
 	}
@@ -121,7 +121,10 @@ func CheckAnswer(in Input, response json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	if err := v.Check(content); err != nil {
+	if err := v.Check(ctx, content); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		return fmt.Errorf("%w: %w", ErrInvalidAnswer, err)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
@@ -23,6 +24,7 @@ var (
 // run is the RunFunc: one attempt of a task's handler, from its record to its
 // outcome.
 func (s *Server) run(ctx context.Context, id string) {
+	defer guard.Recover(s.logger, "task") // last, when finish has stored what became of it
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -105,7 +107,10 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 		return failure(ctx, t, err)
 	}
 	if t.output != nil && !result.IsError {
-		if err := t.output.Check(result.Structured); err != nil {
+		if err := t.output.Check(ctx, result.Structured); err != nil {
+			if ctx.Err() != nil {
+				return failure(ctx, t, ctx.Err())
+			}
 			s.logger.Error("output does not fit its schema", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "error", err)
 			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the tool's output does not fit its schema")}
 		}

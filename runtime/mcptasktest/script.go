@@ -101,7 +101,7 @@ func (h *scripted) Ask(ctx context.Context, in mcptask.Input) (json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	if err := mcptask.CheckAnswer(in, response); err != nil && q.Input == s.input {
+	if err := mcptask.CheckAnswer(ctx, in, response); err != nil && q.Input == s.input {
 		h.t.Errorf("mcptasktest: the answer scripted for step %q would not be taken: %v", in.Key, err)
 	}
 	return response, nil

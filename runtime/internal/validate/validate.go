@@ -1,27 +1,35 @@
 // Package validate checks JSON against the schemas of tools and questions.
+//
+// A check takes work and memory in proportion to what it checks, whatever that is: a schema is its
+// author's, but a value may be anybody's. So the library compiles the schemas, and what walks
+// values is our own: the library cannot be stopped, and keeps every fault that it finds.
 package validate
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
+
+// unlimited is the budget of work on what a schema's author wrote.
+const unlimited = math.MaxInt
 
 // Schema checks JSON against one compiled schema. It is safe for
 // concurrent use.
-type Schema struct{ schema *jsonschema.Schema }
+type Schema struct{ rule *rule }
 
 // Compile reads a JSON Schema 2020-12 whose root has type object. References
 // to other documents are refused: nothing is ever loaded.
 // formats says that they count, as for times in answers, which must decode.
 func Compile(schema string, formats bool) (*Schema, error) {
+	if _, err := read(context.Background(), []byte(schema)); err != nil {
+		return nil, err
+	}
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
@@ -43,7 +51,11 @@ func Compile(schema string, formats bool) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{compiled}, nil
+	rule, err := translate(compiled, schema)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{rule}, nil
 }
 
 type noLoader struct{}
@@ -52,37 +64,29 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %s: put the definition under $defs", url)
 }
 
-// Check returns what does not fit, in one line, or nil.
-func (v *Schema) Check(value json.RawMessage) error {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
+// Check returns the first faults of a value, in one line, or nil. It refuses
+// values beyond MaxDepth, MaxNumber and MaxExponent and objects that have a member twice, gives up
+// after BaseSteps and StepsPerByte, and soon after ctx ends, with its cause.
+func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
+	_, err := v.check(ctx, value)
+	return err
+}
+
+// check also counts the steps that it took.
+func (v *Schema) check(ctx context.Context, value json.RawMessage) (steps int, err error) {
+	d, err := read(ctx, value)
 	if err != nil {
-		return fmt.Errorf("it is not JSON: %w", err)
+		return 0, err
 	}
-	err = v.schema.Validate(doc)
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return err
+	if d.repeated > 0 {
+		return 0, placed(d.place(d.repeated), errors.New("the object has this member twice"))
 	}
-	printer := message.NewPrinter(language.English)
-	var faults []string
-	var walk func(e *jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		if len(e.Causes) == 0 {
-			place := strings.Join(e.InstanceLocation, ".")
-			if place != "" {
-				place += ": "
-			}
-			faults = append(faults, place+e.ErrorKind.LocalizedString(printer))
-		}
-		for _, cause := range e.Causes {
-			walk(cause)
-		}
+	c := &checker{document: d, ctx: ctx, budget: BaseSteps + StepsPerByte*len(value)}
+	switch fits := c.check(v.rule, 0, nil); {
+	case c.err != nil:
+		return c.steps, c.err
+	case !fits:
+		return c.steps, errors.New(c.describe())
 	}
-	walk(invalid)
-	slices.Sort(faults) // the validator walks maps
-	const most = 5
-	if faults = slices.Compact(faults); len(faults) > most {
-		faults = append(faults[:most], fmt.Sprintf("and %d more", len(faults)-most))
-	}
-	return errors.New(strings.Join(faults, "; "))
+	return c.steps, nil
 }

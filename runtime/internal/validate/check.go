@@ -1,0 +1,722 @@
+package validate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	faults "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"golang.org/x/text/language"
+	"golang.org/x/text/message"
+)
+
+const (
+	// MaxFaults is how many faults of a value a check tells. It ends at the next one.
+	MaxFaults = 5
+	// BaseSteps and StepsPerByte bound the work of a check. A step is one value against one
+	// schema, or as much work on a longer string or number. Most values take a few steps, one
+	// for each alternative of anyOf more. Alternatives that nest can take steps without end.
+	BaseSteps    = 100_000
+	StepsPerByte = 16
+)
+
+// pollEvery is how many steps a check goes on after its caller has left.
+const pollEvery = 4096
+
+var errSteps = errors.New("it takes too many steps to check against its schema: send less, or less deeply nested values")
+
+// checker walks a document and the rules that it has to fit. It stops at
+// the first fault that it need not tell, when the steps are used up, and when the
+// caller leaves.
+type checker struct {
+	*document
+	ctx    context.Context //nolint:containedctx // it is made for one call
+	steps  int
+	budget int
+	poll   int // when to look again whether to go on
+	err    error
+
+	faults   []fault
+	more     bool // there are more faults than are kept
+	silent   int  // the schemas around whose faults nobody wants to know
+	branches int  // the schemas around that may fail while the value fits
+	around   []frame
+	key      []byte // scratch
+}
+
+type fault struct {
+	node int32
+	kind jsonschema.ErrorKind
+}
+
+// frame is one schema that is being checked against a value.
+type frame struct {
+	rule *rule
+	node int32
+}
+
+// sentence is a fault in words of our own.
+type sentence string
+
+func (sentence) KeywordPath() []string                     { return nil }
+func (s sentence) LocalizedString(*message.Printer) string { return string(s) }
+
+// spend counts steps and says whether to go on.
+func (c *checker) spend(steps int) bool {
+	c.steps += steps
+	if c.steps < c.poll {
+		return true
+	}
+	switch {
+	case c.err != nil:
+	case c.steps > c.budget:
+		c.err = errSteps
+	case c.ctx.Err() != nil:
+		c.err = context.Cause(c.ctx)
+	default:
+		c.poll = c.steps + pollEvery
+		return true
+	}
+	c.poll = 0
+	return false
+}
+
+// brief says that only the verdict matters from here on.
+func (c *checker) brief() bool {
+	return c.silent > 0 || c.err != nil || len(c.faults) > MaxFaults
+}
+
+// add keeps a fault if it is one of the first. It returns false, the verdict.
+func (c *checker) add(i int32, kind func() jsonschema.ErrorKind) bool {
+	if c.silent == 0 && len(c.faults) <= MaxFaults { // one more than is told shows that there are more
+		c.faults = append(c.faults, fault{i, kind()})
+	}
+	return false
+}
+
+// describe joins the faults that were kept.
+func (c *checker) describe() string {
+	slices.SortStableFunc(c.faults, func(a, b fault) int { return int(a.node - b.node) })
+	c.more = c.more || len(c.faults) > MaxFaults
+	printer := message.NewPrinter(language.English)
+	var list []string
+	for _, f := range c.faults[:min(len(c.faults), MaxFaults)] {
+		line := f.kind.LocalizedString(printer)
+		if place := c.place(f.node); place != "" {
+			line = place + ": " + line
+		}
+		if !slices.Contains(list, line) {
+			list = append(list, line)
+		}
+	}
+	if c.more {
+		list = append(list, "and more")
+	}
+	return strings.Join(list, "; ")
+}
+
+// check says whether a value fits a rule. It marks in seen, unless that is nil, which
+// of the value's children the rule has evaluated; they mean nothing after a failure.
+func (c *checker) check(r *rule, i int32, seen marks) bool {
+	if !c.spend(1) {
+		return false
+	}
+	if r.Bool != nil {
+		if *r.Bool {
+			return true
+		}
+		return c.add(i, func() jsonschema.ErrorKind { return &faults.FalseSchema{} })
+	}
+	for above := len(c.around) - 1; above >= 0 && c.around[above].node == i; above-- {
+		if c.around[above].rule == r {
+			return c.add(i, func() jsonschema.ErrorKind { return sentence("its schema refers to itself without end") })
+		}
+	}
+	c.around = append(c.around, frame{r, i})
+	ok := c.checkValue(r, i, seen)
+	c.around = c.around[:len(c.around)-1]
+	return ok && c.err == nil
+}
+
+func (c *checker) checkValue(r *rule, i int32, seen marks) bool {
+	n := c.nodes[i]
+	if !c.isKind(r, i) || !c.isConstant(r, i) || !c.isFormat(r, i) {
+		return false
+	}
+	if seen == nil && (n.kind == object && r.unevaluatedMembers != nil || n.kind == array && r.unevaluatedItems != nil) {
+		seen = c.newMarks(i)
+	}
+	ok := c.checkReferences(r, i, seen)
+	if !ok && c.brief() {
+		return false
+	}
+	switch n.kind {
+	case object:
+		ok = c.checkObject(r, i, seen) && ok
+	case array:
+		ok = c.checkArray(r, i, seen) && ok
+	case text:
+		ok = c.checkString(r, i) && ok
+	case number:
+		ok = c.checkNumber(r, i) && ok
+	}
+	if !ok && (c.brief() || c.branches > 0) {
+		return false // alternatives that nest take no time for values that clearly are none
+	}
+	ok = c.checkCombined(r, i, seen) && ok
+	if ok || !c.brief() {
+		ok = c.checkUnevaluated(r, i, seen) && ok
+	}
+	return ok
+}
+
+func (c *checker) isKind(r *rule, i int32) bool {
+	k := c.nodes[i].kind
+	if r.kinds == 0 || r.kinds&k != 0 {
+		return true
+	}
+	if k == number && r.kinds&integer != 0 && parseDecimal(c.literal(i)).isInteger() {
+		return true
+	}
+	return c.add(i, func() jsonschema.ErrorKind { return &faults.Type{Got: k.String(), Want: r.Types.ToStrings()} })
+}
+
+func (c *checker) isConstant(r *rule, i int32) bool {
+	if r.constant != nil && !c.isOneOf(r.constant, i) {
+		return c.add(i, func() jsonschema.ErrorKind { return &faults.Const{Want: *r.Const} })
+	}
+	if r.enum != nil && !c.isOneOf(r.enum, i) {
+		return c.add(i, func() jsonschema.ErrorKind { return &faults.Enum{Want: r.Enum.Values} })
+	}
+	return true
+}
+
+func (c *checker) isOneOf(set *constants, i int32) bool {
+	if set.kinds&c.nodes[i].kind == 0 {
+		return false
+	}
+	c.key = c.appendKey(c.key[:0], i)
+	_, ok := set.keys[string(c.key)]
+	return ok
+}
+
+// appendKey appends what exactly the values have in common that are equal to this one.
+func (c *checker) appendKey(key []byte, i int32) []byte {
+	n := c.nodes[i]
+	if !c.spend(1 + int(n.size)/16) {
+		return key
+	}
+	switch key = append(key, byte(n.kind)); n.kind {
+	case boolean:
+		key = append(key, c.text[n.start])
+	case number:
+		key = append(parseDecimal(c.literal(i)).appendKey(key), ';')
+	case text:
+		s := c.string(i)
+		key = append(append(strconv.AppendInt(key, int64(len(s)), 10), ':'), s...)
+	case array:
+		key = append(strconv.AppendInt(key, int64(n.size), 10), '[')
+		for child := i + 1; child < n.next; child = c.nodes[child].next {
+			key = c.appendKey(key, child)
+		}
+	case object:
+		key = append(strconv.AppendInt(key, int64(n.size), 10), '{')
+		type named struct {
+			name  string
+			value int32
+		}
+		members := make([]named, 0, n.size)
+		for name := i + 1; name < n.next; name = c.nodes[name+1].next {
+			members = append(members, named{c.string(name), name + 1})
+		}
+		slices.SortFunc(members, func(a, b named) int { return strings.Compare(a.name, b.name) })
+		for _, m := range members {
+			key = append(append(strconv.AppendInt(key, int64(len(m.name)), 10), ':'), m.name...)
+			key = c.appendKey(key, m.value)
+		}
+	}
+	return key
+}
+
+func (c *checker) isFormat(r *rule, i int32) bool {
+	if r.Format == nil || c.nodes[i].kind != text || !c.spend(int(c.nodes[i].size)/16) {
+		return c.err == nil
+	}
+	value := c.string(i)
+	var err error
+	if r.Format.Name == "regex" {
+		_, err = syntax.Parse(value, syntax.Perl) // to compile one can take a hundred megabytes
+	} else {
+		err = r.Format.Validate(value)
+	}
+	if err == nil {
+		return true
+	}
+	return c.add(i, func() jsonschema.ErrorKind {
+		return sentence(fmt.Sprintf("%q is not valid %s: %s", brief(value), r.Format.Name, brief(err.Error())))
+	})
+}
+
+// checkReferences checks the schemas that a schema refers to.
+func (c *checker) checkReferences(r *rule, i int32, seen marks) bool {
+	ok := r.ref == nil || c.checkInPlace(r.ref, i, seen)
+	if r.dynamic != nil && (ok || !c.brief()) {
+		target := r.dynamic.initial
+		if r.redirects {
+			target = c.redirect(r.dynamic)
+		}
+		ok = c.checkInPlace(target, i, seen) && ok
+	}
+	return ok
+}
+
+// redirect finds the outermost schema that has the anchor of a dynamic reference.
+func (c *checker) redirect(d *dynamic) *rule {
+	c.spend(len(c.around) / 16)
+	for _, f := range c.around {
+		root := f.rule.root
+		if root != nil && (d.anchor != "" && root.DynamicAnchor == d.anchor || d.anchor == "" && root.RecursiveAnchor) {
+			return root
+		}
+	}
+	return d.initial
+}
+
+// checkInPlace checks the same value against another schema. What that has evaluated counts
+// if the value fits.
+func (c *checker) checkInPlace(r *rule, i int32, seen marks) bool {
+	if seen == nil {
+		return c.check(r, i, nil)
+	}
+	own := c.newMarks(i)
+	if !c.check(r, i, own) {
+		return false
+	}
+	for word := range own {
+		seen[word] |= own[word]
+	}
+	return true
+}
+
+func (c *checker) checkObject(r *rule, i int32, seen marks) bool {
+	size, ok := int(c.nodes[i].size), true
+	if r.MinProperties != nil && size < *r.MinProperties {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MinProperties{Got: size, Want: *r.MinProperties} })
+	}
+	if r.MaxProperties != nil && size > *r.MaxProperties {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MaxProperties{Got: size, Want: *r.MaxProperties} })
+	}
+	if len(r.members)+len(r.patterns) > 0 || r.countsMembers {
+		if ok || !c.brief() {
+			ok = c.checkMembers(r, i, seen) && ok
+		}
+	}
+	if r.names != nil {
+		for name := i + 1; name < c.nodes[i].next && (ok || !c.brief()); name = c.nodes[name+1].next {
+			ok = c.check(r.names, name, nil) && ok
+		}
+	}
+	for _, d := range r.dependents {
+		if !ok && c.brief() {
+			return false
+		}
+		if !c.has(i, d.name) {
+			continue
+		}
+		if d.rule != nil {
+			ok = c.checkInPlace(d.rule, i, seen) && ok
+		}
+		if missing := c.missing(i, d.required); missing != nil {
+			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.DependentRequired{Prop: d.name, Missing: missing} })
+		}
+	}
+	return ok
+}
+
+// checkMembers checks the values of an object's members: first those that take one step, which
+// often tell already that this is not the alternative that was meant.
+func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
+	required := 0
+	var other []string
+	ok, nested, ordinal := true, false, 0
+	for name := i + 1; name < c.nodes[i].next && (ok || !c.brief()); name = c.nodes[name+1].next {
+		value := name + 1
+		known := r.members[c.string(name)] // of a nil map too
+		if known.required {
+			required++
+		}
+		if c.nodes[value].kind&(object|array) != 0 {
+			nested = true
+		} else {
+			ok = c.checkMember(r, known.rule, name, seen, ordinal, &other) && ok
+		}
+		ordinal++
+	}
+	if required < r.required && (ok || !c.brief()) {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Required{Missing: c.missing(i, r.Required)} })
+	}
+	if nested && (ok || c.branches == 0) {
+		ordinal = 0
+		for name := i + 1; name < c.nodes[i].next && (ok || !c.brief()); name = c.nodes[name+1].next {
+			if c.nodes[name+1].kind&(object|array) != 0 {
+				ok = c.checkMember(r, r.members[c.string(name)].rule, name, seen, ordinal, &other) && ok
+			}
+			ordinal++
+		}
+	}
+	if other != nil {
+		ok = c.add(i, func() jsonschema.ErrorKind {
+			c.more = c.more || len(other) > MaxFaults
+			return &faults.AdditionalProperties{Properties: other[:min(len(other), MaxFaults)]}
+		})
+	}
+	return ok
+}
+
+// checkMember checks one member against all that its object's schema says of it. A
+// name that the schema does not allow goes to other.
+func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordinal int, other *[]string) bool {
+	ok, evaluated := c.spend(1), false
+	if known != nil {
+		ok, evaluated = c.check(known, name+1, nil) && ok, true
+	}
+	for _, p := range r.patterns {
+		if !c.spend(1 + int(c.nodes[name].size)/16) {
+			return false
+		}
+		if p.match.MatchString(c.string(name)) {
+			ok, evaluated = c.check(p.rule, name+1, nil) && ok, true
+		}
+	}
+	if !evaluated {
+		switch {
+		case r.closed && len(*other) <= MaxFaults:
+			*other = append(*other, brief(c.string(name)))
+			return ok && !c.brief()
+		case r.closed:
+			return ok && !c.brief()
+		case r.otherMembers != nil:
+			ok = c.check(r.otherMembers, name+1, nil) && ok
+		}
+	}
+	if seen != nil && (evaluated || r.countsMembers) {
+		seen.set(ordinal)
+	}
+	return ok
+}
+
+// has says whether an object has a member.
+func (c *checker) has(i int32, member string) bool {
+	if !c.spend(1 + int(c.nodes[i].size)) {
+		return false
+	}
+	for name := i + 1; name < c.nodes[i].next; name = c.nodes[name+1].next {
+		if c.string(name) == member {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *checker) missing(i int32, required []string) []string {
+	var missing []string
+	for _, member := range required {
+		if !c.has(i, member) {
+			missing = append(missing, member)
+		}
+	}
+	return missing
+}
+
+func (c *checker) checkArray(r *rule, i int32, seen marks) bool {
+	size, ok := int(c.nodes[i].size), true
+	if r.MinItems != nil && size < *r.MinItems {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MinItems{Got: size, Want: *r.MinItems} })
+	}
+	if r.MaxItems != nil && size > *r.MaxItems {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MaxItems{Got: size, Want: *r.MaxItems} })
+	}
+	if r.UniqueItems && size > 1 && (ok || !c.brief()) {
+		ok = c.isUnique(i) && ok
+	}
+	index, known := 0, size
+	if !r.countsItems {
+		known = min(size, len(r.prefix)) // nothing is said of the rest
+	}
+	for child := i + 1; index < known && (ok || !c.brief()); child = c.nodes[child].next {
+		switch {
+		case index < len(r.prefix):
+			ok = c.check(r.prefix[index], child, nil) && ok
+		case r.items != nil:
+			ok = c.check(r.items, child, nil) && ok
+		}
+		if seen != nil {
+			seen.set(index)
+		}
+		index++
+	}
+	if r.ends && size > len(r.prefix) {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.AdditionalItems{Count: size - len(r.prefix)} })
+	}
+	if r.contains != nil && (ok || !c.brief()) {
+		ok = c.checkContains(r, i, seen) && ok
+	}
+	return ok
+}
+
+// isUnique says whether no two items are equal.
+func (c *checker) isUnique(i int32) bool {
+	keys := make(map[string]int, c.nodes[i].size)
+	index := 0
+	for child := i + 1; child < c.nodes[i].next; child = c.nodes[child].next {
+		c.key = c.appendKey(c.key[:0], child)
+		if c.err != nil {
+			return false
+		}
+		if former, ok := keys[string(c.key)]; ok {
+			return c.add(i, func() jsonschema.ErrorKind { return &faults.UniqueItems{Duplicates: [2]int{former, index}} })
+		}
+		keys[string(c.key)] = index
+		index++
+	}
+	return true
+}
+
+func (c *checker) checkContains(r *rule, i int32, seen marks) bool {
+	if r.DraftVersion < 2020 {
+		seen = nil // contains evaluates nothing yet
+	}
+	least, most := 1, int(c.nodes[i].size)
+	if r.MinContains != nil {
+		least = *r.MinContains
+	}
+	if r.MaxContains != nil {
+		most = *r.MaxContains
+	}
+	mark, found, index := c.mark(), 0, 0
+	c.branches++
+	for child := i + 1; child < c.nodes[i].next && c.err == nil; child = c.nodes[child].next {
+		if seen == nil && found >= least && r.MaxContains == nil || found > most {
+			break
+		}
+		if c.check(r.contains, child, nil) {
+			if found++; seen != nil {
+				seen.set(index)
+			}
+		}
+		index++
+	}
+	c.branches--
+	switch {
+	case c.err != nil:
+		return false
+	case found < least && r.MinContains == nil:
+		if c.silent > 0 || mark.isBehind(c) {
+			return false // what is wrong with the items says it
+		}
+		return c.add(i, func() jsonschema.ErrorKind { return &faults.Contains{} })
+	case found < least:
+		c.back(mark)
+		return c.add(i, func() jsonschema.ErrorKind {
+			return sentence(fmt.Sprintf("min %d items required to match contains schema, but %d matched", least, found))
+		})
+	case found > most:
+		c.back(mark)
+		return c.add(i, func() jsonschema.ErrorKind {
+			return sentence(fmt.Sprintf("max %d items required to match contains schema, but more matched", most))
+		})
+	}
+	c.back(mark)
+	return true
+}
+
+func (c *checker) checkString(r *rule, i int32) bool {
+	if r.MinLength == nil && r.MaxLength == nil && r.Pattern == nil {
+		return true
+	}
+	if !c.spend(int(c.nodes[i].size) / 16) {
+		return false
+	}
+	ok, value := true, c.string(i)
+	if r.MinLength != nil || r.MaxLength != nil {
+		length := utf8.RuneCountInString(value)
+		if r.MinLength != nil && length < *r.MinLength {
+			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MinLength{Got: length, Want: *r.MinLength} })
+		}
+		if r.MaxLength != nil && length > *r.MaxLength {
+			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MaxLength{Got: length, Want: *r.MaxLength} })
+		}
+	}
+	if r.Pattern != nil && (ok || !c.brief()) && !r.Pattern.MatchString(value) {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Pattern{Got: brief(value), Want: r.Pattern.String()} })
+	}
+	return ok
+}
+
+func (c *checker) checkNumber(r *rule, i int32) bool {
+	if r.min == nil && r.max == nil && r.above == nil && r.below == nil && r.MultipleOf == nil {
+		return true
+	}
+	if !c.spend(int(c.nodes[i].size) / 16) {
+		return false
+	}
+	literal := c.literal(i)
+	v, ok := parseDecimal(literal), true
+	fraction := func() *big.Rat {
+		f, _ := new(big.Rat).SetString(literal) // within the bounds it always is one
+		return f
+	}
+	if r.min != nil && v.compare(*r.min) < 0 {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Minimum{Got: fraction(), Want: r.Minimum} })
+	}
+	if r.max != nil && v.compare(*r.max) > 0 {
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Maximum{Got: fraction(), Want: r.Maximum} })
+	}
+	if r.above != nil && v.compare(*r.above) <= 0 {
+		ok = c.add(i, func() jsonschema.ErrorKind {
+			return &faults.ExclusiveMinimum{Got: fraction(), Want: r.ExclusiveMinimum}
+		})
+	}
+	if r.below != nil && v.compare(*r.below) >= 0 {
+		ok = c.add(i, func() jsonschema.ErrorKind {
+			return &faults.ExclusiveMaximum{Got: fraction(), Want: r.ExclusiveMaximum}
+		})
+	}
+	if r.MultipleOf != nil && (ok || !c.brief()) {
+		// It takes a power of ten as long as the exponent.
+		if !c.spend((len(v.digits) + max(v.exponent, -v.exponent)) / 8) {
+			return false
+		}
+		if !new(big.Rat).Quo(fraction(), r.MultipleOf).IsInt() {
+			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.MultipleOf{Got: fraction(), Want: r.MultipleOf} })
+		}
+	}
+	return ok
+}
+
+// checkCombined checks a value against the schemas that a schema is made of.
+func (c *checker) checkCombined(r *rule, i int32, seen marks) bool {
+	ok := true
+	if r.not != nil {
+		c.silent++
+		fits := c.checkInPlace(r.not, i, nil)
+		if c.silent--; fits {
+			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Not{} })
+		}
+	}
+	for _, all := range r.allOf {
+		if !ok && c.brief() {
+			return false
+		}
+		ok = c.checkInPlace(all, i, seen) && ok
+	}
+	if len(r.anyOf) > 0 && (ok || !c.brief()) {
+		ok = c.checkAnyOf(r, i, seen) && ok
+	}
+	if len(r.oneOf) > 0 && (ok || !c.brief()) {
+		ok = c.checkOneOf(r, i, seen) && ok
+	}
+	if r.when != nil && (ok || !c.brief()) {
+		c.silent++
+		fits := c.checkInPlace(r.when, i, seen)
+		c.silent--
+		if fits && r.whenTrue != nil {
+			ok = c.checkInPlace(r.whenTrue, i, seen) && ok
+		} else if !fits && r.whenElse != nil {
+			ok = c.checkInPlace(r.whenElse, i, seen) && ok
+		}
+	}
+	return ok
+}
+
+func (c *checker) checkAnyOf(r *rule, i int32, seen marks) bool {
+	mark, fits := c.mark(), false
+	c.branches++
+	for _, alternative := range r.anyOf {
+		if c.checkInPlace(alternative, i, seen) {
+			if fits = true; seen == nil { // else each one that fits says what it has evaluated
+				break
+			}
+		}
+	}
+	c.branches--
+	if fits {
+		c.back(mark)
+	}
+	return fits
+}
+
+func (c *checker) checkOneOf(r *rule, i int32, seen marks) bool {
+	mark, first := c.mark(), -1
+	for index, alternative := range r.oneOf {
+		if first < 0 {
+			c.branches++
+			fits := c.checkInPlace(alternative, i, seen)
+			c.branches--
+			if fits {
+				first = index
+				c.back(mark)
+			}
+			continue
+		}
+		c.silent++
+		fits := c.checkInPlace(alternative, i, nil)
+		c.silent--
+		if fits {
+			return c.add(i, func() jsonschema.ErrorKind { return &faults.OneOf{Subschemas: []int{first, index}} })
+		}
+	}
+	return first >= 0
+}
+
+// checkUnevaluated checks the children that no other schema has evaluated.
+func (c *checker) checkUnevaluated(r *rule, i int32, seen marks) bool {
+	n, ok, rest, step := c.nodes[i], true, r.unevaluatedItems, int32(0)
+	switch {
+	case n.kind == object && r.unevaluatedMembers != nil:
+		rest, step = r.unevaluatedMembers, 1
+	case n.kind != array || rest == nil:
+		return true
+	}
+	index := 0
+	for child := i + 1 + step; child < n.next && (ok || !c.brief()); child = c.nodes[child].next + step {
+		if !seen.has(index) {
+			ok = c.check(rest, child, nil) && ok
+			seen.set(index)
+		}
+		index++
+	}
+	return ok
+}
+
+// A point to go back to, with the faults of alternatives that turn out not to matter.
+type mark struct {
+	faults int
+	more   bool
+}
+
+func (c *checker) mark() mark { return mark{len(c.faults), c.more} }
+
+func (c *checker) back(to mark) { c.faults, c.more = c.faults[:to.faults], to.more }
+
+// isBehind says whether there have been faults since.
+func (m mark) isBehind(c *checker) bool { return len(c.faults) > m.faults || c.more && !m.more }
+
+// marks say which children of a value have been evaluated.
+type marks []uint64
+
+func (c *checker) newMarks(i int32) marks {
+	words := int(c.nodes[i].size)/64 + 1
+	c.spend(words / 4)
+	return make(marks, words)
+}
+
+func (m marks) set(child int)      { m[child/64] |= 1 << (child % 64) }
+func (m marks) has(child int) bool { return m[child/64]&(1<<(child%64)) != 0 }

@@ -1,0 +1,84 @@
+package validate
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// decimal is a number exactly as its literal says: digits times ten to the
+// exponent. Digits neither begin nor end with 0; those of zero are "". To compare
+// two costs no more than to read them, unlike fractions of big integers.
+type decimal struct {
+	negative bool
+	digits   string
+	exponent int
+}
+
+// parseDecimal reads a JSON number that is within the bounds.
+func parseDecimal(literal string) decimal {
+	var v decimal
+	if literal[0] == '-' {
+		v.negative, literal = true, literal[1:]
+	}
+	if e := strings.IndexAny(literal, "eE"); e >= 0 {
+		v.exponent, _ = strconv.Atoi(literal[e+1:])
+		literal = literal[:e]
+	}
+	if whole, fraction, ok := strings.Cut(literal, "."); ok {
+		v.exponent -= len(fraction)
+		literal = whole + fraction
+	}
+	literal = strings.TrimLeft(literal, "0")
+	v.digits = strings.TrimRight(literal, "0")
+	if v.exponent += len(literal) - len(v.digits); v.digits == "" {
+		return decimal{}
+	}
+	return v
+}
+
+// isInteger says whether the number is whole: 1.0 is.
+func (v decimal) isInteger() bool { return v.digits == "" || v.exponent >= 0 }
+
+// appendKey appends what equal numbers have in common.
+func (v decimal) appendKey(key []byte) []byte {
+	if v.negative {
+		key = append(key, '-')
+	}
+	return strconv.AppendInt(append(append(key, v.digits...), 'e'), int64(v.exponent), 10)
+}
+
+// compare is negative if v is less than w, 0 if they are equal.
+func (v decimal) compare(w decimal) int {
+	switch a, b := v.sign(), w.sign(); {
+	case a != b:
+		return a - b
+	case a < 0:
+		return w.compareSize(v)
+	}
+	return v.compareSize(w)
+}
+
+func (v decimal) sign() int {
+	switch {
+	case v.digits == "":
+		return 0
+	case v.negative:
+		return -1
+	}
+	return 1
+}
+
+// compareSize compares without the signs.
+func (v decimal) compareSize(w decimal) int {
+	if a, b := len(v.digits)+v.exponent, len(w.digits)+w.exponent; a != b {
+		return a - b
+	}
+	return strings.Compare(v.digits, w.digits) // trailing zeros are cut, so a longer one is greater
+}
+
+// exact is a number of a schema as a decimal: it came from one.
+func exact(r *big.Rat) decimal {
+	places, _ := r.FloatPrec()
+	return parseDecimal(r.FloatString(places))
+}

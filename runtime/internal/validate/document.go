@@ -1,0 +1,277 @@
+package validate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// What a value may hold. Values are refused at these bounds before anything
+// computes with them: what a library makes of a number such as 1e-9999999 takes
+// seconds of work for eleven bytes, or is nil.
+const (
+	// MaxDepth is how many objects and arrays may stand within each other.
+	MaxDepth = 1000
+	// MaxNumber is how long a number may be, in bytes.
+	MaxNumber = 1000
+	// MaxExponent bounds what stands behind the e of a number, with either sign: it
+	// admits each exponent that a float64 is written with.
+	MaxExponent = 324
+)
+
+// A kind of JSON value is a bit, so that several make a set.
+type kind uint8
+
+const (
+	null kind = 1 << iota
+	boolean
+	number
+	text
+	array
+	object
+	integer // of a schema's types only
+)
+
+func (k kind) String() string {
+	return map[kind]string{null: "null", boolean: "boolean", number: "number", text: "string", array: "array", object: "object", integer: "integer"}[k]
+}
+
+// document is a JSON text with an index of its values: 16 bytes for each, in
+// the order of the text. An object's children are its members' names and values in
+// turn.
+type document struct {
+	text  string
+	nodes []node
+	// repeated is the name of a member that its object has already, 0 without one.
+	repeated int32
+	seed     maphash.Seed
+	hashes   []hashed // scratch
+}
+
+type node struct {
+	kind    kind
+	escaped bool // a string with a backslash
+	start   int32
+	size    int32 // bytes of a scalar, without the quotes; values of an array; members of an object
+	next    int32 // the node after this one and all that is in it
+}
+
+type hashed struct {
+	hash uint64
+	node int32
+}
+
+// read indexes a JSON text. It refuses what exceeds the bounds. The work and the
+// memory that it takes are in proportion to the text.
+func read(ctx context.Context, data []byte) (*document, error) {
+	if len(data) > math.MaxInt32/4 {
+		return nil, errors.New("it is longer than 512 MiB")
+	}
+	if !json.Valid(data) {
+		var skipped json.RawMessage
+		if err := json.Unmarshal(data, &skipped); err != nil {
+			return nil, fmt.Errorf("it is not JSON: %w", err)
+		}
+	}
+	d := &document{text: string(data), nodes: make([]node, 0, 4+len(data)/8)}
+	if !utf8.ValidString(d.text) {
+		d.text = string([]rune(d.text)) // as encoding/json reads it
+	}
+	var open []int32 // the objects and arrays around
+	for i := 0; i < len(d.text); {
+		if len(d.nodes)%4096 == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		n := node{start: int32(i), next: int32(len(d.nodes) + 1)}
+		switch c := d.text[i]; c {
+		case ' ', '\t', '\r', '\n', ',', ':':
+			i++
+			continue
+		case '}', ']':
+			i++
+			last := open[len(open)-1]
+			open = open[:len(open)-1]
+			d.nodes[last].next = int32(len(d.nodes))
+			if c == '}' {
+				d.nodes[last].size /= 2
+				d.findRepeated(last)
+			}
+			continue
+		case '{', '[':
+			i++
+			n.kind, n.next = array, math.MaxInt32 // until it ends
+			if c == '{' {
+				n.kind = object
+			}
+		case '"':
+			n.kind, n.start = text, n.start+1
+			for i++; d.text[i] != '"'; i++ {
+				if d.text[i] == '\\' {
+					n.escaped = true
+					i++
+				}
+			}
+			n.size = int32(i) - n.start
+			i++
+		case 'n':
+			n.kind, n.size = null, 4
+			i += 4
+		case 't', 'f':
+			n.kind, n.size = boolean, 4
+			if c == 'f' {
+				n.size = 5
+			}
+			i += int(n.size)
+		default:
+			n.kind = number
+			for i++; i < len(d.text) && strings.IndexByte("+-.eE0123456789", d.text[i]) >= 0; i++ {
+			}
+			n.size = int32(i) - n.start
+		}
+		if len(open) > 0 {
+			d.nodes[open[len(open)-1]].size++
+		}
+		here := int32(len(d.nodes))
+		d.nodes = append(d.nodes, n)
+		switch n.kind {
+		case number:
+			if err := boundNumber(d.text[n.start:i]); err != nil {
+				return nil, placed(d.place(here), err)
+			}
+		case object, array:
+			if open = append(open, here); len(open) > MaxDepth {
+				return nil, placed(d.place(here), fmt.Errorf("more than %d objects and arrays within each other", MaxDepth))
+			}
+		}
+	}
+	return d, nil
+}
+
+// boundNumber refuses a number that takes long to compute with.
+func boundNumber(literal string) error {
+	if len(literal) > MaxNumber {
+		return fmt.Errorf("the number %s has %d characters: at most %d are taken", brief(literal), len(literal), MaxNumber)
+	}
+	if e := strings.IndexAny(literal, "eE"); e >= 0 {
+		if exponent, err := strconv.Atoi(literal[e+1:]); err != nil || exponent < -MaxExponent || exponent > MaxExponent {
+			return fmt.Errorf("the number %s is out of range: exponents from -%d to %d are taken", brief(literal), MaxExponent, MaxExponent)
+		}
+	}
+	return nil
+}
+
+// findRepeated looks for a member that an object has twice. Readers disagree
+// which of the two counts, so that one could be checked and the other used.
+func (d *document) findRepeated(object int32) {
+	const few = 8
+	switch size := d.nodes[object].size; {
+	case d.repeated > 0 || size < 2:
+	case size <= few:
+		var names [few]string
+		count := 0
+		for name := object + 1; name < d.nodes[object].next; name = d.nodes[name+1].next {
+			names[count] = d.string(name)
+			if slices.Contains(names[:count], names[count]) {
+				d.repeated = name
+				return
+			}
+			count++
+		}
+	default:
+		if d.hashes == nil {
+			d.seed = maphash.MakeSeed()
+		}
+		d.hashes = d.hashes[:0]
+		for name := object + 1; name < d.nodes[object].next; name = d.nodes[name+1].next {
+			d.hashes = append(d.hashes, hashed{maphash.String(d.seed, d.string(name)), name})
+		}
+		slices.SortFunc(d.hashes, func(a, b hashed) int {
+			if a.hash != b.hash {
+				return cmp.Compare(a.hash, b.hash)
+			}
+			return int(a.node - b.node)
+		})
+		for i := 1; i < len(d.hashes); i++ {
+			if a, b := d.hashes[i-1], d.hashes[i]; a.hash == b.hash && d.string(a.node) == d.string(b.node) {
+				d.repeated = b.node
+				return
+			}
+		}
+	}
+}
+
+// string is the text of a string node.
+func (d *document) string(i int32) string {
+	n := d.nodes[i]
+	raw := d.text[n.start : n.start+n.size]
+	if !n.escaped {
+		return raw
+	}
+	var decoded string
+	_ = json.Unmarshal([]byte(d.text[n.start-1:n.start+n.size+1]), &decoded) // read has seen that it is a string
+	return decoded
+}
+
+// literal is a scalar as it stands in the text, of a string what is between the quotes.
+func (d *document) literal(i int32) string {
+	n := d.nodes[i]
+	return d.text[n.start : n.start+n.size]
+}
+
+// place is the way to a value from the root, such as "steps.2.name". That of a member's
+// name is the one of its value.
+func (d *document) place(target int32) string {
+	var path []string
+	for at := int32(0); at != target; {
+		child, step := at+1, ""
+		if d.nodes[at].kind == array {
+			index := 0
+			for ; d.nodes[child].next <= target; child = d.nodes[child].next {
+				index++
+			}
+			step = strconv.Itoa(index)
+		} else {
+			for int(child+1) < len(d.nodes) && d.nodes[child+1].next <= target {
+				child = d.nodes[child+1].next
+			}
+			if step = brief(d.string(child)); child != target {
+				child++
+			}
+		}
+		path, at = append(path, step), child
+	}
+	const most = 12
+	if len(path) > most {
+		path = append(append(path[:most/2:most/2], "…"), path[len(path)-most/2:]...)
+	}
+	return strings.Join(path, ".")
+}
+
+// placed puts the place before what is wrong there.
+func placed(place string, err error) error {
+	if place == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", place, err)
+}
+
+// brief cuts what a message repeats of a value.
+func brief(value string) string {
+	const most = 64
+	if len(value) <= most {
+		return value
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(value[cut]) {
+		cut--
+	}
+	return value[:cut] + "…"
+}

@@ -1,0 +1,272 @@
+package validate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// rule is a compiled schema in the form that check walks: what the library has
+// in maps is in order here, and its numbers are decimals.
+type rule struct {
+	*jsonschema.Schema
+
+	kinds    kind // 0 for any
+	constant *constants
+	enum     *constants
+	min, max *decimal
+	above    *decimal
+	below    *decimal
+
+	ref                           *rule
+	dynamic                       *dynamic
+	allOf, anyOf, oneOf           []*rule
+	not, when, whenTrue, whenElse *rule
+
+	members            map[string]member
+	required           int // how many members are required
+	patterns           []pattern
+	otherMembers       *rule
+	closed             bool // other members are not allowed
+	countsMembers      bool // every member counts as evaluated
+	names              *rule
+	dependents         []dependent
+	unevaluatedMembers *rule
+	prefix             []*rule
+	items              *rule
+	ends               bool // no items after the prefix
+	countsItems        bool // every item counts as evaluated
+	contains           *rule
+	unevaluatedItems   *rule
+	root               *rule // of the document that it stands in, nil if nothing leads there
+	redirects          bool  // an outer schema may redirect dynamic
+}
+
+// constants are the values that const or enum admit, by their keys.
+type constants struct {
+	kinds kind
+	keys  map[string]struct{}
+}
+
+// member is what a schema says of a member by its name.
+type member struct {
+	rule     *rule // nil if it is only required
+	required bool
+}
+
+type pattern struct {
+	match jsonschema.Regexp
+	rule  *rule
+}
+
+// dependent is what holds if a member is there.
+type dependent struct {
+	name     string
+	required []string
+	rule     *rule
+}
+
+// dynamic is a reference that an outer schema may redirect.
+type dynamic struct {
+	anchor  string // "" for $recursiveRef
+	initial *rule
+}
+
+// translator makes rules of compiled schemas.
+type translator struct {
+	rules     map[*jsonschema.Schema]*rule
+	dynamic   bool // there are references that an outer schema may redirect
+	documents map[string]bool
+	err       error
+}
+
+// translate makes the rules of a compiled schema. source is its text.
+func translate(schema *jsonschema.Schema, source string) (*rule, error) {
+	t := &translator{rules: map[*jsonschema.Schema]*rule{}, documents: map[string]bool{}}
+	first := t.rule(schema)
+	// The library does not say where an outer schema redirects a reference to. It follows from the
+	// roots of the documents, unless the schema itself redirects in one of several resources.
+	resources := strings.Count(source, `"$id"`) + len(t.documents)
+	if schema.ID != "" {
+		resources--
+	}
+	redirects := strings.Contains(source, `"$dynamicAnchor"`) || strings.Contains(source, `"$recursiveAnchor"`)
+	if t.err == nil && t.dynamic && redirects && resources > 1 {
+		t.err = errors.New("it uses $dynamicRef or $recursiveRef across several resources: use $ref")
+	}
+	roots := map[string]*rule{}
+	for _, r := range t.rules {
+		if url, pointer, _ := strings.Cut(r.Location, "#"); pointer == "" {
+			roots[url] = r
+		}
+	}
+	for _, r := range t.rules {
+		url, _, _ := strings.Cut(r.Location, "#")
+		r.root = roots[url]
+	}
+	return first, t.err
+}
+
+func (t *translator) rule(s *jsonschema.Schema) *rule {
+	if s == nil {
+		return nil
+	}
+	if r, ok := t.rules[s]; ok {
+		return r
+	}
+	r := &rule{Schema: s}
+	t.rules[s] = r
+	url, _, _ := strings.Cut(s.Location, "#")
+	t.documents[url] = true
+
+	if s.Types != nil {
+		for _, name := range s.Types.ToStrings() {
+			for k := null; k != 0; k <<= 1 {
+				if k.String() == name {
+					r.kinds |= k
+				}
+			}
+		}
+	}
+	if s.Const != nil {
+		r.constant = t.constants(*s.Const)
+	}
+	if s.Enum != nil {
+		r.enum = t.constants(s.Enum.Values...)
+	}
+	r.min, r.max = t.bound(s.Minimum), t.bound(s.Maximum)
+	r.above, r.below = t.bound(s.ExclusiveMinimum), t.bound(s.ExclusiveMaximum)
+	t.references(r)
+	r.allOf, r.anyOf, r.oneOf = t.list(s.AllOf), t.list(s.AnyOf), t.list(s.OneOf)
+	r.not, r.when, r.whenTrue, r.whenElse = t.rule(s.Not), t.rule(s.If), t.rule(s.Then), t.rule(s.Else)
+	t.objects(r)
+	t.arrays(r)
+	return r
+}
+
+func (t *translator) list(schemas []*jsonschema.Schema) []*rule {
+	var list []*rule
+	for _, s := range schemas {
+		list = append(list, t.rule(s))
+	}
+	return list
+}
+
+func (t *translator) bound(r *big.Rat) *decimal {
+	if r == nil {
+		return nil
+	}
+	v := exact(r)
+	return &v
+}
+
+func (t *translator) constants(values ...any) *constants {
+	c := &constants{keys: map[string]struct{}{}}
+	for _, value := range values {
+		data, err := json.Marshal(value)
+		if err != nil {
+			t.err = errors.Join(t.err, err)
+			continue
+		}
+		d, err := read(context.Background(), data)
+		if err != nil {
+			t.err = errors.Join(t.err, err)
+			continue
+		}
+		c.kinds |= d.nodes[0].kind
+		c.keys[string((&checker{document: d, ctx: context.Background(), budget: unlimited}).appendKey(nil, 0))] = struct{}{}
+	}
+	return c
+}
+
+func (t *translator) references(r *rule) {
+	r.ref = t.rule(r.Ref)
+	var target *jsonschema.Schema
+	var anchor string
+	redirected := false
+	switch {
+	case r.DynamicRef != nil:
+		target, anchor = r.DynamicRef.Ref, r.DynamicRef.Anchor
+		redirected = anchor != "" && target.DynamicAnchor == anchor
+	case r.RecursiveRef != nil:
+		target = r.RecursiveRef
+		redirected = target.RecursiveAnchor
+	default:
+		return
+	}
+	r.dynamic = &dynamic{initial: t.rule(target)}
+	if r.dynamic.anchor = anchor; redirected {
+		t.dynamic, r.redirects = true, true
+	}
+}
+
+func (t *translator) objects(r *rule) {
+	if len(r.Properties)+len(r.Required) > 0 {
+		r.members = map[string]member{}
+		for name, s := range r.Properties {
+			r.members[name] = member{rule: t.rule(s)}
+		}
+		for _, name := range r.Required {
+			if m := r.members[name]; !m.required {
+				m.required = true
+				r.members[name] = m
+				r.required++
+			}
+		}
+	}
+	for match, s := range r.PatternProperties {
+		r.patterns = append(r.patterns, pattern{match, t.rule(s)})
+	}
+	slices.SortFunc(r.patterns, func(a, b pattern) int { return strings.Compare(a.match.String(), b.match.String()) })
+	r.countsMembers = r.AdditionalProperties != nil
+	switch additional := r.AdditionalProperties.(type) {
+	case bool:
+		r.closed = !additional
+	case *jsonschema.Schema:
+		r.otherMembers = t.rule(additional)
+	}
+	r.names = t.rule(r.PropertyNames)
+	for name, value := range r.Dependencies {
+		switch value := value.(type) {
+		case []string:
+			r.dependents = append(r.dependents, dependent{name: name, required: value})
+		case *jsonschema.Schema:
+			r.dependents = append(r.dependents, dependent{name: name, rule: t.rule(value)})
+		}
+	}
+	for name, required := range r.DependentRequired {
+		r.dependents = append(r.dependents, dependent{name: name, required: required})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.DependentSchemas)) {
+		r.dependents = append(r.dependents, dependent{name: name, rule: t.rule(r.DependentSchemas[name])})
+	}
+	slices.SortStableFunc(r.dependents, func(a, b dependent) int { return strings.Compare(a.name, b.name) })
+	r.unevaluatedMembers = t.rule(r.UnevaluatedProperties)
+}
+
+func (t *translator) arrays(r *rule) {
+	switch items := r.Items.(type) { // before 2020-12
+	case *jsonschema.Schema:
+		r.items = t.rule(items)
+	case []*jsonschema.Schema:
+		r.prefix = t.list(items)
+	}
+	switch additional := r.AdditionalItems.(type) {
+	case bool:
+		r.ends = !additional
+	case *jsonschema.Schema:
+		r.items = t.rule(additional)
+	}
+	if r.DraftVersion >= 2020 {
+		r.prefix, r.items = t.list(r.PrefixItems), t.rule(r.Items2020)
+	}
+	r.countsItems = r.items != nil || r.AdditionalItems != nil
+	r.contains = t.rule(r.Contains)
+	r.unevaluatedItems = t.rule(r.UnevaluatedItems)
+}

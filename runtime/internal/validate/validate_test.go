@@ -1,0 +1,245 @@
+package validate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func compile(t testing.TB, schema string, formats bool) *Schema {
+	t.Helper()
+	s, err := Compile(schema, formats)
+	if err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	return s
+}
+
+// property is the schema of an object with one property, v.
+func property(schema string) string {
+	return `{"type":"object","properties":{"v":` + schema + `}}`
+}
+
+func TestNumbersAreBounded(t *testing.T) {
+	schemas := map[string]*Schema{}
+	for _, schema := range []string{
+		`{"minimum":0}`, `{"maximum":9}`, `{"exclusiveMinimum":0}`, `{"exclusiveMaximum":9}`, `{"multipleOf":0.1}`, `{"type":"integer"}`,
+		`{"type":"number"}`, `{"const":1}`, `{"enum":[1,2]}`, `{}`, `{"anyOf":[{"type":"string"},{"minimum":1}]}`,
+	} {
+		schemas[schema] = compile(t, property(schema), false)
+	}
+	for _, refused := range []struct{ literal, want string }{
+		{"1e-9999999", "v: the number 1e-9999999 is out of range"},
+		{"1e9999999", "v: the number 1e9999999 is out of range"},
+		{"-0E+400", "v: the number -0E+400 is out of range"},
+		{"1E400", "out of range: exponents from -324 to 324 are taken"},
+		{"1e-325", "out of range"},
+		{"1e99999999999999999999999999", "out of range"},
+		{"1" + strings.Repeat("0", 5000), "1" + strings.Repeat("0", 63) + "… has 5001 characters: at most 1000 are taken"},
+		{"0." + strings.Repeat("0", 999), "has 1001 characters"},
+		{"1e" + strings.Repeat("0", 1<<20) + "1", "characters"},
+	} {
+		for schema, s := range schemas {
+			err := s.Check(t.Context(), json.RawMessage(`{"v":`+refused.literal+`}`))
+			if err == nil || !strings.Contains(err.Error(), refused.want) || len(err.Error()) > 300 {
+				t.Errorf("%s: %s: %v", schema, brief(refused.literal), err)
+			}
+		}
+	}
+	number := compile(t, property(`{"type":"number"}`), false)
+	for _, taken := range []string{
+		"0", "-0", "-0.0", "1e3", "1E+3", "5e-324", "1.7976931348623157e308", "1e0000000000000000000001",
+		strings.Repeat("9", 1000), "0." + strings.Repeat("3", 998), "-" + strings.Repeat("7", 400) + "e-200",
+	} {
+		if err := number.Check(t.Context(), json.RawMessage(`{"v":`+taken+`}`)); err != nil {
+			t.Errorf("%s: %v", taken, err)
+		}
+	}
+	places := compile(t, `{"type":"object"}`, false)
+	err := places.Check(t.Context(), json.RawMessage(`{"a":{"b\n":[1,{"c":2},[3,{"x":1e999}]]}}`))
+	if err == nil || !strings.HasPrefix(err.Error(), "a.b\n.2.1.x: the number 1e999 ") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSchemasHaveTheSameBounds(t *testing.T) {
+	for _, schema := range []string{
+		property(`{"minimum":1e-9999999}`), property(`{"multipleOf":1e9999999}`), property(`{"enum":[1e-9999999]}`),
+		property(strings.Repeat(`{"items":`, 2000) + `{}` + strings.Repeat(`}`, 2000)),
+	} {
+		if _, err := Compile(schema, false); err == nil {
+			t.Errorf("%s is taken", brief(schema))
+		}
+	}
+}
+
+func TestDepthIsBounded(t *testing.T) {
+	s := compile(t, `{"type":"object","additionalProperties":{"$ref":"#/$defs/n"},"$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}}}`, false)
+	nested := func(depth int) json.RawMessage {
+		return json.RawMessage(`{"v":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`)
+	}
+	if err := s.Check(t.Context(), nested(MaxDepth)); err != nil {
+		t.Errorf("at the bound: %v", err)
+	}
+	for _, depth := range []int{MaxDepth + 1, 9000, 1 << 20} {
+		if err := s.Check(t.Context(), nested(depth)); err == nil || len(err.Error()) > 300 {
+			t.Errorf("depth %d: %v", depth, err)
+		}
+	}
+}
+
+// allocated is how many bytes f allocates.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+// TestMemoryIsInProportion sends what the library answers with hundreds of bytes for each byte, or
+// with a big number for a small literal.
+func TestMemoryIsInProportion(t *testing.T) {
+	const size = 1 << 18
+	fill := func(item string) string { return strings.TrimSuffix(strings.Repeat(item+",", size/(len(item)+1)), ",") }
+	members := func(value string) string {
+		var b strings.Builder
+		for i := 0; b.Len() < size; i++ {
+			fmt.Fprintf(&b, `"%d":%s,`, i, value)
+		}
+		return "{" + strings.TrimSuffix(b.String(), ",") + "}"
+	}
+	for _, tc := range []struct{ name, schema, value string }{
+		{"elements of the wrong type", `{"items":{"type":"integer"}}`, `[` + fill(`""`) + `]`},
+		{"elements that no alternative takes", `{"items":{"anyOf":[{"type":"integer"},{"type":"null"},{"type":"boolean"}]}}`, `[` + fill(`""`) + `]`},
+		{"small fractions as integers", `{"items":{"type":"integer"}}`, `[` + fill(`1e-999999`) + `]`},
+		{"fractions within the bound", `{"items":{"type":"integer","minimum":1e-300}}`, `[` + fill(`1e-324`) + `]`},
+		{"fractions to divide", `{"items":{"multipleOf":1e-300}}`, `[` + fill(`1e-324`) + `]`},
+		{"numbers to count once", `{"uniqueItems":true}`, `[` + fill(`1e300`) + `]`},
+		{"no items to contain", `{"contains":{"type":"string","minLength":1}}`, `[` + fill(`1`) + `]`},
+		{"members that are not allowed", `{"additionalProperties":false}`, members("1")},
+		{"names that are not allowed", `{"propertyNames":{"maxLength":0}}`, members("1")},
+		{"values that do not match", `{"items":{"pattern":"^b$"}}`, `["` + strings.Repeat("a", size) + `"]`},
+	} {
+		s := compile(t, property(tc.schema), false)
+		value := json.RawMessage(`{"v":` + tc.value + `}`)
+		var err error
+		bytes := allocated(func() { err = s.Check(t.Context(), value) })
+		if most := uint64(64*len(value)) + 1<<20; bytes > most {
+			t.Errorf("%s: %d bytes for %d", tc.name, bytes, len(value))
+		}
+		if err == nil || len(err.Error()) > 2000 {
+			t.Errorf("%s: %.3000v", tc.name, err)
+		}
+	}
+}
+
+// TestFaultsAreFew holds that a check says the first faults and ends.
+func TestFaultsAreFew(t *testing.T) {
+	s := compile(t, property(`{"items":{"type":"integer"}}`), false)
+	err := s.Check(t.Context(), json.RawMessage(`{"v":["a",1,"b","c","d","e","f","g"]}`))
+	const want = "v.0: got string, want integer; v.2: got string, want integer; v.3: got string, want integer; " +
+		"v.4: got string, want integer; v.5: got string, want integer; and more"
+	if err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	few, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 100)+`1]}`))
+	many, _ := s.check(t.Context(), json.RawMessage(`{"v":[`+strings.Repeat(`"",`, 10_000)+`1]}`))
+	if few != many {
+		t.Errorf("%d steps for 100 wrong elements, %d for 10,000", few, many)
+	}
+}
+
+// TestStepsAreInProportion sends values that take the library exponential or quadratic time.
+func TestStepsAreInProportion(t *testing.T) {
+	tree := `{"type":"object","properties":{"v":{"$ref":"#/$defs/n"}},"$defs":{"n":{"anyOf":[` +
+		`{"type":"array","items":{"$ref":"#/$defs/n"}},{"type":"array","items":{"$ref":"#/$defs/n"}},{"type":"null"}]}}}`
+	unique := `{"type":"object","properties":{"v":{"$ref":"#/$defs/n"}},"$defs":{"n":{"uniqueItems":true,"items":{"$ref":"#/$defs/n"}}}}`
+	numbers := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "%d,", i)
+		}
+		return strings.TrimSuffix(b.String(), ",")
+	}
+	for _, tc := range []struct {
+		name, schema, value string
+		gaveUp              bool
+	}{
+		{"nested alternatives", tree, strings.Repeat("[", 900) + "1" + strings.Repeat("]", 900), true},
+		{"nested lists without repetitions", unique, strings.Repeat("[[0],", 900) + numbers(100_000) + strings.Repeat("]", 900), true},
+		{"many items without repetitions", unique, "[" + numbers(100_000) + "]", false},
+	} {
+		s := compile(t, tc.schema, false)
+		value := json.RawMessage(`{"v":` + tc.value + `}`)
+		steps, err := s.check(t.Context(), value)
+		if errors.Is(err, errSteps) != tc.gaveUp {
+			t.Errorf("%s: %v", tc.name, err)
+		}
+		if most := BaseSteps + StepsPerByte*len(value) + pollEvery + len(value); steps > most {
+			t.Errorf("%s: %d steps for %d bytes", tc.name, steps, len(value))
+		}
+	}
+}
+
+// leaving is a context whose caller leaves after some looks at it.
+type leaving struct {
+	context.Context
+	looks int
+}
+
+func (l *leaving) Err() error {
+	if l.looks--; l.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestCheckStopsWithItsCaller(t *testing.T) {
+	s := compile(t, property(`{"items":{"type":"integer"}}`), false)
+	value := json.RawMessage(`{"v":[` + strings.Repeat("1,", 1<<19) + `1]}`)
+	whole, err := s.check(t.Context(), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := &leaving{Context: t.Context(), looks: 1 << 30}
+	_, _ = read(looks, value)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("gone"))
+	steps, err := s.check(&leaving{ctx, 1<<30 - looks.looks + 3}, value)
+	if err == nil || err.Error() != "gone" || steps == 0 || steps > whole/10 {
+		t.Errorf("%d of %d steps, %v", steps, whole, err)
+	}
+	if err := s.Check(ctx, value); err == nil || err.Error() != "gone" {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRepeatedMembersAreRefused(t *testing.T) {
+	s := compile(t, `{"type":"object","properties":{"limits":{"properties":{"n":{"maximum":9}}}}}`, false)
+	many := `{"limits":{`
+	for i := range 50 {
+		many += fmt.Sprintf(`"m%d":0,`, i)
+	}
+	for _, value := range []string{`{"limits":{"n":99},"limits":{}}`, `{"limits":{},"lim\u0069ts":{}}`, many + `"m7":1}}`, many + `"m\u0037":1}}`} {
+		if err := s.Check(t.Context(), json.RawMessage(value)); err == nil || !strings.Contains(err.Error(), "limits") || !strings.Contains(err.Error(), "twice") {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+	if err := s.Check(t.Context(), json.RawMessage(many+`"limits":{"m7":1}}}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNotJSON(t *testing.T) {
+	s := compile(t, `{"type":"object"}`, false)
+	for _, value := range []string{``, ` `, `{`, `{"n":1}{}`, `{"a":01}`, `nul`, "\x00", `{"a":}`, `[`, `"`, `{"a":1e}`} {
+		if err := s.Check(t.Context(), json.RawMessage(value)); err == nil || !strings.HasPrefix(err.Error(), "it is not JSON: ") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// poison is a number that takes long to compute with, or has no value at all for those
+// who compute with fractions.
+const poison = `1e-9999999`
+
+func TestPoisonNumbers(t *testing.T) {
+	bounded := ToolSpec{Name: "bounded", Policy: Policy{Task: TaskOptional},
+		InputSchema: `{"type":"object","properties":{"n":{"type":"number","minimum":0,"maximum":10}}}`}
+	given := InputSpec{Name: "Given", Message: "How many?", Schema: bounded.InputSchema}
+	asking := ToolSpec{Name: "asking", Policy: Policy{Task: TaskRequired}, InputSchema: `{"type":"object"}`}
+	output := ToolSpec{Name: "output", Policy: Policy{Task: TaskOptional}, InputSchema: `{"type":"object"}`, OutputSchema: bounded.InputSchema}
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{},
+			NewTool(bounded, func(_ context.Context, _ *Task, in struct{ N float64 }) (string, error) { return "ran", nil }),
+			NewTool(asking, func(ctx context.Context, task *Task, _ struct{}) (string, error) {
+				answer, err := Ask[struct{ N json.Number }](ctx, task, given, "step", "")
+				return answer.N.String(), err
+			}),
+			NewTool(output, func(context.Context, *Task, struct{}) (map[string]json.Number, error) {
+				return map[string]json.Number{"n": poison}, nil
+			}))
+		caller := alice
+		caller.CanAsk = []string{"elicitation/create"}
+
+		arguments := json.RawMessage(`{"n":` + poison + `}`)
+		want := "n: the number " + poison + " is out of range"
+		for _, mode := range []Mode{ModePlain, ModeGrace} {
+			reply, err := s.Call(t.Context(), caller, "bounded", arguments, CallRequest{Mode: mode})
+			if err != nil || reply.Outcome == nil || !reply.Outcome.IsError || !strings.Contains(string(reply.Outcome.Result), want) {
+				t.Errorf("mode %d: %+v, %v", mode, reply, err)
+			}
+		}
+		_, err := s.Call(t.Context(), caller, "bounded", arguments, CallRequest{Mode: ModeTask})
+		var wire *Error
+		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, want) {
+			t.Errorf("as a task: %v", err)
+		}
+
+		task := begin(t, s, caller, "asking")
+		asks(t, s, caller, task.ID)
+		answer := func(n string) error {
+			return s.Answer(t.Context(), caller, task.ID, map[string]json.RawMessage{"step": json.RawMessage(`{"action":"accept","content":{"n":` + n + `}}`)})
+		}
+		if err := answer(poison); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, want) {
+			t.Errorf("as an answer: %v", err)
+		}
+		asks(t, s, caller, task.ID) // still
+		if err := answer("7.50"); err != nil {
+			t.Error(err)
+		}
+		if got := outcomeText(ended(t, s, caller, task.ID).Outcome); got != `result {"content":[{"text":"7.50","type":"text"}]}` {
+			t.Errorf("after a good answer: %s", got)
+		}
+
+		if got := outcomeText(ended(t, s, caller, begin(t, s, caller, "output").ID).Outcome); got != "error the tool's output does not fit its schema (code -32603) " {
+			t.Errorf("as output: %s", got)
+		}
+	})
+}
+
+func TestCheckEndsWithItsCaller(t *testing.T) {
+	s := newServer(t, Options{}, numberTool("t", Policy{Task: TaskOptional}, double))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	large := json.RawMessage(`{"n":[` + strings.Repeat("1,", 1<<18) + `1]}`)
+	if _, err := s.Call(ctx, alice, "t", large, CallRequest{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	in := Input{Method: methodElicit, Schema: json.RawMessage(`{"type":"object"}`)}
+	err := CheckAnswer(ctx, in, json.RawMessage(`{"action":"accept","content":`+string(large)+`}`))
+	if !errors.Is(err, context.Canceled) || errors.Is(err, ErrInvalidAnswer) {
+		t.Errorf("%v", err)
+	}
+}
+
+// panicking is a store that panics once where it is told to.
+type panicking struct {
+	Store
+	create atomic.Bool
+	get    atomic.Bool
+	ask    atomic.Bool
+}
+
+func (p *panicking) Create(ctx context.Context, r Record, quota Quota) (Record, error) {
+	if p.create.CompareAndSwap(true, false) {
+		panic("secret of Create")
+	}
+	return p.Store.Create(ctx, r, quota)
+}
+
+func (p *panicking) Get(ctx context.Context, id string) (Record, error) {
+	if p.get.CompareAndSwap(true, false) {
+		panic("secret of Get")
+	}
+	return p.Store.Get(ctx, id)
+}
+
+func (p *panicking) Update(ctx context.Context, r Record) (Record, error) {
+	if len(r.Inputs) > 0 && p.ask.CompareAndSwap(true, false) {
+		panic("secret of Update")
+	}
+	return p.Store.Update(ctx, r)
+}
+
+// TestPanicsAreOneCallers holds that what panics outside of a handler is an internal error of
+// one call or one task.
+func TestPanicsAreOneCallers(t *testing.T) {
+	var log logged
+	store := &panicking{Store: NewMemoryStore()}
+	spec := ToolSpec{Name: "asked", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskRequired},
+		Questions: []InputSpec{{Name: "Given", Message: "How many?", Schema: `{"type":"object"}`}}}
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{Store: store, Logger: log.logger()}, numberTool("t", Policy{Task: TaskOptional}, double),
+			NewTool(spec, func(context.Context, *Task, struct{}) (string, error) { return "ran", nil }))
+		caller := alice
+		caller.CanAsk = []string{"elicitation/create"}
+		internal := func(what string, err error) {
+			t.Helper()
+			var wire *Error
+			if !errors.As(err, &wire) || wire.Code != CodeInternalError || strings.Contains(wire.Message, "secret") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		store.create.Store(true)
+		_, err := s.Call(t.Context(), caller, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask})
+		internal("a call", err)
+		store.get.Store(true)
+		internal("an answer", s.Answer(t.Context(), caller, "x", nil))
+
+		store.ask.Store(true)
+		reply, err := s.Call(t.Context(), caller, "asked", nil, CallRequest{Mode: ModeTask, Later: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := outcomeText(ended(t, s, caller, reply.Task.ID).Outcome); got != "error internal error (code -32603) " {
+			t.Errorf("a task whose question cannot be stored: %s", got)
+		}
+		if got := ended(t, s, caller, begin(t, s, caller, "t").ID).Outcome; got.Kind != OutcomeResult {
+			t.Errorf("the next task: %s", outcomeText(got))
+		}
+	})
+	for _, want := range []string{"secret of Create", "secret of Get", "secret of Update", "poison_test.go"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not tell the operator %q:\n%s", want, &log)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package mcptask
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -146,16 +147,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 	}
 	limits := s.options.Limits
 	quota := Quota{Stored: limits.Tasks, Unfinished: limits.Running}
-	record, err := s.store.Create(ctx, fresh, quota)
-	if errors.Is(err, ErrExists) && record.Version == 0 { // the name of another task, perhaps one that is over
-		if former, err := s.store.Get(ctx, id); err == nil && former.expired(now) {
-			record = former
-		}
-	}
-	if errors.Is(err, ErrExists) && record.Version > 0 && record.expired(now) {
-		s.forget(record) // over, and not swept yet
-		record, err = s.store.Create(ctx, fresh, quota)
-	}
+	record, err := s.insert(ctx, fresh, quota)
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
 		if !bytes.Equal(record.Arguments, arguments) {
 			return CallReply{}, Errorf(CodeInvalidParams, "the idempotency key was used before with other arguments")
@@ -178,7 +170,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		// It may be all the same. Who has its key may come back for it, and finds it
 		// running; nobody ever learns of any other.
 		if key == "" && call.ExternalID == "" {
-			s.forget(fresh)
+			s.discard(unwanted{fresh, time.Now().Add(leaseFor)})
 		} else if s.executor.Submit(fresh.ID) != nil {
 			return CallReply{}, shuttingDown()
 		}
@@ -216,7 +208,7 @@ func (s *Server) grace(ctx context.Context, record Record, grace time.Duration) 
 	defer cancel()
 	id, latest := record.ID, record
 	for !latest.Done() && latest.Phase != PhaseInputRequired {
-		r, err := s.store.Wait(waiting, id, latest.Version)
+		r, err := s.awaitVersion(waiting, s.taskTries(), id, latest.Version)
 		if err != nil {
 			break
 		}
@@ -242,12 +234,130 @@ func (s *Server) Abandon(r Record) {
 	}
 }
 
-// forget removes a task that nobody was told of.
-func (s *Server) forget(r Record) {
-	s.progress.Delete(r.ID)
-	if err := s.store.Delete(context.Background(), r.ID); err == nil && !r.Done() {
-		s.auditEnd(r, "abandoned")
-	} else if err != nil && !errors.Is(err, ErrNoRecord) {
-		s.logger.Error("task not deleted", "task", LogID(r.Principal, r.ID), "error", err)
+// insert stores a new record, in the place of one that is over and not swept yet.
+// It fails with the store's errors. One of which ErrExists comes with another
+// record is not stored.
+func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record, error) {
+	if fresh.ExternalID != "" {
+		// A record that is stored by a try whose answer is lost is told from one of
+		// another call by its time, so there is one call of a name at a time.
+		if _, taken := s.naming.LoadOrStore(fresh.ID, nil); taken {
+			return Record{}, ErrExists
+		}
+		defer s.naming.Delete(fresh.ID)
 	}
+	t := s.requestTries()
+	for replaced := false; ; replaced = true {
+		record, err := insist(ctx, t, "Create", func(ctx context.Context) (Record, error) {
+			fresh.LeaseUntil = time.Now().Add(leaseFor)
+			return s.store.Create(ctx, fresh, quota)
+		})
+		if !errors.Is(err, ErrExists) {
+			return record, err
+		}
+		former := record
+		if former.Version == 0 { // only its ID is there
+			var unread error
+			if former, unread = s.get(ctx, t, fresh.ID); unread != nil {
+				if errors.Is(unread, ErrNoRecord) && !replaced {
+					continue // it has gone meanwhile
+				}
+				return record, cmp.Or(unread, err)
+			}
+		}
+		switch {
+		case t.failures > 0 && former.ID == fresh.ID && former.sameRun(fresh):
+			return former, nil // by a try whose answer was lost
+		case replaced || !former.expired(fresh.CreatedAt):
+			return record, err
+		}
+		_, err = insist(ctx, t, "Delete", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.store.Delete(ctx, former)
+		})
+		switch {
+		case err == nil:
+			s.expired(former)
+		case !errors.Is(err, ErrNoRecord) && !errors.Is(err, ErrConflict):
+			return record, err
+		}
+	}
+}
+
+// unwanted is a record that nobody was told of.
+type unwanted struct {
+	record Record
+	// late is until when it may yet come to be: its Create has failed.
+	late time.Time
+}
+
+// forget removes a task that nobody was told of, now or, if the store fails, in the
+// background: until then it counts against its account's limits.
+func (s *Server) forget(r Record) { s.discard(unwanted{record: r}) }
+
+func (s *Server) discard(u unwanted) {
+	s.progress.Delete(u.record.ID)
+	t := s.requestTries()
+	t.limit = time.Second // somebody may wait for what comes next
+	if s.delete(t, u) {
+		return
+	}
+	r := u.record
+	u.record = Record{ID: r.ID, Version: r.Version, CreatedAt: r.CreatedAt, Principal: r.Principal, Tool: r.Tool, Revision: r.Revision}
+	s.unwantedMu.Lock()
+	defer s.unwantedMu.Unlock()
+	if len(s.unwanted) >= mostUnwanted {
+		s.logger.Error("task not deleted: it stays until its ttl", "task", LogID(r.Principal, r.ID))
+		return
+	}
+	s.unwanted = append(s.unwanted, u)
+}
+
+// delete deletes a record whichever version it has, and says whether it is gone for
+// good.
+func (s *Server) delete(t *tries, u unwanted) (gone bool) {
+	r := u.record
+	for {
+		_, err := insist(s.drained, t, "Delete", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.store.Delete(ctx, r)
+		})
+		if errors.Is(err, ErrConflict) && t.conflict(s.drained) {
+			var latest Record
+			if latest, err = s.get(s.drained, t, r.ID); err == nil && latest.CreatedAt.Equal(r.CreatedAt) {
+				r = latest
+				continue
+			} else if err == nil {
+				return true // another task has its name
+			}
+		}
+		switch {
+		case err == nil && !r.Done():
+			s.auditEnd(r, "abandoned")
+		case errors.Is(err, ErrNoRecord):
+			return !time.Now().Before(u.late)
+		}
+		return err == nil || errors.Is(err, ErrServerClosed)
+	}
+}
+
+// deleteUnwanted deletes what could not be deleted before.
+func (s *Server) deleteUnwanted() time.Duration {
+	s.unwantedMu.Lock()
+	list := s.unwanted
+	s.unwanted = nil
+	s.unwantedMu.Unlock()
+	left := list[:0]
+	for i, u := range list {
+		t := s.requestTries()
+		if time.Now().Before(u.late) || !s.delete(t, u) {
+			left = append(left, u)
+		}
+		if t.failures > 0 && s.drained.Err() == nil { // the others have time
+			left = append(left, list[i+1:]...)
+			break
+		}
+	}
+	s.unwantedMu.Lock()
+	defer s.unwantedMu.Unlock()
+	s.unwanted = append(left, s.unwanted...)
+	return sweepEvery
 }

@@ -24,14 +24,16 @@ const (
 	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
 	eventStop     eventKind = "stop"     // the requestor would like it to stop (E)
 	eventFinish   eventKind = "finish"   // the outcome is there
+	eventClaim    eventKind = "claim"    // a worker takes it from one that was lost
+	eventHandOver eventKind = "handover" // a worker that closes lets another one go on
 )
 
 // event is one thing that happens to a task, at a time.
 type event struct {
 	kind    eventKind
 	at      time.Time
-	worker  string          // start
-	lease   time.Time       // start
+	worker  string          // start, claim
+	lease   time.Time       // start, claim
 	message string          // report
 	input   Input           // ask
 	key     string          // answer, withdraw
@@ -54,6 +56,8 @@ var transitions = map[eventKind]struct {
 	eventWithdraw: {[]Phase{PhaseInputRequired}, applyWithdraw},
 	eventStop:     {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStop},
 	eventFinish:   {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyFinish},
+	eventClaim:    {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyClaim},
+	eventHandOver: {[]Phase{PhaseRunning, PhaseInputRequired}, applyHandOver},
 }
 
 // next is the one transition function: every write of a task's state goes
@@ -80,7 +84,19 @@ func applyStart(r *Record, e event) error {
 		r.Phase = PhaseRunning
 	}
 	r.Attempt++
+	r.Tries++
 	r.Worker, r.LeaseUntil = e.worker, e.lease
+	return nil
+}
+
+func applyClaim(r *Record, e event) error {
+	r.Worker, r.LeaseUntil = e.worker, e.lease
+	return nil
+}
+
+func applyHandOver(r *Record, _ event) error {
+	r.Tries--
+	r.Worker, r.LeaseUntil = "", time.Time{}
 	return nil
 }
 

@@ -29,6 +29,8 @@ func allEvents() []event {
 		{kind: eventWithdraw, at: at, key: "open"},
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
+		{kind: eventClaim, at: at, worker: "w2", lease: at.Add(leaseFor)},
+		{kind: eventHandOver, at: at},
 		{kind: "nonsense", at: at},
 	}
 }
@@ -53,11 +55,12 @@ func recordIn(phase Phase) Record {
 func TestNext(t *testing.T) {
 	rules.Covers(t, "C-27", "C-28", "C-29", "E-21", "B-28", "B-29", "B-30")
 	allowed := map[Phase]map[eventKind]Phase{
-		PhaseQueued: {eventStart: PhaseRunning, eventStop: PhaseQueued, eventFinish: PhaseDone},
+		PhaseQueued: {eventStart: PhaseRunning, eventStop: PhaseQueued, eventFinish: PhaseDone, eventClaim: PhaseQueued},
 		PhaseRunning: {eventStart: PhaseRunning, eventReport: PhaseRunning, eventAsk: PhaseInputRequired,
-			eventStop: PhaseRunning, eventFinish: PhaseDone},
+			eventStop: PhaseRunning, eventFinish: PhaseDone, eventClaim: PhaseRunning, eventHandOver: PhaseRunning},
 		PhaseInputRequired: {eventStart: PhaseInputRequired, eventReport: PhaseInputRequired, eventAsk: PhaseInputRequired,
-			eventAnswer: PhaseRunning, eventWithdraw: PhaseRunning, eventStop: PhaseInputRequired, eventFinish: PhaseDone},
+			eventAnswer: PhaseRunning, eventWithdraw: PhaseRunning, eventStop: PhaseInputRequired, eventFinish: PhaseDone,
+			eventClaim: PhaseInputRequired, eventHandOver: PhaseInputRequired},
 		PhaseDone: {},
 	}
 	for _, phase := range []Phase{PhaseQueued, PhaseRunning, PhaseInputRequired, PhaseDone, "nowhere"} {
@@ -143,6 +146,13 @@ func TestNextDetails(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	})
+	t.Run("a run that was handed over is not counted among the tries", func(t *testing.T) {
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})
+		r = step(t, r, event{kind: eventHandOver})
+		if r.Attempt != 2 || r.Tries != 0 || r.Worker != "" || !r.LeaseUntil.IsZero() {
+			t.Errorf("%+v", r)
+		}
+	})
 	t.Run("the status message of each end", func(t *testing.T) {
 		for _, c := range []struct {
 			outcome Outcome
@@ -185,7 +195,7 @@ func TestLifecycleProperty(t *testing.T) {
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
 	anyEvent := rapid.Custom(func(t *rapid.T) event {
 		e := event{
-			kind:    rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventWithdraw, eventStop, eventFinish}).Draw(t, "kind"),
+			kind:    rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver}).Draw(t, "kind"),
 			worker:  rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker"),
 			message: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "message"),
 			key:     keys.Draw(t, "key"),
@@ -203,8 +213,8 @@ func TestLifecycleProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sequences := rapid.SliceOfN(rapid.SliceOfN(anyEvent, 1, 12), 2, 8).Draw(t, "sequences")
 		store := &recordingStore{Store: NewMemoryStore()}
-		s := &Server{store: store, logger: slog.New(slog.DiscardHandler)}
 		ctx := context.Background()
+		s := &Server{store: store, logger: slog.New(slog.DiscardHandler), drained: ctx}
 		first, err := store.Create(ctx, Record{ID: "t", Phase: PhaseQueued, CreatedAt: epoch, ExpiresAt: epoch.Add(time.Hour)}, Quota{})
 		if err != nil {
 			t.Fatal(err)

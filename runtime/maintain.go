@@ -2,8 +2,17 @@ package mcptask
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
+
+// MaxTries is how many runs of a task with onlost=restart may lose their worker: a
+// task that kills whoever runs it fails after as many, with data.reason
+// "worker_lost". A run that a closing server has handed over is not counted.
+const MaxTries = 5
 
 const (
 	// leaseFor is how long a worker that has died keeps its tasks.
@@ -13,79 +22,151 @@ const (
 	sweepEvery = time.Second
 	// renewEvery leaves two more tries before a lease ends.
 	renewEvery = leaseFor / 3
+	// renewAgain is the pause after a renewal that failed.
+	renewAgain = renewEvery / 5
+	// mostRenewals is how many renewals may hang in a store that ignores contexts.
+	mostRenewals = 4
+	// claimFor is how long a server has the orphans that it found to take them. Those
+	// that it does not take are free again then.
+	claimFor = renewEvery
+	// rarestAdoption is how seldom a server looks for orphans that finds such
+	// of tools that it does not have.
+	rarestAdoption = 6 * renewEvery
 	// sweepBatch bounds one store call.
 	sweepBatch = 256
+	// mostUnwanted is how many records wait for their deletion: what is beyond stays
+	// until its ttl.
+	mostUnwanted = 10_000
 )
 
-// maintain is the server's only standing goroutine: it deletes what has
-// expired, keeps the leases and takes over what dead workers left.
+// maintain starts what goes on until the server has drained, each in a goroutine of
+// its own: a store that takes its time for one of them delays no other.
 func (s *Server) maintain() {
-	s.adopt()
-	sweep, renew := time.NewTicker(sweepEvery), time.NewTicker(renewEvery)
-	defer sweep.Stop()
-	defer renew.Stop()
-	for {
-		select {
-		case <-sweep.C:
-			s.expire()
-		case <-renew.C:
-			if err := s.store.Renew(s.drained, s.worker, time.Now().Add(leaseFor)); err != nil && s.drained.Err() == nil {
-				s.logger.Error("leases not renewed", "error", err)
+	s.keep("renewal of leases", renewEvery, s.renew)
+	s.keep("expiry", sweepEvery, s.expire)
+	s.keep("adoption", 0, s.adopt)
+	s.keep("deletion", sweepEvery, s.deleteUnwanted)
+}
+
+// keep does something again and again. It returns how long to wait until the next
+// time.
+func (s *Server) keep(what string, first time.Duration, do func() time.Duration) {
+	s.upkeep.Go(func() {
+		defer guard.Recover(s.logger, what)
+		timer := time.NewTimer(first)
+		defer timer.Stop()
+		for {
+			select {
+			case <-timer.C:
+				timer.Reset(s.guarded(what, do))
+			case <-s.drained.Done():
+				return
 			}
-			s.adopt()
-		case <-s.drained.Done():
-			return
 		}
+	})
+}
+
+// guarded does something once, and survives it.
+func (s *Server) guarded(what string, do func() time.Duration) (next time.Duration) {
+	defer guard.Then(s.logger, what, func() { next = renewEvery })
+	return do()
+}
+
+// renew keeps the leases of this worker's tasks.
+func (s *Server) renew() time.Duration {
+	if err := s.renewLeases(); err != nil && s.drained.Err() == nil {
+		s.logger.Error("leases not renewed", "error", err)
+		return renewAgain
 	}
+	return renewEvery
+}
+
+// renewLeases leaves a call behind that hangs, so that the next one may do better.
+func (s *Server) renewLeases() error {
+	if s.renewing.Add(1) > mostRenewals {
+		s.renewing.Add(-1)
+		return fmt.Errorf("the store does not return from %d calls", mostRenewals)
+	}
+	ctx, cancel := context.WithTimeout(s.drained, StoreTimeout)
+	defer cancel()
+	return s.leave(ctx, "renewal of leases", func(ctx context.Context) error {
+		defer s.renewing.Add(-1)
+		return s.store.Renew(ctx, s.worker, time.Now().Add(leaseFor))
+	})
 }
 
 // expire deletes what is over and stops what still runs of it.
-func (s *Server) expire() {
+func (s *Server) expire() time.Duration {
 	for {
-		gone, err := s.store.Expire(s.drained, time.Now(), sweepBatch)
+		gone, err := once(s.drained, s.taskTries(), func(ctx context.Context) ([]Record, error) {
+			return s.store.Expire(ctx, time.Now(), sweepBatch)
+		})
 		if err != nil {
 			if s.drained.Err() == nil {
 				s.logger.Error("expired tasks not deleted", "error", err)
 			}
-			return
+			return sweepEvery
 		}
 		for _, r := range gone {
-			s.cancelRunning(r.ID, ErrExpired)
-			s.progress.Delete(r.ID)
-			if !r.Done() {
-				s.observe(r)
-				s.auditEnd(r, "expired")
-			}
+			s.expired(r)
 		}
 		if len(gone) < sweepBatch {
-			return
+			return sweepEvery
 		}
+	}
+}
+
+// expired tells of a task that was deleted because its time was over.
+func (s *Server) expired(r Record) {
+	s.cancelRunning(r.ID, ErrExpired)
+	s.progress.Delete(r.ID)
+	if !r.Done() {
+		s.observe(r)
+		s.auditEnd(r, "expired")
 	}
 }
 
 // adopt takes the tasks of dead workers: one that never ran is queued, one
-// that ran is restarted or failed, as its tool says.
-func (s *Server) adopt() {
+// that ran is restarted or failed, as its tool says. It finds them in a name of
+// its own, whose lease nobody renews: those that are not taken, because the store's
+// answer was lost or the tool is not here, are free again soon.
+func (s *Server) adopt() time.Duration {
+	strange := false
+	if s.renewLeases() != nil {
+		return s.adoptEvery // its own tasks, whose leases ended while the store was away, are no orphans
+	}
 	for s.closing.Err() == nil {
-		orphans, err := s.store.Lease(s.closing, s.worker, time.Now(), time.Now().Add(leaseFor), sweepBatch)
+		s.adoptions++
+		finder := fmt.Sprint(s.worker, "/", s.adoptions)
+		orphans, err := once(s.closing, s.taskTries(), func(ctx context.Context) ([]Record, error) {
+			now := time.Now()
+			return s.store.Lease(ctx, finder, now, now.Add(claimFor), sweepBatch)
+		})
 		if err != nil {
 			if s.closing.Err() == nil {
 				s.logger.Error("orphaned tasks not taken", "error", err)
 			}
-			return
+			break
 		}
 		for _, r := range orphans {
-			s.resume(r)
+			strange = !s.resume(r) || strange
 		}
 		if len(orphans) < sweepBatch {
-			return
+			break
 		}
 	}
+	if !strange {
+		s.adoptEvery = renewEvery
+	} else if s.adoptEvery < rarestAdoption { // servers that have the tool come first
+		s.adoptEvery = min(2*s.adoptEvery, rarestAdoption)
+	}
+	return s.adoptEvery
 }
 
 // abandonAll ends what is left in a store that goes with the server.
-func (s *Server) abandonAll() {
-	ctx, now := context.Background(), time.Now().Add(2*leaseFor) // when all leases are over
+func (s *Server) abandonAll(ctx context.Context) {
+	t := &tries{server: s, end: ctx.Done(), timeout: StoreTimeout}
+	now := time.Now().Add(2 * leaseFor) // when all leases are over
 	for n := sweepBatch; n == sweepBatch; {
 		left, err := s.store.Lease(ctx, "none", now, now, sweepBatch)
 		if n = len(left); err != nil {
@@ -93,39 +174,68 @@ func (s *Server) abandonAll() {
 			return
 		}
 		for _, r := range left {
-			_, _ = s.apply(ctx, r.ID, func(Record) event { // which it may have by itself
+			_, _ = s.move(ctx, t, r.ID, func(Record) event { // which it may have by itself
 				return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 			})
 		}
 	}
 }
 
+// restarts says whether the tool of a task is here and lets it run again.
+func (s *Server) restarts(r Record) bool {
+	tool, ok := s.catalog.get(r.Tool)
+	return ok && tool.spec.Policy.OnLost == RestartWhenLost
+}
+
 // mayRun says whether a task's handler may be started: a second time only
 // where its tool allows it, whatever an executor delivers twice.
 func (s *Server) mayRun(r Record) bool {
-	tool, ok := s.catalog.get(r.Tool)
-	return r.Attempt == 0 || ok && tool.spec.Policy.OnLost == RestartWhenLost
+	_, ok := s.catalog.get(r.Tool)
+	return ok && (r.Attempt == 0 || s.restarts(r) && r.Tries < MaxTries)
 }
 
-// resume decides what becomes of one orphan.
-func (s *Server) resume(r Record) {
-	if s.mayRun(r) {
-		if err := s.executor.Submit(r.ID); err == nil {
-			s.logger.Info("task resumed", "task", LogID(r.Principal, r.ID), "tool", r.Tool, "attempt", r.Attempt+1)
-		}
-		return
-	}
-	outcome := Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the worker of the task was lost").withReason(reasonWorkerLost)}
-	if r.CancelRequested {
-		outcome = Outcome{Kind: OutcomeCancelled}
-	}
-	s.upkeep.Go(func() { // the store may be away: nobody else waits for this one
-		_, err := s.insist(s.closing, r.ID, func(now Record) event {
-			if now.Worker != s.worker || now.Attempt != r.Attempt {
+// resume decides what becomes of one orphan. A task whose tool is not here is left
+// to a server that has it, until its ttl: known is false then.
+func (s *Server) resume(orphan Record) (known bool) {
+	_, known = s.catalog.get(orphan.Tool)
+	mine := func(r Record) bool { return r.sameRun(orphan) }
+	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
+	switch {
+	case !known && !orphan.CancelRequested:
+		log.Warn("task left to a server that has its tool")
+		return false
+	case s.mayRun(orphan):
+		r, err := s.move(s.closing, s.taskTries(), orphan.ID, func(r Record) event {
+			if !mine(r) {
 				return event{}
 			}
-			return event{kind: eventFinish, outcome: outcome}
+			return event{kind: eventClaim, worker: s.worker, lease: time.Now().Add(leaseFor)}
 		})
-		s.logger.Warn("task lost with its worker", "task", LogID(r.Principal, r.ID), "tool", r.Tool, "error", err)
+		if claimed := orphan; errors.Is(err, errVoid) {
+			if claimed.Worker = s.worker; r.sameRun(claimed) {
+				err = nil // by an Update whose answer was lost
+			}
+		}
+		if err == nil {
+			err = s.executor.Submit(r.ID)
+		}
+		if err == nil {
+			log.Info("task resumed", "attempt", r.Attempt+1)
+		} else if s.closing.Err() == nil {
+			log.Warn("task not resumed", "error", err)
+		}
+		return true
+	}
+	outcome := Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the worker of the task was lost").withReason(reasonWorkerLost)}
+	if orphan.CancelRequested {
+		outcome = Outcome{Kind: OutcomeCancelled}
+	}
+	_, err := s.move(s.closing, s.requestTries(), orphan.ID, func(r Record) event {
+		if !mine(r) {
+			return event{}
+		}
+		return event{kind: eventFinish, outcome: outcome}
 	})
+	log.Warn("task lost with its worker", "attempt", orphan.Attempt, "tries", orphan.Tries, "error", err)
+	return true
 }

@@ -163,12 +163,15 @@ func (s *memoryStore) List(_ context.Context, principal string, after Position, 
 	return records, nil
 }
 
-func (s *memoryStore) Delete(_ context.Context, id string) error {
+func (s *memoryStore) Delete(_ context.Context, r Record) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries.Get(id)
-	if !ok {
+	e, ok := s.entries.Get(r.ID)
+	switch {
+	case !ok:
 		return ErrNoRecord
+	case e.Version != r.Version || !e.CreatedAt.Equal(r.CreatedAt):
+		return ErrConflict
 	}
 	s.remove(e)
 	return nil

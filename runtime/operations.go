@@ -22,7 +22,7 @@ func expiredError() *Error {
 
 // Get returns the caller's task. Errors are JSON-RPC errors.
 func (s *Server) Get(ctx context.Context, caller Caller, id string) (Record, error) {
-	record, err := s.store.Get(ctx, id)
+	record, err := s.read(ctx, id)
 	return record, s.owned(ctx, caller, record, err)
 }
 
@@ -63,7 +63,7 @@ func (s *Server) Changed(ctx context.Context, caller Caller, id string, version 
 // wait is for a caller who has been found to own the task: one that goes
 // meanwhile has expired, also where its end is seen before its deletion.
 func (s *Server) wait(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
-	record, err := s.store.Wait(ctx, id, version)
+	record, err := s.awaitVersion(ctx, s.requestTries(), id, version)
 	if errors.Is(err, ErrNoRecord) || err == nil && record.expired(time.Now()) {
 		return record, expiredError()
 	}
@@ -89,7 +89,9 @@ func (s *Server) List(ctx context.Context, caller Caller, after Position) (page 
 	if caller.Principal == "" {
 		return nil, false, Errorf(CodeMethodNotFound, "tasks cannot be listed without authentication")
 	}
-	page, err = s.store.List(ctx, caller.Principal, after, PageSize+1)
+	page, err = insist(ctx, s.requestTries(), "List", func(ctx context.Context) ([]Record, error) {
+		return s.store.List(ctx, caller.Principal, after, PageSize+1)
+	})
 	if err != nil {
 		return nil, false, s.owned(ctx, caller, Record{}, err)
 	}
@@ -198,4 +200,4 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 }
 
 // Peek reads a task for the gateway itself, whose ever it is.
-func (s *Server) Peek(id string) (Record, error) { return s.store.Get(s.closing, id) }
+func (s *Server) Peek(id string) (Record, error) { return s.read(s.drained, id) }

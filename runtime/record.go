@@ -113,6 +113,9 @@ type Record struct {
 
 	// Attempt counts the runs of the handler, from 1.
 	Attempt int
+	// Tries counts those of them that no closing server has handed over; see
+	// MaxTries.
+	Tries int
 	// Worker holds the task until LeaseUntil; then another may take it.
 	Worker     string
 	LeaseUntil time.Time
@@ -138,6 +141,12 @@ func (r *Record) Outstanding() []Input {
 // input finds a question by its key; -1 is none.
 func (r *Record) input(key string) int {
 	return slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Key == key })
+}
+
+// sameRun says whether two records are of one run of one task: a name may have
+// been given to another task since.
+func (r Record) sameRun(other Record) bool {
+	return r.Attempt == other.Attempt && r.Worker == other.Worker && r.CreatedAt.Equal(other.CreatedAt)
 }
 
 // expired says whether the task's time is over at now.

@@ -1,6 +1,7 @@
 package mcptask
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ var (
 // outcome.
 func (s *Server) run(ctx context.Context, id string) {
 	defer guard.Recover(s.logger, "task") // last, when finish has stored what became of it
+	life := ctx // of the executor: a cancel must not keep the task from its beginning, or nothing would end it
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -42,9 +44,13 @@ func (s *Server) run(ctx context.Context, id string) {
 		}
 	}()
 
-	record, err := s.insist(ctx, id, s.begin)
+	record, err := s.move(life, s.taskTries(), id, s.begin)
 	if err != nil {
 		return
+	}
+	t, ok := s.catalog.get(record.Tool)
+	if !ok {
+		return // begin has seen to it that it is there
 	}
 	if record.CancelRequested {
 		cancel(ErrCancelled)
@@ -52,11 +58,6 @@ func (s *Server) run(ctx context.Context, id string) {
 	// Stays where the handler ends its goroutine, as testing.T.FailNow does.
 	outcome := &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 	defer func() { s.finish(ctx, record, *outcome) }()
-	t, ok := s.catalog.get(record.Tool)
-	if !ok { // the tool went while the task was queued in a durable store
-		outcome.Error = Errorf(CodeInternalError, "the server no longer has the tool %q", record.Tool)
-		return
-	}
 	// A task does not outlive its ttl, nor its handler the tool's deadline.
 	ctx, cancelTTL := context.WithDeadlineCause(ctx, record.ExpiresAt, ErrExpired)
 	defer cancelTTL()
@@ -150,41 +151,26 @@ func failure(ctx context.Context, t *registered, err error) *Outcome {
 
 // finish stores the outcome of an attempt, unless it is void.
 func (s *Server) finish(ctx context.Context, attempt Record, outcome Outcome) {
-	if cause := context.Cause(ctx); outcome.Kind == OutcomeCancelled &&
-		(errors.Is(cause, errStolen) || errors.Is(cause, context.Canceled)) {
-		return // not ours any longer, or the server closes: somebody else ends it
+	end := event{kind: eventFinish, outcome: outcome}
+	if cause := context.Cause(ctx); outcome.Kind == OutcomeCancelled {
+		switch {
+		case errors.Is(cause, errStolen):
+			return // not ours any longer: somebody else ends it
+		case errors.Is(cause, context.Canceled): // the server closes, and somebody else goes on
+			if s.ownStore || !s.restarts(attempt) {
+				return
+			}
+			end = event{kind: eventHandOver}
+		}
 	}
-	_, _ = s.insist(context.Background(), attempt.ID, func(r Record) event { // it logs what goes wrong
-		if r.Attempt != attempt.Attempt || r.Worker != s.worker {
+	_, err := s.move(s.drained, s.taskTries(), attempt.ID, func(r Record) event {
+		if !attempt.sameRun(r) {
 			return event{} // another run has the task
 		}
-		return event{kind: eventFinish, outcome: outcome}
+		return end
 	})
-}
-
-// insist applies an event however long the store is away, until the server
-// closes: this process keeps the task's lease, so nobody else would move it.
-func (s *Server) insist(ctx context.Context, id string, decide func(Record) event) (Record, error) {
-	var record Record
-	for backoff := 50 * time.Millisecond; ; backoff = min(2*backoff, renewEvery) {
-		try, cancel := context.WithTimeout(ctx, leaseFor)
-		var err error
-		record, err = s.reapply(try, id, record, decide)
-		cancel()
-		if err == nil || errors.Is(err, errTerminal) || errors.Is(err, ErrNoRecord) || errors.Is(err, errVoid) {
-			return record, err
-		}
-		if ctx.Err() != nil {
-			return record, err
-		}
-		s.logger.Error("task not stored", "task", LogID("", id), "error", err)
-		select {
-		case <-time.After(backoff):
-		case <-ctx.Done():
-			return record, err
-		case <-s.closing.Done():
-			return record, err
-		}
+	if err != nil && !errors.Is(err, errTerminal) && !errors.Is(err, ErrNoRecord) && !errors.Is(err, errVoid) {
+		s.logger.Error("task not stored", "task", LogID(attempt.Principal, attempt.ID), "tool", attempt.Tool, "error", err)
 	}
 }
 
@@ -194,22 +180,23 @@ var errWithdrawn = errors.New("mcptask: the question was withdrawn")
 // errVoid says that an event no longer applies.
 var errVoid = errors.New("mcptask: the event no longer applies")
 
-// apply moves a task by one event: read, next, compare and set, again on
-// conflict. decide sees the record as it is; a zero event means not to.
+// apply moves a task by one event for somebody who waits for it.
 func (s *Server) apply(ctx context.Context, id string, decide func(Record) event) (Record, error) {
-	return s.reapply(ctx, id, Record{}, decide)
+	return s.move(ctx, s.requestTries(), id, decide)
 }
 
-// reapply is apply after one that failed, and returned what it was about to
-// store. That may be there all the same: only the answer was lost. A run that it
-// begins is then under way, and must not be taken for another's.
-func (s *Server) reapply(ctx context.Context, id string, lost Record, decide func(Record) event) (Record, error) {
+// move moves a task by one event: read, next, compare and set, again on conflict
+// and when the store fails. decide sees the record as it is; a zero event means
+// not to.
+func (s *Server) move(ctx context.Context, t *tries, id string, decide func(Record) event) (Record, error) {
+	var sent Record // what an Update that failed was to store
+	var by eventKind
 	for {
-		record, err := s.store.Get(ctx, id)
+		record, err := s.get(ctx, t, id)
 		if err != nil {
-			return lost, err
+			return sent, err
 		}
-		if lost.Attempt > 0 && record.Attempt == lost.Attempt && record.Worker == lost.Worker {
+		if landed(by, sent, record) {
 			s.moved(record)
 			return record, nil
 		}
@@ -223,15 +210,37 @@ func (s *Server) reapply(ctx context.Context, id string, lost Record, decide fun
 			return record, err
 		}
 		_, giveBack := s.takeTurn(id, moved.Done())
-		stored, err := s.store.Update(ctx, moved)
+		stored, err := once(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, moved) })
 		giveBack()
-		if err == nil {
+		again := false
+		switch {
+		case err == nil:
 			s.moved(stored)
-		} else if stored = moved; errors.Is(err, ErrConflict) {
-			continue
+			return stored, nil
+		case errors.Is(err, ErrConflict):
+			again = t.conflict(ctx)
+		default:
+			sent, by = moved, e.kind
+			again = t.again(ctx, "Update", err)
 		}
-		return stored, err
+		if !again {
+			return moved, err
+		}
 	}
+}
+
+// landed says whether an Update that failed was carried out all the same: only its
+// answer was lost. A run that it began must not be taken for another's, nor an
+// end for somebody else's. What else happens to a task is not done twice.
+func landed(by eventKind, sent, now Record) bool {
+	switch by {
+	case eventStart:
+		return now.sameRun(sent)
+	case eventFinish:
+		return now.Done() && now.CreatedAt.Equal(sent.CreatedAt) && now.TerminalAt.Equal(sent.TerminalAt) &&
+			now.Outcome.Kind == sent.Outcome.Kind && bytes.Equal(now.Outcome.Result, sent.Outcome.Result)
+	}
+	return false
 }
 
 // moved tells of a version that is stored.
@@ -280,7 +289,7 @@ type taskHost struct {
 // mine makes an event only while the attempt still has the task.
 func (h *taskHost) mine(e event) func(Record) event {
 	return func(r Record) event {
-		if r.Attempt != h.record.Attempt || r.Worker != h.server.worker {
+		if !h.record.sameRun(r) {
 			return event{}
 		}
 		return e
@@ -294,9 +303,7 @@ func (h *taskHost) Report(ctx context.Context, done, total float64, message stri
 	defer giveBack()
 	_, err := h.server.apply(ctx, id, h.mine(event{kind: eventReport, message: statusText(done, total, message)}))
 	if err != nil {
-		if errors.Is(err, errVoid) {
-			h.cancel(errStolen)
-		}
+		h.lose(err)
 		return // the task has ended, or the next report will do
 	}
 	if send != nil {
@@ -312,7 +319,7 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		return nil, err
 	}
 	most, full := s.options.Limits.Questions, false
-	record, err := s.apply(ctx, id, func(r Record) event {
+	record, err := s.move(ctx, s.taskTries(), id, func(r Record) event {
 		if full = r.input(in.Key) < 0 && len(r.Inputs) >= most; full || r.input(in.Key) >= 0 {
 			return event{} // one too many, or asked in an earlier attempt
 		}
@@ -322,7 +329,7 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		return nil, s.Limited(h.record.caller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
 	}
 	if err != nil && !errors.Is(err, errVoid) {
-		return nil, asking(ctx, in.Key, err)
+		return nil, h.notAsked(ctx, in.Key, err)
 	}
 	if response, ok, err := answered(record, in.Key); ok || err != nil {
 		return response, err
@@ -339,10 +346,13 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		}()
 	}
 	for {
-		record, err = s.store.Wait(ctx, id, record.Version)
+		record, err = s.awaitVersion(ctx, s.taskTries(), id, record.Version)
 		if err != nil {
 			h.withdraw(ctx, in.Key)
-			return nil, asking(ctx, in.Key, err)
+			return nil, h.notAsked(ctx, in.Key, err)
+		}
+		if !record.Done() && !h.record.sameRun(record) {
+			h.cancel(errStolen)
 		}
 		if response, ok, err := answered(record, in.Key); ok || err != nil {
 			return response, err
@@ -356,18 +366,45 @@ func (h *taskHost) withdraw(ctx context.Context, key string) {
 	if h.server.closing.Err() != nil || errors.Is(context.Cause(ctx), errStolen) {
 		return
 	}
-	_, err := h.server.apply(context.WithoutCancel(ctx), h.record.ID, h.mine(event{kind: eventWithdraw, key: key}))
+	_, err := h.server.apply(context.WithoutCancel(ctx), h.record.ID, func(r Record) event {
+		if i := r.input(key); i < 0 || r.Inputs[i].State != InputOutstanding {
+			return event{} // settled meanwhile
+		}
+		return h.mine(event{kind: eventWithdraw, key: key})(r)
+	})
 	if err != nil && !errors.Is(err, errTerminal) && !errors.Is(err, ErrNoRecord) && !errors.Is(err, errVoid) {
 		h.server.logger.Warn("question not withdrawn", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
 	}
 }
 
-// asking is the error of a question that could not be asked or awaited.
-func asking(ctx context.Context, key string, err error) error {
-	if ctx.Err() != nil {
+// notAsked is the error of a question that could not be asked or awaited. What the
+// store said is the operator's: the handler may well pass its errors on.
+func (h *taskHost) notAsked(ctx context.Context, key string, err error) error {
+	h.lose(err)
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	case errors.Is(err, errTerminal):
+	case errors.Is(err, ErrNoRecord):
+		err = ErrExpired
+	default:
+		if !errors.Is(err, ErrServerClosed) {
+			h.server.logger.Error("question not asked", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
+		}
+		err = ErrServerClosed // the store is called again and again until then
 	}
 	return fmt.Errorf("mcptask: question %q: %w", key, err)
+}
+
+// lose ends the handler's context if an event was refused because the task is no
+// longer its own.
+func (h *taskHost) lose(err error) {
+	switch {
+	case errors.Is(err, errVoid):
+		h.cancel(errStolen)
+	case errors.Is(err, ErrNoRecord):
+		h.cancel(ErrExpired)
+	}
 }
 
 // answered is the response to a question once it is settled.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
@@ -22,6 +23,10 @@ const (
 	DefaultMaxBody     = 4 << 20
 	DefaultDrain       = 10 * time.Second
 )
+
+// CloseMargin is how long Close may take beyond Options.Drain, to hand over to others
+// what is left, if the store or the executor does not answer.
+const CloseMargin = 5 * time.Second
 
 // Options configure a Server. The zero value is ready to use: tasks in memory,
 // the principal from the transport's authentication, 64 handlers at once.
@@ -57,7 +62,8 @@ type Options struct {
 	MaxTTL time.Duration
 	// MaxBody bounds a request's body in bytes; 0 or less is DefaultMaxBody.
 	MaxBody int64
-	// Drain bounds how long Close waits for handlers; 0 or less is DefaultDrain.
+	// Drain bounds how long Close waits for handlers, and CloseMargin what it does
+	// beyond that; 0 or less is DefaultDrain.
 	Drain time.Duration
 }
 
@@ -76,6 +82,7 @@ type Server struct {
 
 	attached sync.Map // see Attached
 	progress sync.Map // of chan ProgressFunc by task ID, see takeTurn
+	naming   sync.Map // the IDs of records with an ExternalID that are being stored
 
 	mu        sync.Mutex
 	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
@@ -86,6 +93,14 @@ type Server struct {
 	drained   context.Context // ends after closing: leases are kept until then
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
+	renewing  atomic.Int32 // calls under way
+
+	adoptions  int           // of the goroutine that adopts
+	adoptEvery time.Duration // of the goroutine that adopts
+
+	unwantedMu sync.Mutex
+	unwanted   []unwanted // see forget
+
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -100,12 +115,15 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		options.Revisions = []string{Revision20251125, Revision20260728}
 	}
 	s := &Server{
-		options:   options,
-		noted:     limit.NewRates[[2]string](1, 1),
-		store:     options.Store,
-		logger:    options.Logger,
-		catalog:   catalog{tools: map[string]*registered{}, reserved: map[string]string{}, revisions: named},
-		worker:    rand.Text(),
+		options: options,
+		noted:   limit.NewRates[[2]string](1, 1),
+		store:   options.Store,
+		logger:  options.Logger,
+		catalog: catalog{tools: map[string]*registered{}, reserved: map[string]string{}, revisions: named},
+		worker:  rand.Text(),
+
+		adoptEvery: renewEvery,
+
 		running:   map[string]*context.CancelCauseFunc{},
 		observers: map[*int]func(Record){},
 	}
@@ -138,7 +156,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	s.executor = newExecutor(s.run)
 	s.drained, s.endUpkeep = context.WithCancel(context.Background())
 	s.closing, s.stop = context.WithCancel(s.drained)
-	s.upkeep.Go(s.maintain)
+	s.maintain()
 	return s, nil
 }
 
@@ -167,20 +185,35 @@ func (s *Server) Close() error {
 		s.stop()
 		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 		defer cancel()
-		if err := s.executor.Close(ctx); err != nil {
+		if err := s.leave(ctx, "the executor", s.executor.Close); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
 		}
 		s.endUpkeep()
-		s.upkeep.Wait()
-		if s.ownStore {
-			s.abandonAll()
-		}
-		if err := s.store.Release(context.Background(), s.worker); err != nil {
-			s.closeErr = errors.Join(s.closeErr, err)
-		}
-		if s.ownStore {
-			s.closeErr = errors.Join(s.closeErr, s.store.Close())
+		ctx, cancel = context.WithTimeout(context.Background(), CloseMargin)
+		defer cancel()
+		// What still takes orphans would take them after the release.
+		ending, stop := context.WithTimeout(ctx, CloseMargin/2)
+		defer stop()
+		upkeep := s.leave(ending, "upkeep", func(context.Context) error { s.upkeep.Wait(); return nil })
+		released := s.leave(ctx, "the release of tasks", s.release)
+		if err := errors.Join(upkeep, released); err != nil {
+			s.closeErr = errors.Join(s.closeErr, fmt.Errorf("mcptask: the store did not take what was left: %w", err))
 		}
 	})
 	return s.closeErr
+}
+
+// release leaves the store, and the tasks in it to others.
+func (s *Server) release(ctx context.Context) error {
+	if s.ownStore {
+		s.abandonAll(ctx)
+	}
+	t := &tries{server: s, end: ctx.Done(), timeout: CloseMargin / 5}
+	_, err := insist(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.store.Release(ctx, s.worker)
+	})
+	if s.ownStore {
+		err = errors.Join(err, s.store.Close())
+	}
+	return err
 }

@@ -60,8 +60,11 @@ type Store interface {
 	// position, oldest first, those of one time by ID, byte by byte. Its cost
 	// depends on limit, not on the store's size.
 	List(ctx context.Context, principal string, after Position, limit int) ([]Record, error)
-	// Delete removes the record; ErrNoRecord if it is not there.
-	Delete(ctx context.Context, id string) error
+	// Delete removes the record with r's ID if its Version and CreatedAt are r's;
+	// ErrConflict if one of them is another, since a name may have been given to a
+	// new record meanwhile; ErrNoRecord if there is no record. The rest of r does
+	// not matter.
+	Delete(ctx context.Context, r Record) error
 	// Expire removes up to limit records whose ExpiresAt is not after now and
 	// returns them, in any order; a limit of 0 is none, for Lease and List too.
 	Expire(ctx context.Context, now time.Time, limit int) ([]Record, error)

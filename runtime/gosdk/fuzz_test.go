@@ -140,7 +140,11 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 		if _, err := s.tasks.Await(t.Context(), s.caller, id); err != nil {
 			t.Error(err)
 		}
-		if err := s.store.Delete(context.Background(), id); err != nil {
+		r, err := s.store.Get(context.Background(), id)
+		if err == nil {
+			err = s.store.Delete(context.Background(), r)
+		}
+		if err != nil {
 			t.Error(err)
 		}
 	}

@@ -26,6 +26,7 @@ type broken struct {
 	get     func(ctx context.Context, id string) (mcptask.Record, error)
 	update  func(ctx context.Context, r mcptask.Record) (mcptask.Record, error)
 	list    func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error)
+	delete  func(ctx context.Context, r mcptask.Record) error
 	expire  func(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error)
 	wait    func(ctx context.Context, id string, version int64) (mcptask.Record, error)
 	lease   func(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error)
@@ -59,6 +60,13 @@ func (b *broken) List(ctx context.Context, principal string, after mcptask.Posit
 		return b.list(ctx, principal, after, limit)
 	}
 	return b.Store.List(ctx, principal, after, limit)
+}
+
+func (b *broken) Delete(ctx context.Context, r mcptask.Record) error {
+	if b.delete != nil {
+		return b.delete(ctx, r)
+	}
+	return b.Store.Delete(ctx, r)
 }
 
 func (b *broken) Expire(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error) {
@@ -435,10 +443,27 @@ var faults = []struct {
 	}},
 	{"a record with a known ID replaces the other", "Create/get and delete", false, func(b *broken) {
 		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-			if err := b.Store.Delete(ctx, r.ID); err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
-				return r, err
+			if old, err := b.Store.Get(ctx, r.ID); err == nil {
+				_ = b.Store.Delete(ctx, old)
 			}
 			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a record is deleted by its ID alone", "Delete/what was seen,all/random programs", false, func(b *broken) {
+		b.delete = func(ctx context.Context, r mcptask.Record) error {
+			now, err := b.Store.Get(ctx, r.ID)
+			if err != nil {
+				return err
+			}
+			return b.Store.Delete(ctx, now)
+		}
+	}},
+	{"a record is deleted by its version, whichever it is of", "Delete/what was seen,all/random programs", false, func(b *broken) {
+		b.delete = func(ctx context.Context, r mcptask.Record) error {
+			if now, err := b.Store.Get(ctx, r.ID); err == nil && now.Version == r.Version {
+				r = now
+			}
+			return b.Store.Delete(ctx, r)
 		}
 	}},
 	{"a record that is handed out is the store's", "Get/a copy", false, func(b *broken) {
@@ -512,7 +537,7 @@ var faults = []struct {
 			}
 			elsewhere()
 			for _, r := range gone {
-				_ = b.Store.Delete(ctx, r.ID)
+				_ = b.Store.Delete(ctx, r)
 			}
 			return gone, nil
 		}

@@ -33,7 +33,7 @@ func (k *kit) pause() {
 // delete removes a record that has to be there.
 func (k *kit) delete(id string) {
 	k.Helper()
-	if err := k.s.Delete(k.ctx, id); err != nil {
+	if err := k.s.Delete(k.ctx, k.get(id)); err != nil {
 		k.Fatalf("delete %q: %v", id, err)
 	}
 }

@@ -55,7 +55,7 @@ func testContext(k *kit) {
 	if gone, err := k.s.Expire(ctx, minutes(60), 5); !refused("Expire", err) != (len(gone) == 1) {
 		k.Errorf("Expire: %d records, %v", len(gone), err)
 	} else if err != nil {
-		if err := k.s.Delete(ctx, "t"); refused("Delete", err) {
+		if err := k.s.Delete(ctx, r); refused("Delete", err) {
 			k.get("t")
 			k.delete("t")
 		}

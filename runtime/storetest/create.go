@@ -1,8 +1,11 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
@@ -26,17 +29,48 @@ func testCreate(k *kit) {
 		k.Errorf("a refused record is listed: %q", ids)
 	}
 
-	if err := k.s.Delete(k.ctx, "t"); err != nil {
+	if err := k.s.Delete(k.ctx, mcptask.Record{ID: "t", Version: 1, CreatedAt: epoch}); err != nil {
 		k.Fatalf("delete: %v", err)
 	}
 	k.absent("t")
-	k.is("delete what is not there", k.other.Delete(k.ctx, "t"), mcptask.ErrNoRecord)
+	k.is("delete what is not there", k.other.Delete(k.ctx, want), mcptask.ErrNoRecord)
 	if ids := k.list("p", 10, nil); len(ids) != 0 {
 		k.Errorf("a deleted record is listed: %q", ids)
 	}
 	again := k.create(record("t", "q", minutes(2)))
 	if again.Version != 1 || again.Principal != "q" {
 		k.Errorf("a new record with the ID of a deleted one: %s", brief(again))
+	}
+}
+
+// testDelete deletes only what the caller has seen: not a later version, and not
+// a new record of the same name, whatever its version.
+func testDelete(k *kit) {
+	former := k.create(record("t", "p", epoch))
+	latest := k.update(former)
+	k.is("delete what has changed", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
+	k.same("after a refused delete", k.get("t"), latest)
+	if err := k.s.Delete(k.ctx, latest); err != nil {
+		k.Fatalf("delete: %v", err)
+	}
+	next := k.create(record("t", "p", minutes(1)))
+	k.is("delete a new record by an old one's version", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
+	k.same("the new record", k.get("t"), next)
+	for range 10 {
+		current := k.get("t")
+		var won atomic.Int32
+		each(20, func(i int) {
+			switch err := k.way(i).Delete(k.ctx, current); {
+			case err == nil:
+				won.Add(1)
+			case !errors.Is(err, mcptask.ErrConflict) && !errors.Is(err, mcptask.ErrNoRecord):
+				k.Errorf("delete in a race: %v", err)
+			}
+		})
+		if won.Load() != 1 {
+			k.Errorf("%d have deleted one record", won.Load())
+		}
+		k.create(record("t", "p", current.CreatedAt.Add(time.Minute)))
 	}
 }
 
@@ -186,7 +220,7 @@ func testQuotaRace(k *kit) {
 			k.Errorf("%d records were made where there was room for %d", len(made), want)
 		}
 		each(len(made), func(i int) {
-			if err := k.way(i).Delete(k.ctx, made[i].ID); err != nil {
+			if err := k.way(i).Delete(k.ctx, made[i]); err != nil {
 				k.Errorf("delete: %v", err)
 			}
 		})
@@ -200,10 +234,10 @@ func testQuotaRace(k *kit) {
 				continue
 			}
 			if err == nil && n%2 == 0 {
-				_, err = s.Update(k.ctx, done(r))
+				r, err = s.Update(k.ctx, done(r))
 			}
 			if err == nil {
-				err = s.Delete(k.ctx, r.ID)
+				err = s.Delete(k.ctx, r)
 			}
 			if err != nil {
 				k.Errorf("create, end and delete: %v", err)

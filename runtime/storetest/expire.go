@@ -81,11 +81,12 @@ func testExpireRace(k *kit) {
 		if i >= 4 { // who changes a record and who deletes one: nothing comes back
 			for n := range records {
 				id := fmt.Sprint("t", n)
-				if r, err := s.Get(k.ctx, id); err == nil {
-					_, _ = s.Update(k.ctx, r) // may come too late
+				r, err := s.Get(k.ctx, id)
+				if err == nil {
+					r, _ = s.Update(k.ctx, r) // may come too late
 				}
 				if n%10 == i {
-					if err := s.Delete(k.ctx, id); err == nil {
+					if err := s.Delete(k.ctx, r); err == nil {
 						mu.Lock()
 						times[id]++
 						mu.Unlock()

@@ -141,8 +141,8 @@ func (f *Faulty) List(ctx context.Context, principal string, after mcptask.Posit
 }
 
 // Delete implements mcptask.Store.
-func (f *Faulty) Delete(ctx context.Context, id string) error {
-	return act(ctx, f.draw(false), func() error { return f.store.Delete(ctx, id) })
+func (f *Faulty) Delete(ctx context.Context, r mcptask.Record) error {
+	return act(ctx, f.draw(false), func() error { return f.store.Delete(ctx, r) })
 }
 
 // Expire implements mcptask.Store.

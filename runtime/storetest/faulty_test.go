@@ -62,7 +62,7 @@ func TestFaultyStore(t *testing.T) {
 	s.Set(Faults{Latency: time.Hour})
 	ended, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
-	if err := s.Delete(ended, "t"); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.Delete(ended, r); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a slow call: %v", err)
 	}
 	if s.Failed() != 3 {

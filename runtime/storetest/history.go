@@ -156,7 +156,14 @@ func (h *history) delete(s mcptask.Store, id string) {
 	b := h.births[id]
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
-	if h.failed("Delete", s.Delete(h.k.ctx, id), mcptask.ErrNoRecord) {
+	err := mcptask.ErrConflict
+	for errors.Is(err, mcptask.ErrConflict) { // updates go on
+		var r mcptask.Record
+		if r, err = s.Get(h.k.ctx, id); err == nil {
+			err = s.Delete(h.k.ctx, r)
+		}
+	}
+	if h.failed("Delete", err, mcptask.ErrNoRecord) {
 		if b.alive != "" {
 			h.k.Errorf("Delete did not find %s, which was there", id)
 		}

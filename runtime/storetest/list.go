@@ -141,11 +141,12 @@ func testListUnderChange(k *kit) {
 			}
 			s, id := k.way(i), fmt.Sprintf("new%d-%d", i, n%50)
 			r := record(id, "p", epoch.Add(time.Duration(n*37%records)*time.Millisecond+time.Duration(i)))
-			if _, err := s.Create(k.ctx, r, mcptask.Quota{}); err != nil {
+			r, err := s.Create(k.ctx, r, mcptask.Quota{})
+			if err != nil {
 				k.Errorf("create: %v", err)
 				return
 			}
-			if err := s.Delete(k.ctx, id); err != nil {
+			if err := s.Delete(k.ctx, r); err != nil {
 				k.Errorf("delete: %v", err)
 				return
 			}

@@ -64,6 +64,18 @@ func (m model) update(r mcptask.Record) (mcptask.Record, error) {
 	return r, nil
 }
 
+func (m model) delete(r mcptask.Record) error {
+	old, ok := m[r.ID]
+	switch {
+	case !ok:
+		return mcptask.ErrNoRecord
+	case old.Version != r.Version || !old.CreatedAt.Equal(r.CreatedAt):
+		return mcptask.ErrConflict
+	}
+	delete(m, r.ID)
+	return nil
+}
+
 func (m model) list(principal string, after mcptask.Position, limit int) []mcptask.Record {
 	place := func(r mcptask.Record, p mcptask.Position) int {
 		return cmp.Or(r.CreatedAt.Compare(p.CreatedAt), cmp.Compare(r.ID, p.ID))

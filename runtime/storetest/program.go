@@ -84,7 +84,11 @@ func (p *program) get(id string) {
 // clear empties the store for the next program.
 func (p *program) clear() {
 	for _, id := range ids {
-		if err := p.k.s.Delete(p.k.ctx, id); err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
+		r, err := p.k.s.Get(p.k.ctx, id)
+		if err == nil {
+			err = p.k.s.Delete(p.k.ctx, r)
+		}
+		if err != nil && !errors.Is(err, mcptask.ErrNoRecord) {
 			p.k.Errorf("delete: %v", err)
 		}
 	}
@@ -139,9 +143,15 @@ func (p *program) list(t *rapid.T) {
 
 func (p *program) delete(t *rapid.T) {
 	id := someIDs.Draw(t, "id")
-	_, wantErr := p.m.get(id)
-	delete(p.m, id)
-	p.agree("delete", nil, p.store().Delete(p.k.ctx, id), nil, wantErr)
+	r, ok := p.m[id]
+	if !ok {
+		r = record(id, "p", epoch)
+	}
+	r.Version += rapid.SampledFrom([]int64{0, 0, 0, -1, 1}).Draw(t, "off by")
+	if rapid.Bool().Draw(t, "made at another time") {
+		r.CreatedAt = someMinutes.Draw(t, "created")
+	}
+	p.agree("delete", nil, p.store().Delete(p.k.ctx, r), nil, p.m.delete(r))
 }
 
 // expire takes any of the records that may go: which of them go first, nobody

@@ -34,6 +34,8 @@
 //   - Update/what never changes: principal, account, tool, key and creation.
 //   - Update/one winner: of many updates of one version, in each of many rounds.
 //   - Update/whole records: no reader sees parts of two.
+//   - Delete/what was seen: only the version that is there, of the record that was
+//     made then: not of a new one with its ID. One of many succeeds.
 //   - List/pages: oldest first, then by ID, whatever the limit; a place stays one
 //     when its record is gone.
 //   - List/one principal: nobody else's records, however alike the names are.
@@ -124,6 +126,7 @@ var promises = []promise{
 	{"Update/what never changes", testUpdateKeeps},
 	{"Update/one winner", testOneWinner},
 	{"Update/whole records", testWhole},
+	{"Delete/what was seen", testDelete},
 	{"List/pages", testPages},
 	{"List/one principal", testPrincipals},
 	{"List/under change", testListUnderChange},

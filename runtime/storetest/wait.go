@@ -128,7 +128,7 @@ func testWakeUps(k *kit) {
 			case i == 0:
 				_, err = k.other.Wait(k.ctx, id, 1)
 			case gone:
-				err = k.s.Delete(k.ctx, id)
+				err = k.s.Delete(k.ctx, r)
 			default:
 				_, err = k.s.Update(k.ctx, r)
 			}
@@ -177,16 +177,12 @@ func testWaitGone(k *kit) {
 			return
 		}
 		k.pause()
-		if err := k.s.Delete(k.ctx, "deleted"); err != nil {
-			k.Errorf("delete: %v", err)
-		}
+		k.delete("deleted")
 		if gone, err := k.s.Expire(k.ctx, minutes(120), 5); err != nil || len(gone) != 1 {
 			k.Errorf("expired: %s, %v", brief(gone...), err)
 		}
 		k.pause()
-		if err := k.s.Delete(k.ctx, "made anew"); err != nil {
-			k.Errorf("delete: %v", err)
-		}
+		k.delete("made anew")
 	})
 }
 

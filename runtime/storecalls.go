@@ -1,0 +1,201 @@
+package mcptask
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// How the server calls a Store of the user's. A call that fails otherwise than
+// with the errors of this package is made again, after pauses that grow: for a task
+// until it works, the task is gone or the server is closed.
+const (
+	// StoreTimeout is how long one call may take before its context ends and it
+	// counts as failed.
+	StoreTimeout = 5 * time.Second
+	// StoreWait is how long one Wait may take before it is made again.
+	StoreWait = 30 * time.Second
+	// StorePatience is how long a request's calls are made again once they fail;
+	// then the request fails.
+	StorePatience = 10 * time.Second
+)
+
+// Pauses before a call is made again.
+const (
+	shortestPause = 50 * time.Millisecond
+	longestPause  = 5 * time.Second
+	// After a conflict somebody else has got on: there is less to wait for.
+	shortestConflict = time.Millisecond
+	longestConflict  = time.Second
+)
+
+// tries says whether and when a call of the store is made again. Each piece of
+// work has its own. It is not safe for concurrent use.
+type tries struct {
+	server  *Server
+	end     <-chan struct{} // nothing is tried again from then on
+	limit   time.Duration   // since the first failure; 0 is none
+	timeout time.Duration   // of one call
+
+	failing   time.Time // since when
+	failures  int
+	conflicts int
+}
+
+// requestTries are for what somebody waits for, who can come back.
+func (s *Server) requestTries() *tries {
+	return &tries{server: s, end: s.drained.Done(), limit: StorePatience, timeout: StoreTimeout}
+}
+
+// taskTries are for what would be lost: this process keeps the task's lease, so
+// nobody else would move it.
+func (s *Server) taskTries() *tries {
+	return &tries{server: s, end: s.drained.Done(), timeout: StoreTimeout}
+}
+
+// again pauses after a call that failed, and says whether to make it again.
+func (t *tries) again(ctx context.Context, call string, err error) bool {
+	if isAnswer(err) || !t.more(ctx) {
+		return false
+	}
+	if s := t.server; s.noted.Allow([2]string{"store", call}) { // once a second for each
+		s.logger.Warn("store call failed, and is made again", "call", call, "error", err)
+	}
+	t.failures++
+	return t.pause(ctx, min(shortestPause<<min(t.failures-1, 20), longestPause))
+}
+
+// conflict is again after ErrConflict; the first one is no reason to wait.
+func (t *tries) conflict(ctx context.Context) bool {
+	if t.conflicts++; t.conflicts == 1 {
+		return true
+	}
+	return t.more(ctx) && t.pause(ctx, min(shortestConflict<<min(t.conflicts-2, 20), longestConflict))
+}
+
+// more says whether the end of all tries has not come.
+func (t *tries) more(ctx context.Context) bool {
+	if t.failing.IsZero() {
+		t.failing = time.Now()
+	}
+	select {
+	case <-t.end:
+		return false
+	default:
+		return ctx.Err() == nil && (t.limit == 0 || time.Since(t.failing) < t.limit)
+	}
+}
+
+// pause waits for half to all of d, so that those that failed together do not
+// come back together. It says whether nothing has ended meanwhile.
+func (t *tries) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-t.end:
+	}
+	return false
+}
+
+// isAnswer says whether an error is a store's answer, which would be the same
+// again. Any other is a fault, which passes.
+func isAnswer(err error) bool {
+	for _, answer := range []error{ErrNoRecord, ErrExists, ErrConflict, ErrQuotaStored, ErrQuotaUnfinished, ErrServerClosed} {
+		if errors.Is(err, answer) {
+			return true
+		}
+	}
+	return false
+}
+
+// once makes one call of the store, within its time. The server's own store
+// needs none.
+func once[T any](ctx context.Context, t *tries, call func(context.Context) (T, error)) (T, error) {
+	if t.server.ownStore {
+		return call(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	return call(ctx)
+}
+
+// insist makes a call until the store answers, or there are no more tries.
+func insist[T any](ctx context.Context, t *tries, name string, call func(context.Context) (T, error)) (T, error) {
+	for {
+		v, err := once(ctx, t, call)
+		if err == nil || !t.again(ctx, name, err) {
+			return v, err
+		}
+	}
+}
+
+// read gets a record for somebody who waits for it.
+func (s *Server) read(ctx context.Context, id string) (Record, error) {
+	return s.get(ctx, s.requestTries(), id)
+}
+
+func (s *Server) get(ctx context.Context, t *tries, id string) (Record, error) {
+	record, err := insist(ctx, t, "Get", func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+	if err == nil {
+		s.heed(record)
+	}
+	return record, err
+}
+
+// awaitVersion waits for a version of a record beyond the given one. A store that fails
+// to tell of it costs StoreWait.
+func (s *Server) awaitVersion(ctx context.Context, t *tries, id string, version int64) (Record, error) {
+	wait := *t
+	wait.timeout = StoreWait
+	for {
+		began := time.Now()
+		record, err := once(ctx, &wait, func(ctx context.Context) (Record, error) { return s.store.Wait(ctx, id, version) })
+		switch {
+		case err == nil:
+			s.heed(record)
+			return record, nil
+		case !isAnswer(err) && time.Since(began) >= StoreWait && ctx.Err() == nil:
+			wait.failing = time.Time{} // it had nothing to tell
+		case !wait.again(ctx, "Wait", err):
+			return record, err
+		}
+	}
+}
+
+// heed ends the handler of this process whose task has ended elsewhere, or was
+// asked to stop there.
+func (s *Server) heed(r Record) {
+	switch {
+	case r.Done() && r.Outcome.Kind != OutcomeCancelled:
+		s.cancelRunning(r.ID, errStolen)
+	case r.Done(), r.CancelRequested:
+		s.cancelRunning(r.ID, ErrCancelled)
+	}
+}
+
+// leave makes a call that may ignore the end of its context, and leaves it behind
+// then.
+func (s *Server) leave(ctx context.Context, what string, call func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() {
+		defer guard.Then(s.logger, what, func() { done <- errors.New(what + " panicked") })
+		done <- call(ctx)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		select {
+		case err := <-done:
+			return err
+		default:
+			return ctx.Err()
+		}
+	}
+}

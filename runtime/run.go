@@ -218,7 +218,7 @@ func (s *Server) reapply(ctx context.Context, id string, lost Record, decide fun
 			return record, err
 		}
 		_, giveBack := s.takeTurn(id, moved.Done())
-		stored, err := s.store.Update(ctx, moved)
+		stored, err := s.update(ctx, record, moved, e)
 		giveBack()
 		if err == nil {
 			s.moved(stored)
@@ -227,6 +227,27 @@ func (s *Server) reapply(ctx context.Context, id string, lost Record, decide fun
 		}
 		return stored, err
 	}
+}
+
+// update stores what an event made of a record. Whatever the account has, a task ends: if there is no room
+// for its outcome, with the error that says so, which takes no more than what it is in the place of.
+func (s *Server) update(ctx context.Context, record, moved Record, e event) (Record, error) {
+	quota := s.options.Limits.quota()
+	if e.unbounded || e.kind == eventFinish && e.outcome.Kind == OutcomeCancelled {
+		quota = Quota{}
+	}
+	stored, err := s.store.Update(ctx, moved, quota)
+	if err == nil || e.kind != eventFinish {
+		return stored, err
+	}
+	if refusal := s.full(record.caller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID)); refusal != nil {
+		e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
+		if refused, err := next(record, e); err == nil && refused.Size() < moved.Size() {
+			moved = refused
+		}
+		return s.store.Update(ctx, moved, Quota{})
+	}
+	return stored, err
 }
 
 // moved tells of a version that is stored.
@@ -292,7 +313,9 @@ func (h *taskHost) Report(ctx context.Context, done, total float64, message stri
 		if errors.Is(err, errVoid) {
 			h.cancel(errStolen)
 		}
-		return // the task has ended, or the next report will do
+		// The task has ended, or there is no room, or the next report will do.
+		_ = h.server.full(h.record.caller(), err, "tool", h.record.Tool, "task", LogID(h.record.Principal, id))
+		return
 	}
 	if send != nil {
 		send(id, done, total, message)
@@ -317,6 +340,9 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		return nil, s.Limited(h.record.caller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
 	}
 	if err != nil && !errors.Is(err, errVoid) {
+		if refusal := s.full(h.record.caller(), err, "task", LogID(h.record.Principal, id), "tool", h.record.Tool); refusal != nil {
+			return nil, refusal
+		}
 		return nil, asking(ctx, in.Key, err)
 	}
 	if response, ok, err := answered(record, in.Key); ok || err != nil {

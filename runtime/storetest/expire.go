@@ -82,7 +82,7 @@ func testExpireRace(k *kit) {
 			for n := range records {
 				id := fmt.Sprint("t", n)
 				if r, err := s.Get(k.ctx, id); err == nil {
-					_, _ = s.Update(k.ctx, r) // may come too late
+					_, _ = s.Update(k.ctx, r, mcptask.Quota{}) // may come too late
 				}
 				if n%10 == i {
 					if err := s.Delete(k.ctx, id); err == nil {
@@ -122,7 +122,7 @@ func testExpireRace(k *kit) {
 	if gone, err := k.s.Expire(k.ctx, minutes(600), records); err != nil || len(gone)+len(times) != records {
 		k.Errorf("%d of the %d left expired: %v", len(gone), records-len(times), err)
 	}
-	if _, err := k.s.Create(k.ctx, record("next", "p", epoch), mcptask.Quota{Stored: 1}); err != nil {
+	if _, err := k.s.Create(k.ctx, record("next", "p", epoch), quotaOf(1, 0)); err != nil {
 		k.Errorf("after all have gone: %v", err)
 	}
 }

@@ -36,6 +36,12 @@ func TestReadmeLimits(t *testing.T) {
 	limits := reflect.ValueOf(s.Options().Limits)
 	for i := range limits.NumField() {
 		name := limits.Type().Field(i).Name
+		if totals := limits.Field(i); totals.Kind() == reflect.Struct {
+			for j := range totals.NumField() {
+				want = append(want, fmt.Sprintf("| `%s.%s` | %d |", name, totals.Type().Field(j).Name, totals.Field(j).Int()))
+			}
+			continue
+		}
 		want = append(want, fmt.Sprintf("| `%s` | %d | `%s` |", name, limits.Field(i).Int(), strings.ToLower(name)))
 	}
 	for _, text := range want {

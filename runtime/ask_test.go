@@ -254,8 +254,8 @@ type reportStore struct {
 	reported func()
 }
 
-func (s reportStore) Update(ctx context.Context, r Record) (Record, error) {
-	r, err := s.Store.Update(ctx, r)
+func (s reportStore) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
+	r, err := s.Store.Update(ctx, r, quota)
 	if err == nil && !r.Done() && r.StatusMessage != "" {
 		s.reported()
 	}

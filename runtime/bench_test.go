@@ -98,7 +98,7 @@ func BenchmarkCreateToResult(b *testing.B) {
 			r, err := store.Create(b.Context(), mcptask.Record{ID: fmt.Sprint(n), Principal: "alice", Arguments: []byte(`{"n":1}`), CreatedAt: now, ExpiresAt: now}, mcptask.Quota{})
 			for range 2 {
 				if err == nil {
-					r, err = store.Update(b.Context(), r)
+					r, err = store.Update(b.Context(), r, mcptask.Quota{})
 				}
 			}
 			if err == nil {

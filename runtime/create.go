@@ -145,8 +145,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 	if call.FromEnd {
 		fresh.Keep, fresh.ExpiresAt = fresh.TTL(), now.Add(max(s.options.MaxTTL, policy.TTL))
 	}
-	limits := s.options.Limits
-	quota := Quota{Stored: limits.Tasks, Unfinished: limits.Running}
+	quota := s.options.Limits.quota()
 	record, err := s.insert(ctx, fresh, quota)
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
 		if !bytes.Equal(record.Arguments, arguments) {
@@ -158,11 +157,10 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		}
 		return CallReply{Task: &record}, nil
 	}
+	if refusal := s.full(caller, err, "tool", t.spec.Name); refusal != nil {
+		return CallReply{}, refusal
+	}
 	switch {
-	case errors.Is(err, ErrQuotaStored):
-		return CallReply{}, s.Limited(caller, "tasks", limits.Tasks, "tool", t.spec.Name)
-	case errors.Is(err, ErrQuotaUnfinished):
-		return CallReply{}, s.Limited(caller, "running", limits.Running, "tool", t.spec.Name)
 	case errors.Is(err, ErrExists):
 		return CallReply{}, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case err != nil:

@@ -80,8 +80,8 @@ func (s *turnStore) Get(ctx context.Context, id string) (got Record, err error) 
 	return got, err
 }
 
-func (s *turnStore) Update(ctx context.Context, r Record) (got Record, err error) {
-	err = s.call(ctx, "Update", func() (err error) { got, err = s.Store.Update(ctx, r); return err })
+func (s *turnStore) Update(ctx context.Context, r Record, quota Quota) (got Record, err error) {
+	err = s.call(ctx, "Update", func() (err error) { got, err = s.Store.Update(ctx, r, quota); return err })
 	return got, err
 }
 

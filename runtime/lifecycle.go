@@ -40,6 +40,8 @@ type event struct {
 	answer  json.RawMessage // answer
 	failed  *Error          // answer: the requestor's side failed
 	outcome Outcome         // finish
+	// unbounded stores the record even if it goes beyond the account's bytes.
+	unbounded bool
 }
 
 // transitions is the whole lifecycle: from which phases an event is allowed,

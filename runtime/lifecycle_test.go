@@ -178,10 +178,10 @@ type recordingStore struct {
 	history []Record
 }
 
-func (s *recordingStore) Update(ctx context.Context, r Record) (Record, error) {
+func (s *recordingStore) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.Store.Update(ctx, r)
+	r, err := s.Store.Update(ctx, r, quota)
 	if err == nil {
 		s.history = append(s.history, r)
 	}

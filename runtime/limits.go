@@ -2,53 +2,136 @@ package mcptask
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
+	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 )
 
-// Limits bound what an account takes: a principal, or an anonymous caller's session,
-// or all anonymous callers without one. 0 is the default, a negative number no bound.
-// The refusal is -32603, with the limit's name in data.limit and the bound in data.max.
+// Limits bound what an account takes: a principal, or an anonymous caller's session, or all anonymous
+// callers without one; and what several accounts take together. 0 is the default, a negative number no
+// bound. The refusal is -32603, with the limit's name in data.limit, the bound in data.max and, if it is
+// one of Anonymous or Server, "anonymous" or "server" in data.scope.
 //
-//	field      default    data.limit  bounds
-//	Tasks      10,000     tasks       the tasks that are stored
-//	Running    1,000      running     those that have not ended, and, counted apart, the calls that are open (C-96)
-//	Waiting    1,000      waiting     the requests that wait for the end of a task, or for changes (E-62)
-//	Arguments  1,048,576  arguments   the bytes of a call's arguments, and of each answer
-//	Result     4,194,304  result      the bytes of a result: a bigger one is not stored, the task ends with this error
-//	Questions  100        questions   the questions of a task in its life: the handler gets this error
-//	Polls      20         polls       the requests for a task in a second, twice as many at once (C-95, E-26)
-//	Lists      20         lists       the lists in a second, twice as many at once
-//	Sessions   1,000      sessions    a handler's sessions, of all anonymous callers together: the longest idle one ends for a new one
+//	field      default      data.limit  bounds
+//	Tasks      10,000       tasks       the tasks that are stored
+//	Running    1,000        running     those that have not ended, and, counted apart, the calls that are open (C-96)
+//	Waiting    1,000        waiting     the requests that wait for the end of a task, or for changes (E-62)
+//	Bytes      268,435,456  bytes       the bytes of all tasks that are stored: arguments, questions, answers, results
+//	Arguments  1,048,576    arguments   the bytes of a call's arguments, and of each answer
+//	Result     4,194,304    result      the bytes of a result: a bigger one is not stored, the task ends with this error
+//	Questions  100          questions   the questions of a task in its life: the handler gets this error
+//	Polls      20           polls       the requests for a task in a second, twice as many at once (C-95, E-26)
+//	Lists      20           lists       the lists in a second, twice as many at once
+//	Sessions   1,000        sessions    a handler's sessions, of all anonymous callers together
 type Limits struct {
-	Tasks, Running, Waiting, Arguments, Result, Questions, Polls, Lists, Sessions int
+	Tasks, Running, Waiting, Bytes, Arguments, Result, Questions, Polls, Lists, Sessions int
+	// Anonymous bounds all anonymous callers together, since each may open as many sessions as it likes.
+	// 0 is four times the account's bound, and at most half of the server's; for Sessions it is the account's.
+	Anonymous Totals
+	// Server bounds all callers together: the tasks of the store, and what is open in this process. 0 is
+	// 100,000 Tasks, 10,000 Running, Waiting and Sessions, and 1,073,741,824 Bytes, or twice the account's
+	// bound if that is more.
+	Server Totals
 }
+
+// Totals bound what several accounts take together, each as the field of [Limits] with its name.
+type Totals struct{ Tasks, Running, Waiting, Bytes, Sessions int }
 
 // fill makes numbers to compare with: no bound is the largest.
 func (l *Limits) fill() {
-	limit.Fill(map[*int]int{&l.Tasks: 10_000, &l.Running: 1000, &l.Waiting: 1000, &l.Arguments: 1 << 20,
+	const (
+		anonymousAccounts = 4 // all anonymous callers together may take as much as so many accounts
+		anonymousShare    = 2 // and one part in so many of the server, so that they never shut principals out
+		serverAccounts    = 2 // the server has room for so many accounts at least
+	)
+	limit.Fill(map[*int]int{&l.Tasks: 10_000, &l.Running: 1000, &l.Waiting: 1000, &l.Bytes: 256 << 20, &l.Arguments: 1 << 20,
 		&l.Result: 4 << 20, &l.Questions: 100, &l.Polls: 20, &l.Lists: 20, &l.Sessions: 1000})
+	a, s := &l.Anonymous, &l.Server
+	for _, f := range []struct {
+		account           int
+		anonymous, server *int
+		total             int
+	}{
+		{l.Tasks, &a.Tasks, &s.Tasks, 100_000}, {l.Running, &a.Running, &s.Running, 10_000},
+		{l.Waiting, &a.Waiting, &s.Waiting, 10_000}, {l.Bytes, &a.Bytes, &s.Bytes, 1 << 30}, {l.Sessions, &a.Sessions, &s.Sessions, 10_000},
+	} {
+		limit.Fill(map[*int]int{f.server: max(f.total, limit.Times(f.account, serverAccounts))})
+		anonymous := limit.Times(f.account, anonymousAccounts)
+		if *f.server < math.MaxInt {
+			anonymous = max(1, min(anonymous, *f.server/anonymousShare))
+		}
+		if f.anonymous == &a.Sessions { // an anonymous caller's account is a session
+			anonymous = f.account
+		}
+		limit.Fill(map[*int]int{f.anonymous: anonymous})
+	}
+}
+
+// quota is what the store is told of the limits.
+func (l *Limits) quota() Quota {
+	usage := func(tasks, running, bytes int) Usage { return Usage{tasks, running, int64(bytes)} }
+	a, s := l.Anonymous, l.Server
+	return Quota{usage(l.Tasks, l.Running, l.Bytes), usage(a.Tasks, a.Running, a.Bytes), usage(s.Tasks, s.Running, s.Bytes)}
 }
 
 // wayOut has the option that sets each limit and what helps against it.
 var wayOut = map[string][2]string{
 	"tasks": {"Limits.Tasks", "wait until tasks expire"}, "running": {"Limits.Running", "wait until some end, or cancel some"},
-	"waiting": {"Limits.Waiting", "wait for fewer tasks at once"}, "arguments": {"Limits.Arguments", "send less"},
-	"result": {"Limits.Result", "ask the tool for less"}, "questions": {"Limits.Questions", "ask less often in one task"},
-	"polls": {"Limits.Polls", "poll more slowly"}, "lists": {"Limits.Lists", "list less often"},
-	"sessions": {"Limits.Sessions", "try again later"}, "followed": {"", "name fewer tasks, or end other subscriptions"},
+	"waiting": {"Limits.Waiting", "wait for fewer tasks at once"}, "bytes": {"Limits.Bytes", "wait until tasks expire, or send and ask for less"},
+	"arguments": {"Limits.Arguments", "send less"}, "result": {"Limits.Result", "ask the tool for less"},
+	"questions": {"Limits.Questions", "ask less often in one task"}, "polls": {"Limits.Polls", "poll more slowly"},
+	"lists": {"Limits.Lists", "list less often"}, "sessions": {"Limits.Sessions", "try again later"},
+	"followed": {"", "name fewer tasks, or end other subscriptions"},
 }
 
-// Limited refuses what exceeds a limit, and audits that once a second for an account and a limit.
+// wayOutTogether has what a scope of several accounts is called, and what helps against its limits.
+var wayOutTogether = map[Scope][3]string{
+	ScopeAnonymous: {"Limits.Anonymous.", " for all anonymous callers together", "try again later, or authenticate"},
+	ScopeServer:    {"Limits.Server.", " for all callers together", "try again later"},
+}
+
+// Limited refuses what exceeds a limit of the caller's account, and audits that once a second for an
+// account and a limit. All anonymous callers are one account here.
 func (s *Server) Limited(caller Caller, name string, most int, attrs ...any) *Error {
-	if s.noted.Allow([2]string{caller.Account(), name}) {
-		s.logger.Warn("limit exceeded", append([]any{"audit", "limit", "limit", name, "max", most, "option", wayOut[name][0],
+	return s.LimitedIn(ScopeAccount, caller, name, most, attrs...)
+}
+
+// LimitedIn is Limited for a limit of any scope.
+func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, attrs ...any) *Error {
+	way, data, who := wayOut[name], fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most), "principal "+caller.Principal
+	option, help, of := way[0], way[1], ""
+	if together, ok := wayOutTogether[scope]; ok {
+		data = fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope)
+		of, help, who = together[1], together[2], string(scope)
+		option, attrs = strings.Replace(option, "Limits.", together[0], 1), append(attrs, "scope", scope)
+	}
+	if s.noted.Allow([2]string{who, name}) {
+		s.logger.Warn("limit exceeded", append([]any{"audit", "limit", "limit", name, "max", most, "option", option,
 			"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
 	}
-	err := Errorf(CodeInternalError, "the server's limit %q of %d is exceeded: %s", name, most, wayOut[name][1])
-	err.Data = json.RawMessage(fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most))
+	err := Errorf(CodeInternalError, "the server's limit %q of %d%s is exceeded: %s", name, most, of, help)
+	err.Data = json.RawMessage(data)
 	return err
+}
+
+// full is the refusal of what goes beyond the store's quota; nil is another error.
+func (s *Server) full(caller Caller, err error, attrs ...any) *Error {
+	full := &QuotaError{Scope: ScopeAccount}
+	if !errors.As(err, &full) && !errors.Is(err, ErrQuotaStored) && !errors.Is(err, ErrQuotaUnfinished) && !errors.Is(err, ErrQuotaBytes) {
+		return nil
+	}
+	quota := s.options.Limits.quota()
+	most := map[Scope]Usage{ScopeAccount: quota.Account, ScopeAnonymous: quota.Anonymous, ScopeServer: quota.Server}[full.Scope]
+	switch {
+	case errors.Is(err, ErrQuotaStored):
+		return s.LimitedIn(full.Scope, caller, "tasks", most.Stored, attrs...)
+	case errors.Is(err, ErrQuotaUnfinished):
+		return s.LimitedIn(full.Scope, caller, "running", most.Unfinished, attrs...)
+	}
+	return s.LimitedIn(full.Scope, caller, "bytes", int(most.Bytes), attrs...)
 }
 
 // within is the outcome of a handler, unless it is too big to be kept.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"sync"
@@ -216,19 +217,41 @@ func TestLimitTTL(t *testing.T) {
 
 // A negative limit is none, 0 its default, and none is met by chance.
 func TestLimitDefaults(t *testing.T) {
-	fields := reflect.TypeFor[Limits]()
-	for i := range fields.NumField() {
-		name := fields.Field(i).Name
-		if way := wayOut[strings.ToLower(name)]; way[0] != "Limits."+name || way[1] == "" {
-			t.Errorf("%s: %q", name, way)
+	for _, fields := range []reflect.Type{reflect.TypeFor[Limits](), reflect.TypeFor[Totals]()} {
+		for i := range fields.NumField() {
+			name := fields.Field(i).Name
+			if fields.Field(i).Type == reflect.TypeFor[Totals]() {
+				continue
+			}
+			if way := wayOut[strings.ToLower(name)]; way[0] != "Limits."+name || way[1] == "" {
+				t.Errorf("%s: %q", name, way)
+			}
 		}
 	}
-	s := newServer(t, Options{Limits: Limits{-1, -1, -1, -1, -1, -1, -1, -1, -1}}, numberTool("double", Policy{Task: TaskOptional}, double))
+	none := Totals{-1, -1, -1, -1, -1}
+	s := newServer(t, Options{Limits: Limits{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, none, none}}, numberTool("double", Policy{Task: TaskOptional}, double))
 	for range 20 {
 		begin(t, s, alice, "double")
+		begin(t, s, Caller{Revision: Revision20260728}, "double")
 	}
-	if got := newServer(t, Options{}).Options().Limits; got != (Limits{10_000, 1000, 1000, 1 << 20, 4 << 20, 100, 20, 20, 1000}) {
+	if got := newServer(t, Options{}).Options().Limits; got != (Limits{10_000, 1000, 1000, 256 << 20, 1 << 20, 4 << 20, 100, 20, 20, 1000,
+		Totals{40_000, 4000, 4000, 512 << 20, 1000}, Totals{100_000, 10_000, 10_000, 1 << 30, 10_000}}) {
 		t.Errorf("%+v", got)
+	}
+	// What is set for an account moves the defaults of all together; what is unbounded for one is so for all.
+	const unbounded = math.MaxInt
+	for _, tc := range []struct {
+		given             Limits
+		anonymous, server int // of Running
+	}{
+		{Limits{Running: 10}, 40, 10_000}, {Limits{Running: 50_000}, 50_000, 100_000}, {Limits{Running: -1}, unbounded, unbounded},
+		{Limits{Running: math.MaxInt}, unbounded, unbounded}, {Limits{Server: Totals{Running: 10}}, 5, 10}, {Limits{Server: Totals{Running: 1}}, 1, 1},
+		{Limits{Server: Totals{Running: -1}}, 4000, unbounded}, {Limits{Anonymous: Totals{Running: -1}}, unbounded, 10_000},
+		{Limits{Anonymous: Totals{Running: 7}, Server: Totals{Running: 9}}, 7, 9},
+	} {
+		if got := newServer(t, Options{Limits: tc.given}).Options().Limits; got.Anonymous.Running != tc.anonymous || got.Server.Running != tc.server {
+			t.Errorf("%+v gives %+v", tc.given, got)
+		}
 	}
 	for data, want := range map[string]string{``: "", `{"limit":"polls"}`: "polls", `{"reason":"expired"}`: "", `5`: "", `{"limit":5}`: ""} {
 		if got := (&Error{Data: json.RawMessage(data)}).Limit(); got != want {

@@ -37,11 +37,11 @@ func (l *lifeline) check() error {
 	return nil
 }
 
-func (l *lifeline) Update(ctx context.Context, r Record) (Record, error) {
+func (l *lifeline) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
 	if err := l.check(); err != nil {
 		return r, err
 	}
-	return l.Store.Update(ctx, r)
+	return l.Store.Update(ctx, r, quota)
 }
 
 func (l *lifeline) Renew(ctx context.Context, worker string, until time.Time) error {

@@ -26,7 +26,8 @@ type memoryStore struct {
 	closed  bool
 	entries index.Map[string, *Record]
 	keys    index.Map[[3]string, *Record] // by principal, tool and key
-	counts  index.Map[string, Quota]      // by account
+	counts  index.Map[string, Usage]      // by account
+	all     Quota                         // of the other scopes, all accounts together
 	lists   *index.Sorted[*Record]        // by principal, in the order of List
 	leased  *index.Sorted[*Record]        // the unfinished by worker
 	expiry  *index.Sorted[*Record]
@@ -64,11 +65,8 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	if _, ok := s.entries.Get(r.ID); ok {
 		return Record{}, ErrExists
 	}
-	switch count, _ := s.counts.Get(r.Account); {
-	case quota.Stored > 0 && count.Stored >= quota.Stored:
-		return r, ErrQuotaStored
-	case quota.Unfinished > 0 && count.Unfinished >= quota.Unfinished:
-		return r, ErrQuotaUnfinished
+	if err := quota.Check(&r, s.tally(&r), r.Usage()); err != nil {
+		return r, err
 	}
 	e := new(copyRecord(r))
 	e.Version = 1
@@ -91,7 +89,7 @@ func (s *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	return copyRecord(*e), nil
 }
 
-func (s *memoryStore) Update(_ context.Context, r Record) (Record, error) {
+func (s *memoryStore) Update(_ context.Context, r Record, quota Quota) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries.Get(r.ID)
@@ -105,6 +103,9 @@ func (s *memoryStore) Update(_ context.Context, r Record) (Record, error) {
 	}
 	r.Principal, r.Account, r.Tool = e.Principal, e.Account, e.Tool
 	r.IdempotencyKey, r.CreatedAt = e.IdempotencyKey, e.CreatedAt
+	if err := quota.Check(e, s.tally(e), Usage{Bytes: r.Size() - e.Size()}); err != nil {
+		return r, err
+	}
 	return s.replace(e, copyRecord(r)), nil
 }
 
@@ -135,16 +136,29 @@ func (s *memoryStore) leave(e *Record) {
 	s.changes.Wake(e.ID)
 }
 
-// count adds a record to its account, or takes it away.
+// count adds a record to its scopes, or takes it away.
 func (s *memoryStore) count(r *Record, n int) {
-	count, _ := s.counts.Get(r.Account)
-	count.Stored += n
-	if !r.Done() {
-		count.Unfinished += n
+	more, tally := r.Usage(), s.tally(r)
+	tally.Account.add(more, n)
+	if s.all.Server.add(more, n); r.Principal == "" {
+		s.all.Anonymous.add(more, n)
 	}
-	if s.counts.Set(r.Account, count); count == (Quota{}) {
+	if s.counts.Set(r.Account, tally.Account); tally.Account == (Usage{}) {
 		s.counts.Delete(r.Account)
 	}
+}
+
+// tally is what the scopes of a record have.
+func (s *memoryStore) tally(r *Record) Quota {
+	q := s.all
+	q.Account, _ = s.counts.Get(r.Account)
+	return q
+}
+
+func (u *Usage) add(more Usage, n int) {
+	u.Stored += n * more.Stored
+	u.Unfinished += n * more.Unfinished
+	u.Bytes += int64(n) * more.Bytes
 }
 
 func (s *memoryStore) List(_ context.Context, principal string, after Position, limit int) ([]Record, error) {

@@ -39,7 +39,7 @@ func (s *Server) owned(ctx context.Context, caller Caller, record Record, err er
 		s.logger.Error("task not read", "error", err)
 		return Errorf(CodeInternalError, "the task could not be read")
 	case record.Principal != caller.Principal:
-		if s.noted.Allow([2]string{caller.Account(), "stranger"}) { // once a second for each
+		if s.noted.Allow([2]string{"principal " + caller.Principal, "stranger"}) { // once a second for each
 			s.Audit(slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
 		}
 		return notFound()
@@ -174,6 +174,9 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 			return event{kind: eventAnswer, key: in.Key, answer: answer}
 		})
 		if err != nil && !errors.Is(err, errVoid) && !errors.Is(err, errTerminal) {
+			if refusal := s.full(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); refusal != nil {
+				return refusal
+			}
 			return s.owned(ctx, caller, record, err)
 		}
 	}
@@ -181,18 +184,27 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 }
 
 // Respond takes the response to one question as it came: one that does not fit
-// ends the question with ErrInvalidAnswer, failed (the requestor's own error)
-// with ErrCannotAsk. A key that is not outstanding is ignored.
+// ends the question with ErrInvalidAnswer, failed (the requestor's own error) or
+// a response that there is no room for with ErrCannotAsk. A key that is not
+// outstanding is ignored.
 func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, response json.RawMessage, failed *Error) error {
 	if _, err := s.Get(ctx, caller, id); err != nil {
 		return err
 	}
-	record, err := s.apply(ctx, id, func(r Record) event {
+	var full *Error
+	settle := func(r Record) event {
 		if i := r.input(key); i < 0 || r.Inputs[i].State != InputOutstanding {
 			return event{}
 		}
+		if full != nil { // nobody would tell the requestor, and the handler waits
+			return event{kind: eventAnswer, key: key, failed: full, unbounded: true}
+		}
 		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
-	})
+	}
+	record, err := s.apply(ctx, id, settle)
+	if full = s.full(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); full != nil {
+		record, err = s.apply(ctx, id, settle)
+	}
 	if errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
 		return nil
 	}

@@ -107,11 +107,11 @@ func (p *panicking) Get(ctx context.Context, id string) (Record, error) {
 	return p.Store.Get(ctx, id)
 }
 
-func (p *panicking) Update(ctx context.Context, r Record) (Record, error) {
+func (p *panicking) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
 	if len(r.Inputs) > 0 && p.ask.CompareAndSwap(true, false) {
 		panic("secret of Update")
 	}
-	return p.Store.Update(ctx, r)
+	return p.Store.Update(ctx, r, quota)
 }
 
 // TestPanicsAreOneCallers holds that what panics outside of a handler is an internal error of

@@ -26,7 +26,7 @@ var (
 // outcome.
 func (s *Server) run(ctx context.Context, id string) {
 	defer guard.Recover(s.logger, "task") // last, when finish has stored what became of it
-	life := ctx // of the executor: a cancel must not keep the task from its beginning, or nothing would end it
+	life := ctx                           // of the executor: a cancel must not keep the task from its beginning, or nothing would end it
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
@@ -108,10 +108,8 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 		return failure(ctx, t, err)
 	}
 	if t.output != nil && !result.IsError {
-		if err := t.output.Check(ctx, result.Structured); err != nil {
-			if ctx.Err() != nil {
-				return failure(ctx, t, ctx.Err())
-			}
+		// Work that is done counts, also if its context has ended meanwhile.
+		if err := t.output.Check(context.WithoutCancel(ctx), result.Structured); err != nil {
 			s.logger.Error("output does not fit its schema", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "error", err)
 			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the tool's output does not fit its schema")}
 		}
@@ -210,7 +208,7 @@ func (s *Server) move(ctx context.Context, t *tries, id string, decide func(Reco
 			return record, err
 		}
 		_, giveBack := s.takeTurn(id, moved.Done())
-		stored, err := once(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, moved) })
+		stored, moved, err := s.update(ctx, t, record, moved, e)
 		giveBack()
 		again := false
 		switch {
@@ -241,6 +239,31 @@ func landed(by eventKind, sent, now Record) bool {
 			now.Outcome.Kind == sent.Outcome.Kind && bytes.Equal(now.Outcome.Result, sent.Outcome.Result)
 	}
 	return false
+}
+
+// update stores what an event made of a record. Whatever the account has, a task ends: if there is no room
+// for its outcome, with the error that says so, which takes no more than what it is in the place of. sent is
+// what the store was given last.
+func (s *Server) update(ctx context.Context, t *tries, record, moved Record, e event) (stored, sent Record, err error) {
+	quota := s.options.Limits.quota()
+	if e.unbounded || e.kind == eventFinish && e.outcome.Kind == OutcomeCancelled {
+		quota = Quota{}
+	}
+	write := func(quota Quota) (Record, error) {
+		return once(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, moved, quota) })
+	}
+	stored, err = write(quota)
+	if err == nil || e.kind != eventFinish {
+		return stored, moved, err
+	}
+	if refusal := s.full(record.caller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID)); refusal != nil {
+		e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
+		if refused, err := next(record, e); err == nil && refused.Size() < moved.Size() {
+			moved = refused
+		}
+		stored, err = write(Quota{})
+	}
+	return stored, moved, err
 }
 
 // moved tells of a version that is stored.
@@ -303,8 +326,10 @@ func (h *taskHost) Report(ctx context.Context, done, total float64, message stri
 	defer giveBack()
 	_, err := h.server.apply(ctx, id, h.mine(event{kind: eventReport, message: statusText(done, total, message)}))
 	if err != nil {
+		// The task has ended, or there is no room, or the next report will do.
+		_ = h.server.full(h.record.caller(), err, "tool", h.record.Tool, "task", LogID(h.record.Principal, id))
 		h.lose(err)
-		return // the task has ended, or the next report will do
+		return
 	}
 	if send != nil {
 		send(id, done, total, message)
@@ -329,6 +354,9 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		return nil, s.Limited(h.record.caller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
 	}
 	if err != nil && !errors.Is(err, errVoid) {
+		if refusal := s.full(h.record.caller(), err, "task", LogID(h.record.Principal, id), "tool", h.record.Tool); refusal != nil {
+			return nil, refusal
+		}
 		return nil, h.notAsked(ctx, in.Key, err)
 	}
 	if response, ok, err := answered(record, in.Key); ok || err != nil {

@@ -52,7 +52,7 @@ type Options struct {
 	// and errors, such as a handler's panic. Records of the audit trail have the
 	// attribute audit; the README lists them, and which of them need a Logger.
 	Logger *slog.Logger
-	// Limits bound what each principal takes.
+	// Limits bound what each account takes, and all of them together.
 	Limits Limits
 	// Concurrency is how many task handlers the local executor runs at once;
 	// the rest waits in line. 0 or less is DefaultConcurrency.

@@ -15,14 +15,13 @@ var (
 	ErrExists = errors.New("mcptask: the record exists")
 	// ErrConflict says that the record's version is no longer the given one.
 	ErrConflict = errors.New("mcptask: the record has changed meanwhile")
-	// ErrQuotaStored says that the account has as many records as it may have.
-	ErrQuotaStored = errors.New("mcptask: the account has too many tasks")
+	// ErrQuotaStored says that there are as many records as may be, see [QuotaError].
+	ErrQuotaStored = errors.New("mcptask: too many tasks")
 	// ErrQuotaUnfinished says that as many of them are unfinished as may be.
-	ErrQuotaUnfinished = errors.New("mcptask: the account has too many unfinished tasks")
+	ErrQuotaUnfinished = errors.New("mcptask: too many unfinished tasks")
+	// ErrQuotaBytes says that they would have more bytes than they may.
+	ErrQuotaBytes = errors.New("mcptask: too many bytes of tasks")
 )
-
-// Quota bounds the records of one account; 0 is no bound.
-type Quota struct{ Stored, Unfinished int }
 
 // Position is a place in a principal's list: after the record with this
 // creation time and ID. The zero Position is the start.
@@ -44,9 +43,8 @@ type Store interface {
 	// Create stores a new record as Version 1 and returns it. Where the record
 	// has an IdempotencyKey and its principal and tool have a record with that
 	// key, that one is returned together with ErrExists; where only its ID is
-	// there, ErrExists comes with Version 0; else ErrQuotaStored or
-	// ErrQuotaUnfinished where the account's records reach the quota: however many
-	// are created at once, there are never more (C-96).
+	// there, ErrExists comes with Version 0; else a *QuotaError if the record goes
+	// beyond the quota. However many are created at once, there are never more (C-96).
 	Create(ctx context.Context, r Record, quota Quota) (Record, error)
 	// Get returns the record, or ErrNoRecord.
 	Get(ctx context.Context, id string) (Record, error)
@@ -54,8 +52,10 @@ type Store interface {
 	// next version and returns it; ErrConflict if the version is another one,
 	// ErrNoRecord if it is gone. The lease is the store's where the Worker stays
 	// the same: an Update does not undo a Renew that it did not see. Principal,
-	// Account, Tool, IdempotencyKey and CreatedAt stay, whatever r says.
-	Update(ctx context.Context, r Record) (Record, error)
+	// Account, Tool, IdempotencyKey and CreatedAt stay, whatever r says. If the record
+	// grows, and its bytes go beyond the quota, Update changes nothing and returns a
+	// *QuotaError. The quota's other bounds do not matter here.
+	Update(ctx context.Context, r Record, quota Quota) (Record, error)
 	// List returns up to limit records of a principal that stand after the
 	// position, oldest first, those of one time by ID, byte by byte. Its cost
 	// depends on limit, not on the store's size.

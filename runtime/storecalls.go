@@ -106,7 +106,7 @@ func (t *tries) pause(ctx context.Context, d time.Duration) bool {
 // isAnswer says whether an error is a store's answer, which would be the same
 // again. Any other is a fault, which passes.
 func isAnswer(err error) bool {
-	for _, answer := range []error{ErrNoRecord, ErrExists, ErrConflict, ErrQuotaStored, ErrQuotaUnfinished, ErrServerClosed} {
+	for _, answer := range []error{ErrNoRecord, ErrExists, ErrConflict, ErrQuotaStored, ErrQuotaUnfinished, ErrQuotaBytes, ErrServerClosed} {
 		if errors.Is(err, answer) {
 			return true
 		}

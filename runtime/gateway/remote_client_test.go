@@ -38,11 +38,11 @@ type faulty struct {
 	broken atomic.Bool
 }
 
-func (s *faulty) Update(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+func (s *faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	if s.broken.Load() {
 		return r, errors.New("the disk is full")
 	}
-	return s.Store.Update(ctx, r)
+	return s.Store.Update(ctx, r, quota)
 }
 
 func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {

@@ -51,7 +51,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err := a.store.Update(t.Context(), r); err != nil {
+		if _, err := a.store.Update(t.Context(), r, mcptask.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		own := a.g.questions.connect(asks, "")

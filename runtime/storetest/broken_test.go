@@ -24,7 +24,7 @@ type broken struct {
 	mu      sync.Mutex
 	create  func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error)
 	get     func(ctx context.Context, id string) (mcptask.Record, error)
-	update  func(ctx context.Context, r mcptask.Record) (mcptask.Record, error)
+	update  func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error)
 	list    func(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error)
 	delete  func(ctx context.Context, r mcptask.Record) error
 	expire  func(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error)
@@ -48,11 +48,11 @@ func (b *broken) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	return b.Store.Get(ctx, id)
 }
 
-func (b *broken) Update(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+func (b *broken) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	if b.update != nil {
-		return b.update(ctx, r)
+		return b.update(ctx, r, quota)
 	}
-	return b.Store.Update(ctx, r)
+	return b.Store.Update(ctx, r, quota)
 }
 
 func (b *broken) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
@@ -121,7 +121,7 @@ func force(ctx context.Context, s mcptask.Store, r mcptask.Record) (mcptask.Reco
 			return r, err
 		}
 		r.Version = now.Version
-		if r, err = s.Update(ctx, r); !errors.Is(err, mcptask.ErrConflict) {
+		if r, err = s.Update(ctx, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
 			return r, err
 		}
 	}
@@ -153,8 +153,8 @@ var faults = []struct {
 				}
 			}
 		}
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
-			r, err := b.Store.Update(ctx, r)
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r, err := b.Store.Update(ctx, r, quota)
 			b.mu.Lock()
 			close(changed)
 			changed = make(chan struct{})
@@ -210,10 +210,12 @@ var faults = []struct {
 		}
 	}},
 	{"the last writer wins", "Update/compare and set,Update/one winner,Lease/fencing,all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) { return force(ctx, b.Store, r) }
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			return force(ctx, b.Store, r)
+		}
 	}},
 	{"compare, and then set", "Update/one winner,all/random histories", false, func(b *broken) {
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 			now, err := b.Store.Get(ctx, r.ID)
 			if err != nil {
 				return r, err
@@ -226,8 +228,8 @@ var faults = []struct {
 		}
 	}},
 	{"an update brings back what is gone", "Update/compare and set,all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
-			stored, err := b.Store.Update(ctx, r)
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r, quota)
 			if errors.Is(err, mcptask.ErrNoRecord) {
 				return b.Store.Create(ctx, r, mcptask.Quota{})
 			}
@@ -236,8 +238,8 @@ var faults = []struct {
 	}},
 	{"an update takes a new tool", "Update/what never changes,all/random programs", false, func(b *broken) {
 		tools := map[string]string{}
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
-			stored, err := b.Store.Update(ctx, r)
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r, quota)
 			if err == nil {
 				stored.Tool = r.Tool
 				tools[r.ID] = r.Tool
@@ -335,8 +337,8 @@ var faults = []struct {
 	}},
 	{"one more than the quota", "Create/quota,Create/quota in a race,all/random programs", false, func(b *broken) {
 		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-			if quota.Unfinished > 0 {
-				quota.Unfinished++
+			if quota.Account.Unfinished > 0 {
+				quota.Account.Unfinished++
 			}
 			return b.Store.Create(ctx, r, quota)
 		}
@@ -353,20 +355,143 @@ var faults = []struct {
 					unfinished++
 				}
 			}
-			if quota.Unfinished > 0 && unfinished >= quota.Unfinished {
-				return r, mcptask.ErrQuotaUnfinished
+			if bound := quota.Account.Unfinished; bound > 0 && unfinished >= bound && !r.Done() {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeAccount, Err: mcptask.ErrQuotaUnfinished}
 			}
 			elsewhere()
-			return b.Store.Create(ctx, r, mcptask.Quota{Stored: quota.Stored})
+			quota.Account.Unfinished = 0
+			return b.Store.Create(ctx, r, quota)
 		}
 	}},
 	{"an end makes no room", "Create/quota", false, func(b *broken) {
 		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-			got, err := b.Store.Create(ctx, r, mcptask.Quota{Stored: quota.Unfinished})
+			got, err := b.Store.Create(ctx, r, quotaOf(quota.Account.Unfinished, 0))
 			if errors.Is(err, mcptask.ErrQuotaStored) {
-				err = mcptask.ErrQuotaUnfinished
+				err = &mcptask.QuotaError{Scope: mcptask.ScopeAccount, Err: mcptask.ErrQuotaUnfinished}
 			}
 			return got, err
+		}
+	}},
+	{"the server's records are counted, and then one is created", "Create/quota in a race", false, func(b *broken) {
+		stored := map[string]bool{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			b.mu.Lock()
+			n := 0
+			for id := range stored {
+				if _, err := b.Store.Get(ctx, id); err == nil {
+					n++
+				}
+			}
+			b.mu.Unlock()
+			if bound := quota.Server.Unfinished; bound > 0 && n >= bound {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaUnfinished}
+			}
+			elsewhere()
+			quota.Server = mcptask.Usage{}
+			r, err := b.Store.Create(ctx, r, quota)
+			b.mu.Lock()
+			stored[r.ID] = true
+			b.mu.Unlock()
+			return r, err
+		}
+	}},
+	{"each anonymous account counts for itself", "Create/quota of scopes,all/random programs", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			quota.Anonymous = mcptask.Usage{}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"nobody counts for the server", "Create/quota of scopes,all/random programs", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			quota.Server = mcptask.Usage{}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"principals count among the anonymous", "Create/quota of scopes,all/random programs", false, func(b *broken) {
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if quota.Server == (mcptask.Usage{}) {
+				quota.Server, quota.Anonymous = quota.Anonymous, mcptask.Usage{}
+			}
+			r, err := b.Store.Create(ctx, r, quota)
+			if full := (*mcptask.QuotaError)(nil); errors.As(err, &full) {
+				err = &mcptask.QuotaError{Scope: mcptask.ScopeAnonymous, Err: full.Err}
+			}
+			return r, err
+		}
+	}},
+	{"the error does not say whose bound it is", "Create/quota of scopes,Update/quota of bytes", false, func(b *broken) {
+		plain := func(r mcptask.Record, err error) (mcptask.Record, error) {
+			return r, errors.Unwrap(err)
+		}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r, err := b.Store.Create(ctx, r, quota)
+			if isQuota(err) {
+				return plain(r, err)
+			}
+			return r, err
+		}
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			r, err := b.Store.Update(ctx, r, quota)
+			if isQuota(err) {
+				return plain(r, err)
+			}
+			return r, err
+		}
+	}},
+	{"bytes that have gone count", "Create/quota of scopes", false, func(b *broken) {
+		var ever int64
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if ever += r.Size(); quota.Server.Bytes > 0 && ever > quota.Server.Bytes {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+			}
+			return b.Store.Create(ctx, r, quota)
+		}
+	}},
+	{"a record may grow", "Update/quota of bytes,Update/quota of bytes in a race,all/random programs", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record, _ mcptask.Quota) (mcptask.Record, error) {
+			return b.Store.Update(ctx, r, mcptask.Quota{})
+		}
+	}},
+	{"a result takes no room", "Update/quota of bytes", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if r.Outcome != nil {
+				quota = mcptask.Quota{}
+			}
+			return b.Store.Update(ctx, r, quota)
+		}
+	}},
+	{"beyond the bound nothing may change", "Update/quota of bytes", false, func(b *broken) {
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			if quota.Server.Bytes == 1 {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+			}
+			return b.Store.Update(ctx, r, quota)
+		}
+	}},
+	{"bytes are added, and then written", "Update/quota of bytes in a race", false, func(b *broken) {
+		sizes := map[string]int64{}
+		b.create = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			sizes[r.ID] = r.Size()
+			return b.Store.Create(ctx, r, quota)
+		}
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			b.mu.Lock()
+			bytes, grows := r.Size(), r.Size() > sizes[r.ID]
+			for id, size := range sizes {
+				if id != r.ID {
+					bytes += size
+				}
+			}
+			b.mu.Unlock()
+			if bound := max(quota.Server.Bytes, quota.Anonymous.Bytes); grows && bytes > bound {
+				return r, &mcptask.QuotaError{Scope: mcptask.ScopeServer, Err: mcptask.ErrQuotaBytes}
+			}
+			elsewhere()
+			r, err := b.Store.Update(ctx, r, mcptask.Quota{})
+			b.mu.Lock()
+			sizes[r.ID] = r.Size()
+			b.mu.Unlock()
+			return r, err
 		}
 	}},
 	{"who is refused leaves the key", "Create/quota", false, func(b *broken) {
@@ -556,11 +681,11 @@ var faults = []struct {
 			}
 			return taken, err
 		}
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 			if former[r.ID] == r.Version {
 				return force(ctx, b.Store, r)
 			}
-			return b.Store.Update(ctx, r)
+			return b.Store.Update(ctx, r, quota)
 		}
 	}},
 	{"an orphan goes to two workers", "Lease/in a race,all/random histories", false, func(b *broken) {
@@ -586,8 +711,8 @@ var faults = []struct {
 		b.release = func(context.Context, string) error { return nil }
 	}},
 	{"an update undoes a renewal", "Lease/under update,all/random programs", false, func(b *broken) {
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
-			stored, err := b.Store.Update(ctx, r)
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r, quota)
 			if err == nil && !stored.Done() {
 				err = b.Store.Renew(ctx, r.Worker, r.LeaseUntil)
 			}
@@ -595,8 +720,8 @@ var faults = []struct {
 		}
 	}},
 	{"what is refused for its context is done", "all/ended context", false, func(b *broken) {
-		b.update = func(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
-			stored, err := b.Store.Update(ctx, r)
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			stored, err := b.Store.Update(ctx, r, quota)
 			if err == nil {
 				err = ctx.Err()
 			}

@@ -39,7 +39,7 @@ func (k *kit) delete(id string) {
 }
 
 func isQuota(err error) bool {
-	return errors.Is(err, mcptask.ErrQuotaStored) || errors.Is(err, mcptask.ErrQuotaUnfinished)
+	return errors.As(err, new(*mcptask.QuotaError))
 }
 
 // isContext says whether an error is what an ended context brings.

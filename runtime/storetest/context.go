@@ -19,9 +19,9 @@ func testContext(k *kit) {
 	}
 	r := record("t", "p", epoch)
 	r.IdempotencyKey = "k"
-	if _, err := k.s.Create(ctx, r, mcptask.Quota{Stored: 1}); refused("Create", err) {
+	if _, err := k.s.Create(ctx, r, quotaOf(1, 0)); refused("Create", err) {
 		k.absent("t")
-		if _, err := k.s.Create(k.ctx, r, mcptask.Quota{Stored: 1}); err != nil {
+		if _, err := k.s.Create(k.ctx, r, quotaOf(1, 0)); err != nil {
 			k.Fatalf("create after a refusal: %v", err)
 		}
 	}
@@ -34,7 +34,7 @@ func testContext(k *kit) {
 	}
 	change := r
 	change.StatusMessage = "new"
-	if _, err := k.s.Update(ctx, change); !refused("Update", err) {
+	if _, err := k.s.Update(ctx, change, mcptask.Quota{}); !refused("Update", err) {
 		r = change
 		r.Version++
 	}

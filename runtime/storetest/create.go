@@ -91,7 +91,7 @@ func testKeys(k *kit) {
 	k.absent("2")
 	first.Phase = mcptask.PhaseRunning
 	first = k.update(first)
-	got, err := k.s.Create(k.ctx, keyed("2", "p", "tool", "k"), mcptask.Quota{Stored: 1})
+	got, err := k.s.Create(k.ctx, keyed("2", "p", "tool", "k"), quotaOf(1, 0))
 	k.is("the same key, at the quota", err, mcptask.ErrExists)
 	k.same("the record of the key as it is now", got, first)
 
@@ -139,7 +139,7 @@ func testKeysRace(k *kit) {
 }
 
 func testQuota(k *kit) {
-	quota := mcptask.Quota{Stored: 4, Unfinished: 2}
+	quota := quotaOf(4, 2)
 	create := func(id string, want error) {
 		k.Helper()
 		r := record(id, "p", epoch)
@@ -189,14 +189,14 @@ func testQuota(k *kit) {
 	if _, err := k.s.Create(k.ctx, record("g", "p", epoch), mcptask.Quota{}); err != nil {
 		k.Errorf("without a quota: %v", err)
 	}
-	if _, err := k.s.Create(k.ctx, record("h", "p", epoch), mcptask.Quota{Unfinished: 4}); err != nil {
+	if _, err := k.s.Create(k.ctx, record("h", "p", epoch), quotaOf(0, 4)); err != nil {
 		k.Errorf("with a quota of one kind: %v", err)
 	}
 }
 
 func testQuotaRace(k *kit) {
-	const workers, rounds = 16, 12
-	quota := mcptask.Quota{Stored: 6, Unfinished: 3}
+	const workers, rounds, stored, unfinished = 16, 12, 6, 3
+	quota := quotaOf(stored, unfinished)
 	// Nobody makes room: exactly as many are made as there is room for.
 	for round := range rounds {
 		var mu sync.Mutex
@@ -204,8 +204,11 @@ func testQuotaRace(k *kit) {
 		each(workers, func(i int) {
 			r := record(fmt.Sprintf("%d-%d", round, i), "p", epoch)
 			bound := quota
-			if round%2 == 1 {
-				r, bound.Unfinished = done(r), 0
+			switch round % 3 {
+			case 1:
+				r = done(r)
+			case 2: // an account each
+				r.Account, bound = r.ID, mcptask.Quota{Server: quota.Account}
 			}
 			r, err := k.way(i).Create(k.ctx, r, bound)
 			mu.Lock()
@@ -216,7 +219,7 @@ func testQuotaRace(k *kit) {
 				k.Errorf("create: %v", err)
 			}
 		})
-		if want := []int{quota.Unfinished, quota.Stored}[round%2]; len(made) != want || len(k.list("p", workers, nil)) != want {
+		if want := []int{unfinished, stored, unfinished}[round%3]; len(made) != want || len(k.list("p", workers, nil)) != want {
 			k.Errorf("%d records were made where there was room for %d", len(made), want)
 		}
 		each(len(made), func(i int) {
@@ -234,7 +237,7 @@ func testQuotaRace(k *kit) {
 				continue
 			}
 			if err == nil && n%2 == 0 {
-				r, err = s.Update(k.ctx, done(r))
+				r, err = s.Update(k.ctx, done(r), mcptask.Quota{})
 			}
 			if err == nil {
 				err = s.Delete(k.ctx, r)
@@ -244,7 +247,7 @@ func testQuotaRace(k *kit) {
 			}
 		}
 	})
-	for i := range quota.Unfinished {
+	for i := range unfinished {
 		if _, err := k.s.Create(k.ctx, record(fmt.Sprint("last", i), "p", epoch), quota); err != nil {
 			k.Errorf("after the race: %v", err)
 		}

@@ -83,7 +83,7 @@ func testExpireRace(k *kit) {
 				id := fmt.Sprint("t", n)
 				r, err := s.Get(k.ctx, id)
 				if err == nil {
-					r, _ = s.Update(k.ctx, r) // may come too late
+					r, _ = s.Update(k.ctx, r, mcptask.Quota{}) // may come too late
 				}
 				if n%10 == i {
 					if err := s.Delete(k.ctx, r); err == nil {
@@ -123,7 +123,7 @@ func testExpireRace(k *kit) {
 	if gone, err := k.s.Expire(k.ctx, minutes(600), records); err != nil || len(gone)+len(times) != records {
 		k.Errorf("%d of the %d left expired: %v", len(gone), records-len(times), err)
 	}
-	if _, err := k.s.Create(k.ctx, record("next", "p", epoch), mcptask.Quota{Stored: 1}); err != nil {
+	if _, err := k.s.Create(k.ctx, record("next", "p", epoch), quotaOf(1, 0)); err != nil {
 		k.Errorf("after all have gone: %v", err)
 	}
 }

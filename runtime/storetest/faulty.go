@@ -131,8 +131,8 @@ func (f *Faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
 }
 
 // Update implements mcptask.Store.
-func (f *Faulty) Update(ctx context.Context, r mcptask.Record) (mcptask.Record, error) {
-	return call(ctx, f.draw(true), func() (mcptask.Record, error) { return f.store.Update(ctx, r) })
+func (f *Faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return call(ctx, f.draw(true), func() (mcptask.Record, error) { return f.store.Update(ctx, r, quota) })
 }
 
 // List implements mcptask.Store.

@@ -53,7 +53,7 @@ func TestFaultyStore(t *testing.T) {
 		t.Errorf("what was lost was not done: %v", err)
 	}
 	s.Set(Faults{Conflict: 1})
-	if _, err := s.Update(ctx, r); !errors.Is(err, mcptask.ErrConflict) {
+	if _, err := s.Update(ctx, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
 		t.Errorf("a conflict: %v", err)
 	}
 	if err := s.Renew(ctx, "w1", minutes(5)); err != nil {

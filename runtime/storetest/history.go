@@ -195,7 +195,7 @@ func (h *history) update(s mcptask.Store, id, unique string) {
 	h.saw("Get", floors, r, false)
 	r.StatusMessage = unique
 	floors, version := h.before(), r.Version
-	if r, err = s.Update(h.k.ctx, r); !h.failed("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
+	if r, err = s.Update(h.k.ctx, r, mcptask.Quota{}); !h.failed("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
 		h.saw("Update", floors, r, true)
 		if r.Version != version+1 {
 			h.k.Errorf("an update of version %d made version %d", version, r.Version)

@@ -42,7 +42,7 @@ func testLease(k *kit) {
 	}
 	k.same("got", k.get("t"), want)
 	mine.StatusMessage = "from the dead"
-	_, err := k.s.Update(k.ctx, mine)
+	_, err := k.s.Update(k.ctx, mine, mcptask.Quota{})
 	k.is("the former worker's update", err, mcptask.ErrConflict)
 	if err := k.s.Renew(k.ctx, "w1", minutes(30)); err != nil { // it holds one record less
 		k.Errorf("renew: %v", err)

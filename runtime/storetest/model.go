@@ -13,26 +13,16 @@ import (
 type model map[string]mcptask.Record
 
 func (m model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	stored, unfinished := 0, 0
 	for _, other := range m {
 		if r.IdempotencyKey != "" && other.IdempotencyKey == r.IdempotencyKey && other.Principal == r.Principal && other.Tool == r.Tool {
 			return other, mcptask.ErrExists
-		}
-		if other.Account == r.Account {
-			stored++
-			if !other.Done() {
-				unfinished++
-			}
 		}
 	}
 	if _, ok := m[r.ID]; ok {
 		return mcptask.Record{}, mcptask.ErrExists
 	}
-	if quota.Stored > 0 && stored >= quota.Stored {
-		return mcptask.Record{}, mcptask.ErrQuotaStored
-	}
-	if quota.Unfinished > 0 && unfinished >= quota.Unfinished {
-		return mcptask.Record{}, mcptask.ErrQuotaUnfinished
+	if err := m.check(r, quota, true); err != nil {
+		return mcptask.Record{}, err
 	}
 	r.Version = 1
 	m[r.ID] = r
@@ -47,7 +37,55 @@ func (m model) get(id string) (mcptask.Record, error) {
 	return r, nil
 }
 
-func (m model) update(r mcptask.Record) (mcptask.Record, error) {
+// check counts, with the record in the place of the one that has its ID.
+func (m model) check(r mcptask.Record, quota mcptask.Quota, created bool) error {
+	scopes := []struct {
+		bound mcptask.Usage
+		fits  func(mcptask.Record) bool
+	}{
+		{quota.Account, func(other mcptask.Record) bool { return other.Account == r.Account }},
+		{quota.Anonymous, func(other mcptask.Record) bool { return other.Principal == "" }},
+		{quota.Server, func(mcptask.Record) bool { return true }},
+	}
+	for _, s := range scopes {
+		if !s.fits(r) {
+			continue
+		}
+		stored, unfinished, bytes := 1, 0, r.Size()
+		if !r.Done() {
+			unfinished++
+		}
+		for _, other := range m.where(s.fits) {
+			if other.ID == r.ID {
+				continue
+			}
+			stored, bytes = stored+1, bytes+other.Size()
+			if !other.Done() {
+				unfinished++
+			}
+		}
+		switch {
+		case created && s.bound.Stored > 0 && stored > s.bound.Stored:
+			return mcptask.ErrQuotaStored
+		case created && !r.Done() && s.bound.Unfinished > 0 && unfinished > s.bound.Unfinished:
+			return mcptask.ErrQuotaUnfinished
+		case s.bound.Bytes > 0 && bytes > s.bound.Bytes && r.Size() > m.size(r.ID):
+			return mcptask.ErrQuotaBytes
+		}
+	}
+	return nil
+}
+
+// size is that of the record which is there, 0 without one.
+func (m model) size(id string) int64 {
+	r, ok := m[id]
+	if !ok {
+		return 0
+	}
+	return r.Size()
+}
+
+func (m model) update(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	old, ok := m[r.ID]
 	if !ok {
 		return r, mcptask.ErrNoRecord
@@ -59,6 +97,9 @@ func (m model) update(r mcptask.Record) (mcptask.Record, error) {
 		r.LeaseUntil = old.LeaseUntil
 	}
 	r.Principal, r.Account, r.Tool, r.IdempotencyKey, r.CreatedAt = old.Principal, old.Account, old.Tool, old.IdempotencyKey, old.CreatedAt
+	if err := m.check(r, quota, false); err != nil {
+		return r, err
+	}
 	r.Version++
 	m[r.ID] = r
 	return r, nil

@@ -99,7 +99,7 @@ func (p *program) create(t *rapid.T) {
 	r.Account, r.Tool, r.IdempotencyKey = someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), someKeys.Draw(t, "key")
 	r.Phase = somePhases.Draw(t, "phase")
 	r.Worker, r.LeaseUntil, r.ExpiresAt = someWorkers.Draw(t, "worker"), someMinutes.Draw(t, "lease"), someMinutes.Draw(t, "expires")
-	quota := mcptask.Quota{Stored: rapid.IntRange(0, 4).Draw(t, "stored"), Unfinished: rapid.IntRange(0, 3).Draw(t, "unfinished")}
+	quota := p.quota(t)
 	want, wantErr := p.m.create(r, quota)
 	got, err := p.store().Create(p.k.ctx, r, quota)
 	p.agree("create", got, err, want, wantErr)
@@ -111,6 +111,13 @@ func (p *program) create(t *rapid.T) {
 			p.agree("create by its key", got, nil, want, nil)
 		}
 	}
+}
+
+// quota bounds one of the scopes.
+func (p *program) quota(t *rapid.T) mcptask.Quota {
+	bound := mcptask.Usage{Stored: rapid.IntRange(0, 4).Draw(t, "stored"), Unfinished: rapid.IntRange(0, 3).Draw(t, "unfinished"),
+		Bytes: rapid.SampledFrom([]int64{0, 0, 80, 160, 240}).Draw(t, "bytes")}
+	return rapid.SampledFrom([]mcptask.Quota{{Account: bound}, {Anonymous: bound}, {Server: bound}}).Draw(t, "quota")
 }
 
 func (p *program) update(t *rapid.T) {
@@ -126,8 +133,9 @@ func (p *program) update(t *rapid.T) {
 		r.Principal, r.Account, r.Tool, r.CreatedAt = somePrincipals.Draw(t, "principal"), someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), someMinutes.Draw(t, "created")
 		r.IdempotencyKey = someKeys.Draw(t, "key")
 	}
-	want, wantErr := p.m.update(r)
-	got, err := p.store().Update(p.k.ctx, r)
+	quota := p.quota(t)
+	want, wantErr := p.m.update(r, quota)
+	got, err := p.store().Update(p.k.ctx, r, quota)
 	p.agree("update", got, err, want, wantErr)
 }
 

@@ -33,7 +33,7 @@ func testShared(k *kit) {
 			k.is("the waiter's own handle closed", err, mcptask.ErrServerClosed)
 		default:
 			k.pause()
-			if _, err := k.s.Update(k.ctx, first); err != nil {
+			if _, err := k.s.Update(k.ctx, first, mcptask.Quota{}); err != nil {
 				k.Errorf("update: %v", err)
 			}
 			k.pause()
@@ -92,10 +92,16 @@ func testReopened(k *kit) {
 		k.Errorf("the list after the restart: %q", got)
 	}
 	k.absent("t29")
-	_, err := k.s.Create(k.ctx, record("new", "p", epoch), mcptask.Quota{Stored: 29})
+	_, err := k.s.Create(k.ctx, record("new", "p", epoch), quotaOf(29, 0))
 	k.is("the records count after the restart", err, mcptask.ErrQuotaStored)
-	_, err = k.s.Create(k.ctx, record("new", "p", epoch), mcptask.Quota{Unfinished: 10})
+	_, err = k.s.Create(k.ctx, record("new", "p", epoch), quotaOf(0, 10))
 	k.is("the unfinished ones count after the restart", err, mcptask.ErrQuotaUnfinished)
+	var bytes int64
+	for _, r := range want {
+		bytes += r.Size()
+	}
+	_, err = k.s.Create(k.ctx, record("new", "q", epoch), mcptask.Quota{Server: mcptask.Usage{Bytes: bytes}})
+	k.full("the bytes count after the restart", err, mcptask.ScopeServer, mcptask.ErrQuotaBytes)
 	k.leases("w2", minutes(40), minutes(50), 0)
 	k.leases("w2", minutes(41), minutes(50), 10)
 	if gone, err := k.s.Expire(k.ctx, minutes(200), 100); err != nil || len(gone) != 29 {

@@ -24,7 +24,9 @@
 //   - Create/quota: an account has no more records, and no more unfinished ones,
 //     than its quota; an end, Delete and Expire make room; who is refused leaves
 //     nothing behind.
-//   - Create/quota in a race: however many are created at once.
+//   - Create/quota in a race: however many are created at once, of one account or of many.
+//   - Create/quota of scopes: records, unfinished ones and bytes of an account, of all
+//     without a principal, and of all; the error says which is full.
 //   - Get/what was stored: strings and bytes byte for byte, with NUL and invalid
 //     UTF-8, of megabytes; times to the microsecond, zero ones too; nil as nil.
 //   - Get/a copy: what is done to a record that was given or handed out does not
@@ -32,6 +34,9 @@
 //   - Update/compare and set: only the version that is there, which then is the
 //     next; ErrNoRecord for none.
 //   - Update/what never changes: principal, account, tool, key and creation.
+//   - Update/quota of bytes: a record that grows beyond the bytes of a scope stays as it
+//     is; one that does not grow is never refused.
+//   - Update/quota of bytes in a race: however many grow at once.
 //   - Update/one winner: of many updates of one version, in each of many rounds.
 //   - Update/whole records: no reader sees parts of two.
 //   - Delete/what was seen: only the version that is there, of the record that was
@@ -120,10 +125,13 @@ var promises = []promise{
 	{"Create/keys in a race", testKeysRace},
 	{"Create/quota", testQuota},
 	{"Create/quota in a race", testQuotaRace},
+	{"Create/quota of scopes", testQuotaScopes},
 	{"Get/what was stored", testContent},
 	{"Get/a copy", testCopies},
 	{"Update/compare and set", testUpdate},
 	{"Update/what never changes", testUpdateKeeps},
+	{"Update/quota of bytes", testUpdateBytes},
+	{"Update/quota of bytes in a race", testUpdateBytesRace},
 	{"Update/one winner", testOneWinner},
 	{"Update/whole records", testWhole},
 	{"Delete/what was seen", testDelete},
@@ -234,7 +242,7 @@ func (k *kit) create(r mcptask.Record) mcptask.Record {
 // update stores the next version of a record.
 func (k *kit) update(r mcptask.Record) mcptask.Record {
 	k.Helper()
-	stored, err := k.s.Update(k.ctx, r)
+	stored, err := k.s.Update(k.ctx, r, mcptask.Quota{})
 	if err != nil {
 		k.Fatalf("update %q from version %d: %v", r.ID, r.Version, err)
 	}

@@ -21,7 +21,7 @@ func testUpdate(k *kit) {
 	late := change
 	for _, version := range []int64{0, 1, 3, -1} {
 		late.Version, late.StatusMessage = version, "late"
-		_, err := k.other.Update(k.ctx, late)
+		_, err := k.other.Update(k.ctx, late, mcptask.Quota{})
 		k.is(fmt.Sprintf("version %d where 2 is", version), err, mcptask.ErrConflict)
 	}
 	k.same("after refused updates", k.get("t"), want)
@@ -34,11 +34,11 @@ func testUpdate(k *kit) {
 	}
 	missing := record("missing", "p", epoch)
 	missing.Version = 1
-	_, err := k.s.Update(k.ctx, missing)
+	_, err := k.s.Update(k.ctx, missing, mcptask.Quota{})
 	k.is("update what is not there", err, mcptask.ErrNoRecord)
 	k.absent("missing")
 	k.delete("t")
-	_, err = k.s.Update(k.ctx, third)
+	_, err = k.s.Update(k.ctx, third, mcptask.Quota{})
 	k.is("update what was deleted", err, mcptask.ErrNoRecord)
 	k.absent("t")
 }
@@ -64,7 +64,7 @@ func testUpdateKeeps(k *kit) {
 	_, err := k.s.Create(k.ctx, keyed("2", "p", "tool", "k"), mcptask.Quota{})
 	k.is("its key", err, mcptask.ErrExists)
 	k.create(keyed("3", "q", "other", "other"))
-	_, err = k.s.Create(k.ctx, record("4", "p", epoch), mcptask.Quota{Unfinished: 1})
+	_, err = k.s.Create(k.ctx, record("4", "p", epoch), quotaOf(0, 1))
 	k.is("its account", err, mcptask.ErrQuotaUnfinished)
 	k.delete("t")
 	if ids := k.list("p", 5, nil); len(ids) != 0 {
@@ -82,7 +82,7 @@ func testOneWinner(k *kit) {
 		each(writers, func(i int) {
 			mine := current
 			mine.StatusMessage = fmt.Sprintf("%d of round %d", i, round)
-			got, err := k.way(i).Update(k.ctx, mine)
+			got, err := k.way(i).Update(k.ctx, mine, mcptask.Quota{})
 			if err != nil {
 				k.is("an update that lost", err, mcptask.ErrConflict)
 				lost.Add(1)
@@ -128,7 +128,7 @@ func testWhole(k *kit) {
 			defer stop()
 			r, err := s.Get(k.ctx, "t")
 			for err == nil && r.Version < most && (r.Version < versions || reads.Load() < versions) {
-				r, err = s.Update(k.ctx, write(r, int(r.Version)+1))
+				r, err = s.Update(k.ctx, write(r, int(r.Version)+1), mcptask.Quota{})
 			}
 			if err != nil {
 				k.Errorf("update: %v", err)

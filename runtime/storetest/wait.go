@@ -60,7 +60,7 @@ func testWait(k *kit) {
 func (k *kit) updateTwice(r mcptask.Record) mcptask.Record {
 	for range 2 {
 		var err error
-		if r, err = k.s.Update(k.ctx, r); err != nil {
+		if r, err = k.s.Update(k.ctx, r, mcptask.Quota{}); err != nil {
 			k.Errorf("update: %v", err)
 		}
 	}
@@ -87,7 +87,7 @@ func testWakeUps(k *kit) {
 		}
 		r, err := s.Get(k.ctx, "t")
 		for err == nil && r.Version < versions {
-			if r, err = s.Update(k.ctx, r); err == nil {
+			if r, err = s.Update(k.ctx, r, mcptask.Quota{}); err == nil {
 				r, err = s.Wait(k.ctx, "t", r.Version-1)
 			}
 		}
@@ -103,7 +103,7 @@ func testWakeUps(k *kit) {
 		for {
 			r, err := s.Get(k.ctx, "ping-pong")
 			if err == nil && r.Version%2 == int64(i) {
-				r, err = s.Update(k.ctx, r)
+				r, err = s.Update(k.ctx, r, mcptask.Quota{})
 			}
 			if err == nil && r.Version < 2*rounds {
 				r, err = s.Wait(k.ctx, "ping-pong", r.Version)
@@ -130,7 +130,7 @@ func testWakeUps(k *kit) {
 			case gone:
 				err = k.s.Delete(k.ctx, r)
 			default:
-				_, err = k.s.Update(k.ctx, r)
+				_, err = k.s.Update(k.ctx, r, mcptask.Quota{})
 			}
 			if gone && i == 0 {
 				k.is("the end of a wait", err, mcptask.ErrNoRecord)
@@ -157,7 +157,7 @@ func testThousands(k *kit) {
 		}
 		k.pause()
 		for _, r := range all {
-			if _, err := k.s.Update(k.ctx, r); err != nil {
+			if _, err := k.s.Update(k.ctx, r, mcptask.Quota{}); err != nil {
 				k.Errorf("update: %v", err)
 			}
 		}
@@ -215,7 +215,7 @@ func testWaitCalledOff(k *kit) {
 			k.is("a later wait", err, nil)
 			return
 		}
-		_, err := k.s.Update(k.ctx, r)
+		_, err := k.s.Update(k.ctx, r, mcptask.Quota{})
 		k.is("a later update", err, nil)
 	})
 }

@@ -21,3 +21,11 @@ func Default[T ~int | ~int64](field *T, value T) {
 		*field = value
 	}
 }
+
+// Times multiplies a bound; no bound stays none.
+func Times(bound, n int) int {
+	if bound > math.MaxInt/n {
+		return math.MaxInt
+	}
+	return bound * n
+}

@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// quotaOf bounds how many records an account has.
+func quotaOf(stored, unfinished int) mcptask.Quota {
+	return mcptask.Quota{Account: mcptask.Usage{Stored: stored, Unfinished: unfinished}}
+}
+
+// full is the error of a call that a bound of a scope refuses.
+func (k *kit) full(what string, err error, scope mcptask.Scope, want error) {
+	k.Helper()
+	var got *mcptask.QuotaError
+	if !errors.As(err, &got) || got.Scope != scope || !errors.Is(err, want) {
+		k.Errorf("%s: the error is %v, want %v of the %s", what, err, want, scope)
+	}
+}
+
+// owner is whom a record counts for.
+type owner struct{ principal, account string }
+
+func (o owner) record(id string) mcptask.Record {
+	r := record(id, o.principal, epoch)
+	r.Account = o.account
+	return r
+}
+
+// quotaScopes are the scopes with a quota that bounds just them, and owners who count in them and who do not.
+var quotaScopes = []struct {
+	scope   mcptask.Scope
+	quota   func(mcptask.Usage) mcptask.Quota
+	in, out [2]owner
+}{
+	{mcptask.ScopeAccount, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Account: u} },
+		[2]owner{{"p", "x"}, {"", "x"}}, [2]owner{{"p", "y"}, {"", ""}}},
+	{mcptask.ScopeAnonymous, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Anonymous: u} },
+		[2]owner{{"", "x"}, {"", ""}}, [2]owner{{"p", "x"}, {"q", ""}}},
+	{mcptask.ScopeServer, func(u mcptask.Usage) mcptask.Quota { return mcptask.Quota{Server: u} },
+		[2]owner{{"p", "x"}, {"", "y"}}, [2]owner{}},
+}
+
+func testQuotaScopes(k *kit) {
+	for _, s := range quotaScopes {
+		first, second, third := s.in[0].record("1"), s.in[1].record("2"), s.in[0].record("3")
+		for want, bound := range map[error]mcptask.Usage{
+			mcptask.ErrQuotaStored: {Stored: 2}, mcptask.ErrQuotaUnfinished: {Unfinished: 2}, mcptask.ErrQuotaBytes: {Bytes: first.Size() + second.Size()},
+		} {
+			name := fmt.Sprintf("%v of the %s", want, s.scope)
+			create := func(r mcptask.Record) error {
+				_, err := k.way(len(r.ID)).Create(k.ctx, r, s.quota(bound))
+				return err
+			}
+			for _, r := range []mcptask.Record{first, second} {
+				if err := create(r); err != nil {
+					k.Errorf("%s: there is room for %s: %v", name, r.ID, err)
+				}
+			}
+			k.full(name, create(third), s.scope, want)
+			k.absent("3")
+			var others []string
+			if s.out != [2]owner{} {
+				for i, o := range s.out {
+					others = append(others, fmt.Sprint("other", i))
+					if err := create(o.record(others[i])); err != nil {
+						k.Errorf("%s: somebody else: %v", name, err)
+					}
+				}
+			}
+			k.delete("1")
+			if err := create(third); err != nil { // as big as the first
+				k.Errorf("%s: one has gone: %v", name, err)
+			}
+			for _, id := range append(others, "2", "3") {
+				k.delete(id)
+			}
+		}
+	}
+	k.create(record("a", "", epoch))
+	one := mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: 1}
+	_, err := k.s.Create(k.ctx, record("b", "", epoch), mcptask.Quota{Account: one, Anonymous: one, Server: one})
+	k.full("beyond every bound", err, mcptask.ScopeAccount, mcptask.ErrQuotaStored)
+	_, err = k.s.Create(k.ctx, record("b", "", epoch), mcptask.Quota{Anonymous: mcptask.Usage{Unfinished: 1, Bytes: 1}, Server: one})
+	k.full("beyond the bounds of two scopes", err, mcptask.ScopeAnonymous, mcptask.ErrQuotaUnfinished)
+}
+
+func testUpdateBytes(k *kit) {
+	const more = 100
+	text := strings.Repeat("x", more)
+	// Every part that has a length of its own makes the record grow.
+	parts := map[string]func(r *mcptask.Record, text string){
+		"status":   func(r *mcptask.Record, text string) { r.StatusMessage += text },
+		"question": func(r *mcptask.Record, text string) { r.Inputs = []mcptask.Input{{Params: []byte(text)}} },
+		"schema":   func(r *mcptask.Record, text string) { r.Inputs = []mcptask.Input{{Schema: []byte(text)}} },
+		"answer":   func(r *mcptask.Record, text string) { r.Inputs = []mcptask.Input{{Response: []byte(text)}} },
+		"no answer": func(r *mcptask.Record, text string) {
+			r.Inputs = []mcptask.Input{{Error: &mcptask.Error{Message: text}}}
+		},
+		"result": func(r *mcptask.Record, text string) { r.Outcome = &mcptask.Outcome{Result: []byte(text)} },
+		"error": func(r *mcptask.Record, text string) {
+			r.Outcome = &mcptask.Outcome{Error: &mcptask.Error{Data: []byte(text)}}
+		},
+	}
+	for _, s := range quotaScopes {
+		for name, grow := range parts {
+			name = fmt.Sprintf("%s of the %s", name, s.scope)
+			first := k.create(s.in[0].record("1"))
+			second := k.create(s.in[1].record("2"))
+			quota := s.quota(mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: first.Size() + second.Size() + more}) // only the bytes matter
+			grown, grownMore := first, second
+			grow(&grown, text)
+			grow(&grownMore, "y")
+			grown, err := k.s.Update(k.ctx, grown, quota)
+			if err != nil {
+				k.Fatalf("%s: there is room: %v", name, err)
+			}
+			_, err = k.other.Update(k.ctx, grownMore, quota)
+			k.full(name, err, s.scope, mcptask.ErrQuotaBytes)
+			k.same(name+", refused", k.get("2"), second)
+			same := second // what does not grow is never refused, whatever the bound is by now
+			same.Phase = mcptask.PhaseRunning
+			if same, err = k.s.Update(k.ctx, same, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
+				k.Errorf("%s: it does not grow: %v", name, err)
+			}
+			if taken, err := k.s.Lease(k.ctx, "another worker", minutes(2), minutes(3), 10); err != nil || len(taken) != 2 {
+				k.Errorf("leased: %s, %v", brief(taken...), err)
+			}
+			shrunk := k.get("1")
+			shrunk.StatusMessage, shrunk.Inputs, shrunk.Outcome = "", nil, nil
+			if _, err = k.s.Update(k.ctx, shrunk, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
+				k.Errorf("%s: it shrinks: %v", name, err)
+			}
+			grownMore.Version = same.Version + 1 // that of the lease
+			if grownMore, err = k.s.Update(k.ctx, grownMore, quota); err != nil {
+				k.Errorf("%s: there is room again: %v", name, err)
+			}
+			if s.out != [2]owner{} {
+				other := k.create(s.out[0].record("3"))
+				grow(&other, text)
+				if _, err = k.s.Update(k.ctx, other, quota); err != nil {
+					k.Errorf("%s: somebody else: %v", name, err)
+				}
+				k.delete("3")
+			}
+			k.delete("1")
+			k.delete("2")
+		}
+	}
+	missing := record("missing", "p", epoch)
+	_, err := k.s.Update(k.ctx, missing, mcptask.Quota{Server: mcptask.Usage{Bytes: 1}})
+	k.is("what is not there, and too big", err, mcptask.ErrNoRecord)
+}
+
+func testUpdateBytesRace(k *kit) {
+	const workers, rounds, room, more = 16, 12, 3, 1000
+	// Each grows a record of its own: exactly as many do as there is room for.
+	records := make([]mcptask.Record, workers)
+	var bytes int64
+	for i := range records {
+		r := record(fmt.Sprint("t", i), "", epoch)
+		r.Account = []string{"x", "y"}[i%2]
+		records[i] = k.create(r)
+		bytes += r.Size()
+	}
+	bound := mcptask.Usage{Bytes: bytes + room*more}
+	for round := range rounds {
+		quota := mcptask.Quota{Server: bound}
+		if round%2 == 1 {
+			quota = mcptask.Quota{Anonymous: bound}
+		}
+		var grown atomic.Int32
+		each(workers, func(i int) {
+			r := records[i]
+			r.StatusMessage = strings.Repeat("x", more)
+			r, err := k.way(i).Update(k.ctx, r, quota)
+			switch {
+			case err == nil:
+				records[i] = r
+				grown.Add(1)
+			case !errors.Is(err, mcptask.ErrQuotaBytes):
+				k.Errorf("update: %v", err)
+			}
+		})
+		if grown.Load() != room {
+			k.Errorf("%d records grew where there was room for %d", grown.Load(), room)
+		}
+		each(workers, func(i int) {
+			if r := records[i]; r.StatusMessage != "" {
+				var err error
+				r.StatusMessage = ""
+				if records[i], err = k.way(i).Update(k.ctx, r, quota); err != nil {
+					k.Errorf("update: %v", err)
+				}
+			}
+		})
+	}
+}

@@ -44,7 +44,7 @@ func (p *pipe) handle(line []byte) {
 // note takes a notification or a response.
 func (p *pipe) note(m *message, line []byte) {
 	if ref, ok := m.answers(); ok {
-		p.g.take(p.ctx, p.session, p.caller("response"), ref, m)
+		p.g.take(p.ctx, p.session, p.caller("response"), ref, m) // one that is lost is asked for again
 		return
 	}
 	if m.Method == "" && (m.ID == nil || !validID(m.ID)) {
@@ -139,7 +139,11 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 			}
 			defer done()
 		}
-		if record, ok := p.g.shown(ctx, caller, p.session, d, m); ok && !d.Blocks(m.Method) {
+		record, err := p.g.shown(ctx, caller, p.session, d, m)
+		if err != nil {
+			return nil, err
+		}
+		if record.ID != "" && !d.Blocks(m.Method) {
 			method = shows(method, d, m, record)
 			defer p.g.questions.settle(p.session, record.ID, &record)
 		}

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -88,6 +87,8 @@ type questions struct {
 	status statuses
 	// sweeper runs while a task is known.
 	sweeper *time.Timer
+	// retries are the tasks that a failing store has kept from being looked at.
+	retries retries
 }
 
 // knownTask is a task, not yet done, that some session has shown the ID of.
@@ -99,6 +100,8 @@ type knownTask struct {
 	again    map[string]uint64           // questions whose task a client has lost, by key
 	version  int64                       // of the record that was seen last
 	expires  time.Time
+	held     map[string]*heldAnswer // answers that the store has not taken yet, by key
+	pause    time.Duration          // before the store was tried last
 }
 
 func newQuestions(server *mcptask.Server, legacy dialect.Teller) *questions {
@@ -226,8 +229,9 @@ func (q *questions) end(s *session) {
 		if t == nil {
 			continue
 		}
-		if delete(t.sessions, s); len(t.sessions) == 0 {
+		if delete(t.sessions, s); len(t.sessions) == 0 && len(t.held) == 0 {
 			delete(q.known, id)
+			delete(q.retries.due, id)
 			continue
 		}
 		t.blocked = slices.DeleteFunc(t.blocked, func(c *channel) bool { return c.session == s })
@@ -235,6 +239,7 @@ func (q *questions) end(s *session) {
 		left = append(left, id)
 	}
 	delete(q.shown, s)
+	delete(q.fresh, s)
 	q.status.end(s)
 	q.mu.Unlock()
 	q.refresh(left)
@@ -249,6 +254,10 @@ func (q *questions) drop(id string) {
 		for _, m := range t.remotes {
 			q.leave(t, m)
 		}
+		for _, a := range t.held {
+			q.dropAnswer(t, a)
+		}
+		delete(q.retries.due, id)
 		for s := range t.sessions {
 			q.status.forget(s, id)
 			if delete(q.shown[s], id); len(q.shown[s]) == 0 {
@@ -259,21 +268,6 @@ func (q *questions) drop(id string) {
 			}
 		}
 		delete(q.known, id)
-	}
-}
-
-// refresh looks at tasks again whose questions may have to move.
-func (q *questions) refresh(tasks []string) {
-	for _, id := range tasks {
-		r, err := q.server.Peek(id)
-		switch {
-		case err == nil:
-			q.look(r, true)
-		case errors.Is(err, mcptask.ErrNoRecord):
-			q.mu.Lock()
-			q.drop(id)
-			q.mu.Unlock()
-		}
 	}
 }
 
@@ -312,7 +306,7 @@ func (q *questions) look(r mcptask.Record, again bool) {
 			} else {
 				via.retract(id) // answered in another session
 			}
-		case in.State == mcptask.InputOutstanding && via == nil:
+		case in.State == mcptask.InputOutstanding && via == nil && t.held[in.Key] == nil:
 			q.send(t, r, id, in)
 		}
 	}

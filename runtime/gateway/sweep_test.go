@@ -42,7 +42,9 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Method: "tasks/get", Params: params})
+		if _, err := a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Method: "tasks/get", Params: params}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	inBubble(t, "ended", func(t *testing.T) {
 		a, asks := begin(t)

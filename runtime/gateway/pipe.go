@@ -41,10 +41,16 @@ type pipe struct {
 	mu      sync.Mutex
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
 	brief   int                           // those of them that wait for no task
-	passed  map[string]func()             // requests that the SDK has not answered yet, by ID, with the end of their flows
+	passed  map[string]passing            // requests that the SDK has not answered yet, by ID
 	saying  bool                          // a reply of the SDK's is being written
 	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
 	replied chan struct{}                 // has room for one: a request was answered
+}
+
+// passing is a request that the SDK has yet to answer.
+type passing struct {
+	over    func()        // ends its flow; nil is none
+	replied *announcement // is told when the reply is written; nil is none
 }
 
 // lastReplies is how long the end of the input waits for replies that are still
@@ -64,7 +70,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 		g: g, out: out, toSDK: toSDK, fromSDK: fromSDK,
 		session: &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
 		waiting: map[string]context.CancelFunc{},
-		passed:  map[string]func(){},
+		passed:  map[string]passing{},
 		merged:  map[string]*merge{},
 		replied: make(chan struct{}, 1),
 	}
@@ -116,11 +122,12 @@ func (p *pipe) readSDK() {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			p.answered(line) // before the reply: the client may use the ID again
+			replied := p.answered(line) // before the reply: the client may use the ID again
 			if line := bytes.TrimSuffix(line, []byte("\n")); !p.passMerged(line) {
 				p.write(line)
 			}
 			p.said()
+			replied.wrote()
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
@@ -132,23 +139,24 @@ func (p *pipe) readSDK() {
 
 // answered notes the response to a request that was passed on, until said
 // finds it written.
-func (p *pipe) answered(line []byte) {
+func (p *pipe) answered(line []byte) *announcement {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
 	if json.Unmarshal(line, &m) != nil || m.Method != "" {
-		return
+		return nil
 	}
 	id := sameID(m.ID)
 	p.mu.Lock()
-	over := p.passed[id]
+	passed := p.passed[id]
 	delete(p.passed, id)
 	p.saying = true
 	p.mu.Unlock()
-	if over != nil {
-		over()
+	if passed.over != nil {
+		passed.over()
 	}
+	return passed.replied
 }
 
 // said notes that what the SDK has said is written.
@@ -196,13 +204,12 @@ func sameID(id json.RawMessage) string {
 	return string(id)
 }
 
-// passRequest hands a request on; over is called with its reply. What never
-// ends is not waited for.
-func (p *pipe) passRequest(m *message, line []byte, over func()) {
+// passRequest hands a request on. What never ends is not waited for.
+func (p *pipe) passRequest(m *message, line []byte, passed passing) {
 	p.mu.Lock()
 	delete(p.merged, sameID(m.ID)) // the ID is another request's now
 	if m.Method != dialect.Listen {
-		p.passed[sameID(m.ID)] = over
+		p.passed[sameID(m.ID)] = passed
 	}
 	p.mu.Unlock()
 	p.pass(line)
@@ -229,7 +236,10 @@ func (p *pipe) passWith(flow *Flow, m *message, line []byte) {
 	}
 	// The SDK takes it at once, or never: it may refuse the request, or not answer.
 	life := time.AfterFunc(flowLife, closeFlow)
-	p.passRequest(m, marked, func() { life.Stop(); closeFlow() })
+	if flow.announced != nil { // the questions go the way of the reply
+		flow.announced.then = func(task string) { p.g.questions.settleSoon(p.session, task) }
+	}
+	p.passRequest(m, marked, passing{func() { life.Stop(); closeFlow() }, flow.announced})
 }
 
 // mark sets params._meta[FlowMeta] of a message.

@@ -7,6 +7,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // What a client says on a pipe, and what becomes of it: post.go for lines.
@@ -92,7 +93,7 @@ func (p *pipe) legacy(m *message, line []byte) {
 		case refusal != nil:
 			p.refuse(m, refusal)
 		case flow == nil:
-			p.passRequest(m, line, nil)
+			p.passRequest(m, line, passing{})
 		default:
 			if flow.awaited != nil {
 				flow.awaited.way = pipeWay{p}
@@ -102,7 +103,7 @@ func (p *pipe) legacy(m *message, line []byte) {
 	case m.Method == "tools/list":
 		p.passWith(p.g.sessionList(p.session, caller), m, line)
 	default:
-		p.passRequest(m, line, nil)
+		p.passRequest(m, line, passing{})
 	}
 }
 
@@ -131,6 +132,7 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 		p.refuse(m, err)
 		return
 	}
+	settle := func() {}
 	p.answer(m, d.Blocks(m.Method), func(ctx context.Context) (json.RawMessage, error) {
 		if d.Blocks(m.Method) {
 			done, err := p.g.block(caller)
@@ -145,10 +147,10 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 		}
 		if record.ID != "" && !d.Blocks(m.Method) {
 			method = shows(method, d, m, record)
-			defer p.g.questions.settle(p.session, record.ID, &record)
+			settle = func() { p.g.questions.settle(p.session, record.ID, &record) }
 		}
 		return method(ctx, p.g.server, caller, m.Params)
-	})
+	}, func() { settle() })
 }
 
 // modern takes a request of 2026-07-28, where there are no headers to check.
@@ -164,7 +166,7 @@ func (p *pipe) modern(m *message, meta meta, line []byte) {
 		p.modernTask(m, caller, meta)
 	case m.Method == "tools/call":
 		if tool, _ := p.g.tool(m); tool == nil {
-			p.passRequest(m, line, nil)
+			p.passRequest(m, line, passing{})
 			return
 		}
 		if err := checkMeta(meta, d.Revision()); err != nil {
@@ -184,7 +186,7 @@ func (p *pipe) modern(m *message, meta meta, line []byte) {
 	case m.Method == "server/discover":
 		p.passWith(p.g.discovered(caller, m), m, line)
 	default:
-		p.passRequest(m, line, nil)
+		p.passRequest(m, line, passing{})
 	}
 }
 
@@ -210,14 +212,15 @@ func (p *pipe) modernTask(m *message, caller mcptask.Caller, meta meta) {
 	}
 	p.answer(m, false, func(ctx context.Context) (json.RawMessage, error) {
 		return method(ctx, p.g.server, caller, m.Params)
-	})
+	}, nil)
 }
 
 func (p *pipe) refuse(m *message, err *mcptask.Error) { p.write(encodeReply(m.ID, nil, err)) }
 
 // answer runs a task method beside the reading: one that blocks may wait for long,
-// and ends with the input. Any other is answered before the pipe ends.
-func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.RawMessage, error)) {
+// and ends with the input. Any other is answered before the pipe ends. written is
+// called when the reply is written, or when there will be none; it may be nil.
+func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.RawMessage, error), written func()) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	id := sameID(m.ID)
 	p.mu.Lock()
@@ -233,6 +236,7 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 	}
 	p.mu.Unlock()
 	p.work.Go(func() {
+		defer guard.Recover(p.g.server.Logger(), m.Method)
 		defer cancel()
 		data, ok := p.run(ctx, m, work)
 		p.mu.Lock()
@@ -244,6 +248,9 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 		p.wake()
 		if ok {
 			p.write(data)
+		}
+		if written != nil {
+			written()
 		}
 	})
 }
@@ -300,7 +307,7 @@ func (p *pipe) listen(caller mcptask.Caller, m *message, meta meta, line []byte)
 			return nil, ctx.Err() // the client has ended it
 		}
 		return result, err
-	})
+	}, nil)
 }
 
 // cancel ends a request that is answered here; false is none of ours, or not

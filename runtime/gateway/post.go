@@ -272,7 +272,7 @@ func (g *Gateway) taskMethod(s *session, caller *mcptask.Caller, m *message) (di
 }
 
 // shown finds the task that a request names, and notes that the session knows
-// it. There is no record, and no error, where none is named or there is no such
+// it. Where the request does not wait for the task, the task is to be settled. There is no record, and no error, where none is named or there is no such
 // task: the method says so. A request that waits for a task waits for the store too.
 func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (record mcptask.Record, err error) {
 	id := d.TaskID(g.server, caller, m.Params)
@@ -292,9 +292,11 @@ func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, 
 	case err != nil:
 		return mcptask.Record{}, err
 	}
-	g.questions.know(s, d, record)
 	if d.Blocks(m.Method) { // its reply is far
+		g.questions.know(s, d, record)
 		g.questions.settle(s, record.ID, nil)
+	} else {
+		g.questions.asks(s, d, record)
 	}
 	return record, nil
 }
@@ -416,6 +418,7 @@ func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcpt
 
 // pass hands a request on together with its flow.
 func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *Flow) {
+	defer flow.announced.wrote()
 	if g.config.Direct {
 		g.direct(w, r, next, flow)
 		return

@@ -79,7 +79,8 @@ type questions struct {
 	// session has shown.
 	standalone map[*session][]*channel
 	shown      map[*session]map[string]bool
-	// fresh are the tasks that a session has been told of and has not named yet.
+	// fresh are the tasks that a session has yet to be told of, see hold. The value
+	// says that a timer runs.
 	fresh map[*session]map[string]bool
 	// serial is of the last follow-up about a question that is a task.
 	serial uint64
@@ -148,7 +149,7 @@ func (q *questions) meet(s *session, d dialect.Teller, r mcptask.Record) *knownT
 		q.known[r.ID] = t
 		q.sweepLater()
 	}
-	if t.sessions[s] == nil && q.fresh[s][r.ID] { // the reply that creates the task shows r
+	if t.sessions[s] == nil && q.held(s, r.ID) { // the reply that tells of the task shows r
 		q.status.note(s, r.ID, visibleOf(r))
 	}
 	t.sessions[s] = d
@@ -354,7 +355,7 @@ func (q *questions) route(t *knownTask, r mcptask.Record, in mcptask.Input) *cha
 		}
 	}
 	for s := range t.sessions {
-		if len(q.standalone[s]) > 0 && fits(s) && !q.fresh[s][r.ID] {
+		if len(q.standalone[s]) > 0 && fits(s) && !q.held(s, r.ID) {
 			return q.standalone[s][0]
 		}
 	}

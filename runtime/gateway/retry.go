@@ -48,10 +48,23 @@ func (q *questions) retryLater(task string) {
 		return
 	}
 	t.pause = min(max(2*t.pause, firstRetry), longestRetry)
+	q.tryAt(task, time.Now().Add(t.pause))
+}
+
+// refreshSoon is refresh for a caller who must not wait for the store.
+func (q *questions) refreshSoon(task string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.known[task] != nil && q.server.Closing().Err() == nil {
+		q.tryAt(task, time.Now())
+	}
+}
+
+// tryAt has a task tried at a time. q.mu is held.
+func (q *questions) tryAt(task string, at time.Time) {
 	if q.retries.due == nil {
 		q.retries.due = map[string]time.Time{}
 	}
-	at := time.Now().Add(t.pause)
 	q.retries.due[task] = at
 	if q.retries.next.IsZero() || at.Before(q.retries.next) {
 		q.setRetry(at)
@@ -227,7 +240,6 @@ func (q *questions) refresh(tasks []string) {
 			q.mu.Lock()
 			if t := q.known[id]; t != nil && len(t.held) == 0 {
 				t.pause = 0
-				delete(q.retries.due, id)
 			}
 			q.mu.Unlock()
 		case errors.Is(err, mcptask.ErrNoRecord):

@@ -20,7 +20,7 @@ type piped struct {
 	t     *testing.T
 	g     *Gateway
 	in    *io.PipeWriter
-	lines *bufio.Reader
+	lines chan string // what the gateway says
 }
 
 // newPiped begins a session of a client that answers questions. The SDK takes its time for
@@ -29,13 +29,23 @@ func newPiped(t *testing.T, server *mcptask.Server, dawdles time.Duration) *pipe
 	t.Helper()
 	in, toGateway := io.Pipe()
 	fromGateway, out := io.Pipe()
-	p := &piped{t: t, g: New(Config{Server: server}), in: toGateway, lines: bufio.NewReader(fromGateway)}
+	p := &piped{t: t, g: New(Config{Server: server}), in: toGateway, lines: make(chan string)}
 	reader, writer, err := p.g.Pipe(t.Context(), in, out)
 	if err != nil {
 		t.Fatal(err)
 	}
 	go serveLines(server, reader, writer, dawdles)
-	t.Cleanup(func() { _, _ = toGateway.Close(), fromGateway.Close() })
+	ended := make(chan struct{})
+	go func() {
+		for lines := bufio.NewScanner(fromGateway); lines.Scan(); {
+			select {
+			case p.lines <- lines.Text():
+			case <-ended:
+				return
+			}
+		}
+	}()
+	t.Cleanup(func() { close(ended); _, _ = toGateway.Close(), fromGateway.Close() })
 	p.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}}`)
 	p.hear()
 	return p
@@ -72,7 +82,9 @@ func serveLines(server *mcptask.Server, in io.Reader, out io.WriteCloser, dawdle
 			}
 			time.Sleep(dawdles)
 		case m.Method == "subscriptions/listen":
-			continue // until it is cancelled
+			continue // until the test has it answered
+		case m.Method == "test/answer":
+			_, _ = out.Write(append(encodeReply(json.RawMessage(m.Params.Name), json.RawMessage(`{}`), nil), '\n'))
 		}
 		var wire *mcptask.Error
 		if err != nil {
@@ -93,11 +105,13 @@ func (p *piped) say(format string, args ...any) {
 
 func (p *piped) hear() string {
 	p.t.Helper()
-	line, err := p.lines.ReadString('\n')
-	if err != nil {
-		p.t.Fatal(err)
+	select {
+	case line := <-p.lines:
+		return line
+	case <-time.After(time.Hour):
+		p.t.Fatal("nothing comes")
+		return ""
 	}
-	return line
 }
 
 // askingServer has a tool that asks at once.

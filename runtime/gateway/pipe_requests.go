@@ -183,6 +183,8 @@ func (p *pipe) modern(m *message, meta meta, line []byte) {
 		p.passWith(p.g.listed(caller, p.g.declares(m, meta)), m, line)
 	case m.Method == dialect.Listen && p.g.takes(m) && dialect.Server20260728{}.NamesTasks(m.Params):
 		p.listen(caller, m, meta, line)
+	case m.Method == dialect.Listen:
+		p.passListen(caller, m, line)
 	case m.Method == "server/discover":
 		p.passWith(p.g.discovered(caller, m), m, line)
 	default:
@@ -224,10 +226,10 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 	ctx, cancel := context.WithCancel(p.ctx)
 	id := sameID(m.ID)
 	p.mu.Lock()
-	if p.waiting[id] != nil {
+	if refusal := p.inUse(m); refusal != nil {
 		p.mu.Unlock()
 		cancel()
-		p.refuse(m, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way"))
+		p.refuse(m, refusal)
 		return
 	}
 	p.waiting[id] = cancel
@@ -316,6 +318,9 @@ func (p *pipe) cancel(id json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := sameID(id)
+	if listens := p.listens[key]; listens != nil {
+		listens() // the ID is in use until the SDK has answered
+	}
 	cancel := p.waiting[key]
 	if cancel == nil {
 		return false

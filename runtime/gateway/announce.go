@@ -101,7 +101,9 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 	a.announce(record)
 	tell()
 	over := a.serve(record.ID, done)
-	ended, err := a.g.server.Await(ctx, a.caller, record.ID)
+	ended, err := dialect.RetryRead(ctx, a.g.server, func() (mcptask.Record, error) {
+		return a.g.server.Await(ctx, a.caller, record.ID)
+	})
 	if err != nil { // what cancels the task ends the waiting too, perhaps first
 		if r, gone := a.g.server.Peek(record.ID); gone == nil && r.Done() {
 			ended, err = r, nil
@@ -114,8 +116,11 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 // free refuses an ID that another task of the caller's has already, where it is
 // not one of the caller's making: those are refused as they are stored.
 func (a *awaited) free(ctx context.Context, id string) error {
-	if _, err := a.g.server.Get(ctx, a.caller, id); err == nil {
+	switch _, err := a.g.server.Get(ctx, a.caller, id); {
+	case err == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", id)
+	case !dialect.Gone(err):
+		return err
 	}
 	return nil
 }

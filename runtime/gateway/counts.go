@@ -65,7 +65,9 @@ func (q *questions) count(c *Counts) {
 		maps.Copy(tasks, shown)
 	}
 	for _, fresh := range q.fresh {
-		maps.Copy(tasks, fresh)
+		for id := range fresh {
+			tasks[id] = true
+		}
 	}
 	c.Watched = len(tasks)
 }

@@ -49,6 +49,8 @@ type Flow struct {
 
 	// awaited is the call of a flow that is Held.
 	awaited *awaited
+	// announced has what is said of the call's task follow the reply, in a session.
+	announced *announcement
 
 	running sync.Mutex // the call is under way
 	mu      sync.Mutex

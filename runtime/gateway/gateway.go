@@ -105,6 +105,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused"))
 		return
 	}
+	if err := checkTwice(r.Header); err != nil {
+		refuse(w, http.StatusBadRequest, nil, err)
+		return
+	}
 	principal, err := g.principal(r.Context())
 	if err != nil {
 		g.server.Logger().Warn("request without a principal refused", "error", err)

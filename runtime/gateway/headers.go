@@ -17,6 +17,22 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
+// checkTwice refuses a header of the protocol that stands twice with different values: a proxy
+// may act on the one and the server on the other. Go keeps repeated headers apart.
+func checkTwice(h http.Header) *mcptask.Error {
+	for name, values := range h {
+		if !strings.HasPrefix(name, "Mcp-") {
+			continue
+		}
+		for _, value := range values {
+			if value != values[0] {
+				return mcptask.Errorf(mcptask.CodeInvalidRequest, "the header %s stands twice with different values: send it once", quoted(name))
+			}
+		}
+	}
+	return nil
+}
+
 // checkVersion compares what header and body say of the revision (E-72, E-73).
 func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {

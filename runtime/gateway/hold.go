@@ -2,41 +2,94 @@ package gateway
 
 import (
 	"net/http"
+	"sync"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// settling is how long a new task's questions keep off a session's own stream,
-// unless the client shows earlier that it has the task's ID. It is far more than
-// the reply needs, and nothing to a person.
+// A client dismisses a question, and a published one drops its request, where it cannot lay
+// what comes to a task that it knows. So the questions of a task, and its status, follow the
+// reply that tells the session of its ID. On a pipe that is one line after the other. Over
+// HTTP they travel on another connection than the reply and may overtake it: there they wait
+// for the first request that names the task, or for a while.
+
+// settling is how long, from the reply on, a new task's questions keep off a session's own
+// stream over HTTP. It is far more than the way of the reply needs, and nothing to a person.
 const settling = time.Second
 
-// created notes a task whose ID is on its way to the session in a reply. Its
-// questions would travel beside that reply, on another connection, and may
-// overtake it; a client dismisses what it cannot lay to a task that it knows.
-// So they wait for the first request that names the task, or for a while.
+// held says whether a session has yet to be told of a task. q.mu is held.
+func (q *questions) held(s *session, task string) bool {
+	_, ok := q.fresh[s][task]
+	return ok
+}
+
+// hold keeps a task's questions off a session's own stream until settle is called. q.mu is held.
+func (q *questions) hold(s *session, task string) {
+	if q.fresh[s] == nil {
+		q.fresh[s] = map[string]bool{}
+	}
+	q.fresh[s][task] = q.fresh[s][task]
+}
+
+// created notes a task whose ID is on its way to the session in a reply.
 func (q *questions) created(s *session, d dialect.Teller, r mcptask.Record) {
 	if r.Done() {
 		return
 	}
 	q.mu.Lock()
-	if q.fresh[s] == nil {
-		q.fresh[s] = map[string]bool{}
-	}
-	q.fresh[s][r.ID] = true
+	q.hold(s, r.ID)
 	q.mu.Unlock()
 	q.know(s, d, r)
-	time.AfterFunc(settling, func() { q.settle(s, r.ID, nil) })
+}
+
+// asks notes a task that a request names, whose reply tells of it.
+func (q *questions) asks(s *session, d dialect.Teller, r mcptask.Record) {
+	q.mu.Lock()
+	if t := q.known[r.ID]; t == nil || t.sessions[s] == nil {
+		q.hold(s, r.ID)
+	}
+	q.mu.Unlock()
+	q.know(s, d, r)
 }
 
 // settle lets the session's own stream have a task's questions and its status.
 // seen is what the reply to a request shows of the task, or something earlier;
 // nil is no reply.
 func (q *questions) settle(s *session, task string, seen *mcptask.Record) {
+	if q.release(s, task, seen) {
+		q.refresh([]string{task})
+	}
+}
+
+// settleSoon is settle for a caller who must not wait for the store.
+func (q *questions) settleSoon(s *session, task string) {
+	if q.release(s, task, nil) {
+		q.refreshSoon(task)
+	}
+}
+
+// settleLater settles a task after a while.
+func (q *questions) settleLater(s *session, task string) {
 	q.mu.Lock()
-	held := q.fresh[s][task]
+	defer q.mu.Unlock()
+	if !q.held(s, task) || q.fresh[s][task] { // a task has one timer, however often its call is repeated
+		return
+	}
+	q.fresh[s][task] = true
+	time.AfterFunc(settling, func() {
+		defer guard.Recover(q.server.Logger(), "settling of a task")
+		q.settle(s, task, nil)
+	})
+}
+
+// release is settle without the questions: true says that they may go out now.
+func (q *questions) release(s *session, task string, seen *mcptask.Record) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	held := q.held(s, task)
 	if delete(q.fresh[s], task); len(q.fresh[s]) == 0 {
 		delete(q.fresh, s)
 	}
@@ -47,20 +100,52 @@ func (q *questions) settle(s *session, task string, seen *mcptask.Record) {
 	case held && seen != nil && q.known[task] != nil && q.known[task].sessions[s] != nil:
 		q.status.note(s, task, visibleOf(*seen))
 	}
-	q.mu.Unlock()
-	if held {
-		q.refresh([]string{task})
-	}
+	return held
 }
 
-// named settles a task that a request has named, once its reply is on its way: a
-// published client that hears of a task while it asks for it drops the request.
+// named settles a task that a request has named, once its reply is on its way.
 func (g *Gateway) named(w http.ResponseWriter, s *session, seen mcptask.Record) {
 	g.questions.mu.Lock()
-	held := g.questions.fresh[s][seen.ID]
+	held := g.questions.held(s, seen.ID)
 	g.questions.mu.Unlock()
 	if held {
 		_ = http.NewResponseController(w).Flush() // a client that has left
 	}
 	g.questions.settle(s, seen.ID, &seen)
+}
+
+// announcement brings a call's task and its reply together: then is called, with the task, when
+// both the task is made and the reply is written. Either may come first, since a client may leave
+// before its call is answered.
+type announcement struct {
+	then func(task string)
+
+	mu      sync.Mutex
+	task    string
+	written bool
+}
+
+// made notes the task.
+func (a *announcement) made(task string) {
+	a.mu.Lock()
+	a.task = task
+	both := a.written
+	a.mu.Unlock()
+	if both {
+		a.then(task)
+	}
+}
+
+// wrote notes that the reply is written.
+func (a *announcement) wrote() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.written = true
+	task := a.task
+	a.mu.Unlock()
+	if task != "" {
+		a.then(task)
+	}
 }

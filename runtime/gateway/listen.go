@@ -80,7 +80,7 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 		switch _, err := g.server.Get(ctx, caller, id); {
 		case err == nil:
 			s.tasks = append(s.tasks, id)
-		case wireError(err).Code != mcptask.CodeInvalidParams || ctx.Err() != nil:
+		case !dialect.Gone(err) || ctx.Err() != nil:
 			free()
 			return nil, err
 		}
@@ -127,11 +127,13 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 	var version int64
 	var last []byte
 	for {
-		r, err := s.g.server.Changed(ctx, s.caller, id, version)
+		r, err := dialect.RetryRead(ctx, s.g.server, func() (mcptask.Record, error) {
+			return s.g.server.Changed(ctx, s.caller, id, version)
+		})
 		switch {
 		case ctx.Err() != nil || s.g.server.Closing().Err() != nil:
 			return nil
-		case err != nil && wireError(err).Code == mcptask.CodeInvalidParams:
+		case dialect.Gone(err):
 			return nil // it is gone, and there is no notification for that
 		case err != nil:
 			return err

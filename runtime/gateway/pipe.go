@@ -8,11 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"sync"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // FlowMeta is the _meta key that carries a flow's token where there are no
@@ -41,10 +43,17 @@ type pipe struct {
 	mu      sync.Mutex
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
 	brief   int                           // those of them that wait for no task
-	passed  map[string]func()             // requests that the SDK has not answered yet, by ID, with the end of their flows
+	passed  map[string]passing            // requests that the SDK has not answered yet, by ID
 	saying  bool                          // a reply of the SDK's is being written
+	listens map[string]func()             // subscriptions that the SDK serves alone, by ID, with the end of what they count for
 	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
 	replied chan struct{}                 // has room for one: a request was answered
+}
+
+// passing is a request that the SDK has yet to answer.
+type passing struct {
+	over    func()        // ends its flow; nil is none
+	replied *announcement // is told when the reply is written; nil is none
 }
 
 // lastReplies is how long the end of the input waits for replies that are still
@@ -64,13 +73,15 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 		g: g, out: out, toSDK: toSDK, fromSDK: fromSDK,
 		session: &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
 		waiting: map[string]context.CancelFunc{},
-		passed:  map[string]func(){},
+		passed:  map[string]passing{},
 		merged:  map[string]*merge{},
+		listens: map[string]func(){},
 		replied: make(chan struct{}, 1),
 	}
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	context.AfterFunc(g.server.Closing(), p.stop)
+	context.AfterFunc(p.ctx, p.endListens)
 	p.work.Go(p.ask) // first: the reading of an input that ends at once waits for the work
 	go p.readClient(in)
 	go p.readSDK()
@@ -116,11 +127,12 @@ func (p *pipe) readSDK() {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			p.answered(line) // before the reply: the client may use the ID again
+			replied := p.answered(line) // before the reply: the client may use the ID again
 			if line := bytes.TrimSuffix(line, []byte("\n")); !p.passMerged(line) {
 				p.write(line)
 			}
 			p.said()
+			replied.wrote()
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
@@ -132,23 +144,28 @@ func (p *pipe) readSDK() {
 
 // answered notes the response to a request that was passed on, until said
 // finds it written.
-func (p *pipe) answered(line []byte) {
+func (p *pipe) answered(line []byte) *announcement {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
 	}
 	if json.Unmarshal(line, &m) != nil || m.Method != "" {
-		return
+		return nil
 	}
 	id := sameID(m.ID)
 	p.mu.Lock()
-	over := p.passed[id]
+	passed, listens := p.passed[id], p.listens[id]
 	delete(p.passed, id)
+	delete(p.listens, id)
 	p.saying = true
 	p.mu.Unlock()
-	if over != nil {
-		over()
+	if listens != nil {
+		listens()
 	}
+	if passed.over != nil {
+		passed.over()
+	}
+	return passed.replied
 }
 
 // said notes that what the SDK has said is written.
@@ -190,22 +207,79 @@ func (p *pipe) await(most time.Duration, done func() bool) {
 // sameID is an ID however its JSON is written.
 func sameID(id json.RawMessage) string {
 	var text string
-	if json.Unmarshal(id, &text) == nil {
+	if len(id) > 0 && id[0] == '"' && json.Unmarshal(id, &text) == nil {
 		return "text " + text
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil {
+		return strconv.FormatInt(n, 10) // -0 is 0
 	}
 	return string(id)
 }
 
-// passRequest hands a request on; over is called with its reply. What never
-// ends is not waited for.
-func (p *pipe) passRequest(m *message, line []byte, over func()) {
+// inUse refuses a request with the ID of another that has no reply yet: nobody could tell the
+// replies apart. p.mu is held.
+func (p *pipe) inUse(m *message) *mcptask.Error {
+	id := sameID(m.ID)
+	_, passed := p.passed[id]
+	if !passed && p.waiting[id] == nil && p.listens[id] == nil {
+		return nil
+	}
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way")
+}
+
+// passRequest hands a request on.
+func (p *pipe) passRequest(m *message, line []byte, passed passing) {
 	p.mu.Lock()
-	delete(p.merged, sameID(m.ID)) // the ID is another request's now
-	if m.Method != dialect.Listen {
-		p.passed[sameID(m.ID)] = over
+	refusal := p.inUse(m)
+	if refusal == nil {
+		id := sameID(m.ID)
+		delete(p.merged, id) // the ID is another request's now
+		p.passed[id] = passed
 	}
 	p.mu.Unlock()
+	if refusal != nil {
+		if passed.over != nil {
+			passed.over()
+		}
+		p.refuse(m, refusal)
+		return
+	}
 	p.pass(line)
+}
+
+// passListen hands a subscription on that the SDK serves alone. It counts as a request that
+// waits until it is cancelled, answered, or the pipe ends. Nobody waits for its end.
+func (p *pipe) passListen(caller mcptask.Caller, m *message, line []byte) {
+	done, refusal := p.g.block(caller)
+	if refusal != nil {
+		p.refuse(m, refusal)
+		return
+	}
+	done = sync.OnceFunc(done)
+	p.mu.Lock()
+	if refusal = p.inUse(m); refusal == nil && p.ctx.Err() == nil {
+		id := sameID(m.ID)
+		delete(p.merged, id)
+		p.listens[id] = done
+	} else {
+		done()
+	}
+	p.mu.Unlock()
+	if refusal != nil {
+		p.refuse(m, refusal)
+		return
+	}
+	p.pass(line)
+}
+
+// endListens frees what the subscriptions count for when the pipe has ended.
+func (p *pipe) endListens() {
+	defer guard.Recover(p.g.server.Logger(), "end of a pipe")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, done := range p.listens {
+		done()
+	}
 }
 
 func (p *pipe) write(line []byte) {
@@ -229,7 +303,10 @@ func (p *pipe) passWith(flow *Flow, m *message, line []byte) {
 	}
 	// The SDK takes it at once, or never: it may refuse the request, or not answer.
 	life := time.AfterFunc(flowLife, closeFlow)
-	p.passRequest(m, marked, func() { life.Stop(); closeFlow() })
+	if flow.announced != nil { // the questions go the way of the reply
+		flow.announced.then = func(task string) { p.g.questions.settleSoon(p.session, task) }
+	}
+	p.passRequest(m, marked, passing{func() { life.Stop(); closeFlow() }, flow.announced})
 }
 
 // mark sets params._meta[FlowMeta] of a message.

@@ -7,6 +7,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // What a client says on a pipe, and what becomes of it: post.go for lines.
@@ -44,7 +45,7 @@ func (p *pipe) handle(line []byte) {
 // note takes a notification or a response.
 func (p *pipe) note(m *message, line []byte) {
 	if ref, ok := m.answers(); ok {
-		p.g.take(p.ctx, p.session, p.caller("response"), ref, m)
+		p.g.take(p.ctx, p.session, p.caller("response"), ref, m) // one that is lost is asked for again
 		return
 	}
 	if m.Method == "" && (m.ID == nil || !validID(m.ID)) {
@@ -92,7 +93,7 @@ func (p *pipe) legacy(m *message, line []byte) {
 		case refusal != nil:
 			p.refuse(m, refusal)
 		case flow == nil:
-			p.passRequest(m, line, nil)
+			p.passRequest(m, line, passing{})
 		default:
 			if flow.awaited != nil {
 				flow.awaited.way = pipeWay{p}
@@ -102,7 +103,7 @@ func (p *pipe) legacy(m *message, line []byte) {
 	case m.Method == "tools/list":
 		p.passWith(p.g.sessionList(p.session, caller), m, line)
 	default:
-		p.passRequest(m, line, nil)
+		p.passRequest(m, line, passing{})
 	}
 }
 
@@ -131,6 +132,7 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 		p.refuse(m, err)
 		return
 	}
+	settle := func() {}
 	p.answer(m, d.Blocks(m.Method), func(ctx context.Context) (json.RawMessage, error) {
 		if d.Blocks(m.Method) {
 			done, err := p.g.block(caller)
@@ -139,12 +141,16 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 			}
 			defer done()
 		}
-		if record, ok := p.g.shown(ctx, caller, p.session, d, m); ok && !d.Blocks(m.Method) {
+		record, err := p.g.shown(ctx, caller, p.session, d, m)
+		if err != nil {
+			return nil, err
+		}
+		if record.ID != "" && !d.Blocks(m.Method) {
 			method = shows(method, d, m, record)
-			defer p.g.questions.settle(p.session, record.ID, &record)
+			settle = func() { p.g.questions.settle(p.session, record.ID, &record) }
 		}
 		return method(ctx, p.g.server, caller, m.Params)
-	})
+	}, func() { settle() })
 }
 
 // modern takes a request of 2026-07-28, where there are no headers to check.
@@ -160,7 +166,7 @@ func (p *pipe) modern(m *message, meta meta, line []byte) {
 		p.modernTask(m, caller, meta)
 	case m.Method == "tools/call":
 		if tool, _ := p.g.tool(m); tool == nil {
-			p.passRequest(m, line, nil)
+			p.passRequest(m, line, passing{})
 			return
 		}
 		if err := checkMeta(meta, d.Revision()); err != nil {
@@ -177,10 +183,12 @@ func (p *pipe) modern(m *message, meta meta, line []byte) {
 		p.passWith(p.g.listed(caller, p.g.declares(m, meta)), m, line)
 	case m.Method == dialect.Listen && p.g.takes(m) && dialect.Server20260728{}.NamesTasks(m.Params):
 		p.listen(caller, m, meta, line)
+	case m.Method == dialect.Listen:
+		p.passListen(caller, m, line)
 	case m.Method == "server/discover":
 		p.passWith(p.g.discovered(caller, m), m, line)
 	default:
-		p.passRequest(m, line, nil)
+		p.passRequest(m, line, passing{})
 	}
 }
 
@@ -206,21 +214,22 @@ func (p *pipe) modernTask(m *message, caller mcptask.Caller, meta meta) {
 	}
 	p.answer(m, false, func(ctx context.Context) (json.RawMessage, error) {
 		return method(ctx, p.g.server, caller, m.Params)
-	})
+	}, nil)
 }
 
 func (p *pipe) refuse(m *message, err *mcptask.Error) { p.write(encodeReply(m.ID, nil, err)) }
 
 // answer runs a task method beside the reading: one that blocks may wait for long,
-// and ends with the input. Any other is answered before the pipe ends.
-func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.RawMessage, error)) {
+// and ends with the input. Any other is answered before the pipe ends. written is
+// called when the reply is written, or when there will be none; it may be nil.
+func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.RawMessage, error), written func()) {
 	ctx, cancel := context.WithCancel(p.ctx)
 	id := sameID(m.ID)
 	p.mu.Lock()
-	if p.waiting[id] != nil {
+	if refusal := p.inUse(m); refusal != nil {
 		p.mu.Unlock()
 		cancel()
-		p.refuse(m, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way"))
+		p.refuse(m, refusal)
 		return
 	}
 	p.waiting[id] = cancel
@@ -229,6 +238,7 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 	}
 	p.mu.Unlock()
 	p.work.Go(func() {
+		defer guard.Recover(p.g.server.Logger(), m.Method)
 		defer cancel()
 		data, ok := p.run(ctx, m, work)
 		p.mu.Lock()
@@ -240,6 +250,9 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 		p.wake()
 		if ok {
 			p.write(data)
+		}
+		if written != nil {
+			written()
 		}
 	})
 }
@@ -296,7 +309,7 @@ func (p *pipe) listen(caller mcptask.Caller, m *message, meta meta, line []byte)
 			return nil, ctx.Err() // the client has ended it
 		}
 		return result, err
-	})
+	}, nil)
 }
 
 // cancel ends a request that is answered here; false is none of ours, or not
@@ -305,6 +318,9 @@ func (p *pipe) cancel(id json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := sameID(id)
+	if listens := p.listens[key]; listens != nil {
+		listens() // the ID is in use until the SDK has answered
+	}
 	cancel := p.waiting[key]
 	if cancel == nil {
 		return false

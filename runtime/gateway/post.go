@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -93,7 +94,10 @@ func (g *Gateway) answered(w http.ResponseWriter, r *http.Request, principal str
 		return
 	}
 	defer g.sessions.use(s.id)()
-	g.take(r.Context(), s, s.caller(g, "response"), ref, m)
+	if !g.take(r.Context(), s, s.caller(g, "response"), ref, m) {
+		refuse(w, http.StatusServiceUnavailable, nil, mcptask.Errorf(mcptask.CodeInternalError, "the answer could not be stored: send it again later"))
+		return
+	}
 	w.WriteHeader(http.StatusAccepted) // a response gets no answer
 }
 
@@ -223,6 +227,8 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session,
 			refuse(w, http.StatusOK, m.ID, err)
 			return
 		}
+		done = sync.OnceFunc(done)
+		defer done()
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -231,12 +237,16 @@ func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session,
 		defer context.AfterFunc(end, cancel)()
 	}
 	var c *channel
-	record, ok := g.shown(ctx, caller, s, d, m)
-	if ok && !d.Blocks(m.Method) {
+	record, err := g.shown(ctx, caller, s, d, m)
+	named := record.ID != ""
+	switch {
+	case err != nil:
+		write(w, http.StatusOK, g.outcome(ctx, m, nil, err))
+		return
+	case named && !d.Blocks(m.Method):
 		method = shows(method, d, m, record)
 		defer g.named(w, s, record)
-	}
-	if ok && d.Blocks(m.Method) && !record.Done() && acceptsStream(r) {
+	case named && !record.Done() && acceptsStream(r):
 		c = g.questions.connectIn(d, s, record.ID)
 		defer g.questions.disconnect(c)
 	}
@@ -262,22 +272,33 @@ func (g *Gateway) taskMethod(s *session, caller *mcptask.Caller, m *message) (di
 }
 
 // shown finds the task that a request names, and notes that the session knows
-// it.
-func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (mcptask.Record, bool) {
+// it. Where the request does not wait for the task, the task is to be settled. There is no record, and no error, where none is named or there is no such
+// task: the method says so. A request that waits for a task waits for the store too.
+func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (record mcptask.Record, err error) {
 	id := d.TaskID(g.server, caller, m.Params)
 	if id == "" {
-		return mcptask.Record{}, false
+		return record, nil
 	}
-	record, err := g.server.Get(ctx, caller, id)
-	if err != nil {
+	get := func() (mcptask.Record, error) { return g.server.Get(ctx, caller, id) }
+	if d.Blocks(m.Method) {
+		record, err = dialect.RetryRead(ctx, g.server, get)
+	} else {
+		record, err = get()
+	}
+	switch {
+	case dialect.Gone(err):
 		g.questions.lose(s, id)
-		return record, false
+		return mcptask.Record{}, nil
+	case err != nil:
+		return mcptask.Record{}, err
 	}
-	g.questions.know(s, d, record)
 	if d.Blocks(m.Method) { // its reply is far
+		g.questions.know(s, d, record)
 		g.questions.settle(s, record.ID, nil)
+	} else {
+		g.questions.asks(s, d, record)
 	}
-	return record, true
+	return record, nil
 }
 
 // shows is the method that answers a request for a task that has been read: a poll
@@ -397,6 +418,7 @@ func (g *Gateway) modernCall(w http.ResponseWriter, r *http.Request, caller mcpt
 
 // pass hands a request on together with its flow.
 func (g *Gateway) pass(w http.ResponseWriter, r *http.Request, next http.Handler, flow *Flow) {
+	defer flow.announced.wrote()
 	if g.config.Direct {
 		g.direct(w, r, next, flow)
 		return

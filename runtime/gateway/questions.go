@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -80,7 +79,8 @@ type questions struct {
 	// session has shown.
 	standalone map[*session][]*channel
 	shown      map[*session]map[string]bool
-	// fresh are the tasks that a session has been told of and has not named yet.
+	// fresh are the tasks that a session has yet to be told of, see hold. The value
+	// says that a timer runs.
 	fresh map[*session]map[string]bool
 	// serial is of the last follow-up about a question that is a task.
 	serial uint64
@@ -88,6 +88,8 @@ type questions struct {
 	status statuses
 	// sweeper runs while a task is known.
 	sweeper *time.Timer
+	// retries are the tasks that a failing store has kept from being looked at.
+	retries retries
 }
 
 // knownTask is a task, not yet done, that some session has shown the ID of.
@@ -99,6 +101,8 @@ type knownTask struct {
 	again    map[string]uint64           // questions whose task a client has lost, by key
 	version  int64                       // of the record that was seen last
 	expires  time.Time
+	held     map[string]*heldAnswer // answers that the store has not taken yet, by key
+	pause    time.Duration          // before the store was tried last
 }
 
 func newQuestions(server *mcptask.Server, legacy dialect.Teller) *questions {
@@ -145,7 +149,7 @@ func (q *questions) meet(s *session, d dialect.Teller, r mcptask.Record) *knownT
 		q.known[r.ID] = t
 		q.sweepLater()
 	}
-	if t.sessions[s] == nil && q.fresh[s][r.ID] { // the reply that creates the task shows r
+	if t.sessions[s] == nil && q.held(s, r.ID) { // the reply that tells of the task shows r
 		q.status.note(s, r.ID, visibleOf(r))
 	}
 	t.sessions[s] = d
@@ -226,8 +230,9 @@ func (q *questions) end(s *session) {
 		if t == nil {
 			continue
 		}
-		if delete(t.sessions, s); len(t.sessions) == 0 {
+		if delete(t.sessions, s); len(t.sessions) == 0 && len(t.held) == 0 {
 			delete(q.known, id)
+			delete(q.retries.due, id)
 			continue
 		}
 		t.blocked = slices.DeleteFunc(t.blocked, func(c *channel) bool { return c.session == s })
@@ -235,6 +240,7 @@ func (q *questions) end(s *session) {
 		left = append(left, id)
 	}
 	delete(q.shown, s)
+	delete(q.fresh, s)
 	q.status.end(s)
 	q.mu.Unlock()
 	q.refresh(left)
@@ -249,6 +255,10 @@ func (q *questions) drop(id string) {
 		for _, m := range t.remotes {
 			q.leave(t, m)
 		}
+		for _, a := range t.held {
+			q.dropAnswer(t, a)
+		}
+		delete(q.retries.due, id)
 		for s := range t.sessions {
 			q.status.forget(s, id)
 			if delete(q.shown[s], id); len(q.shown[s]) == 0 {
@@ -259,21 +269,6 @@ func (q *questions) drop(id string) {
 			}
 		}
 		delete(q.known, id)
-	}
-}
-
-// refresh looks at tasks again whose questions may have to move.
-func (q *questions) refresh(tasks []string) {
-	for _, id := range tasks {
-		r, err := q.server.Peek(id)
-		switch {
-		case err == nil:
-			q.look(r, true)
-		case errors.Is(err, mcptask.ErrNoRecord):
-			q.mu.Lock()
-			q.drop(id)
-			q.mu.Unlock()
-		}
 	}
 }
 
@@ -312,7 +307,7 @@ func (q *questions) look(r mcptask.Record, again bool) {
 			} else {
 				via.retract(id) // answered in another session
 			}
-		case in.State == mcptask.InputOutstanding && via == nil:
+		case in.State == mcptask.InputOutstanding && via == nil && t.held[in.Key] == nil:
 			q.send(t, r, id, in)
 		}
 	}
@@ -360,7 +355,7 @@ func (q *questions) route(t *knownTask, r mcptask.Record, in mcptask.Input) *cha
 		}
 	}
 	for s := range t.sessions {
-		if len(q.standalone[s]) > 0 && fits(s) && !q.fresh[s][r.ID] {
+		if len(q.standalone[s]) > 0 && fits(s) && !q.held(s, r.ID) {
 			return q.standalone[s][0]
 		}
 	}

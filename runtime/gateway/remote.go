@@ -8,6 +8,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // A client may make a task of a question (2025-11-25, the Task Patterns guide). The
@@ -67,13 +68,12 @@ type pending struct {
 }
 
 // take takes a client's response to a request of ours. It comes from the
-// session s; whether the caller owns the task is the server's to check.
-func (g *Gateway) take(ctx context.Context, s *session, caller mcptask.Caller, ref requestRef, m *message) {
+// session s; whether the caller owns the task is the server's to check. It returns
+// false if the response was neither stored nor kept to be stored later.
+func (g *Gateway) take(ctx context.Context, s *session, caller mcptask.Caller, ref requestRef, m *message) bool {
 	m.Result, m.Error = taken(g.server, caller, m.Result, m.Error)
 	q, response, failed, ok := g.questions, m.Result, m.Error, true
 	switch ref.kind {
-	case kindQuestion:
-		ok = !g.began(ctx, s, caller, ref, m)
 	case kindResult:
 		if failed == nil {
 			response, failed = q.answer(s, ref, response)
@@ -84,15 +84,24 @@ func (g *Gateway) take(ctx context.Context, s *session, caller mcptask.Caller, r
 		failed, ok = q.polled(s, ref, m)
 	case kindCancel:
 		q.paid(s, ref)
-		return
+		return true
 	}
-	if ok {
-		if err := g.server.Respond(ctx, caller, ref.task, ref.key, response, failed); err != nil {
-			g.server.Logger().Info("response to a question not taken", "task", mcptask.LogID(caller.Principal, ref.task), "key", ref.key, "error", err)
-			q.unsettle(s, ref)
+	if !ok {
+		q.refresh([]string{ref.task})
+		return true
+	}
+	size := len(response)
+	if failed != nil {
+		size += len(failed.Message) + len(failed.Data)
+	}
+	return q.store(ctx, s, ref, size, func(ctx context.Context) error {
+		if ref.kind == kindQuestion {
+			if begun, err := g.began(ctx, s, caller, ref, m); begun || err != nil {
+				return err
+			}
 		}
-	}
-	q.refresh([]string{ref.task})
+		return g.server.Respond(ctx, caller, ref.task, ref.key, response, failed)
+	})
 }
 
 // requestor is the server as the requestor of tasks at a session's client, in the
@@ -121,19 +130,18 @@ func (q *questions) answer(s *session, ref requestRef, result json.RawMessage) (
 }
 
 // began takes the response to a question that tells of a task. It is false for
-// any other, which is to be judged as the question's answer.
-func (g *Gateway) began(ctx context.Context, s *session, caller mcptask.Caller, ref requestRef, m *message) bool {
+// any other, which is to be judged as the question's answer. An error is the server's.
+func (g *Gateway) began(ctx context.Context, s *session, caller mcptask.Caller, ref requestRef, m *message) (bool, error) {
 	g.questions.mu.Lock()
 	requestor := g.questions.requestor(s, ref.task)
 	g.questions.mu.Unlock()
 	started, ok, err := requestor.Started(m.Result)
 	if m.Error != nil || !ok {
-		return false
+		return false, nil
 	}
-	r, missing := g.server.Get(ctx, caller, ref.task)
-	if missing != nil {
-		g.server.Logger().Info("response to a question not taken", "task", mcptask.LogID(caller.Principal, ref.task), "key", ref.key, "error", missing)
-		return true
+	r, unread := g.server.Get(ctx, caller, ref.task)
+	if unread != nil {
+		return false, unread
 	}
 	for _, in := range r.Inputs {
 		if in.Key != ref.key || !requestor.Augments(in.Method) {
@@ -148,9 +156,9 @@ func (g *Gateway) began(ctx context.Context, s *session, caller mcptask.Caller, 
 		if err != nil {
 			g.server.Logger().Warn("a client's task for a question is not followed", "task", mcptask.LogID(caller.Principal, ref.task), "key", ref.key, "error", err)
 		}
-		return err == nil
+		return err == nil, nil
 	}
-	return false
+	return false, nil
 }
 
 // begin follows a client's task. One that nobody needs is cancelled: of a
@@ -259,19 +267,8 @@ func (q *questions) follow(t *knownTask, r mcptask.Record, in mcptask.Input, m *
 
 // tick looks after a client's task when it is due.
 func (q *questions) tick(m *remote) {
-	r, err := q.server.Peek(m.task)
-	switch {
-	case err == nil:
-		q.look(r, true)
-	case errors.Is(err, mcptask.ErrNoRecord):
-		q.refresh([]string{m.task})
-	case q.server.Closing().Err() == nil:
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if m.session.remotes[m.id] == m {
-			m.timer.Reset(patience)
-		}
-	}
+	defer guard.Recover(q.server.Logger(), "polling of a client's task")
+	q.refresh([]string{m.task})
 }
 
 // stream picks the stream for what concerns a client's task: only ever one of
@@ -436,15 +433,6 @@ func (q *questions) remoteOf(s *session, ref requestRef) *remote {
 // another session, or to another process, whose own polling goes on.
 func (q *questions) stale(ref requestRef) {
 	q.server.Logger().Info("reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
-}
-
-// unsettle goes on with a task whose answer the record did not take.
-func (q *questions) unsettle(s *session, ref requestRef) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if m := q.remoteOf(s, ref); m != nil {
-		m.settled, m.result = false, pending{}
-	}
 }
 
 // leave stops to follow a client's task, and has it cancelled where its answer

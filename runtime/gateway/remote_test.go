@@ -551,38 +551,6 @@ func TestRemoteCancelled(t *testing.T) {
 	})
 }
 
-// TestRemoteStoreFails: an answer that the store did not take is asked for
-// again, once it is sound.
-func TestRemoteStoreFails(t *testing.T) {
-	inBubble(t, "an answer", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 0))
-		result := a.one("tasks/result")
-		a.store.broken.Store(true)
-		a.reply(result.ID, yes)
-		a.none()
-		time.Sleep(3 * patience)
-		a.none()
-		a.store.broken.Store(false)
-		time.Sleep(patience)
-		a.reply(a.one("tasks/get").ID, `"result":`+state("r", "completed", 0))
-		a.reply(a.one("tasks/result").ID, yes)
-		a.ends("yes")
-	})
-	inBubble(t, "a task", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.store.broken.Store(true)
-		a.reply(q.ID, began("r", 0))
-		a.none()
-		a.store.broken.Store(false)
-		a.drop()
-		a.connect()
-		a.reply(a.one("elicitation/create").ID, began("r", 0)) // the same one
-		a.reply(a.one("tasks/result").ID, yes)
-		a.ends("yes")
-	})
-}
-
 // TestNegotiated: earlier revisions have no tasks, whatever a client declares.
 func TestNegotiated(t *testing.T) {
 	rules.Covers(t, "C-03")

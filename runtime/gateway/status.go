@@ -93,7 +93,7 @@ func (q *questions) tell(t *knownTask, r mcptask.Record) {
 		if last.visible == now || s.principal != r.Principal {
 			continue
 		}
-		fresh := q.fresh[s][r.ID]
+		fresh := q.held(s, r.ID)
 		if fresh && !r.Done() || !fresh && len(q.standalone[s]) == 0 {
 			continue // once the ID has arrived, or when there is a stream
 		}

@@ -42,7 +42,11 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Method: "tasks/get", Params: params})
+		r, err := a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Method: "tasks/get", Params: params})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.g.questions.settle(s, a.task, &r) // the reply is written
 	}
 	inBubble(t, "ended", func(t *testing.T) {
 		a, asks := begin(t)

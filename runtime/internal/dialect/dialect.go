@@ -259,16 +259,17 @@ func nameFor(caller mcptask.Caller, r mcptask.Record) string {
 // named is the stored ID of the task that a caller calls by an ID: one of its own
 // making, else the task's.
 func named(s *mcptask.Server, caller mcptask.Caller, id string) string {
-	if external := caller.Named(id); Names(s, caller, id) {
-		return external
+	if Names(s, caller, id) {
+		return caller.Named(id)
 	}
 	return id
 }
 
-// Names says whether a caller has a task that it calls by an ID of its own making.
+// Names says whether a caller has a task that it calls by an ID of its own making. A store
+// that fails does not say that there is none.
 func Names(s *mcptask.Server, caller mcptask.Caller, id string) bool {
 	_, err := s.Peek(caller.Named(id))
-	return err == nil
+	return !errors.Is(err, mcptask.ErrNoRecord)
 }
 
 // idempotencyKey reads the key from params._meta.

@@ -48,7 +48,7 @@ func begin(s *mcptask.Server, caller mcptask.Caller, tool string) Handler {
 		}
 		if err != nil {
 			s.Abandon(record)
-			if gone(err) {
+			if dialect.Gone(err) {
 				return failed(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", tool, record.TTL()))
 			}
 			return mcptask.CallReply{}, err

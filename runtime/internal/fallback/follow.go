@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
@@ -20,7 +21,9 @@ func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, recor
 	defer a.done.Wait() // the stream is not ours when the call has been answered
 	defer stop()
 	for !record.Done() && a.take(ctx, record.Outstanding()) {
-		latest, err := s.Changed(ctx, caller, record.ID, record.Version)
+		latest, err := dialect.RetryRead(ctx, s, func() (mcptask.Record, error) {
+			return s.Changed(ctx, caller, record.ID, record.Version)
+		})
 		switch {
 		case ctx.Err() != nil:
 			return record, nil

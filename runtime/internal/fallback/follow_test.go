@@ -3,11 +3,15 @@ package fallback
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // An anonymous caller's ID is the key to its task: no log has it, not of an answer
@@ -29,4 +33,45 @@ func TestLateAnswerLogsNoKey(t *testing.T) {
 	if text := log.String(); ctx.Err() == nil || !strings.Contains(text, "answer not taken") || strings.Contains(text, gone) {
 		t.Errorf("given up: %v, log: %s", ctx.Err(), text)
 	}
+}
+
+// unread is a store that cannot be read for a while.
+type unread struct {
+	mcptask.Store
+	broken atomic.Bool
+}
+
+func (s *unread) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if s.broken.Load() {
+		return mcptask.Record{}, errors.New("the disk is slow")
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// A store that fails while a call waits for its task costs time, and not the task's work.
+func TestStoreFailsDuringCall(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := &unread{Store: mcptask.NewMemoryStore()}
+		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "work", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Wait: time.Hour}},
+			func(_ context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				store.broken.Store(true)
+				time.Sleep(time.Minute)
+				store.broken.Store(false)
+				return "done", nil
+			})
+		server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)},
+			mcptask.Tools{Service: "S", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{tool}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		reply, err := begin(server, mcptask.Caller{Principal: "p"}, "work")(t.Context(), json.RawMessage(`{}`), mcptask.CallRequest{})
+		if err != nil || reply.Outcome == nil || !strings.Contains(string(reply.Outcome.Result), `"done"`) {
+			t.Errorf("%+v, %v", reply.Outcome, err)
+		}
+	})
 }

@@ -105,15 +105,9 @@ func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r 
 	return a, r, nil, nil
 }
 
-// gone says whether an error is that there is no such task, or no longer.
-func gone(err error) bool {
-	var wire *mcptask.Error
-	return errors.As(err, &wire) && wire.Code == mcptask.CodeInvalidParams
-}
-
 // explain makes a tool error of a task that is not there.
 func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
-	if !gone(err) {
+	if !dialect.Gone(err) {
 		return mcptask.CallReply{}, err
 	}
 	return failed(fmt.Sprintf("There is no task %s: its name is mistyped, it belongs to somebody else, or it has expired. "+

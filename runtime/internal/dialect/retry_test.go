@@ -1,0 +1,74 @@
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// unread is a store that cannot be read for a while.
+type unread struct {
+	mcptask.Store
+	broken, once atomic.Bool
+}
+
+func (s *unread) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if s.broken.Load() || s.once.Swap(false) {
+		return mcptask.Record{}, errors.New("the disk is slow")
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// A store that cannot be read neither ends a tasks/result, whose error would be the task's, nor
+// says that a task is gone.
+func TestStoreCannotBeRead(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := &unread{Store: mcptask.NewMemoryStore()}
+		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "work", InputSchema: `{"type":"object"}`},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "done", nil })
+		server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)},
+			mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{tool}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := server.Close(); err != nil {
+				t.Error(err)
+			}
+		}()
+		caller := mcptask.Caller{Principal: "p"}
+		reply, err := server.Call(t.Context(), caller, "work", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: "mine"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		params := json.RawMessage(`{"taskId":"mine"}`)
+		store.once.Store(true)
+		if _, err := (ServerSEP1686{}).get(t.Context(), server, caller, params); Gone(err) {
+			t.Errorf("tasks/get by a name, after one failed read: %v", err)
+		}
+		store.broken.Store(true)
+		if _, err := (ServerSEP1686{}).get(t.Context(), server, caller, params); err == nil || Gone(err) {
+			t.Errorf("tasks/get by a name: %v", err)
+		}
+		time.AfterFunc(time.Minute, func() { store.broken.Store(false) })
+		params = json.RawMessage(`{"taskId":"` + reply.Task.ID + `"}`)
+		if result, err := (Server20251125{}).result(t.Context(), server, caller, params); err != nil || !strings.Contains(string(result), `"done"`) {
+			t.Errorf("tasks/result: %s, %v", result, err)
+		}
+		store.broken.Store(true)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := (Server20251125{}).result(ctx, server, caller, params); err == nil || Gone(err) {
+			t.Errorf("tasks/result of a client that leaves: %v", err)
+		}
+		store.broken.Store(false)
+	})
+}

@@ -80,8 +80,7 @@ func New(config Config) *Gateway {
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}
-	stop := g.server.Observe(g.questions.changed)
-	context.AfterFunc(g.server.Closing(), stop)
+	g.questions.observe()
 	if own := config.Server.Options().Principal; own != nil {
 		g.principal = own
 	}

@@ -70,8 +70,9 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	}
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
-	context.AfterFunc(g.server.Closing(), p.stop)
-	p.work.Go(p.ask) // first: the reading of an input that ends at once waits for the work
+	release := context.AfterFunc(g.server.Closing(), p.stop)
+	context.AfterFunc(p.ctx, func() { release() }) // the server keeps nothing of a pipe that has ended
+	p.work.Go(p.ask)                               // first: the reading of an input that ends at once waits for the work
 	go p.readClient(in)
 	go p.readSDK()
 	return sdkReads, sdkWrites, nil

@@ -1,12 +1,15 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -275,6 +278,23 @@ func (q *questions) refresh(tasks []string) {
 			q.mu.Unlock()
 		}
 	}
+}
+
+// observe follows the server's tasks until it closes. The server does not keep the
+// gateway: a process may make many, and drop them.
+func (q *questions) observe() {
+	known := weak.Make(q)
+	stop := q.server.Observe(func(r mcptask.Record) {
+		if q := known.Value(); q != nil {
+			q.changed(r)
+		}
+	})
+	over, end := context.WithCancel(q.server.Closing())
+	cleanup := runtime.AddCleanup(q, func(end context.CancelFunc) { end() }, end)
+	context.AfterFunc(over, func() {
+		stop()
+		cleanup.Stop() // it would keep a closed server whose handlers hold the gateway
+	})
 }
 
 // changed is the server's observer: it sends what is new of a task and takes

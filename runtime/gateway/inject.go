@@ -34,7 +34,6 @@ func (i *injector) Write(data []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.start(http.StatusOK)
-	defer limited(i.w)()
 	return i.w.Write(data)
 }
 
@@ -43,7 +42,6 @@ func (i *injector) Flush() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.start(http.StatusOK)
-	defer limited(i.w)()
 	_ = http.NewResponseController(i.w).Flush() // a client that has left
 }
 

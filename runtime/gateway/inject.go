@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // injector lets the gateway write events of its own into the standalone stream
@@ -73,8 +75,11 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		c = g.questions.connect(s, "")
+		var tasks []string
+		c, tasks = g.questions.open(nil, s, "")
+		g.questions.refreshBeside(done, tasks) // the stream flows meanwhile
 		writer.Go(func() {
+			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {
 				select {
 				case <-c.wake:

@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // Questions of 2025-11-25 are requests that the server sends. A client gets
@@ -172,9 +173,17 @@ func (q *questions) connect(s *session, task string) *channel { return q.connect
 
 // connectIn opens the stream of a request that is spoken in a revision.
 func (q *questions) connectIn(d dialect.Teller, s *session, task string) *channel {
-	c := &channel{outbox: outbox{wake: make(chan struct{}, 1)}, session: s, task: task, spoken: d}
+	c, waiting := q.open(d, s, task)
+	q.refresh(waiting)
+	return c
+}
+
+// open opens a stream, and names the tasks to refresh, which may have something for it.
+func (q *questions) open(d dialect.Teller, s *session, task string) (c *channel, waiting []string) {
+	c = &channel{outbox: outbox{wake: make(chan struct{}, 1)}, session: s, task: task, spoken: d}
 	q.mu.Lock()
-	waiting := []string{task}
+	defer q.mu.Unlock()
+	waiting = []string{task}
 	if task == "" {
 		q.standalone[s] = append(q.standalone[s], c)
 		waiting = slices.Collect(maps.Keys(q.shown[s]))
@@ -182,9 +191,32 @@ func (q *questions) connectIn(d dialect.Teller, s *session, task string) *channe
 		t.blocked = append(t.blocked, c)
 	}
 	q.payOwed(c)
-	q.mu.Unlock()
-	q.refresh(waiting)
-	return c
+	return c, waiting
+}
+
+// refreshers is how many tasks of a session are read at once for its new stream.
+const refreshers = 8
+
+// refreshBeside refreshes many tasks without waiting for them, until done.
+func (q *questions) refreshBeside(done <-chan struct{}, tasks []string) {
+	left := make(chan string, len(tasks))
+	for _, id := range tasks {
+		left <- id
+	}
+	close(left)
+	for range min(refreshers, len(tasks)) {
+		go func() {
+			defer guard.Recover(q.server.Logger(), "looking for what a new stream is to say")
+			for id := range left {
+				select {
+				case <-done:
+					return
+				default:
+					q.refresh([]string{id})
+				}
+			}
+		}()
+	}
 }
 
 // disconnect closes a stream; what it left unanswered goes to another.

@@ -108,10 +108,3 @@ func (s *Server) Attached(key any, create func() any) any {
 	}
 	return value
 }
-
-// Once says true the first time that it is called with a key: an adapter asks
-// before it attaches itself to an SDK server.
-func (s *Server) Once(key any) bool {
-	_, seen := s.attached.LoadOrStore(key, true)
-	return !seen
-}

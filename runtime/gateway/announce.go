@@ -316,7 +316,6 @@ func (p *postWay) Write(data []byte) (int, error) {
 	if p.ours && !p.sse {
 		return p.body.Write(data)
 	}
-	defer limited(p.w)()
 	return p.w.Write(data)
 }
 
@@ -327,7 +326,6 @@ func (p *postWay) Flush() {
 	if p.over || !p.theirs && !p.ours {
 		return
 	}
-	defer limited(p.w)()
 	_ = http.NewResponseController(p.w).Flush() // a client that has left
 }
 

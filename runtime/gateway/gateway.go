@@ -80,8 +80,7 @@ func New(config Config) *Gateway {
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}
-	stop := g.server.Observe(g.questions.changed)
-	context.AfterFunc(g.server.Closing(), stop)
+	g.questions.observe()
 	if own := config.Server.Options().Principal; own != nil {
 		g.principal = own
 	}
@@ -95,7 +94,9 @@ func New(config Config) *Gateway {
 }
 
 // ServeHTTP implements http.Handler.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
+	w := boundResponse(response)
+	defer w.limit(0) // for what net/http writes once the handler has returned
 	r.Header.Del(FlowHeader)
 	if !g.config.AnyHost && reboundHost(r) {
 		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address"))

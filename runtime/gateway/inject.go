@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // injector lets the gateway write events of its own into the standalone stream
@@ -34,7 +36,6 @@ func (i *injector) Write(data []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.start(http.StatusOK)
-	defer limited(i.w)()
 	return i.w.Write(data)
 }
 
@@ -43,7 +44,6 @@ func (i *injector) Flush() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.start(http.StatusOK)
-	defer limited(i.w)()
 	_ = http.NewResponseController(i.w).Flush() // a client that has left
 }
 
@@ -75,8 +75,11 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		c = g.questions.connect(s, "")
+		var tasks []string
+		c, tasks = g.questions.open(nil, s, "")
+		g.questions.refreshBeside(done, tasks) // the stream flows meanwhile
 		writer.Go(func() {
+			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {
 				select {
 				case <-c.wake:

@@ -63,7 +63,6 @@ func (m *merger) Write(data []byte) (int, error) {
 	}
 	m.begin(http.StatusOK)
 	if !m.isSSE {
-		defer limited(m.w)()
 		return m.w.Write(data)
 	}
 	m.part = append(m.part, data...)
@@ -97,7 +96,6 @@ func (m *merger) event(event []byte) {
 			m.acknowledge(m.s.acknowledgedBy(data))
 		}
 	default:
-		defer limited(m.w)()
 		_, _ = m.w.Write(append(event, "\n\n"...)) // a client that has left
 		_ = http.NewResponseController(m.w).Flush()
 	}
@@ -115,7 +113,6 @@ func (m *merger) Flush() {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
 	if !m.over {
-		defer limited(m.w)()
 		_ = http.NewResponseController(m.w).Flush() // a client that has left
 	}
 }

@@ -29,7 +29,7 @@ const flowLife = time.Minute
 // It answers tasks/* itself and passes everything else on.
 type pipe struct {
 	g       *Gateway
-	out     io.Writer
+	out     *outlet
 	toSDK   *io.PipeWriter
 	fromSDK *io.PipeReader
 	session *session
@@ -37,17 +37,17 @@ type pipe struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
-	writing   sync.Mutex // of out: a line at a time
 	exchanges exchanges
 
 	mu      sync.Mutex
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
 	brief   int                           // those of them that wait for no task
 	passed  map[string]passing            // requests that the SDK has not answered yet, by ID
-	saying  bool                          // a reply of the SDK's is being written
+	saying  bool                          // a reply of the SDK's is being put
 	listens map[string]func()             // subscriptions that the SDK serves alone, by ID, with the end of what they count for
 	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
 	replied chan struct{}                 // has room for one: a request was answered
+	sdkDone chan struct{}                 // closed when the SDK says no more
 }
 
 // passing is a request that the SDK has yet to answer.
@@ -70,22 +70,53 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	sdkReads, toSDK := io.Pipe()
 	fromSDK, sdkWrites := io.Pipe()
 	p := &pipe{
-		g: g, out: out, toSDK: toSDK, fromSDK: fromSDK,
+		g: g, toSDK: toSDK, fromSDK: fromSDK,
 		session: &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
 		waiting: map[string]context.CancelFunc{},
 		passed:  map[string]passing{},
 		merged:  map[string]*merge{},
 		listens: map[string]func(){},
 		replied: make(chan struct{}, 1),
+		sdkDone: make(chan struct{}),
 	}
+	p.out = newOutlet(out, g.server.Logger(), p.leave)
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
-	context.AfterFunc(g.server.Closing(), p.stop)
-	context.AfterFunc(p.ctx, p.endListens)
+	release := context.AfterFunc(g.server.Closing(), p.stop)
+	context.AfterFunc(p.ctx, func() {
+		release() // the server keeps nothing of a pipe that has ended
+		p.endListens()
+	})
 	p.work.Go(p.ask) // first: the reading of an input that ends at once waits for the work
 	go p.readClient(in)
 	go p.readSDK()
-	return sdkReads, sdkWrites, nil
+	return sdkReads, &sdkEnd{sdkWrites, p}, nil
+}
+
+// sdkEnd is where the SDK writes. Closing it returns when the client has what was
+// written, or does not read.
+type sdkEnd struct {
+	*io.PipeWriter
+	p *pipe
+}
+
+// Close implements io.Closer.
+func (e *sdkEnd) Close() error {
+	err := e.PipeWriter.Close()
+	select {
+	case <-e.p.sdkDone:
+	case <-time.After(lastReplies):
+	}
+	e.p.out.end(lastReplies)
+	return err
+}
+
+// leave ends the pipe of a client that does not read.
+func (p *pipe) leave() {
+	p.g.server.Logger().Warn("the client on a pipe does not read: its session ends")
+	p.stop()
+	_ = p.toSDK.Close()
+	_ = p.fromSDK.Close()
 }
 
 // readClient handles what the client says until it says no more. What is
@@ -96,7 +127,7 @@ func (p *pipe) readClient(in io.Reader) {
 		line, err := readLine(lines, p.g.maxBody)
 		switch {
 		case errors.Is(err, errLongLine):
-			p.write(encodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
+			p.reply(encodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
 			p.handle(line)
@@ -112,17 +143,19 @@ func (p *pipe) readClient(in io.Reader) {
 	go func() { p.work.Wait(); close(done) }()
 	select {
 	case <-done:
-		_ = p.toSDK.Close() // the SDK reads the end
 	case <-time.After(lastReplies):
+	}
+	if !p.out.flush(lastReplies) {
 		// The client has closed its side and does not read either: nothing that is
 		// still to be written will ever be.
-		_ = p.toSDK.Close()
 		_ = p.fromSDK.Close()
 	}
+	_ = p.toSDK.Close() // the SDK reads the end
 }
 
 // readSDK passes on what the SDK says, a whole line at a time.
 func (p *pipe) readSDK() {
+	defer close(p.sdkDone)
 	lines := bufio.NewReader(p.fromSDK)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -282,13 +315,18 @@ func (p *pipe) endListens() {
 	}
 }
 
-func (p *pipe) write(line []byte) {
+// write puts a line behind all others, for who may wait for the client to read them.
+func (p *pipe) write(line []byte) { p.out.put(p.inItsWords(line)) }
+
+// reply is write for who reads what the client says.
+func (p *pipe) reply(line []byte) { p.out.putSoon(p.inItsWords(line)) }
+
+// inItsWords is a line in the words of the revision that its request is of.
+func (p *pipe) inItsWords(line []byte) []byte {
 	if p.g.translations != nil {
-		line = p.exchanges.out(line)
+		return p.exchanges.out(line)
 	}
-	p.writing.Lock()
-	defer p.writing.Unlock()
-	_, _ = p.out.Write(append(bytes.Clone(line), '\n')) // a client that has left
+	return line
 }
 
 // passWith hands a request on together with its flow.

@@ -26,9 +26,9 @@ func (p *pipe) handle(line []byte) {
 		if m != nil {
 			id = m.ID
 		}
-		p.write(encodeReply(id, nil, refusal))
+		p.reply(encodeReply(id, nil, refusal))
 	case batch:
-		p.write(encodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a line")))
+		p.reply(encodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a line")))
 	case !m.request():
 		p.note(m, line)
 	case m.reserved():
@@ -217,7 +217,7 @@ func (p *pipe) modernTask(m *message, caller mcptask.Caller, meta meta) {
 	}, nil)
 }
 
-func (p *pipe) refuse(m *message, err *mcptask.Error) { p.write(encodeReply(m.ID, nil, err)) }
+func (p *pipe) refuse(m *message, err *mcptask.Error) { p.reply(encodeReply(m.ID, nil, err)) }
 
 // answer runs a task method beside the reading: one that blocks may wait for long,
 // and ends with the input. Any other is answered before the pipe ends. written is

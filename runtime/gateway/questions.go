@@ -1,14 +1,18 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
+	"weak"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // Questions of 2025-11-25 are requests that the server sends. A client gets
@@ -173,9 +177,17 @@ func (q *questions) connect(s *session, task string) *channel { return q.connect
 
 // connectIn opens the stream of a request that is spoken in a revision.
 func (q *questions) connectIn(d dialect.Teller, s *session, task string) *channel {
-	c := &channel{outbox: outbox{wake: make(chan struct{}, 1)}, session: s, task: task, spoken: d}
+	c, waiting := q.open(d, s, task)
+	q.refresh(waiting)
+	return c
+}
+
+// open opens a stream, and names the tasks to refresh, which may have something for it.
+func (q *questions) open(d dialect.Teller, s *session, task string) (c *channel, waiting []string) {
+	c = &channel{outbox: outbox{wake: make(chan struct{}, 1)}, session: s, task: task, spoken: d}
 	q.mu.Lock()
-	waiting := []string{task}
+	defer q.mu.Unlock()
+	waiting = []string{task}
 	if task == "" {
 		q.standalone[s] = append(q.standalone[s], c)
 		waiting = slices.Collect(maps.Keys(q.shown[s]))
@@ -183,9 +195,32 @@ func (q *questions) connectIn(d dialect.Teller, s *session, task string) *channe
 		t.blocked = append(t.blocked, c)
 	}
 	q.payOwed(c)
-	q.mu.Unlock()
-	q.refresh(waiting)
-	return c
+	return c, waiting
+}
+
+// refreshers is how many tasks of a session are read at once for its new stream.
+const refreshers = 8
+
+// refreshBeside refreshes many tasks without waiting for them, until done.
+func (q *questions) refreshBeside(done <-chan struct{}, tasks []string) {
+	left := make(chan string, len(tasks))
+	for _, id := range tasks {
+		left <- id
+	}
+	close(left)
+	for range min(refreshers, len(tasks)) {
+		go func() {
+			defer guard.Recover(q.server.Logger(), "looking for what a new stream is to say")
+			for id := range left {
+				select {
+				case <-done:
+					return
+				default:
+					q.refresh([]string{id})
+				}
+			}
+		}()
+	}
 }
 
 // disconnect closes a stream; what it left unanswered goes to another.
@@ -270,6 +305,23 @@ func (q *questions) drop(id string) {
 		}
 		delete(q.known, id)
 	}
+}
+
+// observe follows the server's tasks until it closes. The server does not keep the
+// gateway: a process may make many, and drop them.
+func (q *questions) observe() {
+	known := weak.Make(q)
+	stop := q.server.Observe(func(r mcptask.Record) {
+		if q := known.Value(); q != nil {
+			q.changed(r)
+		}
+	})
+	over, end := context.WithCancel(q.server.Closing())
+	cleanup := runtime.AddCleanup(q, func(end context.CancelFunc) { end() }, end)
+	context.AfterFunc(over, func() {
+		stop()
+		cleanup.Stop() // it would keep a closed server whose handlers hold the gateway
+	})
 }
 
 // changed is the server's observer: it sends what is new of a task and takes

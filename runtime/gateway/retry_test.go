@@ -181,7 +181,7 @@ func TestSubscriptionOutlivesTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.store.broken.Store(true)
-		if _, err := a.store.Store.Update(t.Context(), r); err != nil { // wakes the subscription, which then reads
+		if _, err := a.store.Store.Update(t.Context(), r, mcptask.Quota{}); err != nil { // wakes the subscription, which then reads
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

@@ -66,18 +66,6 @@ func (g *Gateway) outcome(ctx context.Context, m *message, result json.RawMessag
 	return encodeReply(m.ID, nil, wireError(err))
 }
 
-// writeWithin is how long a client may leave its stream unread once the
-// buffers are full; then the connection ends, and with it all that hangs on it.
-const writeWithin = 30 * time.Second
-
-// limited bounds a write to a stream, until the returned function is called:
-// HTTP/2 would end an idle stream at a deadline that stays.
-func limited(w http.ResponseWriter) (done func()) {
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(writeWithin)) // not every transport has one
-	return func() { _ = control.SetWriteDeadline(time.Time{}) }
-}
-
 // stream writes server-sent events.
 type stream struct {
 	w     http.ResponseWriter
@@ -97,13 +85,11 @@ func newStream(w http.ResponseWriter) *stream {
 
 // message sends one JSON-RPC message; JSON has no line breaks of its own.
 func (s *stream) message(data []byte) {
-	defer limited(s.w)()
 	fmt.Fprintf(s.w, "event: message\ndata: %s\n\n", data)
 	_ = s.flush() // a client that has left
 }
 
 func (s *stream) comment(text string) {
-	defer limited(s.w)()
 	fmt.Fprintf(s.w, ": %s\n\n", text)
 	_ = s.flush()
 }

@@ -10,6 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
+	"sync"
+	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -34,13 +37,26 @@ func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 	attach(server, tasks)
 }
 
-// attach adds the middleware, once.
+// attach adds the middleware, once for each SDK server.
 func attach(server *mcp.Server, tasks *mcptask.Server) {
-	if tasks.Once(server) {
-		server.AddReceivingMiddleware(middleware(tasks))
-		server.AddSendingMiddleware(keepResponse)
+	known := tasks.Attached(attachedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
+	key := weak.Make(server)
+	if _, attached := known.LoadOrStore(key, nil); attached {
+		return
 	}
+	// getServer may make a server for every request: tasks must not keep it. Nor may
+	// the cleanup keep tasks, whose handlers may hold the SDK server.
+	runtime.AddCleanup(server, func(known weak.Pointer[sync.Map]) {
+		if known := known.Value(); known != nil {
+			known.Delete(key)
+		}
+	}, weak.Make(known))
+	server.AddReceivingMiddleware(middleware(tasks))
+	server.AddSendingMiddleware(keepResponse)
 }
+
+// attachedKey is where a server keeps which SDK servers have its middleware.
+type attachedKey struct{}
 
 // addTool registers one of tasks' tools with an SDK server.
 func addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {

@@ -299,8 +299,11 @@ func (p *pending) fail(err error) bool {
 	if errors.As(err, &wait) {
 		pause = wait.RetryAfter()
 	}
+	var final interface{ Permanent() bool }
 	var wire *Error
 	switch {
+	case errors.As(err, &final) && final.Permanent():
+		return true
 	case !errors.As(err, &wire):
 		return errors.Is(err, ErrDisconnected) || p.pace.Failed(pause)
 	case wire.Limit() != "":

@@ -127,7 +127,7 @@ func (c *conn) drop(broken *link) {
 
 // open makes a session.
 func (c *conn) open(ctx context.Context) (opened *link, err error) {
-	l := &link{receiving: c.receiver.in()}
+	l := &link{receiving: c.receiver.in(), maxMessage: c.options.MaxMessage}
 	defer func() {
 		if err != nil {
 			l.receiving.end()

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 	tokens "github.com/mcptaskgen/mcptaskgen/runtime/internal/token"
@@ -183,6 +183,8 @@ type pending struct {
 	overtaken bool                          // the server told something since the poll under way began
 	stop      func()                        // ends that poll
 	answers   map[string]context.CancelFunc // of the questions that were taken up, by key
+	asked     []Question                    // those of last that may still be taken up
+	answering int                           // answers under way
 	refused   error                         // of an answer, for who waits next
 	bell      pace.Bell                     // of who waits
 	attended  context.Context               // lasts while anybody waits
@@ -299,8 +301,11 @@ func (p *pending) fail(err error) bool {
 	if errors.As(err, &wait) {
 		pause = wait.RetryAfter()
 	}
+	var final interface{ Permanent() bool }
 	var wire *Error
 	switch {
+	case errors.As(err, &final) && final.Permanent():
+		return true
 	case !errors.As(err, &wire):
 		return errors.Is(err, ErrDisconnected) || p.pace.Failed(pause)
 	case wire.Limit() != "":
@@ -332,52 +337,108 @@ func (p *pending) pause(ctx context.Context, news <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// respond takes up the questions that are new (E-41, E-49, E-96), each in a
-// goroutine of its own: a person who thinks must not hide what becomes of the
-// task. An answer that is no longer asked for is given up, and so are all when
-// nobody waits any longer. p.mu is held.
+// Bounds of what a task can ask. Its server's are lower, if it is one of ours.
+const (
+	// answersAtOnce is how many of a task's questions are answered at once.
+	answersAtOnce = 16
+	// maxQuestions is how many are answered in all.
+	maxQuestions = 1000
+	// maxKey is how many bytes the key of one may have: it is remembered.
+	maxKey = 1 << 10
+)
+
+// respond takes up the questions that are new (E-41, E-49, E-96). An answer that is
+// no longer asked for is given up, and so are all when nobody waits any longer.
+// p.mu is held.
 func (p *pending) respond(questions []Question) {
+	still := make(map[string]bool, len(questions))
+	for _, q := range questions {
+		still[q.Key] = true
+	}
 	for key, giveUp := range p.answers {
-		if !slices.ContainsFunc(questions, func(q Question) bool { return q.Key == key }) {
+		if !still[key] {
 			giveUp()
 		}
 	}
-	for _, q := range questions {
-		if p.answers[q.Key] == nil && p.attended != nil {
-			answering, giveUp := context.WithCancel(p.attended)
-			p.answers[q.Key] = giveUp
-			go p.answer(answering, q)
+	p.asked = questions
+	p.takeUp()
+}
+
+// takeUp has questions answered, as many as there is room for, each in a goroutine
+// of its own: a person who thinks must not hide what becomes of the task. p.mu is
+// held.
+func (p *pending) takeUp() {
+	if p.attended == nil || p.attended.Err() != nil {
+		return
+	}
+	for len(p.asked) > 0 && p.answering < answersAtOnce {
+		q := p.asked[0]
+		p.asked = p.asked[1:]
+		if p.answers[q.Key] != nil {
+			continue
 		}
+		var err error
+		switch {
+		case len(q.Key) > maxKey:
+			err = fmt.Errorf("the server sent a question whose key has %d bytes: at most %d are taken", len(q.Key), maxKey)
+		case len(p.answers) >= maxQuestions:
+			err = fmt.Errorf("the server sent more than %d questions: no more are answered", maxQuestions)
+		}
+		if err != nil {
+			p.asked = nil
+			p.refuse(err)
+			return
+		}
+		answering, giveUp := context.WithCancel(p.attended)
+		p.answers[q.Key] = giveUp
+		p.answering++
+		go p.answer(answering, q)
 	}
 }
 
-// answer answers one question, and sends an answer that was given also where
-// it is given up meanwhile: a key gets one response.
+// refuse tells who waits next of questions that were not answered. p.mu is held.
+func (p *pending) refuse(err error) {
+	p.refused = fmt.Errorf("%s: %w", p.spec.Tool, err)
+	p.bell.Ring()
+}
+
+// answer answers one question and makes room for the next.
 func (p *pending) answer(ctx context.Context, q Question) {
+	abandoned, err := p.give(ctx, q)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answering--
+	p.answers[q.Key]()
+	if err != nil || abandoned {
+		delete(p.answers, q.Key) // who waits next may try again
+	}
+	if err != nil && !abandoned {
+		p.refuse(fmt.Errorf("answer to question %q: %w", q.Key, err))
+	}
+	p.takeUp()
+}
+
+// give asks for the answer to a question, and sends one that was given also where
+// it is given up meanwhile: a key gets one response.
+func (p *pending) give(ctx context.Context, q Question) (abandoned bool, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			guard.Log(nil, "an answer", v, "tool", p.spec.Tool, "key", q.Key)
+			err = errors.New("mcptask: answering it panicked")
+		}
+	}()
 	response, ok, err := p.conn.Answer(ctx, q)
 	if err == nil && !ok {
 		response, err = q.Unanswered()
 	}
-	abandoned := ctx.Err() != nil
-	if err == nil && !abandoned {
-		sending, stop := context.WithTimeout(context.WithoutCancel(ctx), pace.Margin)
-		defer stop()
-		err = pace.Retry(sending, DefaultPoll, isLimited, func() error {
-			return p.conn.Respond(sending, p.taskID, map[string]json.RawMessage{q.Key: response})
-		})
+	if ctx.Err() != nil || err != nil {
+		return ctx.Err() != nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.answers[q.Key]()
-	if err == nil && !abandoned {
-		return
-	}
-	delete(p.answers, q.Key) // who waits next may try again
-	if abandoned {
-		return
-	}
-	p.refused = fmt.Errorf("%s: answer to question %q: %w", p.spec.Tool, q.Key, err)
-	p.bell.Ring()
+	sending, stop := context.WithTimeout(context.WithoutCancel(ctx), pace.Margin)
+	defer stop()
+	return false, pace.Retry(sending, DefaultPoll, isLimited, func() error {
+		return p.conn.Respond(sending, p.taskID, map[string]json.RawMessage{q.Key: response})
+	})
 }
 
 // isLimited says whether the server asks to come back later.
@@ -438,8 +499,20 @@ func decodeOutput[Out any](tool string, s Snapshot) (Out, error) {
 	if len(structured) == 0 { // a server that sends the JSON as text only
 		structured = json.RawMessage(s.Result.Text())
 	}
-	if err := json.Unmarshal(structured, &out); err != nil {
+	if err := decode(structured, &out); err != nil {
 		return out, fmt.Errorf("%s: the result does not fit the output type: %s", tool, plain.Mismatch(err))
 	}
 	return out, nil
+}
+
+// decode decodes what a server sent into a type of the user's, whose own decoding
+// may not be ready for it.
+func decode(data json.RawMessage, into any) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			guard.Log(nil, "the decoding of a result", v)
+			err = fmt.Errorf("decoding it into a %T panicked", into)
+		}
+	}()
+	return json.Unmarshal(data, into)
 }

@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // The requests of a server's that the options answer.
@@ -78,7 +79,10 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 	if err != nil {
 		return nil, err
 	}
-	response, ok, err := c.Answer(ctx, q)
+	if err := c.checkSchema(q); err != nil {
+		return nil, unfit("the requestedSchema is not one that MCP allows: %v", err)
+	}
+	response, ok, err := c.answer(ctx, q)
 	if err == nil && !ok {
 		response, err = q.Unanswered()
 	}
@@ -90,6 +94,17 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 		return nil, fmt.Errorf("gosdk: the answer to %s does not fit: %w", method, err)
 	}
 	return result, nil
+}
+
+// checkSchema refuses a question whose schema is not what the protocol allows. It
+// has to come before anything compiles the schema: one that refers to itself ends
+// the process.
+func (c *conn) checkSchema(q mcptask.Question) error {
+	err := validate.Form(q.Schema)
+	if err != nil {
+		c.options.Logger.Warn("a question was refused: its schema is not allowed", "task", q.TaskID, "key", q.Key, "error", err)
+	}
+	return err
 }
 
 // sampled answers a request to a model that runs as a task.

@@ -1,6 +1,7 @@
 package gosdk
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -59,6 +60,10 @@ type ClientOptions struct {
 	// for, in sep-1686 one for each task that goes on: a transport that bounds its
 	// connections has to allow for them.
 	HTTPClient *http.Client
+	// MaxMessage bounds a message of the server's, in bytes: the body of an answer, an
+	// event of a stream, what a command writes of one message. 0 is DefaultMaxMessage.
+	// What is longer is an error of the call that it answers; a command ends with it.
+	MaxMessage int
 	// Implementation names the client to the server; nil is this package.
 	Implementation *mcp.Implementation
 	// Logger takes what becomes of each task, with its ID: created, cancelled,
@@ -72,21 +77,25 @@ type ClientOptions struct {
 // the transport, the server's refusal, and a revision that the server does not
 // speak. Close the connection when it is no longer needed; its tasks go on.
 func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Conn, error) {
+	if err := options.limit(); err != nil {
+		return nil, err
+	}
 	var own *http.Transport // nil where the connections are the caller's to close
 	client := options.HTTPClient
 	if client == nil {
 		client = &http.Client{}
 		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
 			own = shared.Clone()
-			own.MaxIdleConnsPerHost = idleConns
+			own.MaxIdleConnsPerHost, own.MaxResponseHeaderBytes = idleConns, maxHeader
 			client.Transport = own
 		}
 	}
+	bounded := *client
+	bounded.Transport = limited{client.Transport, options.MaxMessage}
 	if t := translationOf(options.Revision); t != nil {
-		translating := *client
-		translating.Transport = translator{client.Transport, t}
-		client = &translating
+		bounded.Transport = translator{bounded.Transport, t}
 	}
+	client = &bounded
 	c, err := connectOver(ctx, url, options, func(b beside) dialed {
 		wire := &transport{client: client, beside: b}
 		over := *client
@@ -95,7 +104,7 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 		listening.Timeout = 0 // a subscription lasts
 		return dialed{
 			Transport: &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &over}, capabilities: wire.capabilities,
-			listen: subscriber{&listening, url}.listen,
+			listen: subscriber{&listening, url, options.MaxMessage}.listen,
 		}
 	})
 	switch {
@@ -109,6 +118,15 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 		return nil, err
 	}
 	return c, nil
+}
+
+// limit sets and checks the bound of a message.
+func (o *ClientOptions) limit() error {
+	if o.MaxMessage < 0 {
+		return fmt.Errorf("gosdk: ClientOptions.MaxMessage is %d: give a number of bytes, or 0 for %d", o.MaxMessage, DefaultMaxMessage)
+	}
+	o.MaxMessage = cmp.Or(o.MaxMessage, DefaultMaxMessage)
+	return nil
 }
 
 // idleConns is how many connections to the server are kept for the next

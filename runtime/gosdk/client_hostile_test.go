@@ -468,3 +468,64 @@ func TestFloodOfQuestions(t *testing.T) {
 		}
 	})
 }
+
+// TestHastyServer: a server that asks to be polled without a pause is polled ten
+// times a second at most, also when each answer brings news.
+func TestHastyServer(t *testing.T) {
+	for _, poll := range []string{"1", "0.001", "1e-300", `"1"`} {
+		t.Run(poll, func(t *testing.T) {
+			everyRevision(t, func(t *testing.T, revision string) {
+				s := &scripted{t: t, revision: revision}
+				members := fmt.Sprintf(`"pollInterval":%s,"pollIntervalMs":%[1]s`, poll)
+				s.answer = func(c call) reply {
+					switch c.method {
+					case "tools/call":
+						return s.created("t", members)
+					case "tasks/get":
+						return s.state("t", "working", members, fmt.Sprintf(`"statusMessage":"%d"`, c.n))
+					}
+					return reply{}
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if _, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				if n := len(s.of("tasks/get")); n > 600 || n < 500 {
+					t.Errorf("%d polls in a minute", n)
+				}
+			})
+		})
+	}
+}
+
+// TestSlowServer: a server that asks for an eternity between two polls is asked
+// while it still has the result.
+func TestSlowServer(t *testing.T) {
+	for name, members := range map[string]string{
+		"kept for ever":   `"ttl":null,"ttlMs":null,"pollInterval":1e300,"pollIntervalMs":1e300`,
+		"kept for a hour": `"ttl":3600000,"ttlMs":3600000,"pollInterval":1e300,"pollIntervalMs":1e300`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			everyRevision(t, func(t *testing.T, revision string) {
+				s := &scripted{t: t, revision: revision}
+				s.answer = func(c call) reply {
+					switch c.method {
+					case "tools/call":
+						return s.created("t", members)
+					case "tasks/get":
+						return s.state("t", "completed", members, `"result":`+output(1))
+					case "tasks/result":
+						return result("%s", output(1))
+					}
+					return reply{}
+				}
+				began := time.Now()
+				out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context())
+				if took := time.Since(began); err != nil || out.N != 1 || took > 70*time.Minute {
+					t.Errorf("%+v, %v after %v", out, err, took)
+				}
+			})
+		})
+	}
+}

@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,7 +27,10 @@ import (
 // go (set it to os.Stderr to see them). HTTPClient has no meaning here. When the
 // process ends by itself, every call fails with mcptask.ErrDisconnected.
 func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (mcptask.Conn, error) {
-	wire := &lineTransport{inner: &mcp.CommandTransport{Command: cmd}}
+	if err := options.limit(); err != nil {
+		return nil, err
+	}
+	wire := &lineTransport{inner: &command{cmd, options.MaxMessage}, max: options.MaxMessage}
 	if t := translationOf(options.Revision); t != nil {
 		wire.inner = lineTranslator{wire.inner, t}
 	}
@@ -42,11 +47,68 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 	return c, nil
 }
 
+// command is a mcp.Transport over a subprocess. The SDK's own has no bound that can
+// be set.
+type command struct {
+	cmd *exec.Cmd
+	max int // bytes of a message
+}
+
+// endWithin is how long a process that was asked to end has until it is asked in a
+// harsher way.
+const endWithin = 5 * time.Second
+
+// Connect implements mcp.Transport.
+func (c *command) Connect(ctx context.Context) (mcp.Connection, error) {
+	stdout, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	// What the process still writes as it ends is read: only the input is closed.
+	over := &mcp.IOTransport{Reader: io.NopCloser(stdout), Writer: &input{stdin, c.cmd}, MaxLineLength: c.max}
+	return over.Connect(ctx)
+}
+
+// input is the standard input of a process, whose end is that of the process.
+type input struct {
+	io.WriteCloser
+	cmd *exec.Cmd
+}
+
+// Close implements io.Closer. It waits for the end of the process, which it brings
+// about if need be.
+func (i *input) Close() error {
+	if err := i.WriteCloser.Close(); err != nil {
+		return fmt.Errorf("gosdk: close the server's standard input: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- i.cmd.Wait() }()
+	for _, signal := range []os.Signal{nil, syscall.SIGTERM, os.Kill} {
+		if signal != nil && i.cmd.Process.Signal(signal) != nil {
+			continue // a system that has no such signal, or no such process any more
+		}
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(endWithin):
+		}
+	}
+	return errors.New("gosdk: the server's process does not end")
+}
+
 // lineTransport is a mcp.Transport that does for lines what transport does for
 // HTTP: it restores the carried methods, reads what the SDK's types drop and
 // takes out what the SDK is not to see.
 type lineTransport struct {
 	inner mcp.Transport
+	max   int // bytes of a message, which inner sees to
 	beside
 
 	mu       sync.Mutex
@@ -78,6 +140,8 @@ func (t *lineTransport) fail(err error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
 		err = errors.New("the server has ended")
+	case strings.Contains(err.Error(), "maximum line length"): // the SDK does not export the error
+		err = tooLong{t.max}
 	default:
 		err = fmt.Errorf("the server wrote something that is not protocol to its standard output: %w", err)
 	}

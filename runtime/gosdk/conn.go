@@ -6,14 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"sync"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // conn is a mcptask.Conn on the SDK's client. The SDK carries the requests;
@@ -126,7 +127,7 @@ func (c *conn) drop(broken *link) {
 
 // open makes a session.
 func (c *conn) open(ctx context.Context) (opened *link, err error) {
-	l := &link{receiving: c.receiver.in()}
+	l := &link{receiving: c.receiver.in(), maxMessage: c.options.MaxMessage}
 	defer func() {
 		if err != nil {
 			l.receiving.end()
@@ -137,7 +138,7 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	options := &mcp.ClientOptions{Capabilities: capabilities, Logger: c.options.Logger}
 	c.declare(capabilities, options)
 	client := mcp.NewClient(c.options.Implementation, options)
-	client.AddReceivingMiddleware(related, l.heedChanges)
+	client.AddReceivingMiddleware(c.recovering, related, l.heedChanges)
 	for _, method := range carried {
 		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](client, method.alias()); err != nil {
 			return nil, err
@@ -184,6 +185,19 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	return l, nil
 }
 
+// recovering keeps a panic over a message of the server's within the message.
+func (c *conn) recovering(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
+		defer func() {
+			if p := recover(); p != nil {
+				guard.Log(c.options.Logger, "a message of the server's", p, "method", method)
+				result, err = nil, &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
+			}
+		}()
+		return next(ctx, method, req)
+	}
+}
+
 // Revision implements mcptask.Conn.
 func (c *conn) Revision() string {
 	c.mu.Lock()
@@ -194,11 +208,21 @@ func (c *conn) Revision() string {
 	return c.current.dialect.Revision()
 }
 
-// Answer implements mcptask.Conn. An answerer that panics has failed.
+// Answer implements mcptask.Conn. A question whose schema is not allowed is
+// dismissed: 2026-07-28 has no other word for it.
 func (c *conn) Answer(ctx context.Context, q mcptask.Question) (response json.RawMessage, ok bool, err error) {
+	if c.checkSchema(q) != nil {
+		return mcptask.Agreed(mcptask.ErrDismissed)
+	}
+	return c.answer(ctx, q)
+}
+
+// answer is Answer for a question that was checked. An answerer that panics has
+// failed.
+func (c *conn) answer(ctx context.Context, q mcptask.Question) (response json.RawMessage, ok bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.options.Logger.Error("an answerer panicked", "method", q.Method, "task", q.TaskID, "panic", p, "stack", string(debug.Stack()))
+			guard.Log(c.options.Logger, "an answerer", p, "method", q.Method, "task", q.TaskID)
 			response, ok, err = nil, true, errors.New("gosdk: the answerer panicked")
 		}
 	}()

@@ -22,10 +22,6 @@ type way struct {
 	send func(ctx context.Context, message []byte) error
 }
 
-// maxEvent bounds how much of an event is held, as the SDK does: a longer one is
-// passed on unseen, for the SDK to refuse.
-const maxEvent = 16 << 20
-
 // events reads an event stream with its messages edited: nil takes one out, the
 // same bytes leave it as it came. It reads as the SDK does, which gets every other
 // byte as it came: of an event that was taken its ID and its retry field too, since
@@ -34,11 +30,13 @@ type events struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
 	edit  func(message []byte) []byte
+	// instead makes the message that takes the place of one that is too long, and is
+	// the stream's last; nil, also as its result, ends the stream with the error.
+	instead func(tooLong) []byte
 
 	ready   []byte // to be read next
 	event   []byte // what has come of an event
 	partial bool   // the last line has not ended
-	long    bool   // the event is passed on as it comes
 	err     error
 }
 
@@ -70,12 +68,18 @@ func (e *events) next() {
 	e.event, e.err = append(e.event, part...), err
 	blank := !e.partial && len(bytes.TrimRight(part, "\r\n")) == 0 && len(part) > 0
 	e.partial = !bytes.HasSuffix(part, []byte("\n"))
-	e.long = e.long || len(e.event) > maxEvent
+	var long tooLong
 	switch {
-	case err != nil && !errors.Is(err, io.EOF), e.long:
-		// Cut off, or not to be held: nothing is taken of it.
+	case errors.As(err, &long):
+		e.event = nil
+		if e.instead == nil {
+			return
+		}
+		if message := e.instead(long); message != nil {
+			e.ready, e.err = slices.Concat([]byte("data: "), message, []byte("\n\n")), io.EOF
+		}
+	case err != nil && !errors.Is(err, io.EOF): // cut off: nothing is taken of it
 		e.ready, e.event = e.event, nil
-		e.long = e.long && !blank
 	case blank, err != nil: // the SDK takes an event at the end of its stream for whole
 		e.ready, e.event = e.left(e.event), nil
 	}

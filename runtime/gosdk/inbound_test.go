@@ -93,17 +93,47 @@ func TestEventsCut(t *testing.T) {
 	}
 }
 
-// TestEventsTooLong: an event that the SDK would not hold is not held here.
+// TestEventsTooLong: nothing of an event that is too long is passed on. What comes
+// instead of it is the stream's last.
 func TestEventsTooLong(t *testing.T) {
 	t.Parallel()
-	long := "data: " + strings.Repeat("x", maxEvent)
-	var taken []string
-	stream := newEvents(io.NopCloser(strings.NewReader(long+"\ndata: y\n\ndata: take\n\n")), func(message []byte) []byte {
-		taken = append(taken, string(message))
-		return nil
-	})
-	got, err := io.ReadAll(stream)
-	if err != nil || string(got) != long+"\ndata: y\n\n\n" || !slices.Equal(taken, []string{"take"}) {
-		t.Errorf("%d bytes, taken %d, %v", len(got), len(taken), err)
+	for _, instead := range []string{"", "no"} {
+		body := &limitedBody{ReadCloser: io.NopCloser(strings.NewReader("data: one\n\n: x\r\n\r\ndata: 1234567890\n\ndata: two\n\n")), max: 12, stream: true}
+		stream := newEvents(body, func(message []byte) []byte { return message })
+		if instead != "" {
+			stream.instead = func(tooLong) []byte { return []byte(instead) }
+		}
+		got, err := io.ReadAll(stream)
+		want, long := "data: one\n\n: x\r\n\r\n", tooLong{}
+		if instead != "" {
+			want += "data: no\n\n"
+		}
+		if string(got) != want || errors.As(err, &long) != (instead == "") {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
+}
+
+// TestLimitedBody: a stream may have any number of messages that are short enough.
+func TestLimitedBody(t *testing.T) {
+	t.Parallel()
+	events := strings.Repeat("data: 1\r\n\r\n", 100)
+	for _, c := range []struct {
+		text   string
+		max    int
+		stream bool
+		fails  bool
+	}{
+		{events, 11, true, false}, {events, 8, true, true}, {"\n\n\n\n\n\n", 1, true, false},
+		{"1234567890", 10, true, false}, {"1234567890", 9, true, true},
+		{"12345\n\n789", 10, false, false}, {"12345\n\n7890", 10, false, true},
+	} {
+		for _, cut := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, func(r io.Reader) io.Reader { return r }} {
+			body := &limitedBody{ReadCloser: io.NopCloser(cut(strings.NewReader(c.text))), max: c.max, stream: c.stream}
+			_, err := io.ReadAll(body)
+			if long := (tooLong{}); errors.As(err, &long) != c.fails {
+				t.Errorf("%.20q, %d: %v", c.text, c.max, err)
+			}
+		}
 	}
 }

@@ -25,6 +25,8 @@ type link struct {
 	ended     func() error // see dialed
 	listen    func(ctx context.Context, params map[string]any, hear notified) error
 	meta      map[string]any // of requests that go beside the session
+	// maxMessage is ClientOptions.MaxMessage.
+	maxMessage int
 	// tasks says whether the server takes task-augmented tool calls (C-08).
 	tasks bool
 
@@ -68,6 +70,8 @@ func (l *link) send(ctx context.Context, method string, params any) (json.RawMes
 		l.session, carriedMethod(method).alias(), raw)
 	if err != nil {
 		switch err = ourError(err); {
+		case refusal.tooLong.Load():
+			err = tooLong{l.maxMessage}
 		case refusal.after > 0:
 			err = retryLater{err, refusal.after}
 		case refusal.taken && errors.Is(err, mcp.ErrSessionMissing):

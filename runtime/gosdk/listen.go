@@ -20,10 +20,8 @@ import (
 type subscriber struct {
 	client *http.Client // without a time limit
 	url    string
+	max    int // bytes of a message; the client sees to it
 }
-
-// longestEvent bounds one message of a stream.
-const longestEvent = 64 << 20
 
 // listen posts the request and hears the stream that answers it.
 func (s subscriber) listen(ctx context.Context, params map[string]any, hear notified) error {
@@ -55,7 +53,7 @@ func (s subscriber) listen(ctx context.Context, params map[string]any, hear noti
 		}
 		return fmt.Errorf("HTTP %d where a stream was asked for", response.StatusCode)
 	}
-	return readEvents(response.Body, func(data []byte) (bool, error) { return heard(data, hear) })
+	return readEvents(response.Body, s.max, func(data []byte) (bool, error) { return heard(data, hear) })
 }
 
 // heard takes one message of a subscription's stream; its response is the end.
@@ -80,17 +78,14 @@ func heard(data []byte, hear notified) (end bool, err error) {
 }
 
 // readEvents reads server-sent events until one is the end, or the stream is.
-func readEvents(r io.Reader, take func(data []byte) (end bool, err error)) error {
+// None is longer than most.
+func readEvents(r io.Reader, most int, take func(data []byte) (end bool, err error)) error {
 	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, longestEvent)
+	lines.Buffer(nil, most+1)
 	var data []string
-	size := 0
 	for lines.Scan() {
 		line := strings.TrimSuffix(lines.Text(), "\r")
 		if value, ok := strings.CutPrefix(line, "data:"); ok {
-			if size += len(line); size > longestEvent {
-				return fmt.Errorf("the server sent an event of more than %d bytes", longestEvent)
-			}
 			data = append(data, strings.TrimPrefix(value, " "))
 			continue
 		}
@@ -100,7 +95,7 @@ func readEvents(r io.Reader, take func(data []byte) (end bool, err error)) error
 		if end, err := take([]byte(strings.Join(data, "\n"))); end || err != nil {
 			return err
 		}
-		data, size = nil, 0
+		data = nil
 	}
 	if err := lines.Err(); err != nil {
 		return err

@@ -2,11 +2,13 @@ package gosdk
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -16,6 +18,18 @@ import (
 type refusal struct {
 	after time.Duration // where it was refused
 	taken bool          // it was not, and the answer is to come
+	id    json.RawMessage
+	// tooLong is set, beside who sent it, where the answer was.
+	tooLong atomic.Bool
+}
+
+// refusalOf is the refusal in the context of a request of ours, a new one for any
+// other.
+func refusalOf(ctx context.Context) *refusal {
+	if note, ok := ctx.Value(refusalKey{}).(*refusal); ok {
+		return note
+	}
+	return &refusal{}
 }
 
 // unanswered is the end of a session in which a request was taken.
@@ -44,16 +58,12 @@ const longestRetry = 5 * time.Minute
 // JSON-RPC error of the first, with the limit that was hit, and takes some of
 // the second for the end of the session.
 func refused(r *http.Request, response *http.Response) (*http.Response, error) {
-	note, ok := r.Context().Value(refusalKey{}).(*refusal)
+	note := refusalOf(r.Context())
 	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
-		if ok {
-			note.taken = response.StatusCode < http.StatusMultipleChoices
-		}
+		note.taken = response.StatusCode < http.StatusMultipleChoices
 		return response, nil
 	}
-	if ok {
-		note.after = retryAfter(response.Header.Get("Retry-After"))
-	}
+	note.after = retryAfter(response.Header.Get("Retry-After"))
 	body, err := io.ReadAll(io.LimitReader(response.Body, captureLimit))
 	_ = response.Body.Close() // it is read
 	if err != nil {

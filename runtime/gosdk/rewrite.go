@@ -5,9 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -96,28 +94,24 @@ func rewriteMessage(message []byte, rewrite rewriting) []byte {
 	return append(rewritten, '\n')
 }
 
-// rewritten is a body whose messages are rewritten: a stream's line by line, any
-// other at once, since it may have many lines.
-func rewritten(body io.ReadCloser, contentType string, rewrite rewriting) io.ReadCloser {
-	if strings.HasPrefix(contentType, "text/event-stream") {
-		return &rewriter{Closer: body, lines: bufio.NewReader(body), rewrite: rewrite}
-	}
-	return changed(body, func(message []byte) []byte { return rewriteMessage(message, rewrite) })
+// rewritten is a stream whose messages are rewritten, line by line.
+func rewritten(body io.ReadCloser, rewrite rewriting) io.ReadCloser {
+	return &rewriter{Closer: body, lines: bufio.NewReader(body), rewrite: rewrite}
 }
 
-// changed is a body that is one message, changed.
-func changed(body io.ReadCloser, change func(message []byte) []byte) io.ReadCloser {
-	data, err := io.ReadAll(io.LimitReader(body, longestEvent+1))
-	switch {
-	case err != nil:
-	case len(data) > longestEvent:
-		data, err = nil, fmt.Errorf("the server's answer has more than %d bytes", longestEvent)
-	default:
-		data, err = change(data), io.EOF
+// changed is a body that is one message, changed. The error is that it is too long.
+func changed(body io.ReadCloser, change func(message []byte) []byte) (io.ReadCloser, error) {
+	read, err := whole(body)
+	if err != nil {
+		return nil, err
 	}
-	return &rewriter{Closer: body, rest: data, err: err}
+	if errors.Is(read.err, io.EOF) {
+		read.rest = change(read.rest)
+	}
+	return read, nil
 }
 
+// rewriter is a body whose bytes are made here.
 type rewriter struct {
 	io.Closer
 	lines   *bufio.Reader
@@ -138,21 +132,8 @@ func (b *rewriter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// longestLine bounds how much of a stream is held: a longer line passes as it is.
-const longestLine = 16 << 20
-
 // line reads and rewrites a line.
 func (b *rewriter) line() {
-	var line []byte
-	for {
-		part, err := b.lines.ReadSlice('\n')
-		if line = append(line, part...); !errors.Is(err, bufio.ErrBufferFull) {
-			b.rest, b.err = rewriteMessage(line, b.rewrite), err
-			return
-		}
-		if len(line) > longestLine {
-			b.rest = line
-			return
-		}
-	}
+	line, err := b.lines.ReadBytes('\n')
+	b.rest, b.err = rewriteMessage(line, b.rewrite), err
 }

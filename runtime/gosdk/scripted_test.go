@@ -52,7 +52,9 @@ type call struct {
 type reply struct {
 	result, err string // JSON
 	// text is a body that is no JSON-RPC message.
-	text   string
+	text string
+	// body is the bytes of a body, of the type that header names.
+	body   io.Reader
 	status int // 200
 	header map[string]string
 	// stream sends messages until it returns; result or err, if any, are the last.
@@ -176,7 +178,7 @@ func (s *scripted) reply(c call) reply {
 		return reply{status: http.StatusAccepted}
 	}
 	if s.answer != nil {
-		if r := s.answer(c); r.result != "" || r.err != "" || r.text != "" || r.stream != nil || r.status != 0 {
+		if r := s.answer(c); r.result != "" || r.err != "" || r.text != "" || r.body != nil || r.stream != nil || r.status != 0 {
 			return r
 		}
 	}
@@ -215,7 +217,7 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
-	if r.Method != http.MethodPost && reply.stream == nil {
+	if r.Method != http.MethodPost && reply.stream == nil && reply.body == nil {
 		return response, nil
 	}
 	if response.StatusCode = reply.status; reply.status == 0 {
@@ -239,6 +241,8 @@ func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 			_ = writer.Close()
 		})
 		response.Body = reader
+	case reply.body != nil:
+		response.Body = io.NopCloser(reply.body)
 	case reply.text != "":
 		response.Header.Set("Content-Type", "text/plain")
 		response.Body = io.NopCloser(strings.NewReader(reply.text))

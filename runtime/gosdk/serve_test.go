@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,7 +43,16 @@ import (
 // TestMain lets more tests wait at once than there are processors: they
 // mostly wait for handlers and polling intervals.
 func TestMain(m *testing.M) {
-	if os.Getenv(asServer) != "" {
+	switch os.Getenv(asServer) {
+	case "":
+	case "endless": // until nobody reads any more
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
+		_, _ = io.Copy(os.Stdout, &torrent{rest: os.Getenv(begins), more: os.Getenv(continues), read: new(atomic.Int64)})
+		return
+	default:
 		if err := serveStdio(); err != nil {
 			log.Fatal(err)
 		}

@@ -66,7 +66,9 @@ func (t translator) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	switch kind {
 	case "application/json":
-		response.Body = changed(response.Body, in)
+		if response.Body, err = changed(response.Body, in); err != nil {
+			return nil, err
+		}
 	case "text/event-stream":
 		response.Body = newEvents(response.Body, in)
 	default:

@@ -79,7 +79,7 @@ func (t *transport) roundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPost || r.Body == nil {
 		response, err := base.RoundTrip(r)
 		if err == nil {
-			t.filter(r, response)
+			t.filter(r, response, nil)
 		}
 		return response, err
 	}
@@ -131,43 +131,84 @@ func (t *transport) roundTrip(r *http.Request) (*http.Response, error) {
 	if open != nil && response.StatusCode < http.StatusMultipleChoices {
 		open.begun()
 	}
-	t.filter(r, response)
+	if err := t.filter(r, response, m.ID); err != nil {
+		return nil, err
+	}
 	switch {
 	case m.Method == "initialize":
 		response.Body = t.captured(response.Body)
 	case m.Method == discover:
-		rewriteBody(response, checkKind)
+		return response, rewriteBody(response, checkKind)
 	case strings.HasPrefix(m.Method, aliasPrefix):
 		if response, err = refused(r, response); err != nil {
 			return nil, err
 		}
-		rewriteBody(response, hideCode)
+		return response, rewriteBody(response, hideCode)
 	}
 	return response, nil
 }
 
-func rewriteBody(response *http.Response, rewrite rewriting) {
-	response.Body = rewritten(response.Body, response.Header.Get("Content-Type"), rewrite)
+func isStream(response *http.Response) bool {
+	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	return err == nil && kind == "text/event-stream"
+}
+
+// rewriteBody rewrites a stream line by line, any other body at once, since its
+// message may have many lines. The error is that it is too long.
+func rewriteBody(response *http.Response, rewrite rewriting) (err error) {
+	if isStream(response) {
+		response.Body = rewritten(response.Body, rewrite)
+	} else {
+		response.Body, err = changed(response.Body, func(message []byte) []byte { return rewriteMessage(message, rewrite) })
+	}
+	resized(response)
+	return err
+}
+
+// resized takes away the length of a body that is another now.
+func resized(response *http.Response) {
 	response.ContentLength = -1
 	response.Header.Del("Content-Length")
 }
 
 // filter takes messages out of an event stream. A body that is JSON is the
-// response to its request, which is always the SDK's.
-func (t *transport) filter(r *http.Request, response *http.Response) {
-	kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if err != nil || kind != "text/event-stream" || t.take == nil {
-		return
+// response to its request, which is always the SDK's. An answer that is too long
+// becomes an error: of the answer where it is one of a stream, so that the session
+// goes on, else of the request. id is that of the request, nil for none.
+func (t *transport) filter(r *http.Request, response *http.Response, id json.RawMessage) error {
+	note := refusalOf(r.Context())
+	if id != nil {
+		note.id = id
+	}
+	if !isStream(response) {
+		if id == nil {
+			return nil
+		}
+		body, err := whole(response.Body)
+		if err != nil {
+			note.tooLong.Store(true)
+			return err
+		}
+		response.Body = body
+		return nil
 	}
 	from := way{revision: r.Header.Get("MCP-Protocol-Version"), send: t.sender(r)}
-	response.Body = newEvents(response.Body, func(message []byte) []byte {
-		if t.take(message, from) {
+	stream := newEvents(response.Body, func(message []byte) []byte {
+		if t.take != nil && t.take(message, from) {
 			return nil
 		}
 		return message
 	})
-	response.ContentLength = -1
-	response.Header.Del("Content-Length")
+	stream.instead = func(long tooLong) []byte {
+		if note.id == nil {
+			return nil
+		}
+		note.tooLong.Store(true)
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, note.id, mcptask.CodeInternalError, long)
+	}
+	response.Body = stream
+	resized(response)
+	return nil
 }
 
 // sender posts messages with the headers of the request whose stream brought

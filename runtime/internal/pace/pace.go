@@ -18,6 +18,11 @@ const (
 	MaxPause = 30 * time.Second
 	// Margin is what a limit may be exceeded by.
 	Margin = time.Minute
+	// MinInterval and MaxInterval bound the interval that a peer asks for: one that
+	// asks for less would be flooded, or floods us; one that asks for more would not
+	// be asked again before it is forgotten.
+	MinInterval = 100 * time.Millisecond
+	MaxInterval = time.Hour
 
 	maxLimited = 4  // after this many pauses they grow no longer
 	rarely     = 10 // intervals between questions that only make sure
@@ -46,13 +51,11 @@ type Pace struct {
 }
 
 // Answered sets the next question after an answer, or what was told: at the
-// interval that the peer asks for, never sooner, and up to a tenth later, so
-// that many do not ask in step. life is how long there will be answers, from
+// interval that the peer asks for, within bounds, never sooner, and up to a tenth
+// later, so that many do not ask in step. life is how long there will be answers, from
 // the first; negative is for ever.
 func (p *Pace) Answered(interval, life time.Duration) {
-	if interval <= 0 {
-		interval = p.Default
-	}
+	interval = p.bounded(interval, life)
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
@@ -60,6 +63,16 @@ func (p *Pace) Answered(interval, life time.Duration) {
 	if p.Due = p.after(0); p.soon {
 		p.Due = time.Time{}
 	}
+}
+
+// bounded is an interval that a peer asks for, as it is kept: there are two questions
+// in a life.
+func (p *Pace) bounded(interval, life time.Duration) time.Duration {
+	most := MaxInterval
+	if life >= 0 {
+		most = min(most, max(life/2, p.Default))
+	}
+	return max(min(cmp.Or(max(interval, 0), p.Default), most), MinInterval)
 }
 
 // Soon sets the next question to now, also where one is under way whose answer

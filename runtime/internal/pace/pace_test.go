@@ -3,6 +3,7 @@ package pace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -64,9 +65,29 @@ func TestPace(t *testing.T) {
 		}
 		_, stop = p.Bound(t.Context())
 		stop()
-		p.Answered(time.Hour, time.Minute)
-		if end := p.began.Add(time.Minute + Margin); !p.Due.Equal(end) {
-			t.Errorf("due %v after there can be an answer", p.Due.Sub(end))
+		p.Answered(time.Hour, time.Nanosecond)
+		p.in(t, "a life that is over at once", time.Second)
+	})
+}
+
+// TestAbsurdIntervals: who asks for an interval gets one that neither floods nor
+// forgets him.
+func TestAbsurdIntervals(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		for _, c := range []struct{ asked, life, want time.Duration }{
+			{1, -1, MinInterval},
+			{time.Millisecond, time.Hour, MinInterval},
+			{MinInterval, time.Nanosecond, MinInterval},
+			{-1, -1, time.Second},
+			{1<<63 - 1, -1, MaxInterval},
+			{2 * MaxInterval, 1<<63 - 1, MaxInterval},
+			{1<<63 - 1, 10 * time.Minute, 5 * time.Minute},
+			{5 * time.Minute, 10 * time.Minute, 5 * time.Minute},
+			{time.Hour, 0, time.Second},
+		} {
+			p := Pace{Default: time.Second}
+			p.Answered(c.asked, c.life)
+			p.in(t, fmt.Sprintf("%v of %v", c.asked, c.life), c.want)
 		}
 	})
 }

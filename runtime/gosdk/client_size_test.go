@@ -1,0 +1,216 @@
+package gosdk_test
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// torrent is a body that begins with a text and repeats another without end. It
+// counts what is read of it, and fails the test rather than fill the memory.
+type torrent struct {
+	t          testing.TB
+	rest, more string
+	read       *atomic.Int64
+}
+
+func (f *torrent) Read(p []byte) (int, error) {
+	if f.rest == "" {
+		f.rest = f.more
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	if f.read.Add(int64(n)) > 64<<20 && f.t != nil {
+		f.t.Error("nothing bounds what is read")
+		return n, io.ErrUnexpectedEOF
+	}
+	return n, nil
+}
+
+// TestEndlessMessages: a message that does not end fails its call when it is
+// longer than the options allow, whatever it is made of, and the error says so.
+func TestEndlessMessages(t *testing.T) {
+	const most = 128 << 10
+	filler := strings.Repeat("x", 4096)
+	for name, body := range map[string]struct{ kind, begin, more string }{
+		"JSON":                  {"application/json", `{"jsonrpc":"2.0","id":1,"result":{"x":"`, filler},
+		"JSON after spaces":     {"application/json", "", strings.Repeat(" ", 4096)},
+		"an event":              {"text/event-stream", `data: {"jsonrpc":"2.0","id":1,"result":{"x":"`, filler},
+		"an event of lines":     {"text/event-stream", "", "data: " + filler + "\n"},
+		"an event of comments":  {"text/event-stream", "", ": " + filler + "\n"},
+		"an event, resumable":   {"text/event-stream", "id: 1\ndata:\n\ndata: ", filler},
+		"an event's identifier": {"text/event-stream", "id: ", filler},
+	} {
+		for _, method := range []string{"initialize", "tools/list", "tools/call", "tasks/get"} {
+			t.Run(name+" to "+method, func(t *testing.T) {
+				everyRevision(t, func(t *testing.T, revision string) {
+					if method == "initialize" && revision == modernRevision {
+						t.Skip("there is none")
+					}
+					var read atomic.Int64
+					s := &scripted{t: t, revision: revision}
+					s.answer = func(c call) reply {
+						switch {
+						case c.method == method:
+							return reply{header: map[string]string{"Content-Type": body.kind}, body: &torrent{t, body.begin, body.more, &read}}
+						case c.method == "tools/call":
+							return s.created("t")
+						}
+						return reply{}
+					}
+					conn, err := s.dial(gosdk.ClientOptions{MaxMessage: most})
+					if err == nil {
+						s.keep(conn, nil)
+						if method == "tools/list" {
+							_, err = conn.ListTools(t.Context())
+						} else {
+							_, err = mcptask.Run[number](t.Context(), conn, "tool", number{})
+						}
+					}
+					if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes (ClientOptions.MaxMessage)", most)) {
+						t.Errorf("%v", err)
+					}
+					if n := len(s.of(method)); n != 1 {
+						t.Errorf("asked %d times for what is too long", n)
+					}
+					if n := read.Load(); n > 2*most {
+						t.Errorf("%d bytes were read", n)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestLongMessages: what is as long as the options allow passes.
+func TestLongMessages(t *testing.T) {
+	const most = 128 << 10
+	everyRevision(t, func(t *testing.T, revision string) {
+		for _, kind := range []string{"application/json", "text/event-stream"} {
+			s := &scripted{t: t, revision: revision}
+			s.answer = func(c call) reply {
+				if c.method != "tools/call" {
+					return reply{}
+				}
+				before, after := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{%s,"content":[],"structuredContent":{"n":7,"x":"`, c.id, complete), `"}}}`
+				if kind != "application/json" {
+					before, after = "data: "+before, after+"\n\n"
+				}
+				message := before + strings.Repeat("x", most-len(before)-len(after)) + after
+				return reply{header: map[string]string{"Content-Type": kind}, body: strings.NewReader(message)}
+			}
+			out, err := mcptask.Run[number](t.Context(), s.connect(gosdk.ClientOptions{MaxMessage: most}), "tool", number{}, mcptask.Plain())
+			if err != nil || out.N != 7 {
+				t.Errorf("%s: %+v, %v", kind, out, err)
+			}
+		}
+	})
+}
+
+// TestEndlessStandaloneStream: an event that does not end, on the stream that no
+// request has asked for, costs the stream and not the memory.
+func TestEndlessStandaloneStream(t *testing.T) {
+	const most = 128 << 10
+	bubble.Test(t, func(t *testing.T) {
+		var read atomic.Int64
+		s := &scripted{t: t, revision: legacyRevision}
+		s.answer = func(c call) reply {
+			if c.method == "HTTP GET" {
+				return reply{header: map[string]string{"Content-Type": "text/event-stream"}, body: &torrent{t, "data: ", "x", &read}}
+			}
+			return reply{}
+		}
+		conn := s.connect(gosdk.ClientOptions{MaxMessage: most})
+		time.Sleep(time.Hour)
+		if _, err := conn.ListTools(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := read.Load(); n > 20*most {
+			t.Errorf("%d bytes were read", n)
+		}
+	})
+}
+
+// begins is the environment variable with what an endless server writes first.
+const begins = "MCPTASK_TEST_BEGINS"
+
+// continues is the one with what it writes from then on.
+const continues = "MCPTASK_TEST_CONTINUES"
+
+// TestEndlessOutput: a command whose message does not end is ended, and the error
+// says what was too long.
+func TestEndlessOutput(t *testing.T) {
+	t.Parallel()
+	for name, begin := range map[string]string{"a line": `{"x":"`, "lines": "[\n", "spaces": " "} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := contextFor(t, patience)
+			defer cancel()
+			cmd := stdioServer(t)
+			more := map[string]string{"a line": "xxxxxxxx", "lines": "1,\n", "spaces": " \n"}[name]
+			cmd.Env = append(cmd.Environ(), asServer+"=endless", begins+"="+begin, continues+"="+more)
+			const most = 64 << 10
+			_, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{MaxMessage: most})
+			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes (ClientOptions.MaxMessage)", most)) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestNegativeBound: a bound that means nothing is refused.
+func TestNegativeBound(t *testing.T) {
+	t.Parallel()
+	_, err := gosdk.Connect(t.Context(), "http://script/mcp", gosdk.ClientOptions{MaxMessage: -1})
+	if err == nil || !strings.Contains(err.Error(), "MaxMessage") {
+		t.Error(err)
+	}
+	_, err = gosdk.ConnectCommand(t.Context(), stdioServer(t), gosdk.ClientOptions{MaxMessage: -1})
+	if err == nil || !strings.Contains(err.Error(), "MaxMessage") {
+		t.Error(err)
+	}
+}
+
+// TestCompressed: a body that was compressed counts as what it becomes, and a header
+// has a bound too.
+func TestCompressed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answer func(http.ResponseWriter)
+		says   string
+	}{
+		"a body": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			_, _ = io.CopyN(packed, &torrent{more: strings.Repeat(" ", 4096), read: new(atomic.Int64)}, 4<<20)
+			_ = packed.Close()
+		}, "more than 65536 bytes (ClientOptions.MaxMessage)"},
+		"a header": {func(w http.ResponseWriter) {
+			for i := range 100 {
+				w.Header().Set(fmt.Sprint("X-", i), strings.Repeat("x", 4<<10))
+			}
+		}, "exceeded"},
+		"a session": {func(w http.ResponseWriter) { w.Header().Set("Mcp-Session-Id", strings.Repeat("x", 5<<10)) }, "5120 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
+			defer server.Close()
+			_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{MaxMessage: 64 << 10})
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -11,7 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 )
 
 // The requests of a server's that the options answer.
@@ -100,7 +100,7 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 // has to come before anything compiles the schema: one that refers to itself ends
 // the process.
 func (c *conn) checkSchema(q mcptask.Question) error {
-	err := validate.Form(q.Schema)
+	err := form.Check(q.Schema)
 	if err != nil {
 		c.options.Logger.Warn("a question was refused: its schema is not allowed", "task", q.TaskID, "key", q.Key, "error", err)
 	}

@@ -1,11 +1,11 @@
-package validate_test
+package form_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 )
 
 // The schemas are those of the specification's own definitions, and what our
@@ -29,13 +29,13 @@ func TestFormAdmits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			schema := `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","properties":{"p":` + property +
 				`},"required":["p"],"additionalProperties":true}`
-			if err := validate.Form(json.RawMessage(schema)); err != nil {
+			if err := form.Check(json.RawMessage(schema)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	for _, schema := range []string{``, `null`, `{}`, `{"type":"object"}`, `{"type":"object","properties":{}}`} {
-		if err := validate.Form(json.RawMessage(schema)); err != nil {
+		if err := form.Check(json.RawMessage(schema)); err != nil {
 			t.Errorf("%q: %v", schema, err)
 		}
 	}
@@ -72,10 +72,10 @@ func TestFormRefuses(t *testing.T) {
 		"another format":        {of(`{"type":"string","format":"regex"}`), "format"},
 		"a default of objects":  {of(`{"type":"array","items":{"type":"string","enum":["a"]},"default":[{}]}`), "default"},
 		"deep nesting":          {strings.Repeat(`{"properties":`, 20000) + `1` + strings.Repeat(`}`, 20000), "bytes"},
-		"too much":              {of(`{"type":"string","description":"` + strings.Repeat("x", validate.MaxForm) + `"}`), "bytes"},
+		"too much":              {of(`{"type":"string","description":"` + strings.Repeat("x", form.MaxSize) + `"}`), "bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := validate.Form(json.RawMessage(c.schema)); err == nil || !strings.Contains(err.Error(), c.says) {
+			if err := form.Check(json.RawMessage(c.schema)); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v does not say %q", err, c.says)
 			}
 		})

@@ -1,4 +1,5 @@
-package validate
+// Package form tells which schemas a question may have.
+package form
 
 import (
 	"encoding/json"
@@ -11,23 +12,23 @@ import (
 
 // Bounds of a question's schema.
 const (
-	// MaxForm is how many bytes it may have.
-	MaxForm = 256 << 10
+	// MaxSize is how many bytes it may have.
+	MaxSize = 256 << 10
 	// maxPattern is how many bytes a pattern may have: compiled, it takes up to
 	// thousands of times as much.
 	maxPattern = 1 << 10
 )
 
-// Form refuses the schema of a question unless it is what MCP allows there: a flat
+// Check refuses the schema of a question unless it is what MCP allows there: a flat
 // object, whose properties are strings, numbers, booleans, and choices of one or of
 // several. A peer's schema has to pass before anything compiles or follows it: a
 // reference to itself ends a process. No schema, or null, passes.
-func Form(schema json.RawMessage) error {
+func Check(schema json.RawMessage) error {
 	if len(schema) == 0 || string(schema) == "null" {
 		return nil
 	}
-	if len(schema) > MaxForm {
-		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(schema), MaxForm)
+	if len(schema) > MaxSize {
+		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(schema), MaxSize)
 	}
 	if err := form.check("", schema); err != nil {
 		return errors.New(brief(err.Error()))

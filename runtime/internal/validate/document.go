@@ -22,10 +22,15 @@ const (
 	MaxDepth = 1000
 	// MaxNumber is how long a number may be, in bytes.
 	MaxNumber = 1000
-	// MaxExponent bounds what stands behind the e of a number, with either sign: it
-	// admits each exponent that a float64 is written with.
-	MaxExponent = 324
+	// MinExponent and MaxExponent bound a number with an exponent: that exponent itself, and the
+	// one that the number has when it is written with a single digit before the point. A
+	// float64 holds what is within in full; the smaller ones that it holds take
+	// five hundred times as long to read.
+	MinExponent, MaxExponent = -307, 308
 )
+
+// numberBytes is what JSON writes numbers with.
+const numberBytes = "+-.eE0123456789"
 
 // A kind of JSON value is a bit, so that several make a set.
 type kind uint8
@@ -132,7 +137,7 @@ func read(ctx context.Context, data []byte) (*document, error) {
 			i += int(n.size)
 		default:
 			n.kind = number
-			for i++; i < len(d.text) && strings.IndexByte("+-.eE0123456789", d.text[i]) >= 0; i++ {
+			for i++; i < len(d.text) && strings.IndexByte(numberBytes, d.text[i]) >= 0; i++ {
 			}
 			n.size = int32(i) - n.start
 		}
@@ -155,17 +160,64 @@ func read(ctx context.Context, data []byte) (*document, error) {
 	return d, nil
 }
 
-// boundNumber refuses a number that takes long to compute with.
-func boundNumber(literal string) error {
-	if len(literal) > MaxNumber {
-		return fmt.Errorf("the number %s has %d characters: at most %d are taken", brief(literal), len(literal), MaxNumber)
-	}
-	if e := strings.IndexAny(literal, "eE"); e >= 0 {
-		if exponent, err := strconv.Atoi(literal[e+1:]); err != nil || exponent < -MaxExponent || exponent > MaxExponent {
-			return fmt.Errorf("the number %s is out of range: exponents from -%d to %d are taken", brief(literal), MaxExponent, MaxExponent)
+// Bounded says whether valid JSON is within MaxDepth, MaxNumber, MinExponent and
+// MaxExponent, for those who pass it on to readers that would suffer.
+func Bounded(data json.RawMessage) bool {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '-' || '0' <= c && c <= '9':
+			begin := i
+			for i < len(data) && strings.IndexByte(numberBytes, data[i]) >= 0 {
+				i++
+			}
+			if !isBounded(string(data[begin:i])) {
+				return false
+			}
+			i--
 		}
 	}
-	return nil
+	return true
+}
+
+// boundNumber refuses a number that takes long to compute with.
+func boundNumber(literal string) error {
+	switch {
+	case isBounded(literal):
+		return nil
+	case len(literal) > MaxNumber:
+		return fmt.Errorf("the number %s has %d characters: at most %d are taken", brief(literal), len(literal), MaxNumber)
+	}
+	return fmt.Errorf("the number %s is out of range: exponents from %d to %d are taken", brief(literal), MinExponent, MaxExponent)
+}
+
+func isBounded(literal string) bool {
+	if len(literal) > MaxNumber {
+		return false
+	}
+	e := strings.IndexAny(literal, "eE")
+	if e < 0 {
+		return true
+	}
+	exponent, err := strconv.Atoi(literal[e+1:])
+	if err != nil || exponent < MinExponent || exponent > MaxExponent {
+		return false
+	}
+	v := parseDecimal(literal)
+	first := v.exponent + len(v.digits) - 1
+	return v.digits == "" || MinExponent <= first && first <= MaxExponent
 }
 
 // findRepeated looks for a member that an object has twice. Readers disagree

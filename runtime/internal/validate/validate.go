@@ -65,7 +65,7 @@ func (noLoader) Load(url string) (any, error) {
 }
 
 // Check returns the first faults of a value, in one line, or nil. It refuses
-// values beyond MaxDepth, MaxNumber and MaxExponent and objects that have a member twice, gives up
+// values beyond MaxDepth, MaxNumber, MinExponent and MaxExponent and objects that have a member twice, gives up
 // after BaseSteps and StepsPerByte, and soon after ctx ends, with its cause.
 func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
 	_, err := v.check(ctx, value)

@@ -107,10 +107,8 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 		return failure(ctx, t, err)
 	}
 	if t.output != nil && !result.IsError {
-		if err := t.output.Check(ctx, result.Structured); err != nil {
-			if ctx.Err() != nil {
-				return failure(ctx, t, ctx.Err())
-			}
+		// What a handler returned counts, even if its context has ended meanwhile.
+		if err := t.output.Check(context.WithoutCancel(ctx), result.Structured); err != nil {
 			s.logger.Error("output does not fit its schema", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "error", err)
 			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the tool's output does not fit its schema")}
 		}

@@ -36,17 +36,17 @@ const numberBytes = "+-.eE0123456789"
 type kind uint8
 
 const (
-	null kind = 1 << iota
-	boolean
-	number
-	text
-	array
-	object
-	integer // of a schema's types only
+	kindNull kind = 1 << iota
+	kindBoolean
+	kindNumber
+	kindText
+	kindArray
+	kindObject
+	kindInteger // of a schema's types only
 )
 
 func (k kind) String() string {
-	return map[kind]string{null: "null", boolean: "boolean", number: "number", text: "string", array: "array", object: "object", integer: "integer"}[k]
+	return map[kind]string{kindNull: "null", kindBoolean: "boolean", kindNumber: "number", kindText: "string", kindArray: "array", kindObject: "object", kindInteger: "integer"}[k]
 }
 
 // document is a JSON text with an index of its values: 16 bytes for each, in
@@ -92,7 +92,7 @@ func read(ctx context.Context, data []byte) (*document, error) {
 	}
 	var open []int32 // the objects and arrays around
 	for i := 0; i < len(d.text); {
-		if len(d.nodes)%4096 == 0 && ctx.Err() != nil {
+		if len(d.nodes)%pollEvery == pollEvery-1 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		n := node{start: int32(i), next: int32(len(d.nodes) + 1)}
@@ -112,12 +112,12 @@ func read(ctx context.Context, data []byte) (*document, error) {
 			continue
 		case '{', '[':
 			i++
-			n.kind, n.next = array, math.MaxInt32 // until it ends
+			n.kind, n.next = kindArray, math.MaxInt32 // until it ends
 			if c == '{' {
-				n.kind = object
+				n.kind = kindObject
 			}
 		case '"':
-			n.kind, n.start = text, n.start+1
+			n.kind, n.start = kindText, n.start+1
 			for i++; d.text[i] != '"'; i++ {
 				if d.text[i] == '\\' {
 					n.escaped = true
@@ -127,16 +127,16 @@ func read(ctx context.Context, data []byte) (*document, error) {
 			n.size = int32(i) - n.start
 			i++
 		case 'n':
-			n.kind, n.size = null, 4
+			n.kind, n.size = kindNull, 4
 			i += 4
 		case 't', 'f':
-			n.kind, n.size = boolean, 4
+			n.kind, n.size = kindBoolean, 4
 			if c == 'f' {
 				n.size = 5
 			}
 			i += int(n.size)
 		default:
-			n.kind = number
+			n.kind = kindNumber
 			for i++; i < len(d.text) && strings.IndexByte(numberBytes, d.text[i]) >= 0; i++ {
 			}
 			n.size = int32(i) - n.start
@@ -147,11 +147,11 @@ func read(ctx context.Context, data []byte) (*document, error) {
 		here := int32(len(d.nodes))
 		d.nodes = append(d.nodes, n)
 		switch n.kind {
-		case number:
+		case kindNumber:
 			if err := boundNumber(d.text[n.start:i]); err != nil {
 				return nil, placed(d.place(here), err)
 			}
-		case object, array:
+		case kindObject, kindArray:
 			if open = append(open, here); len(open) > MaxDepth {
 				return nil, placed(d.place(here), fmt.Errorf("more than %d objects and arrays within each other", MaxDepth))
 			}
@@ -198,9 +198,9 @@ func boundNumber(literal string) error {
 	case isBounded(literal):
 		return nil
 	case len(literal) > MaxNumber:
-		return fmt.Errorf("the number %s has %d characters: at most %d are taken", brief(literal), len(literal), MaxNumber)
+		return fmt.Errorf("the number %s has %d characters: at most %d are taken", shorten(literal), len(literal), MaxNumber)
 	}
-	return fmt.Errorf("the number %s is out of range: exponents from %d to %d are taken", brief(literal), MinExponent, MaxExponent)
+	return fmt.Errorf("the number %s is out of range: exponents from %d to %d are taken", shorten(literal), MinExponent, MaxExponent)
 }
 
 func isBounded(literal string) bool {
@@ -222,14 +222,14 @@ func isBounded(literal string) bool {
 
 // findRepeated looks for a member that an object has twice. Readers disagree
 // which of the two counts, so that one could be checked and the other used.
-func (d *document) findRepeated(object int32) {
+func (d *document) findRepeated(of int32) {
 	const few = 8
-	switch size := d.nodes[object].size; {
+	switch size := d.nodes[of].size; {
 	case d.repeated > 0 || size < 2:
 	case size <= few:
 		var names [few]string
 		count := 0
-		for name := object + 1; name < d.nodes[object].next; name = d.nodes[name+1].next {
+		for name := of + 1; name < d.nodes[of].next; name = d.nodes[name+1].next {
 			names[count] = d.string(name)
 			if slices.Contains(names[:count], names[count]) {
 				d.repeated = name
@@ -242,7 +242,7 @@ func (d *document) findRepeated(object int32) {
 			d.seed = maphash.MakeSeed()
 		}
 		d.hashes = d.hashes[:0]
-		for name := object + 1; name < d.nodes[object].next; name = d.nodes[name+1].next {
+		for name := of + 1; name < d.nodes[of].next; name = d.nodes[name+1].next {
 			d.hashes = append(d.hashes, hashed{maphash.String(d.seed, d.string(name)), name})
 		}
 		slices.SortFunc(d.hashes, func(a, b hashed) int {
@@ -284,7 +284,7 @@ func (d *document) place(target int32) string {
 	var path []string
 	for at := int32(0); at != target; {
 		child, step := at+1, ""
-		if d.nodes[at].kind == array {
+		if d.nodes[at].kind == kindArray {
 			index := 0
 			for ; d.nodes[child].next <= target; child = d.nodes[child].next {
 				index++
@@ -294,7 +294,7 @@ func (d *document) place(target int32) string {
 			for int(child+1) < len(d.nodes) && d.nodes[child+1].next <= target {
 				child = d.nodes[child+1].next
 			}
-			if step = brief(d.string(child)); child != target {
+			if step = shorten(d.string(child)); child != target {
 				child++
 			}
 		}
@@ -315,8 +315,8 @@ func placed(place string, err error) error {
 	return fmt.Errorf("%s: %w", place, err)
 }
 
-// brief cuts what a message repeats of a value.
-func brief(value string) string {
+// shorten cuts what a message repeats of a value.
+func shorten(value string) string {
 	const most = 64
 	if len(value) <= most {
 		return value

@@ -81,7 +81,7 @@ func (v *Schema) check(ctx context.Context, value json.RawMessage) (steps int, e
 	if d.repeated > 0 {
 		return 0, placed(d.place(d.repeated), errors.New("the object has this member twice"))
 	}
-	c := &checker{document: d, ctx: ctx, budget: BaseSteps + StepsPerByte*len(value)}
+	c := &checker{document: d, ctx: ctx, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
 	switch fits := c.check(v.rule, 0, nil); {
 	case c.err != nil:
 		return c.steps, c.err

@@ -45,16 +45,16 @@ func TestNumbersAreBounded(t *testing.T) {
 		{"1e99999999999999999999999999", "out of range"},
 		{"1" + strings.Repeat("0", 5000), "1" + strings.Repeat("0", 63) + "… has 5001 characters: at most 1000 are taken"},
 		{"0." + strings.Repeat("0", 999), "has 1001 characters"},
-		{"1e" + strings.Repeat("0", 1<<20) + "1", "characters"},
+		{"1e" + strings.Repeat("0", 1<<16) + "1", "characters"},
 	} {
 		for schema, s := range schemas {
 			value := json.RawMessage(`{"v":` + refused.literal + `}`)
 			err := s.Check(t.Context(), value)
 			if Bounded(value) {
-				t.Errorf("%s passes for bounded", brief(refused.literal))
+				t.Errorf("%s passes for bounded", shorten(refused.literal))
 			}
 			if err == nil || !strings.Contains(err.Error(), refused.want) || len(err.Error()) > 300 {
-				t.Errorf("%s: %s: %v", schema, brief(refused.literal), err)
+				t.Errorf("%s: %s: %v", schema, shorten(refused.literal), err)
 			}
 		}
 	}
@@ -82,7 +82,7 @@ func TestSchemasHaveTheSameBounds(t *testing.T) {
 		property(strings.Repeat(`{"items":`, 2000) + `{}` + strings.Repeat(`}`, 2000)),
 	} {
 		if _, err := Compile(schema, false); err == nil {
-			t.Errorf("%s is taken", brief(schema))
+			t.Errorf("%s is taken", shorten(schema))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestStepsAreInProportion(t *testing.T) {
 		gaveUp              bool
 	}{
 		{"nested alternatives", tree, strings.Repeat("[", 900) + "1" + strings.Repeat("]", 900), true},
-		{"nested lists without repetitions", unique, strings.Repeat("[[0],", 900) + numbers(100_000) + strings.Repeat("]", 900), true},
+		{"nested lists without repetitions", unique, strings.Repeat("[[0],", 900) + numbers(20_000) + strings.Repeat("]", 900), true},
 		{"many items without repetitions", unique, "[" + numbers(100_000) + "]", false},
 	} {
 		s := compile(t, tc.schema, false)

@@ -47,6 +47,9 @@ type Flow struct {
 	// Ended ends when the answer can reach nobody any longer; nil is never.
 	Ended context.Context
 
+	// withheld are the call's arguments if an SDK would suffer from them; nil if it gets them.
+	withheld json.RawMessage
+
 	// awaited is the call of a flow that is Held.
 	awaited *awaited
 	// announced has what is said of the call's task follow the reply, in a session.
@@ -75,6 +78,9 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(f.Ended, cancel)()
+	}
+	if f.withheld != nil {
+		arguments = f.withheld
 	}
 	done, refusal := begin(s, f.Caller, tool, arguments, f.Call.Answers)
 	if refusal != nil {

@@ -8,6 +8,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // legacyFlow negotiates a tools/call of a session. No flow and no refusal is a
@@ -82,7 +83,26 @@ func (g *Gateway) modernFlow(caller mcptask.Caller, m *message, line []byte) (*F
 	}
 	flow := g.callFlow(g.modern, caller, *tool, call)
 	flow.Stateless = true
+	if line, err = g.withhold(flow, m, line); err != nil {
+		return nil, nil, wireError(err)
+	}
 	return flow, line, nil
+}
+
+// withhold keeps arguments from the SDK that the server is going to refuse for their size, their depth or
+// their numbers: in this revision the SDK decodes arguments for their headers, which takes seconds for
+// a million bytes of tiny numbers and fails for large ones. The flow has them.
+func (g *Gateway) withhold(flow *Flow, m *message, call []byte) ([]byte, error) {
+	var params map[string]json.RawMessage
+	if err := json.Unmarshal(m.Params, &params); err != nil {
+		return nil, err
+	}
+	arguments := params["arguments"]
+	if len(arguments) <= g.server.Options().Limits.Arguments && validate.Bounded(arguments) {
+		return call, nil
+	}
+	flow.withheld = arguments
+	return setMember(call, []string{"params", "arguments"}, json.RawMessage("{}"))
 }
 
 // elsewhere is the refusal of a call that has to be a task, in a revision without:

@@ -150,7 +150,7 @@ func (c *checker) checkValue(r *rule, i int32, seen marks) bool {
 	if !c.isKind(r, i) || !c.isConstant(r, i) || !c.isFormat(r, i) {
 		return false
 	}
-	if seen == nil && (n.kind == object && r.unevaluatedMembers != nil || n.kind == array && r.unevaluatedItems != nil) {
+	if seen == nil && (n.kind == kindObject && r.unevaluatedMembers != nil || n.kind == kindArray && r.unevaluatedItems != nil) {
 		seen = c.newMarks(i)
 	}
 	ok := c.checkReferences(r, i, seen)
@@ -158,13 +158,13 @@ func (c *checker) checkValue(r *rule, i int32, seen marks) bool {
 		return false
 	}
 	switch n.kind {
-	case object:
+	case kindObject:
 		ok = c.checkObject(r, i, seen) && ok
-	case array:
+	case kindArray:
 		ok = c.checkArray(r, i, seen) && ok
-	case text:
+	case kindText:
 		ok = c.checkString(r, i) && ok
-	case number:
+	case kindNumber:
 		ok = c.checkNumber(r, i) && ok
 	}
 	if !ok && (c.brief() || c.branches > 0) {
@@ -182,7 +182,7 @@ func (c *checker) isKind(r *rule, i int32) bool {
 	if r.kinds == 0 || r.kinds&k != 0 {
 		return true
 	}
-	if k == number && r.kinds&integer != 0 && parseDecimal(c.literal(i)).isInteger() {
+	if k == kindNumber && r.kinds&kindInteger != 0 && parseDecimal(c.literal(i)).isInteger() {
 		return true
 	}
 	return c.add(i, func() jsonschema.ErrorKind { return &faults.Type{Got: k.String(), Want: r.Types.ToStrings()} })
@@ -214,19 +214,19 @@ func (c *checker) appendKey(key []byte, i int32) []byte {
 		return key
 	}
 	switch key = append(key, byte(n.kind)); n.kind {
-	case boolean:
+	case kindBoolean:
 		key = append(key, c.text[n.start])
-	case number:
+	case kindNumber:
 		key = append(parseDecimal(c.literal(i)).appendKey(key), ';')
-	case text:
+	case kindText:
 		s := c.string(i)
 		key = append(append(strconv.AppendInt(key, int64(len(s)), 10), ':'), s...)
-	case array:
+	case kindArray:
 		key = append(strconv.AppendInt(key, int64(n.size), 10), '[')
 		for child := i + 1; child < n.next; child = c.nodes[child].next {
 			key = c.appendKey(key, child)
 		}
-	case object:
+	case kindObject:
 		key = append(strconv.AppendInt(key, int64(n.size), 10), '{')
 		type named struct {
 			name  string
@@ -246,7 +246,7 @@ func (c *checker) appendKey(key []byte, i int32) []byte {
 }
 
 func (c *checker) isFormat(r *rule, i int32) bool {
-	if r.Format == nil || c.nodes[i].kind != text || !c.spend(int(c.nodes[i].size)/16) {
+	if r.Format == nil || c.nodes[i].kind != kindText || !c.spend(int(c.nodes[i].size)/16) {
 		return c.err == nil
 	}
 	value := c.string(i)
@@ -260,7 +260,7 @@ func (c *checker) isFormat(r *rule, i int32) bool {
 		return true
 	}
 	return c.add(i, func() jsonschema.ErrorKind {
-		return sentence(fmt.Sprintf("%q is not valid %s: %s", brief(value), r.Format.Name, brief(err.Error())))
+		return sentence(fmt.Sprintf("%q is not valid %s: %s", shorten(value), r.Format.Name, shorten(err.Error())))
 	})
 }
 
@@ -352,7 +352,7 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 		if known.required {
 			required++
 		}
-		if c.nodes[value].kind&(object|array) != 0 {
+		if c.nodes[value].kind&(kindObject|kindArray) != 0 {
 			nested = true
 		} else {
 			ok = c.checkMember(r, known.rule, name, seen, ordinal, &other) && ok
@@ -365,7 +365,7 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 	if nested && (ok || c.branches == 0) {
 		ordinal = 0
 		for name := i + 1; name < c.nodes[i].next && (ok || !c.brief()); name = c.nodes[name+1].next {
-			if c.nodes[name+1].kind&(object|array) != 0 {
+			if c.nodes[name+1].kind&(kindObject|kindArray) != 0 {
 				ok = c.checkMember(r, r.members[c.string(name)].rule, name, seen, ordinal, &other) && ok
 			}
 			ordinal++
@@ -398,7 +398,7 @@ func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordi
 	if !evaluated {
 		switch {
 		case r.closed && len(*other) <= MaxFaults:
-			*other = append(*other, brief(c.string(name)))
+			*other = append(*other, shorten(c.string(name)))
 			return ok && !c.brief()
 		case r.closed:
 			return ok && !c.brief()
@@ -555,7 +555,7 @@ func (c *checker) checkString(r *rule, i int32) bool {
 		}
 	}
 	if r.Pattern != nil && (ok || !c.brief()) && !r.Pattern.MatchString(value) {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Pattern{Got: brief(value), Want: r.Pattern.String()} })
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Pattern{Got: shorten(value), Want: r.Pattern.String()} })
 	}
 	return ok
 }
@@ -680,9 +680,9 @@ func (c *checker) checkOneOf(r *rule, i int32, seen marks) bool {
 func (c *checker) checkUnevaluated(r *rule, i int32, seen marks) bool {
 	n, ok, rest, step := c.nodes[i], true, r.unevaluatedItems, int32(0)
 	switch {
-	case n.kind == object && r.unevaluatedMembers != nil:
+	case n.kind == kindObject && r.unevaluatedMembers != nil:
 		rest, step = r.unevaluatedMembers, 1
-	case n.kind != array || rest == nil:
+	case n.kind != kindArray || rest == nil:
 		return true
 	}
 	index := 0

@@ -22,26 +22,31 @@ const (
 	MaxDepth = 1000
 	// MaxNumber is how long a number may be, in bytes.
 	MaxNumber = 1000
-	// MaxExponent bounds what stands behind the e of a number, with either sign: it
-	// admits each exponent that a float64 is written with.
-	MaxExponent = 324
+	// MinExponent and MaxExponent bound a number with an exponent: that exponent itself, and the
+	// one that the number has when it is written with a single digit before the point. A
+	// float64 holds what is within in full; the smaller ones that it holds take
+	// five hundred times as long to read.
+	MinExponent, MaxExponent = -307, 308
 )
+
+// numberBytes is what JSON writes numbers with.
+const numberBytes = "+-.eE0123456789"
 
 // A kind of JSON value is a bit, so that several make a set.
 type kind uint8
 
 const (
-	null kind = 1 << iota
-	boolean
-	number
-	text
-	array
-	object
-	integer // of a schema's types only
+	kindNull kind = 1 << iota
+	kindBoolean
+	kindNumber
+	kindText
+	kindArray
+	kindObject
+	kindInteger // of a schema's types only
 )
 
 func (k kind) String() string {
-	return map[kind]string{null: "null", boolean: "boolean", number: "number", text: "string", array: "array", object: "object", integer: "integer"}[k]
+	return map[kind]string{kindNull: "null", kindBoolean: "boolean", kindNumber: "number", kindText: "string", kindArray: "array", kindObject: "object", kindInteger: "integer"}[k]
 }
 
 // document is a JSON text with an index of its values: 16 bytes for each, in
@@ -87,7 +92,7 @@ func read(ctx context.Context, data []byte) (*document, error) {
 	}
 	var open []int32 // the objects and arrays around
 	for i := 0; i < len(d.text); {
-		if len(d.nodes)%4096 == 0 && ctx.Err() != nil {
+		if len(d.nodes)%pollEvery == pollEvery-1 && ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		n := node{start: int32(i), next: int32(len(d.nodes) + 1)}
@@ -107,12 +112,12 @@ func read(ctx context.Context, data []byte) (*document, error) {
 			continue
 		case '{', '[':
 			i++
-			n.kind, n.next = array, math.MaxInt32 // until it ends
+			n.kind, n.next = kindArray, math.MaxInt32 // until it ends
 			if c == '{' {
-				n.kind = object
+				n.kind = kindObject
 			}
 		case '"':
-			n.kind, n.start = text, n.start+1
+			n.kind, n.start = kindText, n.start+1
 			for i++; d.text[i] != '"'; i++ {
 				if d.text[i] == '\\' {
 					n.escaped = true
@@ -122,17 +127,17 @@ func read(ctx context.Context, data []byte) (*document, error) {
 			n.size = int32(i) - n.start
 			i++
 		case 'n':
-			n.kind, n.size = null, 4
+			n.kind, n.size = kindNull, 4
 			i += 4
 		case 't', 'f':
-			n.kind, n.size = boolean, 4
+			n.kind, n.size = kindBoolean, 4
 			if c == 'f' {
 				n.size = 5
 			}
 			i += int(n.size)
 		default:
-			n.kind = number
-			for i++; i < len(d.text) && strings.IndexByte("+-.eE0123456789", d.text[i]) >= 0; i++ {
+			n.kind = kindNumber
+			for i++; i < len(d.text) && strings.IndexByte(numberBytes, d.text[i]) >= 0; i++ {
 			}
 			n.size = int32(i) - n.start
 		}
@@ -142,11 +147,11 @@ func read(ctx context.Context, data []byte) (*document, error) {
 		here := int32(len(d.nodes))
 		d.nodes = append(d.nodes, n)
 		switch n.kind {
-		case number:
+		case kindNumber:
 			if err := boundNumber(d.text[n.start:i]); err != nil {
 				return nil, placed(d.place(here), err)
 			}
-		case object, array:
+		case kindObject, kindArray:
 			if open = append(open, here); len(open) > MaxDepth {
 				return nil, placed(d.place(here), fmt.Errorf("more than %d objects and arrays within each other", MaxDepth))
 			}
@@ -155,29 +160,76 @@ func read(ctx context.Context, data []byte) (*document, error) {
 	return d, nil
 }
 
-// boundNumber refuses a number that takes long to compute with.
-func boundNumber(literal string) error {
-	if len(literal) > MaxNumber {
-		return fmt.Errorf("the number %s has %d characters: at most %d are taken", brief(literal), len(literal), MaxNumber)
-	}
-	if e := strings.IndexAny(literal, "eE"); e >= 0 {
-		if exponent, err := strconv.Atoi(literal[e+1:]); err != nil || exponent < -MaxExponent || exponent > MaxExponent {
-			return fmt.Errorf("the number %s is out of range: exponents from -%d to %d are taken", brief(literal), MaxExponent, MaxExponent)
+// Bounded says whether valid JSON is within MaxDepth, MaxNumber, MinExponent and
+// MaxExponent, for those who pass it on to readers that would suffer.
+func Bounded(data json.RawMessage) bool {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
+		case c == '{' || c == '[':
+			if depth++; depth > MaxDepth {
+				return false
+			}
+		case c == '}' || c == ']':
+			depth--
+		case c == '-' || '0' <= c && c <= '9':
+			begin := i
+			for i < len(data) && strings.IndexByte(numberBytes, data[i]) >= 0 {
+				i++
+			}
+			if !isBounded(string(data[begin:i])) {
+				return false
+			}
+			i--
 		}
 	}
-	return nil
+	return true
+}
+
+// boundNumber refuses a number that takes long to compute with.
+func boundNumber(literal string) error {
+	switch {
+	case isBounded(literal):
+		return nil
+	case len(literal) > MaxNumber:
+		return fmt.Errorf("the number %s has %d characters: at most %d are taken", shorten(literal), len(literal), MaxNumber)
+	}
+	return fmt.Errorf("the number %s is out of range: exponents from %d to %d are taken", shorten(literal), MinExponent, MaxExponent)
+}
+
+func isBounded(literal string) bool {
+	if len(literal) > MaxNumber {
+		return false
+	}
+	e := strings.IndexAny(literal, "eE")
+	if e < 0 {
+		return true
+	}
+	exponent, err := strconv.Atoi(literal[e+1:])
+	if err != nil || exponent < MinExponent || exponent > MaxExponent {
+		return false
+	}
+	v := parseDecimal(literal)
+	first := v.exponent + len(v.digits) - 1
+	return v.digits == "" || MinExponent <= first && first <= MaxExponent
 }
 
 // findRepeated looks for a member that an object has twice. Readers disagree
 // which of the two counts, so that one could be checked and the other used.
-func (d *document) findRepeated(object int32) {
+func (d *document) findRepeated(of int32) {
 	const few = 8
-	switch size := d.nodes[object].size; {
+	switch size := d.nodes[of].size; {
 	case d.repeated > 0 || size < 2:
 	case size <= few:
 		var names [few]string
 		count := 0
-		for name := object + 1; name < d.nodes[object].next; name = d.nodes[name+1].next {
+		for name := of + 1; name < d.nodes[of].next; name = d.nodes[name+1].next {
 			names[count] = d.string(name)
 			if slices.Contains(names[:count], names[count]) {
 				d.repeated = name
@@ -190,7 +242,7 @@ func (d *document) findRepeated(object int32) {
 			d.seed = maphash.MakeSeed()
 		}
 		d.hashes = d.hashes[:0]
-		for name := object + 1; name < d.nodes[object].next; name = d.nodes[name+1].next {
+		for name := of + 1; name < d.nodes[of].next; name = d.nodes[name+1].next {
 			d.hashes = append(d.hashes, hashed{maphash.String(d.seed, d.string(name)), name})
 		}
 		slices.SortFunc(d.hashes, func(a, b hashed) int {
@@ -232,7 +284,7 @@ func (d *document) place(target int32) string {
 	var path []string
 	for at := int32(0); at != target; {
 		child, step := at+1, ""
-		if d.nodes[at].kind == array {
+		if d.nodes[at].kind == kindArray {
 			index := 0
 			for ; d.nodes[child].next <= target; child = d.nodes[child].next {
 				index++
@@ -242,7 +294,7 @@ func (d *document) place(target int32) string {
 			for int(child+1) < len(d.nodes) && d.nodes[child+1].next <= target {
 				child = d.nodes[child+1].next
 			}
-			if step = brief(d.string(child)); child != target {
+			if step = shorten(d.string(child)); child != target {
 				child++
 			}
 		}
@@ -263,8 +315,8 @@ func placed(place string, err error) error {
 	return fmt.Errorf("%s: %w", place, err)
 }
 
-// brief cuts what a message repeats of a value.
-func brief(value string) string {
+// shorten cuts what a message repeats of a value.
+func shorten(value string) string {
 	const most = 64
 	if len(value) <= most {
 		return value

@@ -31,7 +31,7 @@ type rule struct {
 
 	members            map[string]member
 	required           int // how many members are required
-	patterns           []pattern
+	patterns           []namePattern
 	otherMembers       *rule
 	closed             bool // other members are not allowed
 	countsMembers      bool // every member counts as evaluated
@@ -60,7 +60,7 @@ type member struct {
 	required bool
 }
 
-type pattern struct {
+type namePattern struct {
 	match jsonschema.Regexp
 	rule  *rule
 }
@@ -127,7 +127,7 @@ func (t *translator) rule(s *jsonschema.Schema) *rule {
 
 	if s.Types != nil {
 		for _, name := range s.Types.ToStrings() {
-			for k := null; k != 0; k <<= 1 {
+			for k := kindNull; k != 0; k <<= 1 {
 				if k.String() == name {
 					r.kinds |= k
 				}
@@ -221,9 +221,9 @@ func (t *translator) objects(r *rule) {
 		}
 	}
 	for match, s := range r.PatternProperties {
-		r.patterns = append(r.patterns, pattern{match, t.rule(s)})
+		r.patterns = append(r.patterns, namePattern{match, t.rule(s)})
 	}
-	slices.SortFunc(r.patterns, func(a, b pattern) int { return strings.Compare(a.match.String(), b.match.String()) })
+	slices.SortFunc(r.patterns, func(a, b namePattern) int { return strings.Compare(a.match.String(), b.match.String()) })
 	r.countsMembers = r.AdditionalProperties != nil
 	switch additional := r.AdditionalProperties.(type) {
 	case bool:

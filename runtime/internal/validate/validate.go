@@ -65,7 +65,7 @@ func (noLoader) Load(url string) (any, error) {
 }
 
 // Check returns the first faults of a value, in one line, or nil. It refuses
-// values beyond MaxDepth, MaxNumber and MaxExponent and objects that have a member twice, gives up
+// values beyond MaxDepth, MaxNumber, MinExponent and MaxExponent and objects that have a member twice, gives up
 // after BaseSteps and StepsPerByte, and soon after ctx ends, with its cause.
 func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
 	_, err := v.check(ctx, value)
@@ -81,7 +81,7 @@ func (v *Schema) check(ctx context.Context, value json.RawMessage) (steps int, e
 	if d.repeated > 0 {
 		return 0, placed(d.place(d.repeated), errors.New("the object has this member twice"))
 	}
-	c := &checker{document: d, ctx: ctx, budget: BaseSteps + StepsPerByte*len(value)}
+	c := &checker{document: d, ctx: ctx, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
 	switch fits := c.check(v.rule, 0, nil); {
 	case c.err != nil:
 		return c.steps, c.err

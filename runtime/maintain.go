@@ -110,7 +110,7 @@ func (s *Server) mayRun(r Record) bool {
 // resume decides what becomes of one orphan.
 func (s *Server) resume(r Record) {
 	if s.mayRun(r) {
-		if err := s.executor.Submit(r.ID); err == nil {
+		if err := s.executor.Submit(r.submission()); err == nil {
 			s.logger.Info("task resumed", "task", LogID(r.Principal, r.ID), "tool", r.Tool, "attempt", r.Attempt+1)
 		}
 		return

@@ -351,11 +351,11 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	if slots, ok := s.executor.(Slots); ok {
 		// A handler has one slot, however many of its goroutines ask.
 		if h.asking.Add(1) == 1 {
-			slots.Release()
+			slots.Release(h.record.submission())
 		}
 		defer func() {
 			if h.asking.Add(-1) == 0 {
-				slots.Acquire(h.attempt)
+				slots.Acquire(h.attempt, h.record.submission())
 			}
 		}()
 	}

@@ -240,7 +240,8 @@ func (s *Server) update(ctx context.Context, record, moved Record, e event) (Rec
 	if err == nil || e.kind != eventFinish {
 		return stored, err
 	}
-	if refusal := s.full(record.caller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID)); refusal != nil {
+	refusal := s.full(record.caller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID))
+	if refusal != nil {
 		e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
 		if refused, err := next(record, e); err == nil && refused.Size() < moved.Size() {
 			moved = refused
@@ -340,7 +341,8 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		return nil, s.Limited(h.record.caller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
 	}
 	if err != nil && !errors.Is(err, errVoid) {
-		if refusal := s.full(h.record.caller(), err, "task", LogID(h.record.Principal, id), "tool", h.record.Tool); refusal != nil {
+		refusal := s.full(h.record.caller(), err, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
+		if refusal != nil {
 			return nil, refusal
 		}
 		return nil, asking(ctx, in.Key, err)

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -146,7 +145,7 @@ func TestTwoQuestions(t *testing.T) {
 // have let go.
 func slotsOf(s *Server) (free, queued int) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if free, queued = s.executor.(*pool.Pool).Load(); free > 0 {
+		if free, queued = s.executor.(localExecutor).Load(); free > 0 {
 			break
 		}
 	}

@@ -169,7 +169,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		// running; nobody ever learns of any other.
 		if key == "" && call.ExternalID == "" {
 			s.discard(unwanted{fresh, time.Now().Add(leaseFor)})
-		} else if s.executor.Submit(fresh.ID) != nil {
+		} else if s.executor.Submit(fresh.submission()) != nil {
 			return CallReply{}, shuttingDown()
 		}
 		return CallReply{}, Errorf(CodeInternalError, "the task could not be stored")
@@ -180,7 +180,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		turn <- call.Progress
 		s.progress.Store(record.ID, turn)
 	}
-	if err := s.executor.Submit(record.ID); err != nil {
+	if err := s.executor.Submit(record.submission()); err != nil {
 		s.forget(record)
 		return CallReply{}, shuttingDown()
 	}

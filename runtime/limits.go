@@ -55,8 +55,11 @@ func (l *Limits) fill() {
 		anonymous, server *int
 		total             int
 	}{
-		{l.Tasks, &a.Tasks, &s.Tasks, 100_000}, {l.Running, &a.Running, &s.Running, 10_000},
-		{l.Waiting, &a.Waiting, &s.Waiting, 10_000}, {l.Bytes, &a.Bytes, &s.Bytes, 1 << 30}, {l.Sessions, &a.Sessions, &s.Sessions, 10_000},
+		{l.Tasks, &a.Tasks, &s.Tasks, 100_000},
+		{l.Running, &a.Running, &s.Running, 10_000},
+		{l.Waiting, &a.Waiting, &s.Waiting, 10_000},
+		{l.Bytes, &a.Bytes, &s.Bytes, 1 << 30},
+		{l.Sessions, &a.Sessions, &s.Sessions, 10_000},
 	} {
 		limit.Fill(map[*int]int{f.server: max(f.total, limit.Times(f.account, serverAccounts))})
 		anonymous := limit.Times(f.account, anonymousAccounts)
@@ -80,7 +83,8 @@ func (l *Limits) quota() Quota {
 // wayOut has the option that sets each limit and what helps against it.
 var wayOut = map[string][2]string{
 	"tasks": {"Limits.Tasks", "wait until tasks expire"}, "running": {"Limits.Running", "wait until some end, or cancel some"},
-	"waiting": {"Limits.Waiting", "wait for fewer tasks at once"}, "bytes": {"Limits.Bytes", "wait until tasks expire, or send and ask for less"},
+	"waiting":   {"Limits.Waiting", "wait for fewer tasks at once"},
+	"bytes":     {"Limits.Bytes", "wait until tasks expire, or send and ask for less"},
 	"arguments": {"Limits.Arguments", "send less"}, "result": {"Limits.Result", "ask the tool for less"},
 	"questions": {"Limits.Questions", "ask less often in one task"}, "polls": {"Limits.Polls", "poll more slowly"},
 	"lists": {"Limits.Lists", "list less often"}, "sessions": {"Limits.Sessions", "try again later"},
@@ -119,19 +123,26 @@ func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, at
 
 // full is the refusal of what goes beyond the store's quota; nil is another error.
 func (s *Server) full(caller Caller, err error, attrs ...any) *Error {
-	full := &QuotaError{Scope: ScopeAccount}
-	if !errors.As(err, &full) && !errors.Is(err, ErrQuotaStored) && !errors.Is(err, ErrQuotaUnfinished) && !errors.Is(err, ErrQuotaBytes) {
-		return nil
+	scope, quota := ScopeAccount, s.options.Limits.quota()
+	if full := (*QuotaError)(nil); errors.As(err, &full) {
+		scope = full.Scope
 	}
-	quota := s.options.Limits.quota()
-	most := map[Scope]Usage{ScopeAccount: quota.Account, ScopeAnonymous: quota.Anonymous, ScopeServer: quota.Server}[full.Scope]
+	most := quota.Account
+	switch scope {
+	case ScopeAnonymous:
+		most = quota.Anonymous
+	case ScopeServer:
+		most = quota.Server
+	}
 	switch {
 	case errors.Is(err, ErrQuotaStored):
-		return s.LimitedIn(full.Scope, caller, "tasks", most.Stored, attrs...)
+		return s.LimitedIn(scope, caller, "tasks", most.Stored, attrs...)
 	case errors.Is(err, ErrQuotaUnfinished):
-		return s.LimitedIn(full.Scope, caller, "running", most.Unfinished, attrs...)
+		return s.LimitedIn(scope, caller, "running", most.Unfinished, attrs...)
+	case errors.Is(err, ErrQuotaBytes):
+		return s.LimitedIn(scope, caller, "bytes", int(most.Bytes), attrs...)
 	}
-	return s.LimitedIn(full.Scope, caller, "bytes", int(most.Bytes), attrs...)
+	return nil
 }
 
 // within is the outcome of a handler, unless it is too big to be kept.

@@ -217,7 +217,7 @@ func (s *Server) resume(orphan Record) (known bool) {
 			}
 		}
 		if err == nil {
-			err = s.executor.Submit(r.ID)
+			err = s.executor.Submit(r.submission())
 		}
 		if err == nil {
 			log.Info("task resumed", "attempt", r.Attempt+1)

@@ -43,10 +43,14 @@ func (e *QuotaError) Unwrap() error { return e.Err }
 // scope's counts, and in it Stored before Unfinished before Bytes. What does not
 // grow is never refused. Stores call Check in the step that writes the record.
 func (q Quota) Check(r *Record, tally Quota, more Usage) error {
-	for _, s := range []struct {
+	for _, s := range [...]struct {
 		scope       Scope
 		has, bounds Usage
-	}{{ScopeAccount, tally.Account, q.Account}, {ScopeAnonymous, tally.Anonymous, q.Anonymous}, {ScopeServer, tally.Server, q.Server}} {
+	}{
+		{ScopeAccount, tally.Account, q.Account},
+		{ScopeAnonymous, tally.Anonymous, q.Anonymous},
+		{ScopeServer, tally.Server, q.Server},
+	} {
 		if s.scope == ScopeAnonymous && r.Principal != "" {
 			continue
 		}

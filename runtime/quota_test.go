@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
@@ -225,7 +226,60 @@ func TestLimitBytesOfReports(t *testing.T) {
 		id := begin(t, s, alice, "reports").ID
 		synctest.Wait()
 		if r, err := s.Get(t.Context(), alice, id); err != nil || r.StatusMessage != "fits" || r.Phase != PhaseRunning {
-			t.Errorf("%+v, %v", r, err)
+			t.Errorf("%s: %.20q, %v", r.Phase, r.StatusMessage, err)
+		}
+	})
+}
+
+// Tasks that sleep, of one principal, of one session or of as many sessions as there are tasks,
+// delay nobody else's: another's ends before the first of them.
+func TestSleepersDelayNobody(t *testing.T) {
+	const sleepers = 200
+	for name, tc := range map[string]struct {
+		flood  func(i int) Caller
+		others []Caller
+	}{
+		"a principal": {func(int) Caller { return alice }, []Caller{bob, anonymous(1), {Revision: Revision20260728}}},
+		"a session":   {func(int) Caller { return anonymous(1) }, []Caller{bob, anonymous(2), {Revision: Revision20260728}}},
+		"no session":  {func(int) Caller { return Caller{Revision: Revision20260728} }, []Caller{bob, anonymous(2)}},
+		"sessions":    {anonymous, []Caller{bob}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				s := newServer(t, Options{}, numberTool("sleep", Policy{Task: TaskOptional}, after(8*time.Second)), numberTool("double", Policy{Task: TaskOptional}, double))
+				var last string
+				for i := range sleepers {
+					last = begin(t, s, tc.flood(i), "sleep").ID
+				}
+				synctest.Wait()
+				for _, caller := range tc.others {
+					began := time.Now()
+					ended(t, s, caller, begin(t, s, caller, "double").ID)
+					if waited := time.Since(began); waited != 0 {
+						t.Errorf("%+v waits for %v", caller, waited)
+					}
+				}
+				ended(t, s, tc.flood(sleepers-1), last) // they run all the same
+			})
+		})
+	}
+}
+
+// The client of a pipe has the server to itself, and all of its slots.
+func TestLocalHasAllSlots(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{Concurrency: 4}, numberTool("sleep", Policy{Task: TaskOptional}, after(time.Second)))
+		local := Caller{Principal: "local", Revision: Revision20260728}
+		began := time.Now()
+		var ids []string
+		for range 4 {
+			ids = append(ids, begin(t, s, local, "sleep").ID)
+		}
+		for _, id := range ids {
+			ended(t, s, local, id)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("four at once took %v", took)
 		}
 	})
 }

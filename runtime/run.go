@@ -256,7 +256,8 @@ func (s *Server) update(ctx context.Context, t *tries, record, moved Record, e e
 	if err == nil || e.kind != eventFinish {
 		return stored, moved, err
 	}
-	if refusal := s.full(record.caller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID)); refusal != nil {
+	refusal := s.full(record.caller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID))
+	if refusal != nil {
 		e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
 		if refused, err := next(record, e); err == nil && refused.Size() < moved.Size() {
 			moved = refused
@@ -354,7 +355,8 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 		return nil, s.Limited(h.record.caller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
 	}
 	if err != nil && !errors.Is(err, errVoid) {
-		if refusal := s.full(h.record.caller(), err, "task", LogID(h.record.Principal, id), "tool", h.record.Tool); refusal != nil {
+		refusal := s.full(h.record.caller(), err, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
+		if refusal != nil {
 			return nil, refusal
 		}
 		return nil, h.notAsked(ctx, in.Key, err)
@@ -365,11 +367,11 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	if slots, ok := s.executor.(Slots); ok {
 		// A handler has one slot, however many of its goroutines ask.
 		if h.asking.Add(1) == 1 {
-			slots.Release()
+			slots.Release(h.record.submission())
 		}
 		defer func() {
 			if h.asking.Add(-1) == 0 {
-				slots.Acquire(h.attempt)
+				slots.Acquire(h.attempt, h.record.submission())
 			}
 		}()
 	}

@@ -55,7 +55,10 @@ type Options struct {
 	// Limits bound what each account takes, and all of them together.
 	Limits Limits
 	// Concurrency is how many task handlers the local executor runs at once;
-	// the rest waits in line. 0 or less is DefaultConcurrency.
+	// the rest waits in line. 0 or less is DefaultConcurrency. Accounts take turns, and
+	// one has at most three quarters of the slots, so that another finds a free one; all
+	// anonymous callers are one account here, whose sessions share in the same way. Only
+	// the principal "local", that of a client on a pipe, may have all.
 	Concurrency int
 	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or
 	// less is DefaultMaxTTL. A tool's own ttl may be longer.
@@ -151,7 +154,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	}
 	newExecutor := options.Executor
 	if newExecutor == nil {
-		newExecutor = func(run RunFunc) Executor { return pool.New(run, s.options.Concurrency) }
+		newExecutor = func(run RunFunc) Executor { return localExecutor{pool.New(run, s.options.Concurrency)} }
 	}
 	s.executor = newExecutor(s.run)
 	s.drained, s.endUpkeep = context.WithCancel(context.Background())

@@ -77,6 +77,7 @@ func New(config Config) *Gateway {
 		speech:    speechOf(config.Server.Options().Revisions, config.Revision),
 	}
 	g.questions = newQuestions(config.Server, g.legacy)
+	g.sessions.busy = g.questions.busy
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
@@ -75,10 +76,27 @@ func refuseRate(w http.ResponseWriter, id json.RawMessage, err *mcptask.Error) {
 
 // block counts a request that waits for the end of a task, until done is called.
 func (g *Gateway) block(caller mcptask.Caller) (done func(), err *mcptask.Error) {
-	most := g.server.Options().Limits.Waiting
-	done, ok := g.counts.waiting.Take(caller.Account(), 1, most)
-	if !ok {
-		return nil, g.server.Limited(caller, "waiting", most)
+	limits := g.server.Options().Limits
+	most := [3]int{limits.Waiting, limits.Anonymous.Waiting, limits.Server.Waiting}
+	return take(g.server, caller, &g.counts.waiting, "waiting", 1, most)
+}
+
+// take opens n more of what a limit bounds, until done is called: for the caller's account, for all
+// anonymous callers if it is one of them, and for the server. most has the bounds in this order.
+func take(s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
+	attrs ...any) (done func(), err *mcptask.Error) {
+	scopes := []mcptask.Scope{mcptask.ScopeAccount, mcptask.ScopeAnonymous, mcptask.ScopeServer}
+	bounds := []limit.Bound[string]{
+		{Key: caller.Account(), Most: most[0]},
+		{Key: string(mcptask.ScopeAnonymous), Most: most[1]}, // no account is called so
+		{Key: string(mcptask.ScopeServer), Most: most[2]},
+	}
+	if caller.Principal != "" {
+		scopes, bounds = slices.Delete(scopes, 1, 2), slices.Delete(bounds, 1, 2)
+	}
+	done, full := open.Take(n, bounds...)
+	if done == nil {
+		return nil, s.LimitedIn(scopes[full], caller, name, bounds[full].Most, attrs...)
 	}
 	return done, nil
 }
@@ -94,11 +112,8 @@ func begin(s *mcptask.Server, caller mcptask.Caller, tool string, arguments json
 	if size > limits.Arguments {
 		return nil, s.Limited(caller, "arguments", limits.Arguments, "tool", tool)
 	}
-	done, ok := countsOf(s).calls.Take(caller.Account(), 1, limits.Running)
-	if !ok {
-		return nil, s.Limited(caller, "running", limits.Running, "tool", tool)
-	}
-	return done, nil
+	most := [3]int{limits.Running, limits.Anonymous.Running, limits.Server.Running}
+	return take(s, caller, &countsOf(s).calls, "running", 1, most, "tool", tool)
 }
 
 // taken is the response to a question; one that is too big is none, an error

@@ -33,6 +33,9 @@ const (
 	// name together, each counted as one more: every one is a goroutine. What
 	// exceeds it is refused with "followed" in data.limit.
 	maxFollowed = 10_000
+	// maxFollowedByAnonymous and maxFollowedInAll are the same for all anonymous
+	// callers together, and for all callers.
+	maxFollowedByAnonymous, maxFollowedInAll = 40_000, 100_000
 )
 
 // subscription is one open subscriptions/listen.
@@ -69,10 +72,11 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 	if refusal != nil {
 		return nil, refusal
 	}
-	follows, ok := g.counts.followed.Take(caller.Account(), 1+len(asked.Tasks), maxFollowed)
-	if !ok {
+	follows, refusal := take(g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
+		[3]int{maxFollowed, maxFollowedByAnonymous, maxFollowedInAll})
+	if refusal != nil {
 		waits()
-		return nil, g.server.Limited(caller, "followed", maxFollowed)
+		return nil, refusal
 	}
 	free := func() { follows(); waits() }
 	s := &subscription{g: g, caller: caller, id: m.ID, others: asked.Others, close: free}

@@ -12,6 +12,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // post serves one message.
@@ -147,6 +148,9 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal s
 	caller := mcptask.Caller{Principal: principal, Method: m.Method}
 	if s != nil {
 		caller = s.caller(g, m.Method)
+		if m.Method != "ping" {
+			g.sessions.work(s)
+		}
 	}
 	switch {
 	case m.reserved():
@@ -167,15 +171,25 @@ func (g *Gateway) postLegacy(w http.ResponseWriter, r *http.Request, principal s
 // initialize opens a session once the SDK has negotiated it.
 func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal string, m *message) {
 	caller := mcptask.Caller{Principal: principal, Method: m.Method}
-	most := g.server.Options().Limits.Sessions
-	done, idle, ok := g.sessions.room(principal, most)
-	if !ok || idle != nil {
-		err := g.server.Limited(caller, "sessions", most) // it is for the audit trail, too
-		if !ok {
+	limits := g.server.Options().Limits
+	most, scope := limits.Sessions, mcptask.ScopeAccount
+	if principal == "" {
+		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
+	}
+	done, spared, full := g.sessions.room(principal, most, limits.Server.Sessions)
+	if full == mcptask.ScopeServer {
+		most, scope = limits.Server.Sessions, full
+	}
+	if done == nil || spared != nil {
+		err := g.server.LimitedIn(scope, caller, "sessions", most) // it is for the audit trail, too
+		if done == nil {
 			refuse(w, http.StatusOK, m.ID, err)
 			return
 		}
-		go idle.expire() // the SDK waits for what is left of its calls
+		go func() {
+			defer guard.Recover(g.server.Logger(), "the end of a session")
+			spared.expire() // the SDK waits for what is left of its calls
+		}()
 	}
 	defer done()
 	if g.config.Direct {

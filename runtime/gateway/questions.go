@@ -83,6 +83,8 @@ type questions struct {
 	// session has shown.
 	standalone map[*session][]*channel
 	shown      map[*session]map[string]bool
+	// kept is how many tasks each session is the keeper of.
+	kept map[*session]int
 	// fresh are the tasks that a session has yet to be told of, see hold. The value
 	// says that a timer runs.
 	fresh map[*session]map[string]bool
@@ -99,6 +101,7 @@ type questions struct {
 // knownTask is a task, not yet done, that some session has shown the ID of.
 type knownTask struct {
 	sessions map[*session]dialect.Teller // with the revision that it has shown the ID in
+	keeper   *session                    // that has shown it last: the one that a flood of sessions does not end
 	blocked  []*channel                  // streams of tasks/result
 	sent     map[string]*channel         // by request ID
 	remotes  map[string]*remote          // questions that are tasks at a client, by key
@@ -117,6 +120,7 @@ func newQuestions(server *mcptask.Server, legacy dialect.Teller) *questions {
 		standalone: map[*session][]*channel{},
 		shown:      map[*session]map[string]bool{},
 		fresh:      map[*session]map[string]bool{},
+		kept:       map[*session]int{},
 	}
 }
 
@@ -157,11 +161,32 @@ func (q *questions) meet(s *session, d dialect.Teller, r mcptask.Record) *knownT
 		q.status.note(s, r.ID, visibleOf(r))
 	}
 	t.sessions[s] = d
+	q.keep(t, s)
 	if q.shown[s] == nil {
 		q.shown[s] = map[string]bool{}
 	}
 	q.shown[s][r.ID] = true
 	return t
+}
+
+// keep makes a session the keeper of a task; nil is none. A task has one, so that
+// nobody keeps more sessions than tasks. q.mu is held.
+func (q *questions) keep(t *knownTask, s *session) {
+	if t.keeper != nil {
+		if q.kept[t.keeper]--; q.kept[t.keeper] == 0 {
+			delete(q.kept, t.keeper)
+		}
+	}
+	if t.keeper = s; s != nil {
+		q.kept[s]++
+	}
+}
+
+// busy says whether a session keeps a task that has not ended.
+func (q *questions) busy(s *session) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.kept[s] > 0
 }
 
 // told is the revision in which a session knows a task. q.mu is held.
@@ -265,7 +290,15 @@ func (q *questions) end(s *session) {
 		if t == nil {
 			continue
 		}
-		if delete(t.sessions, s); len(t.sessions) == 0 && len(t.held) == 0 {
+		delete(t.sessions, s)
+		if t.keeper == s {
+			q.keep(t, nil)
+			for other := range t.sessions {
+				q.keep(t, other)
+				break
+			}
+		}
+		if len(t.sessions) == 0 && len(t.held) == 0 {
 			delete(q.known, id)
 			delete(q.retries.due, id)
 			continue
@@ -294,6 +327,7 @@ func (q *questions) drop(id string) {
 			q.dropAnswer(t, a)
 		}
 		delete(q.retries.due, id)
+		q.keep(t, nil)
 		for s := range t.sessions {
 			q.status.forget(s, id)
 			if delete(q.shown[s], id); len(q.shown[s]) == 0 {

@@ -2,10 +2,13 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"container/list"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,6 +46,8 @@ type session struct {
 	idle   *time.Timer
 	place  *list.Element
 	expire func()
+	// worked says that a request other than initialize and ping has come.
+	worked bool
 	// waiting has the end of every request of ours that waits, by its ID.
 	waiting map[string]context.CancelFunc
 
@@ -82,8 +87,12 @@ func (t *sessions) shown(s *session) dialect.Signalled {
 // sessions is the table of open sessions.
 type sessions struct {
 	timeout time.Duration
+	// busy says that a session has tasks that have not ended; nil is never. It may be
+	// called while the table is locked.
+	busy    func(*session) bool
 	mu      sync.Mutex
 	open    map[string]*session
+	opening int               // those that are being opened
 	owners  map[string]*owner // by principal; none has nothing
 }
 
@@ -106,31 +115,75 @@ func (t *sessions) owner(principal string) *owner {
 	return o
 }
 
-// room makes room for one more of a principal's sessions until done is called:
-// by then it is open. Where there are too many, the one that has been idle for
-// longest is taken out, for the caller to expire; ok is false where none is. So a
-// flood of sessions ends its own, and locks out nobody who is served.
-func (t *sessions) room(principal string, most int) (done func(), idle *session, ok bool) {
+// room makes room for one more of a principal's sessions until done is called: by
+// then it is open. If the principal has the most that it may have, one that it can
+// spare is taken out, for the caller to expire; if the server has as many in all, one
+// of the principal that has the most of those that can spare one. Without any there
+// is no room: done is nil, and full the scope that has none. So a flood of sessions
+// ends its own, none that is in use, and none whose tasks run.
+func (t *sessions) room(principal string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	o := t.owner(principal)
 	if o.open+o.opening >= most {
-		first := o.idle.Front()
-		if first == nil {
+		if spared = t.spare(o); spared == nil {
 			t.settle(principal)
-			return nil, nil, false
+			return nil, nil, mcptask.ScopeAccount
 		}
-		idle = first.Value.(*session)
-		t.remove(idle)
+	} else if len(t.open)+t.opening >= inAll {
+		if spared = t.spareOfMost(); spared == nil {
+			t.settle(principal)
+			return nil, nil, mcptask.ScopeServer
+		}
+	}
+	if spared != nil {
+		t.remove(spared)
 		o = t.owner(principal)
 	}
 	o.opening++
+	t.opening++
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		o.opening--
+		t.opening--
 		t.settle(principal)
-	}, idle, true
+	}, spared, ""
+}
+
+// spare is the session that its owner misses least: of those that are idle and have no
+// tasks that run, the one that has been idle for longest, and rather one that has never
+// asked for anything. nil is none. t.mu is held.
+func (t *sessions) spare(o *owner) (spared *session) {
+	for e := o.idle.Front(); e != nil; e = e.Next() {
+		s := e.Value.(*session)
+		switch {
+		case s.worked && spared != nil, t.busy != nil && t.busy(s):
+		case !s.worked:
+			return s
+		default:
+			spared = s
+		}
+	}
+	return spared
+}
+
+// spareOfMost is the spare session of the owner who has the most. t.mu is held.
+func (t *sessions) spareOfMost() (spared *session) {
+	owners := slices.SortedFunc(maps.Values(t.owners), func(a, b *owner) int { return cmp.Compare(b.open, a.open) })
+	for _, o := range owners {
+		if spared = t.spare(o); spared != nil {
+			break
+		}
+	}
+	return spared
+}
+
+// work notes that a session is used for more than to be there.
+func (t *sessions) work(s *session) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.worked = true
 }
 
 // settle drops an owner of nothing. t.mu is held.

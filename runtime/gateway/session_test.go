@@ -2,11 +2,14 @@ package gateway
 
 import (
 	"encoding/json"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,8 +116,8 @@ func TestRoomForSessions(t *testing.T) {
 	table := sessions{open: map[string]*session{}}
 	open := func(id, principal string) (ended string) {
 		t.Helper()
-		done, idle, ok := table.room(principal, most)
-		if !ok {
+		done, idle, _ := table.room(principal, most, math.MaxInt)
+		if done == nil {
 			return "refused"
 		}
 		defer done()
@@ -144,7 +147,7 @@ func TestRoomForSessions(t *testing.T) {
 	if got := open("8", "a"); got != "refused" {
 		t.Errorf("%q, though all are in use", got)
 	}
-	if done, _, ok := table.room("b", most); !ok {
+	if done, _, _ := table.room("b", most, math.MaxInt); done == nil {
 		t.Error("another principal is refused")
 	} else {
 		done()
@@ -161,5 +164,95 @@ func TestRoomForSessions(t *testing.T) {
 	}
 	if len(table.open) != 0 || len(table.owners) != 0 {
 		t.Errorf("left: %v %v", table.open, table.owners)
+	}
+}
+
+// A session that was only opened goes before one that has asked for something, however
+// long each is idle, and one whose tasks run does not go at all.
+func TestSpareSessions(t *testing.T) {
+	const most, inAll = 4, 6
+	busy := map[string]bool{}
+	table := sessions{open: map[string]*session{}, busy: func(s *session) bool { return busy[s.id] }}
+	open := func(id, principal string) (ended string) {
+		t.Helper()
+		done, spared, full := table.room(principal, most, inAll)
+		if done == nil {
+			return "no room of the " + string(full)
+		}
+		defer done()
+		table.add(&session{id: id, principal: principal}, func() {})
+		if spared != nil {
+			return spared.id
+		}
+		return ""
+	}
+	for _, id := range []string{"victim", "worked", "opened 1", "opened 2"} {
+		if got := open(id, ""); got != "" {
+			t.Fatalf("%s ends %q", id, got)
+		}
+	}
+	table.work(table.get("victim"))
+	table.work(table.get("worked"))
+	busy["victim"] = true
+	for _, step := range []struct{ id, ended string }{{"3", "opened 1"}, {"4", "opened 2"}, {"5", "3"}} {
+		if got := open(step.id, ""); got != step.ended {
+			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
+		}
+	}
+	table.work(table.get("4"))
+	table.work(table.get("5"))
+	for _, step := range []struct{ id, ended string }{{"6", "worked"}, {"7", "6"}} {
+		if got := open(step.id, ""); got != step.ended {
+			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
+		}
+	}
+	for _, id := range []string{"4", "5", "7"} {
+		busy[id] = true
+	}
+	if got := open("8", ""); got != "no room of the account" {
+		t.Errorf("all have tasks that run: %q", got)
+	}
+	// The whole server is full: who has the most of what can be spared gives one.
+	for _, step := range []struct{ id, principal, ended string }{
+		{"a1", "a", ""}, {"a2", "a", ""}, {"b1", "b", "a1"}, {"a3", "a", "a2"},
+	} {
+		busy["b1"] = step.id == "a3" // else it has as many as a
+		if got := open(step.id, step.principal); got != step.ended {
+			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
+		}
+	}
+	busy["a3"] = true
+	if got := open("c", "c"); got != "no room of the server" {
+		t.Errorf("the server is full of tasks that run: %q", got)
+	}
+	delete(busy, "5")
+	if got := open("c", "c"); got != "5" {
+		t.Errorf("the one that is idle is spared, and not %q", got)
+	}
+	for id := range table.open {
+		table.end(id)
+	}
+	if len(table.owners) != 0 || table.opening != 0 {
+		t.Errorf("left: %v, %d", table.owners, table.opening)
+	}
+}
+
+// Many sessions are opened at once: there are never more than there may be in all.
+func TestRoomInAll(t *testing.T) {
+	const inAll = 5
+	table := sessions{open: map[string]*session{}, busy: func(*session) bool { return true }}
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			id := strconv.Itoa(i)
+			if done, _, _ := table.room(id, 1000, inAll); done != nil {
+				table.add(&session{id: id, principal: id}, func() {})
+				done()
+			}
+		})
+	}
+	all.Wait()
+	if len(table.open) != inAll {
+		t.Errorf("%d of %d are open", len(table.open), inAll)
 	}
 }

@@ -368,6 +368,55 @@ func TestLimitSessions(t *testing.T) {
 	until("there is room again", func() bool { return initialize().Error == nil })
 }
 
+// A flood of sessions of anonymous callers, even of those that ask for something, does not end the session
+// of one whose task runs: the one that has named the task last. Where all of them have tasks that run, a new one
+// is refused.
+func TestLimitSessionsOfWorkers(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	url, _ := serveWith(t, setup{options: mcptask.Options{Limits: mcptask.Limits{Sessions: most, Polls: -1}}})
+	victim := newPeer(t, url, legacyRevision, "")
+	id := victim.create("run_pipeline", pipelineArgs("endless"))
+	initialize := func() *response {
+		p := &peer{t: t, url: url, client: victim.client, revision: legacyRevision}
+		return p.post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	}
+	flood := func() {
+		for range 2 * most {
+			initialize().ok()
+			newPeer(t, url, legacyRevision, "").call("tools/list", nil).ok()
+		}
+	}
+	flood()
+	victim.task("tasks/get", id).ok()
+	again := newPeer(t, url, legacyRevision, "") // the same client, after it has lost its session
+	again.task("tasks/get", id).ok()
+	flood()
+	again.task("tasks/get", id).ok()
+	if r := victim.task("tasks/get", id); r.status != http.StatusNotFound {
+		t.Errorf("one task keeps two sessions: %s", r.body)
+	}
+	workers := []*peer{again}
+	for len(workers) < most {
+		p := newPeer(t, url, legacyRevision, "")
+		p.create("run_pipeline", pipelineArgs("endless"))
+		workers = append(workers, p)
+	}
+	r := initialize().want(http.StatusOK, internalError)
+	if want := fmt.Sprintf(`{"limit":"sessions","max":%d,"scope":"anonymous"}`, most); r.Error != nil && string(r.Error.Data) != want {
+		t.Errorf("%s, want %s", r.Error.Data, want)
+	}
+	again.task("tasks/cancel", id).ok()
+	for end := time.Now().Add(patience); initialize().Error != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("there is no room when the task has ended")
+		}
+	}
+	for _, p := range workers[1:] {
+		p.call("tools/list", nil).ok()
+	}
+}
+
 // Subscriptions count among what waits, whatever they are to, and each as a
 // request for every task that it names: it tells of them at once.
 func TestLimitListen(t *testing.T) {

@@ -50,7 +50,9 @@ func testQuotaScopes(k *kit) {
 	for _, s := range quotaScopes {
 		first, second, third := s.in[0].record("1"), s.in[1].record("2"), s.in[0].record("3")
 		for want, bound := range map[error]mcptask.Usage{
-			mcptask.ErrQuotaStored: {Stored: 2}, mcptask.ErrQuotaUnfinished: {Unfinished: 2}, mcptask.ErrQuotaBytes: {Bytes: first.Size() + second.Size()},
+			mcptask.ErrQuotaStored:     {Stored: 2},
+			mcptask.ErrQuotaUnfinished: {Unfinished: 2},
+			mcptask.ErrQuotaBytes:      {Bytes: first.Size() + second.Size()},
 		} {
 			name := fmt.Sprintf("%v of the %s", want, s.scope)
 			create := func(r mcptask.Record) error {
@@ -112,7 +114,8 @@ func testUpdateBytes(k *kit) {
 			name = fmt.Sprintf("%s of the %s", name, s.scope)
 			first := k.create(s.in[0].record("1"))
 			second := k.create(s.in[1].record("2"))
-			quota := s.quota(mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: first.Size() + second.Size() + more}) // only the bytes matter
+			bytes := first.Size() + second.Size() + more
+			quota := s.quota(mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: bytes}) // only the bytes matter
 			grown, grownMore := first, second
 			grow(&grown, text)
 			grow(&grownMore, "y")

@@ -9,23 +9,36 @@ type Gauge[K comparable] struct {
 	open map[K]int
 }
 
-// Take opens n more for a key, until done is called, once; ok is false where it
-// would have more than most then.
-func (g *Gauge[K]) Take(key K, n, most int) (done func(), ok bool) {
+// Bound is the most that a key may have open.
+type Bound[K comparable] struct {
+	Key  K
+	Most int
+}
+
+// Take opens n more for each of some keys, until done is called, once. If one would
+// have more than it may, nothing is opened: done is nil, and full the place of the
+// first such bound.
+func (g *Gauge[K]) Take(n int, bounds ...Bound[K]) (done func(), full int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open[key]+n > most {
-		return nil, false
+	for i, b := range bounds {
+		if n > b.Most-g.open[b.Key] {
+			return nil, i
+		}
 	}
 	if g.open == nil {
 		g.open = map[K]int{}
 	}
-	g.open[key] += n
+	for _, b := range bounds {
+		g.open[b.Key] += n
+	}
 	return func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if g.open[key] -= n; g.open[key] == 0 {
-			delete(g.open, key)
+		for _, b := range bounds {
+			if g.open[b.Key] -= n; g.open[b.Key] == 0 {
+				delete(g.open, b.Key)
+			}
 		}
-	}, true
+	}, -1
 }

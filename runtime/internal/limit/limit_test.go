@@ -86,8 +86,8 @@ func TestGauge(t *testing.T) {
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
-			done, ok := g.Take("a", 1, most)
-			if !ok {
+			done, _ := g.Take(1, Bound[string]{"a", most})
+			if done == nil {
 				return
 			}
 			in.Add(1)
@@ -103,22 +103,58 @@ func TestGauge(t *testing.T) {
 		t.Errorf("%d were let in, %d at once, %d keys are left", in.Load(), highest.Load(), len(g.open))
 	}
 	for range most {
-		if _, ok := g.Take("a", 1, most); !ok {
+		if done, full := g.Take(1, Bound[string]{"a", most}); done == nil || full >= 0 {
 			t.Error("refused before the bound")
 		}
 	}
-	if _, ok := g.Take("a", 1, most); ok {
+	if done, full := g.Take(1, Bound[string]{"a", most}); done != nil || full != 0 {
 		t.Error("let in beyond the bound")
 	}
-	if _, ok := g.Take("b", most+1, most); ok {
+	if done, _ := g.Take(most+1, Bound[string]{"b", most}); done != nil {
 		t.Error("too many at once were let in")
 	}
-	if done, ok := g.Take("b", most, most); !ok {
+	if done, _ := g.Take(most, Bound[string]{"b", most}); done == nil {
 		t.Error("another key's were counted")
 	} else {
 		done()
 	}
 	if g.open["b"] != 0 {
+		t.Errorf("left: %v", g.open)
+	}
+}
+
+// All keys of a Take get more, or none does; the first that is full is told.
+func TestGaugeOfSeveralKeys(t *testing.T) {
+	var g Gauge[string]
+	take := func(account string, n int) (func(), int) {
+		return g.Take(n, Bound[string]{account, 2}, Bound[string]{"all", 3}, Bound[string]{"unbounded", math.MaxInt})
+	}
+	var opened []func()
+	for _, step := range []struct {
+		account string
+		full    int
+	}{{"a", -1}, {"a", -1}, {"a", 0}, {"b", -1}, {"b", 1}, {"a", 0}, {"c", 1}} {
+		done, full := take(step.account, 1)
+		if full != step.full || (done == nil) != (full >= 0) {
+			t.Errorf("%s: bound %d is full, want %d", step.account, full, step.full)
+		}
+		if done != nil {
+			opened = append(opened, done)
+		}
+	}
+	if done, full := take("d", 3); done != nil || full != 0 {
+		t.Errorf("three of two: %d", full)
+	}
+	opened[0]()
+	if done, full := take("c", 1); done == nil {
+		t.Errorf("there is room again: %d", full)
+	} else {
+		done()
+	}
+	for _, done := range opened[1:] {
+		done()
+	}
+	if len(g.open) != 0 {
 		t.Errorf("left: %v", g.open)
 	}
 }

@@ -4,22 +4,24 @@ package pool
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 )
 
 // ErrClosed says that the pool takes no more work.
 var ErrClosed = errors.New("mcptask: the executor is closed")
 
-// Pool runs handlers in goroutines of this process, at most a given
-// number at once, first come first served. An idle one has no goroutine.
+// Pool runs handlers in goroutines of this process, at most a given number at once. An idle
+// one has no goroutine. The slots are shared fairly, see [Share].
 type Pool struct {
 	run  func(ctx context.Context, taskID string)
 	base context.Context
 	stop context.CancelFunc
 
 	mu      sync.Mutex
-	free    int
-	queue   []waiter
+	slots   int
+	root    group
+	queued  int
 	closed  bool
 	running sync.WaitGroup
 }
@@ -27,58 +29,77 @@ type Pool struct {
 // waiter is a task to start, or a handler that wants its slot back.
 type waiter struct {
 	taskID string
+	shares []Share
 	slot   chan struct{}
 }
 
 // New makes a pool of so many slots; run gets each task that is submitted.
 func New(run func(ctx context.Context, taskID string), concurrency int) *Pool {
 	base, stop := context.WithCancel(context.Background())
-	return &Pool{run: run, base: base, stop: stop, free: concurrency}
+	return &Pool{run: run, base: base, stop: stop, slots: concurrency, root: group{ratio: max(1, min(ratio, concurrency-1))}}
 }
 
-// Submit schedules a task; ErrClosed after Close.
-func (x *Pool) Submit(taskID string) error {
+// Submit schedules a task of the group that the shares lead to, from the widest to the
+// narrowest; ErrClosed after Close.
+func (x *Pool) Submit(taskID string, shares ...Share) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
 		return ErrClosed
 	}
-	x.queue = append(x.queue, waiter{taskID: taskID})
-	x.dispatch()
+	x.enqueue(x.root.find(shares), waiter{taskID: taskID, shares: shares})
 	return nil
 }
 
-// dispatch hands free slots to the head of the queue. x.mu is held.
+// enqueue has a waiter wait in line. x.mu is held.
+func (x *Pool) enqueue(g *group, w waiter) {
+	g.waiting = append(g.waiting, w)
+	g.enlist()
+	x.queued++
+	x.dispatch()
+}
+
+// dispatch hands free slots to those whose turn it is. x.mu is held.
 func (x *Pool) dispatch() {
-	for x.free > 0 && len(x.queue) > 0 {
-		next := x.queue[0]
-		x.queue = x.queue[1:]
-		x.free--
+	for {
+		g := x.root.turn(x.slots - x.root.held)
+		if g == nil {
+			return
+		}
+		next := g.waiting[0]
+		g.drop(0)
+		x.queued--
 		if next.slot != nil {
+			g.hold(1)
 			close(next.slot)
 			continue
 		}
+		if x.closed { // it stays in the store
+			g.hold(0)
+			continue
+		}
+		g.hold(1)
 		x.running.Go(func() {
-			defer x.Release()
+			defer x.Release(next.shares...)
 			x.run(x.base, next.taskID)
 		})
 	}
 }
 
 // Release gives the caller's slot to the next in line.
-func (x *Pool) Release() {
+func (x *Pool) Release(shares ...Share) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.free++
+	x.root.find(shares).hold(-1)
 	x.dispatch()
 }
 
 // Acquire takes a slot again, waiting in line until ctx ends.
-func (x *Pool) Acquire(ctx context.Context) {
+func (x *Pool) Acquire(ctx context.Context, shares ...Share) {
 	w := waiter{slot: make(chan struct{})}
 	x.mu.Lock()
-	x.queue = append(x.queue, w)
-	x.dispatch()
+	g := x.root.find(shares)
+	x.enqueue(g, w)
 	x.mu.Unlock()
 	select {
 	case <-w.slot:
@@ -87,12 +108,10 @@ func (x *Pool) Acquire(ctx context.Context) {
 		// and the slot that it releases then is taken in advance.
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		for i, q := range x.queue {
-			if q.slot == w.slot {
-				x.queue = append(x.queue[:i:i], x.queue[i+1:]...)
-				x.free--
-				return
-			}
+		if i := slices.IndexFunc(g.waiting, func(q waiter) bool { return q.slot == w.slot }); i >= 0 {
+			g.drop(i)
+			g.hold(1)
+			x.queued--
 		}
 	}
 }
@@ -101,7 +120,7 @@ func (x *Pool) Acquire(ctx context.Context) {
 func (x *Pool) Load() (free, queued int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.free, len(x.queue)
+	return x.slots - x.root.held, x.queued
 }
 
 // Close ends the contexts of what runs and waits for it, at most until ctx
@@ -109,13 +128,6 @@ func (x *Pool) Load() (free, queued int) {
 func (x *Pool) Close(ctx context.Context) error {
 	x.mu.Lock()
 	x.closed = true
-	var waiting []waiter
-	for _, w := range x.queue {
-		if w.slot != nil {
-			waiting = append(waiting, w)
-		}
-	}
-	x.queue = waiting
 	x.mu.Unlock()
 	x.stop()
 	done := make(chan struct{})

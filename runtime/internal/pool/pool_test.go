@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -207,26 +208,28 @@ func TestExecutorAccounts(t *testing.T) {
 		// One number a task: below 0 is plain, else the microseconds until its
 		// wait for a slot is called off.
 		tasks := rapid.SliceOfN(rapid.IntRange(-20, 60), 1, 30).Draw(t, "tasks")
+		of := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "anonymous/s", "anonymous/r"}), len(tasks), len(tasks)).Draw(t, "groups")
 		var x *Pool
 		var left sync.WaitGroup
 		left.Add(len(tasks))
 		x = New(func(ctx context.Context, id string) {
 			defer left.Done()
-			patience, err := strconv.Atoi(id)
+			number, group, _ := strings.Cut(id, " ")
+			patience, err := strconv.Atoi(number)
 			if err != nil || patience < 0 {
 				runtime.Gosched()
 				return
 			}
 			for range 2 {
-				x.Release()
+				x.Release(path(group)...)
 				runtime.Gosched()
 				waiting, cancel := context.WithTimeout(ctx, time.Duration(patience)*time.Microsecond)
-				x.Acquire(waiting)
+				x.Acquire(waiting, path(group)...)
 				cancel()
 			}
 		}, slots)
-		for _, patience := range tasks {
-			if err := x.Submit(strconv.Itoa(patience)); err != nil {
+		for i, patience := range tasks {
+			if err := x.Submit(fmt.Sprint(patience, " ", of[i]), path(of[i])...); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -234,8 +237,8 @@ func TestExecutorAccounts(t *testing.T) {
 		if err := x.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if free, queued := x.Load(); free != slots || queued != 0 {
-			t.Fatalf("%d of %d slots free, %d queued", free, slots, queued)
+		if free, queued := x.Load(); free != slots || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 {
+			t.Fatalf("%d of %d slots free, %d queued, %d groups", free, slots, queued, len(x.root.groups))
 		}
 	})
 	noGoroutineLeft(t, before)

@@ -37,7 +37,7 @@ var errSteps = errors.New("it takes too many steps to check against its schema: 
 // caller leaves.
 type checker struct {
 	*document
-	ctx    context.Context //nolint:containedctx // it is made for one call
+	ctx    context.Context // it is made for one call
 	steps  int
 	budget int
 	poll   int // when to look again whether to go on

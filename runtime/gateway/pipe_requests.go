@@ -126,7 +126,7 @@ func (p *pipe) initialize(m *message, line []byte) {
 func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 	d, method := p.g.taskMethod(p.session, &caller, m)
 	if method == nil {
-		p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in this revision", m.Method))
+		p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in this revision", brief(m.Method)))
 		return
 	}
 	if err := p.g.admit(caller, m); err != nil {

@@ -12,6 +12,13 @@ func (s *Server) Audit(level slog.Level, message, kind string, caller Caller, r 
 		"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
 }
 
+// Notice logs what a caller can cause at any rate, such as a request that is refused: each
+// message once a second at most, with how many were left out in the attribute omitted. Long
+// values are cut. The message has to be a constant.
+func (s *Server) Notice(level slog.Level, message string, attrs ...any) {
+	s.notices.Log(func(message string, attrs ...any) { s.logger.Log(context.Background(), level, message, attrs...) }, message, attrs...)
+}
+
 // LogID is a task's ID as a log may have it: without a principal it is the key,
 // and only its beginning is told.
 func LogID(principal, id string) string {

@@ -93,6 +93,9 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 			s.logger.Error("handler panicked", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "panic", p, "stack", string(debug.Stack()))
 			outcome = &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 		}
+		if outcome != nil { // else the handler ends its goroutine
+			outcome = s.wellFormed(t.spec.Name, task, outcome)
+		}
 	}()
 	handlerCtx := ctx
 	if s.options.Context != nil {
@@ -114,10 +117,7 @@ func (s *Server) invoke(ctx context.Context, t *registered, task *Task, argument
 			return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "the tool's output does not fit its schema")}
 		}
 	}
-	data, err := plain.Marshal(result)
-	if t.raw {
-		data, err = result.Structured, nil
-	}
+	data, err := encodeResult(t.raw, result)
 	if err != nil {
 		s.logger.Error("output not encoded", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "error", err)
 		return &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}

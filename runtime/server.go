@@ -82,6 +82,7 @@ type Server struct {
 	catalog  catalog
 	worker   string
 	noted    *limit.Rates[[2]string] // what the audit trail was told, by account and kind
+	notices  limit.Notices
 
 	attached sync.Map // see Attached
 	progress sync.Map // of chan ProgressFunc by task ID, see takeTurn

@@ -91,12 +91,14 @@ type Tools struct {
 // server's capabilities.
 type Capabilities map[string]string
 
+var errNoResult = errors.New("the handler returned neither a result nor an error")
+
 // encodeOutput makes the result of what a handler returned.
 func encodeOutput[Out any](out Out) (*Result, error) {
 	switch out := any(out).(type) {
 	case *Result:
 		if out == nil {
-			return nil, errors.New("the handler returned neither a result nor an error")
+			return nil, errNoResult
 		}
 		result := *out // the handler may keep and share its own
 		if result.Content == nil {

@@ -132,11 +132,13 @@ func value(data []byte, i int) int {
 	return i
 }
 
-// quoted is a name for a message, cut to what a person can read.
-func quoted(name string) string {
+// brief is a name from outside for a message, cut to what a person can read.
+func brief(name string) string {
 	const longest = 64
 	if len(name) > longest {
 		name = strings.ToValidUTF8(name[:longest], "") + "…"
 	}
-	return `"` + name + `"`
+	return name
 }
+
+func quoted(name string) string { return `"` + brief(name) + `"` }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -151,7 +152,7 @@ func (a *awaited) end(task string) {
 	caller := a.caller
 	caller.Method = notificationCancelled
 	if _, _, err := a.g.server.Cancel(context.WithoutCancel(a.g.server.Closing()), caller, task); err != nil {
-		a.g.server.Logger().Info("task not cancelled", "task", mcptask.LogID(caller.Principal, task), "error", err)
+		a.g.server.Notice(slog.LevelInfo, "task not cancelled", "task", mcptask.LogID(caller.Principal, task), "error", err)
 	}
 }
 
@@ -164,7 +165,7 @@ func (a *awaited) announce(r mcptask.Record) {
 		data, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
 	}
 	if err != nil {
-		a.g.server.Logger().Error("task not announced", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
+		a.g.server.Notice(slog.LevelError, "task not announced", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
 		return
 	}
 	if !a.way.say(data) {

@@ -9,6 +9,7 @@ package gateway
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -113,7 +114,7 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 	}
 	principal, err := g.principal(r.Context())
 	if err != nil {
-		g.server.Logger().Warn("request without a principal refused", "error", err)
+		g.server.Notice(slog.LevelWarn, "request without a principal refused", "error", err)
 		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the caller could not be identified"))
 		return
 	}

@@ -36,7 +36,7 @@ func checkTwice(h http.Header) *mcptask.Error {
 // checkVersion compares what header and body say of the revision (E-72, E-73).
 func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, header, *meta.Version)
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, brief(header), brief(*meta.Version))
 	}
 	return checkMeta(meta, revision)
 }
@@ -50,12 +50,12 @@ func checkMeta(meta meta, revision string, translated ...*dialect.Translation) *
 	case meta.Capabilities == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
 	case *meta.Version != revision:
-		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", *meta.Version)
+		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", brief(*meta.Version))
 		supported := []string{revision, mcptask.Revision20251125}
 		for _, t := range translated {
 			supported = append(supported, t.Protocol)
 		}
-		err.Data, _ = json.Marshal(map[string]any{"supported": supported, "requested": *meta.Version})
+		err.Data, _ = json.Marshal(map[string]any{"supported": supported, "requested": brief(*meta.Version)})
 		return err
 	}
 	return nil
@@ -64,7 +64,7 @@ func checkMeta(meta meta, revision string, translated ...*dialect.Translation) *
 // checkMethod compares Mcp-Method with the body (E-70, E-72).
 func checkMethod(h http.Header, m *message) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, header, m.Method)
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, brief(header), brief(m.Method))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -105,7 +106,7 @@ func (s *subscription) follow(ctx context.Context, write func([]byte)) error {
 			err := errors.New("a panic")
 			defer func() {
 				if p := recover(); p != nil {
-					s.g.server.Logger().Error("subscription panicked", "task", mcptask.LogID(s.caller.Principal, id), "panic", p)
+					s.g.server.Notice(slog.LevelError, "subscription panicked", "task", mcptask.LogID(s.caller.Principal, id), "panic", p)
 				}
 				if err != nil {
 					failed <- err
@@ -160,7 +161,7 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 // its result.
 func (s *subscription) end(err error) (json.RawMessage, error) {
 	if err != nil {
-		s.g.server.Logger().Error("subscription ended", "error", err)
+		s.g.server.Notice(slog.LevelError, "subscription ended", "error", err)
 		return nil, wireError(err)
 	}
 	return dialect.Server20260728{}.Ended(s.id)

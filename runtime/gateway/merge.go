@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
@@ -143,7 +144,7 @@ func (s *subscription) acknowledgedBy(sdk []byte) []byte {
 			return merged
 		}
 	}
-	s.g.server.Logger().Error("acknowledgement not merged", "error", err)
+	s.g.server.Notice(slog.LevelError, "acknowledgement not merged", "error", err)
 	return sdk
 }
 

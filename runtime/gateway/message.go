@@ -51,12 +51,12 @@ func (m *message) reserved() bool {
 
 // noMethod refuses a request of a reserved method.
 func noMethod(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is not one of requests", m.Method)
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is not one of requests", brief(m.Method))
 }
 
 // notYet refuses a request of a newer method.
 func notYet(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is of a later revision, which a request names in its _meta", m.Method)
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is of a later revision, which a request names in its _meta", brief(m.Method))
 }
 
 // newer says whether a request that does not name its revision is of a method

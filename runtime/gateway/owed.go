@@ -1,6 +1,10 @@
 package gateway
 
-import mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+import (
+	"log/slog"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
 
 // mostOwed bounds the tasks that a session's client has yet to cancel, mostSent
 // how often it is told to.
@@ -24,7 +28,7 @@ func (q *questions) owe(t *knownTask, m *remote) {
 		return
 	}
 	if len(s.owed) >= mostOwed {
-		q.server.Logger().Warn("a client's task is left to its retention: too many are to be cancelled", "task", mcptask.LogID(s.principal, m.task), "key", m.key)
+		q.server.Notice(slog.LevelWarn, "a client's task is left to its retention: too many are to be cancelled", "task", mcptask.LogID(s.principal, m.task), "key", m.key)
 		return
 	}
 	method, params := m.requestor.Cancel(m.id)

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -20,7 +21,7 @@ func (p *pipe) handle(line []byte) {
 	}
 	switch {
 	case refusal != nil && m != nil && m.response():
-		p.g.server.Logger().Info("response dropped", "error", refusal) // it gets no answer
+		p.g.server.Notice(slog.LevelInfo, "response dropped", "error", refusal) // it gets no answer
 	case refusal != nil:
 		var id json.RawMessage
 		if m != nil {
@@ -50,7 +51,7 @@ func (p *pipe) note(m *message, line []byte) {
 	}
 	if m.Method == "" && (m.ID == nil || !validID(m.ID)) {
 		// An SDK ends the session over it. No answer: two peers could go on for ever.
-		p.g.server.Logger().Info("response without a request's id dropped")
+		p.g.server.Notice(slog.LevelInfo, "response without a request's id dropped")
 		return
 	}
 	if m.reserved() {
@@ -125,7 +126,7 @@ func (p *pipe) initialize(m *message, line []byte) {
 func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 	d, method := p.g.taskMethod(p.session, &caller, m)
 	if method == nil {
-		p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in this revision", m.Method))
+		p.refuse(m, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in this revision", brief(m.Method)))
 		return
 	}
 	if err := p.g.admit(caller, m); err != nil {
@@ -261,7 +262,7 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 func (p *pipe) run(ctx context.Context, m *message, work func(context.Context) (json.RawMessage, error)) (data []byte, ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
-			p.g.server.Logger().Error("task method panicked", "method", m.Method, "panic", r)
+			p.g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", r)
 			data, ok = encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")), true
 		}
 	}()

@@ -83,8 +83,48 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a request"))
 		return
 	}
+	body, err := io.ReadAll(r.Body) // in memory already
+	if err != nil {
+		refuse(w, http.StatusBadRequest, nil, wireError(err))
+		return
+	}
+	if refusal := checkBatch(body); refusal != nil {
+		refuse(w, http.StatusBadRequest, nil, refusal)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	defer g.sessions.use(s.id)()
 	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// mostBatched bounds the messages of a batch: the SDK serves all of them at once.
+const mostBatched = 100
+
+// checkBatch refuses a batch that hides what the gateway answers or counts: a subscription, which
+// stays open, or the answer to one of its questions.
+func checkBatch(body []byte) *mcptask.Error {
+	var all []json.RawMessage
+	if json.Unmarshal(body, &all) != nil {
+		return mcptask.Errorf(mcptask.CodeParseError, "the batch is not JSON")
+	}
+	if len(all) > mostBatched {
+		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), mostBatched)
+	}
+	for _, each := range all {
+		m, batch, refusal := parse(each)
+		switch {
+		case refusal != nil:
+			return refusal
+		case batch:
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a batch must not be part of another")
+		case m.newer() || m.reserved():
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", brief(m.Method))
+		}
+		if _, ours := m.answers(); ours {
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the answer to a question must not be part of a batch: send it alone")
+		}
+	}
+	return nil
 }
 
 // answered takes the response to a request of ours.
@@ -227,7 +267,7 @@ func dropTasks(r *http.Request, m *message) {
 func (g *Gateway) legacyTask(w http.ResponseWriter, r *http.Request, s *session, caller mcptask.Caller, m *message) {
 	d, method := g.taskMethod(s, &caller, m)
 	if method == nil {
-		refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", m.Method, caller.Revision))
+		refuse(w, http.StatusOK, m.ID, mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", brief(m.Method), caller.Revision))
 		return
 	}
 	if err := g.admit(caller, m); err != nil {

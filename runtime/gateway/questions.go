@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"runtime"
 	"slices"
@@ -422,7 +423,7 @@ func (q *questions) send(t *knownTask, r mcptask.Record, id string, in mcptask.I
 	}
 	request, err := questionRequest(d, id, r, in, t.augment(q.requestor(c.session, r.ID), r, in))
 	if err != nil {
-		q.server.Logger().Error("question not encoded", "task", mcptask.LogID(r.Principal, r.ID), "key", in.Key, "error", err)
+		q.server.Notice(slog.LevelError, "question not encoded", "task", mcptask.LogID(r.Principal, r.ID), "key", in.Key, "error", err)
 		return
 	}
 	t.sent[id] = c

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -154,7 +155,7 @@ func (g *Gateway) began(ctx context.Context, s *session, caller mcptask.Caller, 
 			err = g.questions.begin(s, r, ref, started)
 		}
 		if err != nil {
-			g.server.Logger().Warn("a client's task for a question is not followed", "task", mcptask.LogID(caller.Principal, ref.task), "key", ref.key, "error", err)
+			g.server.Notice(slog.LevelWarn, "a client's task for a question is not followed", "task", mcptask.LogID(caller.Principal, ref.task), "key", ref.key, "error", err)
 		}
 		return err == nil, nil
 	}
@@ -183,7 +184,7 @@ func (q *questions) begin(s *session, r mcptask.Record, ref requestRef, started 
 		q.owe(t, m)
 		return nil
 	}
-	q.server.Logger().Info("a question is a task of the client's", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key, "client_task", m.id)
+	q.server.Notice(slog.LevelInfo, "a question is a task of the client's", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key, "client_task", m.id)
 	m.timer = time.AfterFunc(m.poll, func() { q.tick(m) })
 	if s.remotes == nil {
 		s.remotes = map[string]*remote{}
@@ -364,7 +365,7 @@ func (q *questions) polled(s *session, ref requestRef, reply *message) (failed *
 		err = errors.New("it is about another task")
 	}
 	if err != nil {
-		q.server.Logger().Warn("a client does not tell of its task", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key, "error", err)
+		q.server.Notice(slog.LevelWarn, "a client does not tell of its task", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key, "error", err)
 		if m.mute++; m.mute < mostRefusals || m.result.id != "" {
 			return nil, false
 		}
@@ -390,7 +391,7 @@ func (q *questions) polled(s *session, ref requestRef, reply *message) (failed *
 // restarted, or its retention is over. The question is asked once more, plainly,
 // since a plain request has no retention. q.mu is held.
 func (q *questions) lost(m *remote) {
-	q.server.Logger().Info("a client has lost a question's task", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key)
+	q.server.Notice(slog.LevelInfo, "a client has lost a question's task", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key)
 	t := q.known[m.task]
 	if t.again == nil {
 		t.again = map[string]uint64{}
@@ -432,7 +433,7 @@ func (q *questions) remoteOf(s *session, ref requestRef) *remote {
 // stale notes a reply that changes nothing: one that came twice or late, or from
 // another session, or to another process, whose own polling goes on.
 func (q *questions) stale(ref requestRef) {
-	q.server.Logger().Info("reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
+	q.server.Notice(slog.LevelInfo, "reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
 }
 
 // leave stops to follow a client's task, and has it cancelled where its answer

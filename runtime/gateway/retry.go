@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -223,7 +224,7 @@ func (t *knownTask) asked(s *session, ref requestRef) bool {
 // notTaken notes an answer that is lost, and goes on with the task at the client that it is
 // the answer of. q.mu is held.
 func (q *questions) notTaken(s *session, ref requestRef, err error) {
-	q.server.Logger().Info("response to a question not taken",
+	q.server.Notice(slog.LevelInfo, "response to a question not taken",
 		"task", mcptask.LogID(s.principal, ref.task), "key", ref.key, "error", err)
 	if m := q.remoteOf(s, ref); m != nil {
 		m.settled, m.result = false, pending{}

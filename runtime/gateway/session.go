@@ -372,7 +372,7 @@ func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mc
 		return nil, http.StatusForbidden, foreignSession()
 	}
 	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, the session speaks %s", versionHeader, version, s.revision)
+		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, the session speaks %s", versionHeader, brief(version), s.revision)
 	}
 	return s, 0, nil
 }

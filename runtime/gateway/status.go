@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"encoding/json"
+	"log/slog"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -144,6 +145,6 @@ func (q *questions) statusNotification(d dialect.Teller, r mcptask.Record) []byt
 			return data
 		}
 	}
-	q.server.Logger().Error("status not encoded", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
+	q.server.Notice(slog.LevelError, "status not encoded", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -27,7 +28,7 @@ func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, m *message,
 		data := encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error"))
 		defer func() {
 			if p := recover(); p != nil { // net/http recovers only its own goroutine
-				g.server.Logger().Error("task method panicked", "method", m.Method, "panic", p)
+				g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", p)
 			}
 			done <- data
 		}()

@@ -48,7 +48,7 @@ func (s *speech) unknown(m *message) *mcptask.Error {
 	if m.own != nil {
 		method = m.own.OutMethod(method)
 	}
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", method, s.revisionOf(m))
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", brief(method), s.revisionOf(m))
 }
 
 // discovered is the flow of a server/discover: the versions that are translated are
@@ -87,7 +87,7 @@ func (g *Gateway) postTranslated(w http.ResponseWriter, r *http.Request, princip
 	defer out.end()
 	header := r.Header.Get(versionHeader)
 	if said, _ := t.Names(m.Params); said != nil && m.request() && header != *said {
-		refuseModern(out, m.ID, mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, header, *said))
+		refuseModern(out, m.ID, mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, brief(header), brief(*said)))
 		return
 	}
 	r.Header.Set(versionHeader, t.InVersion(header))

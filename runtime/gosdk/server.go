@@ -332,5 +332,9 @@ func sdkError(err error) error {
 	if !errors.As(err, &wire) {
 		return &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
 	}
-	return &jsonrpc.Error{Code: int64(wire.Code), Message: wire.Message, Data: wire.Data}
+	data := wire.Data
+	if !json.Valid(data) { // over which the SDK would end the session
+		data = nil
+	}
+	return &jsonrpc.Error{Code: int64(wire.Code), Message: wire.Message, Data: data}
 }

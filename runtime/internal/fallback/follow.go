@@ -3,6 +3,7 @@ package fallback
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -84,7 +85,7 @@ func (a *asking) question(ctx context.Context, in mcptask.Input) {
 		err = a.server.Respond(ctx, a.caller, a.task, in.Key, nil, failed)
 	}
 	if err != nil && ctx.Err() == nil {
-		a.server.Logger().Warn("answer not taken", "task", mcptask.LogID(a.caller.Principal, a.task), "key", in.Key, "error", err)
+		a.server.Notice(slog.LevelWarn, "answer not taken", "task", mcptask.LogID(a.caller.Principal, a.task), "key", in.Key, "error", err)
 		a.giveUp()
 	}
 }

@@ -1,0 +1,26 @@
+package gosdk_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// A handler whose error has data that is no JSON costs its client that data, and not the session.
+func TestErrorDataIsNoJSON(t *testing.T) {
+	t.Parallel()
+	p := newPiped(t, mcptask.NewTool(mcptask.ToolSpec{Name: "broken", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
+		func(context.Context, *mcptask.Task, struct{}) (struct{}, error) {
+			return struct{}{}, &mcptask.Error{Code: -32000, Message: "br\xffoken", Data: json.RawMessage(`{"a":`)}
+		}))
+	p.initialize()
+	for range 2 {
+		if reply := p.ask(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"broken"}}`); !strings.Contains(reply, `"code":-32000`) {
+			t.Errorf("%s", reply)
+		}
+	}
+
+}

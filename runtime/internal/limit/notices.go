@@ -1,0 +1,73 @@
+package limit
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// noticeEvery is how often a message is written at most.
+	noticeEvery = time.Second
+	// longestValue bounds the bytes of a value in a notice.
+	longestValue = 256
+)
+
+// Notices keeps the log small of what outsiders can cause at any rate. The zero value is ready
+// to use. It is safe for concurrent use.
+type Notices struct {
+	mu   sync.Mutex
+	said map[string]*notice // by message
+}
+
+type notice struct {
+	next    time.Time
+	omitted int
+}
+
+// Log writes a message once a second at most. The next one that is written has in "omitted" how
+// many were not. Strings and errors are cut. The message has to be a constant: there is a record
+// of each.
+func (n *Notices) Log(log func(message string, attrs ...any), message string, attrs ...any) {
+	now := time.Now()
+	n.mu.Lock()
+	last := n.said[message]
+	if last == nil {
+		if n.said == nil {
+			n.said = map[string]*notice{}
+		}
+		last = &notice{}
+		n.said[message] = last
+	}
+	if now.Before(last.next) {
+		last.omitted++
+		n.mu.Unlock()
+		return
+	}
+	omitted := last.omitted
+	*last = notice{next: now.Add(noticeEvery)}
+	n.mu.Unlock()
+	cut := make([]any, 0, len(attrs)+2)
+	for _, v := range attrs {
+		switch value := v.(type) {
+		case string:
+			v = short(value)
+		case error:
+			v = short(value.Error())
+		}
+		cut = append(cut, v)
+	}
+	if omitted > 0 {
+		cut = append(cut, slog.Int("omitted", omitted))
+	}
+	log(message, cut...)
+}
+
+// short cuts a value from outside.
+func short(value string) string {
+	if len(value) <= longestValue {
+		return value
+	}
+	return strings.ToValidUTF8(value[:longestValue], "") + "…"
+}

@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // FlowMeta is the _meta key that carries a flow's token where there are no
@@ -41,10 +42,13 @@ type pipe struct {
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
 	brief   int                           // those of them that wait for no task
 	passed  map[string]func()             // requests that the SDK has not answered yet, by ID, with the end of their flows
+	over    bool                          // no more work begins
 	saying  bool                          // a reply of the SDK's is being put
 	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
 	replied chan struct{}                 // has room for one: a request was answered
 	sdkDone chan struct{}                 // closed when the SDK says no more
+	// outlives ends the wait for Stop.
+	outlives func() bool
 }
 
 // lastReplies is how long the end of the input waits for replies that are still
@@ -73,6 +77,9 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
+	p.outlives = context.AfterFunc(lastlyOf(g.server).sessions, func() {
+		_ = p.toSDK.Close() // the SDK reads the end
+	})
 	context.AfterFunc(p.ctx, func() { release() }) // the server keeps nothing of a pipe that has ended
 	p.work.Go(p.ask)                               // first: the reading of an input that ends at once waits for the work
 	go p.readClient(in)
@@ -94,8 +101,26 @@ func (e *sdkEnd) Close() error {
 	case <-e.p.sdkDone:
 	case <-time.After(lastReplies):
 	}
+	e.p.mu.Lock()
+	e.p.over = true
+	e.p.mu.Unlock()
+	e.p.finish()
 	e.p.out.end(lastReplies)
 	return err
+}
+
+// finish waits, for a while, until what is answered here is.
+func (p *pipe) finish() {
+	done := make(chan struct{})
+	go func() {
+		defer guard.Recover(p.g.server.Logger(), "the end of a pipe")
+		p.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(lastReplies):
+	}
 }
 
 // leave ends the pipe of a client that does not read.
@@ -126,12 +151,7 @@ func (p *pipe) readClient(in io.Reader) {
 	p.await(lastReplies, func() bool { return len(p.passed)+p.brief == 0 && !p.saying })
 	p.stop()
 	p.g.questions.end(p.session)
-	done := make(chan struct{})
-	go func() { p.work.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(lastReplies):
-	}
+	p.finish()
 	if !p.out.flush(lastReplies) {
 		// The client has closed its side and does not read either: nothing that is
 		// still to be written will ever be.
@@ -143,6 +163,7 @@ func (p *pipe) readClient(in io.Reader) {
 // readSDK passes on what the SDK says, a whole line at a time.
 func (p *pipe) readSDK() {
 	defer close(p.sdkDone)
+	defer p.outlives()
 	lines := bufio.NewReader(p.fromSDK)
 	for {
 		line, err := lines.ReadBytes('\n')

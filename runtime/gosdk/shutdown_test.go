@@ -54,7 +54,9 @@ func TestShutdown(t *testing.T) {
 	others := modern.send("subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
 	others.acknowledged()
 	slow := make(chan *response, 1)
-	go func() { slow <- legacy.call("tools/call", map[string]any{"name": "slow", "arguments": map[string]any{}}) }()
+	go func() {
+		slow <- legacy.call("tools/call", map[string]any{"name": "slow", "arguments": map[string]any{}})
+	}()
 	<-begun
 
 	last := &closer{err: errors.New("the store complains")}

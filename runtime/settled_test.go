@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -286,7 +286,7 @@ func TestSettledThousand(t *testing.T) {
 // TestSettledSlowOnes: neither a slow person nor a read that hangs hides what
 // becomes of the others.
 func TestSettledSlowOnes(t *testing.T) {
-	before := runtime.NumGoroutine()
+	before := leak.Now()
 	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
 			select {
@@ -324,7 +324,7 @@ func TestSettledSlowOnes(t *testing.T) {
 			t.Errorf("settled after %v", at)
 		}
 	})
-	noGoroutineLeft(t, before)
+	before.NoneLeft(t)
 }
 
 func TestSettledEnds(t *testing.T) {

@@ -86,21 +86,24 @@ func serve(ctx context.Context, addr string, jsonOnly bool, revisions []string) 
 	if err != nil {
 		return errors.Join(err, tasks.Close())
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() {
-		_ = tasks.Close() // ends the streams that Shutdown would wait for
-		stopping, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if server.Shutdown(stopping) != nil { // a connection that was opened and never used counts as busy
-			_ = server.Close()
-		}
-	})
+	server := &http.Server{
+		Handler: mux, MaxHeaderBytes: 64 << 10,
+		// They bound the reading of a request, and what is between two. Streams outlive them.
+		// NewHandler bounds each write.
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
 	fmt.Printf("serving http://%s/mcp\n", listener.Addr())
 	if slices.Contains(revisions, mcptask.Revision20251125RC) {
 		fmt.Printf("and %s at http://%s%s\n", mcptask.Revision20251125RC, listener.Addr(), candidatePath)
 	}
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	select {
+	case err := <-served:
+		return errors.Join(err, tasks.Close())
+	case <-ctx.Done():
 	}
-	return tasks.Close()
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return gosdk.Shutdown(stopping, server, tasks)
 }

@@ -118,19 +118,21 @@ func serve(ctx context.Context, addr string, work func(url string) error) error 
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: mux, MaxHeaderBytes: 64 << 10,
+		// They bound the reading of a request, and what is between two. Streams outlive them.
+		// NewHandler bounds each write.
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
 	err = work("http://" + listener.Addr().String() + "/mcp")
-	closeErr := tasks.Close() // ends the streams that Shutdown would wait for
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
-	if server.Shutdown(stopping) != nil { // a connection that was opened and never used counts as busy
-		closeErr = errors.Join(closeErr, server.Close())
-	}
+	err = errors.Join(err, gosdk.Shutdown(stopping, server, tasks))
 	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
-		closeErr = errors.Join(closeErr, serveErr)
+		err = errors.Join(err, serveErr)
 	}
-	return errors.Join(err, closeErr)
+	return err
 }

@@ -19,8 +19,8 @@ func writeTime(n int) time.Duration {
 }
 
 // boundedResponse bounds each write to a client, whoever writes: what is answered
-// here, and what the SDK writes. http.Server.WriteTimeout bounds the whole of a
-// response, so that nobody can set it for a server that has streams.
+// here, and what the SDK writes. It takes the place of http.Server.WriteTimeout,
+// which would bound the whole of a response, and so end streams.
 type boundedResponse struct {
 	http.ResponseWriter
 	control *http.ResponseController

@@ -67,7 +67,7 @@ func (i *injector) inject(messages []outgoing) {
 // standalone passes a session's GET stream on, with the questions of its tasks.
 func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
 	if s == nil || !g.tasksIn(s.revision) && g.signalled == nil {
-		g.config.Stateful.ServeHTTP(w, r)
+		g.passOpen(g.config.Stateful, w, r)
 		return
 	}
 	var c *channel
@@ -98,5 +98,5 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 			g.questions.disconnect(c)
 		}
 	}()
-	g.config.Stateful.ServeHTTP(in, r)
+	g.passOpen(g.config.Stateful, in, r)
 }

@@ -43,11 +43,14 @@ type pipe struct {
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
 	brief   int                           // those of them that wait for no task
 	passed  map[string]passing            // requests that the SDK has not answered yet, by ID
+	over    bool                          // no more work begins
 	saying  bool                          // a reply of the SDK's is being put
 	listens map[string]func()             // subscriptions that the SDK serves alone, by ID, with the end of what they count for
 	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
 	replied chan struct{}                 // has room for one: a request was answered
 	sdkDone chan struct{}                 // closed when the SDK says no more
+	// outlives ends the wait for Stop.
+	outlives func() bool
 }
 
 // passing is a request that the SDK has yet to answer.
@@ -83,6 +86,9 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
+	p.outlives = context.AfterFunc(lastlyOf(g.server).sessions, func() {
+		_ = p.toSDK.Close() // the SDK reads the end
+	})
 	context.AfterFunc(p.ctx, func() {
 		release() // the server keeps nothing of a pipe that has ended
 		p.endListens()
@@ -107,8 +113,26 @@ func (e *sdkEnd) Close() error {
 	case <-e.p.sdkDone:
 	case <-time.After(lastReplies):
 	}
+	e.p.mu.Lock()
+	e.p.over = true
+	e.p.mu.Unlock()
+	e.p.finish()
 	e.p.out.end(lastReplies)
 	return err
+}
+
+// finish waits, for a while, until what is answered here is.
+func (p *pipe) finish() {
+	done := make(chan struct{})
+	go func() {
+		defer guard.Recover(p.g.server.Logger(), "the end of a pipe")
+		p.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(lastReplies):
+	}
 }
 
 // leave ends the pipe of a client that does not read.
@@ -139,12 +163,7 @@ func (p *pipe) readClient(in io.Reader) {
 	p.await(lastReplies, func() bool { return len(p.passed)+p.brief == 0 && !p.saying })
 	p.stop()
 	p.g.questions.end(p.session)
-	done := make(chan struct{})
-	go func() { p.work.Wait(); close(done) }()
-	select {
-	case <-done:
-	case <-time.After(lastReplies):
-	}
+	p.finish()
 	if !p.out.flush(lastReplies) {
 		// The client has closed its side and does not read either: nothing that is
 		// still to be written will ever be.
@@ -156,6 +175,7 @@ func (p *pipe) readClient(in io.Reader) {
 // readSDK passes on what the SDK says, a whole line at a time.
 func (p *pipe) readSDK() {
 	defer close(p.sdkDone)
+	defer p.outlives()
 	lines := bufio.NewReader(p.fromSDK)
 	for {
 		line, err := lines.ReadBytes('\n')

@@ -227,6 +227,11 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 	ctx, cancel := context.WithCancel(p.ctx)
 	id := sameID(m.ID)
 	p.mu.Lock()
+	if p.over {
+		p.mu.Unlock()
+		cancel()
+		return
+	}
 	if refusal := p.inUse(m); refusal != nil {
 		p.mu.Unlock()
 		cancel()
@@ -237,7 +242,7 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 	if !blocks {
 		p.brief++
 	}
-	p.mu.Unlock()
+	defer p.mu.Unlock() // finish waits for all work that was begun before the end
 	p.work.Go(func() {
 		defer guard.Recover(p.g.server.Logger(), m.Method)
 		defer cancel()
@@ -267,7 +272,7 @@ func (p *pipe) run(ctx context.Context, m *message, work func(context.Context) (
 		}
 	}()
 	result, err := work(ctx)
-	if ctx.Err() != nil && err != nil {
+	if ctx.Err() != nil && err != nil && p.g.server.Closing().Err() == nil {
 		return nil, false // cancelled by the client, or the client is gone
 	}
 	return p.g.outcome(ctx, m, result, err), true

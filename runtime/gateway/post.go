@@ -406,7 +406,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 			return
 		}
 		defer done()
-		g.config.Stateless.ServeHTTP(w, r)
+		g.passOpen(g.config.Stateless, w, r)
 	case m.Method == "server/discover":
 		g.pass(w, r, g.config.Stateless, g.discovered(caller, m))
 	default:

@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // Headers of the session-based revisions.
@@ -324,7 +325,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 	// The SDK ends a session for its user only: keep who asked for it, and not the
 	// request, with its body.
 	ctx, host := context.WithoutCancel(r.Context()), r.Host
-	g.sessions.add(s, func() {
+	expire := func() {
 		s.end() // the SDK waits for the session's calls
 		end, err := http.NewRequestWithContext(ctx, http.MethodDelete, "/", nil)
 		if err != nil {
@@ -334,8 +335,17 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		end.Header.Set(sessionHeader, s.id)
 		end.Header.Set(versionHeader, s.revision)
 		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)
+	}
+	g.sessions.add(s, expire)
+	release := context.AfterFunc(lastlyOf(g.server).sessions, func() {
+		defer guard.Recover(g.server.Logger(), "ending a session")
+		g.sessions.end(s.id)
+		expire()
 	})
-	context.AfterFunc(s.ended, func() { g.questions.end(s) })
+	context.AfterFunc(s.ended, func() {
+		release()
+		g.questions.end(s)
+	})
 	if wait != nil { // else only a DELETE or the idle time ends it
 		go func() {
 			_ = wait() // why it ended does not matter here

@@ -18,6 +18,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -185,7 +186,7 @@ func FuzzHTTP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, head string, body []byte) {
 		s.prepare(t)
-		before, tasks := settledGoroutines(), s.stored(t)
+		before, tasks := leak.Now(), s.stored(t)
 		s.session = ""
 		s.session = post(t, http.MethodPost, openSession).Header().Get("Mcp-Session-Id")
 		post(t, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
@@ -203,7 +204,7 @@ func FuzzHTTP(f *testing.F) {
 			post(t, http.MethodDelete, "")
 		}
 		s.tidy(t, tasks, sent)
-		noneLeft(t, before)
+		before.NoneLeft(t)
 		for end := time.Now().Add(patience); g.Counts() != (gateway.Counts{}); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("left behind: %+v", g.Counts())
@@ -228,16 +229,6 @@ func (s *fuzzed) request(t testing.TB, head string, body []byte) *http.Request {
 	return r
 }
 
-// settledGoroutines counts them once they are no longer becoming less.
-func settledGoroutines() int {
-	n := runtime.NumGoroutine()
-	for range 3 {
-		runtime.Gosched()
-		n = min(n, runtime.NumGoroutine())
-	}
-	return n
-}
-
 // FuzzPipe sends lines of any kind, after an initialize where it says so.
 func FuzzPipe(f *testing.F) {
 	for _, seed := range pipeSeeds {
@@ -247,7 +238,7 @@ func FuzzPipe(f *testing.F) {
 	s := newFuzzed(f)
 	f.Fuzz(func(t *testing.T, opened bool, lines []byte) {
 		s.prepare(t)
-		before, tasks := settledGoroutines(), s.stored(t)
+		before, tasks := leak.Now(), s.stored(t)
 		said := s.fill(string(lines)) + "\n"
 		if opened {
 			said = openSession + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + said
@@ -265,6 +256,6 @@ func FuzzPipe(f *testing.F) {
 			t.Fatal("the server goes on")
 		}
 		s.tidy(t, tasks, []byte(sent.String()))
-		noneLeft(t, before)
+		before.NoneLeft(t)
 	})
 }

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -306,7 +306,7 @@ func TestListenDropped(t *testing.T) {
 	id := d.begin(p)
 	p.follow(id).stop()
 	p.client.CloseIdleConnections()
-	before := runtime.NumGoroutine()
+	before := leak.Now()
 	for read := range 4 {
 		for _, others := range []bool{false, true} {
 			filter := map[string]any{"taskIds": []string{id}}
@@ -324,7 +324,7 @@ func TestListenDropped(t *testing.T) {
 		}
 	}
 	p.client.CloseIdleConnections()
-	noneLeft(t, before)
+	before.NoneLeft(t)
 	d.say(id, "done")
 	p.until(id, "completed")
 }

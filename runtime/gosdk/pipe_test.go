@@ -2,10 +2,11 @@ package gosdk_test
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 )
 
 // Whatever a line is, it is answered or passed over, and the next one is served.
@@ -87,7 +88,7 @@ func TestPipeBadLines(t *testing.T) {
 
 // The end of the SDK's side ends what waits, though the client's input stays.
 func TestPipeEndsWithSDK(t *testing.T) {
-	before := runtime.NumGoroutine()
+	before := leak.Now()
 	p := newPiped(t)
 	p.initialize()
 	id := p.endless()
@@ -96,7 +97,7 @@ func TestPipeEndsWithSDK(t *testing.T) {
 	}
 	p.stop()
 	p.ends()
-	noneLeft(t, before+8) // the readers of what stays open, and the task's own
+	before.AtMost(t, 8) // the readers of what stays open, and the task's own
 }
 
 // The end of the client's input ends a thousand requests that wait.

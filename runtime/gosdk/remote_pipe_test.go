@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -138,13 +138,13 @@ func TestPipeRemoteQuestions(t *testing.T) {
 		ends(t, p, "yes")
 	})
 	t.Run("the client ends", func(t *testing.T) {
-		before := runtime.NumGoroutine()
+		before := leak.Now()
 		p, _, q := begin(t, tasks)
 		reply(p, q.ID, created)
 		expect(t, p, "tasks/result")
 		_ = p.in.Close()
 		p.ends()
-		noneLeft(t, before+8) // those of the task itself
+		before.AtMost(t, 8) // those of the task itself
 		select {
 		case line, ok := <-p.lines:
 			if ok && strings.Contains(line, `"method":"tasks/`) {

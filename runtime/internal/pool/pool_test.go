@@ -16,23 +16,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// noGoroutineLeft waits until there are as few goroutines as before.
-func noGoroutineLeft(t testing.TB, before int) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if runtime.NumGoroutine() <= before {
-			return
-		}
-	}
-	stacks := make([]byte, 1<<16)
-	t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
-}
-
 func TestExecutorIsBoundedAndFair(t *testing.T) {
-	before := runtime.NumGoroutine()
+	before := leak.Now()
 	t.Run("bounded", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			var now, most, total atomic.Int32
@@ -119,11 +108,11 @@ func TestExecutorIsBoundedAndFair(t *testing.T) {
 			}
 		})
 	})
-	noGoroutineLeft(t, before)
+	before.NoneLeft(t)
 }
 
 func TestExecutorClose(t *testing.T) {
-	before := runtime.NumGoroutine()
+	before := leak.Now()
 	t.Run("ends the handlers and waits for them", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			var started, ended atomic.Int32
@@ -196,13 +185,13 @@ func TestExecutorClose(t *testing.T) {
 			}
 		})
 	})
-	noGoroutineLeft(t, before)
+	before.NoneLeft(t)
 }
 
 // TestExecutorAccounts gives slots back and takes them again, cancelled at any
 // moment: at the end all of them are free.
 func TestExecutorAccounts(t *testing.T) {
-	before := runtime.NumGoroutine()
+	before := leak.Now()
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 4).Draw(t, "slots")
 		// One number a task: below 0 is plain, else the microseconds until its
@@ -241,5 +230,5 @@ func TestExecutorAccounts(t *testing.T) {
 			t.Fatalf("%d of %d slots free, %d queued, %d groups", free, slots, queued, len(x.root.groups))
 		}
 	})
-	noGoroutineLeft(t, before)
+	before.NoneLeft(t)
 }

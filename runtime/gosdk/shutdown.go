@@ -1,0 +1,88 @@
+package gosdk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// Shutdown ends a server in the order in which nobody loses an answer:
+//
+//  1. It closes tasks, as [mcptask.Server.Close] does. New calls of task tools are refused. Handlers
+//     get the end of their contexts and Options.Drain to return. Requests that wait for a task are
+//     answered, and subscriptions end.
+//  2. It ends the streams that NewHandler's clients keep open, and shuts the HTTP server down:
+//     that waits until the calls of the SDK's own tools are answered, and closes the connections.
+//     nil means no HTTP server.
+//  3. It ends the sessions. StdioTransport sees the end of its input, so that the SDK server's Run
+//     returns.
+//  4. It closes the others, such as an Options.Store, one after another.
+//
+// When ctx ends first, Shutdown closes the HTTP server with its connections and returns the
+// context's error beside all others. What tasks still need is not closed then: handlers go on until
+// Options.Drain is over.
+//
+// A call for the same tasks that comes later does nothing. It waits for the first, at most until its
+// own context ends, and returns the same error.
+func Shutdown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others ...io.Closer) error {
+	one := tasks.Attached(shutdownKey{}, func() any { return &shutdown{done: make(chan struct{})} }).(*shutdown)
+	if one.begun.CompareAndSwap(false, true) {
+		defer close(one.done)
+		one.err = shutDown(ctx, server, tasks, others)
+		return one.err
+	}
+	select {
+	case <-one.done:
+		return one.err
+	case <-ctx.Done():
+		return fmt.Errorf("gosdk: the server is still shutting down: %w", ctx.Err())
+	}
+}
+
+type shutdownKey struct{}
+
+// shutdown is the one end of a server.
+type shutdown struct {
+	begun atomic.Bool
+	done  chan struct{} // closed when err is set
+	err   error
+}
+
+func shutDown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others []io.Closer) error {
+	closed := make(chan error, 1)
+	go func() {
+		err := errors.New("gosdk: the server did not close: see its log")
+		defer func() { closed <- err }()
+		defer guard.Recover(tasks.Logger(), "closing the server")
+		err = tasks.Close()
+	}()
+	var faults []error
+	drained := false
+	select {
+	case err := <-closed:
+		drained = true
+		faults = append(faults, err)
+	case <-ctx.Done():
+		faults = append(faults, fmt.Errorf("gosdk: handlers still run: %w", ctx.Err()))
+	}
+	gateway.StopStreams(tasks)
+	if server != nil {
+		if err := server.Shutdown(ctx); err != nil {
+			faults = append(faults, fmt.Errorf("gosdk: requests are cut off: %w", err), server.Close())
+		}
+	}
+	gateway.StopSessions(tasks)
+	if drained { // else handlers still use them
+		for _, other := range others {
+			faults = append(faults, other.Close())
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,38 @@
+package leak
+
+import (
+	"strings"
+	"testing"
+)
+
+func wait(end <-chan struct{}, begun chan<- struct{}) {
+	begun <- struct{}{}
+	<-end
+}
+
+func other(end <-chan struct{}, begun chan<- struct{}) { wait(end, begun) }
+
+// What is left is named by its stack, and only that; one that has ended may be
+// replaced by one of its kind.
+func TestLeft(t *testing.T) {
+	begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	defer close(second)
+	go wait(first, begun)
+	<-begun
+	before := Now()
+	before.NoneLeft(t)
+	go wait(second, begun)
+	<-begun
+	if left := list().without(before); len(left) != 1 || !strings.HasPrefix(left[0].kind, "github.com/mcptaskgen/mcptaskgen/runtime/internal/leak.wait, created by ") {
+		t.Errorf("one more: %+v", left)
+	}
+	before.AtMost(t, 1)
+	close(first)
+	before.NoneLeft(t) // it takes the place of the first
+	go other(second, begun)
+	<-begun
+	left := list().without(before)
+	if text := group(left); len(left) != 1 || !strings.Contains(text[0], "leak.other") || !strings.Contains(text[0], "leak_test.go") {
+		t.Errorf("of another kind: %v", text)
+	}
+}

@@ -154,6 +154,9 @@ type beside struct {
 	// lasts is over when the session is.
 	lasts context.Context
 	take  taker // nil takes nothing
+	// replied is told of each response to a request of the server's, by its ID; nil
+	// is nobody.
+	replied func(id json.RawMessage)
 	// declare adds to the params of initialize; nil adds nothing.
 	declare func(params json.RawMessage) (json.RawMessage, error)
 }
@@ -175,7 +178,8 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &conn{peer: peer, dial: dial, options: options, named: named, translation: t, release: func() {}, opening: make(chan struct{}, 1)}
+	c := &conn{peer: peer, dial: dial, options: options, named: named, translation: t, release: func() {},
+		opening: make(chan struct{}, 1), answering: make(chan struct{}, maxReplies)}
 	c.lasts, c.end = context.WithCancel(context.Background())
 	c.watches = &watches{
 		listen: c.subscribe, tasks: map[string]map[*watch]bool{}, refused: map[string]bool{}, streams: map[*subscription]bool{},

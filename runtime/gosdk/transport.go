@@ -125,6 +125,9 @@ func (t *transport) roundTrip(r *http.Request) (*http.Response, error) {
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	response, err := base.RoundTrip(out)
+	if m.Method == "" && m.ID != nil && t.replied != nil {
+		t.replied(m.ID)
+	}
 	if err != nil {
 		return nil, err
 	}

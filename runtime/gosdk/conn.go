@@ -94,7 +94,7 @@ func (c *conn) unconnected(err error) error {
 	}
 	// The SDK gives the text of the status only.
 	if strings.HasSuffix(err.Error(), http.StatusText(http.StatusUnauthorized)) {
-		hint = " (ClientOptions.HTTPClient can add what the server asks for, such as a bearer token)"
+		hint = " (ClientOptions.Bearer sends a token, ClientOptions.HTTPClient can add what else the server asks for)"
 	}
 	return fmt.Errorf("gosdk: connect to %s in %s: %w%s", c.peer, tried, err, hint)
 }

@@ -163,6 +163,8 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	if c.named != nil {
 		want = c.named.Protocol()
 	}
+	// The SDK asks for a stream in a context of its own.
+	defer context.AfterFunc(ctx, l.receiving.end)()
 	session, err := client.Connect(ctx, l.wire, &mcp.ClientSessionOptions{ProtocolVersion: want})
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	neturl "net/url"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -58,8 +59,15 @@ type ClientOptions struct {
 	// connection keeps one request open beside those that are under way, for
 	// notifications, and in 2026-07-28 one for each thousand tasks that are waited
 	// for, in sep-1686 one for each task that goes on: a transport that bounds its
-	// connections has to allow for them.
+	// connections has to allow for them. Unless it has a CheckRedirect of its own,
+	// redirects to another scheme, host or port than that of the server are refused:
+	// they would take calls, answers and results there.
 	HTTPClient *http.Client
+	// Bearer returns the token that goes with each request, as Authorization: Bearer,
+	// to the scheme, host and port that Connect was given, and nowhere else. It may be
+	// called concurrently, and should keep a token as long as that is valid. Its error
+	// fails the request. nil sends none.
+	Bearer func(context.Context) (string, error)
 	// MaxMessage bounds a message of the server's, in bytes: the body of an answer, an
 	// event of a stream, what a command writes of one message. 0 is DefaultMaxMessage.
 	// What is longer is an error of the call that it answers; a command ends with it.
@@ -92,6 +100,16 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	}
 	bounded := *client
 	bounded.Transport = limited{client.Transport, options.MaxMessage}
+	if bounded.CheckRedirect == nil {
+		bounded.CheckRedirect = redirect
+	}
+	if options.Bearer != nil {
+		server, err := neturl.Parse(url)
+		if err != nil {
+			return nil, fmt.Errorf("gosdk: %w", err)
+		}
+		bounded.Transport = bearer{bounded.Transport, originOf(server), options.Bearer}
+	}
 	if t := translationOf(options.Revision); t != nil {
 		bounded.Transport = translator{bounded.Transport, t}
 	}
@@ -154,6 +172,9 @@ type beside struct {
 	// lasts is over when the session is.
 	lasts context.Context
 	take  taker // nil takes nothing
+	// replied is told of each response to a request of the server's, by its ID; nil
+	// is nobody.
+	replied func(id json.RawMessage)
 	// declare adds to the params of initialize; nil adds nothing.
 	declare func(params json.RawMessage) (json.RawMessage, error)
 }
@@ -175,7 +196,8 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &conn{peer: peer, dial: dial, options: options, named: named, translation: t, release: func() {}, opening: make(chan struct{}, 1)}
+	c := &conn{peer: peer, dial: dial, options: options, named: named, translation: t, release: func() {},
+		opening: make(chan struct{}, 1), answering: make(chan struct{}, maxReplies)}
 	c.lasts, c.end = context.WithCancel(context.Background())
 	c.watches = &watches{
 		listen: c.subscribe, tasks: map[string]map[*watch]bool{}, refused: map[string]bool{}, streams: map[*subscription]bool{},

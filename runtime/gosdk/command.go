@@ -179,6 +179,11 @@ type lineConn struct {
 
 // Write implements mcp.Connection.
 func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	if response, ok := m.(*jsonrpc.Response); ok && c.transport.replied != nil {
+		if id, err := json.Marshal(response.ID.Raw()); err == nil {
+			defer c.transport.replied(id)
+		}
+	}
 	if request, ok := m.(*jsonrpc.Request); ok {
 		if open := callOf(ctx); open != nil {
 			switch {

@@ -39,6 +39,8 @@ type conn struct {
 	// are free to give up, and to close the connection.
 	opening chan struct{}
 	broken  sync.WaitGroup // sessions that are being closed
+	// answering has one for each question that is being answered.
+	answering chan struct{}
 
 	mu      sync.Mutex
 	current *link
@@ -92,7 +94,7 @@ func (c *conn) unconnected(err error) error {
 	}
 	// The SDK gives the text of the status only.
 	if strings.HasSuffix(err.Error(), http.StatusText(http.StatusUnauthorized)) {
-		hint = " (ClientOptions.HTTPClient can add what the server asks for, such as a bearer token)"
+		hint = " (ClientOptions.Bearer sends a token, ClientOptions.HTTPClient can add what else the server asks for)"
 	}
 	return fmt.Errorf("gosdk: connect to %s in %s: %w%s", c.peer, tried, err, hint)
 }
@@ -149,7 +151,8 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	}
 	besides := l.receiving.beside()
 	if c.calls != nil {
-		besides.take = c.calls.take
+		receive := besides.take
+		besides.take = func(message []byte, from way) bool { return c.calls.take(message, from) || receive(message, from) }
 	}
 	wire := c.dial(besides)
 	l.wire = &kept{Transport: wire.Transport}
@@ -160,6 +163,8 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	if c.named != nil {
 		want = c.named.Protocol()
 	}
+	// The SDK asks for a stream in a context of its own.
+	defer context.AfterFunc(ctx, l.receiving.end)()
 	session, err := client.Connect(ctx, l.wire, &mcp.ClientSessionOptions{ProtocolVersion: want})
 	if err != nil {
 		return nil, err
@@ -217,9 +222,15 @@ func (c *conn) Answer(ctx context.Context, q mcptask.Question) (response json.Ra
 	return c.answer(ctx, q)
 }
 
-// answer is Answer for a question that was checked. An answerer that panics has
-// failed.
+// answer is Answer for a question that was checked. It waits where too many are
+// being answered. An answerer that panics has failed.
 func (c *conn) answer(ctx context.Context, q mcptask.Question) (response json.RawMessage, ok bool, err error) {
+	select {
+	case c.answering <- struct{}{}:
+		defer func() { <-c.answering }()
+	case <-ctx.Done():
+		return nil, false, ctx.Err()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			guard.Log(c.options.Logger, "an answerer", p, "method", q.Method, "task", q.TaskID)
@@ -370,8 +381,14 @@ func (c *conn) logCreated(call mcptask.ToolCall, s mcptask.Snapshot) {
 // maxRounds bounds how often a server may answer a call with questions.
 const maxRounds = 10
 
+// maxQuestions bounds how many of them there may be in an answer.
+const maxQuestions = 1000
+
 // answerAll answers the questions that come before a call.
 func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, responses map[string]json.RawMessage) error {
+	if len(questions) > maxQuestions {
+		return fmt.Errorf("gosdk: the server answered with %d questions: at most %d are taken", len(questions), maxQuestions)
+	}
 	for _, q := range questions {
 		response, ok, err := c.Answer(ctx, q)
 		if err != nil {

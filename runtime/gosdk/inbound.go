@@ -5,8 +5,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
+	"strconv"
+	"time"
 )
 
 // taker sees each message of the server's before the SDK does, as JSON, and may
@@ -85,8 +88,43 @@ func (e *events) next() {
 	}
 }
 
+// The pause that a server may ask for before its stream is resumed.
+const (
+	shortestRetry = 100 * time.Millisecond
+	longestRetry  = 5 * time.Minute
+)
+
+// tamed is an event without an identifier that is too long to be said again, and with
+// a pause that is bearable.
+func tamed(event []byte) []byte {
+	if !bytes.Contains(event, []byte("retry")) && len(event) <= maxIdentifier {
+		return event
+	}
+	var tame []byte
+	for line := range bytes.Lines(event) {
+		field, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
+		switch value = bytes.TrimSpace(value); string(field) {
+		case "id":
+			if len(value) > maxIdentifier {
+				continue
+			}
+		case "retry":
+			ms, err := strconv.ParseInt(string(value), 10, 64)
+			if err != nil || ms <= 0 {
+				continue // it says nothing
+			}
+			if bearable := min(max(ms, shortestRetry.Milliseconds()), longestRetry.Milliseconds()); bearable != ms {
+				line = fmt.Appendf(nil, "retry: %d\n", bearable)
+			}
+		}
+		tame = append(tame, line...)
+	}
+	return tame
+}
+
 // left is what the SDK gets to see of an event.
 func (e *events) left(event []byte) []byte {
+	event = tamed(event)
 	var data, rest []byte
 	var lines int
 	for line := range bytes.Lines(event) {

@@ -107,10 +107,15 @@ func (e plainNames) Unwrap() error { return e.error }
 func (l *link) list(ctx context.Context) ([]mcptask.ToolInfo, error) {
 	var tools []mcptask.ToolInfo
 	params := map[string]any{}
+	size := 0
 	for range maxPages {
 		raw, err := l.send(ctx, "tools/list", params)
 		if err != nil {
 			return nil, err
+		}
+		if size += len(raw); size/maxListed > l.maxMessage {
+			return nil, fmt.Errorf("gosdk: the server's list of tools has more than %d bytes (%d times ClientOptions.MaxMessage)",
+				maxListed*l.maxMessage, maxListed)
 		}
 		var page struct {
 			Tools      []json.RawMessage `json:"tools"`
@@ -144,8 +149,11 @@ func (l *link) list(ctx context.Context) ([]mcptask.ToolInfo, error) {
 	return nil, fmt.Errorf("gosdk: the server's list of tools has more than %d pages", maxPages)
 }
 
-// maxPages bounds a list of tools, which a server could go on with for ever.
-const maxPages = 1000
+// Bounds of a list of tools, which a server could go on with for ever.
+const (
+	maxPages  = 1000
+	maxListed = 4 // messages of the greatest length, in all
+)
 
 func (l *link) remember(tools []mcptask.ToolInfo) {
 	l.mu.Lock()

@@ -165,15 +165,19 @@ func (r *receiver) begun(reply func()) bool {
 // Bounds of what a server can make its client do.
 const (
 	// maxReplies is how many requests of a session are answered at once. Most of
-	// them wait in tasks/result.
+	// them wait in tasks/result, or for a person.
 	maxReplies = 256
+	// maxPings is how many more are if they are pings: who waits for persons only is
+	// alive.
+	maxPings = 16
 	// replyWithin bounds how long a reply may take to be sent.
 	replyWithin = 30 * time.Second
 )
 
-// receiving is a receiver in one session.
+// receiving is a receiver in one session, and counts what is answered there, also
+// by the SDK.
 type receiving struct {
-	*receiver
+	*receiver // nil where nothing becomes a task
 	// nonce tells the session's requests from those of another.
 	nonce string
 	ctx   context.Context
@@ -183,41 +187,52 @@ type receiving struct {
 	mu      sync.Mutex
 	busy    int                           // replies under way or being sent
 	replies map[string]context.CancelFunc // under way, by request ID
+	passed  map[string]bool               // under way at the SDK, by request ID
 }
 
 // in begins a session; the receiver may be nil.
 func (r *receiver) in() *receiving {
-	s := &receiving{receiver: r, nonce: rand.Text(), replies: map[string]context.CancelFunc{}}
+	s := &receiving{receiver: r, nonce: rand.Text(), replies: map[string]context.CancelFunc{}, passed: map[string]bool{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
 
 // beside is what the session's transport does for it.
 func (s *receiving) beside() beside {
-	if s.receiver == nil {
-		return beside{lasts: s.ctx}
+	b := beside{lasts: s.ctx, take: s.take, replied: s.replied}
+	if s.receiver != nil {
+		b.declare = func(params json.RawMessage) (json.RawMessage, error) {
+			return s.dialect.Declare(params, s.capabilities)
+		}
 	}
-	return beside{lasts: s.ctx, take: s.take, declare: func(params json.RawMessage) (json.RawMessage, error) {
-		return s.dialect.Declare(params, s.capabilities)
-	}}
+	return b
 }
 
 // take is a taker: it takes task methods, requests that ask for a task, and the
 // cancellation of any of them. Where the client has not declared the kind of
-// request, the SDK answers it and ignores params.task (C-05, C-21).
+// request, the SDK answers it and ignores params.task (C-05, C-21). Of what the SDK
+// is to answer it takes what is too much.
 func (s *receiving) take(message []byte, from way) bool {
 	var m map[string]json.RawMessage
 	var method string
-	if from.revision != s.dialect.Protocol() || json.Unmarshal(message, &m) != nil || json.Unmarshal(m["method"], &method) != nil {
+	if json.Unmarshal(message, &m) != nil || json.Unmarshal(m["method"], &method) != nil {
 		return false
 	}
 	id, params := string(m["id"]), m["params"]
-	if id == "" {
-		return method == "notifications/cancelled" && s.cancelled(params)
-	}
-	if !validID(m["id"]) {
+	ours := s.receiver != nil && from.revision == s.dialect.Protocol()
+	switch {
+	case id == "":
+		return ours && method == "notifications/cancelled" && s.cancelled(params)
+	case !validID(m["id"]):
 		return false
+	case ours && s.takeTask(id, method, params, from):
+		return true
 	}
+	return !s.pass(id, method, from)
+}
+
+// takeTask takes a request that is a task's.
+func (s *receiving) takeTask(id, method string, params json.RawMessage, from way) bool {
 	if answer := s.dialect.Method(method); answer != nil {
 		s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
 			return answer(ctx, tasks, s.caller(), params)
@@ -231,6 +246,56 @@ func (s *receiving) take(message []byte, from way) bool {
 		return s.create(ctx, tasks, id, method, params)
 	})
 	return true
+}
+
+// pass counts a request that the SDK answers. False is for one that it is not to
+// see: it has come again, or there is no room for it.
+func (s *receiving) pass(id, method string, from way) bool {
+	most, name := maxReplies, sameID(json.RawMessage(id))
+	if method == "ping" {
+		most += maxPings
+	}
+	s.mu.Lock()
+	again, full := s.passed[name], s.busy >= most
+	if !again && !full {
+		s.passed[name] = true
+		s.busy++
+	}
+	s.mu.Unlock()
+	if full && !again {
+		s.refuse(id, from)
+	}
+	return !again && !full
+}
+
+// replied notes that the SDK has answered a request.
+func (s *receiving) replied(id json.RawMessage) {
+	name := sameID(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.passed[name] {
+		delete(s.passed, name)
+		s.busy--
+	}
+}
+
+// sameID is an ID as anybody's JSON has it.
+func sameID(id json.RawMessage) string {
+	var v any
+	_ = json.Unmarshal(id, &v) // it was decoded before
+	text, err := json.Marshal(v)
+	if err != nil {
+		return string(id)
+	}
+	return string(text)
+}
+
+// refuse answers a request that there is no room for, before anything else is read:
+// the server has to take the answer.
+func (s *receiving) refuse(id string, from way) {
+	err := mcptask.Errorf(mcptask.CodeInternalError, "more than %d requests are under way", maxReplies)
+	err.Data = fmt.Appendf(nil, `{"limit":"requests","max":%d}`, maxReplies)
+	s.send(id, from, nil, err)
 }
 
 // validID says whether an ID is a string or a number; with any other the SDK
@@ -283,10 +348,8 @@ func (s *receiving) answer(id string, from way, work func(context.Context, *mcpt
 	ctx, again, full := s.enter(id)
 	switch {
 	case again:
-	case full: // sent before anything else is read: the server has to take it
-		err := mcptask.Errorf(mcptask.CodeInternalError, "more than %d requests are under way", maxReplies)
-		err.Data = fmt.Appendf(nil, `{"limit":"requests","max":%d}`, maxReplies)
-		s.send(id, from, nil, err)
+	case full:
+		s.refuse(id, from)
 	case !s.begun(func() { s.reply(ctx, id, from, work) }):
 		s.answered(id)
 		s.leave()
@@ -365,7 +428,7 @@ func (s *receiving) send(id string, from way, result json.RawMessage, err error)
 	if err == nil {
 		err = from.send(ctx, message)
 	}
-	if err != nil && s.ctx.Err() == nil {
+	if err != nil && s.ctx.Err() == nil && s.receiver != nil {
 		s.logger.Warn("a reply to the server was not sent", "error", err)
 	}
 }

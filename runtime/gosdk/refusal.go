@@ -51,9 +51,6 @@ func (e retryLater) Unwrap() error { return e.error }
 // RetryAfter is how long the server wants to be left alone.
 func (e retryLater) RetryAfter() time.Duration { return e.after }
 
-// longestRetry bounds what a server may ask for.
-const longestRetry = 5 * time.Minute
-
 // refused reads a response that says "too many" or "not now". The SDK drops the
 // JSON-RPC error of the first, with the limit that was hit, and takes some of
 // the second for the end of the session.

@@ -289,9 +289,12 @@ func (s *scripted) of(method string) []call {
 	return slices.DeleteFunc(slices.Clone(s.calls), func(c call) bool { return c.method != method })
 }
 
+// client sends to the script.
+func (s *scripted) client() *http.Client { return &http.Client{Transport: s} }
+
 // dial connects a client to the script.
 func (s *scripted) dial(options gosdk.ClientOptions) (mcptask.Conn, error) {
-	options.Revision, options.HTTPClient = s.revision, &http.Client{Transport: s}
+	options.Revision, options.HTTPClient = s.revision, s.client()
 	return gosdk.Connect(context.Background(), "http://script/mcp", options)
 }
 

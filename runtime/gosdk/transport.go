@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -38,25 +39,44 @@ type transport struct {
 
 	mu         sync.Mutex
 	initialize *capture
+	streamed   bool // the server was asked for a stream
 }
 
 // RoundTrip implements http.RoundTripper. What is under way ends with the
 // session, but the request that ends it.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodDelete {
-		return t.roundTrip(r)
+		return t.roundTrip(r, func() {})
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	stop := context.AfterFunc(t.lasts, cancel)
-	response, err := t.roundTrip(r.WithContext(ctx))
+	held := t.holdsUp(r, cancel)
+	response, err := t.roundTrip(r.WithContext(ctx), cancel)
+	inTime := held == nil || held.Stop()
 	if err != nil {
 		stop()
 		cancel()
+		if !inTime && r.Context().Err() == nil && t.lasts.Err() == nil {
+			return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+		}
 		return nil, err
 	}
 	sessionLost(r, response)
 	response.Body = &bounded{response.Body, func() { stop(); cancel() }}
 	return response, nil
+}
+
+// holdsUp bounds how long the server may take to answer the first request for a
+// stream of its own, for which the SDK holds up the connecting. After that it has
+// none. nil is for any other request.
+func (t *transport) holdsUp(r *http.Request, cancel func()) *time.Timer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.Method != http.MethodGet || t.streamed {
+		return nil
+	}
+	t.streamed = true
+	return time.AfterFunc(acknowledgeWithin, cancel)
 }
 
 // bounded is a body that frees something when it is closed.
@@ -71,17 +91,18 @@ func (b *bounded) Close() error {
 	return b.ReadCloser.Close()
 }
 
-func (t *transport) roundTrip(r *http.Request) (*http.Response, error) {
+// roundTrip is RoundTrip for a request that hangUp ends.
+func (t *transport) roundTrip(r *http.Request, hangUp func()) (*http.Response, error) {
 	base := t.client.Transport
 	if base == nil {
 		base = http.DefaultTransport
 	}
 	if r.Method != http.MethodPost || r.Body == nil {
 		response, err := base.RoundTrip(r)
-		if err == nil {
-			t.filter(r, response, nil)
+		if err != nil {
+			return nil, err
 		}
-		return response, err
+		return response, t.filter(r, response, nil, hangUp)
 	}
 	body, err := io.ReadAll(r.Body)
 	_ = r.Body.Close() // it is read to its end
@@ -125,13 +146,16 @@ func (t *transport) roundTrip(r *http.Request) (*http.Response, error) {
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	response, err := base.RoundTrip(out)
+	if m.Method == "" && m.ID != nil && t.replied != nil {
+		t.replied(m.ID)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if open != nil && response.StatusCode < http.StatusMultipleChoices {
 		open.begun()
 	}
-	if err := t.filter(r, response, m.ID); err != nil {
+	if err := t.filter(r, response, m.ID, hangUp); err != nil {
 		return nil, err
 	}
 	switch {
@@ -175,7 +199,7 @@ func resized(response *http.Response) {
 // response to its request, which is always the SDK's. An answer that is too long
 // becomes an error: of the answer where it is one of a stream, so that the session
 // goes on, else of the request. id is that of the request, nil for none.
-func (t *transport) filter(r *http.Request, response *http.Response, id json.RawMessage) error {
+func (t *transport) filter(r *http.Request, response *http.Response, id json.RawMessage, hangUp func()) error {
 	note := refusalOf(r.Context())
 	if id != nil {
 		note.id = id
@@ -197,6 +221,9 @@ func (t *transport) filter(r *http.Request, response *http.Response, id json.Raw
 		if t.take != nil && t.take(message, from) {
 			return nil
 		}
+		if note.id != nil && answers(message, note.id) {
+			time.AfterFunc(endWithin, hangUp)
+		}
 		return message
 	})
 	stream.instead = func(long tooLong) []byte {
@@ -209,6 +236,17 @@ func (t *transport) filter(r *http.Request, response *http.Response, id json.Raw
 	response.Body = stream
 	resized(response)
 	return nil
+}
+
+// answers says whether a message is the response to a request. The SDK reads on to the
+// end of the stream then, so that the connection can be used again; a server that
+// does not end it would keep it busy.
+func answers(message []byte, id json.RawMessage) bool {
+	var m struct {
+		ID     json.RawMessage `json:"id"`
+		Method *string         `json:"method"`
+	}
+	return json.Unmarshal(message, &m) == nil && m.Method == nil && string(m.ID) == string(id)
 }
 
 // sender posts messages with the headers of the request whose stream brought

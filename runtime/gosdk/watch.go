@@ -224,8 +224,14 @@ func (s *subscription) agreed(taskIDs []string, tasks bool) {
 		return
 	}
 	s.live, s.began = map[string]bool{}, time.Now()
-	for _, id := range taskIDs {
-		s.live[id] = slices.Contains(s.ids, id)
+	asked := map[string]bool{}
+	for _, id := range s.ids {
+		asked[id] = true
+	}
+	for _, id := range taskIDs { // as many as the server likes
+		if asked[id] {
+			s.live[id] = true
+		}
 	}
 	var up []*watch
 	for _, id := range s.ids {

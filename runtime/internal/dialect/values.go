@@ -117,6 +117,10 @@ func callParams(call mcptask.ToolCall) map[string]any {
 	return params
 }
 
+// maxTaskID bounds a peer's task ID in bytes: it goes into a token, and into the
+// header of requests.
+const maxTaskID = 4 << 10
+
 // newSnapshot reads a task; ttl and poll are under the names of its revision. An
 // unknown status is an error: the set is closed.
 func newSnapshot(t peerTask, ttl, poll millis) (mcptask.Snapshot, error) {
@@ -124,10 +128,13 @@ func newSnapshot(t peerTask, ttl, poll millis) (mcptask.Snapshot, error) {
 	switch status {
 	case mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled:
 	default:
-		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent the unknown task status %q", t.Status)
+		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent the unknown task status %q", brief(t.Status))
 	}
-	if t.TaskID == "" {
+	switch {
+	case t.TaskID == "":
 		return mcptask.Snapshot{}, errors.New("mcptask: the peer sent a task without an ID")
+	case len(t.TaskID) > maxTaskID:
+		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent a task with an ID of %d bytes: at most %d are taken", len(t.TaskID), maxTaskID)
 	}
 	s := mcptask.Snapshot{
 		TaskID: t.TaskID, Status: status, Message: t.StatusMessage,
@@ -147,7 +154,7 @@ func sameTask(s mcptask.Snapshot, taskID string) error {
 	if s.TaskID == taskID {
 		return nil
 	}
-	return malformed("tasks/get", fmt.Errorf("the state of the task %q, where %q was asked for", s.TaskID, taskID))
+	return malformed("tasks/get", fmt.Errorf("the state of the task %q instead of %q", s.TaskID, taskID))
 }
 
 // parseTime is lenient: peers write ISO 8601 in several ways, and a time that

@@ -1,0 +1,118 @@
+package gosdk_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+// overheard is a server that notes what it is sent.
+type overheard struct {
+	mu       sync.Mutex
+	requests []string // method, authorization and body of each
+}
+
+func (o *overheard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.requests = append(o.requests, r.Method+" "+r.Header.Get("Authorization")+" "+string(body))
+	http.Error(w, "no", http.StatusNotFound)
+}
+
+func secretToken(context.Context) (string, error) { return "secret", nil }
+
+// TestRedirectElsewhere: what is for one server goes to no other that it names, the
+// token least of all.
+func TestRedirectElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+		other := &overheard{}
+		elsewhere := httptest.NewServer(other)
+		defer elsewhere.Close()
+		server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, status))
+		defer server.Close()
+		_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken})
+		if err == nil || !strings.Contains(err.Error(), "redirects to another, "+elsewhere.URL) {
+			t.Errorf("%d: %v", status, err)
+		}
+		// A client that wants to be redirected is, without the token.
+		trusting := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
+		if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken, HTTPClient: trusting}); err == nil {
+			t.Errorf("%d: connected", status)
+		}
+		for _, request := range other.requests {
+			if strings.Contains(request, "secret") {
+				t.Errorf("%d: the other server was sent %s", status, request)
+			}
+		}
+		if status == http.StatusTemporaryRedirect && len(other.requests) == 0 {
+			t.Error("the client's own CheckRedirect does not count")
+		}
+	}
+}
+
+// TestRedirectWithin: a server may have its endpoint elsewhere on its own address,
+// and a loop ends.
+func TestRedirectWithin(t *testing.T) {
+	t.Parallel()
+	tasks, err := mcptask.NewServer(mcptask.Options{}, everyCITools())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tasks.Close() })
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
+	mux := http.NewServeMux()
+	mux.Handle("/old", http.RedirectHandler("/mcp", http.StatusTemporaryRedirect))
+	mux.Handle("/loop", http.RedirectHandler("/loop", http.StatusTemporaryRedirect))
+	mux.HandleFunc("/mcp", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer secret" {
+			t.Errorf("%s with %q", r.Method, r.Header.Get("Authorization"))
+		}
+		handler.ServeHTTP(w, r)
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	eachRevision(t, func(t *testing.T, revision string) {
+		conn, err := gosdk.Connect(t.Context(), server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := pipeline.NewCIClient(conn).RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"}); err != nil {
+			t.Error(err)
+		}
+		if _, err := gosdk.Connect(t.Context(), server.URL+"/loop", gosdk.ClientOptions{Revision: revision}); err == nil || !strings.Contains(err.Error(), "more than 10 times") {
+			t.Errorf("a loop: %v", err)
+		}
+	})
+}
+
+// TestNoBearer: a token that is not to be had fails the request, and says so.
+func TestNoBearer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(&overheard{})
+	defer server.Close()
+	expired := errors.New("the login has expired")
+	for says, token := range map[string]func(context.Context) (string, error){
+		"Bearer: the login has expired": func(context.Context) (string, error) { return "", expired },
+		"Bearer: it is empty":           func(context.Context) (string, error) { return "", nil },
+	} {
+		if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: token}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Error(err)
+		}
+	}
+}

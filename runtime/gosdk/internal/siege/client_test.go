@@ -62,6 +62,8 @@ type villain struct {
 	t *testing.T
 	// answer answers a request, and returns false for what villain answers itself.
 	answer func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool
+	// replies are the client's responses, for a villain that asks on a stream of 2025-11-25.
+	replies chan json.RawMessage
 
 	mu    sync.Mutex
 	polls []time.Time
@@ -71,8 +73,9 @@ type villain struct {
 // ServeHTTP implements http.Handler.
 func (v *villain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var m struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
+		ID            json.RawMessage `json:"id"`
+		Method        string          `json:"method"`
+		Result, Error json.RawMessage
 	}
 	if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -87,6 +90,16 @@ func (v *villain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch m.Method {
+	case "": // an answer
+		if v.replies != nil && string(m.ID) != "null" {
+			v.replies <- append(m.Result, m.Error...)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	case "initialize":
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":%q,"capabilities":{"tools":{}},"serverInfo":{"name":"v","version":"1"}}}`, m.ID, legacyRevision)
+	case "notifications/initialized", "notifications/cancelled":
+		w.WriteHeader(http.StatusAccepted)
 	case "server/discover":
 		say(w, m.ID, `"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"ttlMs":0,"cacheScope":"public"`)
 	case "tools/list":
@@ -156,6 +169,34 @@ func asking(questions string) func(http.ResponseWriter, *http.Request, string, j
 	}
 }
 
+// asksBeside asks in 2025-11-25, on the stream of a call: plainly, and for a task, whose result it fetches.
+func (v *villain) asksBeside(schema string) {
+	v.replies = make(chan json.RawMessage, 10)
+	v.answer = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
+		if method != "tools/call" {
+			return false
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		send := func(format string, args ...any) (reply json.RawMessage) {
+			fmt.Fprintf(w, "data: "+format+"\n\n", args...)
+			_ = http.NewResponseController(w).Flush()
+			select {
+			case reply = <-v.replies:
+			case <-r.Context().Done():
+			}
+			return reply
+		}
+		params := fmt.Sprintf(`"message":"?","requestedSchema":%s,"_meta":{"io.github.mcptaskgen/input":"Bounds"}`, schema)
+		send(`{"jsonrpc":"2.0","id":"plain","method":"elicitation/create","params":{%s}}`, params)
+		var created struct{ Task struct{ TaskID string } }
+		if json.Unmarshal(send(`{"jsonrpc":"2.0","id":"task","method":"elicitation/create","params":{%s,"task":{}}}`, params), &created) == nil {
+			send(`{"jsonrpc":"2.0","id":"result","method":"tasks/result","params":{"taskId":%q}}`, created.Task.TaskID)
+		}
+		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id)
+		return true
+	}
+}
+
 // question has a schema that the server says.
 func question(schema string) string {
 	return fmt.Sprintf(`{"method":"elicitation/create","params":{"message":"?","requestedSchema":%s,"_meta":{"io.github.mcptaskgen/input":"Bounds"}}}`, schema)
@@ -209,6 +250,8 @@ func TestClient(t *testing.T) {
 			v.answer = asking("{" + b.String()[1:] + "}")
 		}},
 		{"a schema of itself", "", func(v *villain) { v.answer = asking(`{"q":` + question(`{"$ref":"#"}`) + `}`) }},
+		{"a schema of itself on a stream", "", func(v *villain) { v.asksBeside(`{"$ref":"#"}`) }},
+		{"a union of itself on a stream", "", func(v *villain) { v.asksBeside(`{"type":"object","allOf":[{"$ref":"#"}]}`) }},
 		{"a property of itself", "", func(v *villain) {
 			v.answer = asking(`{"q":` + question(`{"type":"object","properties":{"count":{"$ref":"#/properties/count"}}}`) + `}`)
 		}},
@@ -260,7 +303,11 @@ func TestClient(t *testing.T) {
 			server.Start()
 			t.Cleanup(server.Close)
 			t.Cleanup(server.CloseClientConnections)
-			p := begin(t, asClient, calling{server.URL, modernRevision})
+			revision := modernRevision
+			if v.replies != nil {
+				revision = legacyRevision
+			}
+			p := begin(t, asClient, calling{server.URL, revision})
 			done := p.guard(clientTime, raced*clientPeak<<20)
 			end := p.line()
 			done()

@@ -45,23 +45,26 @@ func Object(members int, same bool) string {
 	return b.String()
 }
 
+// Twists is how many kinds of values [Twist] puts in: its how counts them from 1.
+const Twists = 12
+
 // Twist replaces one scalar value of a JSON text, the one that place picks, by a value that how picks: a number
-// of [Poison], one with many digits, a deep one, one with many members, or with many that do not fit. size says
-// how many of them, up to 65,535. A how of 0 changes nothing. It is what a fuzzer that flips bytes does not find.
+// of [Poison], one with many digits, a deep one, one with many members, or with many that do not fit. size is about
+// how many bytes it has. A how of 0 changes nothing. It is what a fuzzer that flips bytes does not find.
 func Twist(body []byte, how byte, place, size uint16) []byte {
 	spans := scalars(body)
 	if how == 0 || len(spans) == 0 {
 		return body
 	}
 	n := int(size)
-	values := []func() string{
+	values := [Twists]func() string{
 		func() string { return Poison[n%len(Poison)] },
 		func() string { return strings.Repeat("9", n+1) },
 		func() string { return "0." + strings.Repeat("0", n) + "1" },
 		func() string { return fmt.Sprintf("1e%d", n*n*100-1) },
 		func() string { return fmt.Sprintf("1e-%d", n*n*100+1) },
-		func() string { return Nest(n + 1) },
-		func() string { return NestObject(n) },
+		func() string { return Nest(n/2 + 1) },
+		func() string { return NestObject(n / 6) },
 		func() string { return List(`"x"`, n) },
 		func() string { return List(Poison[n%len(Poison)], n) },
 		func() string { return Object(n/8, false) },
@@ -69,7 +72,7 @@ func Twist(body []byte, how byte, place, size uint16) []byte {
 		func() string { return strconv.Quote(strings.Repeat("ab", n/2)) },
 	}
 	span := spans[int(place)%len(spans)]
-	return bytes.Join([][]byte{body[:span[0]], []byte(values[int(how-1)%len(values)]()), body[span[1]:]}, nil)
+	return bytes.Join([][]byte{body[:span[0]], []byte(values[int(how-1)%Twists]()), body[span[1]:]}, nil)
 }
 
 // scalars finds the numbers, texts and literals of JSON that stand as values. What is no JSON has some, too.

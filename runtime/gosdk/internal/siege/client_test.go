@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -294,13 +293,7 @@ func TestClient(t *testing.T) {
 			t.Parallel()
 			v := &villain{t: t}
 			attack.set(v)
-			server := httptest.NewUnstartedServer(v)
-			server.Listener.Close()
-			var err error
-			if server.Listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
-				t.Fatal(err)
-			}
-			server.Start()
+			server := httptest.NewServer(v)
 			t.Cleanup(server.Close)
 			t.Cleanup(server.CloseClientConnections)
 			revision := modernRevision

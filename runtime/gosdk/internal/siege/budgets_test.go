@@ -352,7 +352,7 @@ func (s *siegeOf) hold(n int, make func(int) message) (drop func()) {
 	s.t.Helper()
 	var drops []func()
 	for i := range n {
-		conn, err := s.raw(make(i))
+		conn, err := s.raw(s.t.Context(), make(i))
 		if err != nil {
 			s.t.Error(err)
 			break

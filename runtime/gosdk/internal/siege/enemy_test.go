@@ -172,8 +172,8 @@ func (e *enemy) end() {
 }
 
 // raw writes a request on a connection of its own, which nobody reads.
-func (e *enemy) raw(m message) (net.Conn, error) {
-	conn, err := (&net.Dialer{}).DialContext(e.ctx, "tcp", strings.TrimPrefix(e.url, "http://"))
+func (e *enemy) raw(ctx context.Context, m message) (net.Conn, error) {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(e.url, "http://"))
 	if err != nil {
 		return nil, err
 	}

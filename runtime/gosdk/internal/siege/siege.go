@@ -38,7 +38,7 @@ type Answer struct {
 
 // Question is the question of "bound_ask", whose answer has bounds of every kind.
 var Question = mcptask.InputSpec{Name: "Bounds", Message: "How many?",
-	Schema: `{"type":"object","properties":{"count":{"type":"integer","minimum":1,"maximum":9},"color":{"enum":["red","green"]},` +
+	Schema: `{"type":"object","properties":{"count":{"type":"integer","minimum":1,"maximum":9},"color":{"type":"string","enum":["red","green"]},` +
 		`"word":{"type":"string","pattern":"^[a-z]*$","maxLength":9}},"required":["count"]}`}
 
 // Tools are the tools of [Checked], and "quick", which is done at once, "work", which goes on until it is

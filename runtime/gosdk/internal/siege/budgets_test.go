@@ -23,6 +23,10 @@ const (
 	// have 100 kB.
 	budgetPeak  = 512
 	budgetSmall = 128
+	// budgetResults is budgetPeak for results of megabytes, a dozen or two at once, and budgetCopies how many copies
+	// of a result there may be as long as its client does not read it.
+	budgetResults = 1536
+	budgetCopies  = 6
 	// budgetKept is how much of the heap may be in use when an attack is over, in MiB, beyond what quotas allow.
 	budgetKept = 24
 	// budgetLeft is how many goroutines and descriptors may be left when an attack is over.
@@ -114,7 +118,8 @@ func (b *besieged) over(token string, peak, kept int64) {
 	for _, text := range s.Panics {
 		t.Errorf("it panicked: %s", text)
 	}
-	t.Logf("heap %d -> %d KiB, peak %d MiB, %d bytes logged, %+v", b.before.Heap>>10, s.Heap>>10, b.resident("VmHWM")>>20, s.Logged-b.before.Logged, s.Counts)
+	t.Logf("heap %d -> %d KiB, peak %d MiB, %v of processor time, %d bytes logged, %+v",
+		b.before.Heap>>10, s.Heap>>10, b.resident("VmHWM")>>20, b.cpu()-b.used, s.Logged-b.before.Logged, s.Counts)
 }
 
 // TestProcessorTime holds what each kind of poisoned input costs against what as many harmless bytes cost, sent
@@ -213,8 +218,8 @@ type siegeOf struct {
 	*enemy
 }
 
-// bytesQuota bounds the bytes of an account's tasks to 64 MiB.
-const bytesQuota = `{"Bytes":67108864}`
+// bytesQuota bounds the bytes of an account's tasks to 16 MiB.
+const bytesQuota = `{"Bytes":16777216}`
 
 // TestKept holds what floods leave in memory, in goroutines, in descriptors and in the log.
 func TestKept(t *testing.T) {
@@ -273,18 +278,18 @@ func TestKept(t *testing.T) {
 				s.t.Errorf("%d bytes are logged in %v", logged, time.Since(began))
 			}
 		}},
-		{"idempotency keys", config{Bearer: true, Limits: bytesQuota}, budgetPeak, 64 + budgetKept, func(s *siegeOf) {
-			together(scale(300), func(i int) { // each key is long, and another one
-				key := fmt.Sprintf("%d %s", i, strings.Repeat("k", 1<<19))
+		{"idempotency keys", config{Bearer: true, Limits: bytesQuota}, budgetPeak, 16 + budgetKept, func(s *siegeOf) {
+			together(scale(500), func(i int) { // each is another one, and some are too long
+				key := fmt.Sprintf("%d %s", i, strings.Repeat("k", []int{1 << 18, 200, 200, 200, 200}[i%5]))
 				s.send(s.modernMeta("tools/call", "quick", `"name":"quick","arguments":{},`, fmt.Sprintf(`"io.github.mcptaskgen/idempotency-key":%q,`, key), true))
 			})
 		}},
-		{"large arguments", config{Bearer: true, Limits: bytesQuota}, budgetPeak, 64 + budgetKept, func(s *siegeOf) {
+		{"large arguments", config{Bearer: true, Limits: bytesQuota}, budgetPeak, 16 + budgetKept, func(s *siegeOf) {
 			text := strings.Repeat("x", 1<<20-1000)
-			together(200, func(int) { s.send(s.tool("quick", `{"pad":"`+text+`"}`, true)) })
+			together(50, func(int) { s.send(s.tool("quick", `{"pad":"`+text+`"}`, true)) })
 		}},
-		{"large results", config{Bearer: true, Limits: bytesQuota}, budgetPeak, 64 + budgetKept, func(s *siegeOf) {
-			together(100, func(int) { s.send(s.tool("big", `{"bytes":4000000}`, true)) })
+		{"large results", config{Bearer: true, Limits: bytesQuota}, budgetResults, 16 + budgetKept, func(s *siegeOf) {
+			together(16, func(int) { s.send(s.tool("big", `{"bytes":4000000}`, true)) })
 		}},
 		{"requests that wait", config{Bearer: true, Limits: `{"Waiting":200}`}, budgetPeak, budgetKept, func(s *siegeOf) {
 			created := s.send(s.tool("work", "{}", true))
@@ -313,9 +318,13 @@ func TestKept(t *testing.T) {
 			s.send(s.legacy("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, task)))
 			s.end()
 		}},
-		{"results that nobody reads", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {
-			done := s.hold(scale(24), func(int) message { return s.tool("big", `{"bytes":3000000}`, false) })
+		{"results that nobody reads", config{Bearer: true}, budgetResults, budgetKept, func(s *siegeOf) {
+			const results, size = 24, 3_000_000
+			done := s.hold(results, func(int) message { return s.tool("big", fmt.Sprintf(`{"bytes":%d}`, size), false) })
 			s.idle()
+			if held := s.look().Heap - s.before.Heap; held > budgetCopies*results*size {
+				s.t.Errorf("%d MiB are held for %d results of %d bytes", held>>20, results, size)
+			}
 			done()
 		}},
 		{"streams that nobody reads", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {

@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test race lint generate golden freeze rules bench bench-generator fuzz ci
+.PHONY: test race lint generate golden freeze rules bench bench-generator fuzz siege ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -52,6 +52,13 @@ bench-generator:
 # Every fuzz target, one after the other.
 fuzz:
 	FUZZTIME=$(FUZZTIME) bash .ci/run fuzz ./...
+
+# Attacks on a server and a client, each a process of its own: ten times as big as in go test, and the mixed
+# siege for as long as SIEGETIME says, under the race detector: make siege SIEGETIME=10m
+SIEGETIME ?= 1m
+siege:
+	MCPTASK_SIEGE=long go test -count=1 -timeout 1h -skip TestSiege ./runtime/gosdk/internal/siege
+	SIEGETIME=$(SIEGETIME) go test -race -count=1 -timeout 24h -run TestSiege -v ./runtime/gosdk/internal/siege
 
 # Everything that has to pass before a change lands.
 ci:

@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
 	"runtime"
+	"runtime/metrics"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,6 +21,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -29,18 +33,44 @@ type fuzzed struct {
 	sdk     *mcp.Server
 	handler http.Handler
 	caller  mcptask.Caller
-	// What an input may name: $DONE, $ASK, $VICTIM and $SESSION stand for them.
-	done, asking, victim, session string
+	journal journal
+	// What an input may name: $DONE, $ASK, $BOUND, $VICTIM and $SESSION stand for them.
+	done, asking, bound, victim, session string
 }
 
-// fuzzTools take no time.
+// journal keeps what is logged of panics: a recover would hide from the fuzzer what it looks for.
+type journal struct {
+	mu     sync.Mutex
+	panics []string
+}
+
+// Write implements io.Writer. Each record is one call.
+func (j *journal) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("panicked")) {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.panics = append(j.panics, string(p))
+	}
+	return len(p), nil
+}
+
+// check fails the test if anything has panicked.
+func (j *journal) check(t testing.TB) {
+	t.Helper()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, text := range j.panics {
+		t.Error(text)
+	}
+	j.panics = nil
+}
+
+// fuzzTools take no time. They are beside those of siege.Tools.
 func fuzzTools() mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional}
 	required := mcptask.Policy{Task: mcptask.TaskRequired}
 	const schema = `{"type":"object","properties":{"n":{"type":"integer"}}}`
 	return mcptask.Tools{Service: "Fuzz", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{
-		mcptask.NewTool(mcptask.ToolSpec{Name: "quick", InputSchema: schema, Policy: policy},
-			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "done", nil }),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "required", InputSchema: schema, Policy: required},
 			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "done", nil }),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "asks", InputSchema: schema, Policy: policy},
@@ -56,9 +86,9 @@ func newFuzzed(f *testing.F) *fuzzed {
 	s := &fuzzed{store: mcptask.NewMemoryStore(), caller: mcptask.Caller{Principal: "local", Revision: modernRevision, CanAsk: []string{"elicitation/create"}}}
 	var err error
 	s.tasks, err = mcptask.NewServer(mcptask.Options{
-		Store: s.store, Logger: discardLogger(), MaxBody: 1 << 16,
+		Store: s.store, Logger: slog.New(slog.NewTextHandler(&s.journal, nil)), MaxBody: fuzzBody,
 		Principal: func(context.Context) (string, error) { return "local", nil },
-	}, fuzzTools(), secretTools())
+	}, fuzzTools(), secretTools(), siege.Tools(time.Hour))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -91,17 +121,19 @@ func (s *fuzzed) prepare(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	for r, err := s.tasks.Peek(s.asking); err != nil || r.Done() || len(r.Outstanding()) == 0; r, err = s.tasks.Peek(s.asking) {
-		if err != nil || r.Done() {
-			s.asking = s.call(t, s.caller, "asks")
+	for tool, id := range map[string]*string{"asks": &s.asking, "bound_ask": &s.bound} {
+		for r, err := s.tasks.Peek(*id); err != nil || r.Done() || len(r.Outstanding()) == 0; r, err = s.tasks.Peek(*id) {
+			if err != nil || r.Done() {
+				*id = s.call(t, s.caller, tool)
+			}
+			runtime.Gosched()
 		}
-		runtime.Gosched()
 	}
 }
 
 // fill puts the names of what is there into an input.
 func (s *fuzzed) fill(text string) string {
-	return strings.NewReplacer("$DONE", s.done, "$ASK", s.asking, "$VICTIM", s.victim, "$SESSION", s.session).Replace(text)
+	return strings.NewReplacer("$DONE", s.done, "$ASK", s.asking, "$BOUND", s.bound, "$VICTIM", s.victim, "$SESSION", s.session).Replace(text)
 }
 
 // stored are the IDs of the client's tasks.
@@ -167,14 +199,36 @@ func (s *fuzzed) serve(t testing.TB, handler http.Handler, r *http.Request) *htt
 	return w
 }
 
-const openSession = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
+// What an input may be, and may cost.
+const (
+	// fuzzBody bounds a request's body, in bytes.
+	fuzzBody = 1 << 16
+	// fuzzWork bounds the bytes that a request makes the server allocate, in all: the work that is done for it, by
+	// a measure that a busy machine does not change. What computes with poison numbers allocates gigabytes.
+	fuzzWork = 64 << 20
+)
+
+// allocated counts the bytes that the process has ever allocated.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
 
 // FuzzHTTP sends any head, which is a request line without its version and
-// headers, with any body. What comes back is a message of its revision or
-// nothing, no task stays that nobody was told of, and no goroutine.
+// headers, with any body, one value of which is twisted (siege.Twist). What comes
+// back is a message of its revision or nothing, no task stays that nobody was told
+// of, no goroutine, nothing has panicked, and the work has a bound.
 func FuzzHTTP(f *testing.F) {
-	for _, seed := range httpSeeds {
-		f.Add(seed[0], []byte(seed[1]))
+	for i, seed := range siege.Requests() {
+		f.Add(seed[0], []byte(seed[1]), byte(0), uint16(0), uint16(0))
+		if place, ok := siege.Place([]byte(seed[1])); ok {
+			for how := range byte(siege.Twists) {
+				if (i+int(how))%4 == 0 { // each kind in many places, and few in each
+					f.Add(seed[0], []byte(seed[1]), how+1, place, uint16(fuzzBody/3))
+				}
+			}
+		}
 	}
 	s := newFuzzed(f)
 	g := s.handler.(*gateway.Gateway)
@@ -184,17 +238,22 @@ func FuzzHTTP(f *testing.F) {
 		r.Header.Set("Mcp-Session-Id", s.session)
 		return s.serve(t, s.handler, r)
 	}
-	f.Fuzz(func(t *testing.T, head string, body []byte) {
+	f.Fuzz(func(t *testing.T, head string, body []byte, how byte, place, size uint16) {
+		body = siege.Twist(body, how, place, size)
 		s.prepare(t)
 		before, tasks := leak.Now(), s.stored(t)
 		s.session = ""
-		s.session = post(t, http.MethodPost, openSession).Header().Get("Mcp-Session-Id")
+		s.session = post(t, http.MethodPost, siege.OpenSession).Header().Get("Mcp-Session-Id")
 		post(t, http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		sessions := []string{s.session}
 
 		var sent []byte
 		if r := s.request(t, head, body); r != nil {
+			worked := allocated()
 			w := s.serve(t, wirecheck.Handler(t, s.handler), r)
+			if worked = allocated() - worked; worked > fuzzWork {
+				t.Errorf("%d MiB are allocated for a request of %d bytes", worked>>20, len(body))
+			}
 			sent = w.Body.Bytes()
 			if id := w.Header().Get("Mcp-Session-Id"); id != "" && id != s.session { // of an initialize
 				sessions = append(sessions, id)
@@ -205,6 +264,7 @@ func FuzzHTTP(f *testing.F) {
 		}
 		s.tidy(t, tasks, sent)
 		before.NoneLeft(t)
+		s.journal.check(t)
 		for end := time.Now().Add(patience); g.Counts() != (gateway.Counts{}); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("left behind: %+v", g.Counts())
@@ -231,7 +291,7 @@ func (s *fuzzed) request(t testing.TB, head string, body []byte) *http.Request {
 
 // FuzzPipe sends lines of any kind, after an initialize where it says so.
 func FuzzPipe(f *testing.F) {
-	for _, seed := range pipeSeeds {
+	for _, seed := range siege.Messages() {
 		f.Add(true, []byte(seed))
 		f.Add(false, []byte(seed))
 	}
@@ -241,7 +301,7 @@ func FuzzPipe(f *testing.F) {
 		before, tasks := leak.Now(), s.stored(t)
 		said := s.fill(string(lines)) + "\n"
 		if opened {
-			said = openSession + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + said
+			said = siege.OpenSession + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + said
 		}
 		var sent safeBuffer
 		in, out := wirecheck.Pipes(t, strings.NewReader(said), &sent)
@@ -257,5 +317,6 @@ func FuzzPipe(f *testing.F) {
 		}
 		s.tidy(t, tasks, []byte(sent.String()))
 		before.NoneLeft(t)
+		s.journal.check(t)
 	})
 }

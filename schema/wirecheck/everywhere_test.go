@@ -30,6 +30,8 @@ var untapped = map[string]string{
 	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestHoursTakeNoTime has the same traffic",
 	"golden/caller/example_test.go Example":                            "reads as a user's program does; the demo of examples/pipeline has the same traffic",
 	"runtime/gosdk/fuzz_test.go newFuzzed":                             "FuzzHTTP taps the handler for each input",
+	"runtime/gosdk/internal/siege/served_test.go serve":                "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",
+	"runtime/gosdk/internal/siege/client_test.go TestClient":           "plays a server that means ill",
 	"runtime/gosdk/fuzz_test.go serve":                                 "serves the handler that it gets",
 	"runtime/gosdk/hostile_pipe_test.go close":                         "counts, and serves nobody",
 	"runtime/gosdk/export_test.go PipeTransport":                       "serves for tests that are looked at themselves",

@@ -1,9 +1,13 @@
-package gosdk_test
+package siege
 
-import "strings"
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
 
-// The seeds of the fuzz targets: real exchanges, and the attacks of the other
-// tests.
+// OpenSession is the initialize of a session of 2025-11-25.
+const OpenSession = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
 
 const (
 	jsonHeads   = "POST /\nContent-Type: application/json\nAccept: application/json, text/event-stream\n"
@@ -12,10 +16,11 @@ const (
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 )
 
-// pipeSeeds are bodies over HTTP too. %M is the _meta of 2026-07-28.
-var pipeSeeds = func() []string {
+// Messages are real exchanges, and attacks: the seeds of fuzz targets. $DONE, $ASK, $BOUND and $VICTIM stand for
+// tasks: one that has ended, one that asks with the step "step", one of "bound_ask", and somebody else's.
+func Messages() []string {
 	seeds := []string{
-		openSession, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+		OpenSession, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{%M}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{%M}}`,
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"quick","arguments":{},"task":{"ttl":60000}}}`,
@@ -43,21 +48,49 @@ var pipeSeeds = func() []string {
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}`, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
 	}
+	// What is checked against a schema, in both revisions. 424242 is where a value is to be put.
+	for _, tool := range Checked {
+		seeds = append(seeds, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"v":[424242]}}}`, tool),
+			fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"v":[424242]},%%M}}`, tool))
+	}
+	seeds = append(seeds,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"tree","arguments":{"v":424242},%M}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"integers","arguments":{"v":[1]},"task":{"ttl":424242}}}`,
+		`{"jsonrpc":"2.0","id":424242,"method":"tools/call","params":{"name":"integers","arguments":{"v":[1]},%M}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"integers","arguments":{"v":[1]},"_meta":{"progressToken":424242}}}`,
+		`{"jsonrpc":"2.0","id":"a","method":"tasks/update","params":{"taskId":"$BOUND","inputResponses":{"step":{"action":"accept","content":{"count":424242,"color":"red"}}},%M}}`,
+		`{"jsonrpc":"2.0","id":"a","method":"tasks/update","params":{"taskId":"$BOUND","inputResponses":{"step":424242},%M}}`,
+		`{"jsonrpc":"2.0","id":"mcptask/$BOUND/step","result":{"action":"accept","content":{"count":424242}}}`,
+		`{"jsonrpc":"2.0","id":"mcptask/$BOUND/step","result":{"action":"accept","content":424242}}`,
+		`{"jsonrpc":"2.0","id":"a","method":"tasks/list","params":{"cursor":424242}}`,
+		`{"jsonrpc":"2.0","id":7,"method":"subscriptions/listen","params":{"notifications":{"taskIds":424242},%M}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":424242,"clientInfo":{"name":"t","version":"1"}}}`)
 	for i, seed := range seeds {
 		seeds[i] = strings.ReplaceAll(seed, "%M", fuzzMeta)
 	}
 	return seeds
-}()
+}
 
-// httpSeeds are pairs of head and body.
-var httpSeeds = func() [][2]string {
+// Place is the place of [Twist] that a message has a value at which is to be changed; ok is false if it has none.
+func Place(body []byte) (place uint16, ok bool) {
+	for i, span := range scalars(body) {
+		if bytes.Equal(body[span[0]:span[1]], []byte("424242")) {
+			return uint16(i), true
+		}
+	}
+	return 0, false
+}
+
+// Requests are pairs of a head, which is a request line without its version and headers, and a body: those of
+// Messages, and others. $SESSION stands for a session.
+func Requests() [][2]string {
 	seeds := [][2]string{
 		{"GET /\nAccept: text/event-stream\nMcp-Session-Id: $SESSION\nMCP-Protocol-Version: 2025-11-25\n", ""},
 		{"GET /\nAccept: text/event-stream\nMcp-Session-Id: $SESSION\nLast-Event-ID: _0\n", ""},
 		{"DELETE /\nMcp-Session-Id: $SESSION\n", ""}, {"DELETE /\nMcp-Session-Id: x\n", ""}, {"GET /\n", ""}, {"PUT /\n", ""},
 		{"GET /\nMCP-Protocol-Version: 2026-07-28\n", ""}, {"POST /\nContent-Type: text/plain\n", "{}"}, {"POST /\nOrigin: https://evil.example\n", "{}"},
 	}
-	for _, body := range pipeSeeds {
+	for _, body := range Messages() {
 		head := legacyHeads
 		if strings.Contains(body, "2026-07-28") {
 			head = jsonHeads + "MCP-Protocol-Version: 2026-07-28\n"
@@ -75,4 +108,4 @@ var httpSeeds = func() [][2]string {
 		seeds = append(seeds, [2]string{head, body}, [2]string{jsonHeads, body})
 	}
 	return seeds
-}()
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
@@ -106,6 +107,9 @@ func (t *Task) request(ctx context.Context, step, method string, params any) (js
 func (t *Task) ask(ctx context.Context, step string, in Input) (json.RawMessage, error) {
 	if step == "" {
 		return nil, fmt.Errorf("mcptask: a question needs the name of its step")
+	}
+	if !utf8.ValidString(step) { // it is in the ID by which the answer comes back
+		return nil, fmt.Errorf("mcptask: the name of the step %q is not UTF-8", step)
 	}
 	for {
 		in.Key = t.stepKey(step)

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 )
 
@@ -72,5 +73,29 @@ func TestOutcomesAreWellFormed(t *testing.T) {
 				t.Errorf("%q", stored.StatusMessage)
 			}
 		})
+	}
+}
+
+// The name of a step is part of the ID that a question has at its client, so that one that is no
+// UTF-8 would never get its answer.
+func TestStepIsUTF8(t *testing.T) {
+	tool := NewTool(ToolSpec{Name: "ask", InputSchema: `{"type":"object"}`}, func(ctx context.Context, task *Task, _ struct{}) (string, error) {
+		_, err := task.Roots(ctx, "st\xffep")
+		return "", err
+	})
+	server, err := NewServer(Options{Logger: slog.New(slog.DiscardHandler)}, Tools{Service: "S", Impl: struct{}{}, Tools: []Tool{tool}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	caller := Caller{Principal: "p", CanAsk: []string{"roots/list"}}
+	created, err := server.Call(ctx, caller, "ask", nil, CallRequest{Mode: ModeTask})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := server.Await(ctx, caller, created.Task.ID); err != nil || !strings.Contains(string(r.Outcome.Result), "UTF-8") {
+		t.Errorf("%+v, %v", r.Outcome, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // A batch of a session that has batches reaches the SDK unless it hides what the gateway answers
@@ -75,7 +76,7 @@ func TestErrorsAreShort(t *testing.T) {
 			r.Header.Set(sessionHeader, "s")
 		}
 		w := httptest.NewRecorder()
-		if g.ServeHTTP(w, r); !strings.Contains(w.Body.String(), `"error"`) || w.Body.Len() > 1000 {
+		if wirecheck.Handler(t, g).ServeHTTP(w, r); !strings.Contains(w.Body.String(), `"error"`) || w.Body.Len() > 1000 {
 			t.Errorf("%.100s: %d, %d bytes: %.200s", body, w.Code, w.Body.Len(), w.Body)
 		}
 	}

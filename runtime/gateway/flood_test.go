@@ -11,6 +11,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // Nobody fills the log from outside: neither a caller who is refused, nor a client with what it
@@ -32,7 +33,7 @@ func TestLogStaysSmall(t *testing.T) {
 		g := New(Config{Server: server})
 		ask := func() {
 			w := httptest.NewRecorder()
-			g.ServeHTTP(w, httptest.NewRequest("POST", "/", nil))
+			wirecheck.Handler(t, g).ServeHTTP(w, httptest.NewRequest("POST", "/", nil))
 			if w.Code != http.StatusForbidden {
 				t.Fatal(w.Code)
 			}

@@ -16,6 +16,7 @@ import (
 // hooked is a store with other methods in the place of its own.
 type hooked struct {
 	Store
+	mu      sync.Mutex
 	create  func(ctx context.Context, r Record, quota Quota) (Record, error)
 	get     func(ctx context.Context, id string) (Record, error)
 	update  func(ctx context.Context, r Record) (Record, error)
@@ -26,37 +27,51 @@ type hooked struct {
 	release func(ctx context.Context) error
 }
 
+// set changes them.
+func (s *hooked) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// hook is one of them.
+func hook[F any](s *hooked, field *F) F {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return *field
+}
+
 func (s *hooked) Create(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if s.create != nil {
-		return s.create(ctx, r, quota)
+	if do := hook(s, &s.create); do != nil {
+		return do(ctx, r, quota)
 	}
 	return s.Store.Create(ctx, r, quota)
 }
 
 func (s *hooked) Get(ctx context.Context, id string) (Record, error) {
-	if s.get != nil {
-		return s.get(ctx, id)
+	if do := hook(s, &s.get); do != nil {
+		return do(ctx, id)
 	}
 	return s.Store.Get(ctx, id)
 }
 
 func (s *hooked) Update(ctx context.Context, r Record) (Record, error) {
-	if s.update != nil {
-		return s.update(ctx, r)
+	if do := hook(s, &s.update); do != nil {
+		return do(ctx, r)
 	}
 	return s.Store.Update(ctx, r)
 }
 
 func (s *hooked) Delete(ctx context.Context, r Record) error {
-	if s.delete != nil {
-		return s.delete(ctx, r)
+	if do := hook(s, &s.delete); do != nil {
+		return do(ctx, r)
 	}
 	return s.Store.Delete(ctx, r)
 }
 
 func (s *hooked) Expire(ctx context.Context, now time.Time, limit int) ([]Record, error) {
-	if s.expire != nil {
-		if err := s.expire(ctx); err != nil {
+	if do := hook(s, &s.expire); do != nil {
+		if err := do(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -64,8 +79,8 @@ func (s *hooked) Expire(ctx context.Context, now time.Time, limit int) ([]Record
 }
 
 func (s *hooked) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error) {
-	if s.lease != nil {
-		if err := s.lease(ctx); err != nil {
+	if do := hook(s, &s.lease); do != nil {
+		if err := do(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -73,8 +88,8 @@ func (s *hooked) Lease(ctx context.Context, worker string, now, until time.Time,
 }
 
 func (s *hooked) Renew(ctx context.Context, worker string, until time.Time) error {
-	if s.renew != nil {
-		if err := s.renew(ctx); err != nil {
+	if do := hook(s, &s.renew); do != nil {
+		if err := do(ctx); err != nil {
 			return err
 		}
 	}
@@ -82,8 +97,8 @@ func (s *hooked) Renew(ctx context.Context, worker string, until time.Time) erro
 }
 
 func (s *hooked) Release(ctx context.Context, worker string) error {
-	if s.release != nil {
-		if err := s.release(ctx); err != nil {
+	if do := hook(s, &s.release); do != nil {
+		if err := do(ctx); err != nil {
 			return err
 		}
 	}
@@ -105,7 +120,7 @@ func deaf(t *testing.T) func(context.Context) error {
 // keeps its tasks.
 func TestHungUpkeep(t *testing.T) {
 	slow := func(context.Context) error { time.Sleep(45 * time.Second); return nil }
-	for name, hook := range map[string]func(t *testing.T, s *hooked){
+	for name, harm := range map[string]func(t *testing.T, s *hooked){
 		"a slow expiry":   func(_ *testing.T, s *hooked) { s.expire = slow },
 		"a deaf expiry":   func(t *testing.T, s *hooked) { s.expire = deaf(t) },
 		"a slow adoption": func(_ *testing.T, s *hooked) { s.lease = slow },
@@ -128,7 +143,7 @@ func TestHungUpkeep(t *testing.T) {
 				b := newServer(t, Options{Store: store}, tool)
 				id := begin(t, a, alice, "t").ID
 				time.Sleep(time.Second)
-				hook(t, sick)
+				sick.set(func() { harm(t, sick) })
 				if r := ended(t, b, alice, id); outcomeText(r.Outcome) != doubled || r.Attempt != 1 {
 					t.Errorf("attempt %d: %s", r.Attempt, outcomeText(r.Outcome))
 				}
@@ -155,7 +170,7 @@ func first(n int32, wrong func(context.Context) error) func(context.Context) err
 
 // TestHungClose: Close ends in time though the store does not return, and says so.
 func TestHungClose(t *testing.T) {
-	for name, hook := range map[string]func(t *testing.T, s *hooked){
+	for name, harm := range map[string]func(t *testing.T, s *hooked){
 		"release": func(t *testing.T, s *hooked) { s.release = deaf(t) },
 		"update": func(t *testing.T, s *hooked) {
 			wait := deaf(t)
@@ -177,7 +192,7 @@ func TestHungClose(t *testing.T) {
 				}
 				begin(t, s, alice, "t")
 				time.Sleep(time.Second)
-				hook(t, sick)
+				sick.set(func() { harm(t, sick) })
 				began := time.Now()
 				if err := s.Close(); err == nil || time.Since(began) > time.Second+CloseMargin {
 					t.Errorf("%v after %v", err, time.Since(began))
@@ -196,12 +211,14 @@ func TestConflicts(t *testing.T) {
 		s := newServer(t, Options{Store: sick, Drain: time.Second}, numberTool("t", Policy{TTL: time.Hour}, hang))
 		id := begin(t, s, alice, "t").ID
 		time.Sleep(time.Second)
-		sick.update = func(_ context.Context, r Record) (Record, error) {
-			if n := conflicts.Add(1); n > 1000 {
-				panic("no end")
+		sick.set(func() {
+			sick.update = func(_ context.Context, r Record) (Record, error) {
+				if n := conflicts.Add(1); n > 1000 {
+					panic("no end")
+				}
+				return r, ErrConflict
 			}
-			return r, ErrConflict
-		}
+		})
 		began := time.Now()
 		_, _, err := s.Cancel(t.Context(), alice, id)
 		var wire *Error
@@ -231,12 +248,14 @@ func TestLostCreate(t *testing.T) {
 		var ran atomic.Bool
 		s := newServer(t, Options{Store: sick, Limits: Limits{Tasks: 1}}, numberTool("t", Policy{Task: TaskOptional, TTL: 24 * time.Hour},
 			func(ctx context.Context, task *Task, in number) (number, error) { ran.Store(true); return in, nil }))
-		sick.create = func(ctx context.Context, r Record, quota Quota) (Record, error) {
-			_, err := store.Create(ctx, r, quota)
-			return Record{}, errors.Join(errStore, err)
-		}
-		sick.get = func(context.Context, string) (Record, error) { return Record{}, errStore }
-		sick.delete = func(context.Context, Record) error { return errStore }
+		sick.set(func() {
+			sick.create = func(ctx context.Context, r Record, quota Quota) (Record, error) {
+				_, err := store.Create(ctx, r, quota)
+				return Record{}, errors.Join(errStore, err)
+			}
+			sick.get = func(context.Context, string) (Record, error) { return Record{}, errStore }
+			sick.delete = func(context.Context, Record) error { return errStore }
+		})
 		_, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
 		var wire *Error
 		if !errors.As(err, &wire) || wire.Code != CodeInternalError {
@@ -246,7 +265,7 @@ func TestLostCreate(t *testing.T) {
 		if all, err := store.List(t.Context(), "alice", Position{}, 5); err != nil || len(all) != 1 {
 			t.Fatalf("%d tasks, %v", len(all), err)
 		}
-		sick.create, sick.get, sick.delete = nil, nil, nil
+		sick.set(func() { sick.create, sick.get, sick.delete = nil, nil, nil })
 		time.Sleep(leaseFor)
 		if all, err := store.List(t.Context(), "alice", Position{}, 5); err != nil || len(all) != 0 || ran.Load() {
 			t.Errorf("%d tasks, %v; its handler has run: %v", len(all), err, ran.Load())
@@ -278,16 +297,18 @@ func TestOneTaskOfAName(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute + time.Millisecond)
-		sick.get = func(ctx context.Context, id string) (Record, error) {
-			sick.get = nil
-			if _, err := store.Expire(ctx, time.Now(), 5); err != nil {
-				t.Error(err)
+		sick.set(func() {
+			sick.get = func(ctx context.Context, id string) (Record, error) {
+				sick.set(func() { sick.get = nil })
+				if _, err := store.Expire(ctx, time.Now(), 5); err != nil {
+					t.Error(err)
+				}
+				if reply, err := make(a); err != nil || reply.Task == nil {
+					t.Errorf("%+v, %v", reply, err)
+				}
+				return over, nil
 			}
-			if reply, err := make(a); err != nil || reply.Task == nil {
-				t.Errorf("%+v, %v", reply, err)
-			}
-			return over, nil
-		}
+		})
 		_, err = make(b)
 		var wire *Error
 		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
@@ -339,6 +360,7 @@ func TestCancelElsewhere(t *testing.T) {
 						}
 					}
 					time.Sleep(2 * time.Second)
+					synctest.Wait()
 					if !errors.Is(cause, ErrCancelled) {
 						t.Errorf("the handler's context ended by %v", cause)
 					}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // ErrClosed says that the pool takes no more work.
@@ -59,6 +61,7 @@ func (x *Pool) dispatch() {
 			continue
 		}
 		x.running.Go(func() {
+			defer guard.Recover(nil, "the run of a task") // after the slot is free
 			defer x.Release()
 			x.run(x.base, next.taskID)
 		})
@@ -119,7 +122,11 @@ func (x *Pool) Close(ctx context.Context) error {
 	x.mu.Unlock()
 	x.stop()
 	done := make(chan struct{})
-	go func() { x.running.Wait(); close(done) }()
+	go func() {
+		defer guard.Recover(nil, "the wait for runs")
+		x.running.Wait()
+		close(done)
+	}()
 	select {
 	case <-done:
 		return nil

@@ -29,7 +29,9 @@ func (c *panicConn) Task(ctx context.Context, id string) (Snapshot, error) {
 	return s, nil
 }
 
-func (c *panicConn) Answer(context.Context, Question) (json.RawMessage, bool, error) { panic("a question") }
+func (c *panicConn) Answer(context.Context, Question) (json.RawMessage, bool, error) {
+	panic("a question")
+}
 
 // TestPanicsStayInside: what panics in a goroutine costs its own work, and says so to
 // whoever waits for it.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // FlowHeader carries a flow's token to the adapter behind the gateway. The
@@ -81,7 +82,7 @@ func New(config Config) *Gateway {
 		g.maxBody = config.MaxBody
 	}
 	stop := g.server.Observe(g.questions.changed)
-	context.AfterFunc(g.server.Closing(), stop)
+	context.AfterFunc(g.server.Closing(), func() { defer guard.Recover(g.server.Logger(), "the end of observing"); stop() })
 	if own := config.Server.Options().Principal; own != nil {
 		g.principal = own
 	}

@@ -6,6 +6,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // settling is how long a new task's questions keep off a session's own stream,
@@ -28,7 +29,7 @@ func (q *questions) created(s *session, d dialect.Teller, r mcptask.Record) {
 	q.fresh[s][r.ID] = true
 	q.mu.Unlock()
 	q.know(s, d, r)
-	time.AfterFunc(settling, func() { q.settle(s, r.ID, nil) })
+	time.AfterFunc(settling, func() { defer guard.Recover(q.server.Logger(), "a held question"); q.settle(s, r.ID, nil) })
 }
 
 // settle lets the session's own stream have a task's questions and its status.

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // injector lets the gateway write events of its own into the standalone stream
@@ -77,6 +79,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	in.begin = func() {
 		c = g.questions.connect(s, "")
 		writer.Go(func() {
+			defer guard.Recover(g.server.Logger(), "a standalone stream")
 			for {
 				select {
 				case <-c.wake:

@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // FlowMeta is the _meta key that carries a flow's token where there are no
@@ -80,6 +81,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 // readClient handles what the client says until it says no more. What is
 // answered here ends then, and the SDK sees the end of its input.
 func (p *pipe) readClient(in io.Reader) {
+	defer guard.Then(p.g.server.Logger(), "the reading of the client", p.stop)
 	lines := bufio.NewReader(in)
 	for {
 		line, err := readLine(lines, p.g.maxBody)
@@ -98,7 +100,7 @@ func (p *pipe) readClient(in io.Reader) {
 	p.stop()
 	p.g.questions.end(p.session)
 	done := make(chan struct{})
-	go func() { p.work.Wait(); close(done) }()
+	go func() { defer guard.Recover(p.g.server.Logger(), "the wait for replies"); p.work.Wait(); close(done) }()
 	select {
 	case <-done:
 		_ = p.toSDK.Close() // the SDK reads the end
@@ -112,6 +114,7 @@ func (p *pipe) readClient(in io.Reader) {
 
 // readSDK passes on what the SDK says, a whole line at a time.
 func (p *pipe) readSDK() {
+	defer guard.Then(p.g.server.Logger(), "the reading of the SDK", p.stop)
 	lines := bufio.NewReader(p.fromSDK)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -228,7 +231,7 @@ func (p *pipe) passWith(flow *Flow, m *message, line []byte) {
 		return
 	}
 	// The SDK takes it at once, or never: it may refuse the request, or not answer.
-	life := time.AfterFunc(flowLife, closeFlow)
+	life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
 	p.passRequest(m, marked, func() { life.Stop(); closeFlow() })
 }
 
@@ -248,6 +251,7 @@ func (p *pipe) pass(line []byte) {
 
 // ask writes the questions of tasks.
 func (p *pipe) ask() {
+	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.questions.connect(p.session, "")
 	defer p.g.questions.disconnect(c)
 	for {

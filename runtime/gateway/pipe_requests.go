@@ -7,6 +7,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // What a client says on a pipe, and what becomes of it: post.go for lines.
@@ -229,6 +230,7 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 	}
 	p.mu.Unlock()
 	p.work.Go(func() {
+		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
 		defer cancel()
 		data, ok := p.run(ctx, m, work)
 		p.mu.Lock()

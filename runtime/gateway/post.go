@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // post serves one message.
@@ -171,7 +172,7 @@ func (g *Gateway) initialize(w http.ResponseWriter, r *http.Request, principal s
 			refuse(w, http.StatusOK, m.ID, err)
 			return
 		}
-		go idle.expire() // the SDK waits for what is left of its calls
+		go func() { defer guard.Recover(g.server.Logger(), "the end of a session"); idle.expire() }() // the SDK waits for what is left of its calls
 	}
 	defer done()
 	if g.config.Direct {

@@ -8,6 +8,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // A client may make a task of a question (2025-11-25, the Task Patterns guide). The
@@ -176,7 +177,7 @@ func (q *questions) begin(s *session, r mcptask.Record, ref requestRef, started 
 		return nil
 	}
 	q.server.Logger().Info("a question is a task of the client's", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key, "client_task", m.id)
-	m.timer = time.AfterFunc(m.poll, func() { q.tick(m) })
+	m.timer = time.AfterFunc(m.poll, func() { defer guard.Recover(q.server.Logger(), "a poll of a client"); q.tick(m) })
 	if s.remotes == nil {
 		s.remotes = map[string]*remote{}
 	}

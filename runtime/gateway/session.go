@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // Headers of the session-based revisions.
@@ -176,6 +177,7 @@ func (t *sessions) add(s *session, expire func()) {
 	s.place = o.idle.PushBack(s)
 	if t.timeout > 0 {
 		s.idle = time.AfterFunc(t.timeout, func() {
+			defer guard.Recover(nil, "the end of an idle session")
 			if t.left(s) {
 				expire()
 			}
@@ -282,9 +284,10 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		end.Header.Set(versionHeader, s.revision)
 		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)
 	})
-	context.AfterFunc(s.ended, func() { g.questions.end(s) })
+	context.AfterFunc(s.ended, func() { defer guard.Recover(g.server.Logger(), "the end of a session"); g.questions.end(s) })
 	if wait != nil { // else only a DELETE or the idle time ends it
 		go func() {
+			defer guard.Recover(g.server.Logger(), "the end of a session")
 			_ = wait() // why it ended does not matter here
 			g.sessions.end(s.id)
 		}()

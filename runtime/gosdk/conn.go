@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // conn is a mcptask.Conn on the SDK's client. The SDK carries the requests;
@@ -121,7 +122,7 @@ func (c *conn) drop(broken *link) {
 		return
 	}
 	c.current = nil
-	c.broken.Go(func() { _ = broken.close() })
+	c.broken.Go(func() { defer guard.Recover(nil, "the end of a session"); _ = broken.close() })
 }
 
 // open makes a session.

@@ -210,7 +210,10 @@ func (p *pending) attend(ctx context.Context, news chan struct{}) (leave func())
 			if p.pace.Told(live); w.Ended() {
 				p.pace.Soon()
 			}
-			context.AfterFunc(p.attended, stop)
+			context.AfterFunc(p.attended, func() {
+				defer guard.Recover(nil, "the end of a watch")
+				stop()
+			})
 		}
 	}
 	return func() {
@@ -263,9 +266,7 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	reading, stop := p.pace.Bound(ctx)
 	defer stop()
 	p.overtaken, p.stop = false, stop
-	p.mu.Unlock()
-	snapshot, err := p.conn.Task(reading, p.taskID)
-	p.mu.Lock()
+	snapshot, err := p.read(reading)
 	switch {
 	case p.last.Done(): // it was told meanwhile
 	case err == nil && p.overtaken && !snapshot.Done() && !snapshot.UpdatedAt.After(p.last.UpdatedAt):
@@ -282,6 +283,14 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 		return p.last, fmt.Errorf("%s: %w: its ttl has passed without an end", p.spec.Tool, ErrExpired)
 	}
 	return p.last, nil
+}
+
+// read reads the task. p.mu is held, but not meanwhile; and again also after a
+// panic, since whoever recovers it unlocks.
+func (p *pending) read(ctx context.Context) (Snapshot, error) {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	return p.conn.Task(ctx, p.taskID)
 }
 
 // note keeps a state, takes up its questions, and sets when to read again

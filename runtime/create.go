@@ -45,7 +45,10 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 	}
 	open, stop := context.WithCancelCause(ctx) // a stored task does not mind that the server closes
 	defer stop(nil)
-	defer context.AfterFunc(s.closing, func() { stop(ErrServerClosed) })()
+	defer context.AfterFunc(s.closing, func() {
+		defer guard.Recover(s.logger, "the end of a call")
+		stop(ErrServerClosed)
+	})()
 	answers, reply, err := s.before(open, caller, t, call)
 	switch {
 	case err != nil:

@@ -155,10 +155,10 @@ func (s *Server) adopt() time.Duration {
 			break
 		}
 	}
-	if !strange {
-		s.adoptEvery = renewEvery
-	} else if s.adoptEvery < rarestAdoption { // servers that have the tool come first
-		s.adoptEvery = min(2*s.adoptEvery, rarestAdoption)
+	if strange { // servers that have the tool come first
+		s.adoptEvery = min(4*s.adoptEvery, rarestAdoption)
+	} else { // or another one looks at them now
+		s.adoptEvery = max(s.adoptEvery/2, renewEvery)
 	}
 	return s.adoptEvery
 }

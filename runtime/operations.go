@@ -211,5 +211,10 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 	return s.owned(ctx, caller, record, err)
 }
 
-// Peek reads a task for the gateway itself, whose ever it is.
-func (s *Server) Peek(id string) (Record, error) { return s.read(s.drained, id) }
+// Peek reads a task for the gateway itself, whose ever it is. A store that fails for
+// more than a moment is the gateway's concern: it looks at many tasks in turn.
+func (s *Server) Peek(id string) (Record, error) {
+	t := s.requestTries()
+	t.limit = time.Second
+	return s.get(s.drained, t, id)
+}

@@ -2,6 +2,7 @@ package mcptask
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"sync"
 	"time"
@@ -11,6 +12,9 @@ import (
 
 // pollsAtOnce is how many requests one Settled has under way.
 const pollsAtOnce = 16
+
+// errPanicked is the error of a call whose connection panicked.
+var errPanicked = errors.New("mcptask: the connection panicked, as the log says")
 
 // Settled yields each call when it is done, in the order in which that is
 // seen, with the error that its Wait would return (nil for success). One watcher
@@ -30,6 +34,7 @@ func Settled[Out any](ctx context.Context, calls ...*Call[Out]) iter.Seq2[*Call[
 			AtOnce: pollsAtOnce, News: news,
 			Due: func(i int) time.Time { return calls[i].p.next() },
 			Step: func(i int) bool {
+				errs[i] = errPanicked // unless it returns
 				snapshot, err := calls[i].p.step(ctx)
 				done := err != nil || snapshot.Done()
 				if err == nil && done {

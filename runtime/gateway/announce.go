@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // In the proposal SEP-1686 a call that made a task stays open until the task has
@@ -195,6 +196,7 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {
+		defer guard.Then(a.g.server.Logger(), "the stream of a call", done)
 		defer q.disconnect(c)
 		tick := time.NewTicker(keepAlive)
 		defer tick.Stop()

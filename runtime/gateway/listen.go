@@ -12,6 +12,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // A subscriptions/listen of 2026-07-28 that names tasks (E-62) is served here.
@@ -103,6 +104,7 @@ func (s *subscription) follow(ctx context.Context, write func([]byte)) error {
 	var tasks sync.WaitGroup
 	for _, id := range s.tasks {
 		tasks.Go(func() {
+			defer guard.Recover(s.g.server.Logger(), "a subscription to a task")
 			err := errors.New("a panic")
 			defer func() {
 				if p := recover(); p != nil {
@@ -232,6 +234,7 @@ func (s *shared) keepAlive() (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
+		defer guard.Recover(nil, "a stream that is kept alive")
 		tick := time.NewTicker(keepAlive)
 		defer tick.Stop()
 		for {

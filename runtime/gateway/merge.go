@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // merger lets the SDK answer a subscriptions/listen that names tasks as well as
@@ -157,6 +158,7 @@ func (g *Gateway) mergedListen(ctx context.Context, cancel context.CancelFunc, w
 	defer following.Wait()
 	defer cancel()
 	following.Go(func() {
+		defer guard.Then(g.server.Logger(), "a subscription", cancel)
 		defer close(followed)
 		select {
 		case <-in.acked:

@@ -146,6 +146,7 @@ func (p *pipe) leave() {
 // readClient handles what the client says until it says no more. What is
 // answered here ends then, and the SDK sees the end of its input.
 func (p *pipe) readClient(in io.Reader) {
+	defer guard.Then(p.g.server.Logger(), "the reading of the client", p.stop)
 	lines := bufio.NewReader(in)
 	for {
 		line, err := readLine(lines, p.g.maxBody)
@@ -174,6 +175,7 @@ func (p *pipe) readClient(in io.Reader) {
 
 // readSDK passes on what the SDK says, a whole line at a time.
 func (p *pipe) readSDK() {
+	defer guard.Then(p.g.server.Logger(), "the reading of the SDK", p.stop)
 	defer close(p.sdkDone)
 	defer p.outlives()
 	lines := bufio.NewReader(p.fromSDK)
@@ -360,7 +362,7 @@ func (p *pipe) passWith(flow *Flow, m *message, line []byte) {
 		return
 	}
 	// The SDK takes it at once, or never: it may refuse the request, or not answer.
-	life := time.AfterFunc(flowLife, closeFlow)
+	life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
 	if flow.announced != nil { // the questions go the way of the reply
 		flow.announced.then = func(task string) { p.g.questions.settleSoon(p.session, task) }
 	}
@@ -383,6 +385,7 @@ func (p *pipe) pass(line []byte) {
 
 // ask writes the questions of tasks.
 func (p *pipe) ask() {
+	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.questions.connect(p.session, "")
 	defer p.g.questions.disconnect(c)
 	for {

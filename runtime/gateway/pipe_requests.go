@@ -244,7 +244,7 @@ func (p *pipe) answer(m *message, blocks bool, work func(context.Context) (json.
 	}
 	defer p.mu.Unlock() // finish waits for all work that was begun before the end
 	p.work.Go(func() {
-		defer guard.Recover(p.g.server.Logger(), m.Method)
+		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
 		defer cancel()
 		data, ok := p.run(ctx, m, work)
 		p.mu.Lock()

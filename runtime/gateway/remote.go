@@ -185,7 +185,7 @@ func (q *questions) begin(s *session, r mcptask.Record, ref requestRef, started 
 		return nil
 	}
 	q.server.Notice(slog.LevelInfo, "a question is a task of the client's", "task", mcptask.LogID(m.session.principal, m.task), "key", m.key, "client_task", m.id)
-	m.timer = time.AfterFunc(m.poll, func() { q.tick(m) })
+	m.timer = time.AfterFunc(m.poll, func() { defer guard.Recover(q.server.Logger(), "a poll of a client"); q.tick(m) })
 	if s.remotes == nil {
 		s.remotes = map[string]*remote{}
 	}

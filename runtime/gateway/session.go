@@ -230,6 +230,7 @@ func (t *sessions) add(s *session, expire func()) {
 	s.place = o.idle.PushBack(s)
 	if t.timeout > 0 {
 		s.idle = time.AfterFunc(t.timeout, func() {
+			defer guard.Recover(nil, "the end of an idle session")
 			if t.left(s) {
 				expire()
 			}
@@ -343,11 +344,13 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		expire()
 	})
 	context.AfterFunc(s.ended, func() {
+		defer guard.Recover(g.server.Logger(), "the end of a session")
 		release()
 		g.questions.end(s)
 	})
 	if wait != nil { // else only a DELETE or the idle time ends it
 		go func() {
+			defer guard.Recover(g.server.Logger(), "the end of a session")
 			_ = wait() // why it ended does not matter here
 			g.sessions.end(s.id)
 		}()

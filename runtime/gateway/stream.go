@@ -9,6 +9,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // keepAlive is how often a waiting stream shows that it is alive.
@@ -25,6 +26,7 @@ func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, m *message,
 	}
 	done := make(chan []byte, 1)
 	go func() {
+		defer guard.Recover(g.server.Logger(), "a request that waits")
 		data := encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error"))
 		defer func() {
 			if p := recover(); p != nil { // net/http recovers only its own goroutine

@@ -1,6 +1,10 @@
 package gateway
 
-import "time"
+import (
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
 
 // sweepEvery is how often what is known of tasks is searched for those that are
 // over. Nearly none is found: what this process ends, deletes or is asked for is
@@ -16,6 +20,7 @@ func (q *questions) sweepLater() {
 }
 
 func (q *questions) sweep() {
+	defer guard.Recover(q.server.Logger(), "the sweep of questions")
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()

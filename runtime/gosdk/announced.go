@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // The pace of what is done where a server leaves its client without news.
@@ -154,6 +155,7 @@ func (a *announced) start(ctx context.Context, l *link, call mcptask.ToolCall, p
 	}
 	a.calls[taskID] = append(a.calls[taskID], o)
 	a.running.Go(func() {
+		defer guard.Recover(nil, "a call")
 		defer hangUp()
 		o.answered(l.send(lasting, "tools/call", params))
 	})
@@ -213,6 +215,7 @@ func (o *openCall) leave() {
 // look asks for the task of a call that has no news, with growing pauses, until
 // there is one: a proxy may hold the announcement back.
 func (o *openCall) look(ctx context.Context, found chan<- mcptask.Snapshot) {
+	defer guard.Recover(nil, "the search for a task")
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		select {
 		case <-time.After(pause):
@@ -246,6 +249,7 @@ func (o *openCall) abandon(ctx context.Context) {
 		return
 	}
 	a.leaving.Go(func() {
+		defer guard.Recover(nil, "the end of a call")
 		sending, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 		defer stop()
 		_ = o.cancel(sending) // nobody is left to tell

@@ -18,6 +18,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // ConnectCommand starts a server as a subprocess and connects to it over its
@@ -205,7 +206,7 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		if hear, ok := ctx.Value(hearKey{}).(notified); ok && request.IsCall() {
 			id := fmt.Sprint(request.ID.Raw()) // a number of the SDK's
 			c.hearing[id] = hear
-			context.AfterFunc(ctx, func() { c.unsubscribe(id) })
+			context.AfterFunc(ctx, func() { defer guard.Recover(nil, "the end of a subscription"); c.unsubscribe(id) })
 		}
 		c.mu.Unlock()
 		if request.Method == "initialize" && c.transport.declare != nil {

@@ -124,7 +124,7 @@ func (c *conn) drop(broken *link) {
 		return
 	}
 	c.current = nil
-	c.broken.Go(func() { _ = broken.close() })
+	c.broken.Go(func() { defer guard.Recover(nil, "the end of a session"); _ = broken.close() })
 }
 
 // open makes a session.

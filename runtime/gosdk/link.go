@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // link is one session with what was negotiated in it.
@@ -211,6 +212,7 @@ func (l *link) await(ctx context.Context, waiter dialect.Waiter, taskID string) 
 	}
 	l.awaited[taskID] = true
 	go func() {
+		defer guard.Recover(nil, "the wait for a task")
 		// The outcome is read once the task is done, as any other.
 		method, params := waiter.Wait(taskID)
 		_, _ = l.send(ctx, method, params)

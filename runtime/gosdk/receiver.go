@@ -17,6 +17,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // receiver runs the server's requests as tasks where the server asks for it, in
@@ -158,7 +159,7 @@ func (r *receiver) begun(reply func()) bool {
 	if r.closed {
 		return false
 	}
-	r.work.Go(reply)
+	r.work.Go(func() { defer guard.Recover(nil, "a reply"); reply() })
 	return true
 }
 

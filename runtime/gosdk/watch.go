@@ -9,6 +9,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // How subscriptions are opened.
@@ -138,6 +139,7 @@ func (w *watches) arrangeSoon() {
 // arrange opens the subscriptions that are missing, and ends those that nobody
 // needs.
 func (w *watches) arrange() {
+	defer guard.Recover(nil, "the arrangement of subscriptions")
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.timer = nil; w.off || w.closed {
@@ -196,10 +198,12 @@ func (w *watches) open(ids []string, g *generation) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &subscription{w: w, ids: ids, cancel: cancel, from: g}
 	s.patience = time.AfterFunc(acknowledgeWithin, func() {
+		defer guard.Recover(nil, "the end of patience")
 		cancel(errors.New("the server has not acknowledged the subscription"))
 	})
 	w.streams[s] = true
 	w.running.Go(func() {
+		defer guard.Recover(nil, "a subscription")
 		defer cancel(nil)
 		err := w.listen(ctx, ids, s)
 		if cause := context.Cause(ctx); cause != nil {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // handlerTransport is an http.RoundTripper that calls a handler in this
@@ -26,6 +28,7 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	reader, writer := io.Pipe()
 	w := &responseWriter{header: http.Header{}, body: writer, begun: make(chan struct{})}
 	t.requests.Go(func() {
+		defer guard.Recover(nil, "a request")
 		defer cancel()
 		defer func() {
 			if p := recover(); p != nil {
@@ -46,6 +49,7 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	// The end of the request's context ends the reading, as over a socket.
 	stop := context.AfterFunc(ctx, func() {
+		defer guard.Recover(nil, "the end of a request")
 		if r.Context().Err() != nil {
 			_ = reader.CloseWithError(r.Context().Err())
 		}

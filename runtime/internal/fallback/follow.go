@@ -9,6 +9,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
@@ -62,7 +63,7 @@ func (a *asking) take(ctx context.Context, questions []mcptask.Input) bool {
 		if a.open[in.Key] == nil {
 			ctx, cancel := context.WithCancel(ctx)
 			a.open[in.Key] = cancel
-			a.done.Go(func() { a.question(ctx, in) })
+			a.done.Go(func() { defer guard.Recover(a.server.Logger(), "a question"); a.question(ctx, in) })
 		}
 	}
 	return true

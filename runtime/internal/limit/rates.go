@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // mostBuckets bounds each of the two generations of a Rates: some 10 MB.
@@ -68,6 +70,7 @@ func (r *Rates[K]) turn() { r.older, r.recent = r.recent, map[uint64]*rate.Limit
 
 // sweep begins a new generation, as long as there is an old one.
 func (r *Rates[K]) sweep() {
+	defer guard.Recover(nil, "the sweep of rates")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.turn(); len(r.older) > 0 {

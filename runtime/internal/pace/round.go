@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // Round sees to many things at once, each when it is due.
@@ -49,6 +51,7 @@ func (r Round) Run(ctx context.Context, n int) error {
 			idle = idle[1:]
 			running++
 			go func() {
+				defer guard.Then(nil, "a step", func() { w.done = true; stepped <- w })
 				w.done = r.Step(w.i)
 				stepped <- w
 			}()

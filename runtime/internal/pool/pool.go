@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"sync"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // ErrClosed says that the pool takes no more work.
@@ -80,6 +82,7 @@ func (x *Pool) dispatch() {
 		}
 		g.hold(1)
 		x.running.Go(func() {
+			defer guard.Recover(nil, "the run of a task") // after the slot is free
 			defer x.Release(next.shares...)
 			x.run(x.base, next.taskID)
 		})
@@ -131,7 +134,11 @@ func (x *Pool) Close(ctx context.Context) error {
 	x.mu.Unlock()
 	x.stop()
 	done := make(chan struct{})
-	go func() { x.running.Wait(); close(done) }()
+	go func() {
+		defer guard.Recover(nil, "the wait for runs")
+		x.running.Wait()
+		close(done)
+	}()
 	select {
 	case <-done:
 		return nil

@@ -72,12 +72,12 @@ type ClientOptions struct {
 // the transport, the server's refusal, and a revision that the server does not
 // speak. Close the connection when it is no longer needed; its tasks go on.
 func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Conn, error) {
-	var own *http.Transport // nil where the connections are the caller's to close
+	var own *ownTransport // nil where the connections are the caller's to close
 	client := options.HTTPClient
 	if client == nil {
 		client = &http.Client{}
 		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
-			own = shared.Clone()
+			own = newOwnTransport(shared.Clone())
 			own.MaxIdleConnsPerHost = idleConns
 			client.Transport = own
 		}
@@ -101,9 +101,9 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	switch {
 	case own == nil:
 	case err != nil:
-		own.CloseIdleConnections()
+		own.close()
 	default:
-		c.release = own.CloseIdleConnections
+		c.release = own.close
 	}
 	if err != nil {
 		return nil, err

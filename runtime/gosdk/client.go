@@ -88,12 +88,12 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	if err := options.limit(); err != nil {
 		return nil, err
 	}
-	var own *http.Transport // nil where the connections are the caller's to close
+	var own *ownTransport // nil where the connections are the caller's to close
 	client := options.HTTPClient
 	if client == nil {
 		client = &http.Client{}
 		if shared, ok := http.DefaultTransport.(*http.Transport); ok {
-			own = shared.Clone()
+			own = newOwnTransport(shared.Clone())
 			own.MaxIdleConnsPerHost, own.MaxResponseHeaderBytes = idleConns, maxHeader
 			client.Transport = own
 		}
@@ -128,9 +128,9 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	switch {
 	case own == nil:
 	case err != nil:
-		own.CloseIdleConnections()
+		own.close()
 	default:
-		c.release = own.CloseIdleConnections
+		c.release = own.close
 	}
 	if err != nil {
 		return nil, err

@@ -264,7 +264,7 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	defer stop()
 	p.overtaken, p.stop = false, stop
 	p.mu.Unlock()
-	snapshot, err := p.conn.Task(reading, p.taskID)
+	snapshot, err := p.read(reading)
 	p.mu.Lock()
 	switch {
 	case p.last.Done(): // it was told meanwhile
@@ -282,6 +282,17 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 		return p.last, fmt.Errorf("%s: %w: its ttl has passed without an end", p.spec.Tool, ErrExpired)
 	}
 	return p.last, nil
+}
+
+// read reads the task. It may be called from a goroutine that nobody else recovers.
+func (p *pending) read(ctx context.Context) (s Snapshot, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			guard.Log(nil, "the reading of a task", v, "tool", p.spec.Tool)
+			err = fmt.Errorf("%s: reading the task panicked", p.spec.Tool)
+		}
+	}()
+	return p.conn.Task(ctx, p.taskID)
 }
 
 // note keeps a state, takes up its questions, and sets when to read again

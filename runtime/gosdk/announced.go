@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // The pace of what is done where a server leaves its client without news.
@@ -155,6 +156,8 @@ func (a *announced) start(ctx context.Context, l *link, call mcptask.ToolCall, p
 	a.calls[taskID] = append(a.calls[taskID], o)
 	a.running.Go(func() {
 		defer hangUp()
+		// Who has called waits for this.
+		defer guard.Then(a.conn.options.Logger, "a call", func() { o.answered(nil, errors.New("gosdk: the call panicked")) })
 		o.answered(l.send(lasting, "tools/call", params))
 	})
 	return o, nil

@@ -266,7 +266,9 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	reading, stop := p.pace.Bound(ctx)
 	defer stop()
 	p.overtaken, p.stop = false, stop
+	p.mu.Unlock()
 	snapshot, err := p.read(reading)
+	p.mu.Lock()
 	switch {
 	case p.last.Done(): // it was told meanwhile
 	case err == nil && p.overtaken && !snapshot.Done() && !snapshot.UpdatedAt.After(p.last.UpdatedAt):
@@ -285,11 +287,14 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	return p.last, nil
 }
 
-// read reads the task. p.mu is held, but not meanwhile; and again also after a
-// panic, since whoever recovers it unlocks.
-func (p *pending) read(ctx context.Context) (Snapshot, error) {
-	p.mu.Unlock()
-	defer p.mu.Lock()
+// read reads the task. It may be called from a goroutine that nobody else recovers.
+func (p *pending) read(ctx context.Context) (s Snapshot, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			guard.Log(nil, "the reading of a task", v, "tool", p.spec.Tool)
+			err = fmt.Errorf("%s: reading the task panicked", p.spec.Tool)
+		}
+	}()
 	return p.conn.Task(ctx, p.taskID)
 }
 

@@ -205,3 +205,23 @@ func TestPanickingOutput(t *testing.T) {
 		}
 	})
 }
+
+// fragile is a Conn that panics over a task.
+type fragile struct{ inquisitor }
+
+func (*fragile) Task(context.Context, string) (mcptask.Snapshot, error) { panic("a bug") }
+
+// TestPanickingRead: a panic in a goroutine of Settled is the end of one call.
+func TestPanickingRead(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		call, err := mcptask.Start[struct{}](t.Context(), &fragile{}, "tool", struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for settled, err := range mcptask.Settled(t.Context(), call) {
+			if settled != call || err == nil || !strings.Contains(err.Error(), "panicked") {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -157,6 +157,8 @@ func (a *announced) start(ctx context.Context, l *link, call mcptask.ToolCall, p
 	a.running.Go(func() {
 		defer guard.Recover(nil, "a call")
 		defer hangUp()
+		// Who has called waits for this.
+		defer guard.Then(a.conn.options.Logger, "a call", func() { o.answered(nil, errors.New("gosdk: the call panicked")) })
 		o.answered(l.send(lasting, "tools/call", params))
 	})
 	return o, nil

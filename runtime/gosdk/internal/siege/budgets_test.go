@@ -187,8 +187,8 @@ func TestProcessorTime(t *testing.T) {
 			t.Parallel()
 			b := besiege(t, config{})
 			e := newEnemy(t, b.address, "")
-			run := func(make func(*enemy) message) (used time.Duration) {
-				began, m := b.cpu(), make(e)
+			run := func(next func(*enemy) message) (used time.Duration) {
+				began, m := b.cpu(), next(e)
 				if attack.atOnce {
 					together(attack.requests, func(int) { e.send(m) })
 				} else {
@@ -365,11 +365,11 @@ func TestKept(t *testing.T) {
 }
 
 // hold sends so many requests on connections of their own, and reads no answer until drop closes them all.
-func (s *siegeOf) hold(n int, make func(int) message) (drop func()) {
+func (s *siegeOf) hold(n int, next func(int) message) (drop func()) {
 	s.t.Helper()
 	var drops []func()
 	for i := range n {
-		conn, err := s.raw(s.t.Context(), make(i))
+		conn, err := s.raw(s.t.Context(), next(i))
 		if err != nil {
 			s.t.Error(err)
 			break

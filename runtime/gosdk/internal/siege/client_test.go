@@ -221,7 +221,7 @@ func TestClient(t *testing.T) {
 		set  func(v *villain)
 	}{
 		{"an endless event", "done", func(v *villain) { v.answer = v.endlessly("text/event-stream", "data: ", "x", gigabyte) }},
-		{"many events that say nothing", "done", func(v *villain) { v.answer = v.endlessly("text/event-stream", "", ": ping\n\n", gigabyte>>5) }},
+		{"many events that say nothing", "done", func(v *villain) { v.answer = v.endlessly("text/event-stream", "", ": ping\n\n", int64(scale(10<<20))) }},
 		{"endless lines of one event", "done", func(v *villain) {
 			v.answer = v.endlessly("text/event-stream", "", "data: "+strings.Repeat("x", 1000)+"\n", gigabyte)
 		}},

@@ -177,6 +177,9 @@ func (e *enemy) raw(ctx context.Context, m message) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(1 << 12) // what nobody reads is to wait in the server, not here
+	}
 	var b bytes.Buffer
 	b.WriteString(m.method() + " / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
 	_ = m.header.Write(&b)

@@ -418,6 +418,7 @@ func (p *pending) refuse(err error) {
 
 // answer answers one question and makes room for the next.
 func (p *pending) answer(ctx context.Context, q Question) {
+	defer guard.Recover(nil, "the answer to a question")
 	abandoned, err := p.give(ctx, q)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -83,6 +83,7 @@ func (o *outlet) flush(most time.Duration) bool {
 	defer o.mu.Unlock()
 	over := false
 	defer time.AfterFunc(most, func() {
+		defer guard.Recover(nil, "the end of a flush")
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		over = true
@@ -119,7 +120,7 @@ func (o *outlet) run(logger *slog.Logger) {
 		if line == nil {
 			return
 		}
-		overdue := time.AfterFunc(writeTime(len(line)), func() { o.overdue(serial) })
+		overdue := time.AfterFunc(writeTime(len(line)), func() { defer guard.Recover(nil, "an overdue write"); o.overdue(serial) })
 		_, err := o.w.Write(line)
 		overdue.Stop()
 		if err != nil {

@@ -87,9 +87,11 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
 	p.outlives = context.AfterFunc(lastlyOf(g.server).sessions, func() {
+		defer guard.Recover(g.server.Logger(), "the end of a pipe")
 		_ = p.toSDK.Close() // the SDK reads the end
 	})
 	context.AfterFunc(p.ctx, func() {
+		defer guard.Recover(g.server.Logger(), "the end of a pipe")
 		release() // the server keeps nothing of a pipe that has ended
 		p.endListens()
 	})

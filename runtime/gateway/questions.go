@@ -354,6 +354,7 @@ func (q *questions) observe() {
 	over, end := context.WithCancel(q.server.Closing())
 	cleanup := runtime.AddCleanup(q, func(end context.CancelFunc) { end() }, end)
 	context.AfterFunc(over, func() {
+		defer guard.Recover(nil, "the end of observing")
 		stop()
 		cleanup.Stop() // it would keep a closed server whose handlers hold the gateway
 	})

@@ -90,7 +90,7 @@ func (i *input) Close() error {
 		return fmt.Errorf("gosdk: close the server's standard input: %w", err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- i.cmd.Wait() }()
+	go func() { defer guard.Recover(nil, "the wait for a process"); ended <- i.cmd.Wait() }()
 	for _, signal := range []os.Signal{nil, syscall.SIGTERM, os.Kill} {
 		if signal != nil && i.cmd.Process.Signal(signal) != nil {
 			continue // a system that has no such signal, or no such process any more

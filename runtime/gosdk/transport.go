@@ -15,6 +15,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // carriedMethod is a method whose params and results the SDK's types would
@@ -76,7 +77,7 @@ func (t *transport) holdsUp(r *http.Request, cancel func()) *time.Timer {
 		return nil
 	}
 	t.streamed = true
-	return time.AfterFunc(acknowledgeWithin, cancel)
+	return time.AfterFunc(acknowledgeWithin, func() { defer guard.Recover(nil, "the end of patience"); cancel() })
 }
 
 // bounded is a body that frees something when it is closed.
@@ -222,7 +223,7 @@ func (t *transport) filter(r *http.Request, response *http.Response, id json.Raw
 			return nil
 		}
 		if note.id != nil && answers(message, note.id) {
-			time.AfterFunc(endWithin, hangUp)
+			time.AfterFunc(endWithin, func() { defer guard.Recover(nil, "the end of a stream"); hangUp() })
 		}
 		return message
 	})

@@ -22,7 +22,11 @@ func expiredError() *Error {
 
 // Get returns the caller's task. Errors are JSON-RPC errors.
 func (s *Server) Get(ctx context.Context, caller Caller, id string) (Record, error) {
-	record, err := s.read(ctx, id)
+	return s.find(ctx, s.requestTries(), caller, id)
+}
+
+func (s *Server) find(ctx context.Context, t *tries, caller Caller, id string) (Record, error) {
+	record, err := s.get(ctx, t, id)
 	return record, s.owned(ctx, caller, record, err)
 }
 
@@ -53,7 +57,7 @@ func (s *Server) owned(ctx context.Context, caller Caller, record Record, err er
 // returns it; version 0 returns at once. A task that goes meanwhile is an
 // error whose data.reason is "expired".
 func (s *Server) Changed(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
-	record, err := s.Get(ctx, caller, id)
+	record, err := s.find(ctx, s.waitTries(), caller, id)
 	if err != nil || record.Version > version {
 		return record, err
 	}
@@ -63,7 +67,7 @@ func (s *Server) Changed(ctx context.Context, caller Caller, id string, version 
 // wait is for a caller who has been found to own the task: one that goes
 // meanwhile has expired, also where its end is seen before its deletion.
 func (s *Server) wait(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
-	record, err := s.awaitVersion(ctx, s.requestTries(), id, version)
+	record, err := s.awaitVersion(ctx, s.waitTries(), id, version)
 	if errors.Is(err, ErrNoRecord) || err == nil && record.expired(time.Now()) {
 		return record, expiredError()
 	}
@@ -72,7 +76,7 @@ func (s *Server) wait(ctx context.Context, caller Caller, id string, version int
 
 // Await waits until the caller's task has ended (C-37).
 func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, error) {
-	record, err := s.Get(ctx, caller, id)
+	record, err := s.find(ctx, s.waitTries(), caller, id)
 	for err == nil && !record.Done() {
 		s.observe(record) // it may have changed in another process
 		record, err = s.wait(ctx, caller, id, record.Version)

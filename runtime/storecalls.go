@@ -21,6 +21,9 @@ const (
 	// StorePatience is how long a request's calls are made again once they fail;
 	// then the request fails.
 	StorePatience = 10 * time.Second
+	// StoreOutage is StorePatience for a request that waits for a task anyway, such as
+	// tasks/result or a subscription.
+	StoreOutage = 5 * time.Minute
 )
 
 // Pauses before a call is made again.
@@ -48,6 +51,11 @@ type tries struct {
 // requestTries are for what somebody waits for, who can come back.
 func (s *Server) requestTries() *tries {
 	return &tries{server: s, end: s.drained.Done(), limit: StorePatience, timeout: StoreTimeout}
+}
+
+// waitTries are for what waits for a task anyway.
+func (s *Server) waitTries() *tries {
+	return &tries{server: s, end: s.closing.Done(), limit: StoreOutage, timeout: StoreTimeout}
 }
 
 // taskTries are for what would be lost: this process keeps the task's lease, so
@@ -135,11 +143,7 @@ func insist[T any](ctx context.Context, t *tries, name string, call func(context
 	}
 }
 
-// read gets a record for somebody who waits for it.
-func (s *Server) read(ctx context.Context, id string) (Record, error) {
-	return s.get(ctx, s.requestTries(), id)
-}
-
+// get reads a record.
 func (s *Server) get(ctx context.Context, t *tries, id string) (Record, error) {
 	record, err := insist(ctx, t, "Get", func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
 	if err == nil {

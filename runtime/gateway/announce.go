@@ -103,9 +103,7 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 	a.announce(record)
 	tell()
 	over := a.serve(record.ID, done)
-	ended, err := dialect.RetryRead(ctx, a.g.server, func() (mcptask.Record, error) {
-		return a.g.server.Await(ctx, a.caller, record.ID)
-	})
+	ended, err := a.g.server.Await(ctx, a.caller, record.ID)
 	if err != nil { // what cancels the task ends the waiting too, perhaps first
 		if r, gone := a.g.server.Peek(record.ID); gone == nil && r.Done() {
 			ended, err = r, nil

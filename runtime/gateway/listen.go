@@ -134,9 +134,7 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 	var version int64
 	var last []byte
 	for {
-		r, err := dialect.RetryRead(ctx, s.g.server, func() (mcptask.Record, error) {
-			return s.g.server.Changed(ctx, s.caller, id, version)
-		})
+		r, err := s.g.server.Changed(ctx, s.caller, id, version)
 		switch {
 		case ctx.Err() != nil || s.g.server.Closing().Err() != nil:
 			return nil

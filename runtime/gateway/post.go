@@ -326,18 +326,18 @@ func (g *Gateway) taskMethod(s *session, caller *mcptask.Caller, m *message) (di
 }
 
 // shown finds the task that a request names, and notes that the session knows
-// it. Where the request does not wait for the task, the task is to be settled. There is no record, and no error, where none is named or there is no such
-// task: the method says so. A request that waits for a task waits for the store too.
+// it. If the request does not wait for the task, the caller has to settle it. There is
+// no record, and no error, if the request names no task or there is no such task: the
+// method says so. A request that waits for a task waits for the store too.
 func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (record mcptask.Record, err error) {
 	id := d.TaskID(g.server, caller, m.Params)
 	if id == "" {
 		return record, nil
 	}
-	get := func() (mcptask.Record, error) { return g.server.Get(ctx, caller, id) }
 	if d.Blocks(m.Method) {
-		record, err = dialect.RetryRead(ctx, g.server, get)
+		record, err = g.server.Changed(ctx, caller, id, 0)
 	} else {
-		record, err = get()
+		record, err = g.server.Get(ctx, caller, id)
 	}
 	switch {
 	case dialect.Gone(err):

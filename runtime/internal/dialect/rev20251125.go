@@ -164,7 +164,7 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 	if err != nil {
 		return nil, err
 	}
-	r, err := RetryRead(ctx, s, func() (mcptask.Record, error) { return s.Await(ctx, caller, id) })
+	r, err := s.Await(ctx, caller, id)
 	if err != nil {
 		return nil, err
 	}

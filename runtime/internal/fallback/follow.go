@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
@@ -23,9 +22,7 @@ func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, recor
 	defer a.done.Wait() // the stream is not ours when the call has been answered
 	defer stop()
 	for !record.Done() && a.take(ctx, record.Outstanding()) {
-		latest, err := dialect.RetryRead(ctx, s, func() (mcptask.Record, error) {
-			return s.Changed(ctx, caller, record.ID, record.Version)
-		})
+		latest, err := s.Changed(ctx, caller, record.ID, record.Version)
 		switch {
 		case ctx.Err() != nil:
 			return record, nil

@@ -138,7 +138,7 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 	return c, nil
 }
 
-// limit sets and checks the bound of a message.
+// limit sets and checks the bound of a message. Once more changes nothing.
 func (o *ClientOptions) limit() error {
 	if o.MaxMessage < 0 {
 		return fmt.Errorf("gosdk: ClientOptions.MaxMessage is %d: give a number of bytes, or 0 for %d", o.MaxMessage, DefaultMaxMessage)
@@ -181,6 +181,9 @@ type beside struct {
 
 // connectOver opens a connection over any transport of the SDK's.
 func connectOver(ctx context.Context, peer string, options ClientOptions, dial func(beside) dialed) (*conn, error) {
+	if err := options.limit(); err != nil {
+		return nil, err
+	}
 	spoken := options.Revision // by what is connected here; what is below may translate
 	t := translationOf(options.Revision)
 	if t != nil {

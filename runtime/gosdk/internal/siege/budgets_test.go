@@ -394,7 +394,7 @@ func TestSlowHeads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "); err != nil {
 			t.Fatal(err)
 		}

@@ -304,7 +304,7 @@ var turns = map[string]func(t *turn){
 		}
 		t.is(ended(t, s, alice, id), "cancelled")
 		synctest.Wait()
-		if err := cause.Load(); err != nil && err != ErrCancelled { // nil: it was over before its turn
+		if err, ok := cause.Load().(error); ok && !errors.Is(err, ErrCancelled) { // nil: it was over before its turn
 			t.Errorf("the handler's context ended by %v", err)
 		}
 		t.close(s)

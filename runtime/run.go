@@ -210,7 +210,7 @@ func (s *Server) move(ctx context.Context, t *tries, id string, decide func(Reco
 		_, giveBack := s.takeTurn(id, moved.Done())
 		stored, moved, err := s.update(ctx, t, record, moved, e)
 		giveBack()
-		again := false
+		var again bool
 		switch {
 		case err == nil:
 			s.moved(stored)

@@ -283,11 +283,11 @@ func TestOneTaskOfAName(t *testing.T) {
 		a := newServer(t, Options{Store: store}, tools...)
 		sick := &hooked{Store: store}
 		b := newServer(t, Options{Store: sick}, tools...)
-		make := func(s *Server) (CallReply, error) {
+		create := func(s *Server) (CallReply, error) {
 			return s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, ExternalID: "name"})
 		}
 		time.Sleep(500 * time.Millisecond) // the end falls between two sweeps
-		if _, err := make(a); err != nil {
+		if _, err := create(a); err != nil {
 			t.Fatal(err)
 		}
 		id := alice.Named("name")
@@ -303,13 +303,13 @@ func TestOneTaskOfAName(t *testing.T) {
 				if _, err := store.Expire(ctx, time.Now(), 5); err != nil {
 					t.Error(err)
 				}
-				if reply, err := make(a); err != nil || reply.Task == nil {
+				if reply, err := create(a); err != nil || reply.Task == nil {
 					t.Errorf("%+v, %v", reply, err)
 				}
 				return over, nil
 			}
 		})
-		_, err = make(b)
+		_, err = create(b)
 		var wire *Error
 		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
 			t.Errorf("two tasks of one name: %v", err)

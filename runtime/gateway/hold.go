@@ -31,7 +31,9 @@ func (q *questions) hold(s *session, task string) {
 	if q.fresh[s] == nil {
 		q.fresh[s] = map[string]bool{}
 	}
-	q.fresh[s][task] = q.fresh[s][task]
+	if !q.held(s, task) {
+		q.fresh[s][task] = false // no timer runs yet
+	}
 }
 
 // created notes a task whose ID is on its way to the session in a reply.

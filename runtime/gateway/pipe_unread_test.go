@@ -51,7 +51,7 @@ func pipeOf(t *testing.T, in io.Reader, out io.Writer) (sdk io.WriteCloser, ende
 func TestEndOfInputBehindUnreadReplies(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		unread, out := io.Pipe()
-		defer unread.Close()
+		defer func() { _ = unread.Close() }()
 		_, ended := pipeOf(t, strings.NewReader(refused(1000)), out)
 		began := time.Now()
 		<-ended
@@ -66,9 +66,9 @@ func TestEndOfInputBehindUnreadReplies(t *testing.T) {
 func TestClientThatNeverReads(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		unread, out := io.Pipe()
-		defer unread.Close()
+		defer func() { _ = unread.Close() }()
 		in, asks := io.Pipe()
-		defer asks.Close()
+		defer func() { _ = asks.Close() }()
 		_, ended := pipeOf(t, in, out)
 		go func() {
 			for line := refused(1); ; {
@@ -91,7 +91,7 @@ func TestLateReader(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const asked = 100
 		replies, out := io.Pipe()
-		defer replies.Close()
+		defer func() { _ = replies.Close() }()
 		in, asks := io.Pipe()
 		_, ended := pipeOf(t, in, out)
 		_, _ = io.WriteString(asks, refused(asked))
@@ -112,9 +112,9 @@ func TestLateReader(t *testing.T) {
 func TestLastWordsAreWritten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		replies, out := io.Pipe()
-		defer replies.Close()
+		defer func() { _ = replies.Close() }()
 		in, asks := io.Pipe()
-		defer asks.Close()
+		defer func() { _ = asks.Close() }()
 		sdk, ended := pipeOf(t, in, out)
 		const last = `{"jsonrpc":"2.0","method":"notifications/message","params":{}}`
 		heard := make(chan string, 1)

@@ -49,7 +49,7 @@ func TestStreamsOutliveTimeouts(t *testing.T) {
 				}
 				go func() { _ = server.Serve(listener) }()
 				conn := listener.dial()
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				send(t, conn, request)
 				lines := bufio.NewScanner(conn)
 				began := time.Now()

@@ -102,7 +102,7 @@ func TestUnreadAnswers(t *testing.T) {
 				}
 				go func() { _ = server.Serve(listener) }()
 				conn := listener.dial()
-				defer conn.Close()
+				defer func() { _ = conn.Close() }()
 				if _, err := fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n"+
 					"Mcp-Method: %s\r\nMcp-Name: %s\r\nContent-Length: %d\r\n\r\n%s", test.method, map[bool]string{true: "none", false: "big"}[name == "a refusal"], len(test.body), test.body); err != nil {
 					t.Fatal(err)

@@ -64,7 +64,9 @@ func TestNothingOpensAfterClose(t *testing.T) {
 	case <-dialing:
 		t.Error("it opens a connection")
 		cancel()
-		<-late
+		if err := <-late; err == nil {
+			t.Error("it is answered")
+		}
 		dial <- struct{}{}
 	}
 	dial <- struct{}{}

@@ -95,7 +95,7 @@ func TestShutdown(t *testing.T) {
 	if err := gosdk.Shutdown(t.Context(), server, tasks, last); !errors.Is(err, last.err) || last.times != 1 {
 		t.Errorf("once more: %v, closed %d times", err, last.times)
 	}
-	if _, err := http.Get(url); err == nil { //nolint:noctx,gosec,bodyclose // it is refused
+	if _, err := http.Get(url); err == nil {
 		t.Error("the server goes on")
 	}
 	legacy.client.CloseIdleConnections()

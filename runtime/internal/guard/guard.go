@@ -31,7 +31,7 @@ func Then(logger *slog.Logger, what string, failed func()) {
 // its own. Call it in the deferred function that has recovered, so that the stack is the panic's.
 func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 	if logger == nil {
-		logger = slog.Default()
+		logger = slog.Default() //nolint:forbidigo // a client without a logger: a panic is never silent
 	}
 	logger.Error(what+" panicked", append(attrs, "panic", p, "stack", string(debug.Stack()))...)
 }

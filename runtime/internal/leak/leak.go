@@ -27,7 +27,7 @@ type goroutine struct {
 func Now() Goroutines {
 	now := list()
 	for settled, tries := 0, 0; settled < 3 && tries < 1000; tries++ {
-		time.Sleep(100 * time.Microsecond)
+		time.Sleep(100 * time.Microsecond) //nolint:forbidigo // only tests import this
 		next := list()
 		if settled++; !maps.EqualFunc(now, next, func(a, b goroutine) bool { return a.kind == b.kind }) {
 			settled = 0
@@ -50,19 +50,19 @@ func (before Goroutines) AtMost(t testing.TB, most int) {
 	t.Helper()
 	end := time.Now().Add(Patience)
 	for {
-		left := list().without(before)
+		left := before.newIn(list())
 		if len(left) <= most {
 			return
 		}
 		if time.Now().After(end) {
 			t.Fatalf("%d goroutines are left, of at most %d:\n\n%s", len(left), most, strings.Join(group(left), "\n\n"))
 		}
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) //nolint:forbidigo // only tests import this
 	}
 }
 
-// without lists the stacks of goroutines beyond those of before, kind by kind.
-func (after Goroutines) without(before Goroutines) (left []goroutine) {
+// newIn returns the goroutines of after beyond those of before, kind by kind.
+func (before Goroutines) newIn(after Goroutines) (left []goroutine) {
 	places := map[string]int{} // of what has ended
 	for id, g := range before {
 		if _, runs := after[id]; !runs {

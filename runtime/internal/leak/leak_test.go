@@ -23,7 +23,7 @@ func TestLeft(t *testing.T) {
 	before.NoneLeft(t)
 	go wait(second, begun)
 	<-begun
-	if left := list().without(before); len(left) != 1 || !strings.HasPrefix(left[0].kind, "github.com/mcptaskgen/mcptaskgen/runtime/internal/leak.wait, created by ") {
+	if left := before.newIn(list()); len(left) != 1 || !strings.HasPrefix(left[0].kind, "github.com/mcptaskgen/mcptaskgen/runtime/internal/leak.wait, created by ") {
 		t.Errorf("one more: %+v", left)
 	}
 	before.AtMost(t, 1)
@@ -31,7 +31,7 @@ func TestLeft(t *testing.T) {
 	before.NoneLeft(t) // it takes the place of the first
 	go other(second, begun)
 	<-begun
-	left := list().without(before)
+	left := before.newIn(list())
 	if text := group(left); len(left) != 1 || !strings.Contains(text[0], "leak.other") || !strings.Contains(text[0], "leak_test.go") {
 		t.Errorf("of another kind: %v", text)
 	}

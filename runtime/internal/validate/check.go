@@ -20,10 +20,12 @@ import (
 const (
 	// MaxFaults is how many faults of a value a check tells. It ends at the next one.
 	MaxFaults = 5
-	// BaseSteps and StepsPerByte bound the work of a check. A step is one value against one
-	// schema, or as much work on a longer string or number. Most values take a few steps, one
-	// for each alternative of anyOf more. Alternatives that nest can take steps without end.
-	BaseSteps    = 100_000
+	// BaseSteps bounds the work of a check, together with StepsPerByte. A step is one value
+	// against one schema, or as much work on a longer string or number. Most values take a few
+	// steps, one for each alternative of anyOf more. Alternatives that nest can take steps
+	// without end.
+	BaseSteps = 100_000
+	// StepsPerByte is how many steps each byte of the value adds.
 	StepsPerByte = 16
 )
 

@@ -22,11 +22,13 @@ const (
 	MaxDepth = 1000
 	// MaxNumber is how long a number may be, in bytes.
 	MaxNumber = 1000
-	// MinExponent and MaxExponent bound a number with an exponent: that exponent itself, and the
+	// MinExponent bounds with MaxExponent a number with an exponent: that exponent itself, and the
 	// one that the number has when it is written with a single digit before the point. A
 	// float64 holds what is within in full; the smaller ones that it holds take
 	// five hundred times as long to read.
-	MinExponent, MaxExponent = -307, 308
+	MinExponent = -307
+	// MaxExponent is the upper of the two.
+	MaxExponent = 308
 )
 
 // numberBytes is what JSON writes numbers with.
@@ -283,7 +285,8 @@ func (d *document) literal(i int32) string {
 func (d *document) place(target int32) string {
 	var path []string
 	for at := int32(0); at != target; {
-		child, step := at+1, ""
+		child := at + 1
+		var step string
 		if d.nodes[at].kind == kindArray {
 			index := 0
 			for ; d.nodes[child].next <= target; child = d.nodes[child].next {

@@ -189,7 +189,7 @@ func (t *translator) references(r *rule) {
 	r.ref = t.rule(r.Ref)
 	var target *jsonschema.Schema
 	var anchor string
-	redirected := false
+	var redirected bool
 	switch {
 	case r.DynamicRef != nil:
 		target, anchor = r.DynamicRef.Ref, r.DynamicRef.Anchor

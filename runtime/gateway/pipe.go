@@ -86,7 +86,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
-	p.outlives = context.AfterFunc(lastlyOf(g.server).sessions, func() {
+	p.outlives = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a pipe")
 		_ = p.toSDK.Close() // the SDK reads the end
 	})

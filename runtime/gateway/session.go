@@ -338,7 +338,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)
 	}
 	g.sessions.add(s, expire)
-	release := context.AfterFunc(lastlyOf(g.server).sessions, func() {
+	release := context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "ending a session")
 		g.sessions.end(s.id)
 		expire()

@@ -88,12 +88,12 @@ func (t *sessions) shown(s *session) dialect.Signalled {
 // sessions is the table of open sessions.
 type sessions struct {
 	timeout time.Duration
-	// busy says that a session has tasks that have not ended; nil is never. It may be
-	// called while the table is locked.
+	// busy reports whether a session has tasks that have not ended; nil means that none
+	// has. It may be called while the table is locked.
 	busy    func(*session) bool
 	mu      sync.Mutex
 	open    map[string]*session
-	opening int               // those that are being opened
+	opening int               // sessions that are being opened
 	owners  map[string]*owner // by principal; none has nothing
 }
 

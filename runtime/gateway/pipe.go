@@ -55,8 +55,8 @@ type pipe struct {
 
 // passing is a request that the SDK has yet to answer.
 type passing struct {
-	over    func()        // ends its flow; nil is none
-	replied *announcement // is told when the reply is written; nil is none
+	over    func()        // ends its flow; may be nil
+	replied *announcement // is told when the reply is written; may be nil
 }
 
 // lastReplies is how long the end of the input waits for replies that are still

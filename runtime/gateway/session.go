@@ -152,9 +152,9 @@ func (t *sessions) room(principal string, most, inAll int) (done func(), spared 
 	}, spared, ""
 }
 
-// spare is the session that its owner misses least: of those that are idle and have no
-// tasks that run, the one that has been idle for longest, and rather one that has never
-// asked for anything. nil is none. t.mu is held.
+// spare returns the session that its owner misses least, nil if it can spare none. Of
+// the sessions that are idle and have no tasks that run, that is the one that has been
+// idle for longest; one that has never asked for anything comes first. t.mu is held.
 func (t *sessions) spare(o *owner) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)

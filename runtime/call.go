@@ -292,7 +292,7 @@ func (p *pending) read(ctx context.Context) (s Snapshot, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			guard.Log(nil, "the reading of a task", v, "tool", p.spec.Tool)
-			err = fmt.Errorf("%s: reading the task panicked", p.spec.Tool)
+			err = errors.New("mcptask: reading the task panicked")
 		}
 	}()
 	return p.conn.Task(ctx, p.taskID)
@@ -462,12 +462,15 @@ func isLimited(err error) bool {
 	return errors.As(err, &wire) && wire.Limit() != ""
 }
 
-// explain makes ErrExpired, ErrNotFound or ErrCancelled of the protocol's one
-// code for all. p.mu is held.
+// explain names the tool, and makes ErrExpired, ErrNotFound or ErrCancelled of the
+// protocol's one code for all. p.mu is held.
 func (p *pending) explain(err error) error {
+	if err == nil {
+		return nil
+	}
 	var wire *Error
 	if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
-		return err
+		return fmt.Errorf("%s: %w", p.spec.Tool, err)
 	}
 	reason := ErrNotFound
 	switch {

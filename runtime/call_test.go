@@ -308,6 +308,23 @@ func TestTransportErrors(t *testing.T) {
 			}
 		})
 	})
+	t.Run("name the tool", func(t *testing.T) {
+		for _, fault := range []error{broken, Errorf(CodeInternalError, "no"), ErrDisconnected} {
+			bubble.Test(t, func(t *testing.T) {
+				conn := &fakeConn{
+					task:   func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, fault },
+					cancel: func(context.Context, string) error { return fault },
+				}
+				call := started(t, conn)
+				if _, err := call.Wait(t.Context()); err == nil || err.Error() != "tool: "+fault.Error() {
+					t.Errorf("Wait: %v", err)
+				}
+				if err := call.Cancel(t.Context()); err == nil || err.Error() != "tool: "+fault.Error() {
+					t.Errorf("Cancel: %v", err)
+				}
+			})
+		}
+	})
 	t.Run("the context's end is the context's error", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			conn := &fakeConn{task: func(ctx context.Context, _ string, _ int) (Snapshot, error) {

@@ -249,7 +249,7 @@ func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record,
 	}
 	t := s.requestTries()
 	for replaced := false; ; replaced = true {
-		record, err := insist(ctx, t, "Create", func(ctx context.Context) (Record, error) {
+		record, err := callStore(ctx, t, "Create", func(ctx context.Context) (Record, error) {
 			fresh.LeaseUntil = time.Now().Add(leaseFor)
 			return s.store.Create(ctx, fresh, quota)
 		})
@@ -272,7 +272,7 @@ func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record,
 		case replaced || !former.expired(fresh.CreatedAt):
 			return record, err
 		}
-		_, err = insist(ctx, t, "Delete", func(ctx context.Context) (struct{}, error) {
+		_, err = callStore(ctx, t, "Delete", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.store.Delete(ctx, former)
 		})
 		switch {
@@ -318,7 +318,7 @@ func (s *Server) discard(u unwanted) {
 func (s *Server) delete(t *tries, u unwanted) (gone bool) {
 	r := u.record
 	for {
-		_, err := insist(s.drained, t, "Delete", func(ctx context.Context) (struct{}, error) {
+		_, err := callStore(s.drained, t, "Delete", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.store.Delete(ctx, r)
 		})
 		if errors.Is(err, ErrConflict) && t.conflict(s.drained) {

@@ -39,8 +39,8 @@ func (r *Record) submission() Submission { return Submission{r.ID, r.Account, r.
 type Slots interface {
 	// Release gives the slot of a task's handler to the next waiting task.
 	Release(task Submission)
-	// Acquire takes a slot again, waiting in line; ctx bounds the wait, and
-	// where it ends first the caller has a slot all the same.
+	// Acquire takes a slot again, waiting in line. ctx bounds the wait: if it ends
+	// first, the caller has a slot all the same.
 	Acquire(ctx context.Context, task Submission)
 }
 

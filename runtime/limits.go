@@ -25,7 +25,7 @@ import (
 //	Questions  100          questions   the questions of a task in its life: the handler gets this error
 //	Polls      20           polls       the requests for a task in a second, twice as many at once (C-95, E-26)
 //	Lists      20           lists       the lists in a second, twice as many at once
-//	Sessions   1,000        sessions    a handler's sessions, of all anonymous callers together
+//	Sessions   1,000        sessions    a principal's sessions at a handler; of anonymous callers see Anonymous
 type Limits struct {
 	Tasks, Running, Waiting, Bytes, Arguments, Result, Questions, Polls, Lists, Sessions int
 	// Anonymous bounds all anonymous callers together, since each may open as many sessions as it likes.
@@ -73,7 +73,7 @@ func (l *Limits) fill() {
 	}
 }
 
-// quota is what the store is told of the limits.
+// quota returns the bounds that the store keeps.
 func (l *Limits) quota() Quota {
 	usage := func(tasks, running, bytes int) Usage { return Usage{tasks, running, int64(bytes)} }
 	a, s := l.Anonymous, l.Server
@@ -121,7 +121,7 @@ func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, at
 	return err
 }
 
-// full is the refusal of what goes beyond the store's quota; nil is another error.
+// full returns the refusal for a store's *QuotaError, and nil for any other error.
 func (s *Server) full(caller Caller, err error, attrs ...any) *Error {
 	scope, quota := ScopeAccount, s.options.Limits.quota()
 	if full := (*QuotaError)(nil); errors.As(err, &full) {

@@ -98,7 +98,7 @@ func (s *Server) renewLeases() error {
 // expire deletes what is over and stops what still runs of it.
 func (s *Server) expire() time.Duration {
 	for {
-		gone, err := once(s.drained, s.taskTries(), func(ctx context.Context) ([]Record, error) {
+		gone, err := callOnce(s.drained, s.taskTries(), func(ctx context.Context) ([]Record, error) {
 			return s.store.Expire(ctx, time.Now(), sweepBatch)
 		})
 		if err != nil {
@@ -138,7 +138,7 @@ func (s *Server) adopt() time.Duration {
 	for s.closing.Err() == nil {
 		s.adoptions++
 		finder := fmt.Sprint(s.worker, "/", s.adoptions)
-		orphans, err := once(s.closing, s.taskTries(), func(ctx context.Context) ([]Record, error) {
+		orphans, err := callOnce(s.closing, s.taskTries(), func(ctx context.Context) ([]Record, error) {
 			now := time.Now()
 			return s.store.Lease(ctx, finder, now, now.Add(claimFor), sweepBatch)
 		})

@@ -93,7 +93,7 @@ func (s *Server) List(ctx context.Context, caller Caller, after Position) (page 
 	if caller.Principal == "" {
 		return nil, false, Errorf(CodeMethodNotFound, "tasks cannot be listed without authentication")
 	}
-	page, err = insist(ctx, s.requestTries(), "List", func(ctx context.Context) ([]Record, error) {
+	page, err = callStore(ctx, s.requestTries(), "List", func(ctx context.Context) ([]Record, error) {
 		return s.store.List(ctx, caller.Principal, after, PageSize+1)
 	})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -90,7 +89,7 @@ func (s *Server) begin(r Record) event {
 func (s *Server) invoke(ctx context.Context, t *registered, task *Task, arguments json.RawMessage) (outcome *Outcome) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.logger.Error("handler panicked", "tool", t.spec.Name, "task", LogID(task.principal, task.id), "panic", p, "stack", string(debug.Stack()))
+			guard.Log(s.logger, "handler", p, "tool", t.spec.Name, "task", LogID(task.principal, task.id))
 			outcome = &Outcome{Kind: OutcomeError, Error: Errorf(CodeInternalError, "internal error")}
 		}
 		if outcome != nil { // else the handler ends its goroutine
@@ -250,7 +249,7 @@ func (s *Server) update(ctx context.Context, t *tries, record, moved Record, e e
 		quota = Quota{}
 	}
 	write := func(quota Quota) (Record, error) {
-		return once(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, moved, quota) })
+		return callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, moved, quota) })
 	}
 	stored, err = write(quota)
 	if err == nil || e.kind != eventFinish {

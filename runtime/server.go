@@ -213,7 +213,7 @@ func (s *Server) release(ctx context.Context) error {
 		s.abandonAll(ctx)
 	}
 	t := &tries{server: s, end: ctx.Done(), timeout: CloseMargin / 5}
-	_, err := insist(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
+	_, err := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Release(ctx, s.worker)
 	})
 	if s.ownStore {

@@ -40,11 +40,11 @@ type Position struct {
 // none of the errors above, may have been carried out. Package storetest tests
 // all of it.
 type Store interface {
-	// Create stores a new record as Version 1 and returns it. Where the record
-	// has an IdempotencyKey and its principal and tool have a record with that
-	// key, that one is returned together with ErrExists; where only its ID is
-	// there, ErrExists comes with Version 0; else a *QuotaError if the record goes
-	// beyond the quota. However many are created at once, there are never more (C-96).
+	// Create stores a new record as Version 1 and returns it. If the record has an
+	// IdempotencyKey, and its principal and tool have a record with that key, Create
+	// returns that one and ErrExists. If only its ID is taken, it returns ErrExists
+	// with Version 0. Else, if the record goes beyond the quota, it returns a
+	// *QuotaError. The quota holds however many records are created at once (C-96).
 	Create(ctx context.Context, r Record, quota Quota) (Record, error)
 	// Get returns the record, or ErrNoRecord.
 	Get(ctx context.Context, id string) (Record, error)
@@ -66,7 +66,8 @@ type Store interface {
 	// not matter.
 	Delete(ctx context.Context, r Record) error
 	// Expire removes up to limit records whose ExpiresAt is not after now and
-	// returns them, in any order; a limit of 0 is none, for Lease and List too.
+	// returns them, in any order. A limit of 0 returns no records. The same holds for
+	// Lease and List.
 	Expire(ctx context.Context, now time.Time, limit int) ([]Record, error)
 	// Wait returns the record as soon as its version exceeds the given one, at
 	// once if it does already; ErrNoRecord when it is gone or goes. A change

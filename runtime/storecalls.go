@@ -40,7 +40,7 @@ const (
 type tries struct {
 	server  *Server
 	end     <-chan struct{} // nothing is tried again from then on
-	limit   time.Duration   // since the first failure; 0 is none
+	limit   time.Duration   // since the first failure; 0 means no limit
 	timeout time.Duration   // of one call
 
 	failing   time.Time // since when
@@ -48,23 +48,23 @@ type tries struct {
 	conflicts int
 }
 
-// requestTries are for what somebody waits for, who can come back.
+// requestTries are for a request: its caller waits, and can send it again.
 func (s *Server) requestTries() *tries {
 	return &tries{server: s, end: s.drained.Done(), limit: StorePatience, timeout: StoreTimeout}
 }
 
-// waitTries are for what waits for a task anyway.
+// waitTries are for a request that waits for a task.
 func (s *Server) waitTries() *tries {
 	return &tries{server: s, end: s.closing.Done(), limit: StoreOutage, timeout: StoreTimeout}
 }
 
-// taskTries are for what would be lost: this process keeps the task's lease, so
-// nobody else would move it.
+// taskTries are for the run of a task. They have no limit: this process keeps the
+// task's lease, so no other process would move it.
 func (s *Server) taskTries() *tries {
 	return &tries{server: s, end: s.drained.Done(), timeout: StoreTimeout}
 }
 
-// again pauses after a call that failed, and says whether to make it again.
+// again pauses after a call that failed. It reports whether to make the call again.
 func (t *tries) again(ctx context.Context, call string, err error) bool {
 	if isAnswer(err) || !t.more(ctx) {
 		return false
@@ -111,8 +111,8 @@ func (t *tries) pause(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// isAnswer says whether an error is a store's answer, which would be the same
-// again. Any other is a fault, which passes.
+// isAnswer reports whether an error is a store's answer: the same call would get it
+// again. Any other error is a fault, which passes.
 func isAnswer(err error) bool {
 	for _, answer := range []error{ErrNoRecord, ErrExists, ErrConflict, ErrQuotaStored, ErrQuotaUnfinished, ErrQuotaBytes, ErrServerClosed} {
 		if errors.Is(err, answer) {
@@ -122,9 +122,9 @@ func isAnswer(err error) bool {
 	return false
 }
 
-// once makes one call of the store, within its time. The server's own store
+// callOnce makes one call of the store, within its time. The server's own store
 // needs none.
-func once[T any](ctx context.Context, t *tries, call func(context.Context) (T, error)) (T, error) {
+func callOnce[T any](ctx context.Context, t *tries, call func(context.Context) (T, error)) (T, error) {
 	if t.server.ownStore {
 		return call(ctx)
 	}
@@ -133,10 +133,10 @@ func once[T any](ctx context.Context, t *tries, call func(context.Context) (T, e
 	return call(ctx)
 }
 
-// insist makes a call until the store answers, or there are no more tries.
-func insist[T any](ctx context.Context, t *tries, name string, call func(context.Context) (T, error)) (T, error) {
+// callStore makes a call until the store answers, or there are no more tries.
+func callStore[T any](ctx context.Context, t *tries, name string, call func(context.Context) (T, error)) (T, error) {
 	for {
-		v, err := once(ctx, t, call)
+		v, err := callOnce(ctx, t, call)
 		if err == nil || !t.again(ctx, name, err) {
 			return v, err
 		}
@@ -145,21 +145,21 @@ func insist[T any](ctx context.Context, t *tries, name string, call func(context
 
 // get reads a record.
 func (s *Server) get(ctx context.Context, t *tries, id string) (Record, error) {
-	record, err := insist(ctx, t, "Get", func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+	record, err := callStore(ctx, t, "Get", func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
 	if err == nil {
 		s.heed(record)
 	}
 	return record, err
 }
 
-// awaitVersion waits for a version of a record beyond the given one. A store that fails
-// to tell of it costs StoreWait.
+// awaitVersion waits for a version of a record beyond the given one. If the store misses
+// a change, the wait takes up to StoreWait longer.
 func (s *Server) awaitVersion(ctx context.Context, t *tries, id string, version int64) (Record, error) {
 	wait := *t
 	wait.timeout = StoreWait
 	for {
 		began := time.Now()
-		record, err := once(ctx, &wait, func(ctx context.Context) (Record, error) { return s.store.Wait(ctx, id, version) })
+		record, err := callOnce(ctx, &wait, func(ctx context.Context) (Record, error) { return s.store.Wait(ctx, id, version) })
 		switch {
 		case err == nil:
 			s.heed(record)
@@ -183,8 +183,7 @@ func (s *Server) heed(r Record) {
 	}
 }
 
-// leave makes a call that may ignore the end of its context, and leaves it behind
-// then.
+// leave makes a call, and returns when ctx ends even if the call goes on.
 func (s *Server) leave(ctx context.Context, what string, call func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() {

@@ -10,14 +10,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// A client dismisses a question, and a published one drops its request, where it cannot lay
-// what comes to a task that it knows. So the questions of a task, and its status, follow the
+// A client dismisses a question if it does not know the task that it belongs to, and one
+// published client drops its own request then. So the questions of a task, and its status, follow the
 // reply that tells the session of its ID. On a pipe that is one line after the other. Over
 // HTTP they travel on another connection than the reply and may overtake it: there they wait
 // for the first request that names the task, or for a while.
 
 // settling is how long, from the reply on, a new task's questions keep off a session's own
-// stream over HTTP. It is far more than the way of the reply needs, and nothing to a person.
+// stream over HTTP. It is far longer than the reply travels, and too short for a person to notice.
 const settling = time.Second
 
 // held says whether a session has yet to be told of a task. q.mu is held.
@@ -116,9 +116,9 @@ func (g *Gateway) named(w http.ResponseWriter, s *session, seen mcptask.Record) 
 	g.questions.settle(s, seen.ID, &seen)
 }
 
-// announcement brings a call's task and its reply together: then is called, with the task, when
-// both the task is made and the reply is written. Either may come first, since a client may leave
-// before its call is answered.
+// announcement waits for a call's task and for its reply. It calls then, with the task's ID, when
+// the task is made and the reply is written. Either may come first: a client may leave before its
+// call is answered. It is safe for concurrent use.
 type announcement struct {
 	then func(task string)
 

@@ -10,8 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// mostUnread is how many bytes of lines wait for a client on a pipe that does not
-// read, so that who reads what it says finds the end of it.
+// mostUnread is how many bytes of replies wait for a client on a pipe that does not
+// read. The room lets the goroutine that reads its requests go on, and see their end.
 const mostUnread = 1 << 20
 
 // outlet writes lines to one client, in the order in which they were put. One
@@ -25,7 +25,7 @@ type outlet struct {
 	changed sync.Cond
 	lines   [][]byte
 	size    int  // bytes of the lines, with the one that is being written
-	waiting int  // who waits for room
+	waiting int  // calls that wait for room
 	serial  int  // of the line that is being written
 	late    bool // that line takes longer than it may
 	gone    bool // nobody reads: what is put is dropped
@@ -39,8 +39,8 @@ func newOutlet(w io.Writer, logger *slog.Logger, leave func()) *outlet {
 	return o
 }
 
-// put waits until all that was put before is written, so that who has news for a
-// client that reads slowly tells the latest.
+// put waits until all that was put before is written: its caller then makes the next
+// line from the latest news, however slowly the client reads.
 func (o *outlet) put(line []byte) { o.putWithin(line, 0) }
 
 // putSoon waits only when the client has left much unread.

@@ -55,8 +55,8 @@ type pipe struct {
 
 // passing is a request that the SDK has yet to answer.
 type passing struct {
-	over    func()        // ends its flow; nil is none
-	replied *announcement // is told when the reply is written; nil is none
+	over    func()        // ends its flow; may be nil
+	replied *announcement // is told when the reply is written; may be nil
 }
 
 // lastReplies is how long the end of the input waits for replies that are still
@@ -86,7 +86,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
-	p.outlives = context.AfterFunc(lastlyOf(g.server).sessions, func() {
+	p.outlives = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a pipe")
 		_ = p.toSDK.Close() // the SDK reads the end
 	})

@@ -170,8 +170,8 @@ func (q *questions) meet(s *session, d dialect.Teller, r mcptask.Record) *knownT
 	return t
 }
 
-// keep makes a session the keeper of a task; nil is none. A task has one, so that
-// nobody keeps more sessions than tasks. q.mu is held.
+// keep makes a session the keeper of a task; nil takes the keeper away. A task has one
+// keeper, so a caller cannot keep more sessions than it has tasks. q.mu is held.
 func (q *questions) keep(t *knownTask, s *session) {
 	if t.keeper != nil {
 		if q.kept[t.keeper]--; q.kept[t.keeper] == 0 {

@@ -88,12 +88,12 @@ func (t *sessions) shown(s *session) dialect.Signalled {
 // sessions is the table of open sessions.
 type sessions struct {
 	timeout time.Duration
-	// busy says that a session has tasks that have not ended; nil is never. It may be
-	// called while the table is locked.
+	// busy reports whether a session has tasks that have not ended; nil means that none
+	// has. It may be called while the table is locked.
 	busy    func(*session) bool
 	mu      sync.Mutex
 	open    map[string]*session
-	opening int               // those that are being opened
+	opening int               // sessions that are being opened
 	owners  map[string]*owner // by principal; none has nothing
 }
 
@@ -152,9 +152,9 @@ func (t *sessions) room(principal string, most, inAll int) (done func(), spared 
 	}, spared, ""
 }
 
-// spare is the session that its owner misses least: of those that are idle and have no
-// tasks that run, the one that has been idle for longest, and rather one that has never
-// asked for anything. nil is none. t.mu is held.
+// spare returns the session that its owner misses least, nil if it can spare none. Of
+// the sessions that are idle and have no tasks that run, that is the one that has been
+// idle for longest; one that has never asked for anything comes first. t.mu is held.
 func (t *sessions) spare(o *owner) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)
@@ -338,7 +338,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)
 	}
 	g.sessions.add(s, expire)
-	release := context.AfterFunc(lastlyOf(g.server).sessions, func() {
+	release := context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "ending a session")
 		g.sessions.end(s.id)
 		expire()

@@ -99,9 +99,9 @@ func rewritten(body io.ReadCloser, rewrite rewriting) io.ReadCloser {
 	return &rewriter{Closer: body, lines: bufio.NewReader(body), rewrite: rewrite}
 }
 
-// changed is a body that is one message, changed. The error is that it is too long.
+// changed is a body that is one message, changed. It fails only if the body is too long.
 func changed(body io.ReadCloser, change func(message []byte) []byte) (io.ReadCloser, error) {
-	read, err := whole(body)
+	read, err := readBody(body)
 	if err != nil {
 		return nil, err
 	}

@@ -58,11 +58,10 @@ type shutdown struct {
 func shutDown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others []io.Closer) error {
 	closed := make(chan error, 1)
 	go func() {
-		defer guard.Recover(tasks.Logger(), "closing the server")
-		err := errors.New("gosdk: the server did not close: see its log")
-		defer func() { closed <- err }()
-		defer guard.Recover(tasks.Logger(), "closing the server")
-		err = tasks.Close()
+		defer guard.Then(tasks.Logger(), "closing the server", func() {
+			closed <- errors.New("gosdk: the server did not close: see its log")
+		})
+		closed <- tasks.Close()
 	}()
 	var faults []error
 	drained := false

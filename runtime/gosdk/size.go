@@ -8,7 +8,7 @@ import (
 	"net/http"
 )
 
-// DefaultMaxMessage is ClientOptions.MaxMessage where that is 0.
+// DefaultMaxMessage is the bound in bytes that a ClientOptions.MaxMessage of 0 means.
 const DefaultMaxMessage = 16 << 20
 
 const (
@@ -95,9 +95,9 @@ func (b *limitedBody) count(part []byte) (before int) {
 	return before
 }
 
-// whole is a body that was read to its end, or as far as it could be. The error is
-// that it is too long.
-func whole(body io.ReadCloser) (*rewriter, error) {
+// readBody reads a body to its end, or as far as it can. It fails only if the
+// body is too long.
+func readBody(body io.ReadCloser) (*rewriter, error) {
 	if read, ok := body.(*rewriter); ok && read.lines == nil {
 		return read, nil
 	}

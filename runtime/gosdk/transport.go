@@ -179,7 +179,7 @@ func isStream(response *http.Response) bool {
 }
 
 // rewriteBody rewrites a stream line by line, any other body at once, since its
-// message may have many lines. The error is that it is too long.
+// message may have many lines. It fails only if the body is too long.
 func rewriteBody(response *http.Response, rewrite rewriting) (err error) {
 	if isStream(response) {
 		response.Body = rewritten(response.Body, rewrite)
@@ -209,7 +209,7 @@ func (t *transport) filter(r *http.Request, response *http.Response, id json.Raw
 		if id == nil {
 			return nil
 		}
-		body, err := whole(response.Body)
+		body, err := readBody(response.Body)
 		if err != nil {
 			note.tooLong.Store(true)
 			return err

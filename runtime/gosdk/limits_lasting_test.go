@@ -34,8 +34,8 @@ func TestLimitLasting(t *testing.T) {
 		return fresh.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25",`+
 			`"capabilities":{"experimental":{"x":%s}},"clientInfo":{"name":"t","version":"1"}}}`, experimental))
 	}
-	initialize(`{"y":"` + strings.Repeat("x", bytes) + `"}`).want(http.StatusRequestEntityTooLarge, invalidRequest)
-	initialize(`{"y":[{}` + strings.Repeat(`,{}`, 1000) + `]}`).want(http.StatusRequestEntityTooLarge, invalidRequest)
+	initialize(`{"y":"`+strings.Repeat("x", bytes)+`"}`).want(http.StatusRequestEntityTooLarge, invalidRequest)
+	initialize(`{"y":[{}`+strings.Repeat(`,{}`, 1000)+`]}`).want(http.StatusRequestEntityTooLarge, invalidRequest)
 	initialize(`{"y":"` + strings.Repeat(`,{[\"`, 1001) + `"}`).ok() // one value
 }
 
@@ -51,4 +51,24 @@ func TestPipeLimitLasting(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A progress token stays until the task ends, and no limit counts it: it has to be short.
+func TestLimitProgressToken(t *testing.T) {
+	t.Parallel()
+	url, _ := serve(t, mcptask.Options{})
+	for _, revision := range []string{legacyRevision, modernRevision} {
+		p := newPeer(t, url, revision, "")
+		call := func(token string) *response {
+			params := map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless"), "_meta": map[string]any{"progressToken": token}}
+			if revision == legacyRevision {
+				params["task"] = map[string]any{}
+			}
+			return p.call("tools/call", params)
+		}
+		call(strings.Repeat("x", 1<<10)).ok()
+		if r := call(strings.Repeat("x", 1<<10+1)); r.Error == nil || r.Error.Code != invalidParams {
+			t.Errorf("%s: %.300s", revision, r.body)
+		}
+	}
 }

@@ -120,6 +120,7 @@ func (s *Server) expire() time.Duration {
 func (s *Server) expired(r Record) {
 	s.cancelRunning(r.ID, ErrExpired)
 	s.progress.Delete(r.ID)
+	s.leaveLine(r.ID)
 	if !r.Done() {
 		s.observe(r)
 		s.auditEnd(r, "expired")

@@ -270,7 +270,8 @@ func (s *Server) update(ctx context.Context, t *tries, record, moved Record, e e
 // moved tells of a version that is stored.
 func (s *Server) moved(r Record) {
 	if s.observe(r); r.Done() {
-		s.progress.Delete(r.ID) // it may be in line still, for long
+		s.progress.Delete(r.ID)
+		s.leaveLine(r.ID)
 		s.auditEnd(r, string(r.Outcome.Kind))
 	}
 }

@@ -330,6 +330,9 @@ func (s *Server) delete(t *tries, u unwanted) (gone bool) {
 				return true // another task has its name
 			}
 		}
+		if err == nil || errors.Is(err, ErrNoRecord) {
+			s.leaveLine(r.ID)
+		}
 		switch {
 		case err == nil && !r.Done():
 			s.auditEnd(r, "abandoned")

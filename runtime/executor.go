@@ -65,6 +65,14 @@ func (x localExecutor) Submit(task Submission) error {
 	return x.Pool.Submit(task.TaskID, shares(task)...)
 }
 
+// leaveLine takes a task that is over out of the local executor's line. A task that ends before its
+// turn counts for no limit any longer, so that there would be no bound for the line.
+func (s *Server) leaveLine(taskID string) {
+	if x, ok := s.executor.(localExecutor); ok {
+		x.Withdraw(taskID)
+	}
+}
+
 // Release implements Slots.
 func (x localExecutor) Release(task Submission) { x.Pool.Release(shares(task)...) }
 

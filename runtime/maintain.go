@@ -120,6 +120,7 @@ func (s *Server) expire() time.Duration {
 func (s *Server) expired(r Record) {
 	s.cancelRunning(r.ID, ErrExpired)
 	s.progress.Delete(r.ID)
+	s.leaveLine(r.ID)
 	if !r.Done() {
 		s.observe(r)
 		s.auditEnd(r, "expired")
@@ -181,6 +182,20 @@ func (s *Server) abandonAll(ctx context.Context) {
 	}
 }
 
+// letGo gives a task that this server has taken and cannot run back to the name that it was found
+// in, so that it is free again soon: its own lease would be renewed for ever.
+func (s *Server) letGo(claimed Record, finder string) {
+	_, err := s.move(s.closing, s.taskTries(), claimed.ID, func(r Record) event {
+		if !r.sameRun(claimed) {
+			return event{}
+		}
+		return event{kind: eventClaim, worker: finder, lease: time.Now().Add(claimFor)}
+	})
+	if err != nil && s.closing.Err() == nil && !errors.Is(err, errVoid) {
+		s.logger.Warn("task not left to other servers", "task", LogID(claimed.Principal, claimed.ID), "error", err)
+	}
+}
+
 // restarts says whether the tool of a task is here and lets it run again.
 func (s *Server) restarts(r Record) bool {
 	tool, ok := s.catalog.get(r.Tool)
@@ -217,7 +232,9 @@ func (s *Server) resume(orphan Record) (known bool) {
 			}
 		}
 		if err == nil {
-			err = s.executor.Submit(r.submission())
+			if err = s.executor.Submit(r.submission()); err != nil {
+				s.letGo(r, orphan.Worker)
+			}
 		}
 		if err == nil {
 			log.Info("task resumed", "attempt", r.Attempt+1)

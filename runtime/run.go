@@ -29,10 +29,10 @@ func (s *Server) run(ctx context.Context, id string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.mu.Lock()
-	if former := s.running[id]; former != nil {
-		(*former)(errStolen) // this process lost the task and got it back
+	former := s.running[id]
+	if former == nil {
+		s.running[id] = &cancel
 	}
-	s.running[id] = &cancel
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -45,7 +45,10 @@ func (s *Server) run(ctx context.Context, id string) {
 
 	record, err := s.move(life, s.taskTries(), id, s.begin)
 	if err != nil {
-		return
+		return // an executor may deliver a task twice: the run that has it goes on
+	}
+	if former != nil {
+		s.takeOver(life, id, &cancel)
 	}
 	t, ok := s.catalog.get(record.Tool)
 	if !ok {
@@ -73,6 +76,19 @@ func (s *Server) run(ctx context.Context, id string) {
 		task := &Task{id: id, principal: record.Principal, attempt: record.Attempt, host: host, answers: givenAnswers(t, answers)}
 		outcome = s.within(record.caller(), record.ID, record.Tool, s.invoke(ctx, t, task, record.Arguments))
 	}
+}
+
+// takeOver ends a former run of a task that has begun again: this process lost the task
+// and got it back. What was to end the task meanwhile has ended the former run alone.
+func (s *Server) takeOver(ctx context.Context, id string, cancel *context.CancelCauseFunc) {
+	s.mu.Lock()
+	former := s.running[id]
+	s.running[id] = cancel
+	s.mu.Unlock()
+	if former != nil {
+		(*former)(errStolen)
+	}
+	_, _ = s.get(ctx, s.requestTries(), id) // and heeds what it says; a store that fails says it later
 }
 
 // begin makes the event that starts a handler, unless it may not run again or
@@ -269,7 +285,8 @@ func (s *Server) update(ctx context.Context, t *tries, record, moved Record, e e
 // moved tells of a version that is stored.
 func (s *Server) moved(r Record) {
 	if s.observe(r); r.Done() {
-		s.progress.Delete(r.ID) // it may be in line still, for long
+		s.progress.Delete(r.ID)
+		s.leaveLine(r.ID)
 		s.auditEnd(r, string(r.Outcome.Kind))
 	}
 }

@@ -35,6 +35,10 @@ func (p *pipe) handle(line []byte) {
 	case m.reserved():
 		p.refuse(m, noMethod(m))
 	default:
+		if err := checkLasting(m, line); err != nil {
+			p.refuse(m, err)
+			return
+		}
 		if meta := m.meta(); meta.Version != nil {
 			p.modern(m, meta, line)
 			return

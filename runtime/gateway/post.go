@@ -41,11 +41,11 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string)
 			return
 		}
 	}
-	g.serve(w, r, principal, m, batch)
+	g.serve(w, r, principal, m, batch, body)
 }
 
-// serve serves a message that has been read; of a batch there is no m.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, principal string, m *message, batch bool) {
+// serve serves a message that has been read from a body; of a batch there is no m.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, principal string, m *message, batch bool, body []byte) {
 	version := r.Header.Get(versionHeader)
 	switch {
 	case batch:
@@ -66,6 +66,10 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, principal string
 		}
 		g.legacyPass(w, r, principal, m)
 	default:
+		if err := checkLasting(m, body); err != nil {
+			refuse(w, http.StatusRequestEntityTooLarge, m.ID, err)
+			return
+		}
 		if meta := m.meta(); modernVersion(version) || meta.Version != nil {
 			g.postModern(w, r, principal, m, meta)
 			return

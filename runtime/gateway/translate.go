@@ -102,7 +102,7 @@ func (g *Gateway) postTranslated(w http.ResponseWriter, r *http.Request, princip
 	}
 	renamed.own = t
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	g.serve(out, r, principal, renamed, false)
+	g.serve(out, r, principal, renamed, false, body)
 }
 
 // translated is the answer to a request of a revision that is translated: JSON as

@@ -184,6 +184,10 @@ func encoded(data json.RawMessage, err error) (mcp.Result, error) {
 	return &rawResult{body: data}, nil
 }
 
+// maxProgressToken bounds the bytes of a progress token: it stays in memory until its task ends, and
+// counts for no limit.
+const maxProgressToken = 1 << 10
+
 // call runs a task tool for the SDK.
 func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	f, _ := ctx.Value(flightKey{}).(*flight)
@@ -192,6 +196,9 @@ func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) 
 	}
 	var hooks gateway.Hooks
 	if token := req.Params.GetProgressToken(); token != nil {
+		if text, ok := token.(string); ok && len(text) > maxProgressToken {
+			return nil, sdkError(mcptask.Errorf(mcptask.CodeInvalidParams, "the progress token exceeds %d bytes: choose a shorter one", maxProgressToken))
+		}
 		hooks.Progress = progress(ctx, req.Session, f.flow, token)
 	}
 	if !f.flow.Stateless {

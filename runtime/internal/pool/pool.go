@@ -2,12 +2,13 @@
 package pool
 
 import (
+	"container/list"
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/index"
 )
 
 // ErrClosed says that the pool takes no more work.
@@ -24,6 +25,7 @@ type Pool struct {
 	slots   int
 	root    group
 	queued  int
+	tasks   index.Map[string, *waiter] // those in line, by ID
 	closed  bool
 	running sync.WaitGroup
 }
@@ -33,6 +35,9 @@ type waiter struct {
 	taskID string
 	shares []Share
 	slot   chan struct{}
+
+	group *group
+	place *list.Element // in the group's line; nil once it has left that
 }
 
 // New makes a pool of so many slots; run gets each task that is submitted.
@@ -49,16 +54,41 @@ func (x *Pool) Submit(taskID string, shares ...Share) error {
 	if x.closed {
 		return ErrClosed
 	}
-	x.enqueue(x.root.find(shares), waiter{taskID: taskID, shares: shares})
+	w := &waiter{taskID: taskID, shares: shares}
+	x.tasks.Set(taskID, w)
+	x.enqueue(x.root.find(shares), w)
 	return nil
 }
 
+// Withdraw takes a task out of the line: it has ended before its turn, and must not take up
+// memory until then. It returns false if the task is not in line: it runs, or has run.
+func (x *Pool) Withdraw(taskID string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	w, ok := x.tasks.Get(taskID)
+	if ok {
+		x.dequeue(w)
+		w.group.hold(0)
+	}
+	return ok
+}
+
 // enqueue has a waiter wait in line. x.mu is held.
-func (x *Pool) enqueue(g *group, w waiter) {
-	g.waiting = append(g.waiting, w)
+func (x *Pool) enqueue(g *group, w *waiter) {
+	w.group, w.place = g, g.waiting.PushBack(w)
 	g.enlist()
 	x.queued++
 	x.dispatch()
+}
+
+// dequeue takes a waiter out of the line. Its group's hold follows. x.mu is held.
+func (x *Pool) dequeue(w *waiter) {
+	w.group.drop(w.place)
+	w.place = nil
+	x.queued--
+	if same, _ := x.tasks.Get(w.taskID); same == w { // unless the task has been submitted again
+		x.tasks.Delete(w.taskID)
+	}
 }
 
 // dispatch hands free slots to those whose turn it is. x.mu is held.
@@ -68,9 +98,8 @@ func (x *Pool) dispatch() {
 		if g == nil {
 			return
 		}
-		next := g.waiting[0]
-		g.drop(0)
-		x.queued--
+		next := g.waiting.Front().Value.(*waiter)
+		x.dequeue(next)
 		if next.slot != nil {
 			g.hold(1)
 			close(next.slot)
@@ -99,10 +128,9 @@ func (x *Pool) Release(shares ...Share) {
 
 // Acquire takes a slot again, waiting in line until ctx ends.
 func (x *Pool) Acquire(ctx context.Context, shares ...Share) {
-	w := waiter{slot: make(chan struct{})}
+	w := &waiter{slot: make(chan struct{})}
 	x.mu.Lock()
-	g := x.root.find(shares)
-	x.enqueue(g, w)
+	x.enqueue(x.root.find(shares), w)
 	x.mu.Unlock()
 	select {
 	case <-w.slot:
@@ -111,10 +139,9 @@ func (x *Pool) Acquire(ctx context.Context, shares ...Share) {
 		// and the slot that it releases then is taken in advance.
 		x.mu.Lock()
 		defer x.mu.Unlock()
-		if i := slices.IndexFunc(g.waiting, func(q waiter) bool { return q.slot == w.slot }); i >= 0 {
-			g.drop(i)
-			g.hold(1)
-			x.queued--
+		if w.place != nil {
+			x.dequeue(w)
+			w.group.hold(1)
 		}
 	}
 }

@@ -188,6 +188,41 @@ func TestExecutorClose(t *testing.T) {
 	before.NoneLeft(t)
 }
 
+// A task that is withdrawn leaves nothing in line, its group neither; those behind it go on.
+func TestWithdraw(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var ran []string
+		x := New(func(_ context.Context, id string) {
+			time.Sleep(time.Second)
+			ran = append(ran, id) // one at a time: no lock needed
+		}, 1)
+		for _, task := range []string{"runs a", "first a", "second a", "third a", "only b/c", "last b/d"} {
+			id, group, _ := strings.Cut(task, " ")
+			if err := x.Submit(id, path(group)...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, id := range []string{"first", "third", "only", "third", "runs", "nobody"} {
+			x.Withdraw(id)
+		}
+		x.mu.Lock()
+		if x.queued != 2 || len(x.root.groups) != 2 {
+			t.Errorf("%d queued, %d groups", x.queued, len(x.root.groups))
+		}
+		x.mu.Unlock()
+		time.Sleep(time.Minute)
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if slices.Sort(ran); !slices.Equal(ran, []string{"last", "runs", "second"}) {
+			t.Errorf("ran %v", ran)
+		}
+		if free, queued := x.Load(); free != 1 || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 || x.tasks.Len() != 0 {
+			t.Errorf("%d slots free, %d queued, %d groups", free, queued, len(x.root.groups))
+		}
+	})
+}
+
 // TestExecutorAccounts gives slots back and takes them again, cancelled at any
 // moment: at the end all of them are free.
 func TestExecutorAccounts(t *testing.T) {
@@ -217,16 +252,22 @@ func TestExecutorAccounts(t *testing.T) {
 				cancel()
 			}
 		}, slots)
+		gone := rapid.SliceOfN(rapid.IntRange(0, len(tasks)-1), 0, len(tasks)).Draw(t, "withdrawn")
 		for i, patience := range tasks {
 			if err := x.Submit(fmt.Sprint(patience, " ", of[i]), path(of[i])...); err != nil {
 				t.Fatal(err)
+			}
+		}
+		for _, i := range gone {
+			if x.Withdraw(fmt.Sprint(tasks[i], " ", of[i])) {
+				left.Done()
 			}
 		}
 		left.Wait()
 		if err := x.Close(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		if free, queued := x.Load(); free != slots || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 {
+		if free, queued := x.Load(); free != slots || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 || x.tasks.Len() != 0 {
 			t.Fatalf("%d of %d slots free, %d queued, %d groups", free, slots, queued, len(x.root.groups))
 		}
 	})

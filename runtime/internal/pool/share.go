@@ -2,7 +2,6 @@ package pool
 
 import (
 	"container/list"
-	"slices"
 )
 
 // ratio is how many slots a group may have for each that stays free: a group alone has at
@@ -27,7 +26,7 @@ type group struct {
 	held   int // slots, those of its groups too; more than there are if some are taken in advance
 	groups map[string]*group
 	// waiting is in line for a slot; turns are the groups in which somebody is, the next one first.
-	waiting []waiter
+	waiting list.List // of *waiter
 	turns   list.List
 	place   *list.Element // among the parent's turns
 }
@@ -55,7 +54,7 @@ func (g *group) turn(room int) *group {
 	if room <= 0 {
 		return nil
 	}
-	if len(g.waiting) > 0 {
+	if g.waiting.Len() > 0 {
 		return g
 	}
 	for e := g.turns.Front(); e != nil; e = e.Next() {
@@ -80,13 +79,9 @@ func (g *group) enlist() {
 }
 
 // drop takes a waiter out, and with the last one the group's turn. hold follows.
-func (g *group) drop(i int) {
-	if i > 0 {
-		g.waiting = slices.Delete(g.waiting, i, i+1)
-	} else if g.waiting = g.waiting[1:]; len(g.waiting) == 0 {
-		g.waiting = nil
-	}
-	for ; g.place != nil && len(g.waiting) == 0 && g.turns.Len() == 0; g = g.parent {
+func (g *group) drop(place *list.Element) {
+	g.waiting.Remove(place)
+	for ; g.place != nil && g.waiting.Len() == 0 && g.turns.Len() == 0; g = g.parent {
 		g.parent.turns.Remove(g.place)
 		g.place = nil
 	}

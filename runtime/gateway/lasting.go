@@ -1,0 +1,48 @@
+package gateway
+
+import (
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+const (
+	// mostLasting bounds the bytes of a message that stays in memory for long: an initialize, which
+	// the SDK keeps with its session, and a request that waits for tasks.
+	mostLasting = 64 << 10
+	// mostInitializeValues bounds the values in an initialize: the smallest of them becomes
+	// a map or a struct, fifty times as big.
+	mostInitializeValues = 1000
+)
+
+// checkLasting refuses a message that would keep more than its share of memory for as long as its
+// session or its wait. How many of them there may be is bounded, so this bounds what all of them take.
+func checkLasting(m *message, data []byte) *mcptask.Error {
+	switch m.Method {
+	case "initialize":
+		if countValues(data, mostInitializeValues) > mostInitializeValues {
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize of more than %d values is not taken: declare less", mostInitializeValues)
+		}
+	case "tasks/result", dialect.Listen:
+	default:
+		return nil
+	}
+	if len(data) > mostLasting {
+		return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
+	}
+	return nil
+}
+
+// countValues counts the values in valid JSON, up to one more than most. Each but the first follows a comma
+// or is the first in an object or array. An empty one counts as if there were a value in it.
+func countValues(data []byte, most int) int {
+	count := 1
+	for i := 0; i < len(data) && count <= most; i++ {
+		switch data[i] {
+		case '"':
+			i = text(data, i) - 1
+		case ',', '{', '[':
+			count++
+		}
+	}
+	return count
+}

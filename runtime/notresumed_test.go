@@ -1,0 +1,53 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// busyExecutor takes nothing for a while.
+type busyExecutor struct {
+	localExecutor
+	busy atomic.Bool
+}
+
+// Submit implements Executor.
+func (x *busyExecutor) Submit(task Submission) error {
+	if x.busy.Load() {
+		return errors.New("try again later")
+	}
+	return x.localExecutor.Submit(task)
+}
+
+// A task that a server has taken from a lost worker, and that its executor does not take, is free again: its
+// lease would be renewed for as long as the server lives.
+func TestExecutorRefusesOrphan(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		r, err := store.Create(t.Context(), Record{ID: "orphan", Principal: alice.Principal, Tool: "double", Phase: PhaseQueued,
+			Arguments: json.RawMessage(`{"n":21}`), Worker: "dead", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &busyExecutor{}
+		x.busy.Store(true)
+		s := newServer(t, Options{Store: store, Executor: func(run RunFunc) Executor {
+			x.localExecutor = localExecutor{pool.New(run, 1)}
+			return x
+		}}, numberTool("double", Policy{Task: TaskOptional}, double))
+		time.Sleep(time.Minute)
+		x.busy.Store(false)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if r, err = s.Await(ctx, alice, r.ID); err != nil || r.Outcome.Kind != OutcomeResult {
+			t.Errorf("%+v, %v", r.Outcome, err)
+		}
+	})
+}

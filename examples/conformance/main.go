@@ -88,7 +88,7 @@ func serve(ctx context.Context, addr string, jsonOnly bool, revisions []string) 
 	}
 	server := &http.Server{
 		Handler: mux, MaxHeaderBytes: 64 << 10,
-		// They bound the reading of a request, and what is between two. Streams outlive them.
+		// They bound how long a request may take to arrive, and how long a connection may be idle. Streams outlive them.
 		// NewHandler bounds each write.
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 	}

@@ -40,6 +40,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
 	if err := run(ctx, os.Stdout, m); err != nil {
 		fmt.Fprintln(os.Stderr, "pipeline:", err)
 		stop()
@@ -120,7 +121,7 @@ func serve(ctx context.Context, addr string, work func(url string) error) error 
 	}
 	server := &http.Server{
 		Handler: mux, MaxHeaderBytes: 64 << 10,
-		// They bound the reading of a request, and what is between two. Streams outlive them.
+		// They bound how long a request may take to arrive, and how long a connection may be idle. Streams outlive them.
 		// NewHandler bounds each write.
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 	}

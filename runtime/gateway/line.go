@@ -26,3 +26,24 @@ func readLine(r *bufio.Reader, limit int64) ([]byte, error) {
 		return line, err
 	}
 }
+
+// mostNested bounds the levels of objects and arrays in a line: the SDK ends the session over a line with
+// more, which it cannot read. Over HTTP it refuses the request alone.
+const mostNested = 1000
+
+// nested says how many levels valid JSON has.
+func nested(data []byte) (most int) {
+	depth := 0
+	for i := 0; i < len(data); i++ {
+		switch data[i] {
+		case '"':
+			i = text(data, i) - 1
+		case '{', '[':
+			depth++
+			most = max(most, depth)
+		case '}', ']':
+			depth--
+		}
+	}
+	return most
+}

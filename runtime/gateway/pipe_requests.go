@@ -16,6 +16,9 @@ import (
 // handle decides what becomes of one message.
 func (p *pipe) handle(line []byte) {
 	m, batch, refusal := parse(line)
+	if refusal == nil && nested(line) > mostNested {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message has more than %d objects and arrays within each other", mostNested)
+	}
 	if refusal == nil && !batch {
 		m, line, refusal = p.translated(m, line)
 	}

@@ -67,3 +67,27 @@ func pipeLimits(t *testing.T) {
 }
 
 var long = strings.Repeat("x", 1001)
+
+// A line that is nested more deeply than the SDK reads is refused: the SDK would end the session over it.
+func TestPipeNested(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPipedWith(t, mcptask.Options{})
+		p.initialize()
+		nest := func(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+		for levels, want := range map[int]string{1000: `"id":"deep"`, 1001: "more than 1000", 9000: "more than 1000"} {
+			for _, format := range []string{
+				`{"jsonrpc":"2.0","id":"deep","method":"ping","params":{"x":%s}}`,
+				`{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{"name":%s}}`,
+				`{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{"name":"endless","arguments":%s,` + modernMeta + `}}`,
+			} {
+				if line := p.ask(format, nest(levels-2)); !strings.Contains(line, want) { // in the message and its params
+					t.Errorf("%d levels: %.300s", levels, line)
+				}
+			}
+		}
+		p.say(`{"jsonrpc":"2.0","id":"nobody's","result":{"x":%s}}`, nest(5000))
+		if line := p.ask(`{"jsonrpc":"2.0","id":"alive","method":"ping"}`); !strings.Contains(line, `"alive"`) {
+			t.Error(line)
+		}
+	})
+}

@@ -185,7 +185,7 @@ func (s *Server) abandonAll(ctx context.Context) {
 // letGo gives a task that this server has taken and cannot run back to the name that it was found
 // in, so that it is free again soon: its own lease would be renewed for ever.
 func (s *Server) letGo(claimed Record, finder string) {
-	_, err := s.move(s.closing, s.taskTries(), claimed.ID, func(r Record) event {
+	_, err := s.move(s.closing, s.requestTries(), claimed.ID, func(r Record) event {
 		if !r.sameRun(claimed) {
 			return event{}
 		}
@@ -220,7 +220,8 @@ func (s *Server) resume(orphan Record) (known bool) {
 		log.Warn("task left to a server that has its tool")
 		return false
 	case s.mayRun(orphan):
-		r, err := s.move(s.closing, s.taskTries(), orphan.ID, func(r Record) event {
+		// One record that the store does not take must not keep the others from being adopted.
+		r, err := s.move(s.closing, s.requestTries(), orphan.ID, func(r Record) event {
 			if !mine(r) {
 				return event{}
 			}

@@ -1,13 +1,16 @@
 package gateway
 
 import (
+	"encoding/json"
+
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 const (
 	// mostLasting bounds the bytes of a message that stays in memory for long: an initialize, which
-	// the SDK keeps with its session, and a request that waits for tasks.
+	// the SDK keeps with its session, a request that waits for tasks, and what a call has beside
+	// its arguments and answers, which have a limit of their own.
 	mostLasting = 64 << 10
 	// mostInitializeValues bounds the values in an initialize: the smallest of them becomes
 	// a map or a struct, fifty times as big.
@@ -23,6 +26,11 @@ func checkLasting(m *message, data []byte) *mcptask.Error {
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize of more than %d values is not taken: declare less", mostInitializeValues)
 		}
 	case "tasks/result", dialect.Listen:
+	case "tools/call":
+		if len(data) > mostLasting && len(data)-limitedBytes(m.Params) > mostLasting {
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a call exceeds %d bytes beside its arguments and answers: send less", mostLasting)
+		}
+		return nil
 	default:
 		return nil
 	}
@@ -30,6 +38,12 @@ func checkLasting(m *message, data []byte) *mcptask.Error {
 		return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
 	}
 	return nil
+}
+
+// limitedBytes counts the bytes of a call's params that Limits.Arguments bounds.
+func limitedBytes(params json.RawMessage) int {
+	all, _ := members(params, nil)
+	return len(all["arguments"]) + len(all["inputResponses"]) + len(all["requestState"])
 }
 
 // countValues counts the values in valid JSON, up to one more than most. Each but the first follows a comma

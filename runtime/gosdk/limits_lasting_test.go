@@ -28,6 +28,16 @@ func TestLimitLasting(t *testing.T) {
 		want(http.StatusRequestEntityTooLarge, invalidRequest)
 	q.call("subscriptions/listen", padded(map[string]any{"notifications": map[string]any{"toolsListChanged": true}})).
 		want(http.StatusRequestEntityTooLarge, invalidRequest)
+	named := func(r *http.Request) { r.Header.Set("Mcp-Name", "run_pipeline") }
+	for _, p := range []*peer{p, q} {
+		p.call("tools/call", padded(map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("quick")}), named).
+			want(http.StatusRequestEntityTooLarge, invalidRequest)
+		long := pipelineArgs("quick")
+		long["unknown"] = strings.Repeat("x", bytes)
+		if r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": long}, named); r.status == http.StatusRequestEntityTooLarge {
+			t.Errorf("long arguments: %s", r.body)
+		}
+	}
 
 	fresh := &peer{t: t, url: url, client: p.client, revision: legacyRevision}
 	initialize := func(experimental string) *response {

@@ -153,22 +153,34 @@ func (s *Server) get(ctx context.Context, t *tries, id string) (Record, error) {
 }
 
 // awaitVersion waits for a version of a record beyond the given one. If the store misses
-// a change, the wait takes up to StoreWait longer.
+// a change, the wait takes up to StoreWait longer. If its Wait fails, Get is tried.
 func (s *Server) awaitVersion(ctx context.Context, t *tries, id string, version int64) (Record, error) {
 	wait := *t
 	wait.timeout = StoreWait
 	for {
 		began := time.Now()
 		record, err := callOnce(ctx, &wait, func(ctx context.Context) (Record, error) { return s.store.Wait(ctx, id, version) })
-		switch {
-		case err == nil:
-			s.heed(record)
-			return record, nil
-		case !isAnswer(err) && time.Since(began) >= StoreWait && ctx.Err() == nil:
-			wait.failing = time.Time{} // it had nothing to tell
-		case !wait.again(ctx, "Wait", err):
-			return record, err
+		if err != nil && !isAnswer(err) {
+			if time.Since(began) >= StoreWait && ctx.Err() == nil {
+				wait.failing = time.Time{} // it had nothing to tell
+				continue
+			}
+			if !wait.again(ctx, "Wait", err) {
+				return record, err
+			}
+			record, err = callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+			switch {
+			case err == nil && record.Version <= version:
+				wait.failing = time.Time{} // it is not away
+				continue
+			case err != nil && !isAnswer(err):
+				continue
+			}
 		}
+		if err == nil {
+			s.heed(record)
+		}
+		return record, err
 	}
 }
 

@@ -77,10 +77,12 @@ func (q *questions) settleSoon(s *session, task string) {
 func (q *questions) settleLater(s *session, task string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.held(s, task) || q.fresh[s][task] { // a task has one timer, however often its call is repeated
-		return
+	_, late := q.status.late[s][task] // it has ended by now, and nothing else is held of it
+	if held := q.held(s, task); !held && !late || q.fresh[s][task] {
+		return // a task has one timer, however often its call is repeated
+	} else if held {
+		q.fresh[s][task] = true
 	}
-	q.fresh[s][task] = true
 	time.AfterFunc(settling, func() {
 		defer guard.Recover(q.server.Logger(), "settling of a task")
 		q.settle(s, task, nil)

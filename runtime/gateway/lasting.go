@@ -34,10 +34,13 @@ func checkLasting(m *message, data []byte) *mcptask.Error {
 	default:
 		return nil
 	}
-	if len(data) > mostLasting {
-		return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
+	switch {
+	case len(data) <= mostLasting:
+		return nil
+	case len(m.task()) > mostLasting: // as of any ID that nobody has
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
 	}
-	return nil
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
 }
 
 // limitedBytes counts the bytes of a call's params that Limits.Arguments bounds.

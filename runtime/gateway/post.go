@@ -67,7 +67,11 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, principal string
 		g.legacyPass(w, r, principal, m)
 	default:
 		if err := checkLasting(m, body); err != nil {
-			refuse(w, http.StatusRequestEntityTooLarge, m.ID, err)
+			status := http.StatusRequestEntityTooLarge
+			if err.Code == mcptask.CodeInvalidParams {
+				status = http.StatusOK
+			}
+			refuse(w, status, m.ID, err)
 			return
 		}
 		if meta := m.meta(); modernVersion(version) || meta.Version != nil {

@@ -93,10 +93,7 @@ func (g *Gateway) modernFlow(caller mcptask.Caller, m *message, line []byte) (*F
 // their numbers: in this revision the SDK decodes arguments for their headers, which takes seconds for
 // a million bytes of tiny numbers and fails for large ones. The flow has them.
 func (g *Gateway) withhold(flow *Flow, m *message, call []byte) ([]byte, error) {
-	var params map[string]json.RawMessage
-	if err := json.Unmarshal(m.Params, &params); err != nil {
-		return nil, err
-	}
+	params, _ := members(m.Params, paramsMembers) // parsed before: nothing stands twice
 	arguments := params["arguments"]
 	if len(arguments) <= g.server.Options().Limits.Arguments && validate.Bounded(arguments) {
 		return call, nil

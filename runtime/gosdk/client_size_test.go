@@ -55,7 +55,7 @@ func TestEndlessMessages(t *testing.T) {
 			t.Run(name+" to "+method, func(t *testing.T) {
 				everyRevision(t, func(t *testing.T, revision string) {
 					if method == "initialize" && revision == modernRevision {
-						t.Skip("there is none")
+						return // it has no such request
 					}
 					var read atomic.Int64
 					s := &scripted{t: t, revision: revision}

@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// Defaults of DESIGN.md §2: how long a plain call may block where a fallback takes over, because
+// Defaults: how long a plain call may block if a fallback takes over, because
 // common clients give up at 120 seconds; and how long a task is kept.
 const (
 	fallbackWait = 90 * time.Second

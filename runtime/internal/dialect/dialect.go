@@ -67,7 +67,7 @@ type Teller interface {
 }
 
 // Signalled is a Teller of a revision that no protocol version names: every
-// request shows by its form that it is of it (dialects.md, 1.2).
+// request shows by its form that it is of it.
 type Signalled interface {
 	Teller
 	// Signals says whether a request is of the revision. named says whether the

@@ -39,19 +39,19 @@ func docsCommand() command {
 			f := generateFlags{verbose: *verbose}
 			text, err := generator.Docs(ctx, generator.Config{
 				Patterns: i.args, Tags: *tags,
-				Step: func(name string, took time.Duration) { f.say(i, "%-8s %v", name, took.Round(time.Microsecond)) },
+				Step: func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) },
 			})
 			if err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
 			if *out == "" {
 				fmt.Fprint(i.stdout, text)
-				return ok
+				return exitOK
 			}
 			if err := generator.WriteDocs(*out, text); err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
-			return ok
+			return exitOK
 		}
 	}}
 }

@@ -66,10 +66,10 @@ Nothing is written where anything is wrong, a file that would stay the same is n
 only files that begin as generated ones do are ever removed.
 ` + exitCodes
 
-// generateFlags are what the command line says.
+// generateFlags are the flags of the command without a subcommand.
 type generateFlags struct {
 	check, diff, prune bool
-	what               commandline.Flags
+	output             commandline.Flags
 	verbose, version   bool
 }
 
@@ -79,7 +79,7 @@ func generateCommand() command {
 		flags.BoolVar(&f.check, "check", false, "write nothing; list files that are stale, missing or left over")
 		flags.BoolVar(&f.diff, "diff", false, "write nothing; print what would change, and left-over files as removed,\nas a unified diff")
 		flags.BoolVar(&f.prune, "prune", false, "remove generated files that this run does not produce any more;\nwithout it they are named and stay")
-		f.what.Add(flags)
+		f.output.Add(flags)
 		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
 		flags.BoolVar(&f.version, "version", false, "print the version")
 		return f.run
@@ -89,48 +89,48 @@ func generateCommand() command {
 func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	if f.version {
 		fmt.Fprintln(i.stdout, "mcptaskgen", moduleVersion())
-		return ok
+		return exitOK
 	}
 	for _, arg := range i.args {
-		for _, c := range commands() {
+		for _, c := range namedCommands() {
 			if arg == c.name {
-				return i.fail(fmt.Errorf("the command comes first: mcptaskgen %s; a package of that name is ./%[1]s", arg))
+				return i.printError(fmt.Errorf("the command comes first: mcptaskgen %s; to name a package, write ./%[1]s", arg))
 			}
 		}
 	}
-	step := func(name string, took time.Duration) { f.say(i, "%-8s %v", name, took.Round(time.Microsecond)) }
-	f.what.Config.Step = step
-	out, err := f.what.Generate(ctx, i.args)
+	step := func(name string, took time.Duration) { f.logVerbose(i, "%-8s %v", name, took.Round(time.Microsecond)) }
+	f.output.Config.Step = step
+	out, err := f.output.Generate(ctx, i.args)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	fmt.Fprint(i.stderr, out.Notes)
 	begin := time.Now()
 	if f.check || f.diff {
 		defer func() { step("compare", time.Since(begin)) }()
-		return f.compare(i, out)
+		return f.compareFiles(i, out)
 	}
 	defer func() { step("write", time.Since(begin)) }()
-	return f.write(i, out)
+	return f.writeFiles(i, out)
 }
 
-// say prints to standard error, where the caller wants to know.
-func (f *generateFlags) say(i invocation, format string, args ...any) {
+// logVerbose prints a line to standard error if --verbose is set.
+func (f *generateFlags) logVerbose(i invocation, format string, args ...any) {
 	if f.verbose {
 		fmt.Fprintf(i.stderr, "mcptaskgen: "+format+"\n", args...)
 	}
 }
 
-// compare shows what is not up to date.
-func (f *generateFlags) compare(i invocation, out generator.Output) int {
+// compareFiles prints the files that are not up to date, or a diff of them.
+func (f *generateFlags) compareFiles(i invocation, out generator.Output) int {
 	stale, err := out.Stale()
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	if f.diff {
 		text, err := out.Diff()
 		if err != nil {
-			return i.fail(err)
+			return i.printError(err)
 		}
 		fmt.Fprint(i.stdout, text)
 	} else {
@@ -139,36 +139,36 @@ func (f *generateFlags) compare(i invocation, out generator.Output) int {
 		}
 	}
 	if len(stale) == 0 {
-		return ok
+		return exitOK
 	}
-	return differences
+	return exitDifferences
 }
 
-func (f *generateFlags) write(i invocation, out generator.Output) int {
+func (f *generateFlags) writeFiles(i invocation, out generator.Output) int {
 	written, err := out.Write()
 	for _, path := range written {
-		f.say(i, "wrote %s", path)
+		f.logVerbose(i, "wrote %s", path)
 	}
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	if !f.prune {
 		for _, path := range out.ShownLeftOver() {
-			fmt.Fprintf(i.stderr, "mcptaskgen: %s is left over: this run does not produce it; --prune removes it\n", path)
+			fmt.Fprintf(i.stderr, "mcptaskgen: this run does not produce %s; remove it with --prune\n", path)
 		}
-		return ok
+		return exitOK
 	}
 	removed, err := out.Prune()
 	for _, path := range removed {
-		f.say(i, "removed %s", path)
+		f.logVerbose(i, "removed %s", path)
 	}
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
-	return ok
+	return exitOK
 }
 
-// moduleVersion is what the go command recorded in the binary.
+// moduleVersion returns the module version that the go command recorded in the binary.
 func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

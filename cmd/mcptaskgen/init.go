@@ -32,7 +32,7 @@ func initCommand() command {
 	return command{name: "init", usage: initUsage, after: initAfter, bind: func(*pflag.FlagSet) func(context.Context, invocation) int {
 		return func(ctx context.Context, i invocation) int {
 			if len(i.args) > 1 {
-				return i.fail(errors.New("mcptaskgen init takes one folder; see mcptaskgen init --help"))
+				return i.printError(errors.New("mcptaskgen init takes one folder; see mcptaskgen init --help"))
 			}
 			dir := "."
 			if len(i.args) == 1 {
@@ -40,14 +40,14 @@ func initCommand() command {
 			}
 			scaffold, err := generator.NewScaffold(ctx, dir)
 			if err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
 			next, err := scaffold.Write()
 			if err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
 			fmt.Fprint(i.stdout, next)
-			return ok
+			return exitOK
 		}
 	}}
 }

@@ -88,7 +88,7 @@ func TestScripts(t *testing.T) {
 func TestCheckout(t *testing.T) {
 	var out, errs strings.Builder
 	code := run(t.Context(), []string{"--check", "../../..."}, &out, &errs)
-	if code == failure || errs.Len() > 0 {
+	if code == exitFailure || errs.Len() > 0 {
 		t.Fatalf("exit code %d\n%s", code, errs.String())
 	}
 	for name := range strings.Lines(out.String()) {

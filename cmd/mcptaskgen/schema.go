@@ -55,11 +55,11 @@ func schemaCommand() command {
 				what, args = args[0], args[1:]
 			}
 			if *asJSON && what != "diff" {
-				return i.fail(errors.New("mcptaskgen schema: --json goes with diff"))
+				return i.printError(errors.New("mcptaskgen schema: --json can only be used with diff"))
 			}
 			switch {
 			case what == "list" && len(args) == 0:
-				return i.print(schema.List())
+				return i.printText(schema.List())
 			case what == "show" && len(args) == 1:
 				return i.showRevision(args[0])
 			case what == "diff" && len(args) == 2:
@@ -67,75 +67,75 @@ func schemaCommand() command {
 			case what == "verify" && len(args) > 1:
 				return i.verifyRevision(args[0], args[1:])
 			}
-			return i.fail(errors.New("mcptaskgen schema takes list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
+			return i.printError(errors.New("mcptaskgen schema takes list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
 		}
 	}}
 }
 
-// print writes a text that is not there where err is not nil.
-func (i invocation) print(text string, err error) int {
+// printText prints a text, or the error if it is not nil.
+func (i invocation) printText(text string, err error) int {
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	fmt.Fprint(i.stdout, text)
-	return ok
+	return exitOK
 }
 
 func (i invocation) showRevision(revision string) int {
 	surface, err := schema.Load(revision)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
-	return i.print(schema.Show(surface))
+	return i.printText(schema.Show(surface))
 }
 
 // diffRevisions prints what changes from one revision to another.
 func (i invocation) diffRevisions(first, second string, asJSON bool) int {
 	from, err := schema.Load(first)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	to, err := schema.Load(second)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	changes, err := schema.Diff(from, to)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	if !asJSON {
-		return i.print(schema.Changes(from, to, changes))
+		return i.printText(schema.Changes(from, to, changes))
 	}
 	encoder := json.NewEncoder(i.stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(schema.Report(from, to, changes)); err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
-	return ok
+	return exitOK
 }
 
-// verifyRevision lists where official files differ from what is known.
+// verifyRevision prints the differences between a known revision and official schema files.
 func (i invocation) verifyRevision(revision string, names []string) int {
 	surface, err := schema.Load(revision)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	var files []*schema.Document
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return i.fail(err)
+			return i.printError(err)
 		}
 		file, err := schema.Parse(data)
 		if err != nil {
-			return i.fail(fmt.Errorf("%s: %w", name, err))
+			return i.printError(fmt.Errorf("%s: %w", name, err))
 		}
 		files = append(files, file)
 	}
 	found, notes, err := schema.Verify(surface, files...)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	for _, note := range notes {
 		fmt.Fprintln(i.stderr, note)
@@ -144,14 +144,14 @@ func (i invocation) verifyRevision(revision string, names []string) int {
 		fmt.Fprintln(i.stdout, difference)
 	}
 	if len(found) == 0 {
-		return ok
+		return exitOK
 	}
 	of, err := schema.Of(files...)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	if of != "" {
 		fmt.Fprintf(i.stderr, "this is the official schema of %s: mcptaskgen schema verify %s %s\n", of, of, strings.Join(names, " "))
 	}
-	return differences
+	return exitDifferences
 }

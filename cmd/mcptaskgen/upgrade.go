@@ -42,22 +42,22 @@ func upgradeCommand() command {
 			cfg.Patterns = i.args
 			u, err := upgrade.Plan(ctx, cfg)
 			if err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
 			stale, err := u.Stale()
 			if err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
 			if !cfg.Check {
 				if _, err := u.Write(); err != nil {
-					return i.fail(err)
+					return i.printError(err)
 				}
 			}
 			fmt.Fprint(i.stdout, u.Report)
 			if cfg.Check && len(stale) > 0 {
-				return differences
+				return exitDifferences
 			}
-			return ok
+			return exitOK
 		}
 	}}
 }

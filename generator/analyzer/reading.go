@@ -151,7 +151,7 @@ func (r *reader) scanComments(file *ast.File) {
 		for _, comment := range group.List {
 			switch {
 			case directiveMention.MatchString(comment.Text):
-				if test && directive.Is(comment.Text) {
+				if test && directive.IsDirective(comment.Text) {
 					r.addMistake(comment.Pos(), "the generator does not read directives in test files", "move the declaration into a file that is not a test")
 				} else if !test && !r.first.IsValid() {
 					r.first = comment.Pos()

@@ -27,7 +27,7 @@ func (r *reader) suggestSpelling(pos token.Pos) []analysis.SuggestedFix {
 				continue
 			}
 			comment := group.List[i]
-			_, meant := directive.Meant(comment.Text)
+			_, meant := directive.FindStray(comment.Text)
 			begin := misspelledDirective.FindStringSubmatch(comment.Text)
 			if !meant || begin == nil || !slices.Contains(directive.Kinds, strings.ToLower(begin[1])) {
 				return nil

@@ -170,7 +170,7 @@ func fitsTag(name string) bool {
 
 // structure declares the struct of an object.
 func (g *goTypes) structure(s *schema, l label, properties []*property) {
-	d := &model.Declared{Name: l.id}
+	d := &model.DeclaredType{Name: l.id}
 	g.declared = append(g.declared, d)
 	rest, elem := g.rest(s, properties)
 	var unfit []string

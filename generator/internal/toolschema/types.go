@@ -50,7 +50,7 @@ type goTypes struct {
 	prefix   string // of the names of the types that the root's $defs get
 	of       map[*node]form
 	open     map[*node]bool
-	declared []*model.Declared
+	declared []*model.DeclaredType
 }
 
 // start begins with a schema that has nothing around it.
@@ -93,7 +93,7 @@ func (g *goTypes) output(root *node, id, what string) types.Type {
 		return typ
 	}
 	// The runtime takes a plain string for the text of a result.
-	g.declared = append(g.declared, &model.Declared{Name: id, Doc: typeDoc(l, s), Type: element(f)})
+	g.declared = append(g.declared, &model.DeclaredType{Name: id, Doc: typeDoc(l, s), Type: element(f)})
 	return g.name(id)
 }
 

@@ -86,7 +86,7 @@ func (g *goTypes) constants(values []*node, docs map[*node]string, s *schema, l 
 	id := g.take(l)
 	l.id = id
 	f := form{typ: g.name(id)}
-	d := &model.Declared{Name: id, Doc: typeDoc(l, s), Type: types.Typ[types.String]}
+	d := &model.DeclaredType{Name: id, Doc: typeDoc(l, s), Type: types.Typ[types.String]}
 	g.declared = append(g.declared, d)
 	consts := map[*node]string{}
 	for _, v := range sortedBy(values, func(v *node) string { return preference(v.line()) }) {

@@ -20,7 +20,7 @@ func renderRenamings(surfaces []*schema.Surface) ([]byte, error) {
 	f := newFile(runtimePath+"/internal/dialect", "dialect")
 	f.ImportName(runtimePath, "mcptask")
 	f.ImportAlias(runtimePath, "mcptask")
-	comment(f.Group, "Renamings are the revisions that differ from another in names and optional members alone.", 0)
+	addComment(f.Group, "Renamings are the revisions that differ from another in names and optional members alone.", 0)
 	var list []jen.Code
 	for _, s := range surfaces {
 		if s.Base == "" {
@@ -37,7 +37,7 @@ func renderRenamings(surfaces []*schema.Surface) ([]byte, error) {
 		result = jen.Index().Id("Renaming").ValuesFunc(lines(list))
 	}
 	f.Func().Id("Renamings").Params().Index().Id("Renaming").Block(jen.Return(result))
-	return toBytes(f)
+	return renderFile(f)
 }
 
 // lines are values, each on a line of its own.

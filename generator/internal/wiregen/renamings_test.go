@@ -79,7 +79,7 @@ func TestRenamings(t *testing.T) {
 
 // TestRenamingsRefused: nothing is written where a difference is more than names.
 func TestRenamingsRefused(t *testing.T) {
-	files, err := render(append(all(t), named(t, `"is-error": "completed"`, `"is-error": "failed"`)))
+	files, err := renderFiles(append(all(t), named(t, `"is-error": "completed"`, `"is-error": "failed"`)))
 	if err == nil || !strings.Contains(err.Error(), "is-error: failed (before: completed)") || files != nil {
 		t.Errorf("%v", err)
 	}

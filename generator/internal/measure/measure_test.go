@@ -12,12 +12,12 @@ import (
 
 // TestSubject: both tools do their work on the package, which compiles with what they write.
 func TestSubject(t *testing.T) {
-	s, err := prepare(t.Context(), t.TempDir())
+	s, err := prepareSubject(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range [][]string{s.ours, s.stringer} {
-		p, err := s.once(t.Context(), command, func(int) {})
+		p, err := s.runOnce(t.Context(), command, func(int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +25,7 @@ func TestSubject(t *testing.T) {
 			t.Errorf("%s took %v and %.0f bytes", command[0], p.wall, p.tree)
 		}
 	}
-	if _, err := output(t.Context(), s.dir, "go", "build", "."); err != nil {
+	if _, err := runCommand(t.Context(), s.dir, "go", "build", "."); err != nil {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
@@ -38,7 +38,7 @@ func TestSubject(t *testing.T) {
 		}
 	}
 	for _, command := range [][]string{s.ours, s.stringer} { // warm: what they write is what there is
-		own, err := s.ownPeak(t.Context(), command)
+		own, err := s.measureOwnPeak(t.Context(), command)
 		if err != nil || own < 1e6 {
 			t.Errorf("%s: %.0f bytes, %v", command[0], own, err)
 		}
@@ -48,10 +48,10 @@ func TestSubject(t *testing.T) {
 func TestAfterLoading(t *testing.T) {
 	const said = "mcptaskgen: load     120.5ms\nmcptaskgen: read     3ms\nmcptaskgen: render   2.5ms\n" +
 		"mcptaskgen: wrote mcptask_gen.go\nmcptaskgen: write    500µs\n"
-	if took, err := afterLoading(said); err != nil || took != 6*time.Millisecond {
+	if took, err := sumAfterLoading(said); err != nil || took != 6*time.Millisecond {
 		t.Errorf("%v, %v", took, err)
 	}
-	if _, err := afterLoading(strings.ReplaceAll(said, "read ", "see ")); err == nil {
+	if _, err := sumAfterLoading(strings.ReplaceAll(said, "read ", "see ")); err == nil {
 		t.Error("a step that is missing is not missed")
 	}
 }
@@ -80,7 +80,7 @@ func TestReport(t *testing.T) {
 			f := good()
 			test.spoil(&f)
 			var out strings.Builder
-			err := f.report(&out)
+			err := f.printReport(&out)
 			switch {
 			case test.missed == "" && err != nil, test.missed != "" && (err == nil || err.Error() != "missed: "+test.missed):
 				t.Errorf("%v, want %q", err, test.missed)

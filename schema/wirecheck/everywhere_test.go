@@ -48,10 +48,6 @@ var untapped = map[string]string{
 	"runtime/gateway/batch_test.go TestBatchHidesNothing":              "has no server behind the gateway: what passes is not answered",
 	"runtime/gateway/headers_test.go TestHeadersSayOneThing":           "has no server behind the gateway: what passes is not answered",
 	"runtime/gateway/hold_test.go TestQuestionFollowsSlowReply":        "has no server behind the gateway: the reply is not looked at",
-	"runtime/gateway/translate_test.go ask":                            "speaks a revision that the test has invented, which has no schema",
-	"golden/testdata/sixth/edge_test.go TestMain":                      "speaks an invented revision; its messages are held against its schema there",
-	"golden/testdata/sixth/edge_test.go serveHTTP":                     "as TestMain there",
-	"golden/testdata/sixth/edge_test.go TestClient":                    "as TestMain there",
 }
 
 // TestEverywhere finds a test whose server's messages nobody checks. A server

@@ -225,11 +225,6 @@ func readProtocol(revisions []string) (emit.Protocol, error) {
 		if len(surface.ServerCapabilities) > 0 {
 			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
 		}
-		if surface.Base != "" { // the runtime translates, so programs see the base revision
-			if surface, err = schema.Load(surface.Base); err != nil {
-				return protocol, err
-			}
-		}
 		for _, s := range surface.Statuses {
 			replaceOrAppend(&protocol.Statuses, statuses, s.Name, emit.Status{Name: s.Name, Doc: s.Doc})
 		}

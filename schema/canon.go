@@ -55,7 +55,7 @@ func (w words) phrase(name string) string {
 	return ""
 }
 
-var vocabulary = sync.OnceValues(func() (canon, error) {
+var loadVocabulary = sync.OnceValues(func() (canon, error) {
 	var c canon
 	if err := decodeStrict(canonFile, &c); err != nil {
 		return c, fmt.Errorf("schema/canon.json: %w", err)

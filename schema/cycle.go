@@ -26,7 +26,7 @@ func checkCycles(order []Definition, definitions map[string]any) error {
 			return fmt.Errorf("%s: the definition refers to itself: %s", name, strings.Join(chain, " -> "))
 		}
 		state[name] = open
-		for _, next := range sameAs(definitions[name], nil) {
+		for _, next := range directReferences(definitions[name], nil) {
 			if err := visit(next, chain); err != nil {
 				return err
 			}
@@ -42,8 +42,8 @@ func checkCycles(order []Definition, definitions map[string]any) error {
 	return nil
 }
 
-// sameAs appends the definitions that a schema holds to the same value.
-func sameAs(schema any, names []string) []string {
+// directReferences appends the definitions that a schema holds to the same value.
+func directReferences(schema any, names []string) []string {
 	object, ok := schema.(map[string]any)
 	if !ok {
 		return names
@@ -56,7 +56,7 @@ func sameAs(schema any, names []string) []string {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
 		members, _ := object[keyword].([]any)
 		for _, member := range members {
-			names = sameAs(member, names)
+			names = directReferences(member, names)
 		}
 	}
 	return names

@@ -91,7 +91,7 @@ func Parse(data []byte) (*Document, error) {
 	document := &Document{}
 	for _, member := range members {
 		definition := Definition{Name: member.Name, Schema: member.Value}
-		if definition.value, err = decode(member.Value); err != nil {
+		if definition.value, err = decodeJSON(member.Value); err != nil {
 			return nil, fmt.Errorf("%s: %w", member.Name, err)
 		}
 		if object, ok := definition.value.(map[string]any); ok {
@@ -99,9 +99,9 @@ func Parse(data []byte) (*Document, error) {
 		}
 		document.Definitions = append(document.Definitions, definition)
 	}
-	values := document.values()
+	values := document.valuesByName()
 	for _, definition := range document.Definitions {
-		if err := check(definition.Name, definition.value, values); err != nil {
+		if err := checkSchema(definition.Name, definition.value, values); err != nil {
 			return nil, err
 		}
 	}
@@ -128,8 +128,8 @@ func Combine(documents ...*Document) *Document {
 	return combined
 }
 
-// values maps each definition's name to its decoded schema.
-func (d *Document) values() map[string]any {
+// valuesByName maps each definition's name to its decoded schema.
+func (d *Document) valuesByName() map[string]any {
 	values := make(map[string]any, len(d.Definitions))
 	for _, definition := range d.Definitions {
 		values[definition.Name] = definition.value
@@ -137,8 +137,8 @@ func (d *Document) values() map[string]any {
 	return values
 }
 
-// decode keeps numbers as written.
-func decode(raw json.RawMessage) (any, error) {
+// decodeJSON keeps numbers as written.
+func decodeJSON(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var value any
@@ -156,8 +156,8 @@ func refName(ref string) (string, bool) {
 	return "", false
 }
 
-// check refuses what the normalisation could not read.
-func check(path string, schema any, definitions map[string]any) error {
+// checkSchema refuses what the normalisation could not read.
+func checkSchema(path string, schema any, definitions map[string]any) error {
 	object, ok := schema.(map[string]any)
 	if !ok {
 		if _, ok := schema.(bool); ok {
@@ -181,19 +181,19 @@ func checkKeyword(path, keyword string, value any, definitions map[string]any) e
 			return fmt.Errorf("%s: must be an object", path)
 		}
 		for _, name := range sortedKeys(object) {
-			if err := check(path+"."+name, object[name], definitions); err != nil {
+			if err := checkSchema(path+"."+name, object[name], definitions); err != nil {
 				return err
 			}
 		}
 	case "items", "additionalProperties", "propertyNames", "not", "contains", "if", "then", "else":
-		return check(path, value, definitions)
+		return checkSchema(path, value, definitions)
 	case "anyOf", "oneOf", "allOf":
 		list, ok := value.([]any)
 		if !ok || len(list) == 0 {
 			return fmt.Errorf("%s: must be a list of schemas", path)
 		}
 		for i, member := range list {
-			if err := check(fmt.Sprintf("%s[%d]", path, i), member, definitions); err != nil {
+			if err := checkSchema(fmt.Sprintf("%s[%d]", path, i), member, definitions); err != nil {
 				return err
 			}
 		}

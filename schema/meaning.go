@@ -38,11 +38,11 @@ func (f Field) Place() string {
 	if len(steps) > 1 && steps[0] == f.In {
 		steps = steps[1:]
 	}
-	return f.In + dotted(steps)
+	return f.In + joinPath(steps)
 }
 
-// dotted writes members one after the other as one writes them in code.
-func dotted(steps []string) string {
+// joinPath writes members one after the other as one writes them in code.
+func joinPath(steps []string) string {
 	var out strings.Builder
 	for _, step := range steps {
 		if strings.ContainsAny(step, "./-") {
@@ -74,7 +74,7 @@ type CapabilityPlaces struct {
 
 // checkMeanings holds the meanings against the vocabulary and the definitions.
 func (s *Surface) checkMeanings() error {
-	c, err := vocabulary()
+	c, err := loadVocabulary()
 	if err != nil {
 		return err
 	}
@@ -108,13 +108,13 @@ func (s *Surface) checkMeanings() error {
 	for _, f := range s.Fields {
 		known("field "+f.At, c.Fields, f.Means)
 		known("field "+f.At, c.Support, sortedKeys(f.Values)...)
-		if _, _, ok := s.lookup(f.At); !ok {
+		if _, _, ok := s.lookupMember(f.At); !ok {
 			faults = append(faults, fmt.Sprintf("field %s: tasks.schema.json does not have it", f.At))
 		}
 	}
 	for _, r := range s.Refusals {
 		known("refusal", c.Cases, r.Case)
-		if (r.Code == "") == (r.Answer == "") || r.Code != "" && s.code(r.Code).Code == 0 {
+		if (r.Code == "") == (r.Answer == "") || r.Code != "" && s.errorCode(r.Code).Code == 0 {
 			faults = append(faults, fmt.Sprintf("refusal %s: it needs an error code that there is, or an answer", r.Case))
 		}
 	}
@@ -127,8 +127,8 @@ func (s *Surface) checkMeanings() error {
 	return nil
 }
 
-// code returns the error code of a name.
-func (s *Surface) code(name string) ErrorCode {
+// errorCode returns the error code of a name.
+func (s *Surface) errorCode(name string) ErrorCode {
 	i := slices.IndexFunc(s.ErrorCodes, func(c ErrorCode) bool { return c.Name == name })
 	if i < 0 {
 		return ErrorCode{}
@@ -136,8 +136,8 @@ func (s *Surface) code(name string) ErrorCode {
 	return s.ErrorCodes[i]
 }
 
-// lookup finds a member by definition and names, and whether it is required.
-func (s *Surface) lookup(at string) (value map[string]any, required, ok bool) {
+// lookupMember finds a member by definition and names, and whether it is required.
+func (s *Surface) lookupMember(at string) (value map[string]any, required, ok bool) {
 	steps := pointerSteps(at)
 	d, ok := s.Definition(steps[0])
 	if !ok {
@@ -149,7 +149,7 @@ func (s *Surface) lookup(at string) (value map[string]any, required, ok bool) {
 		var next []map[string]any
 		required = false
 		for _, inside := range found {
-			s.property(inside, step, 0, func(member map[string]any, needed bool) {
+			s.visitProperty(inside, step, 0, func(member map[string]any, needed bool) {
 				next = append(next, member)
 				required = required || needed
 			})
@@ -162,9 +162,9 @@ func (s *Surface) lookup(at string) (value map[string]any, required, ok bool) {
 	return found[len(found)-1], required, true // the later part of an allOf narrows the earlier
 }
 
-// property gives each schema of a property, in what its owner refers to and is
+// visitProperty gives each schema of a property, in what its owner refers to and is
 // made of too, and whether it is required there.
-func (s *Surface) property(owner map[string]any, name string, depth int, each func(member map[string]any, required bool)) {
+func (s *Surface) visitProperty(owner map[string]any, name string, depth int, each func(member map[string]any, required bool)) {
 	const deepest = 20 // references in a circle
 	if depth > deepest {
 		return
@@ -173,7 +173,7 @@ func (s *Surface) property(owner map[string]any, name string, depth int, each fu
 		target, _ := refName(ref)
 		d, _ := s.Definition(target)
 		inner, _ := d.value.(map[string]any)
-		s.property(inner, name, depth+1, each)
+		s.visitProperty(inner, name, depth+1, each)
 	}
 	list, _ := stringList(owner["required"])
 	properties, _ := owner["properties"].(map[string]any)
@@ -183,12 +183,12 @@ func (s *Surface) property(owner map[string]any, name string, depth int, each fu
 	parts, _ := owner["allOf"].([]any)
 	for _, part := range parts {
 		inner, _ := part.(map[string]any)
-		s.property(inner, name, depth+1, each)
+		s.visitProperty(inner, name, depth+1, each)
 	}
 }
 
-// typeText describes the values that a schema takes: "integer or null".
-func (s *Surface) typeText(value map[string]any, depth int) string {
+// describeType describes the values that a schema takes: "integer or null".
+func (s *Surface) describeType(value map[string]any, depth int) string {
 	const deepest = 20
 	if ref, _ := value["$ref"].(string); ref != "" && depth < deepest {
 		target, _ := refName(ref)
@@ -199,26 +199,26 @@ func (s *Surface) typeText(value map[string]any, depth int) string {
 				return target
 			}
 		}
-		return s.typeText(inner, depth+1)
+		return s.describeType(inner, depth+1)
 	}
 	if alternatives, ok := value["anyOf"].([]any); ok {
 		var kinds []string
 		for _, alternative := range alternatives {
 			inner, _ := alternative.(map[string]any)
-			if kind := s.typeText(inner, depth+1); !slices.Contains(kinds, kind) {
+			if kind := s.describeType(inner, depth+1); !slices.Contains(kinds, kind) {
 				kinds = append(kinds, kind)
 			}
 		}
 		return orList(kinds)
 	}
 	if list, ok := stringList(value["enum"]); ok {
-		return orList(quoted(list))
+		return orList(quoteAll(list))
 	}
 	if fixed, ok := value["const"].(string); ok {
 		return fmt.Sprintf("%q", fixed)
 	}
 	if items, _ := value["items"].(map[string]any); items != nil {
-		return "list of " + s.typeText(items, depth+1)
+		return "list of " + s.describeType(items, depth+1)
 	}
 	switch t := value["type"].(type) {
 	case string:
@@ -230,7 +230,7 @@ func (s *Surface) typeText(value map[string]any, depth int) string {
 	return "anything"
 }
 
-func quoted(list []string) []string {
+func quoteAll(list []string) []string {
 	out := make([]string, len(list))
 	for i, text := range list {
 		out[i] = fmt.Sprintf("%q", text)
@@ -238,10 +238,10 @@ func quoted(list []string) []string {
 	return out
 }
 
-func orList(list []string) string  { return joined(list, "or") }
-func andList(list []string) string { return joined(list, "and") }
+func orList(list []string) string  { return joinWith(list, "or") }
+func andList(list []string) string { return joinWith(list, "and") }
 
-func joined(list []string, word string) string {
+func joinWith(list []string, word string) string {
 	last := len(list) - 1
 	if last < 1 {
 		return strings.Join(list, "")

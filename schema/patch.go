@@ -18,25 +18,25 @@ type Patch struct {
 	Reason string `json:"reason"`
 }
 
-// mended returns the definitions of a document with the surface's patches
+// applyPatches returns the definitions of a document with the surface's patches
 // applied, where they have what the patch is about.
-func (s *Surface) mended(definitions map[string]any) map[string]any {
-	own := (&Document{Definitions: s.Definitions}).values()
+func (s *Surface) applyPatches(definitions map[string]any) map[string]any {
+	own := (&Document{Definitions: s.Definitions}).valuesByName()
 	for _, patch := range s.Patched {
-		official := mustDecode(patch.Official)
-		value, ok := at(own[patch.Definition], patch.Pointer)
+		official := decodeOrNil(patch.Official)
+		value, ok := valueAt(own[patch.Definition], patch.Pointer)
 		if !ok {
 			continue // ParseSurface has found it
 		}
-		if theirs, ok := at(definitions[patch.Definition], patch.Pointer); ok && canonical(theirs) == canonical(official) {
-			definitions[patch.Definition] = with(definitions[patch.Definition], pointerSteps(patch.Pointer), value)
+		if theirs, ok := valueAt(definitions[patch.Definition], patch.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(official) {
+			definitions[patch.Definition] = withValue(definitions[patch.Definition], pointerSteps(patch.Pointer), value)
 		}
 	}
 	return definitions
 }
 
-// at is the value that a JSON pointer names; lists are no part of one here.
-func at(value any, pointer string) (any, bool) {
+// valueAt is the value that a JSON pointer names; lists are no part of one here.
+func valueAt(value any, pointer string) (any, bool) {
 	for _, step := range pointerSteps(pointer) {
 		object, _ := value.(map[string]any)
 		inner, ok := object[step]
@@ -48,8 +48,8 @@ func at(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// with returns a copy of an object with the value at the end of the steps.
-func with(object any, steps []string, value any) any {
+// withValue returns a copy of an object with the value at the end of the steps.
+func withValue(object any, steps []string, value any) any {
 	if len(steps) == 0 {
 		return value
 	}
@@ -58,7 +58,7 @@ func with(object any, steps []string, value any) any {
 	for name, member := range from {
 		out[name] = member
 	}
-	out[steps[0]] = with(from[steps[0]], steps[1:], value)
+	out[steps[0]] = withValue(from[steps[0]], steps[1:], value)
 	return out
 }
 

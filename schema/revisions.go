@@ -27,20 +27,20 @@ const (
 
 var standings = []Standing{Released, ReleaseCandidate, Proposal, Unofficial}
 
-// known is what is to be known of a revision without reading its schema.
-type known struct {
+// knownRevision is what is to be known of a revision without reading its schema.
+type knownRevision struct {
 	name     string
 	date     string
 	standing Standing
 }
 
 // all is every revision, the oldest first.
-var all = sync.OnceValues(func() ([]known, error) {
+var allRevisions = sync.OnceValues(func() ([]knownRevision, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
-	var list []known
+	var list []knownRevision
 	for _, entry := range entries {
 		data, err := files.ReadFile(path.Join(entry.Name(), "surface.json"))
 		if err != nil {
@@ -50,22 +50,22 @@ var all = sync.OnceValues(func() ([]known, error) {
 		if err := decodeStrict(data, &file); err != nil {
 			return nil, fmt.Errorf("schema/%s/surface.json: %w", entry.Name(), err)
 		}
-		list = append(list, known{entry.Name(), file.Date, file.Standing})
+		list = append(list, knownRevision{entry.Name(), file.Date, file.Standing})
 	}
-	slices.SortFunc(list, func(a, b known) int { return strings.Compare(a.date+a.name, b.date+b.name) })
+	slices.SortFunc(list, func(a, b knownRevision) int { return strings.Compare(a.date+a.name, b.date+b.name) })
 	return list, nil
 })
 
 // Revisions lists all known revisions, the oldest first, also those that are
 // off unless they are named.
-func Revisions() []string { return revisions(func(Standing) bool { return true }) }
+func Revisions() []string { return listRevisions(func(Standing) bool { return true }) }
 
 // ReleasedRevisions lists the revisions that count where none is named, the
 // oldest first.
-func ReleasedRevisions() []string { return revisions(func(s Standing) bool { return s == Released }) }
+func ReleasedRevisions() []string { return listRevisions(func(s Standing) bool { return s == Released }) }
 
-func revisions(wanted func(Standing) bool) []string {
-	list, err := all()
+func listRevisions(wanted func(Standing) bool) []string {
+	list, err := allRevisions()
 	if err != nil {
 		return nil // an embedded file, which the tests read
 	}

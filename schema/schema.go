@@ -242,10 +242,10 @@ func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
 		Aspects:         file.Aspects,
 		Provenance:      origin,
 	}
-	if s.ServerCapabilities, err = compact(file.ServerCapabilities); err != nil {
+	if s.ServerCapabilities, err = compactJSON(file.ServerCapabilities); err != nil {
 		return nil, fmt.Errorf("surface.json: serverCapabilities: %w", err)
 	}
-	if s.ClientCapabilities, err = compact(file.ClientCapabilities); err != nil {
+	if s.ClientCapabilities, err = compactJSON(file.ClientCapabilities); err != nil {
 		return nil, fmt.Errorf("surface.json: clientCapabilities: %w", err)
 	}
 	if err := s.checkNames(); err != nil {
@@ -296,12 +296,12 @@ func (s *Surface) checkNames() error {
 			return err
 		}
 	}
-	own := (&Document{Definitions: s.Definitions}).values()
+	own := (&Document{Definitions: s.Definitions}).valuesByName()
 	for _, patch := range s.Patched {
 		if err := check("patched", patch.Definition); err != nil {
 			return err
 		}
-		if _, ok := at(own[patch.Definition], patch.Pointer); !ok || len(patch.Official) == 0 {
+		if _, ok := valueAt(own[patch.Definition], patch.Pointer); !ok || len(patch.Official) == 0 {
 			return fmt.Errorf("patched: %s has nothing at %s, or the official value is missing", patch.Definition, patch.Pointer)
 		}
 	}
@@ -317,7 +317,7 @@ func decodeStrict(data []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-func compact(raw json.RawMessage) (json.RawMessage, error) {
+func compactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	var out bytes.Buffer
 	if err := json.Compact(&out, raw); err != nil {
 		return nil, err

@@ -17,21 +17,21 @@ func Verify(s *Surface, files ...*Document) (differences []Difference, notes []s
 	}
 	of := s
 	if len(files) < len(s.Provenance.Sources) {
-		of = s.part(files)
+		of = s.selectSources(files)
 	}
 	official := Combine(files...)
-	values := official.values()
+	values := official.valuesByName()
 	for _, p := range of.Patched {
-		if theirs, ok := at(values[p.Definition], p.Pointer); ok && canonical(theirs) == canonical(mustDecode(p.Official)) {
-			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, and is something else here. %s", p.place(), p.Official, p.Reason))
+		if theirs, ok := valueAt(values[p.Definition], p.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(decodeOrNil(p.Official)) {
+			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, and is something else here. %s", p.describePlace(), p.Official, p.Reason))
 		}
 	}
 	return Compare(of, official), notes, nil
 }
 
-// Of is the revision whose official schema files, as published, these are, by
+// IdentifyRevision is the revision whose official schema files, as published, these are, by
 // [Verify]; "" where it is none that is known.
-func Of(files ...*Document) (revision string, err error) {
+func IdentifyRevision(files ...*Document) (revision string, err error) {
 	for _, name := range Revisions() {
 		s, err := Load(name)
 		if err != nil {
@@ -47,12 +47,12 @@ func Of(files ...*Document) (revision string, err error) {
 	return "", nil
 }
 
-// part is the surface without the definitions of sources that no file resembles.
+// selectSources is the surface without the definitions of sources that no file resembles.
 // What those hold is not compared, wherever it stands.
-func (s *Surface) part(files []*Document) *Surface {
+func (s *Surface) selectSources(files []*Document) *Surface {
 	counts := make([]bool, len(s.Provenance.Sources))
 	for _, file := range files {
-		values, best, most := file.values(), 0, -1.0
+		values, best, most := file.valuesByName(), 0, -1.0
 		for i, source := range s.Provenance.Sources {
 			has := 0
 			for name := range source.Fingerprints {
@@ -76,15 +76,15 @@ func (s *Surface) part(files []*Document) *Surface {
 	return &out
 }
 
-// place is where a patch is, for a reader.
-func (p Patch) place() string {
+// describePlace is where a patch is, for a reader.
+func (p Patch) describePlace() string {
 	steps := slices.DeleteFunc(pointerSteps(p.Pointer), func(step string) bool { return step == "properties" })
-	return strings.TrimSuffix(p.Definition+dotted(steps), ".type")
+	return strings.TrimSuffix(p.Definition+joinPath(steps), ".type")
 }
 
-// mustDecode decodes what ParseSurface has decoded before.
-func mustDecode(raw json.RawMessage) any {
-	value, err := decode(raw)
+// decodeOrNil decodes what ParseSurface has decoded before.
+func decodeOrNil(raw json.RawMessage) any {
+	value, err := decodeJSON(raw)
 	if err != nil {
 		return nil
 	}

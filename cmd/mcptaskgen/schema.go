@@ -148,7 +148,7 @@ func (i invocation) verifyRevision(revision string, names []string) int {
 	if len(found) == 0 {
 		return exitOK
 	}
-	of, err := schema.Of(files...)
+	of, err := schema.IdentifyRevision(files...)
 	if err != nil {
 		return i.printError(err)
 	}

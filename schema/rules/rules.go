@@ -36,8 +36,8 @@ var (
 func Covers(t testing.TB, ids ...string) {
 	t.Helper()
 	function, _, _ := strings.Cut(t.Name(), "/")
-	pkg := caller()
-	book, err := all()
+	pkg := callerPackage()
+	book, err := loadRules()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,14 +67,14 @@ func Covers(t testing.TB, ids ...string) {
 		for _, id := range ids {
 			fmt.Fprintf(&lines, "%s %s.%s\n", id, pkg, t.Name())
 		}
-		if err := record(out, lines.String()); err != nil {
+		if err := appendRecords(out, lines.String()); err != nil {
 			t.Errorf("rules: %v", err)
 		}
 	})
 }
 
-// record appends with one write, which other processes do not cut.
-func record(file, lines string) error {
+// appendRecords appends with one write, which other processes do not cut.
+func appendRecords(file, lines string) error {
 	if !filepath.IsAbs(file) {
 		root, err := moduleRoot()
 		if err != nil {
@@ -110,8 +110,8 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// caller is the import path of the package that called Covers.
-func caller() string {
+// callerPackage is the import path of the package that called Covers.
+func callerPackage() string {
 	pc, _, _, _ := runtime.Caller(2)
 	name := runtime.FuncForPC(pc).Name() // path/to/pkg_test.TestX.func1
 	slash := strings.LastIndex(name, "/")
@@ -120,7 +120,7 @@ func caller() string {
 }
 
 // all is every rule of every revision, by its number.
-var all = sync.OnceValues(func() (map[string]schema.Rule, error) {
+var loadRules = sync.OnceValues(func() (map[string]schema.Rule, error) {
 	book := map[string]schema.Rule{}
 	for _, revision := range schema.Revisions() {
 		rules, err := schema.Rules(revision)

@@ -11,9 +11,9 @@ type task struct {
 	LastUpdatedAt json.RawMessage `json:"lastUpdatedAt"`
 }
 
-// ownWords finds words of 2025-11-25 in a result or params of its release
+// checkRevisionWords finds words of 2025-11-25 in a result or params of its release
 // candidate, and the other way round: the schemas of both admit any other member.
-func ownWords(revision string, content json.RawMessage) error {
+func checkRevisionWords(revision string, content json.RawMessage) error {
 	var m struct {
 		task
 

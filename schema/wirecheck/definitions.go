@@ -15,7 +15,7 @@ var legacyResults = map[string]string{
 }
 
 // formerly are the names that definitions had in the release candidate.
-var formerly = map[string]string{"JSONRPCResultResponse": "JSONRPCResponse", "JSONRPCErrorResponse": "JSONRPCError"}
+var candidateNames = map[string]string{"JSONRPCResultResponse": "JSONRPCResponse", "JSONRPCErrorResponse": "JSONRPCError"}
 
 // modernResults are those of 2026-07-28.
 var modernResults = map[string]string{

@@ -9,7 +9,7 @@ import (
 )
 
 // The shared checker of all taps: it reads and compiles the schemas once.
-var shared = sync.OnceValues(New)
+var sharedChecker = sync.OnceValues(New)
 
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
@@ -18,9 +18,9 @@ const (
 	tasksExtension   = "io.modelcontextprotocol/tasks"
 )
 
-// asked is a request as the tap has seen it pass. It is read as leniently as
+// pendingRequest is a request as the tap has seen it pass. It is read as leniently as
 // can be: what is wrong with it is the server's to say.
-type asked struct {
+type pendingRequest struct {
 	id       string // as sameID has it
 	method   string
 	revision string
@@ -32,13 +32,13 @@ type asked struct {
 
 // readRequests finds the requests of a message or batch. version is what a
 // header says of the revision, legacy what sessions are spoken in.
-func readRequests(data []byte, version, legacy string) []*asked {
+func readRequests(data []byte, version, legacy string) []*pendingRequest {
 	data = bytes.TrimSpace(data)
 	var list []json.RawMessage
 	if len(data) == 0 || data[0] != '[' || json.Unmarshal(data, &list) != nil {
 		list = []json.RawMessage{data}
 	}
-	var requests []*asked
+	var requests []*pendingRequest
 	for _, one := range list {
 		var m struct {
 			ID     json.RawMessage `json:"id"`
@@ -50,7 +50,7 @@ func readRequests(data []byte, version, legacy string) []*asked {
 		if json.Unmarshal(one, &m) != nil || m.ID == nil || m.Method == "" && (m.Result != nil || m.Error != nil) {
 			continue // what has neither method nor outcome may be a request to the server
 		}
-		a := &asked{id: sameID(m.ID), method: m.Method, revision: legacy}
+		a := &pendingRequest{id: sameID(m.ID), method: m.Method, revision: legacy}
 		var params struct {
 			Meta map[string]json.RawMessage `json:"_meta"`
 			Task json.RawMessage            `json:"task"`
@@ -66,9 +66,9 @@ func readRequests(data []byte, version, legacy string) []*asked {
 		case version >= Modern || json.Unmarshal(params.Meta[metaVersion], &spoken) == nil:
 			a.revision = Modern
 		case a.method == "tools/call" && a.augmented: // which says it, whatever else is there
-		case proposes(a.method, params.Meta):
+		case isProposalRequest(a.method, params.Meta):
 			a.revision = Proposal
-		case patterned(m.Method, m.Params):
+		case isPatternsRequest(m.Method, m.Params):
 			a.revision = Patterns
 		}
 		a.declares = capabilities.Extensions[tasksExtension] != nil
@@ -96,15 +96,15 @@ func member(object json.RawMessage, name string) (json.RawMessage, bool) {
 
 // newer is in content that a handler makes of its own: the tests send some of a
 // type that no schema knows, to see it arrive as it is.
-var newer = []byte(`"type":"scene"`)
+var unknownContent = []byte(`"type":"scene"`)
 
 // own is what the methods of the tests' own begin with, whose results no schema
 // knows either.
-const own = "acme/"
+const testMethodPrefix = "acme/"
 
-// sent checks one message that the server sends. find knows the request with
+// checkSent checks one message that the server sends. find knows the request with
 // an ID; revision is the revision of what is no response.
-func (c *Checker) sent(message json.RawMessage, revision string, find func(id string) *asked) error {
+func (c *Checker) checkSent(message json.RawMessage, revision string, find func(id string) *pendingRequest) error {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method *string         `json:"method"`
@@ -118,27 +118,27 @@ func (c *Checker) sent(message json.RawMessage, revision string, find func(id st
 	}
 	request := find(sameID(m.ID))
 	switch {
-	case request != nil && m.Error == nil && (bytes.Contains(message, newer) || strings.HasPrefix(request.method, own)):
+	case request != nil && m.Error == nil && (bytes.Contains(message, unknownContent) || strings.HasPrefix(request.method, testMethodPrefix)):
 		return nil
 	case request != nil:
 	case m.Error != nil && m.ID == nil: // to what could not be read
 		return c.Response(revision, "what is no request", message)
-	case string(m.ID) == "null" && foreignError(m.Error):
+	case string(m.ID) == "null" && isForeignError(m.Error):
 		return nil
 	default:
 		return fmt.Errorf("a response to nothing that was asked: %.500s", message)
 	}
-	if request.proposed(message) {
+	if request.isProposalResponse(message) {
 		request.revision = Proposal
 	}
 	if err := c.Response(request.revision, request.method, message); err != nil {
 		return err
 	}
-	return request.fits(message)
+	return request.checkResponse(message)
 }
 
-// fits checks what only request and response together show.
-func (a *asked) fits(response json.RawMessage) error {
+// checkResponse checks what only request and response together show.
+func (a *pendingRequest) checkResponse(response json.RawMessage) error {
 	result, ok := member(response, "result")
 	if !ok || a.method != "tools/call" {
 		return nil
@@ -158,8 +158,8 @@ func (a *asked) fits(response json.RawMessage) error {
 	return nil
 }
 
-// pushed checks a message of a subscription's stream (E-67, E-68).
-func (a *asked) pushed(message json.RawMessage) error {
+// checkPushed checks a message of a subscription's stream (E-67, E-68).
+func (a *pendingRequest) checkPushed(message json.RawMessage) error {
 	var m struct {
 		Method string `json:"method"`
 		Params struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // most is how many faults of one tap are told.
-const most = 10
+const maxFaults = 10
 
 // faults are what a tap has found wrong. They are told when the test is over,
 // and not where they are found: a handler may outlive the test's function.
@@ -18,9 +18,9 @@ type faults struct {
 	more int
 }
 
-// report tells the faults at the end of a test. It has to be called before the
+// reportAtEnd tells the faults at the end of a test. It has to be called before the
 // server's own cleanup is registered, which then comes first.
-func (f *faults) report(t testing.TB) {
+func (f *faults) reportAtEnd(t testing.TB) {
 	t.Cleanup(func() {
 		if text := f.String(); text != "" {
 			t.Errorf("what the server sent is not what the protocol says:\n%s", text)
@@ -34,7 +34,7 @@ func (f *faults) add(err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.seen) == most {
+	if len(f.seen) == maxFaults {
 		f.more++
 		return
 	}

@@ -33,18 +33,18 @@ func RevisionHandler(t testing.TB, revision string, next http.Handler) http.Hand
 	if _, measured := t.(*testing.B); measured {
 		return next
 	}
-	c, err := shared()
+	c, err := sharedChecker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap := &httpTap{checker: c, legacy: legacyOf(revision), next: next, sessions: map[string]map[string]*asked{}}
-	tap.report(t)
+	tap := &httpTap{checker: c, legacy: legacyRevision(revision), next: next, sessions: map[string]map[string]*pendingRequest{}}
+	tap.reportAtEnd(t)
 	return tap
 }
 
-// legacyOf is what the sessions of a server are spoken in that a test serves for
+// legacyRevision is what the sessions of a server are spoken in that a test serves for
 // a revision.
-func legacyOf(revision string) string {
+func legacyRevision(revision string) string {
 	if revision == Modern {
 		return Legacy
 	}
@@ -59,7 +59,7 @@ type httpTap struct {
 	next    http.Handler
 
 	requests sync.Mutex
-	sessions map[string]map[string]*asked // of streams that can be resumed: by session and ID
+	sessions map[string]map[string]*pendingRequest // of streams that can be resumed: by session and ID
 }
 
 // ServeHTTP implements http.Handler.
@@ -75,7 +75,7 @@ func (t *httpTap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if p := recover(); p != nil {
 			panic(p) // the connection ends: what was sent is no answer
 		}
-		x.end()
+		x.checkEnd()
 	}()
 	t.next.ServeHTTP(x, r)
 }
@@ -107,11 +107,11 @@ type reply struct {
 	version, session string
 
 	code   int
-	asked  []*asked
-	known  bool // asked is read
-	plain  bytes.Buffer
+	asked  []*pendingRequest
+	requestsRead  bool // asked is read
+	buffered  bytes.Buffer
 	events events
-	lost   bool // the client does not take it
+	disconnected   bool // the client does not take it
 }
 
 // Unwrap serves http.ResponseController.
@@ -135,7 +135,7 @@ func (x *reply) Flush() {
 
 // Hijack implements http.Hijacker. What follows is no HTTP.
 func (x *reply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	x.lost = true
+	x.disconnected = true
 	return http.NewResponseController(x.ResponseWriter).Hijack()
 }
 
@@ -144,31 +144,31 @@ func (x *reply) Write(data []byte) (int, error) {
 	if x.code == 0 {
 		x.code = http.StatusOK
 	}
-	if x.stream() {
+	if x.isStream() {
 		for _, message := range x.events.feed(data) {
-			x.message(message)
+			x.checkMessage(message)
 		}
 	} else {
-		x.plain.Write(data)
+		x.buffered.Write(data)
 	}
 	n, err := x.ResponseWriter.Write(data)
-	x.lost = x.lost || err != nil
+	x.disconnected = x.disconnected || err != nil
 	return n, err
 }
 
-func (x *reply) media() string {
+func (x *reply) mediaType() string {
 	media, _, _ := strings.Cut(x.Header().Get("Content-Type"), ";")
 	return strings.TrimSpace(media)
 }
 
-func (x *reply) stream() bool { return x.media() == "text/event-stream" }
+func (x *reply) isStream() bool { return x.mediaType() == "text/event-stream" }
 
 // requests are those of the body, once the server has read it.
-func (x *reply) requests() []*asked {
-	if x.known {
+func (x *reply) requests() []*pendingRequest {
+	if x.requestsRead {
 		return x.asked
 	}
-	x.known = true
+	x.requestsRead = true
 	if x.request.Method == http.MethodPost {
 		x.asked = readRequests(x.body.read.Bytes(), x.version, x.tap.legacy)
 	}
@@ -180,7 +180,7 @@ func (x *reply) requests() []*asked {
 		x.tap.requests.Lock()
 		defer x.tap.requests.Unlock()
 		if x.tap.sessions[session] == nil {
-			x.tap.sessions[session] = map[string]*asked{}
+			x.tap.sessions[session] = map[string]*pendingRequest{}
 		}
 		for _, a := range x.asked {
 			x.tap.sessions[session][a.id] = a
@@ -190,9 +190,9 @@ func (x *reply) requests() []*asked {
 }
 
 // find knows the request that a response on this exchange answers.
-func (x *reply) find(id string) *asked {
+func (x *reply) find(id string) *pendingRequest {
 	requests := x.requests()
-	if i := slices.IndexFunc(requests, func(a *asked) bool { return a.id == id }); i >= 0 {
+	if i := slices.IndexFunc(requests, func(a *pendingRequest) bool { return a.id == id }); i >= 0 {
 		return requests[i]
 	}
 	if x.request.Method != http.MethodGet { // a GET may resume the stream of another request
@@ -203,52 +203,52 @@ func (x *reply) find(id string) *asked {
 	return x.tap.sessions[x.session][id]
 }
 
-// message checks one message.
-func (x *reply) message(message []byte) {
+// checkMessage checks one message.
+func (x *reply) checkMessage(message []byte) {
 	revision := x.tap.legacy
 	if x.version >= Modern {
 		revision = Modern
 	}
 	for _, a := range x.requests() {
 		revision = a.revision
-		x.fault(a.pushed(message))
+		x.addFault(a.checkPushed(message))
 	}
-	x.fault(x.tap.checker.sent(message, revision, x.find))
+	x.addFault(x.tap.checker.checkSent(message, revision, x.find))
 }
 
-func (x *reply) fault(err error) {
+func (x *reply) addFault(err error) {
 	if err != nil {
 		x.tap.add(fmt.Errorf("%s, HTTP %d: %w", x.request.Method, x.code, err))
 	}
 }
 
-// end checks a response that is complete.
-func (x *reply) end() {
-	left := x.lost || x.request.Context().Err() != nil
+// checkEnd checks a response that is complete.
+func (x *reply) checkEnd() {
+	left := x.disconnected || x.request.Context().Err() != nil
 	if x.code == 0 { // net/http says so for a handler that writes nothing
 		x.code = http.StatusOK
 	}
-	body := bytes.TrimSpace(x.plain.Bytes())
+	body := bytes.TrimSpace(x.buffered.Bytes())
 	switch {
-	case x.stream():
+	case x.isStream():
 		if x.code != http.StatusOK {
-			x.fault(fmt.Errorf("a stream with this status"))
+			x.addFault(fmt.Errorf("a stream with this status"))
 		}
 		if rest := x.events.rest; len(bytes.TrimSpace(rest)) > 0 && !left {
-			x.fault(fmt.Errorf("an event that is cut: %q", rest))
+			x.addFault(fmt.Errorf("an event that is cut: %q", rest))
 		}
 	case len(body) == 0:
-		x.fault(x.empty(left))
-	case x.media() == "application/json" && body[0] == '[': // 2025-03-26
-		for _, message := range elements(body) {
-			x.message(message)
+		x.addFault(x.checkEmpty(left))
+	case x.mediaType() == "application/json" && body[0] == '[': // 2025-03-26
+		for _, message := range splitArray(body) {
+			x.checkMessage(message)
 		}
-	case x.media() == "application/json":
-		x.message(body)
-		x.fault(x.status(body))
-	case x.media() == "text/plain":
-		x.fault(foreignText(x.code, string(body)))
+	case x.mediaType() == "application/json":
+		x.checkMessage(body)
+		x.addFault(x.checkStatus(body))
+	case x.mediaType() == "text/plain":
+		x.addFault(checkForeignText(x.code, string(body)))
 	default:
-		x.fault(fmt.Errorf("a body of the type %q: %.500s", x.Header().Get("Content-Type"), body))
+		x.addFault(fmt.Errorf("a body of the type %q: %.500s", x.Header().Get("Content-Type"), body))
 	}
 }

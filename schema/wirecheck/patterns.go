@@ -11,9 +11,9 @@ import (
 // version of another: requests show that they are of it.
 const Patterns = "task-patterns"
 
-// patterned says whether a request to a server that speaks the guide's tasks is
+// isPatternsRequest says whether a request to a server that speaks the guide's tasks is
 // one of them.
-func patterned(method string, params json.RawMessage) bool {
+func isPatternsRequest(method string, params json.RawMessage) bool {
 	meta, _ := member(params, "_meta")
 	switch method {
 	case "tools/call":
@@ -28,33 +28,33 @@ func patterned(method string, params json.RawMessage) bool {
 	return false
 }
 
-// envelopeOf is the revision whose messages those of another are.
-func envelopeOf(revision string) string {
+// envelopeRevision is the revision whose messages those of another are.
+func envelopeRevision(revision string) string {
 	if revision == Patterns {
 		return Legacy
 	}
 	return revision
 }
 
-// patternedList says whether the result of tasks/list is the guide's: a request
+// isPatternsList says whether the result of tasks/list is the guide's: a request
 // for one shows nothing.
-func patternedList(method string, members map[string]json.RawMessage) bool {
+func isPatternsList(method string, members map[string]json.RawMessage) bool {
 	return method == "tasks/list" && strings.Contains(string(members["tasks"]), `{"id":`)
 }
 
-// patternedReply says whether a client's result is of the guide: a task of its
+// isPatternsReply says whether a client's result is of the guide: a task of its
 // own, or what it says of one.
-func patternedReply(method string, result map[string]json.RawMessage) bool {
+func isPatternsReply(method string, result map[string]json.RawMessage) bool {
 	_, made := member(result["_meta"], "task")
 	return made || strings.HasPrefix(method, "tasks/")
 }
 
-// patterns checks a result of the guide's tasks; of is the request behind a
+// checkPatterns checks a result of the guide's tasks; of is the request behind a
 // task's. A server that does not speak them answers a call as any other.
-func (c *Checker) patterns(method, of string, result json.RawMessage, members map[string]json.RawMessage) error {
+func (c *Checker) checkPatterns(method, of string, result json.RawMessage, members map[string]json.RawMessage) error {
 	task, made := member(members["_meta"], "task")
 	if method == "tools/call" && !made {
-		return c.legacy(Legacy, method, result, members)
+		return c.checkLegacy(Legacy, method, result, members)
 	}
 	if strings.Contains(string(members["_meta"]), "related-task") || members["taskId"] != nil || members["task"] != nil {
 		return fmt.Errorf("%s: members of other revisions: %s", method, result)
@@ -69,7 +69,7 @@ func (c *Checker) patterns(method, of string, result json.RawMessage, members ma
 	if definition == "" {
 		return fmt.Errorf("there is no schema for the result of %s in %s", method, Patterns)
 	}
-	if err := c.check(Patterns, method, result, definition); err != nil {
+	if err := c.validate(Patterns, method, result, definition); err != nil {
 		return err
 	}
 	if made { // T-04
@@ -83,8 +83,8 @@ func (c *Checker) patterns(method, of string, result json.RawMessage, members ma
 	}
 	switch method {
 	case "tasks/list":
-		for _, one := range elements(members["tasks"]) {
-			if err := patternedState(one); err != nil {
+		for _, one := range splitArray(members["tasks"]) {
+			if err := checkPatternsState(one); err != nil {
 				return err
 			}
 		}
@@ -97,21 +97,21 @@ func (c *Checker) patterns(method, of string, result json.RawMessage, members ma
 			return fmt.Errorf("%s: neither or both of result and error: %s", method, result)
 		}
 	}
-	if err := patternedState(result); err != nil {
+	if err := checkPatternsState(result); err != nil {
 		return err
 	}
 	within := map[string]string{
 		"tools/call": "CallToolResult", "sampling/createMessage": "CreateMessageResult", "elicitation/create": "ElicitResult",
 	}[of]
-	if inner := members["result"]; inner != nil && within != "" && !strings.Contains(string(inner), string(newer)) {
-		return c.check(Legacy, method+" within", inner, within)
+	if inner := members["result"]; inner != nil && within != "" && !strings.Contains(string(inner), string(unknownContent)) {
+		return c.validate(Legacy, method+" within", inner, within)
 	}
 	return nil
 }
 
-// patternedState checks what the schema leaves open: that there is no ttl (D-11),
+// checkPatternsState checks what the schema leaves open: that there is no ttl (D-11),
 // and which members go with which status (D-13).
-func patternedState(task json.RawMessage) error {
+func checkPatternsState(task json.RawMessage) error {
 	status, _ := member(task, "status")
 	allowed := map[string][]string{`"completed"`: {"result"}, `"failed"`: {"error"}}[string(status)]
 	for _, name := range []string{"ttl", "result", "error"} {
@@ -122,9 +122,9 @@ func patternedState(task json.RawMessage) error {
 	return nil
 }
 
-// patternedMessage says which definition a message of the server's has in the
+// patternsDefinition says which definition a message of the server's has in the
 // guide: the requests for a client's task, which params.id names. "" is none.
-func patternedMessage(method string, params map[string]json.RawMessage) string {
+func patternsDefinition(method string, params map[string]json.RawMessage) string {
 	if params["id"] == nil {
 		return ""
 	}

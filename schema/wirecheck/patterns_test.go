@@ -36,18 +36,18 @@ func TestPatterns(t *testing.T) {
 		"a list with a ttl":        {list, `{"tasks":[{` + state + `,"ttl":5}]}`, "has ttl"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := shared()
+			c, err := sharedChecker()
 			if err != nil {
 				t.Fatal(err)
 			}
 			requests := readRequests([]byte(test.request), "", Legacy)
-			err = c.sent([]byte(`{"jsonrpc":"2.0","id":1,"result":`+test.result+`}`), Legacy, func(string) *asked { return requests[0] })
+			err = c.checkSent([]byte(`{"jsonrpc":"2.0","id":1,"result":`+test.result+`}`), Legacy, func(string) *pendingRequest { return requests[0] })
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
 	}
-	c, err := shared()
+	c, err := sharedChecker()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,11 +51,11 @@ func TestTap(t *testing.T) {
 		"a late acknowledgement": {listen, "text/event-stream", event(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`), 200, "not the first"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := shared()
+			c, err := sharedChecker()
 			if err != nil {
 				t.Fatal(err)
 			}
-			tap := &httpTap{checker: c, legacy: Legacy, sessions: map[string]map[string]*asked{}}
+			tap := &httpTap{checker: c, legacy: Legacy, sessions: map[string]map[string]*pendingRequest{}}
 			tap.next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.ReadAll(r.Body)
 				w.Header().Set("Content-Type", test.media)

@@ -64,7 +64,7 @@ func New() (*Checker, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := c.add(revision, "tasks", data); err != nil {
+			if err := c.addDocument(revision, "tasks", data); err != nil {
 				return nil, err
 			}
 		}
@@ -76,7 +76,7 @@ func New() (*Checker, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := c.add(revision, source.File, data); err != nil {
+			if err := c.addDocument(revision, source.File, data); err != nil {
 				return nil, err
 			}
 			c.whole[revision] = true
@@ -85,8 +85,8 @@ func New() (*Checker, error) {
 	return c, nil
 }
 
-// add adds a document with definitions of a revision.
-func (c *Checker) add(revision, name string, data []byte) error {
+// addDocument adds a document with definitions of a revision.
+func (c *Checker) addDocument(revision, name string, data []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -104,18 +104,18 @@ func (c *Checker) add(revision, name string, data []byte) error {
 
 // Fits checks a message, or a part of one, against a definition of any revision.
 func (c *Checker) Fits(revision, definition string, data json.RawMessage) error {
-	found, err := c.schema(revision, definition)
+	found, err := c.compile(revision, definition)
 	if err == nil && found == nil {
 		err = fmt.Errorf("no definition %s in %s", definition, revision)
 	}
 	if err != nil {
 		return err
 	}
-	return c.check(revision, "message", data, definition)
+	return c.validate(revision, "message", data, definition)
 }
 
-// outcome reads the envelope of a response, which has a result or an error.
-func outcome(method string, response json.RawMessage) (envelope map[string]json.RawMessage, failed bool, err error) {
+// readOutcome reads the envelope of a response, which has a result or an error.
+func readOutcome(method string, response json.RawMessage) (envelope map[string]json.RawMessage, failed bool, err error) {
 	if err := json.Unmarshal(response, &envelope); err != nil {
 		return nil, false, fmt.Errorf("%s: the response is no object: %w", method, err)
 	}
@@ -136,32 +136,32 @@ func outcome(method string, response json.RawMessage) (envelope map[string]json.
 // Response checks the answer to a request: its envelope, and its result by
 // method and revision, or its error by code.
 func (c *Checker) Response(revision, method string, response json.RawMessage) error {
-	envelope, failed, err := outcome(method, response)
+	envelope, failed, err := readOutcome(method, response)
 	switch {
 	case err != nil:
 		return err
 	case failed && revision == Candidate && envelope["id"] == nil:
 		// Its schema has no answer to what could not be read; the release was mended.
-		return c.failure(revision, method, envelope)
+		return c.checkFailure(revision, method, envelope)
 	case failed:
-		if err := c.check(envelopeOf(revision), method, response, "JSONRPCErrorResponse"); err != nil {
+		if err := c.validate(envelopeRevision(revision), method, response, "JSONRPCErrorResponse"); err != nil {
 			return err
 		}
-		return c.failure(revision, method, envelope)
+		return c.checkFailure(revision, method, envelope)
 	}
-	if err := c.check(envelopeOf(revision), method, response, "JSONRPCResultResponse"); err != nil {
+	if err := c.validate(envelopeRevision(revision), method, response, "JSONRPCResultResponse"); err != nil {
 		return err
 	}
 	return c.Result(revision, method, envelope["result"])
 }
 
-// failure checks an error response.
-func (c *Checker) failure(revision, method string, envelope map[string]json.RawMessage) error {
+// checkFailure checks an error response.
+func (c *Checker) checkFailure(revision, method string, envelope map[string]json.RawMessage) error {
 	var e struct{ Code int }
 	if err := json.Unmarshal(envelope["error"], &e); err != nil {
 		return err
 	}
-	if err := c.check(revision, method+" error", envelope["error"], "Error"); err != nil || revision != Modern {
+	if err := c.validate(revision, method+" error", envelope["error"], "Error"); err != nil || revision != Modern {
 		return err
 	}
 	names := map[int]string{
@@ -175,7 +175,7 @@ func (c *Checker) failure(revision, method string, envelope map[string]json.RawM
 	if err != nil {
 		return err
 	}
-	return c.check(revision, method+" error", data, name)
+	return c.validate(revision, method+" error", data, name)
 }
 
 // Result checks a result.
@@ -186,17 +186,17 @@ func (c *Checker) Result(revision, method string, result json.RawMessage) error 
 	}
 	switch {
 	case revision == Modern:
-		return c.modern(method, result, members)
+		return c.checkModern(method, result, members)
 	case revision == Proposal:
-		return c.proposal(method, result, members)
-	case revision == Patterns, patternedList(method, members):
-		return c.patterns(method, "tools/call", result, members)
+		return c.checkProposal(method, result, members)
+	case revision == Patterns, isPatternsList(method, members):
+		return c.checkPatterns(method, "tools/call", result, members)
 	}
-	return c.legacy(revision, method, result, members)
+	return c.checkLegacy(revision, method, result, members)
 }
 
-// legacy checks a result of 2025-11-25 or its candidate.
-func (c *Checker) legacy(revision, method string, result json.RawMessage, members map[string]json.RawMessage) error {
+// checkLegacy checks a result of 2025-11-25 or its candidate.
+func (c *Checker) checkLegacy(revision, method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := legacyResults[method]
 	if method == "tools/call" && members["task"] != nil {
 		definition = "CreateTaskResult"
@@ -211,19 +211,19 @@ func (c *Checker) legacy(revision, method string, result json.RawMessage, member
 	if members["resultType"] != nil {
 		return fmt.Errorf("%s: a resultType in %s", method, revision)
 	}
-	if err := ownWords(revision, result); err != nil {
+	if err := checkRevisionWords(revision, result); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	if method == "initialize" {
 		var err error
-		if result, err = c.initialized(method, result, members); err != nil {
+		if result, err = c.checkInitialized(method, result, members); err != nil {
 			return err
 		}
 	}
-	return c.check(revision, method, result, definition)
+	return c.validate(revision, method, result, definition)
 }
 
-func (c *Checker) modern(method string, result json.RawMessage, members map[string]json.RawMessage) error {
+func (c *Checker) checkModern(method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := modernResults[method]
 	kind, want := string(members["resultType"]), `"complete"`
 	if method == "tools/call" && kind == `"task"` { // E-11, E-12
@@ -282,7 +282,7 @@ func (c *Checker) modern(method string, result json.RawMessage, members map[stri
 			}
 		}
 	}
-	return c.check(Modern, method, result, definition)
+	return c.validate(Modern, method, result, definition)
 }
 
 // Notification checks a message from server to client on a stream of 2025-11-25.
@@ -290,7 +290,7 @@ func (c *Checker) Notification(message json.RawMessage) error { return c.Message
 
 // Message checks a request or notification from server to client.
 func (c *Checker) Message(revision string, message json.RawMessage) error {
-	revision = envelopeOf(revision)
+	revision = envelopeRevision(revision)
 	var m struct {
 		Method string
 		Params map[string]json.RawMessage
@@ -308,11 +308,11 @@ func (c *Checker) Message(revision string, message json.RawMessage) error {
 	case strings.HasPrefix(m.Method, "tasks/") && related: // C-64
 		return fmt.Errorf("%s has related-task: %s", m.Method, message)
 	}
-	if definition := patternedMessage(m.Method, m.Params); definition != "" && revision == Legacy {
-		return c.check(Patterns, m.Method, message, definition)
+	if definition := patternsDefinition(m.Method, m.Params); definition != "" && revision == Legacy {
+		return c.validate(Patterns, m.Method, message, definition)
 	}
 	if m.Method == proposalCreated && revision != Modern {
-		return c.created(message, m.Params)
+		return c.checkCreated(message, m.Params)
 	}
 	definition := legacyMessages[m.Method]
 	if revision == Modern {
@@ -322,26 +322,26 @@ func (c *Checker) Message(revision string, message json.RawMessage) error {
 		return fmt.Errorf("an unexpected message in %s: %s", revision, message)
 	}
 	if revision == Modern && (m.Method == "notifications/tasks" || m.Method == "notifications/subscriptions/acknowledged") {
-		if err := c.subscribed(m.Method, m.Params); err != nil {
+		if err := c.checkSubscribed(m.Method, m.Params); err != nil {
 			return fmt.Errorf("%w: %s", err, message)
 		}
 	}
 	params, _ := member(message, "params")
-	if err := ownWords(revision, params); err != nil {
+	if err := checkRevisionWords(revision, params); err != nil {
 		return fmt.Errorf("%s: %w", m.Method, err)
 	}
-	return c.check(revision, m.Method, message, definition)
+	return c.validate(revision, m.Method, message, definition)
 }
 
-// subscribed checks what a subscription sends, for what the schema leaves open:
+// checkSubscribed checks what a subscription sends, for what the schema leaves open:
 // it says whose it is (E-68), and tells of a task what tasks/get would return
 // (E-65, T-36).
-func (c *Checker) subscribed(method string, params map[string]json.RawMessage) error {
+func (c *Checker) checkSubscribed(method string, params map[string]json.RawMessage) error {
 	if _, ok := member(params["_meta"], metaSubscription); !ok {
 		return fmt.Errorf("%s names no subscription", method)
 	}
 	if method != "notifications/tasks" {
-		return c.check(Modern, method, params["notifications"], "TaskSubscriptionAcknowledgedNotifications")
+		return c.validate(Modern, method, params["notifications"], "TaskSubscriptionAcknowledgedNotifications")
 	}
 	if params["resultType"] != nil {
 		return fmt.Errorf("%s has a resultType", method)
@@ -356,10 +356,10 @@ func (c *Checker) subscribed(method string, params map[string]json.RawMessage) e
 	return c.Result(Modern, "tasks/get", data)
 }
 
-// check validates against the first file that has the definition. The files
+// validate validates against the first file that has the definition. The files
 // of this project have the task surface only: there a definition may be missing.
-func (c *Checker) check(revision, what string, data json.RawMessage, definition string) error {
-	schema, err := c.schema(revision, definition)
+func (c *Checker) validate(revision, what string, data json.RawMessage, definition string) error {
+	schema, err := c.compile(revision, definition)
 	if err != nil {
 		return err
 	}
@@ -379,8 +379,8 @@ func (c *Checker) check(revision, what string, data json.RawMessage, definition 
 	return nil
 }
 
-// schema compiles a definition; nil where no file has it.
-func (c *Checker) schema(revision, definition string) (*jsonschema.Schema, error) {
+// compile compiles a definition; nil where no file has it.
+func (c *Checker) compile(revision, definition string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := revision + " " + definition
@@ -389,7 +389,7 @@ func (c *Checker) schema(revision, definition string) (*jsonschema.Schema, error
 	}
 	var found *jsonschema.Schema
 	name := definition
-	if former := formerly[definition]; revision == Candidate && former != "" {
+	if former := candidateNames[definition]; revision == Candidate && former != "" {
 		name = former
 	}
 	for _, file := range c.files[revision] {

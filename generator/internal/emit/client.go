@@ -14,7 +14,7 @@ func (w *writer) writeClient(service *model.Service) {
 		mcptask+".ErrCancelled, ErrExpired, ErrNotFound or ErrWorkerLost if the task ended without a result.")
 	w.file.Type().Id(id).Struct(jen.Id("conn").Add(w.runtimeName("Conn").code))
 	constructor := model.ClientFunc(service.Name)
-	addDoc(w.file.Group, constructor+" returns a client that uses conn. It does not close conn.")
+	addDoc(w.file.Group, constructor+" returns a client that uses "+conn+". It does not close "+conn+".")
 	head := signatureExpr(len("func "+constructor), []expr{paramExpr(conn, w.runtimeName("Conn"))}, pointerTo(nameExpr(id)))
 	w.file.Func().Id(constructor).Add(head).Block(jen.Return(jen.Op("&").Id(id).Values(jen.Id("conn").Op(":").Id(conn))))
 	for _, tool := range service.Tools {

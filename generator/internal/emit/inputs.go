@@ -50,7 +50,7 @@ func (w *writer) writeAskFunc(input *model.Input) {
 
 func (w *writer) writeAnswerFunc(input *model.Input) {
 	id, f := model.AnswerFunc(input.Name), w.locals["f"]
-	addDoc(w.file.Group, id+" returns an Answerer for a client. It answers questions for "+input.Name+" by calling f.")
+	addDoc(w.file.Group, id+" returns an Answerer for a client. It answers questions for "+input.Name+" by calling "+f+".")
 	parameters := []expr{w.qualifiedName("context", "Context"), w.runtimeName("Question")}
 	codes, text := joinExprs(parameters)
 	function := expr{jen.Func().Params(codes...).Params(jen.Id(input.Name), jen.Error()), "func(" + text + ") (" + input.Name + ", error)"}

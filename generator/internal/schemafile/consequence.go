@@ -98,7 +98,7 @@ var everyRevision = [][2]string{
 }
 
 // purpose is what the other files have.
-var purpose = map[string]string{
+var filePurposes = map[string]string{
 	canonFile:      "the canonical name of what is new, where it has none",
 	lifecycleFile:  "which state follows which",
 	recordFile:     "what is stored of a task",
@@ -111,7 +111,7 @@ var purpose = map[string]string{
 }
 
 // table is what comes of each kind of difference.
-var table = map[Kind]consequence{
+var consequences = map[Kind]consequence{
 	MemberNew: {Note, "{place} is new and optional: {is}",
 		"the runtime does not send it, and passes over it where a peer does", nil},
 	MemberNewRequired: {Failure, "{place} is new and required: {is}",

@@ -15,11 +15,11 @@ type place struct{ definition, property string }
 // schemas takes a time that grows with the square of it.
 const maxDepth = 200
 
-// places finds where the definitions of a schema and their properties stand; of properties of the same
+// findPlaces finds where the definitions of a schema and their properties stand; of properties of the same
 // name in a definition, the first. deepest is how deep the values nest.
-func places(name string, text []byte) (found map[place]token.Position, deepest int) {
+func findPlaces(name string, text []byte) (found map[place]token.Position, deepest int) {
 	w := &walker{text: text, d: json.NewDecoder(bytes.NewReader(text)), lines: newLines(name, text), found: map[place]token.Position{}}
-	w.value(nil, 0)
+	w.walkValue(nil, 0)
 	return w.found, w.deepest
 }
 
@@ -32,8 +32,8 @@ type walker struct {
 	deepest int
 }
 
-// next is the next token and where it starts.
-func (w *walker) next() (json.Token, int) {
+// nextToken is the next token and where it starts.
+func (w *walker) nextToken() (json.Token, int) {
 	offset := int(w.d.InputOffset())
 	for offset < len(w.text) && strings.IndexByte(" \t\r\n,:", w.text[offset]) >= 0 {
 		offset++
@@ -45,27 +45,27 @@ func (w *walker) next() (json.Token, int) {
 	return t, offset
 }
 
-func (w *walker) value(path []string, depth int) {
+func (w *walker) walkValue(path []string, depth int) {
 	w.deepest = max(w.deepest, depth)
-	t, _ := w.next()
+	t, _ := w.nextToken()
 	switch t {
 	case json.Delim('['):
 		for w.d.More() {
-			w.value(path, depth+1)
+			w.walkValue(path, depth+1)
 		}
-		w.next()
+		w.nextToken()
 	case json.Delim('{'):
 		for w.d.More() {
-			key, offset := w.next()
+			key, offset := w.nextToken()
 			name, _ := key.(string)
-			w.note(path, name, offset)
-			w.value(append(path, name), depth+1)
+			w.notePlace(path, name, offset)
+			w.walkValue(append(path, name), depth+1)
 		}
-		w.next()
+		w.nextToken()
 	}
 }
 
-func (w *walker) note(path []string, name string, offset int) {
+func (w *walker) notePlace(path []string, name string, offset int) {
 	if len(path) == 0 || path[0] != "$defs" && path[0] != "definitions" {
 		return
 	}

@@ -45,13 +45,13 @@ func Read(dir string, names []string) ([]*Schema, error) {
 	if problems.Len() > 0 {
 		return nil, problems.Err(dir)
 	}
-	sets, err := sort(files)
+	sets, err := groupFiles(files)
 	if err != nil {
 		return nil, err
 	}
 	var schemas []*Schema
 	for _, set := range sets {
-		s, err := recognise(set)
+		s, err := identify(set)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func readFile(dir, path string, problems *diag.List) *file {
 		return nil
 	}
 	name := diag.Relative(dir, path)
-	found, deepest := places(name, text)
+	found, deepest := findPlaces(name, text)
 	if deepest > maxDepth {
 		problems.Add(at, fmt.Sprintf("the values nest deeper than %d, which no schema of MCP does", maxDepth), publishedHint)
 		return nil
@@ -115,21 +115,21 @@ func readLimited(path string) ([]byte, error) {
 }
 
 // define tells whether a file has one of the definitions.
-func (f *file) defines(names ...string) bool {
+func (f *file) definesAny(names ...string) bool {
 	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return slices.Contains(names, d.Name) })
 }
 
 // isCore tells a file of the core from one of the extension, which repeats some of the core's definitions.
 func (f *file) isCore() bool {
-	return f.defines("ClientCapabilities", "ServerCapabilities", "CallToolRequest", "JSONRPCMessage")
+	return f.definesAny("ClientCapabilities", "ServerCapabilities", "CallToolRequest", "JSONRPCMessage")
 }
 
 func (f *file) hasTasks() bool {
-	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return ofTasks(d.Name) })
+	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return isTaskDefinition(d.Name) })
 }
 
-// ofTasks tells whether a definition is about tasks, by its name.
-func ofTasks(definition string) bool { return strings.Contains(definition, "Task") }
+// isTaskDefinition tells whether a definition is about tasks, by its name.
+func isTaskDefinition(definition string) bool { return strings.Contains(definition, "Task") }
 
 // hasExtensions tells whether the revision of a core file moves things to extensions.
 func (f *file) hasExtensions() bool {
@@ -144,8 +144,8 @@ func (f *file) hasExtensions() bool {
 	return false
 }
 
-// sort puts the files together that one revision consists of.
-func sort(files []*file) ([][]*file, error) {
+// groupFiles puts the files together that one revision consists of.
+func groupFiles(files []*file) ([][]*file, error) {
 	var sets [][]*file
 	var core, extension *file
 	for _, f := range files {

@@ -21,9 +21,9 @@ type Schema struct {
 
 // Fits tells whether code that is generated for Revision does what the schema says, but for what is new
 // in it and may be left out.
-func (s *Schema) Fits() bool { return s.worst() < Failure }
+func (s *Schema) Fits() bool { return s.worstLevel() < Failure }
 
-func (s *Schema) worst() Level {
+func (s *Schema) worstLevel() Level {
 	worst := Fine
 	for _, f := range s.Findings {
 		worst = max(worst, f.Level())
@@ -31,9 +31,9 @@ func (s *Schema) worst() Level {
 	return worst
 }
 
-// recognise compares the files of a revision with all that are known. The nearest is the one with the
+// identify compares the files of a revision with all that are known. The nearest is the one with the
 // least that matters, of several the newest.
-func recognise(set []*file) (*Schema, error) {
+func identify(set []*file) (*Schema, error) {
 	var best *Schema
 	least := 0
 	for _, revision := range schema.Revisions() {
@@ -44,7 +44,7 @@ func recognise(set []*file) (*Schema, error) {
 		if len(surface.Provenance.Sources) == 0 {
 			continue // no file can be of it
 		}
-		findings, err := against(surface, set)
+		findings, err := compareWith(surface, set)
 		if err != nil {
 			return nil, err
 		}
@@ -62,14 +62,14 @@ func recognise(set []*file) (*Schema, error) {
 	return best, nil
 }
 
-// against lists what differs from a revision.
-func against(surface *schema.Surface, set []*file) ([]Finding, error) {
-	document := combine(surface, set)
+// compareWith lists what differs from a revision.
+func compareWith(surface *schema.Surface, set []*file) ([]Finding, error) {
+	document := combineFiles(surface, set)
 	document, renamed, err := followRenames(surface, document)
 	if err != nil {
 		return nil, err
 	}
-	differences := append(schema.Compare(surface, document), hiddenMethods(surface, document)...)
+	differences := append(schema.Compare(surface, document), findHiddenMethods(surface, document)...)
 	findings := classify(surface, differences)
 	for was, is := range renamed {
 		findings = append(findings, Finding{Kind: DefinitionRenamed, Place: was, Was: was, Is: is, definition: was})
@@ -79,15 +79,15 @@ func against(surface *schema.Surface, set []*file) ([]Finding, error) {
 		if is := renamed[f.definition]; is != "" {
 			f.definition = is
 		}
-		f.Pos = locate(set, *f)
+		f.Pos = locateFinding(set, *f)
 	}
 	slices.SortFunc(findings, compareFindings)
 	return findings, nil
 }
 
-// combine puts the files of a revision together. What the core says comes from the known revision where
+// combineFiles puts the files of a revision together. What the core says comes from the known revision where
 // there is the file of the extension alone.
-func combine(surface *schema.Surface, set []*file) *schema.Document {
+func combineFiles(surface *schema.Surface, set []*file) *schema.Document {
 	documents := make([]*schema.Document, len(set))
 	core := false
 	for i, f := range set {
@@ -99,7 +99,7 @@ func combine(surface *schema.Surface, set []*file) *schema.Document {
 		return document
 	}
 	for _, definition := range surface.Definitions {
-		if has := slices.ContainsFunc(document.Definitions, func(d schema.Definition) bool { return d.Name == definition.Name }); !has && !ofTasks(definition.Name) {
+		if has := slices.ContainsFunc(document.Definitions, func(d schema.Definition) bool { return d.Name == definition.Name }); !has && !isTaskDefinition(definition.Name) {
 			document.Definitions = append(document.Definitions, definition)
 		}
 	}
@@ -118,7 +118,7 @@ func followRenames(surface *schema.Surface, document *schema.Document) (*schema.
 		}
 		renamed[was] = is
 		var err error
-		if document, err = rename(document, is, was); err != nil {
+		if document, err = renameDefinition(document, is, was); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -129,7 +129,7 @@ func followRenames(surface *schema.Surface, document *schema.Document) (*schema.
 func renamedDefinition(surface *schema.Surface, ours, document *schema.Document) (was, is string) {
 	var extra []string
 	for _, d := range document.Definitions {
-		if _, known := surface.Definition(d.Name); !known && ofTasks(d.Name) {
+		if _, known := surface.Definition(d.Name); !known && isTaskDefinition(d.Name) {
 			extra = append(extra, d.Name)
 		}
 	}
@@ -138,7 +138,7 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 	}
 	for _, d := range surface.Definitions {
 		parts, listed := surface.Compared[d.Name]
-		if ownOnly := listed && len(parts) == 0; ownOnly || !ofTasks(d.Name) || slices.ContainsFunc(document.Definitions, func(o schema.Definition) bool { return o.Name == d.Name }) {
+		if ownOnly := listed && len(parts) == 0; ownOnly || !isTaskDefinition(d.Name) || slices.ContainsFunc(document.Definitions, func(o schema.Definition) bool { return o.Name == d.Name }) {
 			continue
 		}
 		want, _ := schema.Fingerprint(surface, ours, d.Name)
@@ -155,8 +155,8 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 	return "", ""
 }
 
-// rename gives a definition of a document another name, where it stands and where others refer to it.
-func rename(document *schema.Document, from, to string) (*schema.Document, error) {
+// renameDefinition gives a definition of a document another name, where it stands and where others refer to it.
+func renameDefinition(document *schema.Document, from, to string) (*schema.Document, error) {
 	var text bytes.Buffer
 	text.WriteString(`{"$defs":{`)
 	for i, d := range document.Definitions {
@@ -196,13 +196,13 @@ func similarity(a, b string) int {
 	return n
 }
 
-// hiddenMethods are messages of tasks whose definitions do not have the word in their names, by which
+// findHiddenMethods are messages of tasks whose definitions do not have the word in their names, by which
 // schema.Compare finds new ones.
-func hiddenMethods(surface *schema.Surface, document *schema.Document) []schema.Difference {
+func findHiddenMethods(surface *schema.Surface, document *schema.Document) []schema.Difference {
 	var found []schema.Difference
 	for _, d := range document.Definitions {
 		method := methodOf(string(d.Schema))
-		if _, known := surface.Definition(d.Name); known || ofTasks(d.Name) || !strings.HasPrefix(strings.TrimPrefix(method, "notifications/"), "tasks") {
+		if _, known := surface.Definition(d.Name); known || isTaskDefinition(d.Name) || !strings.HasPrefix(strings.TrimPrefix(method, "notifications/"), "tasks") {
 			continue
 		}
 		found = append(found, schema.Difference{
@@ -212,9 +212,9 @@ func hiddenMethods(surface *schema.Surface, document *schema.Document) []schema.
 	return found
 }
 
-// locate finds where a finding stands in the files: a property of its place, the innermost that is there,
+// locateFinding finds where a finding stands in the files: a property of its place, the innermost that is there,
 // or its definition; the file alone where that is nowhere in it.
-func locate(set []*file, f Finding) token.Position {
+func locateFinding(set []*file, f Finding) token.Position {
 	var properties []string
 	if f.Kind == MemberRenamed {
 		properties = append(properties, f.Is)

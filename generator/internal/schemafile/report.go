@@ -9,7 +9,7 @@ import (
 // Report says what differs from the nearest revision, each with its place and what comes of it, and what
 // to do; empty where nothing matters.
 func (s *Schema) Report() string {
-	if s.worst() == Fine {
+	if s.worstLevel() == Fine {
 		return ""
 	}
 	var b strings.Builder
@@ -29,7 +29,7 @@ func (s *Schema) Report() string {
 		"\ta newer mcptaskgen may know this revision: go get -tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest\n"+
 		"\tpeers that still speak %s are served by code for it: --revision %[1]s\n", s.Revision)
 	b.WriteString("what a maintainer of mcptaskgen adds or touches (\"How to add a revision\" in CONTRIBUTING.md):\n")
-	files := s.files()
+	files := s.filesToChange()
 	width := 0
 	for _, f := range files {
 		width = max(width, len(f[0]))
@@ -40,16 +40,16 @@ func (s *Schema) Report() string {
 	return b.String()
 }
 
-// files are those of mcptaskgen that a schema concerns, with what goes into them.
-func (s *Schema) files() [][2]string {
+// filesToChange are those of mcptaskgen that a schema concerns, with what goes into them.
+func (s *Schema) filesToChange() [][2]string {
 	files := slices.Clone(everyRevision)
 	var more []string
 	for _, f := range s.Findings {
-		more = append(more, table[f.Kind].files...)
+		more = append(more, consequences[f.Kind].files...)
 	}
 	slices.Sort(more)
 	for _, name := range slices.Compact(more) {
-		files = append(files, [2]string{name, purpose[name]})
+		files = append(files, [2]string{name, filePurposes[name]})
 	}
 	return files
 }

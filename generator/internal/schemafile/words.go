@@ -29,12 +29,12 @@ func readForm(text string) (f form) {
 }
 
 // in words says what a schema is: "an integer or null".
-func inWords(text string) string {
+func describeSchema(text string) string {
 	f := readForm(text)
-	return f.words()
+	return f.describe()
 }
 
-func (f *form) words() string {
+func (f *form) describe() string {
 	switch {
 	case f == nil:
 		return "anything"
@@ -53,25 +53,25 @@ func (f *form) words() string {
 	case len(f.AnyOf) > 0:
 		var parts []string
 		for _, member := range f.AnyOf {
-			if words := member.words(); !slices.Contains(parts, words) {
+			if words := member.describe(); !slices.Contains(parts, words) {
 				parts = append(parts, words)
 			}
 		}
 		return strings.Join(parts, " or ")
 	case f.Items != nil:
-		return "an array of: " + f.Items.words()
+		return "an array of: " + f.Items.describe()
 	}
 	if types, ok := f.Type.([]any); ok {
-		return typeWords(types)
+		return describeTypes(types)
 	}
 	if f.Type != nil {
-		return typeWords([]any{f.Type})
+		return describeTypes([]any{f.Type})
 	}
 	return "anything"
 }
 
-// typeWords says what the types of JSON Schema are, null last.
-func typeWords(types []any) string {
+// describeTypes says what the types of JSON Schema are, null last.
+func describeTypes(types []any) string {
 	var words []string
 	null := false
 	for _, t := range types {
@@ -91,8 +91,8 @@ func typeWords(types []any) string {
 	return strings.Join(words, " or ")
 }
 
-// list reads a JSON value or an array of them.
-func list(text string) []any {
+// parseList reads a JSON value or an array of them.
+func parseList(text string) []any {
 	var value any
 	if text == "" || json.Unmarshal([]byte(text), &value) != nil {
 		return nil
@@ -103,8 +103,8 @@ func list(text string) []any {
 	return []any{value}
 }
 
-// without are the values of a that b does not have.
-func without(a, b []any) (rest []any) {
+// subtractValues are the values of a that b does not have.
+func subtractValues(a, b []any) (rest []any) {
 	for _, value := range a {
 		if !slices.ContainsFunc(b, func(other any) bool { return fmt.Sprint(other) == fmt.Sprint(value) }) {
 			rest = append(rest, value)
@@ -146,7 +146,7 @@ func codeOf(text string) string {
 	return ""
 }
 
-// withoutMethod is the JSON of a message's definition with its method left open.
-func withoutMethod(text, method string) string {
+// removeMethod is the JSON of a message's definition with its method left open.
+func removeMethod(text, method string) string {
 	return strings.Replace(text, `{"enum":["`+method+`"]}`, `{}`, 1)
 }

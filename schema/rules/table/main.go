@@ -43,16 +43,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		flags.Usage()
 		return 2
 	}
-	books, err := load()
+	books, err := loadBooks()
 	if err == nil {
-		err = read(books, flags.Args())
+		err = readRecords(books, flags.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
 	if !*check {
-		if err := show(stdout, books); err != nil {
+		if err := printTable(stdout, books); err != nil {
 			fmt.Fprintln(stderr, err)
 			return 1
 		}
@@ -61,7 +61,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	status := 0
 	for _, b := range books {
 		for _, r := range b.rules {
-			if r.open() && b.enforced(r) {
+			if r.isUncovered() && b.isEnforced(r) {
 				fmt.Fprintf(stderr, "no test that ran covers %s of %s, a %s: %s: %s\n", r.ID, b.revision, r.Level, r.Actor, r.Text)
 				status = 1
 			}
@@ -79,8 +79,8 @@ type book struct {
 	rules []*rule
 }
 
-// enforced says whether -check asks for a test of the rule.
-func (b book) enforced(r *rule) bool { return b.whole || r.Mandatory() }
+// isEnforced says whether -check asks for a test of the rule.
+func (b book) isEnforced(r *rule) bool { return b.whole || r.Mandatory() }
 
 // rule is a rule with the tests that have seen it kept.
 type rule struct {
@@ -88,10 +88,10 @@ type rule struct {
 	tests []string
 }
 
-// open says whether the rule could have a test and has none.
-func (r *rule) open() bool { return len(r.tests) == 0 && r.NotObservable == "" }
+// isUncovered says whether the rule could have a test and has none.
+func (r *rule) isUncovered() bool { return len(r.tests) == 0 && r.NotObservable == "" }
 
-func load() ([]book, error) {
+func loadBooks() ([]book, error) {
 	var books []book
 	for _, revision := range schema.Revisions() {
 		rules, err := schema.Rules(revision)
@@ -111,8 +111,8 @@ func load() ([]book, error) {
 	return books, nil
 }
 
-// read adds the tests that the records name.
-func read(books []book, files []string) error {
+// readRecords adds the tests that the records name.
+func readRecords(books []book, files []string) error {
 	byID := map[string]*rule{}
 	for _, b := range books {
 		for _, r := range b.rules {
@@ -151,8 +151,8 @@ func read(books []book, files []string) error {
 // levels are in the order of their weight.
 var levels = []string{"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RULE"}
 
-// show prints the table, the counts and what is not covered.
-func show(out io.Writer, books []book) error {
+// printTable prints the table, the counts and what is not covered.
+func printTable(out io.Writer, books []book) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, b := range books {
 		fmt.Fprintf(w, "%s\n\n", b.revision)
@@ -176,7 +176,7 @@ func show(out io.Writer, books []book) error {
 				switch {
 				case level != "all" && r.Level != level:
 					continue
-				case r.open():
+				case r.isUncovered():
 					open++
 				case r.NotObservable != "":
 					marked++
@@ -192,7 +192,7 @@ func show(out io.Writer, books []book) error {
 	for _, b := range books {
 		for _, level := range levels {
 			for _, r := range b.rules {
-				if r.open() && r.Level == level {
+				if r.isUncovered() && r.Level == level {
 					fmt.Fprintf(w, "uncovered: %s %s %s: %s\n", r.ID, r.Level, r.Actor, r.Text)
 				}
 			}

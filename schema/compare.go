@@ -11,24 +11,22 @@ type Kind string
 
 // The kinds of a difference.
 const (
-	// Added is in the official schema only.
+	// Added means that only the official schema has it.
 	Added Kind = "added"
-	// Removed is in ours only.
+	// Removed means that only our schema has it.
 	Removed Kind = "removed"
-	// Changed is in both, with another content.
+	// Changed means that both have it, with different content.
 	Changed Kind = "changed"
 )
 
-// Aspect says what of a schema differs. Any other keyword of JSON Schema stands
-// for itself.
+// Aspect says what differs. Any other keyword of JSON Schema is its own aspect.
 type Aspect string
 
 // The aspects of a difference.
 const (
 	// AspectDefinition is a whole definition.
 	AspectDefinition Aspect = "definition"
-	// AspectMember is a property, the items of an array or what an object has
-	// beside its properties.
+	// AspectMember is a property, the items of an array, or the additional properties of an object.
 	AspectMember Aspect = "member"
 	// AspectPresence is whether a property is "required" or "optional".
 	AspectPresence Aspect = "presence"
@@ -38,20 +36,20 @@ const (
 	AspectEnum        Aspect = "enum"
 )
 
-// Difference is one structural difference between a surface and an official
-// schema.
+// Difference is one structural difference between a surface and an official schema.
 type Difference struct {
 	// Path is the place, such as "Task.lastUpdatedAt",
 	// "ListTasksResult.tasks[]" or "DetailedTask(status=failed).error".
 	Path string
 	// Definition is the definition that Path begins with.
 	Definition string
-	// Member is the property that Path ends with, where the difference is the
-	// property itself or its presence.
+	// Member is the last property of Path, if the difference is the property itself or its
+	// presence.
 	Member string
 	Aspect Aspect
 	Kind   Kind
-	// Ours and Official are what stands there, as canonical JSON; "" for nothing.
+	// Ours and Official are the content on both sides as canonical JSON. "" means that there is
+	// none.
 	Ours, Official string
 }
 
@@ -66,11 +64,12 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s: changed from %s to %s", d.Path, d.Ours, d.Official)
 }
 
-// Compare lists where an official schema differs in structure from a surface,
-// sorted by path; see [Fingerprint] for what counts as the same. It covers the
-// surface's definitions and, as new, every official definition with "Task" in
-// its name. What differs inside a definition that two others refer to is
-// listed once, under that definition's name.
+// Compare lists the structural differences between a surface and an official schema, sorted by
+// path. [Fingerprint] describes what counts as the same.
+//
+// It covers the surface's definitions. It also reports official definitions with "Task" in their
+// name that the surface does not have. A difference inside a definition that several others refer
+// to is listed once, under the name of that definition.
 func Compare(ours *Surface, official *Document) []Difference {
 	var c comparison
 	mine, theirs := (&Document{Definitions: ours.Definitions}).valuesByName(), ours.applyPatches(official.valuesByName())
@@ -98,7 +97,7 @@ func Compare(ours *Surface, official *Document) []Difference {
 	return c.found
 }
 
-// isNotCompared says whether a definition is of our own making, or is left out.
+// isNotCompared reports whether a definition is our own or is skipped.
 func (s *Surface) isNotCompared(definition string) bool {
 	parts, listed := s.Compared[definition]
 	return listed && len(parts) == 0 || s.skipped[definition]
@@ -106,10 +105,10 @@ func (s *Surface) isNotCompared(definition string) bool {
 
 type comparison struct {
 	found      []Difference
-	definition string // that is being compared
+	definition string // the definition being compared
 }
 
-// addDifference records a difference; nil stands for nothing.
+// addDifference records a difference. nil means that a side has nothing.
 func (c *comparison) addDifference(path string, aspect Aspect, ours, official any) *Difference {
 	d := Difference{Path: path, Definition: c.definition, Aspect: aspect, Kind: Changed}
 	if isNil(ours) {
@@ -133,8 +132,8 @@ func isNil(value any) bool {
 	return value == nil
 }
 
-// compareMember compares two schemas inside a definition; name is the property's, where
-// they are one.
+// compareMember compares two schemas inside a definition. name is the name of the property, if they
+// are one.
 func (c *comparison) compareMember(path, name string, ours, official any) {
 	left, ok1 := ours.(map[string]any)
 	right, ok2 := official.(map[string]any)
@@ -197,8 +196,8 @@ func (c *comparison) compareRequired(path string, ours, official any) {
 	}
 }
 
-// compareAlternatives matches the members of an anyOf: first the equal ones, then
-// those with the same constant in the same property.
+// compareAlternatives matches the members of an anyOf: first equal ones, then those with the same
+// constant in the same property.
 func (c *comparison) compareAlternatives(path string, ours, official any) {
 	left, _ := ours.([]any)
 	right, _ := official.([]any)
@@ -223,7 +222,7 @@ func (c *comparison) compareAlternatives(path string, ours, official any) {
 	}
 }
 
-// discriminator names the constant properties of an alternative: "(status=failed)".
+// discriminator describes the constant properties of an alternative: "(status=failed)".
 func discriminator(value any) string {
 	form, _ := value.(map[string]any)
 	if name, ok := form["$ref"].(string); ok {

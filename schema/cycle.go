@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// checkCycles refuses definitions that are themselves: a chain of references
-// through $ref, allOf, anyOf and oneOf alone that comes back means nothing. One
-// through the members of an object or an array is a recursive type.
+// checkCycles refuses a definition that refers to itself only through $ref, allOf, anyOf and oneOf,
+// because it has no meaning. A cycle through the members of an object or array is a recursive type.
 func checkCycles(order []Definition, definitions map[string]any) error {
 	const (
 		open = iota + 1
@@ -42,7 +41,7 @@ func checkCycles(order []Definition, definitions map[string]any) error {
 	return nil
 }
 
-// directReferences appends the definitions that a schema holds to the same value.
+// directReferences appends the definitions that a schema applies to the same value.
 func directReferences(schema any, names []string) []string {
 	object, ok := schema.(map[string]any)
 	if !ok {

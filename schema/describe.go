@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// The texts about revisions, for a terminal.
+// This file writes texts about revisions for a terminal.
 
-// width is that of a line.
+// width is the maximum length of a line.
 const width = 100
 
 // text collects lines.
 type text struct{ strings.Builder }
 
-// addParagraph adds a paragraph, broken into lines: the first is indented by lead, the
-// others by as many spaces.
+// addParagraph adds a paragraph and wraps its lines. The first line starts with lead, the others
+// with as many spaces.
 func (t *text) addParagraph(lead, format string, args ...any) {
 	var line strings.Builder
 	line.WriteString(lead)
@@ -39,8 +39,8 @@ func (t *text) addParagraph(lead, format string, args ...any) {
 
 func (t *text) addHeading(title string) { t.WriteString("\n" + title + "\n") }
 
-// List describes each known revision in a line: its name, its standing, the
-// protocol version that goes over the wire, and what it is.
+// List describes each known revision in one line: its name, its standing, its protocol version on
+// the wire, and what it is.
 func List() (string, error) {
 	var rows [][3]string
 	var about []string
@@ -63,7 +63,7 @@ func List() (string, error) {
 	return out.String(), nil
 }
 
-// titles are the headings of the sections.
+// sectionTitles are the headings of the sections.
 var sectionTitles = []struct {
 	section Section
 	title   string
@@ -74,7 +74,7 @@ var sectionTitles = []struct {
 	{Definitions, "Definitions of the schema"}, {Mended, "Mistakes of the official schemas"},
 }
 
-// Changes describes what Diff has found.
+// Changes describes the result of Diff.
 func Changes(from, to *Surface, changes []Change) (string, error) {
 	c, err := loadVocabulary()
 	if err != nil {
@@ -87,7 +87,7 @@ func Changes(from, to *Surface, changes []Change) (string, error) {
 		t.addParagraph("  ", "%s (%s, %s): %s", s.Revision, s.Standing, s.Date, s.About)
 	}
 	if len(changes) == 0 {
-		t.addHeading("No difference in what is known of tasks.")
+		t.addHeading("There are no known differences in tasks.")
 	}
 	for _, part := range sectionTitles {
 		of := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Section != part.section })
@@ -99,8 +99,8 @@ func Changes(from, to *Surface, changes []Change) (string, error) {
 		case Aspects:
 			for _, change := range of {
 				t.addParagraph("  ", "%s", c.Aspects.phrase(change.Means))
-				t.addParagraph("    before: ", "%s", cmp.Or(change.From, "not said"))
-				t.addParagraph("    now:    ", "%s", cmp.Or(change.To, "not said"))
+				t.addParagraph("    before: ", "%s", cmp.Or(change.From, "unspecified"))
+				t.addParagraph("    now:    ", "%s", cmp.Or(change.To, "unspecified"))
 			}
 		case TaskParams, Definitions:
 			names := map[Kind][]string{}
@@ -121,7 +121,7 @@ func Changes(from, to *Surface, changes []Change) (string, error) {
 	return t.String(), nil
 }
 
-// Show describes all that is known of a revision.
+// Show describes everything known about a revision.
 func Show(s *Surface) (string, error) {
 	c, err := loadVocabulary()
 	if err != nil {
@@ -211,7 +211,7 @@ func Show(s *Surface) (string, error) {
 	for _, r := range s.Refusals {
 		own := ""
 		if r.Own {
-			own = "; nothing is said of it, this is the project's choice"
+			own = "; the revision does not say, so this project chose it"
 		}
 		t.addParagraph("  ", "%s: %s%s", c.Cases.phrase(r.Case), s.describeAnswer(r), own)
 	}
@@ -235,7 +235,7 @@ func (s *Surface) showField(t *text, c canon, f Field) {
 	t.addParagraph("  ", "%s: %s (%s, %s)%s", f.Place(), c.Fields.phrase(f.Means), kind, presence, describeNotes(f))
 }
 
-// listMembers lists the members of a message, those that must be there first.
+// listMembers lists the members of a message, required ones first.
 func (s *Surface) listMembers(t *text, what, definition string) {
 	d, ok := s.Definition(definition)
 	if !ok {
@@ -252,7 +252,7 @@ func (s *Surface) listMembers(t *text, what, definition string) {
 		if name == "_meta" && kind == "object" && !s.hasTaskKeys(member) {
 			return
 		}
-		found[name] = kind // of an allOf, the later part narrows the earlier
+		found[name] = kind // a later part of an allOf narrows an earlier one
 		required[name] = required[name] || needed
 	})
 	var list []string
@@ -266,14 +266,14 @@ func (s *Surface) listMembers(t *text, what, definition string) {
 	t.addParagraph("    "+what+": ", "%s", cmp.Or(strings.Join(list, ", "), "none of its own"))
 }
 
-// hasTaskKeys says whether a _meta has keys that concern tasks.
+// hasTaskKeys reports whether a _meta has keys about tasks.
 func (s *Surface) hasTaskKeys(meta map[string]any) bool {
 	properties, _ := meta["properties"].(map[string]any)
 	return len(properties) > 1 || len(properties) == 1 && properties["progressToken"] == nil
 }
 
-// visitMembers gives every member of a schema, in what it refers to and is made of
-// too. One of alternatives is required where each of them requires it.
+// visitMembers calls each for every member of a schema, including its references and parts. A
+// member of alternatives is required if all of them require it.
 func (s *Surface) visitMembers(value map[string]any, depth int, each func(name string, member map[string]any, required bool)) {
 	const deepest = 20
 	if depth > deepest {

@@ -7,56 +7,56 @@ import (
 	"strings"
 )
 
-// More kinds of a difference, between two revisions.
+// Kinds of a difference between two revisions.
 const (
-	// Renamed has another name in the same place.
+	// Renamed means that it has another name in the same place.
 	Renamed Kind = "renamed"
-	// Moved is somewhere else, with its name or another.
+	// Moved means that it is in another place, perhaps with another name.
 	Moved Kind = "moved"
 )
 
-// Section is a part of what changes between two revisions.
+// Section is a part of the changes between two revisions.
 type Section string
 
-// The sections of the changes, in their order.
+// The sections in their order.
 const (
 	Aspects       Section = "aspects" // how tasks work
 	States        Section = "states"  // statuses and their transitions
 	Methods       Section = "methods" // requests
 	Notifications Section = "notifications"
-	Fields        Section = "fields" // members of messages, the fields of tools among them
+	Fields        Section = "fields" // members of messages, including the fields of tools
 	MetaKeys      Section = "meta"   // keys of _meta
 	Capabilities  Section = "capabilities"
-	Errors        Section = "errors" // what is refused with which code
+	Errors        Section = "errors" // refused requests and their error codes
 	Headers       Section = "headers"
 	TaskParams    Section = "params"      // the params that may ask for a task
-	Definitions   Section = "definitions" // of the JSON Schema
-	Mended        Section = "mended"      // where an official schema does not say what its text says
+	Definitions   Section = "definitions" // definitions of the JSON Schema
+	Mended        Section = "mended"      // mistakes of an official schema
 )
 
-// Change is one thing that is otherwise in another revision.
+// Change is one difference between two revisions.
 type Change struct {
 	Section Section `json:"section"`
 	Kind    Kind    `json:"kind"`
-	// Means is the canonical name of what it is about; empty where it has none.
+	// Means is the canonical name of the changed thing. It may be empty.
 	Means string `json:"means,omitempty"`
-	// From and To are what stands in either revision: names, places, codes or
-	// phrases; empty for nothing.
+	// From and To are the names, places, codes or phrases in both revisions. Empty means that a
+	// revision has none.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Text says it to a user.
+	// Text describes the change to a user.
 	Text string `json:"text"`
 }
 
-// Comparison is what changes from one revision to another, as JSON. Its form is
-// stable: members may be added, and none is taken away.
+// Comparison is the JSON form of the changes between two revisions. Its format is stable: members
+// may be added but not removed.
 type Comparison struct {
 	From    Heading  `json:"from"`
 	To      Heading  `json:"to"`
 	Changes []Change `json:"changes"`
 }
 
-// Heading says which revision is meant.
+// Heading identifies a revision.
 type Heading struct {
 	Revision        string   `json:"revision"`
 	Standing        Standing `json:"standing"`
@@ -65,20 +65,19 @@ type Heading struct {
 	About           string   `json:"about"`
 }
 
-// Report puts what Diff has found under the names of the revisions.
+// Report combines the result of Diff with the headings of the revisions.
 func Report(from, to *Surface, changes []Change) Comparison {
 	heading := func(s *Surface) Heading {
 		return Heading{s.Revision, s.Standing, s.ProtocolVersion, s.Date, s.About}
 	}
 	if changes == nil {
-		changes = []Change{} // a list in JSON, not null
+		changes = []Change{} // encode an empty list, not null
 	}
 	return Comparison{heading(from), heading(to), changes}
 }
 
-// Diff lists what changes for a user from one revision to another, by section.
-// Both are read as data: what is the same thing under two names, their canonical
-// names tell.
+// Diff lists what changes for a user from one revision to another, by section. It only reads data:
+// canonical names tell which names mean the same thing.
 func Diff(from, to *Surface) ([]Change, error) {
 	c, err := loadVocabulary()
 	if err != nil {
@@ -115,12 +114,12 @@ func (d *diff) compareAspects() {
 	for _, aspect := range d.canon.Aspects {
 		was, is := d.from.Aspects[aspect.name], d.to.Aspects[aspect.name]
 		if was != is {
-			d.addChange(Aspects, Changed, aspect.name, was, is, "%s: %s (before: %s)", aspect.phrase, cmp.Or(is, "not said"), cmp.Or(was, "not said"))
+			d.addChange(Aspects, Changed, aspect.name, was, is, "%s: %s (before: %s)", aspect.phrase, cmp.Or(is, "unspecified"), cmp.Or(was, "unspecified"))
 		}
 	}
 }
 
-// statusMeaning returns the status that stands for a canonical one.
+// statusMeaning returns the status with a canonical meaning.
 func (s *Surface) statusMeaning(means string) (Status, bool) {
 	for _, status := range s.Statuses {
 		if slices.Contains(status.Means, means) {
@@ -130,7 +129,7 @@ func (s *Surface) statusMeaning(means string) (Status, bool) {
 	return Status{}, false
 }
 
-// mainMeaning is the first of a status's meanings.
+// mainMeaning returns the first meaning of a status.
 func (s Status) mainMeaning() string {
 	if len(s.Means) == 0 {
 		return ""
@@ -146,7 +145,7 @@ func (d *diff) compareStates() {
 		case !ok:
 			d.addChange(States, Removed, means, was.Name, "", "%s is gone: %s", was.Name, d.canon.Statuses.phrase(means))
 		case is.mainMeaning() != means:
-			d.addChange(States, Removed, means, was.Name, is.Name, "%s is gone: a task is %s where %s", was.Name, is.Name, d.canon.Statuses.phrase(means))
+			d.addChange(States, Removed, means, was.Name, is.Name, "%s is gone: a task is %s when %s", was.Name, is.Name, d.canon.Statuses.phrase(means))
 		case is.Name != was.Name:
 			d.addChange(States, Renamed, means, was.Name, is.Name, "%s is called %s", was.Name, is.Name)
 		}
@@ -170,7 +169,7 @@ func (d *diff) compareStates() {
 	}
 }
 
-// compareTransitions compares where a status leads, among the statuses of both.
+// compareTransitions compares the transitions between statuses that both revisions have.
 func (d *diff) compareTransitions(was, is Status) {
 	common := func(s *Surface, other *Surface, next []string) (list []string) {
 		for _, name := range next {
@@ -199,7 +198,7 @@ func (d *diff) compareTransitions(was, is Status) {
 	}
 }
 
-// namesServing are the methods and notifications that serve a purpose.
+// namesServing returns the methods and notifications that serve a purpose.
 func (s *Surface) namesServing(purpose string) (names []string) {
 	for _, m := range s.Methods {
 		if slices.Contains(m.Serves, purpose) {
@@ -214,7 +213,7 @@ func (s *Surface) namesServing(purpose string) (names []string) {
 	return names
 }
 
-// describeCounterparts says for each purpose who serves it in a surface.
+// describeCounterparts says for each purpose what serves it in a surface.
 func (d *diff) describeCounterparts(serves []string, in *Surface, nobody string) (names, text string) {
 	var parts, all []string
 	for _, purpose := range serves {
@@ -234,12 +233,12 @@ func (d *diff) describeCounterparts(serves []string, in *Surface, nobody string)
 	return strings.Join(all, ", "), strings.Join(parts, "; ")
 }
 
-// describeRemoval says that a message is, or that it has to do with tasks no longer.
+// describeRemoval says that a message is gone, or that it no longer concerns tasks.
 func describeRemoval(name string) string {
 	if strings.Contains(name, "tasks") {
 		return name + " is gone"
 	}
-	return name + " has nothing to do with tasks any more"
+	return name + " no longer concerns tasks"
 }
 
 func (d *diff) compareMethods() {
@@ -252,7 +251,7 @@ func (d *diff) compareMethods() {
 	for _, is := range d.to.Methods {
 		was, ok := d.from.findMethod(is.Name)
 		if !ok {
-			names, text := d.describeCounterparts(is.Serves, d.from, "nobody")
+			names, text := d.describeCounterparts(is.Serves, d.from, "nothing")
 			before := ""
 			if text != "" {
 				before = " (before, " + text + ")"
@@ -295,7 +294,7 @@ func (d Direction) describe() string {
 	return "both ways"
 }
 
-// phraseFromDoc is a Doc as a phrase: its first letter small, without its full stop.
+// phraseFromDoc turns a Doc into a phrase with a lowercase first letter and no final period.
 func phraseFromDoc(doc string) string {
 	if doc == "" {
 		return ""
@@ -336,8 +335,8 @@ func (d *diff) compareNotifications() {
 	}
 	for _, is := range d.to.Notifications {
 		if !find(d.from, is.Name) && !renamed[is.Name] {
-			names, text := d.describeCounterparts(is.Serves, d.from, "nobody")
-			d.addChange(Notifications, Added, firstOrEmpty(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, phraseFromDoc(is.Doc), cmp.Or(text, "nobody"))
+			names, text := d.describeCounterparts(is.Serves, d.from, "nothing")
+			d.addChange(Notifications, Added, firstOrEmpty(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, phraseFromDoc(is.Doc), cmp.Or(text, "nothing"))
 		}
 	}
 }
@@ -360,7 +359,7 @@ func (d *diff) compareHeaders() {
 
 func (d *diff) compareTaskParams() {
 	if len(d.from.TaskParams) == 0 || len(d.to.TaskParams) == 0 {
-		return // asked for in another way: one of the fields says so
+		return // tasks are requested in another way; a field describes it
 	}
 	for _, name := range d.from.TaskParams {
 		if !slices.Contains(d.to.TaskParams, name) {
@@ -387,7 +386,7 @@ func (d *diff) compareDefinitions() {
 	}
 }
 
-// comparePatches compares what the official schemas get wrong.
+// comparePatches compares the mistakes of the official schemas.
 func (d *diff) comparePatches() {
 	report := func(s, other *Surface) {
 		for _, p := range s.Patched {
@@ -396,7 +395,7 @@ func (d *diff) comparePatches() {
 			}
 			own, _ := s.Definition(p.Definition)
 			value, _ := valueAt(own.value, p.Pointer)
-			d.addChange(Mended, Changed, "", string(p.Official), canonicalJSON(value), "%s is %s in the official schema of %s, and %s is meant. %s",
+			d.addChange(Mended, Changed, "", string(p.Official), canonicalJSON(value), "%s is %s in the official schema of %s, but %s is meant. %s",
 				p.describePlace(), p.Official, s.Revision, canonicalJSON(value), p.Reason)
 		}
 	}

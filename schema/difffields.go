@@ -15,7 +15,7 @@ func (s *Surface) findField(means string) (Field, bool) {
 	return s.Fields[i], true
 }
 
-// describeQuantity is a field's unit and clock: "milliseconds, from the task's creation".
+// describeQuantity returns a field's unit and clock: "milliseconds, from the task's creation".
 func (f Field) describeQuantity() string {
 	switch {
 	case f.Clock != "" && strings.HasPrefix(f.Clock, "which "):
@@ -26,7 +26,7 @@ func (f Field) describeQuantity() string {
 	return f.Unit
 }
 
-// describeField is what a field holds, and whether it must be there.
+// describeField returns the type of a field and whether it is required.
 func (s *Surface) describeField(f Field) (kind, presence string) {
 	value, required, _ := s.lookupMember(f.At)
 	presence = "optional"
@@ -65,9 +65,9 @@ func describeNotes(f Field) string {
 	return strings.TrimSuffix("; "+text, "; ")
 }
 
-// compareField compares a field that both have.
+// compareField compares a field that both revisions have.
 func (d *diff) compareField(phrase string, was, is Field) {
-	same := "" // what a change of the name leaves as it was
+	same := "" // what a new name leaves unchanged
 	if q := is.describeQuantity(); q != "" && q == was.describeQuantity() {
 		same = "; " + q + ", as before"
 	}
@@ -140,13 +140,13 @@ func (d *diff) compareMetaKeys() {
 	}
 }
 
-// compareCapabilities compares where one party declares what it can do.
+// compareCapabilities compares the places in which one party declares its capabilities.
 func (d *diff) compareCapabilities(party string, from, to map[string]string) {
 	definition := strings.ToUpper(party[:1]) + party[1:] + "Capabilities"
 	kind := func(s *Surface, pointer string) string {
 		value, _, ok := s.lookupMember(definition + pointer)
 		if !ok {
-			return "object" // an extension, of which the core's schema knows nothing
+			return "object" // an extension, which the core's schema does not describe
 		}
 		return s.describeType(value, 0)
 	}
@@ -207,7 +207,7 @@ func (d *diff) compareErrors() {
 			d.addChange(Errors, Added, "", "", fmt.Sprint(is.Code), "%d %s%s is new: it %s", is.Code, is.Name, http, phraseFromDoc(is.Doc))
 		}
 	}
-	own := map[bool]string{true: "; the revision does not say, this project's choice"}
+	own := map[bool]string{true: "; the revision does not say, so this project chose it"}
 	for _, c := range d.canon.Cases {
 		was, before := d.from.findRefusal(c.name)
 		is, now := d.to.findRefusal(c.name)
@@ -218,7 +218,7 @@ func (d *diff) compareErrors() {
 		case before && now && oldAnswer != newAnswer:
 			d.addChange(Errors, Moved, c.name, oldAnswer, newAnswer, "%s: %s%s (before: %s)", c.phrase, newAnswer, own[is.Own], oldAnswer)
 		case before && !now:
-			d.addChange(Errors, Removed, c.name, oldAnswer, "", "%s: nothing is said of it (before: %s)", c.phrase, oldAnswer)
+			d.addChange(Errors, Removed, c.name, oldAnswer, "", "%s: unspecified (before: %s)", c.phrase, oldAnswer)
 		case now && !before:
 			d.addChange(Errors, Added, c.name, "", newAnswer, "%s: %s%s", c.phrase, newAnswer, own[is.Own])
 		}

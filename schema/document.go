@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Document is the definitions of one schema file, or of several combined.
+// Document holds the definitions of one schema file, or of several combined.
 type Document struct {
 	Definitions []Definition
 }
 
-// Definition is one named schema.
+// Definition is a named schema.
 type Definition struct {
 	Name string
 	// Doc is the definition's description.
@@ -30,8 +30,7 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of a JSON object in the order of its text. A
-// repeated name is an error.
+// Members returns the members of a JSON object in source order. A repeated name is an error.
 func Members(object json.RawMessage) ([]Member, error) {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	token, err := decoder.Token()
@@ -53,7 +52,7 @@ func Members(object json.RawMessage) ([]Member, error) {
 			return nil, errors.New("not JSON: a member's name is not a string")
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("the member %q is there twice", name)
+			return nil, fmt.Errorf("duplicate member %q", name)
 		}
 		seen[name] = true
 		var value json.RawMessage
@@ -68,9 +67,9 @@ func Members(object json.RawMessage) ([]Member, error) {
 	return members, nil
 }
 
-// Parse reads a schema file as published: an object with $defs, or with
-// definitions as before JSON Schema 2019-09. Every definition is checked as far
-// as [Compare] reads it, so that the errors name the place in the file.
+// Parse reads a published schema file: an object with $defs, or with definitions as before JSON
+// Schema 2019-09. It checks what [Compare] reads of every definition, so that an error names the
+// place in the file.
 func Parse(data []byte) (*Document, error) {
 	if !json.Valid(data) {
 		var into any
@@ -111,8 +110,7 @@ func Parse(data []byte) (*Document, error) {
 	return document, nil
 }
 
-// Combine puts documents together; where two define the same name, the later
-// one counts.
+// Combine combines documents. If two define the same name, the later one wins.
 func Combine(documents ...*Document) *Document {
 	combined := &Document{}
 	for _, document := range documents {
@@ -128,7 +126,7 @@ func Combine(documents ...*Document) *Document {
 	return combined
 }
 
-// valuesByName maps each definition's name to its decoded schema.
+// valuesByName maps the name of each definition to its decoded schema.
 func (d *Document) valuesByName() map[string]any {
 	values := make(map[string]any, len(d.Definitions))
 	for _, definition := range d.Definitions {
@@ -137,7 +135,7 @@ func (d *Document) valuesByName() map[string]any {
 	return values
 }
 
-// decodeJSON keeps numbers as written.
+// decodeJSON decodes JSON and keeps numbers as written.
 func decodeJSON(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -156,7 +154,7 @@ func refName(ref string) (string, bool) {
 	return "", false
 }
 
-// checkSchema refuses what the normalisation could not read.
+// checkSchema refuses schemas that cannot be normalized.
 func checkSchema(path string, schema any, definitions map[string]any) error {
 	object, ok := schema.(map[string]any)
 	if !ok {
@@ -219,7 +217,7 @@ func checkKeyword(path, keyword string, value any, definitions map[string]any) e
 			return fmt.Errorf("%s: %v is not a reference to a definition of the same file", path, value)
 		}
 		if _, ok := definitions[name]; !ok {
-			return fmt.Errorf("%s: there is no definition %q", path, name)
+			return fmt.Errorf("%s: unknown definition %q", path, name)
 		}
 	}
 	return nil

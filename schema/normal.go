@@ -9,37 +9,32 @@ import (
 	"strings"
 )
 
-// origin marks, in a normal form, a schema that was a plain reference.
+// origin marks a schema in a normal form that was a plain reference.
 const origin = "$origin"
 
-// maxNodes bounds how much of one definition is written out: a file of nested
-// references could otherwise grow without end. The rest stays references.
+// maxNodes limits how much of a definition is inlined, because nested references could grow without
+// end. The rest stays references.
 const maxNodes = 5_000
 
-// annotations say nothing about what is valid.
+// annotations are the keywords that do not restrict values.
 var annotations = []string{"title", "description", "$schema", "$id", "$comment", "examples"}
 
-// Fingerprint is the SHA-256 (hex) of the normal form of one definition of a
-// document, of the parts that the surface compares. ok is false where the
-// document does not have it, or the surface compares none of it.
+// Fingerprint returns the SHA-256 (hex) of the normal form of a definition, limited to the parts
+// that the surface compares. ok is false if the document does not have the definition or the
+// surface compares none of it.
 //
-// Two schemas that mean the same have the same normal form, as far as these
-// rules go:
-//
-//   - titles, descriptions, $schema, $id, $comment and examples are dropped, and
-//     the order of members, required, enum, type, anyOf and oneOf does not count;
-//   - a reference to a definition that the surface follows as a whole is
-//     replaced by that definition; any other stays a reference by name, and so
-//     does one inside itself;
-//   - allOf is merged into one schema where that is exact (types and enums
-//     intersect, required and properties unite); what cannot be merged stays
-//     in allOf, sorted;
-//   - const is an enum of one, anyOf of enums is one enum, anyOf of one is that
-//     one, anyOf of plain types (at most one of them with numeric bounds) is a
-//     list of types, and a type that an enum implies is dropped;
-//   - what is always true is dropped (additionalProperties, items: true or {};
-//     propertyNames: string; empty properties and required), and {"not": {}} is
-//     false.
+// Two schemas with the same meaning have the same normal form, as far as these rules go:
+//   - Titles, descriptions, $schema, $id, $comment and examples are dropped. The order of members,
+//     required, enum, type, anyOf and oneOf does not count.
+//   - A reference to a definition that the surface compares as a whole is inlined. Other
+//     references, and those inside themselves, stay references by name.
+//   - allOf is merged into one schema if that is exact: types and enums intersect, required and
+//     properties unite. What cannot be merged stays in allOf, sorted.
+//   - const becomes an enum of one value. anyOf of enums becomes one enum. anyOf of one schema
+//     becomes that schema. anyOf of plain types, at most one of them with numeric bounds, becomes a
+//     list of types. A type that an enum implies is dropped.
+//   - Keywords that are always true are dropped: additionalProperties and items with true or {},
+//     propertyNames with type string, and empty properties and required. {"not": {}} means false.
 func Fingerprint(surface *Surface, document *Document, definition string) (fingerprint string, ok bool) {
 	form, ok := normalForm(surface, surface.applyPatches(document.valuesByName()), definition)
 	if !ok || surface.isNotCompared(definition) {
@@ -49,8 +44,7 @@ func Fingerprint(surface *Surface, document *Document, definition string) (finge
 	return hex.EncodeToString(sum[:]), true
 }
 
-// normalForm returns the normal form of what the surface compares of a
-// definition.
+// normalForm returns the normal form of the parts of a definition that the surface compares.
 func normalForm(surface *Surface, definitions map[string]any, name string) (map[string]any, bool) {
 	value, ok := definitions[name]
 	if !ok {
@@ -70,11 +64,10 @@ func normalForm(surface *Surface, definitions map[string]any, name string) (map[
 type normalizer struct {
 	definitions map[string]any
 	inline      map[string]bool
-	left        int // nodes that may still be written out
+	left        int // the number of nodes that may still be inlined
 }
 
-// normalize returns a fresh normal form; within lists the definitions that are
-// being written out.
+// normalize returns a new normal form. within lists the definitions being inlined.
 func (n *normalizer) normalize(value any, within []string) map[string]any {
 	n.left--
 	object, ok := value.(map[string]any)
@@ -86,7 +79,7 @@ func (n *normalizer) normalize(value any, within []string) map[string]any {
 	}
 	out := map[string]any{}
 	var conjuncts []map[string]any
-	for _, keyword := range sortedKeys(object) { // in order: the budget must run out at the same place
+	for _, keyword := range sortedKeys(object) { // sorted, so that the limit always cuts at the same place
 		value := object[keyword]
 		switch keyword {
 		case "$ref":
@@ -166,7 +159,7 @@ func (n *normalizer) normalizeReference(value any, within []string) map[string]a
 	return form
 }
 
-// mergeAlternatives joins alternatives where one schema says the same.
+// mergeAlternatives merges alternatives if one schema can express them.
 func mergeAlternatives(forms []map[string]any) map[string]any {
 	if len(forms) == 1 {
 		return forms[0]
@@ -191,7 +184,7 @@ func mergeAlternatives(forms []map[string]any) map[string]any {
 			switch key {
 			case "type":
 			case "minimum", "maximum":
-				// Bounds concern numbers only, so they survive beside other types.
+				// Bounds only restrict numbers, so they can be combined with other types.
 				if _, twice := bounds[key]; twice || !slices.Contains(list, any("integer")) {
 					plain = false
 				}
@@ -217,13 +210,13 @@ func mergeAlternatives(forms []map[string]any) map[string]any {
 	return map[string]any{"anyOf": sortedForms(forms)}
 }
 
-// mergeForms returns the conjunction of two normal forms; it may reuse both.
+// mergeForms returns the conjunction of two normal forms. It may modify both.
 func mergeForms(a, b map[string]any) map[string]any {
 	delete(a, origin)
 	delete(b, origin)
 	if a["additionalProperties"] != nil && b["properties"] != nil ||
 		b["additionalProperties"] != nil && a["properties"] != nil {
-		return addConjunct(a, b) // it speaks of the properties beside it only
+		return addConjunct(a, b) // additionalProperties refers only to the properties beside it
 	}
 	rest := map[string]any{}
 	for _, key := range sortedKeys(b) {
@@ -274,7 +267,7 @@ func mergeForms(a, b map[string]any) map[string]any {
 	return a
 }
 
-// addConjunct adds b to a's allOf.
+// addConjunct adds b to the allOf of a.
 func addConjunct(a, b map[string]any) map[string]any {
 	list, _ := a["allOf"].([]any)
 	a["allOf"] = sortedValues(append(slices.Clone(list), b))
@@ -366,7 +359,7 @@ func intersectValues(a, b []any) []any {
 	return common
 }
 
-// sortedValues sorts by canonical text and drops repeats.
+// sortedValues sorts by canonical text and drops duplicates.
 func sortedValues(list []any) []any {
 	out := slices.Clone(list)
 	slices.SortFunc(out, func(a, b any) int { return strings.Compare(canonicalJSON(a), canonicalJSON(b)) })
@@ -381,9 +374,11 @@ func sortedForms(forms []map[string]any) []any {
 	return sortedValues(list)
 }
 
-func compareForms(a, b map[string]any) int { return strings.Compare(canonicalJSON(a), canonicalJSON(b)) }
+func compareForms(a, b map[string]any) int {
+	return strings.Compare(canonicalJSON(a), canonicalJSON(b))
+}
 
-// canonicalJSON is the text of a normal form without the marks of its references.
+// canonicalJSON returns the text of a normal form without reference marks.
 func canonicalJSON(value any) string {
 	text, err := json.Marshal(removeOrigin(value))
 	if err != nil {

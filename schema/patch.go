@@ -5,28 +5,27 @@ import (
 	"strings"
 )
 
-// Patch is a place where a surface knows better than the official schema of its
-// revision: the text beside that schema says otherwise. [Compare] and
-// [Fingerprint] read the official value as ours there; any other is a difference.
+// Patch is a place at which a surface deliberately differs from the official schema, because the
+// specification's text contradicts the schema. [Compare] and [Fingerprint] treat the official value
+// at this place as equal to ours. Any other value is a difference.
 type Patch struct {
 	Definition string `json:"definition"`
 	// Pointer is the place in the definition, as a JSON pointer.
 	Pointer string `json:"pointer"`
-	// Official is what the official schema has there.
+	// Official is the official schema's value at that place.
 	Official json.RawMessage `json:"official"`
-	// Reason is how one knows, in a sentence.
+	// Reason justifies the patch in a sentence.
 	Reason string `json:"reason"`
 }
 
-// applyPatches returns the definitions of a document with the surface's patches
-// applied, where they have what the patch is about.
+// applyPatches applies the surface's patches to definitions that have the official values.
 func (s *Surface) applyPatches(definitions map[string]any) map[string]any {
 	own := (&Document{Definitions: s.Definitions}).valuesByName()
 	for _, patch := range s.Patched {
 		official := decodeOrNil(patch.Official)
 		value, ok := valueAt(own[patch.Definition], patch.Pointer)
 		if !ok {
-			continue // ParseSurface has found it
+			continue // ParseSurface reported it
 		}
 		if theirs, ok := valueAt(definitions[patch.Definition], patch.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(official) {
 			definitions[patch.Definition] = withValue(definitions[patch.Definition], pointerSteps(patch.Pointer), value)
@@ -35,7 +34,7 @@ func (s *Surface) applyPatches(definitions map[string]any) map[string]any {
 	return definitions
 }
 
-// valueAt is the value that a JSON pointer names; lists are no part of one here.
+// valueAt returns the value that a JSON pointer names. It does not step into lists.
 func valueAt(value any, pointer string) (any, bool) {
 	for _, step := range pointerSteps(pointer) {
 		object, _ := value.(map[string]any)

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Verify compares a surface with official schema files, as published. Where its
-// revision has more sources than there are files, it compares the part that comes
-// from the source which a file resembles most. The notes are about what differs
-// on purpose. The error is for a revision without an official schema.
+// Verify compares a surface with published official schema files. If the revision has more sources
+// than there are files, Verify compares only the part from the sources that the files resemble
+// most. notes describe deliberate differences. The error reports a revision without an official
+// schema.
 func Verify(s *Surface, files ...*Document) (differences []Difference, notes []string, err error) {
 	if len(s.Provenance.Sources) == 0 {
 		return nil, nil, fmt.Errorf("there is no official schema of %s: %s", s.Revision, s.Provenance.Standing)
@@ -23,14 +23,14 @@ func Verify(s *Surface, files ...*Document) (differences []Difference, notes []s
 	values := official.valuesByName()
 	for _, p := range of.Patched {
 		if theirs, ok := valueAt(values[p.Definition], p.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(decodeOrNil(p.Official)) {
-			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, and is something else here. %s", p.describePlace(), p.Official, p.Reason))
+			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, but different here. %s", p.describePlace(), p.Official, p.Reason))
 		}
 	}
 	return Compare(of, official), notes, nil
 }
 
-// IdentifyRevision is the revision whose official schema files, as published, these are, by
-// [Verify]; "" where it is none that is known.
+// IdentifyRevision returns the revision whose published official schema files these are, according
+// to [Verify]. It returns "" if they match no known revision.
 func IdentifyRevision(files ...*Document) (revision string, err error) {
 	for _, name := range Revisions() {
 		s, err := Load(name)
@@ -47,8 +47,8 @@ func IdentifyRevision(files ...*Document) (revision string, err error) {
 	return "", nil
 }
 
-// selectSources is the surface without the definitions of sources that no file resembles.
-// What those hold is not compared, wherever it stands.
+// selectSources returns the surface without the definitions of sources that no file resembles.
+// Their definitions are not compared.
 func (s *Surface) selectSources(files []*Document) *Surface {
 	counts := make([]bool, len(s.Provenance.Sources))
 	for _, file := range files {
@@ -76,13 +76,13 @@ func (s *Surface) selectSources(files []*Document) *Surface {
 	return &out
 }
 
-// describePlace is where a patch is, for a reader.
+// describePlace returns the place of a patch for a reader.
 func (p Patch) describePlace() string {
 	steps := slices.DeleteFunc(pointerSteps(p.Pointer), func(step string) bool { return step == "properties" })
 	return strings.TrimSuffix(p.Definition+joinPath(steps), ".type")
 }
 
-// decodeOrNil decodes what ParseSurface has decoded before.
+// decodeOrNil decodes JSON that ParseSurface decoded before.
 func decodeOrNil(raw json.RawMessage) any {
 	value, err := decodeJSON(raw)
 	if err != nil {

@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// Reply checks a client's response to a server's request in 2025-11-25, its
-// candidate or the guide. of is the request behind the task that a tasks/result is for, else "".
+// Reply checks a client's response to a server's request in 2025-11-25, its candidate or the guide.
+// For tasks/result, of is the method of the request behind the task. Otherwise it is "".
 func (c *Checker) Reply(revision, method, of string, response json.RawMessage) error {
 	envelope, failed, err := readOutcome(method, response)
 	switch {
 	case err != nil:
 		return err
-	case failed && envelope["id"] == nil: // what a server asks always has one
+	case failed && envelope["id"] == nil: // a server's request always has an ID
 		return fmt.Errorf("%s: an error without an id: %s", method, response)
 	case failed:
 		return c.checkFailure(revision, method, envelope)
 	}
 	var result map[string]json.RawMessage
 	if err := json.Unmarshal(envelope["result"], &result); err != nil {
-		return fmt.Errorf("%s: the result is no object: %w", method, err)
+		return fmt.Errorf("%s: the result is not an object: %w", method, err)
 	}
 	if revision == Patterns && isPatternsReply(method, result) {
 		return c.checkPatterns(method, of, envelope["result"], result)
@@ -50,8 +50,7 @@ func (c *Checker) Reply(revision, method, of string, response json.RawMessage) e
 	return c.validate(revision, method, envelope["result"], definition)
 }
 
-// Sent checks a request or a notification of a client's in 2025-11-25 or its
-// candidate.
+// Sent checks a request or notification that a client of 2025-11-25 or its candidate sends.
 func (c *Checker) Sent(revision string, message json.RawMessage) error {
 	var m struct{ Method string }
 	if err := json.Unmarshal(message, &m); err != nil {

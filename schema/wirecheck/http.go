@@ -18,16 +18,15 @@ const (
 	versionHeader = "MCP-Protocol-Version"
 )
 
-// Handler stands in front of a server and checks every message that leaves it,
-// each response by the request that it answers. What is wrong fails the test
-// when it ends. It changes no byte and holds none back. A benchmark has the
-// server alone.
+// Handler wraps a server and checks every message it sends, each response with its request. Faults
+// fail the test at its end. Handler neither changes nor delays any byte. In a benchmark, it returns
+// next itself.
 func Handler(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
 	return RevisionHandler(t, Legacy, next)
 }
 
-// RevisionHandler is Handler for a path whose sessions are spoken in a revision.
+// RevisionHandler is like Handler for a path whose sessions use a revision.
 func RevisionHandler(t testing.TB, revision string, next http.Handler) http.Handler {
 	t.Helper()
 	if _, measured := t.(*testing.B); measured {
@@ -42,8 +41,7 @@ func RevisionHandler(t testing.TB, revision string, next http.Handler) http.Hand
 	return tap
 }
 
-// legacyRevision is what the sessions of a server are spoken in that a test serves for
-// a revision.
+// legacyRevision returns the revision of sessions on a server that a test runs for a revision.
 func legacyRevision(revision string) string {
 	if revision == Modern {
 		return Legacy
@@ -55,11 +53,11 @@ type httpTap struct {
 	faults
 
 	checker *Checker
-	legacy  string // what sessions are spoken in
+	legacy  string // the revision of sessions
 	next    http.Handler
 
 	requests sync.Mutex
-	sessions map[string]map[string]*pendingRequest // of streams that can be resumed: by session and ID
+	sessions map[string]map[string]*pendingRequest // requests of resumable streams by session and ID
 }
 
 // ServeHTTP implements http.Handler.
@@ -73,14 +71,14 @@ func (t *httpTap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		version: r.Header.Get(versionHeader), session: r.Header.Get(sessionHeader)}
 	defer func() {
 		if p := recover(); p != nil {
-			panic(p) // the connection ends: what was sent is no answer
+			panic(p) // the connection breaks, so what was sent is not a response
 		}
 		x.checkEnd()
 	}()
 	t.next.ServeHTTP(x, r)
 }
 
-// readBody keeps what the server reads of a request.
+// readBody records what the server reads of a request.
 type readBody struct {
 	io.ReadCloser
 
@@ -97,7 +95,7 @@ func (b *readBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reply is one response on its way out.
+// reply is a response that the server is sending.
 type reply struct {
 	http.ResponseWriter
 
@@ -106,15 +104,15 @@ type reply struct {
 	body             *readBody
 	version, session string
 
-	code   int
-	asked  []*pendingRequest
-	requestsRead  bool // asked is read
-	buffered  bytes.Buffer
-	events events
-	disconnected   bool // the client does not take it
+	code         int
+	asked        []*pendingRequest
+	requestsRead bool // asked was read
+	buffered     bytes.Buffer
+	events       events
+	disconnected bool // the client no longer reads it
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap implements the interface of http.ResponseController.
 func (x *reply) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
@@ -130,10 +128,10 @@ func (x *reply) Flush() {
 	if x.code == 0 {
 		x.code = http.StatusOK
 	}
-	_ = http.NewResponseController(x.ResponseWriter).Flush() // a client that has left
+	_ = http.NewResponseController(x.ResponseWriter).Flush() // the client may have left
 }
 
-// Hijack implements http.Hijacker. What follows is no HTTP.
+// Hijack implements http.Hijacker. Nothing after it is HTTP.
 func (x *reply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	x.disconnected = true
 	return http.NewResponseController(x.ResponseWriter).Hijack()
@@ -163,7 +161,7 @@ func (x *reply) mediaType() string {
 
 func (x *reply) isStream() bool { return x.mediaType() == "text/event-stream" }
 
-// requests are those of the body, once the server has read it.
+// requests returns the requests of the body. The server must have read it.
 func (x *reply) requests() []*pendingRequest {
 	if x.requestsRead {
 		return x.asked
@@ -174,7 +172,7 @@ func (x *reply) requests() []*pendingRequest {
 	}
 	session := x.session
 	if session == "" {
-		session = x.Header().Get(sessionHeader) // of an initialize
+		session = x.Header().Get(sessionHeader) // the response to an initialize
 	}
 	if session != "" {
 		x.tap.requests.Lock()
@@ -189,7 +187,7 @@ func (x *reply) requests() []*pendingRequest {
 	return x.asked
 }
 
-// find knows the request that a response on this exchange answers.
+// find returns the request that a response on this exchange answers.
 func (x *reply) find(id string) *pendingRequest {
 	requests := x.requests()
 	if i := slices.IndexFunc(requests, func(a *pendingRequest) bool { return a.id == id }); i >= 0 {
@@ -222,20 +220,20 @@ func (x *reply) addFault(err error) {
 	}
 }
 
-// checkEnd checks a response that is complete.
+// checkEnd checks a complete response.
 func (x *reply) checkEnd() {
 	left := x.disconnected || x.request.Context().Err() != nil
-	if x.code == 0 { // net/http says so for a handler that writes nothing
+	if x.code == 0 { // net/http sends this if a handler writes nothing
 		x.code = http.StatusOK
 	}
 	body := bytes.TrimSpace(x.buffered.Bytes())
 	switch {
 	case x.isStream():
 		if x.code != http.StatusOK {
-			x.addFault(fmt.Errorf("a stream with this status"))
+			x.addFault(fmt.Errorf("a stream must not have this status"))
 		}
 		if rest := x.events.rest; len(bytes.TrimSpace(rest)) > 0 && !left {
-			x.addFault(fmt.Errorf("an event that is cut: %q", rest))
+			x.addFault(fmt.Errorf("an incomplete event: %q", rest))
 		}
 	case len(body) == 0:
 		x.addFault(x.checkEmpty(left))

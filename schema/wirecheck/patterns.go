@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// Patterns is the revision of the Task Patterns guide, which goes by the protocol
-// version of another: requests show that they are of it.
+// Patterns is the revision of the Task Patterns guide. It uses the protocol version of another
+// revision, so only its requests identify it.
 const Patterns = "task-patterns"
 
-// isPatternsRequest says whether a request to a server that speaks the guide's tasks is
-// one of them.
+// isPatternsRequest reports whether a request uses the guide's tasks.
 func isPatternsRequest(method string, params json.RawMessage) bool {
 	meta, _ := member(params, "_meta")
 	switch method {
@@ -28,7 +27,7 @@ func isPatternsRequest(method string, params json.RawMessage) bool {
 	return false
 }
 
-// envelopeRevision is the revision whose messages those of another are.
+// envelopeRevision returns the revision whose envelopes a revision uses.
 func envelopeRevision(revision string) string {
 	if revision == Patterns {
 		return Legacy
@@ -36,21 +35,21 @@ func envelopeRevision(revision string) string {
 	return revision
 }
 
-// isPatternsList says whether the result of tasks/list is the guide's: a request
-// for one shows nothing.
+// isPatternsList reports whether a result of tasks/list is the guide's. Its request does not show
+// that.
 func isPatternsList(method string, members map[string]json.RawMessage) bool {
 	return method == "tasks/list" && strings.Contains(string(members["tasks"]), `{"id":`)
 }
 
-// isPatternsReply says whether a client's result is of the guide: a task of its
-// own, or what it says of one.
+// isPatternsReply reports whether a client's result is the guide's: a new task, or a message about
+// one.
 func isPatternsReply(method string, result map[string]json.RawMessage) bool {
 	_, made := member(result["_meta"], "task")
 	return made || strings.HasPrefix(method, "tasks/")
 }
 
-// checkPatterns checks a result of the guide's tasks; of is the request behind a
-// task's. A server that does not speak them answers a call as any other.
+// checkPatterns checks a result of the guide's tasks. of is the request behind the task. A server
+// without the guide's tasks answers a call normally.
 func (c *Checker) checkPatterns(method, of string, result json.RawMessage, members map[string]json.RawMessage) error {
 	task, made := member(members["_meta"], "task")
 	if method == "tools/call" && !made {
@@ -109,8 +108,8 @@ func (c *Checker) checkPatterns(method, of string, result json.RawMessage, membe
 	return nil
 }
 
-// checkPatternsState checks what the schema leaves open: that there is no ttl (D-11),
-// and which members go with which status (D-13).
+// checkPatternsState checks what the schema does not: a task has no ttl (D-11), and its members
+// match its status (D-13).
 func checkPatternsState(task json.RawMessage) error {
 	status, _ := member(task, "status")
 	allowed := map[string][]string{`"completed"`: {"result"}, `"failed"`: {"error"}}[string(status)]
@@ -122,8 +121,8 @@ func checkPatternsState(task json.RawMessage) error {
 	return nil
 }
 
-// patternsDefinition says which definition a message of the server's has in the
-// guide: the requests for a client's task, which params.id names. "" is none.
+// patternsDefinition returns the definition of a server's message in the guide, or "". These
+// messages are requests for a client's task, named by params.id.
 func patternsDefinition(method string, params map[string]json.RawMessage) string {
 	if params["id"] == nil {
 		return ""

@@ -9,15 +9,14 @@ import (
 	"testing"
 )
 
-// Pipes stands between a server and its two pipes, and checks every line that
-// the server writes, each response by the request that it answers. What is
-// wrong fails the test when it ends.
+// Pipes wraps a server's two pipes and checks every line that the server writes, each response with
+// its request. Faults fail the test at its end.
 func Pipes(t testing.TB, in io.Reader, out io.Writer) (io.Reader, io.Writer) {
 	t.Helper()
 	return RevisionPipes(t, Legacy, in, out)
 }
 
-// RevisionPipes is Pipes for a server whose sessions are spoken in a revision.
+// RevisionPipes is like Pipes for a server whose sessions use a revision.
 func RevisionPipes(t testing.TB, revision string, in io.Reader, out io.Writer) (io.Reader, io.Writer) {
 	t.Helper()
 	c, err := sharedChecker()
@@ -29,8 +28,8 @@ func RevisionPipes(t testing.TB, revision string, in io.Reader, out io.Writer) (
 	return (*tapIn)(tap), (*tapOut)(tap)
 }
 
-// Process is RevisionPipes for a server that is a process of its own, where no
-// test hears of a fault. faults are those so far.
+// Process is like RevisionPipes for a server in its own process, without a test to fail. faults
+// returns the faults so far.
 func Process(revision string, in io.Reader, out io.Writer) (_ io.Reader, _ io.Writer, faults func() string, err error) {
 	c, err := sharedChecker()
 	if err != nil {
@@ -44,14 +43,14 @@ type pipeTap struct {
 	faults
 
 	checker *Checker
-	legacy  string // what the session is spoken in
+	legacy  string // the revision of the session
 	in      io.Reader
 	out     io.Writer
 
-	mu            sync.Mutex
-	partialIn, partialOut []byte              // of lines that are not complete
-	open          map[string][]*pendingRequest // by ID
-	subscribed    map[string]*pendingRequest
+	mu                    sync.Mutex
+	partialIn, partialOut []byte                       // incomplete lines
+	open                  map[string][]*pendingRequest // by ID
+	subscribed            map[string]*pendingRequest
 }
 
 func newPipeTap(c *Checker, revision string, in io.Reader, out io.Writer) *pipeTap {
@@ -73,7 +72,7 @@ func (t *tapIn) Read(p []byte) (int, error) {
 	for _, line := range lines {
 		for _, a := range readRequests(line, "", t.legacy) {
 			t.open[a.id] = append(t.open[a.id], a)
-			if a.method == "subscriptions/listen" && len(t.open[a.id]) == 1 { // else the ID is another's still
+			if a.method == "subscriptions/listen" && len(t.open[a.id]) == 1 { // otherwise another request still uses the ID
 				t.subscribed[a.id] = a
 			}
 		}
@@ -95,18 +94,18 @@ func (t *tapOut) Write(p []byte) (int, error) {
 	return t.out.Write(p)
 }
 
-// checkLine checks a line. t.mu is held.
+// checkLine checks a line. The caller must hold t.mu.
 func (t *pipeTap) checkLine(line []byte) error {
 	revision := t.legacy
 	if id, ok := subscriptionID(line); ok {
 		revision = Modern
 		a := t.subscribed[id]
 		if i := slices.IndexFunc(t.open[id], isUnacknowledged); i >= 0 && a != nil && a.acknowledged && isAcknowledgement(line) {
-			a = t.open[id][i] // the client has left the former
+			a = t.open[id][i] // the client has left the earlier subscription
 			t.subscribed[id] = a
 		}
 		if a == nil {
-			return fmt.Errorf("a message of a subscription that is none: %s", line)
+			return fmt.Errorf("a message of an unknown subscription: %s", line)
 		}
 		if err := a.checkPushed(line); err != nil {
 			return err
@@ -122,15 +121,17 @@ func (t *pipeTap) checkLine(line []byte) error {
 	})
 }
 
-// isUnacknowledged finds a subscription that has not been acknowledged.
-func isUnacknowledged(a *pendingRequest) bool { return a.method == "subscriptions/listen" && !a.acknowledged }
+// isUnacknowledged reports whether a is a subscription that was not acknowledged yet.
+func isUnacknowledged(a *pendingRequest) bool {
+	return a.method == "subscriptions/listen" && !a.acknowledged
+}
 
 func isAcknowledgement(line []byte) bool {
 	method, _ := member(line, "method")
 	return string(method) == `"notifications/subscriptions/acknowledged"`
 }
 
-// subscriptionID is the ID in the _meta of a notification of one.
+// subscriptionID returns the ID in the _meta of a subscription's notification.
 func subscriptionID(line []byte) (string, bool) {
 	params, _ := member(line, "params")
 	meta, _ := member(params, "_meta")
@@ -138,7 +139,7 @@ func subscriptionID(line []byte) (string, bool) {
 	return sameID(id), ok
 }
 
-// splitLines cuts whole lines off what has come.
+// splitLines splits the input into complete lines and the rest.
 func splitLines(rest, more []byte) (lines [][]byte, left []byte) {
 	rest = append(rest, more...)
 	for {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Proposal is SEP-1686, whose messages travel in the sessions of any protocol
-// version: each shows by its form that it is one.
+// Proposal is SEP-1686. Its messages use the sessions of any protocol version, so only their form
+// identifies them.
 const Proposal = "sep-1686"
 
 const (
@@ -17,7 +17,7 @@ const (
 	proposalCreated = "notifications/tasks/created"
 )
 
-// isProposalRequest says whether a request is of the proposal by itself.
+// isProposalRequest reports whether a request identifies itself as the proposal's.
 func isProposalRequest(method string, meta map[string]json.RawMessage) bool {
 	switch method {
 	case "tasks/delete":
@@ -30,8 +30,8 @@ func isProposalRequest(method string, meta map[string]json.RawMessage) bool {
 	return false
 }
 
-// isProposalResponse says whether the answer to a request that shows no revision is of the
-// proposal: the server knows by the ID that it names, or by what came before.
+// isProposalResponse reports whether a response is the proposal's although its request shows no
+// revision. The server recognizes it by an ID or by earlier requests.
 func (a *pendingRequest) isProposalResponse(response json.RawMessage) bool {
 	if a.revision != Legacy || !strings.HasPrefix(a.method, "tasks/") {
 		return false
@@ -45,13 +45,13 @@ func (a *pendingRequest) isProposalResponse(response json.RawMessage) bool {
 	return a.method == "tasks/list" && json.Unmarshal(result, &list) == nil && len(list.Tasks) > 0 && list.Tasks[0]["keepAlive"] != nil
 }
 
-// proposalResults are the definitions of results of the proposal, by method.
+// proposalResults maps methods to the definitions of their results in the proposal.
 var proposalResults = map[string]string{
 	"tools/call": "CallToolResult", "tasks/get": "GetTaskResult", "tasks/result": "CallToolResult", "tasks/list": "ListTasksResult", "tasks/delete": "DeleteTaskResult",
 }
 
-// checkProposal checks a result, and what the schema leaves open: every one that
-// belongs to a task names it, and a task that has failed says why.
+// checkProposal checks a result, including what the schema does not: every result about a task
+// names it, and a failed task says why.
 func (c *Checker) checkProposal(method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := proposalResults[method]
 	if definition == "" {
@@ -93,8 +93,7 @@ func (c *Checker) checkProposal(method string, result json.RawMessage, members m
 	return c.validate(Proposal, method, result, definition)
 }
 
-// checkCreated checks the notification of a new task: it says nothing but which one
-//
+// checkCreated checks the notification of a new task, which contains only the task's ID.
 func (c *Checker) checkCreated(message json.RawMessage, params map[string]json.RawMessage) error {
 	var meta map[string]json.RawMessage
 	if err := json.Unmarshal(params["_meta"], &meta); err != nil || len(params) != 1 || len(meta) != 1 || meta[proposalRelated] == nil {
@@ -103,11 +102,11 @@ func (c *Checker) checkCreated(message json.RawMessage, params map[string]json.R
 	return c.validate(Proposal, proposalCreated, message, "TaskCreatedNotification")
 }
 
-// checkInitialized checks the capability of the proposal, which only sessions of older
-// protocol versions have, and returns the result of initialize without it.
+// checkInitialized checks the proposal's capability, which only sessions of older protocol versions
+// have. It returns the result of initialize without the capability.
 func (c *Checker) checkInitialized(method string, result json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
 	var version string
-	_ = json.Unmarshal(members["protocolVersion"], &version) // the schema says what it has to be
+	_ = json.Unmarshal(members["protocolVersion"], &version) // the schema checks its value
 	tasks, ok := member(members["capabilities"], "tasks")
 	if !ok || version >= Legacy {
 		return result, nil

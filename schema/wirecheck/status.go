@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// What the schemas leave open of the transport: which HTTP status goes with
-// which message.
+// This file checks what the schemas do not cover: which HTTP status goes with which message.
 
 // checkEmpty checks a response without a body.
 func (x *reply) checkEmpty(left bool) error {
@@ -30,7 +29,7 @@ func (x *reply) checkEmpty(left bool) error {
 	return fmt.Errorf("an empty body: %.500s", x.body.read.Bytes())
 }
 
-// statuses are those of error responses of 2026-07-28 (E-72, E-73).
+// errorStatuses are the HTTP statuses of error responses in 2026-07-28 (E-72, E-73).
 var errorStatuses = map[int]int{
 	-32601: http.StatusNotFound, -32602: http.StatusBadRequest, -32600: http.StatusBadRequest, -32700: http.StatusBadRequest,
 	-32020: http.StatusBadRequest, -32021: http.StatusBadRequest, -32022: http.StatusBadRequest,
@@ -45,7 +44,7 @@ func (x *reply) checkStatus(message json.RawMessage) error {
 	if err := json.Unmarshal(message, &m); err != nil {
 		return err
 	}
-	// Refused for what the request is, before anyone looks at what it says.
+	// Statuses for requests that are refused before anything reads their content.
 	transport := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge,
 		http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadRequest}
 	switch {
@@ -61,11 +60,10 @@ func (x *reply) checkStatus(message json.RawMessage) error {
 	return nil
 }
 
-// foreign are the plain texts that are not ours: the SDKs' own refusals, by
-// how they begin.
+// foreignTexts are the prefixes of plain texts that the SDKs send, not this project.
 var foreignTexts = map[int][]string{
 	http.StatusBadRequest: {
-		"Bad Request: ", // of a version, a session that is missing
+		"Bad Request: ", // for a version or a missing session
 		"Accept must contain ", "malformed Last-Event-ID ", "failed to replay events", "stream replay unsupported", "malformed payload: ", "JSON RPC not handled: ", "invalid request: missing ",
 	},
 	http.StatusUnauthorized:     {"no bearer token"},
@@ -80,18 +78,18 @@ func checkForeignText(code int, text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("plain text that is in no list: %.500s", text)
+	return fmt.Errorf("an unknown plain text: %.500s", text)
 }
 
-// isForeignError knows the errors of mcp-go, which gives them the ID null.
+// isForeignError recognizes errors of mcp-go, which have the ID null.
 func isForeignError(data json.RawMessage) bool {
 	var e struct{ Message string }
 	return json.Unmarshal(data, &e) == nil && strings.HasPrefix(e.Message, "missing or invalid _meta field ")
 }
 
-// splitArray are those of an array.
+// splitArray returns the elements of an array.
 func splitArray(array json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
-	_ = json.Unmarshal(array, &list) // what is none is no message either
+	_ = json.Unmarshal(array, &list) // other JSON contains no messages
 	return list
 }

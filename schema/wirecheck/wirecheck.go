@@ -1,8 +1,8 @@
-// Package wirecheck holds what servers and clients send against the schema of
-// their revision. It serves tests only.
+// Package wirecheck checks messages of servers and clients against the schema of their revision. It
+// is for tests only.
 //
-// With MCPTASK_OFFICIAL set to their folder it reads the official schema files,
-// else the definitions under schema/, which cover the task surface.
+// It reads the official schema files from the directory that MCPTASK_OFFICIAL names. Without the
+// variable, it uses the definitions under schema/, which cover only the task surface.
 package wirecheck
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// The revisions that a Checker knows. Candidate is spoken on paths of its own,
-// since none of its messages shows it.
+// Revisions that a Checker knows. Candidate needs its own paths, because its messages do not
+// identify it.
 const (
 	Candidate = "2025-11-25-rc"
 	Legacy    = "2025-11-25"
@@ -33,15 +33,15 @@ const (
 // Checker validates messages. It is safe for concurrent use.
 type Checker struct {
 	official bool
-	whole    map[string]bool     // the revisions whose files have all messages, not those of tasks alone
-	files    map[string][]string // by revision, the schema that counts first
+	whole    map[string]bool     // revisions whose files cover all messages, not only those about tasks
+	files    map[string][]string // by revision; the first file with a definition counts
 	compiler *jsonschema.Compiler
 
 	mu       sync.Mutex
 	compiled map[string]*jsonschema.Schema
 }
 
-// New reads the schemas.
+// New reads the schemas and returns a Checker.
 func New() (*Checker, error) {
 	c := &Checker{
 		whole: map[string]bool{}, files: map[string][]string{},
@@ -55,7 +55,7 @@ func New() (*Checker, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !c.official || surface.Standing != schema.Released { // the others' files have what is known to be wrong, or there is none
+		if !c.official || surface.Standing != schema.Released { // other revisions have no official file, or one with known mistakes
 			definitions := map[string]json.RawMessage{}
 			for _, d := range surface.Definitions {
 				definitions[d.Name] = d.Schema
@@ -68,7 +68,7 @@ func New() (*Checker, error) {
 				return nil, err
 			}
 		}
-		if !c.official || surface.Standing == schema.Proposal { // whose messages stand between those of other revisions
+		if !c.official || surface.Standing == schema.Proposal { // its messages are mixed with those of other revisions
 			continue
 		}
 		for _, source := range surface.Provenance.Sources {
@@ -92,7 +92,7 @@ func (c *Checker) addDocument(revision, name string, data []byte) error {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if root, ok := doc.(map[string]any); ok {
-		delete(root, "$id") // the files are told apart by our own names
+		delete(root, "$id") // our own names tell the files apart
 	}
 	file := "schema:" + revision + "/" + name
 	c.files[revision] = append(c.files[revision], file)
@@ -102,7 +102,7 @@ func (c *Checker) addDocument(revision, name string, data []byte) error {
 	return nil
 }
 
-// Fits checks a message, or a part of one, against a definition of any revision.
+// Fits checks a message or a part of one against a definition.
 func (c *Checker) Fits(revision, definition string, data json.RawMessage) error {
 	found, err := c.compile(revision, definition)
 	if err == nil && found == nil {
@@ -117,7 +117,7 @@ func (c *Checker) Fits(revision, definition string, data json.RawMessage) error 
 // readOutcome reads the envelope of a response, which has a result or an error.
 func readOutcome(method string, response json.RawMessage) (envelope map[string]json.RawMessage, failed bool, err error) {
 	if err := json.Unmarshal(response, &envelope); err != nil {
-		return nil, false, fmt.Errorf("%s: the response is no object: %w", method, err)
+		return nil, false, fmt.Errorf("%s: the response is not an object: %w", method, err)
 	}
 	if string(envelope["jsonrpc"]) != `"2.0"` {
 		return nil, false, fmt.Errorf("%s: no jsonrpc 2.0: %s", method, response)
@@ -126,22 +126,22 @@ func readOutcome(method string, response json.RawMessage) (envelope map[string]j
 	case slices.Equal(members, []string{"id", "jsonrpc", "result"}):
 		return envelope, false, nil
 	case slices.Equal(members, []string{"error", "id", "jsonrpc"}),
-		slices.Equal(members, []string{"error", "jsonrpc"}): // where the ID could not be read
+		slices.Equal(members, []string{"error", "jsonrpc"}): // if the ID could not be read
 		return envelope, true, nil
 	default:
 		return nil, false, fmt.Errorf("%s: a response with the members %v", method, members)
 	}
 }
 
-// Response checks the answer to a request: its envelope, and its result by
-// method and revision, or its error by code.
+// Response checks the response to a request: its envelope, and its result by method and revision or
+// its error by code.
 func (c *Checker) Response(revision, method string, response json.RawMessage) error {
 	envelope, failed, err := readOutcome(method, response)
 	switch {
 	case err != nil:
 		return err
 	case failed && revision == Candidate && envelope["id"] == nil:
-		// Its schema has no answer to what could not be read; the release was mended.
+		// The candidate's schema has no response to unreadable input. The release fixed that.
 		return c.checkFailure(revision, method, envelope)
 	case failed:
 		if err := c.validate(envelopeRevision(revision), method, response, "JSONRPCErrorResponse"); err != nil {
@@ -182,7 +182,7 @@ func (c *Checker) checkFailure(revision, method string, envelope map[string]json
 func (c *Checker) Result(revision, method string, result json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(result, &members); err != nil {
-		return fmt.Errorf("%s: the result is no object: %w", method, err)
+		return fmt.Errorf("%s: the result is not an object: %w", method, err)
 	}
 	switch {
 	case revision == Modern:
@@ -232,7 +232,7 @@ func (c *Checker) checkModern(method string, result json.RawMessage, members map
 	if method == "tools/call" && kind == `"input_required"` { // EX-13
 		definition, want = "InputRequiredResult", kind
 		if members["taskId"] != nil {
-			return fmt.Errorf("%s: a task that asks before it is there: %s", method, result)
+			return fmt.Errorf("%s: a task ID in a question before the task exists: %s", method, result)
 		}
 	}
 	if definition == "" {
@@ -244,7 +244,7 @@ func (c *Checker) checkModern(method string, result json.RawMessage, members map
 	if strings.Contains(string(result), "io.modelcontextprotocol/related-task") { // EX-08
 		return fmt.Errorf("%s: related-task in %s", method, Modern)
 	}
-	// What the schema leaves open (T-36): which members go with which status.
+	// Check what the schema does not (T-36): which members go with which status.
 	allowed := map[string][]string{
 		"working": {}, "cancelled": {}, "input_required": {"inputRequests"}, "completed": {"result"}, "failed": {"error"},
 	}
@@ -303,7 +303,7 @@ func (c *Checker) Message(revision string, message json.RawMessage) error {
 	case revision == Modern:
 	case m.Params["task"] != nil && !augments: // C-05
 		return fmt.Errorf("%s asks for a task: %s", m.Method, message)
-	case m.Params["task"] != nil && !related: // C-50: only a task's question does
+	case m.Params["task"] != nil && !related: // C-50: only a question of a task may request one
 		return fmt.Errorf("%s asks for a task, without related-task: %s", m.Method, message)
 	case strings.HasPrefix(m.Method, "tasks/") && related: // C-64
 		return fmt.Errorf("%s has related-task: %s", m.Method, message)
@@ -333,9 +333,8 @@ func (c *Checker) Message(revision string, message json.RawMessage) error {
 	return c.validate(revision, m.Method, message, definition)
 }
 
-// checkSubscribed checks what a subscription sends, for what the schema leaves open:
-// it says whose it is (E-68), and tells of a task what tasks/get would return
-// (E-65, T-36).
+// checkSubscribed checks messages of a subscription for what the schema does not: each names its
+// subscription (E-68), and describes a task as tasks/get would (E-65, T-36).
 func (c *Checker) checkSubscribed(method string, params map[string]json.RawMessage) error {
 	if _, ok := member(params["_meta"], metaSubscription); !ok {
 		return fmt.Errorf("%s names no subscription", method)
@@ -356,8 +355,8 @@ func (c *Checker) checkSubscribed(method string, params map[string]json.RawMessa
 	return c.Result(Modern, "tasks/get", data)
 }
 
-// validate validates against the first file that has the definition. The files
-// of this project have the task surface only: there a definition may be missing.
+// validate validates data against the first file with the definition. This project's files cover
+// only the task surface, so a definition may be missing there.
 func (c *Checker) validate(revision, what string, data json.RawMessage, definition string) error {
 	schema, err := c.compile(revision, definition)
 	if err != nil {
@@ -379,7 +378,7 @@ func (c *Checker) validate(revision, what string, data json.RawMessage, definiti
 	return nil
 }
 
-// compile compiles a definition; nil where no file has it.
+// compile compiles a definition. It returns nil if no file has it.
 func (c *Checker) compile(revision, definition string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

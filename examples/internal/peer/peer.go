@@ -1,5 +1,5 @@
-// Package peer lets tests run examples against programs that others have
-// written, and skip in one way where such a program is missing.
+// Package peer lets tests run the examples against programs of other projects. It skips tests in a
+// uniform way if such a program is missing.
 package peer
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// limit bounds one client's run: a hang is a failure, not a long test.
+// limit bounds a client's run, so that a hang fails the test.
 const limit = 2 * time.Minute
 
-// Need skips the test where a program is not there.
+// Need skips the test if a program is missing.
 func Need(t testing.TB, program, remedy string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -33,8 +33,8 @@ func Need(t testing.TB, program, remedy string) {
 	}
 }
 
-// Node finds a Node.js that today's packages run on: that of the machine, or the one that the official
-// suite brings, whose folder is given. It skips the test where there is neither.
+// Node finds a Node.js that current packages support: the machine's, or the one that the official
+// suite brings in the directory conformance. It skips the test if there is none.
 func Node(t testing.TB, conformance string) string {
 	t.Helper()
 	for _, program := range []string{"node", filepath.Join(conformance, "node_modules", "node", "bin", "node")} {
@@ -51,7 +51,7 @@ func Node(t testing.TB, conformance string) string {
 	return ""
 }
 
-// Missing skips the test, or fails it where everything has to run.
+// Missing skips the test, or fails it if all tests must run.
 func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("MCPTASK_REQUIRE") == "all" {
@@ -60,7 +60,7 @@ func Missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// Build builds the example in a folder, and returns the program's path.
+// Build builds the example in a directory and returns the path of the program.
 func Build(t testing.TB, folder string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "example")
@@ -70,11 +70,11 @@ func Build(t testing.TB, folder string) string {
 	return binary
 }
 
-// Serve builds and starts the example in a folder, and returns its URL.
+// Serve builds and starts the example in a directory and returns its URL.
 func Serve(t testing.TB, folder string, args ...string) string {
 	t.Helper()
 	binary := Build(t, folder)
-	// Not the test's context: it ends before the cleanup, and would kill the server.
+	// Do not use the test's context: it ends before the cleanup and would kill the server.
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, "-http", "127.0.0.1:0")...)
 	server.Stderr = os.Stderr
 	stdout, err := server.StdoutPipe()
@@ -85,7 +85,7 @@ func Serve(t testing.TB, folder string, args ...string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// An interrupt, so that the server's own shutdown is tested too.
+		// Send an interrupt, so that the server's own shutdown is tested too.
 		if err := server.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
@@ -104,8 +104,8 @@ func Serve(t testing.TB, folder string, args ...string) string {
 	return Tap(t, address)
 }
 
-// Tap stands between a server and its clients, and holds what the server sends
-// against the schemas. It returns the URL for the clients.
+// Tap starts a proxy in front of a server that checks the server's messages against the schemas. It
+// returns the URL for clients.
 func Tap(t testing.TB, server string) string {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -117,12 +117,12 @@ func Tap(t testing.TB, server string) string {
 			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 			r.Out.Host = r.In.Host
 		},
-		FlushInterval: -1,                                                                              // a stream passes as it comes
-		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as the server would
+		FlushInterval: -1,                                                                              // pass streams through without buffering
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // like a broken server connection
 	}
 	whole := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The whole body first: it is closed when the reply begins, and a proxy that
-		// still reads it then drops the connection, reply and all.
+		// Read the whole body first. It is closed when the reply begins. A proxy that still reads
+		// it would then drop the connection and the reply.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -138,8 +138,7 @@ func Tap(t testing.TB, server string) string {
 	return proxy.URL + target.Path
 }
 
-// Client runs a client program, which has to succeed, and returns what it
-// printed.
+// Client runs a client program, which must succeed, and returns its output.
 func Client(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

@@ -11,23 +11,23 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Finding is one difference between a schema and the revision that it is nearest to.
+// Finding is a difference between a schema and the nearest known revision.
 type Finding struct {
 	Kind  Kind
 	Place string // such as "Task.priority"
-	// Also are the places where the same is to be said.
+	// Also lists other places with the same difference.
 	Also []string
-	// Was and Is are the old and the new content, in words.
+	// Was and Is describe the old and the new content.
 	Was, Is string
 	Pos     token.Position
 
 	definition, property string
 }
 
-// Level says how much the finding matters.
+// Level returns the importance of the finding.
 func (f Finding) Level() Level { return consequences[f.Kind].level }
 
-// String is the finding in a sentence.
+// String describes the finding in a sentence.
 func (f Finding) String() string {
 	text := strings.NewReplacer("{place}", f.Place, "{was}", f.Was, "{is}", f.Is).Replace(consequences[f.Kind].what)
 	if len(f.Also) > 0 {
@@ -39,15 +39,15 @@ func (f Finding) String() string {
 // Cause says what the finding means for generated code.
 func (f Finding) Cause() string { return consequences[f.Kind].cause }
 
-// compareFindings puts the grave ones first, then by place.
+// compareFindings sorts by importance, then by place.
 func compareFindings(a, b Finding) int {
 	return cmp.Or(cmp.Compare(b.Level(), a.Level()), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Was, b.Was), cmp.Compare(a.Is, b.Is))
 }
 
-// classifier turns the differences of structure into findings.
+// classifier turns structural differences into findings.
 type classifier struct {
 	surface  *schema.Surface
-	presence map[string]schema.Difference // whether a member is required, by its path
+	presence map[string]schema.Difference // changes of whether a member is required, by path
 	found    []Finding
 }
 
@@ -72,7 +72,7 @@ func classify(surface *schema.Surface, differences []schema.Difference) []Findin
 		c.classifyOther(d)
 	}
 	c.dropInner()
-	for path, d := range c.presence { // of members that are there before and after
+	for path, d := range c.presence { // members that exist before and after
 		kind := MemberOptional
 		if d.Official == `"required"` {
 			kind = MemberRequired
@@ -82,7 +82,7 @@ func classify(surface *schema.Surface, differences []schema.Difference) []Findin
 	return mergeFindings(c.found)
 }
 
-// dropInner leaves out what something had inside that is of another type now.
+// dropInner drops findings inside a value whose type has changed.
 func (c *classifier) dropInner() {
 	for _, f := range slices.Clone(c.found) {
 		if f.Kind != TypeChanged {
@@ -104,8 +104,8 @@ func (c *classifier) addFinding(d schema.Difference, f Finding) {
 	c.found = append(c.found, f)
 }
 
-// mergeFindings says once what is the same in several definitions: at the one with the shortest name, which the
-// others are made of.
+// mergeFindings merges findings that are equal in several definitions. It keeps the one with the
+// shortest name, because the other definitions are composed of that one.
 func mergeFindings(found []Finding) []Finding {
 	slices.SortFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(len(a.Place), len(b.Place)), compareFindings(a, b))
@@ -128,7 +128,7 @@ func mergeFindings(found []Finding) []Finding {
 	return joined
 }
 
-// placeSuffix is the end of a place that it has in common with the same member elsewhere.
+// placeSuffix returns the end of a place that equal members elsewhere share.
 func placeSuffix(f Finding) string {
 	switch {
 	case f.Kind == VariantNew || f.Kind == VariantGone:
@@ -142,7 +142,8 @@ func placeSuffix(f Finding) string {
 	return ""
 }
 
-// aboutDefinitions tells whether findings of a kind are each of its own definition.
+// aboutDefinitions reports whether findings of a kind are never merged, because each is about its
+// own definition.
 func aboutDefinitions(k Kind) bool {
 	switch k {
 	case MethodNew, MethodGone, MethodRenamed, NotificationNew, NotificationGone, NotificationRenamed, ErrorNew, ErrorMoved,
@@ -152,8 +153,8 @@ func aboutDefinitions(k Kind) bool {
 	return false
 }
 
-// pairMessages pairs the methods that are gone with new ones of the same content, and returns the
-// differences that are left.
+// pairMessages pairs removed methods with new ones of the same content. It returns the remaining
+// differences.
 func (c *classifier) pairMessages(gone, rest []schema.Difference) []schema.Difference {
 	for _, was := range gone {
 		method := methodOf(was.Ours)
@@ -179,14 +180,14 @@ func (c *classifier) pairMessages(gone, rest []schema.Difference) []schema.Diffe
 	return rest
 }
 
-// isReferenced tells whether other definitions of the known revision have a definition in them.
+// isReferenced reports whether other definitions of the known revision refer to a definition.
 func (c *classifier) isReferenced(name string) bool {
 	return slices.ContainsFunc(c.surface.Definitions, func(d schema.Definition) bool {
 		return strings.Contains(string(d.Schema), `"#/$defs/`+name+`"`)
 	})
 }
 
-// pickKind chooses by whether a message is a request.
+// pickKind picks the kind for a request or a notification.
 func pickKind(method string, request, notification Kind) Kind {
 	if strings.HasPrefix(method, "notifications/") {
 		return notification
@@ -194,7 +195,7 @@ func pickKind(method string, request, notification Kind) Kind {
 	return request
 }
 
-// pairMembers pairs members that are gone with new ones beside them of the same content.
+// pairMembers pairs removed members with new ones of the same content in the same object.
 func (c *classifier) pairMembers(differences []schema.Difference) {
 	var added []schema.Difference
 	for _, d := range differences {
@@ -217,7 +218,7 @@ func (c *classifier) pairMembers(differences []schema.Difference) {
 				added = slices.Delete(added, i, i+1)
 			}
 			delete(c.presence, d.Path)
-			c.addFinding(d, Finding{Kind: kind, Was: describeSchema(d.Ours), Is: is})
+			c.addFinding(d, Finding{Kind: kind, Was: describeSchema(d.Ours), Is: is}) // from true or false to a schema, or back
 		case schema.Changed: // from true or false to a schema, or back
 			c.addRuleChange(d)
 		}
@@ -239,7 +240,7 @@ func pickCapability(d schema.Difference, member, capability Kind) Kind {
 	return member
 }
 
-// classifyOther reads a difference that is neither a member nor a definition that is gone.
+// classifyOther classifies a difference that is neither a member nor a removed definition.
 func (c *classifier) classifyOther(d schema.Difference) {
 	switch {
 	case d.Aspect == schema.AspectDefinition:
@@ -265,7 +266,7 @@ func (c *classifier) classifyOther(d schema.Difference) {
 	}
 }
 
-// addRuleChange is what has no words of its own.
+// addRuleChange adds a difference without a kind of its own.
 func (c *classifier) addRuleChange(d schema.Difference) {
 	f := Finding{Kind: RuleChanged, Place: strings.TrimSuffix(d.Path, " "+string(d.Aspect)), Was: "nothing", Is: "nothing"}
 	show := func(content string) string {
@@ -307,7 +308,7 @@ func (c *classifier) classifyAlternative(d schema.Difference) {
 	c.addFinding(d, f)
 }
 
-// classifyValues compares the values that something may have.
+// classifyValues compares the allowed values.
 func (c *classifier) classifyValues(d schema.Difference, place string) {
 	was, is := parseList(d.Ours), parseList(d.Official)
 	gone, added := subtractValues(was, is), subtractValues(is, was)
@@ -346,7 +347,7 @@ func quoteValue(value any) string {
 	return fmt.Sprint(value)
 }
 
-// classifyTypes compares JSON types; null is a case of its own.
+// classifyTypes compares JSON types. null has its own kinds.
 func (c *classifier) classifyTypes(d schema.Difference, place string) {
 	was, is := parseList(d.Ours), parseList(d.Official)
 	f := Finding{Kind: TypeChanged, Place: place, Was: describeTypes(was), Is: describeTypes(is)}
@@ -360,7 +361,7 @@ func (c *classifier) classifyTypes(d schema.Difference, place string) {
 	c.addFinding(d, f)
 }
 
-// classifyAdditional compares what an object takes beside its members.
+// classifyAdditional compares the additional properties of an object.
 func (c *classifier) classifyAdditional(d schema.Difference, place string) {
 	const nothing = `{"not":{}}`
 	switch {

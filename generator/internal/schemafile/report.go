@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Report says what differs from the nearest revision, each with its place and what comes of it, and what
-// to do; empty where nothing matters.
+// Report describes the differences from the nearest revision with their places and consequences,
+// and says what to do. It returns "" if no difference matters.
 func (s *Schema) Report() string {
 	if s.worstLevel() == Fine {
 		return ""
@@ -15,9 +15,9 @@ func (s *Schema) Report() string {
 	var b strings.Builder
 	names := strings.Join(s.Files, " and ")
 	if s.Fits() {
-		fmt.Fprintf(&b, "%s: this is revision %s and more; code is generated as for %[2]s\n", names, s.Revision)
+		fmt.Fprintf(&b, "%s: this is revision %s with additions; code is generated as for %[2]s\n", names, s.Revision)
 	} else {
-		fmt.Fprintf(&b, "%s: no known revision; the nearest is %s, which code can be generated for, but this is not it\n", names, s.Revision)
+		fmt.Fprintf(&b, "%s: unknown revision; the nearest known one is %s\n", names, s.Revision)
 	}
 	for _, f := range s.Findings {
 		fmt.Fprintf(&b, "%v: %v: %v\n\t%s\n", f.Pos, f.Level(), f, f.Cause())
@@ -25,10 +25,10 @@ func (s *Schema) Report() string {
 	if s.Fits() {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "nothing is generated; what helps:\n"+
-		"\ta newer mcptaskgen may know this revision: go get -tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest\n"+
-		"\tpeers that still speak %s are served by code for it: --revision %[1]s\n", s.Revision)
-	b.WriteString("what a maintainer of mcptaskgen adds or touches (\"How to add a revision\" in CONTRIBUTING.md):\n")
+	fmt.Fprintf(&b, "nothing is generated; you can:\n"+
+		"\tuse a newer mcptaskgen, which may know this revision: go get -tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest\n"+
+		"\tgenerate code for peers that still speak %s: --revision %[1]s\n", s.Revision)
+	b.WriteString("maintainers of mcptaskgen change these files (\"How to add a revision\" in CONTRIBUTING.md):\n")
 	files := s.filesToChange()
 	width := 0
 	for _, f := range files {
@@ -40,7 +40,7 @@ func (s *Schema) Report() string {
 	return b.String()
 }
 
-// filesToChange are those of mcptaskgen that a schema concerns, with what goes into them.
+// filesToChange lists the files of mcptaskgen that a schema affects, with their content.
 func (s *Schema) filesToChange() [][2]string {
 	files := slices.Clone(everyRevision)
 	var more []string

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// form is the canonical JSON of a schema, as far as words go.
+// form is the part of a canonical schema that describe reads.
 type form struct {
 	Type       any                        `json:"type"`
 	Enum       []json.RawMessage          `json:"enum"`
@@ -20,7 +20,7 @@ type form struct {
 	Not        *struct{}                  `json:"not"`
 }
 
-// readForm reads the JSON of a schema; what is no object has no form.
+// readForm reads the JSON of a schema. It returns an empty form if the JSON is not an object.
 func readForm(text string) (f form) {
 	if json.Unmarshal([]byte(text), &f) != nil {
 		return form{}
@@ -28,7 +28,7 @@ func readForm(text string) (f form) {
 	return f
 }
 
-// in words says what a schema is: "an integer or null".
+// describeSchema describes a schema in words: "an integer or null".
 func describeSchema(text string) string {
 	f := readForm(text)
 	return f.describe()
@@ -70,7 +70,7 @@ func (f *form) describe() string {
 	return "anything"
 }
 
-// describeTypes says what the types of JSON Schema are, null last.
+// describeTypes describes JSON Schema types, null last.
 func describeTypes(types []any) string {
 	var words []string
 	null := false
@@ -91,7 +91,7 @@ func describeTypes(types []any) string {
 	return strings.Join(words, " or ")
 }
 
-// parseList reads a JSON value or an array of them.
+// parseList parses a JSON array, or a value as a list of one.
 func parseList(text string) []any {
 	var value any
 	if text == "" || json.Unmarshal([]byte(text), &value) != nil {
@@ -103,7 +103,7 @@ func parseList(text string) []any {
 	return []any{value}
 }
 
-// subtractValues are the values of a that b does not have.
+// subtractValues returns the values of a that are not in b.
 func subtractValues(a, b []any) (rest []any) {
 	for _, value := range a {
 		if !slices.ContainsFunc(b, func(other any) bool { return fmt.Sprint(other) == fmt.Sprint(value) }) {
@@ -113,7 +113,7 @@ func subtractValues(a, b []any) (rest []any) {
 	return rest
 }
 
-// methodOf is the method of a message's definition, "" where it is none.
+// methodOf returns the method of a message's definition, or "".
 func methodOf(text string) string {
 	f := readForm(text)
 	for _, part := range append([]*form{&f}, f.AllOf...) {
@@ -129,7 +129,7 @@ func methodOf(text string) string {
 	return ""
 }
 
-// codeOf is the code of a definition of an error, "" where it is none.
+// codeOf returns the code of an error's definition, or "".
 func codeOf(text string) string {
 	f := readForm(text)
 	for _, part := range []form{f, readForm(string(f.Properties["error"]))} {
@@ -146,7 +146,7 @@ func codeOf(text string) string {
 	return ""
 }
 
-// removeMethod is the JSON of a message's definition with its method left open.
+// removeMethod returns the JSON of a message's definition without its method.
 func removeMethod(text, method string) string {
 	return strings.Replace(text, `{"enum":["`+method+`"]}`, `{}`, 1)
 }

@@ -1,13 +1,13 @@
-// The table command prints which rules of the specification the tests have seen
-// kept, from the records that rules.Covers has written:
+// The table command prints which rules of the specification the tests cover, from the records that
+// rules.Covers wrote:
 //
 //	go run ./schema/rules/table [-check] FILE...
 //
-// Each rule has a line: number, level, whom it binds, and its tests. Below
-// stand the counts by level for each revision, and the rules without a test.
-// With -check it exits with 1 where one of these is a MUST or a MUST NOT, or any
-// rule of an unofficial revision, that is not marked as not observable. A record of a rule that there is not is an
-// error at any time.
+// Each rule has a line with its number, level, actor and tests. The counts by level for each
+// revision and the rules without a test follow. With -check, the command exits with 1 if a rule
+// that needs a test has none. These are the rules with MUST or MUST NOT and all rules of unofficial
+// revisions, unless they are marked as not observable. A record of an unknown rule is always an
+// error.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	check := flags.Bool("check", false, "fail where a MUST or MUST NOT has no test; print nothing else")
+	check := flags.Bool("check", false, "fail if a MUST or MUST NOT has no test; print nothing else")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: go run ./schema/rules/table [-check] FILE...")
 		flags.PrintDefaults()
@@ -73,22 +73,22 @@ func run(args []string, stdout, stderr io.Writer) int {
 // book is the rule book of a revision.
 type book struct {
 	revision string
-	// whole is for a revision of which every rule needs a test: an unofficial one
-	// says MUST where it happens to.
+	// whole means that every rule needs a test. It is set for unofficial revisions, which use MUST
+	// inconsistently.
 	whole bool
 	rules []*rule
 }
 
-// isEnforced says whether -check asks for a test of the rule.
+// isEnforced reports whether -check requires a test of the rule.
 func (b book) isEnforced(r *rule) bool { return b.whole || r.Mandatory() }
 
-// rule is a rule with the tests that have seen it kept.
+// rule is a rule with the tests that cover it.
 type rule struct {
 	schema.Rule
 	tests []string
 }
 
-// isUncovered says whether the rule could have a test and has none.
+// isUncovered reports whether the rule needs a test and has none.
 func (r *rule) isUncovered() bool { return len(r.tests) == 0 && r.NotObservable == "" }
 
 func loadBooks() ([]book, error) {
@@ -130,9 +130,9 @@ func readRecords(books []book, files []string) error {
 			id, test, ok := strings.Cut(lines.Text(), " ")
 			switch {
 			case !ok || test == "":
-				faults = append(faults, fmt.Errorf("%s:%d: %q is no record: C-17 import/path.TestName", file, n, lines.Text()))
+				faults = append(faults, fmt.Errorf("%s:%d: %q is not a record such as C-17 import/path.TestName", file, n, lines.Text()))
 			case byID[id] == nil:
-				faults = append(faults, fmt.Errorf("%s:%d: %s covers %s, and there is no such rule", file, n, test, id))
+				faults = append(faults, fmt.Errorf("%s:%d: %s covers the unknown rule %s", file, n, test, id))
 			default:
 				byID[id].tests = append(byID[id].tests, strings.TrimPrefix(test, "github.com/mcptaskgen/mcptaskgen/"))
 			}
@@ -148,10 +148,10 @@ func readRecords(books []book, files []string) error {
 	return errors.Join(faults...)
 }
 
-// levels are in the order of their weight.
+// levels are sorted by importance.
 var levels = []string{"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RULE"}
 
-// printTable prints the table, the counts and what is not covered.
+// printTable prints the table, the counts and the uncovered rules.
 func printTable(out io.Writer, books []book) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, b := range books {

@@ -10,17 +10,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Schema is one revision, as a file or two say it.
+// Schema is a revision described by one or two files.
 type Schema struct {
 	Files []string
-	// Revision is the known revision that the schema is, or is nearest to.
+	// Revision is the known revision that equals the schema or is nearest to it.
 	Revision string
-	// Findings are what differs from that revision, the errors first; none where the schema is it.
+	// Findings are the differences from that revision, errors first. It is empty if there are none.
 	Findings []Finding
 }
 
-// Fits tells whether code that is generated for Revision does what the schema says, but for what is new
-// in it and may be left out.
+// Fits reports whether code generated for Revision conforms to the schema, except for new optional
+// features.
 func (s *Schema) Fits() bool { return s.worstLevel() < Failure }
 
 func (s *Schema) worstLevel() Level {
@@ -31,8 +31,8 @@ func (s *Schema) worstLevel() Level {
 	return worst
 }
 
-// identify compares the files of a revision with all that are known. The nearest is the one with the
-// least that matters, of several the newest.
+// identify compares the files of a revision with all known revisions. The nearest one has the least
+// important differences. Among equals, the newest one wins.
 func identify(set []*file) (*Schema, error) {
 	var best *Schema
 	least := 0
@@ -42,7 +42,7 @@ func identify(set []*file) (*Schema, error) {
 			return nil, err
 		}
 		if len(surface.Provenance.Sources) == 0 {
-			continue // no file can be of it
+			continue // has no schema files
 		}
 		findings, err := compareWith(surface, set)
 		if err != nil {
@@ -62,7 +62,7 @@ func identify(set []*file) (*Schema, error) {
 	return best, nil
 }
 
-// compareWith lists what differs from a revision.
+// compareWith lists the differences from a revision.
 func compareWith(surface *schema.Surface, set []*file) ([]Finding, error) {
 	document := combineFiles(surface, set)
 	document, renamed, err := followRenames(surface, document)
@@ -85,8 +85,8 @@ func compareWith(surface *schema.Surface, set []*file) ([]Finding, error) {
 	return findings, nil
 }
 
-// combineFiles puts the files of a revision together. What the core says comes from the known revision where
-// there is the file of the extension alone.
+// combineFiles combines the files of a revision. If only the extension's file is given, it takes
+// the core from the known revision.
 func combineFiles(surface *schema.Surface, set []*file) *schema.Document {
 	documents := make([]*schema.Document, len(set))
 	core := false
@@ -106,8 +106,8 @@ func combineFiles(surface *schema.Surface, set []*file) *schema.Document {
 	return document
 }
 
-// followRenames gives definitions that have another name now, and the same content, their old one. It
-// returns the new names by the old ones.
+// followRenames restores the old names of definitions that were renamed without other changes. It
+// returns the new names by old name.
 func followRenames(surface *schema.Surface, document *schema.Document) (*schema.Document, map[string]string, error) {
 	renamed := map[string]string{}
 	ours := &schema.Document{Definitions: surface.Definitions}
@@ -124,8 +124,8 @@ func followRenames(surface *schema.Surface, document *schema.Document) (*schema.
 	}
 }
 
-// renamedDefinition finds a definition that is gone and a new one of the same content; of several new
-// ones, the one with the most similar name.
+// renamedDefinition finds a removed definition and a new one with the same content. Among several
+// new ones, it picks the most similar name.
 func renamedDefinition(surface *schema.Surface, ours, document *schema.Document) (was, is string) {
 	var extra []string
 	for _, d := range document.Definitions {
@@ -155,7 +155,7 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 	return "", ""
 }
 
-// renameDefinition gives a definition of a document another name, where it stands and where others refer to it.
+// renameDefinition renames a definition and the references to it.
 func renameDefinition(document *schema.Document, from, to string) (*schema.Document, error) {
 	var text bytes.Buffer
 	text.WriteString(`{"$defs":{`)
@@ -182,7 +182,7 @@ func renameDefinition(document *schema.Document, from, to string) (*schema.Docum
 	return schema.Parse([]byte(content))
 }
 
-// similarity is how long the beginning and the end are that two names share.
+// similarity returns the total length of the common prefix and suffix of two names.
 func similarity(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -196,8 +196,8 @@ func similarity(a, b string) int {
 	return n
 }
 
-// findHiddenMethods are messages of tasks whose definitions do not have the word in their names, by which
-// schema.Compare finds new ones.
+// findHiddenMethods finds messages about tasks whose definitions do not have Task in their name.
+// schema.Compare only finds new definitions by that word.
 func findHiddenMethods(surface *schema.Surface, document *schema.Document) []schema.Difference {
 	var found []schema.Difference
 	for _, d := range document.Definitions {
@@ -212,15 +212,15 @@ func findHiddenMethods(surface *schema.Surface, document *schema.Document) []sch
 	return found
 }
 
-// locateFinding finds where a finding stands in the files: a property of its place, the innermost that is there,
-// or its definition; the file alone where that is nowhere in it.
+// locateFinding returns the position of a finding: the innermost property of its place in the
+// files, or else its definition, or else only the file.
 func locateFinding(set []*file, f Finding) token.Position {
 	var properties []string
 	if f.Kind == MemberRenamed {
 		properties = append(properties, f.Is)
 	}
 	inner := strings.TrimRight(f.Place, "[]{}")
-	for i := len(inner) - 1; i >= 0; i-- { // a name may have dots in it: the shortest comes first
+	for i := len(inner) - 1; i >= 0; i-- { // names may contain dots, so try the shortest one first
 		if inner[i] == '.' {
 			properties = append(properties, inner[i+1:])
 		}
@@ -228,7 +228,7 @@ func locateFinding(set []*file, f Finding) token.Position {
 	for _, property := range append(properties, "") {
 		at := place{f.definition, property}
 		for i := range set {
-			// Of two files with the same definition, the later counts.
+			// If both files have the definition, the later one counts.
 			if pos, ok := set[len(set)-1-i].places[at]; ok {
 				return pos
 			}

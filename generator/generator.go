@@ -168,7 +168,7 @@ func newNothingError(patterns []string, packages []*load.Package) error {
 	case slices.ContainsFunc(packages, declaresElsewhere):
 		hint = "files that build constraints leave out have directives: name build tags with --tags"
 	case slices.ContainsFunc(packages, func(p *load.Package) bool { return slices.ContainsFunc(p.Generated, isToolsClient) }):
-		hint = "what --tools made of a list is made and checked with --tools alone"
+		hint = "clients of a list of tools are generated and checked only with --tools"
 	}
 	return fmt.Errorf("%w in %s; %s", ErrNothing, strings.Join(patterns, " "), hint)
 }

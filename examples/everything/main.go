@@ -23,8 +23,8 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "examples/everything", "the folder where npm ci has put the server")
-	node := flag.String("node", "node", "the Node.js that runs it")
+	dir := flag.String("dir", "examples/everything", "the directory in which npm ci installed the server")
+	node := flag.String("node", "node", "the Node.js program that runs the server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Stdout, *node, *dir)

@@ -22,7 +22,7 @@ func testCreate(k *kit) {
 	twice, err := k.other.Create(k.ctx, newRecord("t", "somebody else", minutesAfter(1)), mcptask.Quota{})
 	k.wantError("a second record with the ID", err, mcptask.ErrExists)
 	if twice.Version != 0 {
-		k.Errorf("a record was returned by its ID alone: %s", describeRecords(twice))
+		k.Errorf("the ID of another record returned it: %s", describeRecords(twice))
 	}
 	k.wantRecord("after a refused create", k.getRecord("t"), want)
 	if ids := k.listIDs("somebody else", 10, nil); len(ids) != 0 {

@@ -22,7 +22,7 @@ func testUpdate(k *kit) {
 	for _, version := range []int64{0, 1, 3, -1} {
 		late.Version, late.StatusMessage = version, "late"
 		_, err := k.other.Update(k.ctx, late, mcptask.Quota{})
-		k.wantError(fmt.Sprintf("version %d where 2 is", version), err, mcptask.ErrConflict)
+		k.wantError(fmt.Sprintf("version %d instead of 2", version), err, mcptask.ErrConflict)
 	}
 	k.wantRecord("after refused updates", k.getRecord("t"), want)
 	third := k.updateRecord(second) // no change, but a new version

@@ -19,8 +19,8 @@ type param struct {
 }
 
 // signature holds the type expressions of a tool's input and output.
-type signature struct { // nil if there is none
-	in, out ast.Expr // nil where there is none
+type signature struct {
+	in, out ast.Expr // nil if there is none
 }
 
 // readSignature reads the parameters and results of a method. It reports whether they are valid for

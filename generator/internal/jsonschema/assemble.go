@@ -174,8 +174,8 @@ func admitNull(node *object) *object {
 		return node
 	}
 	node.remove(nullMark)
-	if len(node.keys) == 0 { // anything is valid, including null
-		return node // anything may stand here already
+	if len(node.keys) == 0 {
+		return node // any value is valid already
 	}
 	if t, ok := node.get("type").(string); ok {
 		node.set("type", []any{t, "null"})

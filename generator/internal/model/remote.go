@@ -29,8 +29,8 @@ type DeclaredType struct {
 type Field struct {
 	Name, Doc string
 	JSON      string // the property's name
-	Optional  bool   // left out where it is zero
-	Rest      bool   // no property, but those without a field
+	Optional  bool   // omitted if zero
+	Rest      bool   // collects additional properties
 	Type      types.Type
 }
 
@@ -39,7 +39,7 @@ type Const struct {
 	Name, Doc, Value string
 }
 
-// RestFuncs are the functions that write and read the properties without a field.
+// RestFuncs names the functions that encode and decode additional properties.
 func RestFuncs(service string) (join, split string) {
 	return lowerFirstWord(service) + "Join", lowerFirstWord(service) + "Split"
 }

@@ -218,7 +218,7 @@ func (c *classifier) pairMembers(differences []schema.Difference) {
 				added = slices.Delete(added, i, i+1)
 			}
 			delete(c.presence, d.Path)
-			c.addFinding(d, Finding{Kind: kind, Was: describeSchema(d.Ours), Is: is}) // from true or false to a schema, or back
+			c.addFinding(d, Finding{Kind: kind, Was: describeSchema(d.Ours), Is: is})
 		case schema.Changed: // from true or false to a schema, or back
 			c.addRuleChange(d)
 		}

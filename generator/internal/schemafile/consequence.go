@@ -89,26 +89,26 @@ const (
 var everyRevision = [][2]string{
 	{"schema/REVISION/tasks.schema.json", "its definitions"},
 	{surfaceFile, "its states, methods, notifications, error codes and capabilities"},
-	{"schema/REVISION/provenance.json", "where they come from"},
+	{"schema/REVISION/provenance.json", "the sources of these facts"},
 	{"schema/REVISION/rules.txt", "its rules"},
 	{"runtime/internal/dialect/wireREVISION/", "its wire types, by make generate"},
-	{dialectFile, "how a task goes over the wire in it"},
+	{dialectFile, "how it represents a task on the wire"},
 	{registryFile, "the list of revisions"},
-	{"runtime/gateway/speech.go", "where a request finds its revision"},
+	{"runtime/gateway/speech.go", "how a request is matched to its revision"},
 	{"runtime/gosdk/conn.go", "which revision a client speaks"},
 }
 
 // filePurposes describes the content of the other files.
 var filePurposes = map[string]string{
-	canonFile:      "the canonical name of what is new, where it has none",
+	canonFile:      "the canonical name of the new thing, if it has none",
 	lifecycleFile:  "which state follows which",
-	recordFile:     "what is stored of a task",
+	recordFile:     "the stored parts of a task",
 	operationsFile: "what the methods do",
-	serverFile:     "which requests over HTTP are those of tasks",
-	pipeFile:       "which requests on pipes are those of tasks",
-	messageFile:    "which notifications are those of tasks",
+	serverFile:     "which HTTP requests are about tasks",
+	pipeFile:       "which pipe requests are about tasks",
+	messageFile:    "which notifications are about tasks",
 	errorsFile:     "the codes of errors",
-	checkFile:      "which definition a message is held against in tests",
+	checkFile:      "which definition tests check a message against",
 }
 
 // consequences describes every kind of difference.

@@ -131,7 +131,7 @@ func Show(s *Surface) (string, error) {
 	t.addParagraph("", "%s: %s", s.Revision, s.About)
 	t.WriteString("\n")
 	t.addParagraph("  standing:         ", "%s", s.Provenance.Standing)
-	t.addParagraph("  protocol version: ", "%s", cmp.Or(s.ProtocolVersion, "none of its own"))
+	t.addParagraph("  protocol version: ", "%s", cmp.Or(s.ProtocolVersion, "none"))
 	for _, source := range s.Provenance.Sources {
 		t.addParagraph("  schema:           ", "%s %s at %s", source.Repository, source.Path, source.Commit)
 	}

@@ -214,13 +214,13 @@ func (s *Surface) namesServing(purpose string) (names []string) {
 }
 
 // describeCounterparts says for each purpose what serves it in a surface.
-func (d *diff) describeCounterparts(serves []string, in *Surface, nobody string) (names, text string) {
+func (d *diff) describeCounterparts(serves []string, in *Surface, absent string) (names, text string) {
 	var parts, all []string
 	for _, purpose := range serves {
 		servants := in.namesServing(purpose)
 		phrase := d.canon.Purposes.phrase(purpose)
 		if len(servants) == 0 {
-			parts = append(parts, phrase+": "+nobody)
+			parts = append(parts, phrase+": "+absent)
 			continue
 		}
 		for _, name := range servants {

@@ -42,7 +42,7 @@ func (c *Checker) Reply(revision, method, of string, response json.RawMessage) e
 		definition = "CreateTaskResult"
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for a client's result of %s in %s", method, revision)
+		return fmt.Errorf("no schema for a client's result of %s in %s", method, revision)
 	}
 	if err := checkRevisionWords(revision, envelope["result"]); err != nil {
 		return fmt.Errorf("%s: %w", method, err)

@@ -66,7 +66,7 @@ func (c *Checker) checkPatterns(method, of string, result json.RawMessage, membe
 		definition = "CreateTaskResult"
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, Patterns)
+		return fmt.Errorf("no schema for the result of %s in %s", method, Patterns)
 	}
 	if err := c.validate(Patterns, method, result, definition); err != nil {
 		return err

@@ -18,8 +18,8 @@ func TestPatterns(t *testing.T) {
 	for name, test := range map[string]struct{ request, result, want string }{
 		"a task":                   {call, `{"_meta":{"task":{` + state + `,"ttl":5}}}`, ""},
 		"a task and a result":      {call, `{"_meta":{"task":{` + state + `}},"content":[]}`, "more than the task"},
-		"a task that is not asked": {strings.Replace(call, "taskId", "task", 1), `{"_meta":{"task":{` + state + `}},"content":[]}`, "nobody asked for"},
-		"a task of 2025-11-25":     {call, `{"task":{` + state + `,"taskId":"t","ttl":5}}`, "nobody asked for"},
+		"a task that is not asked": {strings.Replace(call, "taskId", "task", 1), `{"_meta":{"task":{` + state + `}},"content":[]}`, "did not request"},
+		"a task of 2025-11-25":     {call, `{"task":{` + state + `,"taskId":"t","ttl":5}}`, "did not request"},
 		"no pollInterval":          {call, `{"_meta":{"task":{` + done + `,"ttl":5}}}`, "no pollInterval"},
 		"a plain result":           {call, `{"content":[]}`, ""},
 		"a state":                  {get, `{` + state + `}`, ""},

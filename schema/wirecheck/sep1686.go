@@ -55,7 +55,7 @@ var proposalResults = map[string]string{
 func (c *Checker) checkProposal(method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := proposalResults[method]
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, Proposal)
+		return fmt.Errorf("no schema for the result of %s in %s", method, Proposal)
 	}
 	related, ok := member(members["_meta"], proposalRelated)
 	if ok {

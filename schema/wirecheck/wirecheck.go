@@ -202,7 +202,7 @@ func (c *Checker) checkLegacy(revision, method string, result json.RawMessage, m
 		definition = "CreateTaskResult"
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, revision)
+		return fmt.Errorf("no schema for the result of %s in %s", method, revision)
 	}
 	related := strings.Contains(string(members["_meta"]), "io.modelcontextprotocol/related-task")
 	if related != (method == "tasks/result") { // C-41, C-66, T-26
@@ -236,7 +236,7 @@ func (c *Checker) checkModern(method string, result json.RawMessage, members map
 		}
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, Modern)
+		return fmt.Errorf("no schema for the result of %s in %s", method, Modern)
 	}
 	if kind != want {
 		return fmt.Errorf("%s: resultType is %s, not %s", method, kind, want)

@@ -90,23 +90,6 @@ func Generate(ctx context.Context, cfg Config) (Output, error) {
 	return in.renderFiles(cfg)
 }
 
-// renderFiles renders the generated files in memory.
-func (in declarations) renderFiles(cfg Config) (Output, error) {
-	defer cfg.startStep("render")()
-	files := map[string][]byte{}
-	for _, m := range in.models {
-		m.Side = cfg.side()
-		content, err := emit.File(m, in.protocol)
-		if err != nil {
-			return Output{}, err
-		}
-		files[filepath.Join(m.Dir, cfg.outputName())] = content
-	}
-	out := NewOutput(in.dir, files, in.leftOver)
-	out.Notes = in.notes
-	return out, nil
-}
-
 // ReadModels reads the declarations of the packages, as [Generate] does, and returns them sorted by
 // import path. It writes nothing and is safe for concurrent use.
 func ReadModels(ctx context.Context, cfg Config) ([]*model.Package, error) {
@@ -243,6 +226,23 @@ func replaceOrAppend[T any](list *[]T, index map[string]int, name string, item T
 	}
 	index[name] = len(*list)
 	*list = append(*list, item)
+}
+
+// renderFiles renders the generated files in memory.
+func (in declarations) renderFiles(cfg Config) (Output, error) {
+	defer cfg.startStep("render")()
+	files := map[string][]byte{}
+	for _, m := range in.models {
+		m.Side = cfg.side()
+		content, err := emit.File(m, in.protocol)
+		if err != nil {
+			return Output{}, err
+		}
+		files[filepath.Join(m.Dir, cfg.outputName())] = content
+	}
+	out := NewOutput(in.dir, files, in.leftOver)
+	out.Notes = in.notes
+	return out, nil
 }
 
 // Output holds generated files and their locations.

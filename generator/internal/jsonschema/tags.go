@@ -26,96 +26,6 @@ type part struct {
 	hasValue         bool
 }
 
-// valueCheck says what is wrong with a value. It returns "" if the value is valid.
-type valueCheck func(value string) string
-
-func checkNonempty(value string) string {
-	if value == "" {
-		return "has no value"
-	}
-	return ""
-}
-
-func acceptAny(string) string { return "" }
-
-func checkCount(value string) string {
-	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
-		return "is not a whole number"
-	}
-	return ""
-}
-
-func checkNumber(value string) string {
-	if !json.Valid([]byte(value)) || strings.Trim(value, "+-0123456789.eE") != "" {
-		return "is not a number"
-	}
-	return ""
-}
-
-func checkInteger(value string) string {
-	if _, err := strconv.ParseInt(value, 10, 64); err != nil {
-		return "is not an integer"
-	}
-	return ""
-}
-
-func checkBoolean(value string) string {
-	if value != "true" && value != "false" {
-		return "is neither true nor false"
-	}
-	return ""
-}
-
-func checkExpression(value string) string {
-	if _, err := regexp.Compile(value); err != nil {
-		return "is not a valid Go regular expression"
-	}
-	return ""
-}
-
-func checkTypeName(value string) string {
-	for name := range strings.SplitSeq(value, ";") {
-		if !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, name) {
-			return "is not a JSON type"
-		}
-	}
-	return ""
-}
-
-// commonKeywords are valid for every field, typeKeywords for fields of one type.
-var (
-	commonKeywords = map[string]valueCheck{
-		"title": checkNonempty, "description": checkNonempty, "type": checkTypeName, "anchor": checkNonempty,
-		"oneof_required": checkNonempty, "anyof_required": checkNonempty, "oneof_ref": checkNonempty, "anyof_ref": checkNonempty,
-		"oneof_type": checkTypeName, "anyof_type": checkTypeName,
-	}
-	typeKeywords = map[string]map[string]valueCheck{
-		"string": {
-			"minLength": checkCount, "maxLength": checkCount, "pattern": checkExpression, "format": checkNonempty, "readOnly": checkBoolean,
-			"writeOnly": checkBoolean, "default": acceptAny, "example": acceptAny, "enum": acceptAny,
-		},
-		"number": {
-			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
-			"exclusiveMaximum": checkNumber, "default": checkNumber, "example": checkNumber, "enum": checkNumber,
-		},
-		"integer": {
-			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
-			"exclusiveMaximum": checkNumber, "default": checkInteger, "example": checkInteger, "enum": checkInteger,
-		},
-		"boolean": {"default": checkBoolean},
-		"array":   {"minItems": checkCount, "maxItems": checkCount, "uniqueItems": func(v string) string { return checkTrue(v) }},
-	}
-	flagKeywords = []string{"required", "nullable"}
-	keyStart     = regexp.MustCompile(`^[A-Za-z_]\w*=`)
-)
-
-func checkTrue(value string) string {
-	if value != "true" {
-		return "is not true"
-	}
-	return ""
-}
-
 // readTag parses the jsonschema tag of a field.
 func readTag(st reflect.StructTag) (tag, error) {
 	text, ok := st.Lookup("jsonschema")
@@ -377,4 +287,94 @@ func (t tag) rewrite(f field, name string) reflect.StructTag {
 		}
 	}
 	return reflect.StructTag(text)
+}
+
+// valueCheck says what is wrong with a value. It returns "" if the value is valid.
+type valueCheck func(value string) string
+
+func checkNonempty(value string) string {
+	if value == "" {
+		return "has no value"
+	}
+	return ""
+}
+
+func acceptAny(string) string { return "" }
+
+func checkCount(value string) string {
+	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
+		return "is not a whole number"
+	}
+	return ""
+}
+
+func checkNumber(value string) string {
+	if !json.Valid([]byte(value)) || strings.Trim(value, "+-0123456789.eE") != "" {
+		return "is not a number"
+	}
+	return ""
+}
+
+func checkInteger(value string) string {
+	if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+		return "is not an integer"
+	}
+	return ""
+}
+
+func checkBoolean(value string) string {
+	if value != "true" && value != "false" {
+		return "is neither true nor false"
+	}
+	return ""
+}
+
+func checkExpression(value string) string {
+	if _, err := regexp.Compile(value); err != nil {
+		return "is not a valid Go regular expression"
+	}
+	return ""
+}
+
+func checkTypeName(value string) string {
+	for name := range strings.SplitSeq(value, ";") {
+		if !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, name) {
+			return "is not a JSON type"
+		}
+	}
+	return ""
+}
+
+// commonKeywords are valid for every field, typeKeywords for fields of one type.
+var (
+	commonKeywords = map[string]valueCheck{
+		"title": checkNonempty, "description": checkNonempty, "type": checkTypeName, "anchor": checkNonempty,
+		"oneof_required": checkNonempty, "anyof_required": checkNonempty, "oneof_ref": checkNonempty, "anyof_ref": checkNonempty,
+		"oneof_type": checkTypeName, "anyof_type": checkTypeName,
+	}
+	typeKeywords = map[string]map[string]valueCheck{
+		"string": {
+			"minLength": checkCount, "maxLength": checkCount, "pattern": checkExpression, "format": checkNonempty, "readOnly": checkBoolean,
+			"writeOnly": checkBoolean, "default": acceptAny, "example": acceptAny, "enum": acceptAny,
+		},
+		"number": {
+			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
+			"exclusiveMaximum": checkNumber, "default": checkNumber, "example": checkNumber, "enum": checkNumber,
+		},
+		"integer": {
+			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
+			"exclusiveMaximum": checkNumber, "default": checkInteger, "example": checkInteger, "enum": checkInteger,
+		},
+		"boolean": {"default": checkBoolean},
+		"array":   {"minItems": checkCount, "maxItems": checkCount, "uniqueItems": func(v string) string { return checkTrue(v) }},
+	}
+	flagKeywords = []string{"required", "nullable"}
+	keyStart     = regexp.MustCompile(`^[A-Za-z_]\w*=`)
+)
+
+func checkTrue(value string) string {
+	if value != "true" {
+		return "is not true"
+	}
+	return ""
 }

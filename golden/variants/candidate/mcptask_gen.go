@@ -36,8 +36,8 @@ const (
 const (
 	// CodeParseError says that the message is not JSON.
 	CodeParseError = -32700
-	// CodeInvalidRequest says that the message is not a valid request, or the request has to be a
-	// task and is not.
+	// CodeInvalidRequest says that the message is not a valid request, or the request must be a task
+	// but is not.
 	CodeInvalidRequest = -32600
 	// CodeMethodNotFound says that the method is unknown or not declared, or the tool and the call
 	// do not agree on being a task.

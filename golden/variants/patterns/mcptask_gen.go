@@ -42,8 +42,8 @@ const (
 	// CodeMethodNotFound says that the method is unknown or not declared, or the tool and the call
 	// do not agree on being a task.
 	CodeMethodNotFound = -32601
-	// CodeInvalidParams says that the params are invalid: an unknown task, a result that is not
-	// there, a task that has already ended.
+	// CodeInvalidParams says that the params are invalid: an unknown task, a missing result,
+	// a task that has already ended.
 	CodeInvalidParams = -32602
 	// CodeInternalError says that the receiver failed on its own.
 	CodeInternalError = -32603

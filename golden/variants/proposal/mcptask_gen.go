@@ -20,20 +20,20 @@ type TaskStatus = mcptask.Status
 
 // The states of a task.
 const (
-	// TaskStatusSubmitted means that the request has arrived and nobody works on it yet.
+	// TaskStatusSubmitted means that the request has arrived and the work has not started.
 	TaskStatusSubmitted TaskStatus = "submitted"
 	// TaskStatusWorking means that the work is going on.
 	TaskStatusWorking TaskStatus = "working"
 	// TaskStatusInputRequired means that the work waits for an answer from the requestor.
 	TaskStatusInputRequired TaskStatus = "input_required"
-	// TaskStatusCompleted means that the work is done and its result is available, also where that
+	// TaskStatusCompleted means that the work is done and its result is available, even if that
 	// reports an error.
 	TaskStatusCompleted TaskStatus = "completed"
 	// TaskStatusFailed means that the work ended with an error.
 	TaskStatusFailed TaskStatus = "failed"
 	// TaskStatusCancelled means that the task was cancelled before its work was done.
 	TaskStatusCancelled TaskStatus = "cancelled"
-	// TaskStatusUnknown means that the receiver cannot say what became of the work.
+	// TaskStatusUnknown means that the receiver does not know the outcome of the work.
 	TaskStatusUnknown TaskStatus = "unknown"
 )
 
@@ -47,7 +47,7 @@ const (
 	// CodeMethodNotFound says that the method is unknown.
 	CodeMethodNotFound = -32601
 	// CodeInvalidParams says that the params are invalid: an unknown task, an ID in use, a bad
-	// cursor, a result that is not there.
+	// cursor, a missing result.
 	CodeInvalidParams = -32602
 	// CodeInternalError says that the receiver failed on its own.
 	CodeInternalError = -32603

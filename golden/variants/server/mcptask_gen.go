@@ -46,8 +46,7 @@ const (
 	CodeInvalidParams = -32602
 	// CodeInternalError says that the receiver failed on its own.
 	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or says something else
-	// than the body.
+	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the body.
 	CodeHeaderMismatch = -32020
 	// CodeMissingClientCapability says that the request needs a capability that it does not declare;
 	// the error's data names it.

@@ -16,13 +16,13 @@ const (
 	MethodTasksList = "tasks/list"
 	// MethodTasksCancel cancels a task that has not ended.
 	MethodTasksCancel = "tasks/cancel"
-	// MethodToolsCall calls a tool; it becomes a task where the client asks for one.
+	// MethodToolsCall calls a tool; it becomes a task if the client asks for one.
 	MethodToolsCall = "tools/call"
-	// MethodSamplingCreateMessage asks the client's model; it becomes a task where the server
-	// asks for one.
-	MethodSamplingCreateMessage = "sampling/createMessage"
-	// MethodElicitationCreate asks the client's user; it becomes a task where the server asks
+	// MethodSamplingCreateMessage asks the client's model; it becomes a task if the server asks
 	// for one.
+	MethodSamplingCreateMessage = "sampling/createMessage"
+	// MethodElicitationCreate asks the client's user; it becomes a task if the server asks for
+	// one.
 	MethodElicitationCreate = "elicitation/create"
 )
 

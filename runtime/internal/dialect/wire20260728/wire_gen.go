@@ -16,7 +16,7 @@ const (
 	MethodTasksCancel = "tasks/cancel"
 	// MethodSubscriptionsListen opens a subscription, to tasks among others.
 	MethodSubscriptionsListen = "subscriptions/listen"
-	// MethodToolsCall calls a tool; it becomes a task where the server decides so.
+	// MethodToolsCall calls a tool; it becomes a task if the server decides to create one.
 	MethodToolsCall = "tools/call"
 	// MethodSamplingCreateMessage asks the client's model; here only as an input request.
 	MethodSamplingCreateMessage = "sampling/createMessage"
@@ -30,7 +30,7 @@ const (
 const (
 	// NotificationTasks tells a subscriber a task's new state.
 	NotificationTasks = "notifications/tasks"
-	// NotificationSubscriptionsAcknowledged says what a subscriber will hear of; the first
+	// NotificationSubscriptionsAcknowledged confirms what a subscriber will receive; the first
 	// message of a subscription.
 	NotificationSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged"
 )

@@ -16,20 +16,20 @@ const (
 	MethodTasksList = "tasks/list"
 	// MethodTasksDelete asks the receiver to forget a task.
 	MethodTasksDelete = "tasks/delete"
-	// MethodToolsCall calls a tool; it becomes a task where the client gives it an ID, and is
-	// answered with its result all the same.
+	// MethodToolsCall calls a tool; it becomes a task if the client gives it an ID, and is still
+	// answered with its result.
 	MethodToolsCall = "tools/call"
-	// MethodSamplingCreateMessage asks the client's model; it becomes a task where the server
-	// gives it an ID.
-	MethodSamplingCreateMessage = "sampling/createMessage"
-	// MethodElicitationCreate asks the client's user; it becomes a task where the server gives
+	// MethodSamplingCreateMessage asks the client's model; it becomes a task if the server gives
 	// it an ID.
+	MethodSamplingCreateMessage = "sampling/createMessage"
+	// MethodElicitationCreate asks the client's user; it becomes a task if the server gives it
+	// an ID.
 	MethodElicitationCreate = "elicitation/create"
 )
 
 // Notifications about tasks.
 const (
-	// NotificationTasksCreated tells the requestor that its task is there and can be polled.
+	// NotificationTasksCreated tells the requestor that its task exists and can be polled.
 	NotificationTasksCreated = "notifications/tasks/created"
 	// NotificationCancelled cancels the task that a request made.
 	NotificationCancelled = "notifications/cancelled"
@@ -37,9 +37,9 @@ const (
 
 // Statuses that no released revision has.
 const (
-	// StatusSubmitted means that the request has arrived and nobody works on it yet.
+	// StatusSubmitted means that the request has arrived and the work has not started.
 	StatusSubmitted = "submitted"
-	// StatusUnknown means that the receiver cannot say what became of the work.
+	// StatusUnknown means that the receiver does not know the outcome of the work.
 	StatusUnknown = "unknown"
 )
 

@@ -17,13 +17,13 @@ const (
 	MethodTasksList = "tasks/list"
 	// MethodTasksCancel cancels a task that has not ended.
 	MethodTasksCancel = "tasks/cancel"
-	// MethodToolsCall calls a tool; it becomes a task where the client gives it an ID.
+	// MethodToolsCall calls a tool; it becomes a task if the client gives it an ID.
 	MethodToolsCall = "tools/call"
-	// MethodSamplingCreateMessage asks the client's model; it becomes a task where the server
-	// gives it an ID.
-	MethodSamplingCreateMessage = "sampling/createMessage"
-	// MethodElicitationCreate asks the client's user; it becomes a task where the server gives
+	// MethodSamplingCreateMessage asks the client's model; it becomes a task if the server gives
 	// it an ID.
+	MethodSamplingCreateMessage = "sampling/createMessage"
+	// MethodElicitationCreate asks the client's user; it becomes a task if the server gives it
+	// an ID.
 	MethodElicitationCreate = "elicitation/create"
 )
 

@@ -12,7 +12,7 @@ import (
 )
 
 // capability names what a requestor must be able to answer for the question.
-func (in Input) capability() string {
+func (in Input) requiredCapability() string {
 	if in.Method == methodElicit && in.Schema == nil {
 		return CanAskURL
 	}
@@ -54,7 +54,7 @@ type Root struct {
 // Sample asks the requestor's model. Step names the question, as for [Ask].
 // Errors: ErrCannotAsk, ErrInvalidAnswer, and the context's own.
 func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (*SampleResult, error) {
-	response, err := t.request(ctx, step, methodSample, request)
+	response, err := t.sendRequest(ctx, step, methodSample, request)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (
 // question, as for [Ask]. Errors: ErrCannotAsk, ErrInvalidAnswer, and the
 // context's own.
 func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
-	response, err := t.request(ctx, step, methodRoots, struct{}{})
+	response, err := t.sendRequest(ctx, step, methodRoots, struct{}{})
 	if err != nil {
 		return nil, err
 	}
@@ -83,28 +83,28 @@ func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
 // question, as for [Ask]. Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, and
 // the context's own.
 func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
-	response, err := t.request(ctx, step, methodElicit, map[string]any{
+	response, err := t.sendRequest(ctx, step, methodElicit, map[string]any{
 		"mode": "url", "message": message, "url": url, "elicitationId": rand.Text(),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = elicited(response)
+	_, err = parseElicitation(response)
 	return err
 }
 
 // request sends a request of a task and returns its result.
-func (t *Task) request(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
+func (t *Task) sendRequest(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
 	data, err := plain.Marshal(params)
 	if err != nil {
 		return nil, fmt.Errorf("mcptask: question %s: %w", step, err)
 	}
-	return t.ask(ctx, step, Input{Method: method, Params: data})
+	return t.askStep(ctx, step, Input{Method: method, Params: data})
 }
 
 // ask asks under the step's key. That of a question which an earlier attempt
 // has withdrawn is used up (E-42): the step goes on with its next one.
-func (t *Task) ask(ctx context.Context, step string, in Input) (json.RawMessage, error) {
+func (t *Task) askStep(ctx context.Context, step string, in Input) (json.RawMessage, error) {
 	if step == "" {
 		return nil, fmt.Errorf("mcptask: a question needs the name of its step")
 	}
@@ -112,7 +112,7 @@ func (t *Task) ask(ctx context.Context, step string, in Input) (json.RawMessage,
 		return nil, fmt.Errorf("mcptask: the name of the step %q is not UTF-8", step)
 	}
 	for {
-		in.Key = t.stepKey(step)
+		in.Key = t.takeStepKey(step)
 		response, err := t.host.Ask(ctx, in)
 		if errors.Is(err, errWithdrawn) {
 			continue

@@ -157,7 +157,7 @@ func TestStepKeys(t *testing.T) {
 	var task Task
 	var got []string
 	for _, step := range []string{"a", "b", "a", "a#2", "a", "a#3", "a#2"} {
-		got = append(got, task.stepKey(step))
+		got = append(got, task.takeStepKey(step))
 	}
 	if s := fmt.Sprint(got); s != "[a b a#2 a#2#2 a#3 a#3#2 a#2#3]" {
 		t.Error(s)

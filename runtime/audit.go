@@ -32,13 +32,13 @@ func LogID(principal, id string) string {
 // cancelled, expired or abandoned.
 func (s *Server) auditEnd(r Record, how string) {
 	switch {
-	case r.expired(time.Now()):
+	case r.isExpired(time.Now()):
 		how = "expired"
 	case r.Done() && r.Outcome.IsError:
 		how = "tool_error"
 	}
-	s.Audit(slog.LevelInfo, "task ended", "ended", r.caller(), r, "outcome", how, "seconds", time.Since(r.CreatedAt).Seconds())
+	s.Audit(slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", time.Since(r.CreatedAt).Seconds())
 }
 
 // caller is whose task it is.
-func (r *Record) caller() Caller { return Caller{Principal: r.Principal, Revision: r.Revision} }
+func (r *Record) asCaller() Caller { return Caller{Principal: r.Principal, Revision: r.Revision} }

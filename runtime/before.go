@@ -10,16 +10,16 @@ import (
 
 // keyBefore precedes the keys of questions that are asked before the task, so
 // that they never meet the keys of steps.
-const keyBefore = "before/"
+const upfrontKeyPrefix = "before/"
 
 // before settles the questions of a tool before its call: by the answers that
 // came with it, by asking while it is open, or by a reply that makes the
 // requestor call again. A refusal is a tool error; the handler does not run. A
 // task asks so too, for what was left to it.
-func (s *Server) before(ctx context.Context, caller Caller, t *registered, call CallRequest) (answers []Input, reply *CallReply, err error) {
+func (s *Server) settleUpfrontQuestions(ctx context.Context, caller Caller, t *registeredTool, call CallRequest) (answers []Input, reply *CallReply, err error) {
 	var missing []Input
 	for _, spec := range t.spec.Questions {
-		in, err := newQuestionInput(keyBefore+spec.Name, spec, spec.Message)
+		in, err := newElicitation(upfrontKeyPrefix+spec.Name, spec, spec.Message)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -32,14 +32,14 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 		case call.Later:
 			continue // the task asks, before its handler runs
 		default:
-			if err = caller.canAsk(in, call.Ask != nil); err == nil {
+			if err = caller.checkCanAsk(in, call.Ask != nil); err == nil {
 				response, err = call.Ask(ctx, in)
 			}
 			switch {
 			case ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrServerClosed):
 				return nil, nil, ctx.Err()
 			case err != nil:
-				return refusedBefore(spec, err)
+				return refuseUpfront(spec, err)
 			}
 		}
 		if err := CheckAnswer(ctx, in, response); err != nil {
@@ -49,10 +49,10 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 			if call.Retry {
 				return nil, nil, Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
 			}
-			return refusedBefore(spec, err)
+			return refuseUpfront(spec, err)
 		}
-		if _, err := elicited(response); err != nil {
-			return refusedBefore(spec, err)
+		if _, err := parseElicitation(response); err != nil {
+			return refuseUpfront(spec, err)
 		}
 		in.State, in.Response = InputAnswered, response
 		answers = append(answers, in)
@@ -63,16 +63,16 @@ func (s *Server) before(ctx context.Context, caller Caller, t *registered, call 
 	return answers, nil, nil
 }
 
-func refusedBefore(spec InputSpec, err error) ([]Input, *CallReply, error) {
+func refuseUpfront(spec InputSpec, err error) ([]Input, *CallReply, error) {
 	if errors.Is(err, ErrServerClosed) {
-		return nil, nil, shuttingDown()
+		return nil, nil, newShutdownError()
 	}
-	reply, encodeErr := errorReply(fmt.Sprintf("%s was asked for and not given: %v", spec.Name, err))
+	reply, encodeErr := newErrorReply(fmt.Sprintf("%s was asked for and not given: %v", spec.Name, err))
 	return nil, &reply, encodeErr
 }
 
 // responses are the answers that a task has, by key.
-func (r *Record) responses() map[string]json.RawMessage {
+func (r *Record) collectResponses() map[string]json.RawMessage {
 	given := map[string]json.RawMessage{}
 	for _, in := range r.Inputs {
 		if in.Response != nil {
@@ -83,16 +83,16 @@ func (r *Record) responses() map[string]json.RawMessage {
 }
 
 // given is an answer from before the task.
-type given struct {
+type upfrontAnswer struct {
 	input    InputSpec
 	response json.RawMessage
 }
 
 // givenAnswers pairs a tool's questions with what was answered to them.
-func givenAnswers(t *registered, inputs []Input) []given {
-	var list []given
+func pairUpfrontAnswers(t *registeredTool, inputs []Input) []upfrontAnswer {
+	var list []upfrontAnswer
 	for i, in := range inputs {
-		list = append(list, given{t.spec.Questions[i], in.Response})
+		list = append(list, upfrontAnswer{t.spec.Questions[i], in.Response})
 	}
 	return list
 }
@@ -108,13 +108,13 @@ func Asked[T any](task *Task, i int) (T, error) {
 }
 
 // Answers says whether the caller answers such a request.
-func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.capability()) }
+func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.requiredCapability()) }
 
 // canAsk says why the caller cannot be asked; way is whether there is one to.
-func (c Caller) canAsk(in Input, way bool) error {
+func (c Caller) checkCanAsk(in Input, way bool) error {
 	switch {
 	case !c.Answers(in):
-		return fmt.Errorf("%w: its client has not declared that it answers %s", ErrCannotAsk, in.capability())
+		return fmt.Errorf("%w: its client has not declared that it answers %s", ErrCannotAsk, in.requiredCapability())
 	case !way:
 		return fmt.Errorf("%w: this plain call in %s has no way to ask: call the tool as a task", ErrCannotAsk, c.Revision)
 	}
@@ -137,7 +137,7 @@ func (s *Server) Observe(f func(Record)) (stop func()) {
 	}
 }
 
-func (s *Server) observe(r Record) {
+func (s *Server) notifyObservers(r Record) {
 	s.mu.Lock()
 	observers := make([]func(Record), 0, len(s.observers))
 	for _, f := range s.observers {

@@ -17,7 +17,7 @@ import (
 
 // Call is a call of a tool with a typed output, finished or not. All methods
 // are safe for concurrent use.
-type Call[Out any] struct{ p *pending }
+type Call[Out any] struct{ pending *pendingCall }
 
 // Run calls a tool and waits for its output. Where the waiting ends first, a
 // task without an idempotency key is cancelled: nobody could take it up again.
@@ -28,7 +28,7 @@ func Run[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts .
 		return none, err
 	}
 	out, err := call.Wait(ctx)
-	if err != nil && call.p.spec.IdempotencyKey == "" {
+	if err != nil && call.pending.spec.IdempotencyKey == "" {
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 		defer cancel()
 		// The caller gets the first error; what becomes of the task is best effort.
@@ -46,7 +46,7 @@ func Start[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts
 	if err != nil {
 		return nil, fmt.Errorf("mcptask: encode the arguments of %s: %w", tool, err)
 	}
-	p := newPending(conn, ToolCall{Tool: tool, Arguments: arguments})
+	p := newPendingCall(conn, ToolCall{Tool: tool, Arguments: arguments})
 	for _, opt := range opts {
 		opt(&p.spec)
 	}
@@ -54,7 +54,7 @@ func Start[Out, In any](ctx context.Context, conn Conn, tool string, in In, opts
 		return nil, fmt.Errorf("%s: %w", tool, err)
 	}
 	p.taskID = p.last.TaskID
-	p.note(p.last)
+	p.noteState(p.last)
 	if s := &p.last; s.Done() && s.Status != StatusCancelled && s.TaskID != "" && s.Result == nil && s.Error == nil {
 		s.Status, p.pace.Due = StatusWorking, time.Time{} // done when created: how it ended is still to be read
 	}
@@ -68,7 +68,7 @@ func Resume[Out any](conn Conn, tool string, token Token, opts ...CallOption) (*
 	if err != nil {
 		return nil, err
 	}
-	p := newPending(conn, ToolCall{Tool: tool})
+	p := newPendingCall(conn, ToolCall{Tool: tool})
 	p.taskID, p.expires, p.pace.Last = content.TaskID, content.Expires, content.Expires
 	for _, opt := range opts {
 		opt(&p.spec)
@@ -79,7 +79,7 @@ func Resume[Out any](conn Conn, tool string, token Token, opts ...CallOption) (*
 // Token is what takes the call up again; ok is false where there is no task, because the
 // server answered at once. Errors name only the tool: log it beside them to know the task.
 func (c *Call[Out]) Token() (token Token, ok bool) {
-	p := c.p
+	p := c.pending
 	if p.taskID == "" {
 		return "", false
 	}
@@ -95,10 +95,10 @@ func (c *Call[Out]) Token() (token Token, ok bool) {
 func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 	return func(yield func(Snapshot, error) bool) {
 		news := make(chan struct{}, 1)
-		defer c.p.attend(ctx, news)()
+		defer c.pending.startWaiting(ctx, news)()
 		var shown Snapshot
 		for {
-			snapshot, err := c.p.step(ctx)
+			snapshot, err := c.pending.pollIfDue(ctx)
 			if err != nil {
 				yield(snapshot, err)
 				return
@@ -111,7 +111,7 @@ func (c *Call[Out]) Updates(ctx context.Context) iter.Seq2[Snapshot, error] {
 			if snapshot.Done() {
 				return
 			}
-			if err := c.p.pause(ctx, news); err != nil {
+			if err := c.pending.waitForNews(ctx, news); err != nil {
 				yield(snapshot, err)
 				return
 			}
@@ -132,7 +132,7 @@ func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {
 			return out, err
 		}
 		if snapshot.Done() {
-			return decodeOutput[Out](c.p.spec.Tool, snapshot)
+			return decodeOutput[Out](c.pending.spec.Tool, snapshot)
 		}
 	}
 	return out, ctx.Err() // Updates ends with one of the two
@@ -142,7 +142,7 @@ func (c *Call[Out]) Wait(ctx context.Context) (Out, error) {
 // done already. A server of 2026-07-28 may end the task otherwise, and any may
 // forget it at once (C-80): Wait tells.
 func (c *Call[Out]) Cancel(ctx context.Context) error {
-	p := c.p
+	p := c.pending
 	p.mu.Lock()
 	done := p.last.Done()
 	p.mu.Unlock()
@@ -158,57 +158,57 @@ func (c *Call[Out]) Cancel(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.cancelled = p.cancelled || err == nil; ended || err == nil { // it shows now, at the latest (C-77)
-		p.pace.Soon()
+		p.pace.PollNow()
 		p.bell.Ring()
 	}
-	if err = p.explain(err); ended || errors.Is(err, ErrCancelled) {
+	if err = p.explainError(err); ended || errors.Is(err, ErrCancelled) {
 		return nil
 	}
 	return err
 }
 
 // pending is the untyped part of a call.
-type pending struct {
+type pendingCall struct {
 	conn   Conn
 	spec   ToolCall
 	taskID string
 	// polling is held by the one poll under way, however many wait.
 	polling chan struct{}
 
-	mu        sync.Mutex
-	last      Snapshot
-	pace      pace.Pace
-	expires   time.Time                     // by the server's clock
-	cancelled bool                          // the server took our cancellation
-	overtaken bool                          // the server told something since the poll under way began
-	stop      func()                        // ends that poll
-	answers   map[string]context.CancelFunc // of the questions that were taken up, by key
-	asked     []Question                    // those of last that may still be taken up
-	answering int                           // answers under way
-	refused   error                         // of an answer, for who waits next
-	bell      pace.Bell                     // of who waits
-	attended  context.Context               // lasts while anybody waits
-	leave     func()                        // ends attended and the watch
+	mu               sync.Mutex
+	last             Snapshot
+	pace             pace.Pace
+	expires          time.Time                     // by the server's clock
+	cancelled        bool                          // the server took our cancellation
+	overtaken        bool                          // the server told something since the poll under way began
+	stopPoll         func()                        // ends that poll
+	answers          map[string]context.CancelFunc // of the questions that were taken up, by key
+	waitingQuestions []Question                    // those of last that may still be taken up
+	answersUnderWay  int                           // answers under way
+	refusal          error                         // of an answer, for who waits next
+	bell             pace.Bell                     // of who waits
+	attended         context.Context               // lasts while anybody waits
+	leave            func()                        // ends attended and the watch
 }
 
-func newPending(conn Conn, spec ToolCall) *pending {
-	return &pending{
+func newPendingCall(conn Conn, spec ToolCall) *pendingCall {
+	return &pendingCall{
 		conn: conn, spec: spec, polling: make(chan struct{}, 1), answers: map[string]context.CancelFunc{},
-		pace: pace.Pace{Default: DefaultPoll}, stop: func() {},
+		pace: pace.Pace{Default: DefaultPoll}, stopPoll: func() {},
 	}
 }
 
 // attend watches the task while anybody waits for it, and has its questions
 // answered; news hears of changes.
-func (p *pending) attend(ctx context.Context, news chan struct{}) (leave func()) {
+func (p *pendingCall) startWaiting(ctx context.Context, news chan struct{}) (leave func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bell.Wait(news) {
 		p.attended, p.leave = context.WithCancel(context.WithoutCancel(ctx))
 		if w, ok := p.conn.(Watcher); ok && p.taskID != "" && !p.last.Done() {
-			live, stop := w.Watch(p.taskID, p.heard)
-			if p.pace.Told(live); w.Ended() {
-				p.pace.Soon()
+			live, stop := w.Watch(p.taskID, p.receiveUpdate)
+			if p.pace.SetLive(live); w.Ended() {
+				p.pace.PollNow()
 			}
 			context.AfterFunc(p.attended, func() {
 				defer guard.Recover(nil, "the end of a watch")
@@ -221,33 +221,33 @@ func (p *pending) attend(ctx context.Context, news chan struct{}) (leave func())
 		defer p.mu.Unlock()
 		if p.bell.Leave(news) {
 			p.leave()
-			p.pace.Told(false)
+			p.pace.SetLive(false)
 		}
 	}
 }
 
 // heard takes what the server says unasked.
-func (p *pending) heard(live bool, s *Snapshot) {
+func (p *pendingCall) receiveUpdate(live bool, s *Snapshot) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.bell.Empty() || p.last.Done() || s != nil && !s.Done() && s.UpdatedAt.Before(p.last.UpdatedAt) {
 		return
 	}
-	if p.pace.Told(live); s != nil {
+	if p.pace.SetLive(live); s != nil {
 		p.overtaken = true
-		p.note(*s)
+		p.noteState(*s)
 	} else if w, ok := p.conn.(Watcher); ok && w.Ended() {
-		p.pace.Soon() // the next poll says why
+		p.pace.PollNow() // the next poll says why
 	}
 	if p.last.Done() {
-		p.stop() // it may hang
+		p.stopPoll() // it may hang
 	}
 	p.bell.Ring()
 }
 
 // step reads the task if its next poll is due, and takes up its questions. A
 // transport error counts as no news until there are too many.
-func (p *pending) step(ctx context.Context) (Snapshot, error) {
+func (p *pendingCall) pollIfDue(ctx context.Context) (Snapshot, error) {
 	select {
 	case p.polling <- struct{}{}:
 		defer func() { <-p.polling }()
@@ -256,8 +256,8 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if refused := p.refused; refused != nil {
-		p.refused = nil
+	if refused := p.refusal; refused != nil {
+		p.refusal = nil
 		return p.last, refused
 	}
 	if p.last.Done() || p.taskID == "" || time.Now().Before(p.pace.Due) {
@@ -265,30 +265,30 @@ func (p *pending) step(ctx context.Context) (Snapshot, error) {
 	}
 	reading, stop := p.pace.Bound(ctx)
 	defer stop()
-	p.overtaken, p.stop = false, stop
+	p.overtaken, p.stopPoll = false, stop
 	p.mu.Unlock()
-	snapshot, err := p.read(reading)
+	snapshot, err := p.readTask(reading)
 	p.mu.Lock()
 	switch {
 	case p.last.Done(): // it was told meanwhile
 	case err == nil && p.overtaken && !snapshot.Done() && !snapshot.UpdatedAt.After(p.last.UpdatedAt):
-		p.pace.Overtaken()
+		p.pace.RestartInterval()
 	case err == nil:
-		p.pace.Asked(p.last.differs(snapshot))
-		p.note(snapshot)
-	case ctx.Err() != nil || p.fail(err):
-		p.respond(nil) // nobody is asked for a task that is lost
-		return p.last, p.explain(err)
+		p.pace.CheckTrust(p.last.differs(snapshot))
+		p.noteState(snapshot)
+	case ctx.Err() != nil || p.noteFailure(err):
+		p.updateQuestions(nil) // nobody is asked for a task that is lost
+		return p.last, p.explainError(err)
 	}
-	if !p.last.Done() && p.pace.Over() {
-		p.respond(nil)
+	if !p.last.Done() && p.pace.IsOver() {
+		p.updateQuestions(nil)
 		return p.last, fmt.Errorf("%s: %w: its ttl has passed without an end", p.spec.Tool, ErrExpired)
 	}
 	return p.last, nil
 }
 
 // read reads the task. It may be called from a goroutine that nobody else recovers.
-func (p *pending) read(ctx context.Context) (s Snapshot, err error) {
+func (p *pendingCall) readTask(ctx context.Context) (s Snapshot, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			guard.Log(nil, "the reading of a task", v, "tool", p.spec.Tool)
@@ -301,15 +301,15 @@ func (p *pending) read(ctx context.Context) (s Snapshot, err error) {
 // note keeps a state, takes up its questions, and sets when to read again
 // (C-30, E-25): rarely where the server tells of changes, which may be lost
 // (C-46, E-66), and at most until its ttl has passed (E-17, E-36). p.mu is held.
-func (p *pending) note(s Snapshot) {
-	p.last, p.expires = s, expiry(s)
-	p.pace.Answered(s.Poll, s.TTL)
-	p.respond(s.Questions)
+func (p *pendingCall) noteState(s Snapshot) {
+	p.last, p.expires = s, expiresAt(s)
+	p.pace.NoteAnswer(s.Poll, s.TTL)
+	p.updateQuestions(s.Questions)
 }
 
 // fail notes a failed poll and says whether it is time to give up: the server's
 // word is final, unless it only limits polls. p.mu is held.
-func (p *pending) fail(err error) bool {
+func (p *pendingCall) noteFailure(err error) bool {
 	var pause time.Duration
 	var wait interface{ RetryAfter() time.Duration }
 	if errors.As(err, &wait) {
@@ -321,27 +321,27 @@ func (p *pending) fail(err error) bool {
 	case errors.As(err, &final) && final.Permanent():
 		return true
 	case !errors.As(err, &wire):
-		return errors.Is(err, ErrDisconnected) || p.pace.Failed(pause)
+		return errors.Is(err, ErrDisconnected) || p.pace.NoteFailure(pause)
 	case wire.Limit() != "":
-		p.pace.Limited(pause)
+		p.pace.NoteLimit(pause)
 		return false
 	}
 	return true
 }
 
 // next is when there is something to do: the next poll, or what was heard.
-func (p *pending) next() time.Time {
+func (p *pendingCall) nextDue() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last.Done() || p.refused != nil {
+	if p.last.Done() || p.refusal != nil {
 		return time.Time{}
 	}
 	return p.pace.Due
 }
 
 // pause waits for news or the next poll, at most until ctx ends.
-func (p *pending) pause(ctx context.Context, news <-chan struct{}) error {
-	timer := time.NewTimer(time.Until(p.next()))
+func (p *pendingCall) waitForNews(ctx context.Context, news <-chan struct{}) error {
+	timer := time.NewTimer(time.Until(p.nextDue()))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -356,15 +356,15 @@ const (
 	// answersAtOnce is how many of a task's questions are answered at once.
 	answersAtOnce = 16
 	// maxQuestions is how many are answered in all.
-	maxQuestions = 1000
+	maxAnsweredQuestions = 1000
 	// maxKey is how many bytes the key of one may have: it is remembered.
-	maxKey = 1 << 10
+	maxQuestionKey = 1 << 10
 )
 
 // respond takes up the questions that are new (E-41, E-49, E-96). An answer that is
 // no longer asked for is given up, and so are all when nobody waits any longer.
 // p.mu is held.
-func (p *pending) respond(questions []Question) {
+func (p *pendingCall) updateQuestions(questions []Question) {
 	still := make(map[string]bool, len(questions))
 	for _, q := range questions {
 		still[q.Key] = true
@@ -374,68 +374,68 @@ func (p *pending) respond(questions []Question) {
 			giveUp()
 		}
 	}
-	p.asked = questions
-	p.takeUp()
+	p.waitingQuestions = questions
+	p.startAnswers()
 }
 
 // takeUp has questions answered, as many as there is room for, each in a goroutine
 // of its own: a person who thinks must not hide what becomes of the task. p.mu is
 // held.
-func (p *pending) takeUp() {
+func (p *pendingCall) startAnswers() {
 	if p.attended == nil || p.attended.Err() != nil {
 		return
 	}
-	for len(p.asked) > 0 && p.answering < answersAtOnce {
-		q := p.asked[0]
-		p.asked = p.asked[1:]
+	for len(p.waitingQuestions) > 0 && p.answersUnderWay < answersAtOnce {
+		q := p.waitingQuestions[0]
+		p.waitingQuestions = p.waitingQuestions[1:]
 		if p.answers[q.Key] != nil {
 			continue
 		}
 		var err error
 		switch {
-		case len(q.Key) > maxKey:
-			err = fmt.Errorf("the server sent a question whose key has %d bytes: at most %d are taken", len(q.Key), maxKey)
-		case len(p.answers) >= maxQuestions:
-			err = fmt.Errorf("the server sent more than %d questions: no more are answered", maxQuestions)
+		case len(q.Key) > maxQuestionKey:
+			err = fmt.Errorf("the server sent a question whose key has %d bytes: at most %d are taken", len(q.Key), maxQuestionKey)
+		case len(p.answers) >= maxAnsweredQuestions:
+			err = fmt.Errorf("the server sent more than %d questions: no more are answered", maxAnsweredQuestions)
 		}
 		if err != nil {
-			p.asked = nil
-			p.refuse(err)
+			p.waitingQuestions = nil
+			p.refuseQuestions(err)
 			return
 		}
 		answering, giveUp := context.WithCancel(p.attended)
 		p.answers[q.Key] = giveUp
-		p.answering++
-		go p.answer(answering, q)
+		p.answersUnderWay++
+		go p.answerQuestion(answering, q)
 	}
 }
 
 // refuse tells who waits next of questions that were not answered. p.mu is held.
-func (p *pending) refuse(err error) {
-	p.refused = fmt.Errorf("%s: %w", p.spec.Tool, err)
+func (p *pendingCall) refuseQuestions(err error) {
+	p.refusal = fmt.Errorf("%s: %w", p.spec.Tool, err)
 	p.bell.Ring()
 }
 
 // answer answers one question and makes room for the next.
-func (p *pending) answer(ctx context.Context, q Question) {
+func (p *pendingCall) answerQuestion(ctx context.Context, q Question) {
 	defer guard.Recover(nil, "the answer to a question")
-	abandoned, err := p.give(ctx, q)
+	abandoned, err := p.giveAnswer(ctx, q)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.answering--
+	p.answersUnderWay--
 	p.answers[q.Key]()
 	if err != nil || abandoned {
 		delete(p.answers, q.Key) // who waits next may try again
 	}
 	if err != nil && !abandoned {
-		p.refuse(fmt.Errorf("answer to question %q: %w", q.Key, err))
+		p.refuseQuestions(fmt.Errorf("answer to question %q: %w", q.Key, err))
 	}
-	p.takeUp()
+	p.startAnswers()
 }
 
 // give asks for the answer to a question, and sends one that was given also where
 // it is given up meanwhile: a key gets one response.
-func (p *pending) give(ctx context.Context, q Question) (abandoned bool, err error) {
+func (p *pendingCall) giveAnswer(ctx context.Context, q Question) (abandoned bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			guard.Log(nil, "an answer", v, "tool", p.spec.Tool, "key", q.Key)
@@ -464,7 +464,7 @@ func isLimited(err error) bool {
 
 // explain names the tool, and makes ErrExpired, ErrNotFound or ErrCancelled of the
 // protocol's one code for all. p.mu is held.
-func (p *pending) explain(err error) error {
+func (p *pendingCall) explainError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -483,7 +483,7 @@ func (p *pending) explain(err error) error {
 }
 
 // expiry is when the server may forget the task; zero is never.
-func expiry(s Snapshot) time.Time {
+func expiresAt(s Snapshot) time.Time {
 	if s.TTL < 0 || s.CreatedAt.IsZero() {
 		return time.Time{}
 	}
@@ -517,7 +517,7 @@ func decodeOutput[Out any](tool string, s Snapshot) (Out, error) {
 	if len(structured) == 0 { // a server that sends the JSON as text only
 		structured = json.RawMessage(s.Result.Text())
 	}
-	if err := decode(structured, &out); err != nil {
+	if err := decodeGuarded(structured, &out); err != nil {
 		return out, fmt.Errorf("%s: the result does not fit the output type: %s", tool, plain.Mismatch(err))
 	}
 	return out, nil
@@ -525,7 +525,7 @@ func decodeOutput[Out any](tool string, s Snapshot) (Out, error) {
 
 // decode decodes what a server sent into a type of the user's, whose own decoding
 // may not be ready for it.
-func decode(data json.RawMessage, into any) (err error) {
+func decodeGuarded(data json.RawMessage, into any) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			guard.Log(nil, "the decoding of a result", v)

@@ -355,7 +355,7 @@ func TestExpiredOrNotFound(t *testing.T) {
 		{"before its end", time.Hour, 0, gone, ErrNotFound},
 		{"after its end", time.Hour, 2 * time.Hour, gone, ErrExpired},
 		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound},
-		{"the server says so", -1, 0, expiredError(), ErrExpired},
+		{"the server says so", -1, 0, newExpiredError(), ErrExpired},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 // catalog holds the tools of a server, checked and compiled.
 type catalog struct {
 	mu    sync.RWMutex
-	tools map[string]*registered
+	tools map[string]*registeredTool
 	order []string
 	// services are in the order of declaration too.
 	services []*Tools
@@ -24,7 +24,7 @@ type catalog struct {
 }
 
 // add registers one service, or returns everything that is wrong with it.
-func (c *catalog) add(service *Tools) (faults []error) {
+func (c *catalog) addService(service *Tools) (faults []error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	fault := func(format string, args ...any) {
@@ -33,7 +33,7 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	if plain.IsNil(service.Impl) {
 		fault("the implementation is nil")
 	}
-	added := map[string]*registered{}
+	added := map[string]*registeredTool{}
 	var order []string
 	reserved := maps.Clone(c.reserved)
 	if service.Fallback == FallbackTools {
@@ -47,7 +47,7 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	}
 	for _, t := range service.Tools {
 		name := t.spec.Name
-		r, wrong := register(service, t)
+		r, wrong := compileTool(service, t)
 		for _, err := range wrong {
 			fault("tool %q: %w", name, err)
 		}
@@ -88,7 +88,7 @@ func (c *catalog) add(service *Tools) (faults []error) {
 	return nil
 }
 
-func (c *catalog) get(name string) (*registered, bool) {
+func (c *catalog) findTool(name string) (*registeredTool, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	t, ok := c.tools[name]
@@ -97,7 +97,7 @@ func (c *catalog) get(name string) (*registered, bool) {
 
 // Register adds a service to a server that is made already; an adapter that
 // takes in the tools of an SDK uses it. It adds all of it or nothing.
-func (s *Server) Register(service Tools) error { return errors.Join(s.catalog.add(&service)...) }
+func (s *Server) Register(service Tools) error { return errors.Join(s.catalog.addService(&service)...) }
 
 // Tools lists what the server offers, in the order of declaration.
 func (s *Server) Tools() []ToolSpec {
@@ -112,7 +112,7 @@ func (s *Server) Tools() []ToolSpec {
 
 // Tool returns a tool's spec with its policy's defaults filled in.
 func (s *Server) Tool(name string) (ToolSpec, bool) {
-	t, ok := s.catalog.get(name)
+	t, ok := s.catalog.findTool(name)
 	if !ok {
 		return ToolSpec{}, false
 	}
@@ -121,7 +121,7 @@ func (s *Server) Tool(name string) (ToolSpec, bool) {
 
 // Service returns the service that a tool is of.
 func (s *Server) Service(tool string) (Tools, bool) {
-	t, ok := s.catalog.get(tool)
+	t, ok := s.catalog.findTool(tool)
 	if !ok {
 		return Tools{}, false
 	}

@@ -26,7 +26,7 @@ const minAnonymousKey = 16
 // caller; a tool error is an outcome.
 func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments json.RawMessage, call CallRequest) (_ CallReply, failed error) {
 	defer s.recovered("call", &failed)
-	t, ok := s.catalog.get(tool)
+	t, ok := s.catalog.findTool(tool)
 	if !ok {
 		return CallReply{}, Errorf(CodeInvalidParams, "unknown tool %q", tool)
 	}
@@ -41,7 +41,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		if call.Mode == ModeTask {
 			return CallReply{}, Errorf(CodeInvalidParams, "%s", text)
 		}
-		return errorReply(text)
+		return newErrorReply(text)
 	}
 	open, stop := context.WithCancelCause(ctx) // a stored task does not mind that the server closes
 	defer stop(nil)
@@ -49,7 +49,7 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		defer guard.Recover(s.logger, "the end of a call")
 		stop(ErrServerClosed)
 	})()
-	answers, reply, err := s.before(open, caller, t, call)
+	answers, reply, err := s.settleUpfrontQuestions(open, caller, t, call)
 	switch {
 	case err != nil:
 		return CallReply{}, err
@@ -57,10 +57,10 @@ func (s *Server) Call(ctx context.Context, caller Caller, tool string, arguments
 		return *reply, nil
 	}
 	if call.Mode == ModePlain {
-		outcome, err := s.callPlain(open, caller, t, arguments, call, answers)
+		outcome, err := s.runPlainCall(open, caller, t, arguments, call, answers)
 		return CallReply{Outcome: outcome}, err
 	}
-	return s.create(ctx, caller, t, arguments, call, answers)
+	return s.createTask(ctx, caller, t, arguments, call, answers)
 }
 
 // recovered makes an internal error of a panic in what a caller waits for: in a
@@ -72,38 +72,38 @@ func (s *Server) recovered(what string, failed *error) {
 	}
 }
 
-func errorReply(text string) (CallReply, error) {
+func newErrorReply(text string) (CallReply, error) {
 	result, err := plain.Marshal(ErrorResult(text))
 	return CallReply{Outcome: &Outcome{Kind: OutcomeResult, Result: result, IsError: true}}, err
 }
 
 // callPlain runs the handler within the request.
-func (s *Server) callPlain(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest, answers []Input) (*Outcome, error) {
+func (s *Server) runPlainCall(ctx context.Context, caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) (*Outcome, error) {
 	if s.closing.Err() != nil {
-		return nil, shuttingDown()
+		return nil, newShutdownError()
 	}
-	task := &Task{principal: caller.Principal, attempt: 1, host: plainHost{caller, call}, answers: givenAnswers(t, answers)}
+	task := &Task{principal: caller.Principal, attempt: 1, host: callHost{caller, call}, answers: pairUpfrontAnswers(t, answers)}
 	wait := t.spec.Policy.Wait
-	ctx, cancelWait := limit.Timeout(ctx, wait, errWait)
+	ctx, cancelWait := limit.Timeout(ctx, wait, errWaitOver)
 	defer cancelWait()
-	ctx, cancelDeadline := limit.Timeout(ctx, t.spec.Policy.Deadline, errDeadline)
+	ctx, cancelDeadline := limit.Timeout(ctx, t.spec.Policy.Deadline, errDeadlineOver)
 	defer cancelDeadline()
-	outcome := s.within(caller, "", t.spec.Name, s.invoke(ctx, t, task, arguments))
+	outcome := s.limitOutcome(caller, "", t.spec.Name, s.invokeHandler(ctx, t, task, arguments))
 	switch cause := context.Cause(ctx); {
 	case outcome.Kind != OutcomeCancelled:
 	case errors.Is(cause, ErrServerClosed):
-		return nil, shuttingDown()
-	case errors.Is(cause, errWait):
+		return nil, newShutdownError()
+	case errors.Is(cause, errWaitOver):
 		text := fmt.Sprintf("%s did not finish within the %v that a call without a task may take, and was cancelled. "+
 			"Call it as a task to let it run longer.", t.spec.Name, wait)
-		reply, err := errorReply(text)
+		reply, err := newErrorReply(text)
 		return reply.Outcome, err
 	}
 	return outcome, nil
 }
 
 // create stores a task, schedules it and, within the tool's grace, waits for it.
-func (s *Server) create(ctx context.Context, caller Caller, t *registered, arguments json.RawMessage, call CallRequest, answers []Input) (CallReply, error) {
+func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) (CallReply, error) {
 	key, id := call.IdempotencyKey, rand.Text()
 	if key != "" && caller.Principal == "" && len(key) < minAnonymousKey {
 		return CallReply{}, Errorf(CodeInvalidParams, "an idempotency key without authentication needs at least %d bytes", minAnonymousKey)
@@ -117,7 +117,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		return CallReply{}, err // nobody is left to learn of the task
 	}
 	if s.closing.Err() != nil {
-		return CallReply{}, shuttingDown()
+		return CallReply{}, newShutdownError()
 	}
 	canAsk := caller.CanAsk
 	if call.Later {
@@ -140,7 +140,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		Phase:          PhaseQueued,
 		CreatedAt:      now,
 		UpdatedAt:      now,
-		ExpiresAt:      now.Add(s.retention(policy, call.TTL)),
+		ExpiresAt:      now.Add(s.chooseRetention(policy, call.TTL)),
 		Poll:           policy.Poll,
 		Worker:         s.worker,
 		LeaseUntil:     now.Add(leaseFor),
@@ -148,8 +148,8 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 	if call.FromEnd {
 		fresh.Keep, fresh.ExpiresAt = fresh.TTL(), now.Add(max(s.options.MaxTTL, policy.TTL))
 	}
-	quota := s.options.Limits.quota()
-	record, err := s.insert(ctx, fresh, quota)
+	quota := s.options.Limits.storeQuota()
+	record, err := s.insertRecord(ctx, fresh, quota)
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
 		if !bytes.Equal(record.Arguments, arguments) {
 			return CallReply{}, Errorf(CodeInvalidParams, "the idempotency key was used before with other arguments")
@@ -160,7 +160,7 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		}
 		return CallReply{Task: &record}, nil
 	}
-	if refusal := s.full(caller, err, "tool", t.spec.Name); refusal != nil {
+	if refusal := s.explainQuota(caller, err, "tool", t.spec.Name); refusal != nil {
 		return CallReply{}, refusal
 	}
 	switch {
@@ -171,9 +171,9 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		// It may be all the same. Who has its key may come back for it, and finds it
 		// running; nobody ever learns of any other.
 		if key == "" && call.ExternalID == "" {
-			s.discard(unwanted{fresh, time.Now().Add(leaseFor)})
-		} else if s.executor.Submit(fresh.submission()) != nil {
-			return CallReply{}, shuttingDown()
+			s.discardRecord(unwantedRecord{fresh, time.Now().Add(leaseFor)})
+		} else if s.executor.Submit(fresh.toSubmission()) != nil {
+			return CallReply{}, newShutdownError()
 		}
 		return CallReply{}, Errorf(CodeInternalError, "the task could not be stored")
 	}
@@ -183,19 +183,19 @@ func (s *Server) create(ctx context.Context, caller Caller, t *registered, argum
 		turn <- call.Progress
 		s.progress.Store(record.ID, turn)
 	}
-	if err := s.executor.Submit(record.submission()); err != nil {
-		s.forget(record)
-		return CallReply{}, shuttingDown()
+	if err := s.executor.Submit(record.toSubmission()); err != nil {
+		s.forgetTask(record)
+		return CallReply{}, newShutdownError()
 	}
 	if call.Mode == ModeGrace && policy.Grace > 0 {
-		return s.grace(ctx, record, policy.Grace)
+		return s.awaitGrace(ctx, record, policy.Grace)
 	}
 	return CallReply{Task: &record}, nil
 }
 
 // retention is the requestor's wish within the limit, else the tool's ttl
 // (C-56). A wish of 0 or less means the default.
-func (s *Server) retention(policy Policy, wish *time.Duration) time.Duration {
+func (s *Server) chooseRetention(policy Policy, wish *time.Duration) time.Duration {
 	if wish == nil || *wish <= 0 {
 		return policy.TTL
 	}
@@ -204,12 +204,12 @@ func (s *Server) retention(policy Policy, wish *time.Duration) time.Duration {
 
 // grace waits for a quick end or a first question. A task that ended was never
 // announced, so its record goes; one whose caller left is stopped.
-func (s *Server) grace(ctx context.Context, record Record, grace time.Duration) (CallReply, error) {
+func (s *Server) awaitGrace(ctx context.Context, record Record, grace time.Duration) (CallReply, error) {
 	waiting, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	id, latest := record.ID, record
 	for !latest.Done() && latest.Phase != PhaseInputRequired {
-		r, err := s.awaitVersion(waiting, s.taskTries(), id, latest.Version)
+		r, err := s.awaitVersion(waiting, s.newTaskRetry(), id, latest.Version)
 		if err != nil {
 			break
 		}
@@ -230,24 +230,24 @@ func (s *Server) grace(ctx context.Context, record Record, grace time.Duration) 
 // idempotency key stays: whoever has the key may come back for it.
 func (s *Server) Abandon(r Record) {
 	if r.IdempotencyKey == "" {
-		s.forget(r) // first: a handler that starts from now on finds no task
-		s.cancelRunning(r.ID, ErrCancelled)
+		s.forgetTask(r) // first: a handler that starts from now on finds no task
+		s.cancelHandler(r.ID, ErrCancelled)
 	}
 }
 
 // insert stores a new record, in the place of one that is over and not swept yet.
 // It fails with the store's errors. One of which ErrExists comes with another
 // record is not stored.
-func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record, error) {
+func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (Record, error) {
 	if fresh.ExternalID != "" {
 		// A record that is stored by a try whose answer is lost is told from one of
 		// another call by its time, so there is one call of a name at a time.
-		if _, taken := s.naming.LoadOrStore(fresh.ID, nil); taken {
+		if _, taken := s.pendingNames.LoadOrStore(fresh.ID, nil); taken {
 			return Record{}, ErrExists
 		}
-		defer s.naming.Delete(fresh.ID)
+		defer s.pendingNames.Delete(fresh.ID)
 	}
-	t := s.requestTries()
+	t := s.newRequestRetry()
 	for replaced := false; ; replaced = true {
 		record, err := callStore(ctx, t, "Create", func(ctx context.Context) (Record, error) {
 			fresh.LeaseUntil = time.Now().Add(leaseFor)
@@ -259,7 +259,7 @@ func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record,
 		former := record
 		if former.Version == 0 { // only its ID is there
 			var unread error
-			if former, unread = s.get(ctx, t, fresh.ID); unread != nil {
+			if former, unread = s.getRecord(ctx, t, fresh.ID); unread != nil {
 				if errors.Is(unread, ErrNoRecord) && !replaced {
 					continue // it has gone meanwhile
 				}
@@ -267,9 +267,9 @@ func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record,
 			}
 		}
 		switch {
-		case t.failures > 0 && former.ID == fresh.ID && former.sameRun(fresh):
+		case t.failures > 0 && former.ID == fresh.ID && former.isSameRun(fresh):
 			return former, nil // by a try whose answer was lost
-		case replaced || !former.expired(fresh.CreatedAt):
+		case replaced || !former.isExpired(fresh.CreatedAt):
 			return record, err
 		}
 		_, err = callStore(ctx, t, "Delete", func(ctx context.Context) (struct{}, error) {
@@ -277,7 +277,7 @@ func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record,
 		})
 		switch {
 		case err == nil:
-			s.expired(former)
+			s.announceExpiry(former)
 		case !errors.Is(err, ErrNoRecord) && !errors.Is(err, ErrConflict):
 			return record, err
 		}
@@ -285,7 +285,7 @@ func (s *Server) insert(ctx context.Context, fresh Record, quota Quota) (Record,
 }
 
 // unwanted is a record that nobody was told of.
-type unwanted struct {
+type unwantedRecord struct {
 	record Record
 	// late is until when it may yet come to be: its Create has failed.
 	late time.Time
@@ -293,13 +293,13 @@ type unwanted struct {
 
 // forget removes a task that nobody was told of, now or, if the store fails, in the
 // background: until then it counts against its account's limits.
-func (s *Server) forget(r Record) { s.discard(unwanted{record: r}) }
+func (s *Server) forgetTask(r Record) { s.discardRecord(unwantedRecord{record: r}) }
 
-func (s *Server) discard(u unwanted) {
+func (s *Server) discardRecord(u unwantedRecord) {
 	s.progress.Delete(u.record.ID)
-	t := s.requestTries()
+	t := s.newRequestRetry()
 	t.limit = time.Second // somebody may wait for what comes next
-	if s.delete(t, u) {
+	if s.deleteRecord(t, u) {
 		return
 	}
 	r := u.record
@@ -315,15 +315,15 @@ func (s *Server) discard(u unwanted) {
 
 // delete deletes a record whichever version it has, and says whether it is gone for
 // good.
-func (s *Server) delete(t *tries, u unwanted) (gone bool) {
+func (s *Server) deleteRecord(t *storeRetry, u unwantedRecord) (gone bool) {
 	r := u.record
 	for {
 		_, err := callStore(s.drained, t, "Delete", func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, s.store.Delete(ctx, r)
 		})
-		if errors.Is(err, ErrConflict) && t.conflict(s.drained) {
+		if errors.Is(err, ErrConflict) && t.pauseAfterConflict(s.drained) {
 			var latest Record
-			if latest, err = s.get(s.drained, t, r.ID); err == nil && latest.CreatedAt.Equal(r.CreatedAt) {
+			if latest, err = s.getRecord(s.drained, t, r.ID); err == nil && latest.CreatedAt.Equal(r.CreatedAt) {
 				r = latest
 				continue
 			} else if err == nil {
@@ -331,7 +331,7 @@ func (s *Server) delete(t *tries, u unwanted) (gone bool) {
 			}
 		}
 		if err == nil || errors.Is(err, ErrNoRecord) {
-			s.leaveLine(r.ID)
+			s.withdrawSubmission(r.ID)
 		}
 		switch {
 		case err == nil && !r.Done():
@@ -351,8 +351,8 @@ func (s *Server) deleteUnwanted() time.Duration {
 	s.unwantedMu.Unlock()
 	left := list[:0]
 	for i, u := range list {
-		t := s.requestTries()
-		if time.Now().Before(u.late) || !s.delete(t, u) {
+		t := s.newRequestRetry()
+		if time.Now().Before(u.late) || !s.deleteRecord(t, u) {
 			left = append(left, u)
 		}
 		if t.failures > 0 && s.drained.Err() == nil { // the others have time

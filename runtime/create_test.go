@@ -309,11 +309,11 @@ func TestPlainCalls(t *testing.T) {
 			s := newServer(t, Options{}, numberTool("t", Policy{}, hang))
 			go func() { time.Sleep(time.Second); _ = s.Close() }()
 			for range 2 { // at work, and afterwards
-				if _, err := plain(s, t.Context(), "t"); err == nil || err.Error() != shuttingDown().Error() {
+				if _, err := plain(s, t.Context(), "t"); err == nil || err.Error() != newShutdownError().Error() {
 					t.Errorf("%v", err)
 				}
 			}
-			if _, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask}); err == nil || err.Error() != shuttingDown().Error() {
+			if _, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask}); err == nil || err.Error() != newShutdownError().Error() {
 				t.Errorf("%v", err)
 			}
 		})
@@ -332,7 +332,7 @@ func TestPlainCalls(t *testing.T) {
 			return in, nil
 		}))
 		_, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Progress: func(id string, done, total float64, message string) {
-			progress = append(progress, id+statusText(done, total, message))
+			progress = append(progress, id+formatStatus(done, total, message))
 		}})
 		if err != nil || strings.Join(progress, ", ") != "half (1/2), soon" {
 			t.Errorf("%v, %v", progress, err)

@@ -87,12 +87,12 @@ func (e *Error) Is(target error) bool {
 }
 
 // Reason is data.reason, or "" where the error carries none.
-func (e *Error) Reason() string { return e.details().Reason }
+func (e *Error) Reason() string { return e.decodeData().Reason }
 
 // Limit is data.limit, one of the names of [Limits], or "".
-func (e *Error) Limit() string { return e.details().Limit }
+func (e *Error) Limit() string { return e.decodeData().Limit }
 
-func (e *Error) details() (data struct{ Reason, Limit string }) {
+func (e *Error) decodeData() (data struct{ Reason, Limit string }) {
 	_ = json.Unmarshal(e.Data, &data) // what is of another kind has neither
 	return data
 }
@@ -123,7 +123,7 @@ func (e *ToolError) Error() string {
 
 // wireError turns any error into one that may leave the process: an Error
 // stays, everything else becomes an internal error that reveals nothing.
-func wireError(err error) *Error {
+func hideInternals(err error) *Error {
 	var wire *Error
 	if errors.As(err, &wire) && wire != nil {
 		return wire
@@ -132,4 +132,4 @@ func wireError(err error) *Error {
 }
 
 // shuttingDown refuses what comes while the server closes.
-func shuttingDown() *Error { return Errorf(CodeInternalError, "the server is shutting down") }
+func newShutdownError() *Error { return Errorf(CodeInternalError, "the server is shutting down") }

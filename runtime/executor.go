@@ -32,7 +32,7 @@ type Submission struct {
 	Principal string
 }
 
-func (r *Record) submission() Submission { return Submission{r.ID, r.Account, r.Principal} }
+func (r *Record) toSubmission() Submission { return Submission{r.ID, r.Account, r.Principal} }
 
 // Slots is implemented by executors that bound how many handlers run at once.
 // A handler that waits for a person gives its slot back meanwhile.
@@ -52,7 +52,7 @@ type localExecutor struct{ *pool.Pool }
 
 // shares lead to the group of a task: its account, which for an anonymous caller is one of those
 // of all anonymous callers. Sessions cost nothing: their number gives no more slots.
-func shares(task Submission) []pool.Share {
+func listShares(task Submission) []pool.Share {
 	account := pool.Share{Key: task.Account, All: task.Principal == principalLocal}
 	if task.Principal == "" {
 		return []pool.Share{{Key: string(ScopeAnonymous)}, account}
@@ -62,21 +62,21 @@ func shares(task Submission) []pool.Share {
 
 // Submit implements Executor.
 func (x localExecutor) Submit(task Submission) error {
-	return x.Pool.Submit(task.TaskID, shares(task)...)
+	return x.Pool.Submit(task.TaskID, listShares(task)...)
 }
 
 // leaveLine takes a task that is over out of the local executor's line. A task that ends before its
 // turn counts for no limit any longer, so that there would be no bound for the line.
-func (s *Server) leaveLine(taskID string) {
+func (s *Server) withdrawSubmission(taskID string) {
 	if x, ok := s.executor.(localExecutor); ok {
 		x.Withdraw(taskID)
 	}
 }
 
 // Release implements Slots.
-func (x localExecutor) Release(task Submission) { x.Pool.Release(shares(task)...) }
+func (x localExecutor) Release(task Submission) { x.Pool.Release(listShares(task)...) }
 
 // Acquire implements Slots.
 func (x localExecutor) Acquire(ctx context.Context, task Submission) {
-	x.Pool.Acquire(ctx, shares(task)...)
+	x.Pool.Acquire(ctx, listShares(task)...)
 }

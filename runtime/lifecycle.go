@@ -64,7 +64,7 @@ var transitions = map[eventKind]struct {
 
 // next is the one transition function: every write of a task's state goes
 // through it. It is pure: r's slices are not shared with the record returned.
-func next(r Record, e event) (Record, error) {
+func nextRecord(r Record, e event) (Record, error) {
 	if r.Phase == PhaseDone {
 		return r, errTerminal
 	}
@@ -108,7 +108,7 @@ func applyReport(r *Record, e event) error {
 }
 
 func applyAsk(r *Record, e event) error {
-	if r.input(e.input.Key) >= 0 {
+	if r.findInput(e.input.Key) >= 0 {
 		return fmt.Errorf("the question %q was asked before", e.input.Key)
 	}
 	e.input.State = InputOutstanding
@@ -127,7 +127,7 @@ func applyWithdraw(r *Record, e event) error {
 
 // settleInput ends a question; the last one lets the task run again (C-52).
 func settleInput(r *Record, key string, state InputState, answer json.RawMessage, failed *Error) error {
-	i := r.input(key)
+	i := r.findInput(key)
 	if i < 0 || r.Inputs[i].State != InputOutstanding {
 		return fmt.Errorf("the question %q is not outstanding", key)
 	}

@@ -67,7 +67,7 @@ func TestNext(t *testing.T) {
 		for _, e := range allEvents() {
 			t.Run(fmt.Sprintf("%s/%s", phase, e.kind), func(t *testing.T) {
 				before, untouched := recordIn(phase), recordIn(phase)
-				after, err := next(before, e)
+				after, err := nextRecord(before, e)
 				if !reflect.DeepEqual(before, untouched) {
 					t.Fatalf("the record given was changed: %+v", before)
 				}
@@ -113,7 +113,7 @@ func TestNextDetails(t *testing.T) {
 	step := func(t *testing.T, r Record, e event) Record {
 		t.Helper()
 		e.at = epoch.Add(time.Second)
-		r, err := next(r, e)
+		r, err := nextRecord(r, e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,14 +128,14 @@ func TestNextDetails(t *testing.T) {
 			t.Errorf("none left: %s", r.Phase)
 		}
 		for _, key := range []string{"open", "second", "old", "unknown"} {
-			if _, err := next(r, event{kind: eventAnswer, key: key}); err == nil {
+			if _, err := nextRecord(r, event{kind: eventAnswer, key: key}); err == nil {
 				t.Errorf("an answer to %s was taken", key)
 			}
 		}
 	})
 	t.Run("a key is never used again (E-42 to E-44)", func(t *testing.T) {
 		for _, key := range []string{"open", "old"} {
-			if _, err := next(recordIn(PhaseInputRequired), event{kind: eventAsk, input: Input{Key: key}}); err == nil {
+			if _, err := nextRecord(recordIn(PhaseInputRequired), event{kind: eventAsk, input: Input{Key: key}}); err == nil {
 				t.Errorf("%s was asked twice", key)
 			}
 		}
@@ -224,7 +224,7 @@ func TestLifecycleProperty(t *testing.T) {
 			stored.Go(func() {
 				for _, e := range events {
 					// Most random events are refused; what counts is what was stored.
-					_, _ = s.apply(ctx, "t", func(Record) event { return e })
+					_, _ = s.applyEvent(ctx, "t", func(Record) event { return e })
 				}
 			})
 		}

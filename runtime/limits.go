@@ -41,7 +41,7 @@ type Limits struct {
 type Totals struct{ Tasks, Running, Waiting, Bytes, Sessions int }
 
 // fill makes numbers to compare with: no bound is the largest.
-func (l *Limits) fill() {
+func (l *Limits) setDefaults() {
 	const (
 		anonymousAccounts = 4 // all anonymous callers together may take as much as so many accounts
 		anonymousShare    = 2 // and one part in so many of the server, so that they never shut principals out
@@ -74,14 +74,14 @@ func (l *Limits) fill() {
 }
 
 // quota returns the bounds that the store keeps.
-func (l *Limits) quota() Quota {
+func (l *Limits) storeQuota() Quota {
 	usage := func(tasks, running, bytes int) Usage { return Usage{tasks, running, int64(bytes)} }
 	a, s := l.Anonymous, l.Server
 	return Quota{usage(l.Tasks, l.Running, l.Bytes), usage(a.Tasks, a.Running, a.Bytes), usage(s.Tasks, s.Running, s.Bytes)}
 }
 
 // wayOut has the option that sets each limit and what helps against it.
-var wayOut = map[string][2]string{
+var limitAdvice = map[string][2]string{
 	"tasks": {"Limits.Tasks", "wait until tasks expire"}, "running": {"Limits.Running", "wait until some end, or cancel some"},
 	"waiting":   {"Limits.Waiting", "wait for fewer tasks at once"},
 	"bytes":     {"Limits.Bytes", "wait until tasks expire, or send and ask for less"},
@@ -92,7 +92,7 @@ var wayOut = map[string][2]string{
 }
 
 // wayOutTogether has what a scope of several accounts is called, and what helps against its limits.
-var wayOutTogether = map[Scope][3]string{
+var sharedLimitAdvice = map[Scope][3]string{
 	ScopeAnonymous: {"Limits.Anonymous.", " for all anonymous callers together", "try again later, or authenticate"},
 	ScopeServer:    {"Limits.Server.", " for all callers together", "try again later"},
 }
@@ -105,14 +105,14 @@ func (s *Server) Limited(caller Caller, name string, most int, attrs ...any) *Er
 
 // LimitedIn is Limited for a limit of any scope.
 func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, attrs ...any) *Error {
-	way, data, who := wayOut[name], fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most), "principal "+caller.Principal
+	way, data, who := limitAdvice[name], fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most), "principal "+caller.Principal
 	option, help, of := way[0], way[1], ""
-	if together, ok := wayOutTogether[scope]; ok {
+	if together, ok := sharedLimitAdvice[scope]; ok {
 		data = fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope)
 		of, help, who = together[1], together[2], string(scope)
 		option, attrs = strings.Replace(option, "Limits.", together[0], 1), append(attrs, "scope", scope)
 	}
-	if s.noted.Allow([2]string{who, name}) {
+	if s.auditRates.Allow([2]string{who, name}) {
 		s.logger.Warn("limit exceeded", append([]any{"audit", "limit", "limit", name, "max", most, "option", option,
 			"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
 	}
@@ -122,8 +122,8 @@ func (s *Server) LimitedIn(scope Scope, caller Caller, name string, most int, at
 }
 
 // full returns the refusal for a store's *QuotaError, and nil for any other error.
-func (s *Server) full(caller Caller, err error, attrs ...any) *Error {
-	scope, quota := ScopeAccount, s.options.Limits.quota()
+func (s *Server) explainQuota(caller Caller, err error, attrs ...any) *Error {
+	scope, quota := ScopeAccount, s.options.Limits.storeQuota()
 	if full := (*QuotaError)(nil); errors.As(err, &full) {
 		scope = full.Scope
 	}
@@ -146,7 +146,7 @@ func (s *Server) full(caller Caller, err error, attrs ...any) *Error {
 }
 
 // within is the outcome of a handler, unless it is too big to be kept.
-func (s *Server) within(caller Caller, id, tool string, o *Outcome) *Outcome {
+func (s *Server) limitOutcome(caller Caller, id, tool string, o *Outcome) *Outcome {
 	size, most := len(o.Result), s.options.Limits.Result
 	if o.Error != nil {
 		size = len(o.Error.Message) + len(o.Error.Data)

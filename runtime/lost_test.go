@@ -321,7 +321,7 @@ func TestShortDrain(t *testing.T) {
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
 			r, err := s.Await(t.Context(), alice, id) // the end that the task gets, or that of the store after it
-			if err == nil && r.Outcome.Kind != OutcomeCancelled || err != nil && err.Error() != shuttingDown().Error() {
+			if err == nil && r.Outcome.Kind != OutcomeCancelled || err != nil && err.Error() != newShutdownError().Error() {
 				t.Errorf("who waits gets %s, %v", outcomeText(r.Outcome), err)
 			}
 		})

@@ -41,16 +41,16 @@ const (
 
 // maintain starts what goes on until the server has drained, each in a goroutine of
 // its own: a store that takes its time for one of them delays no other.
-func (s *Server) maintain() {
-	s.keep("renewal of leases", renewEvery, s.renew)
-	s.keep("expiry", sweepEvery, s.expire)
-	s.keep("adoption", 0, s.adopt)
-	s.keep("deletion", sweepEvery, s.deleteUnwanted)
+func (s *Server) startUpkeep() {
+	s.startLoop("renewal of leases", renewEvery, s.keepLeases)
+	s.startLoop("expiry", sweepEvery, s.deleteExpired)
+	s.startLoop("adoption", 0, s.adoptOrphans)
+	s.startLoop("deletion", sweepEvery, s.deleteUnwanted)
 }
 
 // keep does something again and again. It returns how long to wait until the next
 // time.
-func (s *Server) keep(what string, first time.Duration, do func() time.Duration) {
+func (s *Server) startLoop(what string, first time.Duration, do func() time.Duration) {
 	s.upkeep.Go(func() {
 		defer guard.Recover(s.logger, what)
 		timer := time.NewTimer(first)
@@ -58,7 +58,7 @@ func (s *Server) keep(what string, first time.Duration, do func() time.Duration)
 		for {
 			select {
 			case <-timer.C:
-				timer.Reset(s.guarded(what, do))
+				timer.Reset(s.runGuarded(what, do))
 			case <-s.drained.Done():
 				return
 			}
@@ -67,13 +67,13 @@ func (s *Server) keep(what string, first time.Duration, do func() time.Duration)
 }
 
 // guarded does something once, and survives it.
-func (s *Server) guarded(what string, do func() time.Duration) (next time.Duration) {
+func (s *Server) runGuarded(what string, do func() time.Duration) (next time.Duration) {
 	defer guard.Then(s.logger, what, func() { next = renewEvery })
 	return do()
 }
 
 // renew keeps the leases of this worker's tasks.
-func (s *Server) renew() time.Duration {
+func (s *Server) keepLeases() time.Duration {
 	if err := s.renewLeases(); err != nil && s.drained.Err() == nil {
 		s.logger.Error("leases not renewed", "error", err)
 		return renewAgain
@@ -89,16 +89,16 @@ func (s *Server) renewLeases() error {
 	}
 	ctx, cancel := context.WithTimeout(s.drained, StoreTimeout)
 	defer cancel()
-	return s.leave(ctx, "renewal of leases", func(ctx context.Context) error {
+	return s.callDetached(ctx, "renewal of leases", func(ctx context.Context) error {
 		defer s.renewing.Add(-1)
 		return s.store.Renew(ctx, s.worker, time.Now().Add(leaseFor))
 	})
 }
 
 // expire deletes what is over and stops what still runs of it.
-func (s *Server) expire() time.Duration {
+func (s *Server) deleteExpired() time.Duration {
 	for {
-		gone, err := callOnce(s.drained, s.taskTries(), func(ctx context.Context) ([]Record, error) {
+		gone, err := callOnce(s.drained, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
 			return s.store.Expire(ctx, time.Now(), sweepBatch)
 		})
 		if err != nil {
@@ -108,7 +108,7 @@ func (s *Server) expire() time.Duration {
 			return sweepEvery
 		}
 		for _, r := range gone {
-			s.expired(r)
+			s.announceExpiry(r)
 		}
 		if len(gone) < sweepBatch {
 			return sweepEvery
@@ -117,12 +117,12 @@ func (s *Server) expire() time.Duration {
 }
 
 // expired tells of a task that was deleted because its time was over.
-func (s *Server) expired(r Record) {
-	s.cancelRunning(r.ID, ErrExpired)
+func (s *Server) announceExpiry(r Record) {
+	s.cancelHandler(r.ID, ErrExpired)
 	s.progress.Delete(r.ID)
-	s.leaveLine(r.ID)
+	s.withdrawSubmission(r.ID)
 	if !r.Done() {
-		s.observe(r)
+		s.notifyObservers(r)
 		s.auditEnd(r, "expired")
 	}
 }
@@ -131,7 +131,7 @@ func (s *Server) expired(r Record) {
 // that ran is restarted or failed, as its tool says. It finds them in a name of
 // its own, whose lease nobody renews: those that are not taken, because the store's
 // answer was lost or the tool is not here, are free again soon.
-func (s *Server) adopt() time.Duration {
+func (s *Server) adoptOrphans() time.Duration {
 	strange := false
 	if s.renewLeases() != nil {
 		return s.adoptEvery // its own tasks, whose leases ended while the store was away, are no orphans
@@ -139,7 +139,7 @@ func (s *Server) adopt() time.Duration {
 	for s.closing.Err() == nil {
 		s.adoptions++
 		finder := fmt.Sprint(s.worker, "/", s.adoptions)
-		orphans, err := callOnce(s.closing, s.taskTries(), func(ctx context.Context) ([]Record, error) {
+		orphans, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
 			now := time.Now()
 			return s.store.Lease(ctx, finder, now, now.Add(claimFor), sweepBatch)
 		})
@@ -150,7 +150,7 @@ func (s *Server) adopt() time.Duration {
 			break
 		}
 		for _, r := range orphans {
-			strange = !s.resume(r) || strange
+			strange = !s.resumeOrphan(r) || strange
 		}
 		if len(orphans) < sweepBatch {
 			break
@@ -165,8 +165,8 @@ func (s *Server) adopt() time.Duration {
 }
 
 // abandonAll ends what is left in a store that goes with the server.
-func (s *Server) abandonAll(ctx context.Context) {
-	t := &tries{server: s, end: ctx.Done(), timeout: StoreTimeout}
+func (s *Server) cancelUnfinished(ctx context.Context) {
+	t := &storeRetry{server: s, end: ctx.Done(), timeout: StoreTimeout}
 	now := time.Now().Add(2 * leaseFor) // when all leases are over
 	for n := sweepBatch; n == sweepBatch; {
 		left, err := s.store.Lease(ctx, "none", now, now, sweepBatch)
@@ -175,7 +175,7 @@ func (s *Server) abandonAll(ctx context.Context) {
 			return
 		}
 		for _, r := range left {
-			_, _ = s.move(ctx, t, r.ID, func(Record) event { // which it may have by itself
+			_, _ = s.moveTask(ctx, t, r.ID, func(Record) event { // which it may have by itself
 				return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 			})
 		}
@@ -184,9 +184,9 @@ func (s *Server) abandonAll(ctx context.Context) {
 
 // letGo gives a task that this server has taken and cannot run back to the name that it was found
 // in, so that it is free again soon: its own lease would be renewed for ever.
-func (s *Server) letGo(claimed Record, finder string) {
-	_, err := s.move(s.closing, s.requestTries(), claimed.ID, func(r Record) event {
-		if !r.sameRun(claimed) {
+func (s *Server) returnOrphan(claimed Record, finder string) {
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed.ID, func(r Record) event {
+		if !r.isSameRun(claimed) {
 			return event{}
 		}
 		return event{kind: eventClaim, worker: finder, lease: time.Now().Add(claimFor)}
@@ -197,44 +197,44 @@ func (s *Server) letGo(claimed Record, finder string) {
 }
 
 // restarts says whether the tool of a task is here and lets it run again.
-func (s *Server) restarts(r Record) bool {
-	tool, ok := s.catalog.get(r.Tool)
+func (s *Server) allowsRestart(r Record) bool {
+	tool, ok := s.catalog.findTool(r.Tool)
 	return ok && tool.spec.Policy.OnLost == RestartWhenLost
 }
 
 // mayRun says whether a task's handler may be started: a second time only
 // where its tool allows it, whatever an executor delivers twice.
-func (s *Server) mayRun(r Record) bool {
-	_, ok := s.catalog.get(r.Tool)
-	return ok && (r.Attempt == 0 || s.restarts(r) && r.Tries < MaxTries)
+func (s *Server) isRunnable(r Record) bool {
+	_, ok := s.catalog.findTool(r.Tool)
+	return ok && (r.Attempt == 0 || s.allowsRestart(r) && r.Tries < MaxTries)
 }
 
 // resume decides what becomes of one orphan. A task whose tool is not here is left
 // to a server that has it, until its ttl: known is false then.
-func (s *Server) resume(orphan Record) (known bool) {
-	_, known = s.catalog.get(orphan.Tool)
-	mine := func(r Record) bool { return r.sameRun(orphan) }
+func (s *Server) resumeOrphan(orphan Record) (known bool) {
+	_, known = s.catalog.findTool(orphan.Tool)
+	mine := func(r Record) bool { return r.isSameRun(orphan) }
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
 	switch {
 	case !known && !orphan.CancelRequested:
 		log.Warn("task left to a server that has its tool")
 		return false
-	case s.mayRun(orphan):
+	case s.isRunnable(orphan):
 		// One record that the store does not take must not keep the others from being adopted.
-		r, err := s.move(s.closing, s.requestTries(), orphan.ID, func(r Record) event {
+		r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, func(r Record) event {
 			if !mine(r) {
 				return event{}
 			}
 			return event{kind: eventClaim, worker: s.worker, lease: time.Now().Add(leaseFor)}
 		})
 		if claimed := orphan; errors.Is(err, errVoid) {
-			if claimed.Worker = s.worker; r.sameRun(claimed) {
+			if claimed.Worker = s.worker; r.isSameRun(claimed) {
 				err = nil // by an Update whose answer was lost
 			}
 		}
 		if err == nil {
-			if err = s.executor.Submit(r.submission()); err != nil {
-				s.letGo(r, orphan.Worker)
+			if err = s.executor.Submit(r.toSubmission()); err != nil {
+				s.returnOrphan(r, orphan.Worker)
 			}
 		}
 		if err == nil {
@@ -248,7 +248,7 @@ func (s *Server) resume(orphan Record) (known bool) {
 	if orphan.CancelRequested {
 		outcome = Outcome{Kind: OutcomeCancelled}
 	}
-	_, err := s.move(s.closing, s.requestTries(), orphan.ID, func(r Record) event {
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, func(r Record) event {
 		if !mine(r) {
 			return event{}
 		}

@@ -15,9 +15,9 @@ import (
 // default of NewServer.
 func NewMemoryStore() Store {
 	return &memoryStore{
-		lists:  index.NewSorted(byPrincipal),
-		leased: index.NewSorted(byWorker),
-		expiry: index.NewSorted(byExpiry),
+		lists:  index.NewSorted(compareByPrincipal),
+		leased: index.NewSorted(compareByWorker),
+		expiry: index.NewSorted(compareByExpiry),
 	}
 }
 
@@ -34,22 +34,24 @@ type memoryStore struct {
 	changes index.Signals[string] // by ID
 }
 
-func (r *Record) position() Position     { return Position{r.CreatedAt, r.ID} }
-func (r *Record) idempotency() [3]string { return [3]string{r.Principal, r.Tool, r.IdempotencyKey} }
+func (r *Record) listPosition() Position { return Position{r.CreatedAt, r.ID} }
+func (r *Record) idempotencyIndex() [3]string {
+	return [3]string{r.Principal, r.Tool, r.IdempotencyKey}
+}
 
 func (p Position) compare(q Position) int {
 	return cmp.Or(p.CreatedAt.Compare(q.CreatedAt), cmp.Compare(p.ID, q.ID))
 }
 
-func byPrincipal(a, b *Record) int {
-	return cmp.Or(cmp.Compare(a.Principal, b.Principal), a.position().compare(b.position()))
+func compareByPrincipal(a, b *Record) int {
+	return cmp.Or(cmp.Compare(a.Principal, b.Principal), a.listPosition().compare(b.listPosition()))
 }
 
-func byWorker(a, b *Record) int {
-	return cmp.Or(cmp.Compare(a.Worker, b.Worker), a.position().compare(b.position()))
+func compareByWorker(a, b *Record) int {
+	return cmp.Or(cmp.Compare(a.Worker, b.Worker), a.listPosition().compare(b.listPosition()))
 }
 
-func byExpiry(a, b *Record) int {
+func compareByExpiry(a, b *Record) int {
 	return cmp.Or(a.ExpiresAt.Compare(b.ExpiresAt), cmp.Compare(a.ID, b.ID))
 }
 
@@ -59,23 +61,23 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	if s.closed {
 		return r, ErrServerClosed
 	}
-	if e, ok := s.keys.Get(r.idempotency()); ok {
+	if e, ok := s.keys.Get(r.idempotencyIndex()); ok {
 		return copyRecord(*e), ErrExists
 	}
 	if _, ok := s.entries.Get(r.ID); ok {
 		return Record{}, ErrExists
 	}
-	if err := quota.Check(&r, s.tally(&r), r.Usage()); err != nil {
+	if err := quota.Check(&r, s.readTally(&r), r.Usage()); err != nil {
 		return r, err
 	}
 	e := new(copyRecord(r))
 	e.Version = 1
 	s.entries.Set(r.ID, e)
 	if r.IdempotencyKey != "" {
-		s.keys.Set(r.idempotency(), e)
+		s.keys.Set(r.idempotencyIndex(), e)
 	}
 	s.lists.Insert(e)
-	s.enter(e)
+	s.indexRecord(e)
 	return copyRecord(*e), nil
 }
 
@@ -103,42 +105,42 @@ func (s *memoryStore) Update(_ context.Context, r Record, quota Quota) (Record, 
 	}
 	r.Principal, r.Account, r.Tool = e.Principal, e.Account, e.Tool
 	r.IdempotencyKey, r.CreatedAt = e.IdempotencyKey, e.CreatedAt
-	if err := quota.Check(e, s.tally(e), Usage{Bytes: r.Size() - e.Size()}); err != nil {
+	if err := quota.Check(e, s.readTally(e), Usage{Bytes: r.Size() - e.Size()}); err != nil {
 		return r, err
 	}
-	return s.replace(e, copyRecord(r)), nil
+	return s.replaceRecord(e, copyRecord(r)), nil
 }
 
 // replace stores the next version of a record and returns a copy of it.
-func (s *memoryStore) replace(e *Record, r Record) Record {
-	s.leave(e)
+func (s *memoryStore) replaceRecord(e *Record, r Record) Record {
+	s.unindexRecord(e)
 	r.Version++
 	*e = r
-	s.enter(e)
+	s.indexRecord(e)
 	return copyRecord(r)
 }
 
 // enter puts an entry where its record's changing parts say.
-func (s *memoryStore) enter(e *Record) {
+func (s *memoryStore) indexRecord(e *Record) {
 	s.expiry.Insert(e)
 	if !e.Done() {
 		s.leased.Insert(e)
 	}
-	s.count(e, 1)
+	s.countRecord(e, 1)
 }
 
 // leave undoes enter before the record changes or goes, and wakes who waits
 // for that.
-func (s *memoryStore) leave(e *Record) {
+func (s *memoryStore) unindexRecord(e *Record) {
 	s.expiry.Remove(e)
 	s.leased.Remove(e)
-	s.count(e, -1)
+	s.countRecord(e, -1)
 	s.changes.Wake(e.ID)
 }
 
 // count adds a record to its scopes, or takes it away.
-func (s *memoryStore) count(r *Record, n int) {
-	more, tally := r.Usage(), s.tally(r)
+func (s *memoryStore) countRecord(r *Record, n int) {
+	more, tally := r.Usage(), s.readTally(r)
 	tally.Account.add(more, n)
 	if s.all.Server.add(more, n); r.Principal == "" {
 		s.all.Anonymous.add(more, n)
@@ -149,7 +151,7 @@ func (s *memoryStore) count(r *Record, n int) {
 }
 
 // tally is what the scopes of a record have.
-func (s *memoryStore) tally(r *Record) Quota {
+func (s *memoryStore) readTally(r *Record) Quota {
 	q := s.all
 	q.Account, _ = s.counts.Get(r.Account)
 	return q
@@ -165,7 +167,7 @@ func (s *memoryStore) List(_ context.Context, principal string, after Position, 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	page := s.lists.Range(limit, func(e *Record) int {
-		if e.Principal == principal && e.position().compare(after) <= 0 {
+		if e.Principal == principal && e.listPosition().compare(after) <= 0 {
 			return -1
 		}
 		return cmp.Compare(e.Principal, principal)
@@ -187,15 +189,15 @@ func (s *memoryStore) Delete(_ context.Context, r Record) error {
 	case e.Version != r.Version || !e.CreatedAt.Equal(r.CreatedAt):
 		return ErrConflict
 	}
-	s.remove(e)
+	s.removeRecord(e)
 	return nil
 }
 
-func (s *memoryStore) remove(e *Record) {
-	s.leave(e)
+func (s *memoryStore) removeRecord(e *Record) {
+	s.unindexRecord(e)
 	s.lists.Remove(e)
 	s.entries.Delete(e.ID)
-	s.keys.Delete(e.idempotency())
+	s.keys.Delete(e.idempotencyIndex())
 }
 
 func (s *memoryStore) Expire(_ context.Context, now time.Time, limit int) ([]Record, error) {
@@ -204,14 +206,14 @@ func (s *memoryStore) Expire(_ context.Context, now time.Time, limit int) ([]Rec
 	var gone []Record
 	for _, e := range s.expiry.Range(limit, func(e *Record) int { return max(0, e.ExpiresAt.Compare(now)) }) {
 		gone = append(gone, *e)
-		s.remove(e)
+		s.removeRecord(e)
 	}
 	return gone, nil
 }
 
 func (s *memoryStore) Wait(ctx context.Context, id string, version int64) (Record, error) {
 	for {
-		r, changed, err := s.next(id, version)
+		r, changed, err := s.getOrWatch(id, version)
 		if err != nil || changed == nil {
 			return r, err
 		}
@@ -225,7 +227,7 @@ func (s *memoryStore) Wait(ctx context.Context, id string, version int64) (Recor
 
 // next returns the record, or what ends when it changes: both are looked at
 // under one lock, so that no change can slip between.
-func (s *memoryStore) next(id string, version int64) (Record, <-chan struct{}, error) {
+func (s *memoryStore) getOrWatch(id string, version int64) (Record, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries.Get(id)
@@ -247,7 +249,7 @@ func (s *memoryStore) Lease(_ context.Context, worker string, now, until time.Ti
 	for _, e := range s.leased.Filter(limit, func(e *Record) bool { return e.Worker != worker && e.LeaseUntil.Before(now) }) {
 		r := *e
 		r.Worker, r.LeaseUntil = worker, until
-		taken = append(taken, s.replace(e, r))
+		taken = append(taken, s.replaceRecord(e, r))
 	}
 	return taken, nil
 }
@@ -279,15 +281,15 @@ func (s *memoryStore) Close() error {
 func copyRecord(r Record) Record {
 	r.Inputs, r.CanAsk = slices.Clone(r.Inputs), slices.Clone(r.CanAsk)
 	for i := range r.Inputs {
-		r.Inputs[i].Error = clone(r.Inputs[i].Error)
+		r.Inputs[i].Error = clonePointer(r.Inputs[i].Error)
 	}
-	if r.Outcome = clone(r.Outcome); r.Outcome != nil {
-		r.Outcome.Error = clone(r.Outcome.Error)
+	if r.Outcome = clonePointer(r.Outcome); r.Outcome != nil {
+		r.Outcome.Error = clonePointer(r.Outcome.Error)
 	}
 	return r
 }
 
-func clone[T any](p *T) *T {
+func clonePointer[T any](p *T) *T {
 	if p == nil {
 		return nil
 	}

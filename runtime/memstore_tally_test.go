@@ -56,7 +56,7 @@ func TestMemoryStoreTally(t *testing.T) {
 				r.StatusMessage, r.Principal, r.Account = text(), "another", "another"
 				_, _ = s.Update(ctx, r, quota)
 			case op == 4 && found && !r.Done():
-				if r, err = next(r, event{kind: eventFinish, at: start, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`"` + text() + `"`)}}); err != nil {
+				if r, err = nextRecord(r, event{kind: eventFinish, at: start, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`"` + text() + `"`)}}); err != nil {
 					t.Fatal(err)
 				}
 				_, _ = s.Update(ctx, r, rapid.SampledFrom([]Quota{quota, {}}).Draw(t, "quota"))

@@ -13,42 +13,42 @@ const PageSize = 50
 
 // notFound is the answer for a task that is not there, has expired or belongs
 // to somebody else: the three are indistinguishable (C-81, C-93, E-74, E-87).
-func notFound() *Error { return Errorf(CodeInvalidParams, "there is no task with that ID") }
+func newNotFoundError() *Error { return Errorf(CodeInvalidParams, "there is no task with that ID") }
 
 // expiredError tells a requestor that was waiting that the task is gone.
-func expiredError() *Error {
+func newExpiredError() *Error {
 	return Errorf(CodeInvalidParams, "the task has expired").withReason(reasonExpired)
 }
 
 // Get returns the caller's task. Errors are JSON-RPC errors.
 func (s *Server) Get(ctx context.Context, caller Caller, id string) (Record, error) {
-	return s.find(ctx, s.requestTries(), caller, id)
+	return s.findOwned(ctx, s.newRequestRetry(), caller, id)
 }
 
-func (s *Server) find(ctx context.Context, t *tries, caller Caller, id string) (Record, error) {
-	record, err := s.get(ctx, t, id)
-	return record, s.owned(ctx, caller, record, err)
+func (s *Server) findOwned(ctx context.Context, t *storeRetry, caller Caller, id string) (Record, error) {
+	record, err := s.getRecord(ctx, t, id)
+	return record, s.checkOwned(ctx, caller, record, err)
 }
 
 // owned turns what a store said into what the caller may learn.
-func (s *Server) owned(ctx context.Context, caller Caller, record Record, err error) error {
+func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, err error) error {
 	switch {
 	case errors.Is(err, ErrNoRecord):
-		return notFound()
+		return newNotFoundError()
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, ErrServerClosed):
-		return shuttingDown()
+		return newShutdownError()
 	case err != nil:
 		s.logger.Error("task not read", "error", err)
 		return Errorf(CodeInternalError, "the task could not be read")
 	case record.Principal != caller.Principal:
-		if s.noted.Allow([2]string{"principal " + caller.Principal, "stranger"}) { // once a second for each
+		if s.auditRates.Allow([2]string{"principal " + caller.Principal, "stranger"}) { // once a second for each
 			s.Audit(slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
 		}
-		return notFound()
-	case record.expired(time.Now()):
-		return notFound()
+		return newNotFoundError()
+	case record.isExpired(time.Now()):
+		return newNotFoundError()
 	}
 	return nil
 }
@@ -57,32 +57,32 @@ func (s *Server) owned(ctx context.Context, caller Caller, record Record, err er
 // returns it; version 0 returns at once. A task that goes meanwhile is an
 // error whose data.reason is "expired".
 func (s *Server) Changed(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
-	record, err := s.find(ctx, s.waitTries(), caller, id)
+	record, err := s.findOwned(ctx, s.newWaitRetry(), caller, id)
 	if err != nil || record.Version > version {
 		return record, err
 	}
-	return s.wait(ctx, caller, id, version)
+	return s.waitForChange(ctx, caller, id, version)
 }
 
 // wait is for a caller who has been found to own the task: one that goes
 // meanwhile has expired, also where its end is seen before its deletion.
-func (s *Server) wait(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
-	record, err := s.awaitVersion(ctx, s.waitTries(), id, version)
-	if errors.Is(err, ErrNoRecord) || err == nil && record.expired(time.Now()) {
-		return record, expiredError()
+func (s *Server) waitForChange(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
+	record, err := s.awaitVersion(ctx, s.newWaitRetry(), id, version)
+	if errors.Is(err, ErrNoRecord) || err == nil && record.isExpired(time.Now()) {
+		return record, newExpiredError()
 	}
-	return record, s.owned(ctx, caller, record, err)
+	return record, s.checkOwned(ctx, caller, record, err)
 }
 
 // Await waits until the caller's task has ended (C-37).
 func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, error) {
-	record, err := s.find(ctx, s.waitTries(), caller, id)
+	record, err := s.findOwned(ctx, s.newWaitRetry(), caller, id)
 	for err == nil && !record.Done() {
-		s.observe(record) // it may have changed in another process
-		record, err = s.wait(ctx, caller, id, record.Version)
+		s.notifyObservers(record) // it may have changed in another process
+		record, err = s.waitForChange(ctx, caller, id, record.Version)
 	}
 	if err == nil {
-		s.observe(record)
+		s.notifyObservers(record)
 	}
 	return record, err
 }
@@ -93,11 +93,11 @@ func (s *Server) List(ctx context.Context, caller Caller, after Position) (page 
 	if caller.Principal == "" {
 		return nil, false, Errorf(CodeMethodNotFound, "tasks cannot be listed without authentication")
 	}
-	page, err = callStore(ctx, s.requestTries(), "List", func(ctx context.Context) ([]Record, error) {
+	page, err = callStore(ctx, s.newRequestRetry(), "List", func(ctx context.Context) ([]Record, error) {
 		return s.store.List(ctx, caller.Principal, after, PageSize+1)
 	})
 	if err != nil {
-		return nil, false, s.owned(ctx, caller, Record{}, err)
+		return nil, false, s.checkOwned(ctx, caller, Record{}, err)
 	}
 	if len(page) > PageSize {
 		return page[:PageSize], true, nil
@@ -112,16 +112,16 @@ func (s *Server) Cancel(ctx context.Context, caller Caller, id string) (record R
 	if err != nil {
 		return record, false, err
 	}
-	record, err = s.apply(ctx, id, func(Record) event {
+	record, err = s.applyEvent(ctx, id, func(Record) event {
 		return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 	})
 	if errors.Is(err, errTerminal) {
 		return record, true, nil
 	}
-	if err := s.owned(ctx, caller, record, err); err != nil {
+	if err := s.checkOwned(ctx, caller, record, err); err != nil {
 		return record, false, err
 	}
-	s.cancelRunning(id, ErrCancelled)
+	s.cancelHandler(id, ErrCancelled)
 	return record, false, nil
 }
 
@@ -132,7 +132,7 @@ func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
 	if _, err := s.Get(ctx, caller, id); err != nil {
 		return err
 	}
-	record, err := s.apply(ctx, id, func(r Record) event {
+	record, err := s.applyEvent(ctx, id, func(r Record) event {
 		if r.Phase == PhaseQueued { // nothing runs that could stop by itself
 			return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 		}
@@ -141,10 +141,10 @@ func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
 	if errors.Is(err, errTerminal) {
 		return nil
 	}
-	if err := s.owned(ctx, caller, record, err); err != nil {
+	if err := s.checkOwned(ctx, caller, record, err); err != nil {
 		return err
 	}
-	s.cancelRunning(id, ErrCancelled)
+	s.cancelHandler(id, ErrCancelled)
 	s.logger.Info("task asked to stop", "task", LogID(record.Principal, id), "tool", record.Tool, "principal", record.Principal)
 	return nil
 }
@@ -171,17 +171,17 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 		if !ok {
 			continue
 		}
-		record, err = s.apply(ctx, id, func(r Record) event {
-			if i := r.input(in.Key); i < 0 || r.Inputs[i].State != InputOutstanding {
+		record, err = s.applyEvent(ctx, id, func(r Record) event {
+			if i := r.findInput(in.Key); i < 0 || r.Inputs[i].State != InputOutstanding {
 				return event{} // answered by somebody else meanwhile
 			}
 			return event{kind: eventAnswer, key: in.Key, answer: answer}
 		})
 		if err != nil && !errors.Is(err, errVoid) && !errors.Is(err, errTerminal) {
-			if refusal := s.full(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); refusal != nil {
+			if refusal := s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); refusal != nil {
 				return refusal
 			}
-			return s.owned(ctx, caller, record, err)
+			return s.checkOwned(ctx, caller, record, err)
 		}
 	}
 	return nil
@@ -197,7 +197,7 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 	}
 	var full *Error
 	settle := func(r Record) event {
-		if i := r.input(key); i < 0 || r.Inputs[i].State != InputOutstanding {
+		if i := r.findInput(key); i < 0 || r.Inputs[i].State != InputOutstanding {
 			return event{}
 		}
 		if full != nil { // nobody would tell the requestor, and the handler waits
@@ -205,20 +205,20 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 		}
 		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
 	}
-	record, err := s.apply(ctx, id, settle)
-	if full = s.full(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); full != nil {
-		record, err = s.apply(ctx, id, settle)
+	record, err := s.applyEvent(ctx, id, settle)
+	if full = s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); full != nil {
+		record, err = s.applyEvent(ctx, id, settle)
 	}
 	if errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
 		return nil
 	}
-	return s.owned(ctx, caller, record, err)
+	return s.checkOwned(ctx, caller, record, err)
 }
 
 // Peek reads a task for the gateway itself, whose ever it is. A store that fails for
 // more than a moment is the gateway's concern: it looks at many tasks in turn.
 func (s *Server) Peek(id string) (Record, error) {
-	t := s.requestTries()
+	t := s.newRequestRetry()
 	t.limit = time.Second
-	return s.get(s.drained, t, id)
+	return s.getRecord(s.drained, t, id)
 }

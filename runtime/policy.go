@@ -78,7 +78,7 @@ type Policy struct {
 }
 
 // normalized fills in defaults and refuses what cannot be meant.
-func (p Policy) normalized() (Policy, error) {
+func (p Policy) normalize() (Policy, error) {
 	if p.Task == "" {
 		p.Task = TaskForbidden
 	}

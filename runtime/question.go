@@ -39,11 +39,11 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 	if message == "" {
 		message = input.Message
 	}
-	in, err := newQuestionInput("", input, message)
+	in, err := newElicitation("", input, message)
 	if err != nil {
 		return answer, err
 	}
-	response, err := task.ask(ctx, step, in)
+	response, err := task.askStep(ctx, step, in)
 	if err != nil {
 		return answer, err
 	}
@@ -51,7 +51,7 @@ func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message 
 }
 
 // newQuestionInput makes the elicitation of a declared input.
-func newQuestionInput(key string, input InputSpec, message string) (Input, error) {
+func newElicitation(key string, input InputSpec, message string) (Input, error) {
 	params, err := plain.Marshal(map[string]any{
 		"mode":            "form",
 		"message":         message,
@@ -68,7 +68,7 @@ func newQuestionInput(key string, input InputSpec, message string) (Input, error
 // checked.
 func decodeAnswer[T any](response json.RawMessage, input InputSpec) (T, error) {
 	var answer T
-	content, err := elicited(response)
+	content, err := parseElicitation(response)
 	if err != nil {
 		return answer, err
 	}
@@ -82,7 +82,7 @@ func decodeAnswer[T any](response json.RawMessage, input InputSpec) (T, error) {
 }
 
 // elicited is the content of an accepted answer to elicitation/create.
-func elicited(response json.RawMessage) (json.RawMessage, error) {
+func parseElicitation(response json.RawMessage) (json.RawMessage, error) {
 	var r struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
@@ -108,9 +108,9 @@ func elicited(response json.RawMessage) (json.RawMessage, error) {
 // question's schema does not admit. It stops when ctx ends, with its cause.
 func CheckAnswer(ctx context.Context, in Input, response json.RawMessage) error {
 	if in.Method != methodElicit {
-		return checkResult(in.Method, response)
+		return checkRequestResult(in.Method, response)
 	}
-	content, err := elicited(response)
+	content, err := parseElicitation(response)
 	if errors.Is(err, ErrDeclined) || errors.Is(err, ErrDismissed) {
 		return nil
 	}
@@ -131,7 +131,7 @@ func CheckAnswer(ctx context.Context, in Input, response json.RawMessage) error 
 }
 
 // checkResult refuses what is no result of sampling/createMessage or roots/list.
-func checkResult(method string, response json.RawMessage) error {
+func checkRequestResult(method string, response json.RawMessage) error {
 	var r struct {
 		SampleResult
 		Roots []Root `json:"roots"`
@@ -225,7 +225,7 @@ func (a Answerer) Empty() bool { return len(a.answerers) == 0 }
 // where no answerer fits; the error is the person's side failing.
 func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMessage, ok bool, err error) {
 	for _, candidate := range a.answerers {
-		if !candidate.fits(q) {
+		if !candidate.fitsQuestion(q) {
 			continue
 		}
 		value, err := candidate.answer(ctx, q)
@@ -242,7 +242,7 @@ func (a Answerer) Answer(ctx context.Context, q Question) (response json.RawMess
 }
 
 // fits: the type's name where the server gives one, else an equal schema.
-func (a answerer) fits(q Question) bool {
+func (a answerer) fitsQuestion(q Question) bool {
 	if q.Method != methodElicit || q.URL != "" {
 		return false
 	}

@@ -85,16 +85,16 @@ func (r *Record) Size() int64 {
 	}
 	for i := range r.Inputs {
 		in := &r.Inputs[i]
-		n += len(in.Key) + len(in.Method) + len(in.Params) + len(in.Schema) + len(in.Response) + in.Error.size()
+		n += len(in.Key) + len(in.Method) + len(in.Params) + len(in.Schema) + len(in.Response) + in.Error.byteSize()
 	}
 	if r.Outcome != nil {
-		n += len(r.Outcome.Result) + r.Outcome.Error.size()
+		n += len(r.Outcome.Result) + r.Outcome.Error.byteSize()
 	}
 	return int64(n)
 }
 
 // size is how many bytes an error has that is stored; nil has none.
-func (e *Error) size() int {
+func (e *Error) byteSize() int {
 	if e == nil {
 		return 0
 	}

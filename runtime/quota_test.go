@@ -47,7 +47,7 @@ func TestSessionsDoNotMultiplyLimits(t *testing.T) {
 		if made != 4*most {
 			t.Errorf("%d tasks run, of %d that all anonymous callers may have", made, 4*most)
 		}
-		if exceededBy(t, last, ScopeAnonymous, "running", 4*most); !strings.HasSuffix(wireError(last).Message, " for all anonymous callers together is exceeded: try again later, or authenticate") {
+		if exceededBy(t, last, ScopeAnonymous, "running", 4*most); !strings.HasSuffix(hideInternals(last).Message, " for all anonymous callers together is exceeded: try again later, or authenticate") {
 			t.Error(last)
 		}
 		_, err := call(s, Caller{Revision: Revision20260728}, "hang", ModeTask)

@@ -139,15 +139,15 @@ func (r *Record) Outstanding() []Input {
 }
 
 // input finds a question by its key; -1 is none.
-func (r *Record) input(key string) int {
+func (r *Record) findInput(key string) int {
 	return slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Key == key })
 }
 
 // sameRun says whether two records are of one run of one task: a name may have
 // been given to another task since.
-func (r Record) sameRun(other Record) bool {
+func (r Record) isSameRun(other Record) bool {
 	return r.Attempt == other.Attempt && r.Worker == other.Worker && r.CreatedAt.Equal(other.CreatedAt)
 }
 
 // expired says whether the task's time is over at now.
-func (r *Record) expired(now time.Time) bool { return !now.Before(r.ExpiresAt) }
+func (r *Record) isExpired(now time.Time) bool { return !now.Before(r.ExpiresAt) }

@@ -27,7 +27,7 @@ func (r *Result) Text() string {
 	}
 	var texts []string
 	for _, c := range r.Content {
-		if text, ok := c.text(); ok {
+		if text, ok := c.readText(); ok {
 			texts = append(texts, text)
 		}
 	}
@@ -54,25 +54,25 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 
 // TextContent is a block of text.
 func TextContent(text string) Content {
-	return mustContent(map[string]any{"type": "text", "text": text})
+	return encodeBlock(map[string]any{"type": "text", "text": text})
 }
 
 // ImageContent is an image; mime is its media type, image/png say.
 func ImageContent(data []byte, mime string) Content {
-	return mustContent(map[string]any{"type": "image", "data": data, "mimeType": mime})
+	return encodeBlock(map[string]any{"type": "image", "data": data, "mimeType": mime})
 }
 
 // AudioContent is a sound; mime is its media type, audio/wav say.
 func AudioContent(data []byte, mime string) Content {
-	return mustContent(map[string]any{"type": "audio", "data": data, "mimeType": mime})
+	return encodeBlock(map[string]any{"type": "audio", "data": data, "mimeType": mime})
 }
 
 // LinkContent points to a resource.
 func LinkContent(uri, name string) Content {
-	return mustContent(map[string]any{"type": "resource_link", "uri": uri, "name": name})
+	return encodeBlock(map[string]any{"type": "resource_link", "uri": uri, "name": name})
 }
 
-func mustContent(block map[string]any) Content {
+func encodeBlock(block map[string]any) Content {
 	data, err := json.Marshal(block)
 	if err != nil { // strings and bytes always marshal
 		return Content(`{"type":"text","text":""}`)
@@ -80,7 +80,7 @@ func mustContent(block map[string]any) Content {
 	return data
 }
 
-func (c Content) text() (string, bool) {
+func (c Content) readText() (string, bool) {
 	var block struct{ Type, Text string }
 	if json.Unmarshal(c, &block) != nil || block.Type != "text" {
 		return "", false

@@ -45,7 +45,7 @@ func TestEndOfTTL(t *testing.T) {
 		if d := time.Since(began); d != 5*time.Second {
 			t.Errorf("expired after %v", d)
 		}
-		if _, err := s.Get(t.Context(), alice, first.ID); err == nil || err.Error() != notFound().Error() {
+		if _, err := s.Get(t.Context(), alice, first.ID); err == nil || err.Error() != newNotFoundError().Error() {
 			t.Errorf("who asks afterwards gets %v", err)
 		}
 		ended(t, s, alice, second.ID) // the slot is free

@@ -74,19 +74,19 @@ type Options struct {
 // speaks no protocol itself: a gateway does. All methods are safe for
 // concurrent use.
 type Server struct {
-	options  Options
-	store    Store
-	ownStore bool
-	executor Executor
-	logger   *slog.Logger
-	catalog  catalog
-	worker   string
-	noted    *limit.Rates[[2]string] // what the audit trail was told, by account and kind
-	notices  limit.Notices
+	options    Options
+	store      Store
+	ownStore   bool
+	executor   Executor
+	logger     *slog.Logger
+	catalog    catalog
+	worker     string
+	auditRates *limit.Rates[[2]string] // what the audit trail was told, by account and kind
+	notices    limit.Notices
 
-	attached sync.Map // see Attached
-	progress sync.Map // of chan ProgressFunc by task ID, see takeTurn
-	naming   sync.Map // the IDs of records with an ExternalID that are being stored
+	attached     sync.Map // see Attached
+	progress     sync.Map // of chan ProgressFunc by task ID, see takeTurn
+	pendingNames sync.Map // the IDs of records with an ExternalID that are being stored
 
 	mu        sync.Mutex
 	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
@@ -103,7 +103,7 @@ type Server struct {
 	adoptEvery time.Duration // of the goroutine that adopts
 
 	unwantedMu sync.Mutex
-	unwanted   []unwanted // see forget
+	unwanted   []unwantedRecord // see forget
 
 	closeOnce sync.Once
 	closeErr  error
@@ -114,17 +114,17 @@ type Server struct {
 // once. Close the server to stop its tasks.
 func NewServer(options Options, services ...Tools) (*Server, error) {
 	named := options.Revisions
-	options.Limits.fill()
+	options.Limits.setDefaults()
 	if len(options.Revisions) == 0 {
 		options.Revisions = []string{Revision20251125, Revision20260728}
 	}
 	s := &Server{
-		options: options,
-		noted:   limit.NewRates[[2]string](1, 1),
-		store:   options.Store,
-		logger:  options.Logger,
-		catalog: catalog{tools: map[string]*registered{}, reserved: map[string]string{}, revisions: named},
-		worker:  rand.Text(),
+		options:    options,
+		auditRates: limit.NewRates[[2]string](1, 1),
+		store:      options.Store,
+		logger:     options.Logger,
+		catalog:    catalog{tools: map[string]*registeredTool{}, reserved: map[string]string{}, revisions: named},
+		worker:     rand.Text(),
 
 		adoptEvery: renewEvery,
 
@@ -145,7 +145,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		}
 	}
 	for i := range services {
-		faults = append(faults, s.catalog.add(&services[i])...)
+		faults = append(faults, s.catalog.addService(&services[i])...)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -157,10 +157,10 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	if newExecutor == nil {
 		newExecutor = func(run RunFunc) Executor { return localExecutor{pool.New(run, s.options.Concurrency)} }
 	}
-	s.executor = newExecutor(s.run)
+	s.executor = newExecutor(s.runTask)
 	s.drained, s.endUpkeep = context.WithCancel(context.Background())
 	s.closing, s.stop = context.WithCancel(s.drained)
-	s.maintain()
+	s.startUpkeep()
 	return s, nil
 }
 
@@ -189,7 +189,7 @@ func (s *Server) Close() error {
 		s.stop()
 		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 		defer cancel()
-		if err := s.leave(ctx, "the executor", s.executor.Close); err != nil {
+		if err := s.callDetached(ctx, "the executor", s.executor.Close); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
 		}
 		s.endUpkeep()
@@ -198,8 +198,8 @@ func (s *Server) Close() error {
 		// What still takes orphans would take them after the release.
 		ending, stop := context.WithTimeout(ctx, CloseMargin/2)
 		defer stop()
-		upkeep := s.leave(ending, "upkeep", func(context.Context) error { s.upkeep.Wait(); return nil })
-		released := s.leave(ctx, "the release of tasks", s.release)
+		upkeep := s.callDetached(ending, "upkeep", func(context.Context) error { s.upkeep.Wait(); return nil })
+		released := s.callDetached(ctx, "the release of tasks", s.releaseStore)
 		if err := errors.Join(upkeep, released); err != nil {
 			s.closeErr = errors.Join(s.closeErr, fmt.Errorf("mcptask: the store did not take what was left: %w", err))
 		}
@@ -208,11 +208,11 @@ func (s *Server) Close() error {
 }
 
 // release leaves the store, and the tasks in it to others.
-func (s *Server) release(ctx context.Context) error {
+func (s *Server) releaseStore(ctx context.Context) error {
 	if s.ownStore {
-		s.abandonAll(ctx)
+		s.cancelUnfinished(ctx)
 	}
-	t := &tries{server: s, end: ctx.Done(), timeout: CloseMargin / 5}
+	t := &storeRetry{server: s, end: ctx.Done(), timeout: CloseMargin / 5}
 	_, err := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Release(ctx, s.worker)
 	})

@@ -27,18 +27,18 @@ func Settled[Out any](ctx context.Context, calls ...*Call[Out]) iter.Seq2[*Call[
 		news := make(chan struct{}, 1)
 		leave, errs := make([]func(), len(calls)), make([]error, len(calls))
 		for i, call := range calls {
-			leave[i] = sync.OnceFunc(call.p.attend(ctx, news))
+			leave[i] = sync.OnceFunc(call.pending.startWaiting(ctx, news))
 			defer leave[i]()
 		}
 		err := pace.Round{
 			AtOnce: pollsAtOnce, News: news,
-			Due: func(i int) time.Time { return calls[i].p.next() },
+			Due: func(i int) time.Time { return calls[i].pending.nextDue() },
 			Step: func(i int) bool {
 				errs[i] = errPanicked // unless it returns
-				snapshot, err := calls[i].p.step(ctx)
+				snapshot, err := calls[i].pending.pollIfDue(ctx)
 				done := err != nil || snapshot.Done()
 				if err == nil && done {
-					_, err = decodeOutput[Out](calls[i].p.spec.Tool, snapshot)
+					_, err = decodeOutput[Out](calls[i].pending.spec.Tool, snapshot)
 				}
 				errs[i] = err
 				return done

@@ -17,7 +17,7 @@ type Task struct {
 	host      Host
 	// answers are those that were given before the task, in the order of
 	// ToolSpec.Questions.
-	answers []given
+	answers []upfrontAnswer
 
 	mu    sync.Mutex
 	asked map[string]bool // the keys that this attempt has used
@@ -63,7 +63,7 @@ func (t *Task) Message(ctx context.Context, message string) {
 // stepKey is the wire key of a step: its name, step#2 where the handler asks
 // it a second time. A handler that runs again counts anew, so that the same
 // step gets the stored answer.
-func (t *Task) stepKey(step string) string {
+func (t *Task) takeStepKey(step string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.asked == nil {
@@ -78,7 +78,7 @@ func (t *Task) stepKey(step string) string {
 }
 
 // statusText is a progress report as a status message.
-func statusText(done, total float64, message string) string {
+func formatStatus(done, total float64, message string) string {
 	if done == 0 && total == 0 {
 		return message
 	}
@@ -93,21 +93,21 @@ func statusText(done, total float64, message string) string {
 }
 
 // plainHost stands behind a call without a task.
-type plainHost struct {
+type callHost struct {
 	caller Caller
 	call   CallRequest
 }
 
 // Report implements Host.
-func (h plainHost) Report(_ context.Context, done, total float64, message string) {
+func (h callHost) Report(_ context.Context, done, total float64, message string) {
 	if h.call.Progress != nil {
 		h.call.Progress("", done, total, message)
 	}
 }
 
 // Ask implements Host: on the call's own stream, where the revision has one.
-func (h plainHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
-	if err := h.caller.canAsk(in, h.call.Ask != nil); err != nil {
+func (h callHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
+	if err := h.caller.checkCanAsk(in, h.call.Ask != nil); err != nil {
 		return nil, err
 	}
 	return h.call.Ask(ctx, in)

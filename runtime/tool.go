@@ -119,26 +119,26 @@ func encodeOutput[Out any](out Out) (*Result, error) {
 }
 
 // registered is a tool as the server keeps it: checked and compiled.
-type registered struct {
+type registeredTool struct {
 	Tool
 	service *Tools
 	input   *validate.Schema
 	output  *validate.Schema // nil without an output schema
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var toolNamePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // register checks a tool, compiles its schemas and returns all its faults.
-func register(service *Tools, t Tool) (r *registered, faults []error) {
+func compileTool(service *Tools, t Tool) (r *registeredTool, faults []error) {
 	if t.handle == nil {
 		faults = append(faults, errors.New("it has no handler: make it with NewTool"))
 	}
-	if !toolName.MatchString(t.spec.Name) {
+	if !toolNamePattern.MatchString(t.spec.Name) {
 		faults = append(faults, errors.New("its name is not 1 to 128 letters, digits, underscores, hyphens or dots"))
 	}
-	r = &registered{Tool: t, service: service}
+	r = &registeredTool{Tool: t, service: service}
 	var err error
-	if r.spec.Policy, err = t.spec.Policy.normalized(); err != nil {
+	if r.spec.Policy, err = t.spec.Policy.normalize(); err != nil {
 		faults = append(faults, err)
 	}
 	if r.input, err = validate.Compile(t.spec.InputSchema, false); err != nil {

@@ -138,7 +138,7 @@ func TestToldCall(t *testing.T) {
 			conn.task = func(_ context.Context, id string, _ int) (Snapshot, error) { return working(id, time.Hour), nil }
 			all := calls(t, &conn.fakeConn, 50)
 			for _, call := range all {
-				call.p.conn = conn
+				call.pending.conn = conn
 			}
 			go func() {
 				for i := range 50 {

@@ -12,7 +12,7 @@ import (
 
 // wellFormed is a handler's outcome as it may be stored and sent: JSON in UTF-8, of one line. What
 // a handler has made wrong costs its caller no more than that.
-func (s *Server) wellFormed(tool string, task *Task, o *Outcome) *Outcome {
+func (s *Server) repairOutcome(tool string, task *Task, o *Outcome) *Outcome {
 	fault := func(what string) {
 		s.Notice(slog.LevelError, what, "tool", tool, "task", LogID(task.principal, task.id))
 	}
@@ -23,18 +23,18 @@ func (s *Server) wellFormed(tool string, task *Task, o *Outcome) *Outcome {
 			fault("the data of a handler's error is not JSON")
 			e.Data = nil
 		}
-		e.Message, e.Data = strings.ToValidUTF8(e.Message, "\uFFFD"), validUTF8(e.Data)
+		e.Message, e.Data = strings.ToValidUTF8(e.Message, "\uFFFD"), repairUTF8(e.Data)
 		return &Outcome{Kind: o.Kind, Error: &e}
 	case o.Kind == OutcomeResult:
 		result := *o
-		result.Result = validUTF8(o.Result)
+		result.Result = repairUTF8(o.Result)
 		return &result
 	}
 	return o
 }
 
 // validUTF8 mends valid JSON, in whose strings alone there can be anything else.
-func validUTF8(data json.RawMessage) json.RawMessage {
+func repairUTF8(data json.RawMessage) json.RawMessage {
 	if utf8.Valid(data) {
 		return data
 	}

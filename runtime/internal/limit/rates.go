@@ -55,7 +55,7 @@ func (r *Rates[K]) Allow(key K) bool {
 		if delete(r.older, hash); len(r.recent) >= mostBuckets {
 			// Some are forgotten that are not full, in favour of their keys: a flood of
 			// keys gains little by it, and locks nobody out.
-			r.turn()
+			r.rotateGenerations()
 		}
 		r.recent[hash] = bucket
 		if r.sweeper == nil {
@@ -66,14 +66,14 @@ func (r *Rates[K]) Allow(key K) bool {
 	return bucket.Allow()
 }
 
-func (r *Rates[K]) turn() { r.older, r.recent = r.recent, map[uint64]*rate.Limiter{} }
+func (r *Rates[K]) rotateGenerations() { r.older, r.recent = r.recent, map[uint64]*rate.Limiter{} }
 
 // sweep begins a new generation, as long as there is an old one.
 func (r *Rates[K]) sweep() {
 	defer guard.Recover(nil, "the sweep of rates")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.turn(); len(r.older) > 0 {
+	if r.rotateGenerations(); len(r.older) > 0 {
 		r.sweeper.Reset(r.fill)
 	} else {
 		r.sweeper = nil

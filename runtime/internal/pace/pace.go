@@ -54,20 +54,20 @@ type Pace struct {
 // interval that the peer asks for, within bounds, never sooner, and up to a tenth
 // later, so that many do not ask in step. life is how long there will be answers, from
 // the first; negative is for ever.
-func (p *Pace) Answered(interval, life time.Duration) {
-	interval = p.bounded(interval, life)
+func (p *Pace) NoteAnswer(interval, life time.Duration) {
+	interval = p.boundInterval(interval, life)
 	if p.began.IsZero() {
 		p.began = time.Now()
 	}
 	p.interval, p.life, p.failures, p.limited, p.caught = interval, life, 0, 0, p.live
-	if p.Due = p.after(0); p.soon {
+	if p.Due = p.scheduleAfter(0); p.soon {
 		p.Due = time.Time{}
 	}
 }
 
 // bounded is an interval that a peer asks for, as it is kept: there are two questions
 // in a life.
-func (p *Pace) bounded(interval, life time.Duration) time.Duration {
+func (p *Pace) boundInterval(interval, life time.Duration) time.Duration {
 	most := MaxInterval
 	if life >= 0 {
 		most = min(most, max(life/2, p.Default))
@@ -77,27 +77,27 @@ func (p *Pace) bounded(interval, life time.Duration) time.Duration {
 
 // Soon sets the next question to now, also where one is under way whose answer
 // may be older than what makes it necessary.
-func (p *Pace) Soon() { p.soon, p.Due = true, time.Time{} }
+func (p *Pace) PollNow() { p.soon, p.Due = true, time.Time{} }
 
 // Asked takes note of an answer, before Answered: a change that the peer should
 // have told, and has not, ends the trust until it tells one.
-func (p *Pace) Asked(changed bool) { p.live = p.live && !(p.caught && changed) }
+func (p *Pace) CheckTrust(changed bool) { p.live = p.live && !(p.caught && changed) }
 
 // Overtaken sets the next question where an answer is older than what was told.
-func (p *Pace) Overtaken() { p.Due = p.after(0) }
+func (p *Pace) RestartInterval() { p.Due = p.scheduleAfter(0) }
 
 // Told says whether the peer tells of changes, so that questions only make sure.
-func (p *Pace) Told(live bool) {
+func (p *Pace) SetLive(live bool) {
 	p.live, p.caught = live, p.caught && live
-	if due := p.after(0); !live && due.Before(p.Due) {
+	if due := p.scheduleAfter(0); !live && due.Before(p.Due) {
 		p.Due = due
 	}
 }
 
 // Failed puts the next question off, longer each time and at least by pause,
 // and says whether to give up.
-func (p *Pace) Failed(pause time.Duration) bool {
-	p.Due = p.after(max(pause, min(p.Default<<p.failures, MaxPause)))
+func (p *Pace) NoteFailure(pause time.Duration) bool {
+	p.Due = p.scheduleAfter(max(pause, min(p.Default<<p.failures, MaxPause)))
 	if p.failures++; p.failures <= MaxFailures {
 		return false
 	}
@@ -107,14 +107,14 @@ func (p *Pace) Failed(pause time.Duration) bool {
 
 // Limited puts the next question off where the peer says that it was asked too
 // often. That is no reason to give up.
-func (p *Pace) Limited(pause time.Duration) {
+func (p *Pace) NoteLimit(pause time.Duration) {
 	p.failures, p.limited = 0, min(p.limited+1, maxLimited)
-	p.Due = p.after(max(pause, min(max(p.interval, p.Default), MaxPause)<<p.limited))
+	p.Due = p.scheduleAfter(max(pause, min(max(p.interval, p.Default), MaxPause)<<p.limited))
 }
 
 // end is when to give up though there are answers, zero for never: after their
 // life, by the clock here, and Margin.
-func (p *Pace) end() time.Time {
+func (p *Pace) giveUpTime() time.Time {
 	switch {
 	case p.began.IsZero() && !p.Last.IsZero():
 		return p.Last.Add(Margin)
@@ -125,8 +125,8 @@ func (p *Pace) end() time.Time {
 }
 
 // Over says whether it is time to give up though there are answers.
-func (p *Pace) Over() bool {
-	end := p.end()
+func (p *Pace) IsOver() bool {
+	end := p.giveUpTime()
 	return !end.IsZero() && !time.Now().Before(end)
 }
 
@@ -134,7 +134,7 @@ func (p *Pace) Over() bool {
 // come.
 func (p *Pace) Bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	p.soon = false
-	end := p.end()
+	end := p.giveUpTime()
 	if end.IsZero() {
 		return context.WithCancel(ctx)
 	}
@@ -142,14 +142,14 @@ func (p *Pace) Bound(ctx context.Context) (context.Context, context.CancelFunc) 
 }
 
 // after is in a pause or in the interval, whichever is longer.
-func (p *Pace) after(pause time.Duration) time.Time {
+func (p *Pace) scheduleAfter(pause time.Duration) time.Time {
 	interval := cmp.Or(p.interval, p.Default)
 	if p.live && interval < MaxPause {
 		pause = max(pause, min(rarely*interval, MaxPause))
 	}
 	interval = min(max(interval, pause), forever)
 	due := time.Now().Add(interval + rand.N(interval/10+1))
-	if end := p.end(); !end.IsZero() && end.Before(due) && time.Now().Before(end) {
+	if end := p.giveUpTime(); !end.IsZero() && end.Before(due) && time.Now().Before(end) {
 		return end // to give up then, and not an interval later
 	}
 	return due

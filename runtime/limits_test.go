@@ -24,7 +24,7 @@ func exceeded(t *testing.T, err error, name string, most int) {
 	if !errors.As(err, &wire) || wire.Code != CodeInternalError || wire.Limit() != name || string(wire.Data) != fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most) {
 		t.Errorf("%v is not the limit %s of %d", err, name, most)
 	}
-	if way := limitAdvice[name]; way[1] == "" || !strings.HasSuffix(wire.Message, " is exceeded: "+way[1]) {
+	if way := accountAdvice[name]; way.help == "" || !strings.HasSuffix(wire.Message, " is exceeded: "+way.help) {
 		t.Errorf("the limit %s does not say what helps: %v", name, err)
 	}
 }
@@ -223,7 +223,7 @@ func TestLimitDefaults(t *testing.T) {
 			if fields.Field(i).Type == reflect.TypeFor[Totals]() {
 				continue
 			}
-			if way := limitAdvice[strings.ToLower(name)]; way[0] != "Limits."+name || way[1] == "" {
+			if way := accountAdvice[strings.ToLower(name)]; way.option != "Limits."+name || way.help == "" {
 				t.Errorf("%s: %q", name, way)
 			}
 		}

@@ -52,26 +52,27 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// TextContent is a block of text.
+// TextContent makes a block of text.
 func TextContent(text string) Content {
 	return encodeBlock(map[string]any{"type": "text", "text": text})
 }
 
-// ImageContent is an image; mime is its media type, image/png say.
+// ImageContent makes a block with an image. mime is its media type, such as image/png.
 func ImageContent(data []byte, mime string) Content {
 	return encodeBlock(map[string]any{"type": "image", "data": data, "mimeType": mime})
 }
 
-// AudioContent is a sound; mime is its media type, audio/wav say.
+// AudioContent makes a block with sound. mime is its media type, such as audio/wav.
 func AudioContent(data []byte, mime string) Content {
 	return encodeBlock(map[string]any{"type": "audio", "data": data, "mimeType": mime})
 }
 
-// LinkContent points to a resource.
+// LinkContent makes a block that links to a resource.
 func LinkContent(uri, name string) Content {
 	return encodeBlock(map[string]any{"type": "resource_link", "uri": uri, "name": name})
 }
 
+// encodeBlock writes a content block as JSON.
 func encodeBlock(block map[string]any) Content {
 	data, err := json.Marshal(block)
 	if err != nil { // strings and bytes always marshal
@@ -80,7 +81,8 @@ func encodeBlock(block map[string]any) Content {
 	return data
 }
 
-func (c Content) readText() (string, bool) {
+// readText returns the text of a text block. ok is false for other blocks.
+func (c Content) readText() (text string, ok bool) {
 	var block struct{ Type, Text string }
 	if json.Unmarshal(c, &block) != nil || block.Type != "text" {
 		return "", false
@@ -88,7 +90,7 @@ func (c Content) readText() (string, bool) {
 	return block.Text, true
 }
 
-// ErrorResult is the tool error that says message.
+// ErrorResult makes a tool error with a message.
 func ErrorResult(message string) *Result {
 	return &Result{Content: []Content{TextContent(message)}, IsError: true}
 }

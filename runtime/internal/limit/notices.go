@@ -2,9 +2,10 @@ package limit
 
 import (
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 const (
@@ -52,9 +53,9 @@ func (n *Notices) Log(log func(message string, attrs ...any), message string, at
 	for _, v := range attrs {
 		switch value := v.(type) {
 		case string:
-			v = short(value)
+			v = text.Shorten(value, longestValue)
 		case error:
-			v = short(value.Error())
+			v = text.Shorten(value.Error(), longestValue)
 		}
 		cut = append(cut, v)
 	}
@@ -62,12 +63,4 @@ func (n *Notices) Log(log func(message string, attrs ...any), message string, at
 		cut = append(cut, slog.Int("omitted", omitted))
 	}
 	log(message, cut...)
-}
-
-// short cuts a value from outside.
-func short(value string) string {
-	if len(value) <= longestValue {
-		return value
-	}
-	return strings.ToValidUTF8(value[:longestValue], "") + "…"
 }

@@ -33,7 +33,7 @@ type pendingCall struct {
 	answers          map[string]context.CancelFunc // of the questions that have been started, by key
 	waitingQuestions []Question                    // those of last that are not started yet
 	answersUnderWay  int
-	refusal          error // of an answer, for the next who waits
+	refusal          error // of an answer, for the next caller that waits
 }
 
 func newPendingCall(conn Conn, spec ToolCall, opts []CallOption) *pendingCall {

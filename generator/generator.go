@@ -90,9 +90,9 @@ func Generate(ctx context.Context, cfg Config) (Output, error) {
 	return in.renderFiles(cfg)
 }
 
-// ReadModels reads the declarations of the packages, as [Generate] does, and returns them sorted by
+// Declared reads the declarations of the packages, as [Generate] does, and returns them sorted by
 // import path. It writes nothing and is safe for concurrent use.
-func ReadModels(ctx context.Context, cfg Config) ([]*model.Package, error) {
+func Declared(ctx context.Context, cfg Config) ([]*model.Package, error) {
 	in, err := readDeclarations(ctx, cfg)
 	return in.models, err
 }

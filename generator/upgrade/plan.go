@@ -132,7 +132,7 @@ func (u *upgrader) readModels(ctx context.Context) ([]*model.Package, error) {
 	var nothing error
 	var errs []error
 	for _, tags := range slices.Sorted(maps.Keys(patterns)) {
-		found, err := generator.ReadModels(ctx, generator.Config{Dir: u.dir, Patterns: patterns[tags], Tags: tags})
+		found, err := generator.Declared(ctx, generator.Config{Dir: u.dir, Patterns: patterns[tags], Tags: tags})
 		if errors.Is(err, generator.ErrNothing) {
 			nothing, err = err, nil // not a mistake if other packages declare something
 		}

@@ -60,43 +60,7 @@ type key struct {
 }
 
 func checkSteps(pass *analysis.Pass, body *ast.BlockStmt) {
-	var order []key
-	asked := map[key][]question{}
-	bodies := []*ast.BlockStmt{body}
-	var literals []ast.Node
-	var stack []ast.Node
-	ast.Inspect(body, func(node ast.Node) bool {
-		if node == nil {
-			if _, literal := stack[len(stack)-1].(*ast.FuncLit); literal {
-				bodies, literals = bodies[:len(bodies)-1], literals[:len(literals)-1]
-			}
-			stack = stack[:len(stack)-1]
-			return true
-		}
-		stack = append(stack, node)
-		switch node := node.(type) {
-		case *ast.FuncLit:
-			bodies, literals = append(bodies, node.Body), append(literals, node)
-		case *ast.CallExpr:
-			k, step, ok := readQuestion(pass.TypesInfo, node)
-			if !ok {
-				return true
-			}
-			q := question{step: step}
-			for i, body := range bodies {
-				holder := ast.Node(node)
-				if i < len(literals) {
-					holder = literals[i]
-				}
-				q.way = append(q.way, hold{body, holder})
-			}
-			if asked[k] == nil {
-				order = append(order, k)
-			}
-			asked[k] = append(asked[k], q)
-		}
-		return true
-	})
+	order, asked := collectQuestions(pass.TypesInfo, body)
 	graphs := map[*ast.BlockStmt]*cfg.CFG{}
 	for _, k := range order {
 		for i, second := range asked[k] {
@@ -115,6 +79,47 @@ func checkSteps(pass *analysis.Pass, body *ast.BlockStmt) {
 	}
 }
 
+// collectQuestions returns the questions in a body by key, and the keys in source order.
+func collectQuestions(info *types.Info, body *ast.BlockStmt) (order []key, asked map[key][]question) {
+	asked = map[key][]question{}
+	bodies := []*ast.BlockStmt{body}
+	var literals []ast.Node
+	var stack []ast.Node
+	ast.Inspect(body, func(node ast.Node) bool {
+		if node == nil {
+			if _, literal := stack[len(stack)-1].(*ast.FuncLit); literal {
+				bodies, literals = bodies[:len(bodies)-1], literals[:len(literals)-1]
+			}
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		stack = append(stack, node)
+		switch node := node.(type) {
+		case *ast.FuncLit:
+			bodies, literals = append(bodies, node.Body), append(literals, node)
+		case *ast.CallExpr:
+			k, step, ok := readQuestion(info, node)
+			if !ok {
+				return true
+			}
+			q := question{step: step}
+			for i, body := range bodies {
+				holder := ast.Node(node)
+				if i < len(literals) {
+					holder = literals[i]
+				}
+				q.way = append(q.way, hold{body, holder})
+			}
+			if asked[k] == nil {
+				order = append(order, k)
+			}
+			asked[k] = append(asked[k], q)
+		}
+		return true
+	})
+	return order, asked
+}
+
 // readQuestion reads a call that asks a question with a constant step name.
 func readQuestion(info *types.Info, call *ast.CallExpr) (k key, step ast.Expr, ok bool) {
 	f := typeutil.StaticCallee(info, call)
@@ -125,7 +130,8 @@ func readQuestion(info *types.Info, call *ast.CallExpr) (k key, step ast.Expr, o
 	switch params := f.Signature().Params(); {
 	case f.Signature().Recv() != nil:
 		selector, isSelector := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-		if !isSelector || !isTask(f.Signature().Recv().Type()) || !slices.Contains([]string{"AskURL", "Roots", "Sample"}, f.Name()) || len(call.Args) < 2 {
+		asks := isTask(f.Signature().Recv().Type()) && slices.Contains([]string{"AskURL", "Roots", "Sample"}, f.Name())
+		if !isSelector || !asks || len(call.Args) < 2 {
 			return k, nil, false
 		}
 		task, step = selector.X, call.Args[1]

@@ -24,6 +24,13 @@ type lineRun struct {
 	mustDeclare bool
 }
 
+// linePlan says what to generate for the lines of packages.
+type linePlan struct {
+	runs  []lineRun // the first one uses the command's flags
+	lists []*Line   // lines for lists of tools
+	errs  []error
+}
+
 // generateByLines generates each package as its //go:generate lines say. It uses the flags for
 // packages without a line.
 func (f *Flags) generateByLines(ctx context.Context, patterns []string) (generator.Output, error) {
@@ -33,44 +40,57 @@ func (f *Flags) generateByLines(ctx context.Context, patterns []string) (generat
 	if err != nil {
 		return generator.Output{}, err
 	}
-	plain := cfg
-	plain.Patterns = nil
-	runs := []lineRun{{cfg: plain}} // the first run uses the command's flags
-	var outputs []generator.Output
-	var errs []error
+	plan := planRuns(ctx, cfg, dir)
+	if len(plan.runs) == 1 && len(plan.lists) == 0 && diag.Join(plan.errs...) == nil {
+		return generator.Generate(ctx, cfg)
+	}
+	return plan.generate(ctx, dir)
+}
+
+// planRuns finds the lines of the packages in cfg and groups the packages by configuration.
+func planRuns(ctx context.Context, cfg generator.Config, dir string) linePlan {
+	base := cfg
+	base.Patterns = nil
+	plan := linePlan{runs: []lineRun{{cfg: base}}}
 	lines := Lines{Dir: dir}
 	begin := time.Now()
-	folders := load.Folders(ctx, load.Config{Dir: dir, Patterns: patterns, Tags: cfg.Tags})
+	folders := load.Folders(ctx, load.Config{Dir: dir, Patterns: cfg.Patterns, Tags: cfg.Tags})
 	if cfg.Step != nil {
 		cfg.Step("find", time.Since(begin))
 	}
 	for _, folder := range folders {
 		var own, lists []*Line
 		if folder.Dir != "" {
+			var err error
 			if own, err = lines.For(folder.Dir, folder.Path); err == nil {
 				lists, err = lines.Tools(folder.Dir)
 			}
-			errs = append(errs, err)
+			plan.errs = append(plan.errs, err)
 		}
+		plan.lists = append(plan.lists, lists...)
 		if len(own) == 0 {
-			runs = addFolder(runs, lineRun{cfg: plain}, folder)
+			plan.runs = addFolder(plan.runs, lineRun{cfg: base}, folder)
 		}
 		for i, line := range own {
 			// If several lines write the same file, the last one wins.
 			if !slices.ContainsFunc(own[i+1:], func(later *Line) bool { return later.Config.Output == line.Config.Output }) {
-				runs = addFolder(runs, lineRun{line.configFor(plain), line, len(line.Packages) == 0}, folder)
+				plan.runs = addFolder(plan.runs, lineRun{line.configFor(base), line, len(line.Packages) == 0}, folder)
 			}
 		}
-		for _, line := range lists {
-			out, err := line.generateList(dir)
-			outputs, errs = append(outputs, out), append(errs, line.locateError(dir, err))
-		}
 	}
-	if len(runs) == 1 && len(outputs) == 0 && diag.Join(errs...) == nil {
-		return generator.Generate(ctx, cfg)
+	return plan
+}
+
+// generate performs the runs of a plan. dir is the absolute working directory.
+func (p linePlan) generate(ctx context.Context, dir string) (generator.Output, error) {
+	var outputs []generator.Output
+	errs := p.errs
+	for _, line := range p.lists {
+		out, err := line.generateList(dir)
+		outputs, errs = append(outputs, out), append(errs, line.locateError(dir, err))
 	}
 	var nothing []error
-	for _, run := range runs {
+	for _, run := range p.runs {
 		if len(run.cfg.Patterns) == 0 {
 			continue
 		}

@@ -66,7 +66,10 @@ func Plan(ctx context.Context, cfg Config) (Upgrade, error) {
 	if err != nil {
 		return Upgrade{}, err
 	}
-	u := upgrader{cfg: cfg, wanted: wanted, dir: dir, files: map[string][]byte{}, found: commandline.Lines{Dir: dir}, lines: map[string][]int{}}
+	u := upgrader{
+		cfg: cfg, wanted: wanted, dir: dir,
+		files: map[string][]byte{}, found: commandline.Lines{Dir: dir}, lines: map[string][]int{},
+	}
 	models, err := u.readModels(ctx)
 	if err != nil {
 		return Upgrade{}, err

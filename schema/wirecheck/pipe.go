@@ -54,7 +54,10 @@ type pipeTap struct {
 }
 
 func newPipeTap(c *Checker, revision string, in io.Reader, out io.Writer) *pipeTap {
-	return &pipeTap{checker: c, legacy: legacyRevision(revision), in: in, out: out, open: map[string][]*pendingRequest{}, subscribed: map[string]*pendingRequest{}}
+	return &pipeTap{
+		checker: c, legacy: legacyRevision(revision), in: in, out: out,
+		open: map[string][]*pendingRequest{}, subscribed: map[string]*pendingRequest{},
+	}
 }
 
 type tapIn pipeTap

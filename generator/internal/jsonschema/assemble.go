@@ -22,7 +22,10 @@ type assembly struct {
 // assemble inlines every type, except those used twice or by themselves, which go under $defs. A
 // root that uses itself is "#".
 func (g *graph) assemble(root string) *object {
-	a := &assembly{graph: g, root: root, useCounts: map[string]int{}, references: map[string][]string{}, loops: map[string]bool{}, names: map[string]string{}}
+	a := &assembly{
+		graph: g, root: root,
+		useCounts: map[string]int{}, references: map[string][]string{}, loops: map[string]bool{}, names: map[string]string{},
+	}
 	for _, key := range g.queue {
 		a.references[key] = references(g.nodes[key])
 		for _, used := range a.references[key] {

@@ -41,7 +41,13 @@ func (f Finding) Cause() string { return consequences[f.Kind].cause }
 
 // compareFindings sorts by importance, then by place.
 func compareFindings(a, b Finding) int {
-	return cmp.Or(cmp.Compare(b.Level(), a.Level()), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Was, b.Was), cmp.Compare(a.Is, b.Is))
+	return cmp.Or(
+		cmp.Compare(b.Level(), a.Level()),
+		cmp.Compare(a.Place, b.Place),
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Was, b.Was),
+		cmp.Compare(a.Is, b.Is),
+	)
 }
 
 // classifier turns structural differences into findings.

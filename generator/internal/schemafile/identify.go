@@ -99,11 +99,15 @@ func combineFiles(surface *schema.Surface, set []*file) *schema.Document {
 		return document
 	}
 	for _, definition := range surface.Definitions {
-		if has := slices.ContainsFunc(document.Definitions, func(d schema.Definition) bool { return d.Name == definition.Name }); !has && !isTaskDefinition(definition.Name) {
+		if !hasDefinition(document, definition.Name) && !isTaskDefinition(definition.Name) {
 			document.Definitions = append(document.Definitions, definition)
 		}
 	}
 	return document
+}
+
+func hasDefinition(document *schema.Document, name string) bool {
+	return slices.ContainsFunc(document.Definitions, func(d schema.Definition) bool { return d.Name == name })
 }
 
 // followRenames restores the old names of definitions that were renamed without other changes. It
@@ -138,7 +142,8 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 	}
 	for _, d := range surface.Definitions {
 		parts, listed := surface.Compared[d.Name]
-		if ownOnly := listed && len(parts) == 0; ownOnly || !isTaskDefinition(d.Name) || slices.ContainsFunc(document.Definitions, func(o schema.Definition) bool { return o.Name == d.Name }) {
+		isOwn := listed && len(parts) == 0
+		if isOwn || !isTaskDefinition(d.Name) || hasDefinition(document, d.Name) {
 			continue
 		}
 		want, _ := schema.Fingerprint(surface, ours, d.Name)
@@ -201,8 +206,11 @@ func similarity(a, b string) int {
 func findHiddenMethods(surface *schema.Surface, document *schema.Document) []schema.Difference {
 	var found []schema.Difference
 	for _, d := range document.Definitions {
-		method := methodOf(string(d.Schema))
-		if _, known := surface.Definition(d.Name); known || isTaskDefinition(d.Name) || !strings.HasPrefix(strings.TrimPrefix(method, "notifications/"), "tasks") {
+		if _, known := surface.Definition(d.Name); known || isTaskDefinition(d.Name) {
+			continue
+		}
+		method := strings.TrimPrefix(methodOf(string(d.Schema)), "notifications/")
+		if !strings.HasPrefix(method, "tasks") {
 			continue
 		}
 		found = append(found, schema.Difference{

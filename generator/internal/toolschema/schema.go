@@ -248,7 +248,7 @@ func (r *resolver) simplifyUnions(s *schema) {
 			continue
 		}
 		only := rest[0]
-		if s.def == nil && !slices.ContainsFunc(s.parts, func(p *node) bool { return !hasOnlyAnnotations(p, "anyOf", "oneOf") }) {
+		if s.isOnlyUnions() {
 			s.def, s.defName = only.def, only.defName
 		}
 		s.parts = append(s.parts, only.parts...)
@@ -280,7 +280,7 @@ func (s *schema) checkNull() (admits, forbids bool) {
 func flattenUnion(union []*schema) []*schema {
 	var flat []*schema
 	for _, s := range union {
-		if len(s.unions) == 1 && s.def == nil && !slices.ContainsFunc(s.parts, func(p *node) bool { return !hasOnlyAnnotations(p, "anyOf", "oneOf") }) {
+		if len(s.unions) == 1 && s.isOnlyUnions() {
 			if s.null {
 				flat = append(flat, &schema{null: true, parts: []*node{nullPart}})
 			}
@@ -290,6 +290,11 @@ func flattenUnion(union []*schema) []*schema {
 		flat = append(flat, s)
 	}
 	return flat
+}
+
+// isOnlyUnions reports whether an unnamed schema restricts values only by its unions.
+func (s *schema) isOnlyUnions() bool {
+	return s.def == nil && !slices.ContainsFunc(s.parts, func(p *node) bool { return !hasOnlyAnnotations(p, "anyOf", "oneOf") })
 }
 
 // nullPart is {"type": "null"}.

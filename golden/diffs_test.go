@@ -26,7 +26,7 @@ func TestDiffs(t *testing.T) {
 	writeStub(t, root)
 	set := diffs.New(t, *update)
 	reference := pipelineDocs(t, filepath.Join(root, "before"), string(declaration))
-	for _, test := range []struct {
+	edits := []struct {
 		name, from, to string
 		lines, docs    int // removed or added at most, in the generated file and in the reference
 	}{
@@ -44,21 +44,27 @@ func TestDiffs(t *testing.T) {
 		{"rename-parameter", "LintFile(ctx context.Context, in LintInput)", "LintFile(ctx context.Context, input LintInput)", 0, 0},
 		{"move-type", "// Step is one step of a pipeline.", "// Extra is not used.\ntype Extra struct{}\n\n// Step is one step of a pipeline.", 0, 0},
 		{"rename-type", "LintReport", "Findings", 12, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if !strings.Contains(string(declaration), test.from) {
-				t.Fatalf("the declaration does not say %q", test.from)
-			}
-			dir, edited := filepath.Join(root, test.name), strings.ReplaceAll(string(declaration), test.from, test.to)
-			docs := pipelineDocs(t, dir, edited)
-			out, err := generator.Generate(t.Context(), generator.Config{Dir: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
-			after := out.Files[generator.OutputName]
-			checkLayout(t, test.name, string(after))
-			set.Check(t, test.name, generator.OutputName, before, after, test.lines)
-			set.Check(t, test.name+".docs", "reference.md", []byte(reference), []byte(docs), test.docs)
+	}
+	// The generated files come from one run, since each run lists packages with the go command.
+	edited := filepath.Join(root, "edited")
+	writeModule(t, edited, modulePath+"/golden")
+	for _, edit := range edits {
+		if !strings.Contains(string(declaration), edit.from) {
+			t.Errorf("%s: the declaration does not say %q", edit.name, edit.from)
+		}
+		writeFile(t, filepath.Join(edited, edit.name, "pipeline.go"), strings.ReplaceAll(string(declaration), edit.from, edit.to))
+	}
+	out, err := generator.Generate(t.Context(), generator.Config{Dir: edited, Patterns: []string{"./..."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edit := range edits {
+		t.Run(edit.name, func(t *testing.T) {
+			after := out.Files[edit.name+"/"+generator.OutputName]
+			checkLayout(t, edit.name, string(after))
+			set.Check(t, edit.name, generator.OutputName, before, after, edit.lines)
+			docs := pipelineDocs(t, filepath.Join(root, edit.name), strings.ReplaceAll(string(declaration), edit.from, edit.to))
+			set.Check(t, edit.name+".docs", "reference.md", []byte(reference), []byte(docs), edit.docs)
 		})
 	}
 }

@@ -3,19 +3,16 @@ package caller_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log"
-	"net/http"
-	"net/http/httptest"
-	"os"
+	"strings"
+	"testing"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/caller"
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // ci implements the declared tools.
@@ -57,39 +54,23 @@ func (*ci) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, e
 	return pipeline.LintReport{}, nil
 }
 
-// The whole way: a server of the generated tools beside the official SDK, and
-// the generated client in both revisions.
-func Example() {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(&ci{})) // duplicate or invalid tools: err
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer tasks.Close()
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil))
-	defer server.Close()
+// printed is what the client prints in every revision.
+const printed = `run: true 1
+same task: true
+resumed: completed true
+settled: 3 true true true
+deployed: 1.2.3
+`
 
-	askThePerson := func(context.Context, mcptask.Question) (pipeline.Approval, error) {
-		return pipeline.Approval{Approve: true}, nil
-	}
-	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
-		fmt.Println(revision)
-		if err := caller.Run(context.Background(), os.Stdout, server.URL, revision, askThePerson); err != nil {
-			log.Fatal(err)
-		}
-	}
-	// Output:
-	// 2025-11-25
-	// run: true 1
-	// same task: true
-	// resumed: completed true
-	// settled: 3 true true true
-	// deployed: 1.2.3
-	// 2026-07-28
-	// run: true 1
-	// same task: true
-	// resumed: completed true
-	// settled: 3 true true true
-	// deployed: 1.2.3
+// TestCall calls the tools in every way that the client has, in a bubble: the polls, two seconds apart, take no time.
+func TestCall(t *testing.T) {
+	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, pipeline.CITools(&ci{}))
+			if err := caller.Call(t.Context(), &out, conn); err != nil || out.String() != printed {
+				t.Errorf("%v\n%s", err, out.String())
+			}
+		})
+	})
 }

@@ -1,6 +1,6 @@
 //go:build long
 
-package caller_test
+package serve_test
 
 import (
 	"context"
@@ -18,10 +18,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// TestRun goes the whole way: a server of the generated tools beside the official SDK, and the generated client over
+// TestCallerHTTP goes the whole way: a server of the generated tools beside the official SDK, and the generated client over
 // HTTP, in both revisions.
-func TestRun(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(&ci{})) // duplicate or invalid tools: err
+func TestCallerHTTP(t *testing.T) {
+	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(&callerCI{})) // duplicate or invalid tools: err
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		var out strings.Builder
-		if err := caller.Run(t.Context(), &out, server.URL, revision, askThePerson); err != nil || out.String() != printed {
+		if err := caller.Run(t.Context(), &out, server.URL, revision, askThePerson); err != nil || out.String() != callerPrinted {
 			t.Errorf("%s: %v\n%s", revision, err, out.String())
 		}
 	}

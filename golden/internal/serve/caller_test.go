@@ -1,4 +1,4 @@
-package caller_test
+package serve_test
 
 import (
 	"context"
@@ -15,10 +15,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// ci implements the declared tools.
-type ci struct{}
+// callerCI implements the declared tools.
+type callerCI struct{}
 
-func (*ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
+func (*callerCI) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
 	report := pipeline.RunReport{Passed: true, Steps: []pipeline.Step{}}
 	switch in.Branch {
 	case "broken":
@@ -39,7 +39,7 @@ func (*ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunI
 	return report, nil
 }
 
-func (*ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
+func (*callerCI) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
 	if in.Environment == "production" {
 		// "ship" names the step: when the handler runs again, the same step gets the stored answer.
 		a, err := pipeline.AskApproval(ctx, task, "ship", "Ship "+in.Service+" to production?")
@@ -50,25 +50,25 @@ func (*ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.De
 	return pipeline.DeployReport{Version: "1.2.3"}, nil
 }
 
-func (*ci) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, error) {
+func (*callerCI) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, error) {
 	return pipeline.LintReport{}, nil
 }
 
-// printed is what the client prints in every revision.
-const printed = `run: true 1
+// callerPrinted is what the client prints in every revision.
+const callerPrinted = `run: true 1
 same task: true
 resumed: completed true
 settled: 3 true true true
 deployed: 1.2.3
 `
 
-// TestCall calls the tools in every way that the client has, in a bubble: the polls, two seconds apart, take no time.
-func TestCall(t *testing.T) {
+// TestCaller calls the tools in every way that the client has, in a bubble: the polls, two seconds apart, take no time.
+func TestCaller(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
 			var out strings.Builder
-			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, pipeline.CITools(&ci{}))
-			if err := caller.Call(t.Context(), &out, conn); err != nil || out.String() != printed {
+			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, pipeline.CITools(&callerCI{}))
+			if err := caller.Call(t.Context(), &out, conn); err != nil || out.String() != callerPrinted {
 				t.Errorf("%v\n%s", err, out.String())
 			}
 		})

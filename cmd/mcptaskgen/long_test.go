@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestLongScripts runs the scripts that build programs, or run the generator for many packages with a line each.
+// TestLongScripts runs the scripts that build programs, and those that run the command twenty times.
 func TestLongScripts(t *testing.T) { runScripts(t, "testdata/long") }
 
 // TestCheckout compares every generated file of this module with what the line of its package makes. What

@@ -70,12 +70,41 @@ func Build(t testing.TB, folder string) string {
 	return binary
 }
 
+// asProgram is the environment variable that makes a test binary run the example instead of the tests.
+const asProgram = "MCPTASK_TEST_AS_PROGRAM"
+
+// Main runs the tests of an example, or the example itself in a process that ServeSelf started. Call it from TestMain.
+func Main(m *testing.M, program func()) {
+	if os.Getenv(asProgram) != "" {
+		program()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// ServeSelf starts the example that the test belongs to and returns its URL. It runs the test binary as the example, so
+// that nothing needs to be built.
+func ServeSelf(t testing.TB, args ...string) string {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startServer(t, binary, args)
+}
+
 // Serve builds and starts the example in a directory and returns its URL.
 func Serve(t testing.TB, folder string, args ...string) string {
 	t.Helper()
-	binary := Build(t, folder)
+	return startServer(t, Build(t, folder), args)
+}
+
+// startServer starts a program and returns its URL.
+func startServer(t testing.TB, binary string, args []string) string {
+	t.Helper()
 	// Do not use the test's context: it ends before the cleanup and would kill the server.
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, "-http", "127.0.0.1:0")...)
+	server.Env = append(os.Environ(), asProgram+"=1")
 	server.Stderr = os.Stderr
 	stdout, err := server.StdoutPipe()
 	if err != nil {

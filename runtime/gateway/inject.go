@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
@@ -55,12 +56,12 @@ func (i *injector) start(code int) {
 }
 
 // inject writes whole events between the SDK's.
-func (i *injector) inject(messages []outgoing) {
+func (i *injector) inject(messages [][]byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := stream{w: i.w, flush: http.NewResponseController(i.w).Flush}
 	for _, m := range messages {
-		s.message(m.data)
+		s.message(m)
 	}
 }
 
@@ -70,20 +71,18 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 		g.passOpen(g.config.Stateful, w, r)
 		return
 	}
-	var c *channel
+	var c *push.Stream
 	done := make(chan struct{})
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		var tasks []string
-		c, tasks = g.questions.open(nil, s, "")
-		g.questions.refreshBeside(done, tasks) // the stream flows meanwhile
+		c = g.questions.mailbox(s).ConnectBeside(done) // the stream flows meanwhile
 		writer.Go(func() {
 			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {
 				select {
-				case <-c.wake:
-					in.inject(c.take())
+				case <-c.Wake():
+					in.inject(c.Take())
 				case <-done:
 					return
 				}
@@ -95,7 +94,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 		close(done)
 		writer.Wait()
 		if c != nil {
-			g.questions.disconnect(c)
+			c.Close()
 		}
 	}()
 	g.passOpen(g.config.Stateful, in, r)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
@@ -52,10 +53,9 @@ type session struct {
 	// waiting has the end of every request of ours that waits, by its ID.
 	waiting map[string]context.CancelFunc
 
-	// Under the lock of the questions: those that are tasks at this client, and
-	// those of its tasks that it has yet to cancel, by their IDs there.
-	remotes map[string]*remote
-	owed    map[string]*owed
+	// mailbox has what the session is sent of its own accord; opened makes it.
+	mailbox *push.Mailbox
+	opened  sync.Once
 }
 
 // negotiated notes what initialize has settled.

@@ -9,7 +9,7 @@ import (
 
 // named settles a task that a request has named, once its reply is on its way.
 func (g *Gateway) named(w http.ResponseWriter, s *session, seen mcptask.Record) {
-	if g.questions.mailbox(s).IsUnsettled(seen.ID) {
+	if g.questions.mailbox(s).HasUnsettled() {
 		_ = http.NewResponseController(w).Flush() // a client that has left
 	}
 	g.questions.settle(s, seen.ID, &seen)

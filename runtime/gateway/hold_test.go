@@ -51,7 +51,7 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 			r.Header.Set(sessionHeader, "s")
 			g.ServeHTTP(httptest.NewRecorder(), r)
 			<-made
-			time.Sleep(time.Second - time.Millisecond) // package push lets it settle for a second
+			time.Sleep(settling - time.Millisecond)
 			if early := c.take(); len(early) > 0 {
 				t.Fatalf("it may overtake the reply: %s", early[0].data)
 			}

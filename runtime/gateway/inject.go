@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
@@ -72,18 +73,18 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 		return
 	}
 	var c *push.Stream
-	done := make(chan struct{})
+	ctx, stop := context.WithCancel(r.Context())
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		c = g.questions.mailbox(s).ConnectBeside(done) // the stream flows meanwhile
+		c = g.questions.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
 		writer.Go(func() {
 			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {
 				select {
 				case <-c.Wake():
 					in.inject(c.Take())
-				case <-done:
+				case <-ctx.Done():
 					return
 				}
 			}
@@ -91,7 +92,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	}
 	// Nothing may be written once the handler has returned.
 	defer func() {
-		close(done)
+		stop()
 		writer.Wait()
 		if c != nil {
 			c.Close()

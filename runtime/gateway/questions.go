@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
@@ -46,22 +47,26 @@ func (c pushClient) Requestor(d dialect.Teller) dialect.Requestor {
 	return c.s.requestor
 }
 
+// settling is how long, from the reply on, a new task's questions keep off a session's own
+// stream over HTTP. It is far longer than the reply travels, and too short for a person to notice.
+const settling = time.Second
+
 func (q *questions) know(s *session, d dialect.Teller, r mcptask.Record) { q.mailbox(s).Know(d, r) }
 
 func (q *questions) asks(s *session, d dialect.Teller, r mcptask.Record) {
-	q.mailbox(s).KnowNamed(d, r)
+	q.mailbox(s).KnowUnsettled(d, r)
 }
 
 func (q *questions) created(s *session, d dialect.Teller, r mcptask.Record) {
-	q.mailbox(s).KnowCreated(d, r)
+	q.mailbox(s).KnowUnsettled(d, r)
 }
 
 func (q *questions) settle(s *session, task string, seen *mcptask.Record) {
 	q.mailbox(s).Settle(task, seen)
 }
 
-func (q *questions) settleSoon(s *session, task string)  { q.mailbox(s).SettleBeside(task) }
-func (q *questions) settleLater(s *session, task string) { q.mailbox(s).SettleLater(task) }
+func (q *questions) settleSoon(s *session, task string)  { q.mailbox(s).SettleAfter(task, 0) }
+func (q *questions) settleLater(s *session, task string) { q.mailbox(s).SettleAfter(task, settling) }
 func (q *questions) lose(s *session, task string)        { q.mailbox(s).Forget(task) }
 func (q *questions) busy(s *session) bool                { return q.mailbox(s).KeepsTasks() }
 func (q *questions) end(s *session)                      { q.mailbox(s).Close() }

@@ -92,6 +92,7 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 			}
 			g.questions.know(s, g.legacy, r)
 		}
+		synctest.Wait()
 		store.reads, store.most = 0, 0
 		ctx, leave := context.WithCancel(t.Context())
 		w := &watched{header: http.Header{}, begun: make(chan struct{})}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -108,12 +110,11 @@ func (m *Mailbox) store(ctx context.Context, a *heldAnswer) bool {
 		m.hub.Refresh(a.ref.task)
 		return true
 	}
-	kept := m.keep(a)
-	if !kept {
-		m.noteLost(a.ref, err)
+	if m.keep(a) {
+		return true
 	}
-	m.hub.retryLater(a.ref.task)
-	return kept
+	m.noteLost(a.ref, err)
+	return false
 }
 
 // keep keeps an answer until the store takes it, if the session has been asked the
@@ -145,21 +146,22 @@ func (m *Mailbox) noteLost(ref RequestID, err error) {
 	}
 }
 
-// hold keeps an answer until the store takes it. It returns false if there is no room, or
-// if the answer is not worth keeping.
+// hold keeps an answer until the store takes it, and has the task tried again. It returns
+// false if there is no room, or if the answer is not worth keeping.
 func (h *Hub) hold(a *heldAnswer, worth bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[a.ref.task]
-	switch {
-	case t == nil:
+	if t == nil {
 		return false
+	}
+	h.retryLater(a.ref.task)
+	switch {
 	case t.held[a.ref.key] != nil: // the first answer counts
 		return true
 	case !worth || h.heldBytes+a.size > mostHeldBytes || h.server.Closing().Err() != nil:
 		return false
-	}
-	if t.held == nil {
+	case t.held == nil:
 		t.held = map[string]*heldAnswer{}
 	}
 	t.held[a.ref.key] = a
@@ -168,39 +170,41 @@ func (h *Hub) hold(a *heldAnswer, worth bool) bool {
 }
 
 // storeHeld tries to store the answers of a task that wait for the store. It returns false
-// if the store fails again.
+// if the store fails again, and then the task is tried again.
 func (h *Hub) storeHeld(task string) bool {
-	var answers []*heldAnswer
 	h.mu.Lock()
+	var answers []*heldAnswer
 	if t := h.topics[task]; t != nil {
-		for _, a := range t.held {
-			answers = append(answers, a)
-		}
+		answers = slices.Collect(maps.Values(t.held))
 	}
 	h.mu.Unlock()
 	for _, a := range answers {
 		err := a.deliver(h.server.Closing())
-		if err != nil && !dialect.Gone(err) {
+		if !h.dropHeld(a, err) {
 			return false
 		}
-		if h.dropHeld(a) && err != nil {
+		if err != nil {
 			a.mailbox.noteLost(a.ref, err)
 		}
 	}
 	return true
 }
 
-// dropHeld forgets an answer that the store has taken, or that nothing waits for. It
-// returns false if it was forgotten before.
-func (h *Hub) dropHeld(a *heldAnswer) bool {
+// dropHeld forgets an answer that the store has taken, or that nothing waits for. If the
+// store has failed it returns false and has the task tried again.
+func (h *Hub) dropHeld(a *heldAnswer, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[a.ref.task]
-	if t == nil || t.held[a.ref.key] != a {
+	switch {
+	case t == nil || t.held[a.ref.key] != a:
+	case err != nil && !dialect.Gone(err):
+		h.retryLater(a.ref.task)
 		return false
+	default:
+		delete(t.held, a.ref.key)
+		h.heldBytes -= a.size
+		h.removeUnused(a.ref.task, t)
 	}
-	delete(t.held, a.ref.key)
-	h.heldBytes -= a.size
-	h.removeUnused(a.ref.task, t)
 	return true
 }

@@ -223,10 +223,7 @@ func (m *Mailbox) sendRequest(c *Stream, t *clientTask, kind requestKind, method
 
 func (m *Mailbox) encodeRequest(t *clientTask, kind requestKind, method string, params any) (id string, data []byte) {
 	id = RequestID{kind, m.hub.serial.Add(1), t.task, t.key}.String()
-	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-	if err != nil { // strings always marshal
-		return id, nil
-	}
+	data, _ = encodeRequest(id, method, params) // strings always marshal
 	return id, data
 }
 

@@ -1,7 +1,7 @@
 package push
 
 import (
-	"encoding/json"
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -58,8 +58,7 @@ type view struct {
 	blocked  []*Stream // of requests that wait for the task
 
 	// shown is the state that the session was told last, and shownOn the stream that it
-	// was told on; nil is a reply. told says that there is one.
-	told    bool
+	// was told on; nil is a reply.
 	shown   visible
 	shownOn *Stream
 	// unsettled says that the reply which tells of the task is on its way. timed says
@@ -80,7 +79,7 @@ type sentQuestion struct {
 	on *Stream
 }
 
-func (v *view) setShown(now visible, on *Stream) { v.told, v.shown, v.shownOn = true, now, on }
+func (v *view) setShown(now visible, on *Stream) { v.shown, v.shownOn = now, on }
 
 // Open returns the mailbox of a new session. It is to be closed with the session.
 func (h *Hub) Open(client Client) *Mailbox {
@@ -98,31 +97,26 @@ func (h *Hub) Open(client Client) *Mailbox {
 // for the first request that names the task, or for a while. Until then the task is unsettled.
 
 // Know notes that the session has shown a task's ID, in a revision: it may get its questions.
-func (m *Mailbox) Know(d dialect.Teller, r mcptask.Record) { m.know(d, r, holdNever) }
+func (m *Mailbox) Know(d dialect.Teller, r mcptask.Record) { m.know(d, r, false) }
 
-// KnowNamed is Know for a task that a request names. A task that is new to the session is
-// unsettled, since the request's reply tells of it.
-func (m *Mailbox) KnowNamed(d dialect.Teller, r mcptask.Record) { m.know(d, r, holdNew) }
+// KnowUnsettled is Know for a task whose ID is on its way to the session in a reply. If the
+// session does not know the task yet, it is unsettled.
+func (m *Mailbox) KnowUnsettled(d dialect.Teller, r mcptask.Record) { m.know(d, r, true) }
 
-// KnowCreated is Know for a task whose ID is on its way to the session in a reply. It is
-// unsettled.
-func (m *Mailbox) KnowCreated(d dialect.Teller, r mcptask.Record) {
-	if !r.Done() {
-		m.know(d, r, holdAlways)
+func (m *Mailbox) know(d dialect.Teller, r mcptask.Record, unsettled bool) {
+	m.mu.Lock()
+	v := m.live(r.ID)
+	isKnown, isNew := v != nil, false
+	if r.Done() {
+		if isKnown { // the reply tells the session
+			v.setShown(visibleOf(&r), nil)
+		}
+	} else if v, isNew = m.viewOf(d, r); v != nil && !isKnown && unsettled {
+		v.setShown(visibleOf(&r), nil) // by the reply
+		m.setUnsettled(v, true)
 	}
-}
-
-// holding says which tasks know makes unsettled.
-type holding int
-
-const (
-	holdNever holding = iota
-	holdNew
-	holdAlways
-)
-
-func (m *Mailbox) know(d dialect.Teller, r mcptask.Record, hold holding) {
-	switch isNew := m.noteTask(d, r, hold); {
+	m.mu.Unlock()
+	switch {
 	case isNew: // what has changed since it was read has passed unseen, the end too
 		m.hub.Refresh(r.ID)
 	case r.Done(): // in another process, perhaps, which is news to other sessions
@@ -130,33 +124,8 @@ func (m *Mailbox) know(d dialect.Teller, r mcptask.Record, hold holding) {
 	}
 }
 
-// noteTask is know for the session alone.
-func (m *Mailbox) noteTask(d dialect.Teller, r mcptask.Record, hold holding) (isNew bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v := m.live(r.ID)
-	if r.Done() {
-		if v != nil { // the reply tells the session
-			v.setShown(visibleOf(&r), nil)
-		}
-		return false
-	}
-	wasKnown := v != nil
-	if v, isNew = m.viewOf(d, r); v == nil {
-		return false
-	}
-	if hold == holdAlways || hold == holdNew && !wasKnown {
-		if !wasKnown { // the reply that tells of the task shows r
-			v.setShown(visibleOf(&r), nil)
-		}
-		m.setUnsettled(v, true)
-	}
-	return isNew
-}
-
 // viewOf returns the view of a task that has not ended, a new one if need be; nil if the
-// session is over. isNew says that the hub is new to it, so that changes may have passed
-// unseen. m.mu is held.
+// session is over. isNew says that the session's seat is new. m.mu is held.
 func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew bool) {
 	if m.closed || m.client.Principal() != r.Principal {
 		return nil, false
@@ -182,10 +151,13 @@ func (m *Mailbox) live(task string) *view {
 }
 
 func (m *Mailbox) setUnsettled(v *view, unsettled bool) {
-	if v.unsettled != unsettled {
-		v.unsettled = unsettled
-		m.unsettled.Add(map[bool]int64{true: 1, false: -1}[unsettled])
+	switch {
+	case unsettled && !v.unsettled:
+		m.unsettled.Add(1)
+	case !unsettled && v.unsettled:
+		m.unsettled.Add(-1)
 	}
+	v.unsettled = unsettled
 }
 
 // deleteView forgets a view; nil is none. m.mu is held.
@@ -206,42 +178,21 @@ func (m *Mailbox) Forget(task string) {
 	}
 }
 
-// settling is how long, from the reply on, a new task stays unsettled over HTTP. It is far
-// longer than the reply travels, and too short for a person to notice.
-const settling = time.Second
-
-// IsUnsettled says whether the session has yet to be told of a task.
-func (m *Mailbox) IsUnsettled(task string) bool {
-	if m.unsettled.Load() == 0 {
-		return false
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	v := m.views[task]
-	return v != nil && v.unsettled
-}
+// HasUnsettled says whether there is a task that the session has yet to be told of. It takes
+// no lock.
+func (m *Mailbox) HasUnsettled() bool { return m.unsettled.Load() > 0 }
 
 // Settle lets the session's own stream have a task's questions and its status. seen is
 // what the reply to a request shows of the task, or something earlier; nil is no reply.
 func (m *Mailbox) Settle(task string, seen *mcptask.Record) {
-	if m.settle(task, seen) {
+	if m.HasUnsettled() && m.settle(task, seen) {
 		m.hub.Refresh(task)
 	}
 }
 
-// SettleBeside is Settle for a caller who must not wait for the store.
-func (m *Mailbox) SettleBeside(task string) {
-	if m.settle(task, nil) {
-		go func() {
-			defer guard.Recover(m.hub.server.Logger(), "settling of a task")
-			m.hub.Refresh(task)
-		}()
-	}
-}
-
-// SettleLater settles a task after a while. A task has one timer, however often its call
-// is repeated.
-func (m *Mailbox) SettleLater(task string) {
+// SettleAfter settles a task after a while, without waiting for it. A task has one timer,
+// however often its call is repeated.
+func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := m.views[task]
@@ -249,7 +200,7 @@ func (m *Mailbox) SettleLater(task string) {
 		return
 	}
 	v.timed = true
-	time.AfterFunc(settling, func() {
+	time.AfterFunc(while, func() {
 		defer guard.Recover(m.hub.server.Logger(), "settling of a task")
 		m.Settle(task, nil)
 	})
@@ -257,9 +208,6 @@ func (m *Mailbox) SettleLater(task string) {
 
 // settle is Settle without the questions. It returns whether they may go out now.
 func (m *Mailbox) settle(task string, seen *mcptask.Record) bool {
-	if m.unsettled.Load() == 0 {
-		return false
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handleInbox() // the end, if it is there, comes before the reply
@@ -291,12 +239,12 @@ func (m *Mailbox) Connect(d dialect.Teller, task string) *Stream {
 }
 
 // ConnectBeside opens the session's own stream without waiting until its tasks are read.
-// Closing done ends the reading.
-func (m *Mailbox) ConnectBeside(done <-chan struct{}) *Stream {
+// The reading ends with ctx.
+func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
 	c, waiting := m.connect(nil, "")
 	go func() {
 		defer guard.Recover(m.hub.server.Logger(), "looking for what a new stream is to say")
-		m.hub.refreshUntil(done, waiting)
+		m.hub.refresh(ctx, waiting)
 	}()
 	return c
 }
@@ -344,7 +292,7 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 	}
 	for id, v := range views {
 		if v.shownOn == c { // the last may be lost: the next stream gets the task as it is then
-			v.setShown(visible{}, nil)
+			v.setShown(unknownState, nil)
 			left[id] = true
 		}
 		for key, sent := range v.sent {
@@ -502,7 +450,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	params, err := d.Question(*r, in, m.keepFor(v, r, in))
 	var request []byte
 	if err == nil {
-		request, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": in.Method, "params": params})
+		request, err = encodeRequest(id, in.Method, params)
 	}
 	if err != nil {
 		m.logQuestion(slog.LevelError, "question not encoded", r.ID, in.Key, "error", err)

@@ -1,9 +1,12 @@
 package push
 
 import (
+	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -27,48 +30,42 @@ const (
 type retries struct {
 	tasks map[string]bool
 	pause time.Duration // before the next round
-	timer *time.Timer   // of the next round; nil while there is none, or one is under way
-	busy  bool          // a round is under way
+	timer *time.Timer   // of the next round
+	busy  bool          // a round is under way: its end sets the timer
 }
 
 // Refresh reads tasks whose questions may have to move, and lets the sessions look at them.
-func (h *Hub) Refresh(tasks ...string) { h.refreshUntil(nil, tasks) }
+func (h *Hub) Refresh(tasks ...string) { h.refresh(context.Background(), tasks) }
 
-// refreshUntil reads tasks until done is closed. It returns when all are read.
-func (h *Hub) refreshUntil(done <-chan struct{}, tasks []string) {
+// refresh is Refresh until ctx ends.
+func (h *Hub) refresh(ctx context.Context, tasks []string) {
 	h.each(tasks, func(task string) {
-		select {
-		case <-done:
-		default:
-			h.refresh(task)
+		if ctx.Err() == nil {
+			h.refreshTask(task)
 		}
 	})
 }
 
-// each calls f for each task, for some at once.
+// each calls f for each task, for some at once, and waits.
 func (h *Hub) each(tasks []string, f func(task string)) {
 	if len(tasks) == 1 {
 		f(tasks[0])
 		return
 	}
-	left := make(chan string, len(tasks))
-	for _, id := range tasks {
-		left <- id
-	}
-	close(left)
+	var next atomic.Int64
 	var reading sync.WaitGroup
 	for range min(readers, len(tasks)) {
 		reading.Go(func() {
 			defer guard.Recover(h.server.Logger(), "reading of tasks")
-			for id := range left {
-				f(id)
+			for i := next.Add(1); i <= int64(len(tasks)); i = next.Add(1) {
+				f(tasks[i-1])
 			}
 		})
 	}
 	reading.Wait()
 }
 
-func (h *Hub) refresh(task string) {
+func (h *Hub) refreshTask(task string) {
 	r, err := h.server.Peek(task)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,21 +75,14 @@ func (h *Hub) refresh(task string) {
 	case errors.Is(err, mcptask.ErrNoRecord):
 		h.drop(task)
 	case err != nil:
-		h.retryLocked(task)
+		h.retryLater(task)
 	case r.Version >= t.version:
 		h.post(t, r)
 	}
 }
 
-// retryLater has a task tried again after a pause.
+// retryLater has a task tried again after a pause. h.mu is held.
 func (h *Hub) retryLater(task string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.retryLocked(task)
-}
-
-// retryLocked is retryLater for a caller who holds h.mu.
-func (h *Hub) retryLocked(task string) {
 	q := &h.retries
 	if h.topics[task] == nil || q.tasks[task] || h.server.Closing().Err() != nil {
 		return
@@ -101,57 +91,46 @@ func (h *Hub) retryLocked(task string) {
 		q.tasks = map[string]bool{}
 	}
 	q.tasks[task] = true
-	if !q.busy { // a task that has just failed need not wait for those that fail for long
-		q.pause = firstRetry
-		h.setRetryTimer()
+	if !q.busy {
+		h.retryAfter(firstRetry) // it need not wait for those that fail for long
 	}
 }
 
-// setRetryTimer has the next round begin after the pause. h.mu is held.
-func (h *Hub) setRetryTimer() {
-	if q := &h.retries; q.timer == nil {
-		q.timer = time.AfterFunc(q.pause, h.retry)
+// retryAfter has the next round begin after a pause. h.mu is held.
+func (h *Hub) retryAfter(pause time.Duration) {
+	q := &h.retries
+	q.pause = pause
+	if q.timer == nil {
+		q.timer = time.AfterFunc(pause, h.retry)
 	} else {
-		q.timer.Reset(q.pause)
+		q.timer.Reset(pause)
 	}
 }
 
-// retry tries the tasks that have failed: it stores the answers that wait, then looks at
-// the questions again.
+// retry tries the tasks that have failed: it stores the answers that wait, then lets the
+// sessions look at the tasks again.
 func (h *Hub) retry() {
 	defer guard.Recover(h.server.Logger(), "retry of the store")
 	q := &h.retries
 	h.mu.Lock()
-	if q.busy {
-		h.mu.Unlock()
-		return
-	}
-	q.busy = true
-	tasks := make([]string, 0, len(q.tasks))
-	for id := range q.tasks {
-		tasks = append(tasks, id)
-	}
+	tasks := slices.Collect(maps.Keys(q.tasks))
 	clear(q.tasks)
+	q.busy = true
 	h.mu.Unlock()
 	h.each(tasks, func(task string) {
-		switch {
-		case h.server.Closing().Err() != nil:
-		case h.storeHeld(task):
-			h.refresh(task)
-		default:
-			h.retryLater(task)
+		if h.server.Closing().Err() == nil && h.storeHeld(task) {
+			h.refreshTask(task)
 		}
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if q.busy = false; len(q.tasks) == 0 || h.server.Closing().Err() != nil {
+	q.busy = false
+	switch {
+	case h.server.Closing().Err() != nil:
 		clear(q.tasks)
-		return
+	case slices.ContainsFunc(tasks, func(task string) bool { return q.tasks[task] }):
+		h.retryAfter(min(2*q.pause, longestRetry))
+	case len(q.tasks) > 0:
+		h.retryAfter(firstRetry)
 	}
-	if slices.ContainsFunc(tasks, func(task string) bool { return q.tasks[task] }) {
-		q.pause = min(2*q.pause, longestRetry)
-	} else {
-		q.pause = firstRetry
-	}
-	h.setRetryTimer()
 }

@@ -1,7 +1,6 @@
 package push
 
 import (
-	"encoding/json"
 	"log/slog"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -12,13 +11,15 @@ import (
 // result gets none: its result says how the task ended. What another process changes is
 // noticed while a tasks/result waits here, else the client's next poll tells (C-46, C-47).
 
-// visible is what makes a change of a task worth a notification. The zero value is no
-// state of a task.
+// visible is what makes a change of a task worth a notification.
 type visible struct {
 	phase   mcptask.Phase
 	message string
 	expires int64 // milliseconds, which every store keeps
 }
+
+// unknownState is what a session was told on a stream that may have been lost.
+var unknownState = visible{phase: "unknown"}
 
 func visibleOf(r *mcptask.Record) visible {
 	v := visible{r.Phase, r.StatusMessage, r.ExpiresAt.UnixMilli()}
@@ -32,7 +33,7 @@ func visibleOf(r *mcptask.Record) visible {
 // replaced, so that a client which does not read leaves one for each task. m.mu is held.
 func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
 	now := visibleOf(r)
-	if !v.told { // the reply to the request that names the task shows this state, or a later one
+	if v.shown == (visible{}) { // the reply to the request that names the task shows this state, or a later one
 		v.setShown(now, nil)
 		return
 	}
@@ -57,17 +58,13 @@ func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
 func statusName(task string) string { return "status of " + task }
 
 // statusNotification returns nil if the revision has none.
-func (m *Mailbox) statusNotification(v *view, r *mcptask.Record) []byte {
+func (m *Mailbox) statusNotification(v *view, r *mcptask.Record) (data []byte) {
 	method, params, err := v.revision.Status(*r)
-	if method == "" && err == nil {
-		return nil
+	if err == nil && method != "" {
+		data, err = encodeRequest("", method, params)
 	}
-	if err == nil {
-		var data []byte
-		if data, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "method": method, "params": params}); err == nil {
-			return data
-		}
+	if err != nil {
+		m.hub.server.Notice(slog.LevelError, "status not encoded", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
 	}
-	m.hub.server.Notice(slog.LevelError, "status not encoded", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
-	return nil
+	return data
 }

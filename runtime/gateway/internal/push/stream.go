@@ -74,11 +74,16 @@ func (c *Stream) cancel(requestID string) {
 // Cancelled makes the notification that takes a request back. The ID is a string, or any
 // ID as JSON.
 func Cancelled(requestID any, reason string) []byte {
-	data, err := json.Marshal(map[string]any{
-		"jsonrpc": "2.0", "method": "notifications/cancelled", "params": map[string]any{"requestId": requestID, "reason": reason},
-	})
-	if err != nil { // an ID always marshals
-		return nil
-	}
+	data, _ := encodeRequest("", "notifications/cancelled", map[string]any{"requestId": requestID, "reason": reason}) // an ID always marshals
 	return data
+}
+
+// encodeRequest makes a request, or a notification if there is no ID.
+func encodeRequest(id, method string, params any) ([]byte, error) {
+	return json.Marshal(struct {
+		JSONRPC string `json:"jsonrpc"`
+		ID      string `json:"id,omitempty"`
+		Method  string `json:"method"`
+		Params  any    `json:"params"`
+	}{"2.0", id, method, params})
 }

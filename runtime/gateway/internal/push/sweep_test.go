@@ -47,7 +47,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 			s.Forget(a.task)
 			return
 		}
-		s.KnowNamed(legacy, r)
+		s.KnowUnsettled(legacy, r)
 		s.Settle(a.task, &r) // the reply is written
 	}
 	inBubble(t, "ended", func(t *testing.T) {

@@ -159,7 +159,9 @@ func (h *Hub) startWorkers() {
 func (h *Hub) work() {
 	defer guard.Recover(h.server.Logger(), "sending the news of tasks")
 	for m := h.nextReady(); m != nil; m = h.nextReady() {
-		m.handleInboxGuarded()
+		m.mu.Lock()
+		m.handleInbox()
+		m.mu.Unlock()
 	}
 }
 

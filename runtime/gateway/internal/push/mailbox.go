@@ -2,7 +2,6 @@ package push
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -216,7 +215,6 @@ func (m *Mailbox) settle(task string, seen *mcptask.Record) bool {
 		return false
 	}
 	m.setUnsettled(v, false)
-	v.timed = false
 	switch {
 	case !v.over:
 		if seen != nil {
@@ -276,7 +274,6 @@ func (c *Stream) Close() { c.mailbox.hub.Refresh(c.mailbox.disconnect(c)...) }
 func (m *Mailbox) disconnect(c *Stream) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.handleInbox() // it may be about this stream
 	left := map[string]bool{}
 	views := m.views
 	if c.task == "" {
@@ -293,7 +290,9 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 	for id, v := range views {
 		if v.shownOn == c { // the last may be lost: the next stream gets the task as it is then
 			v.setShown(unknownState, nil)
-			left[id] = true
+			if len(m.streams) > 0 { // which is open already
+				left[id] = true
+			}
 		}
 		for key, sent := range v.sent {
 			if sent.on == c {
@@ -354,14 +353,6 @@ func (m *Mailbox) Send(data []byte) {
 	}
 }
 
-// handleInboxGuarded is handleInbox for a worker, which goes on after a panic.
-func (m *Mailbox) handleInboxGuarded() {
-	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.handleInbox()
-}
-
 // handleInbox looks at all that the hub has put in. m.mu is held.
 func (m *Mailbox) handleInbox() {
 	m.notices = m.hub.takeInbox(m, m.notices[:0])
@@ -376,6 +367,7 @@ func (m *Mailbox) handleInbox() {
 // look compares a record with what the session was told. One that is older than the last
 // is passed over, since changes may be seen out of order. m.mu is held.
 func (m *Mailbox) look(v *view, r *mcptask.Record) {
+	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")
 	switch {
 	case r == nil:
 		m.dropView(v)
@@ -408,81 +400,6 @@ func (m *Mailbox) dropView(v *view) {
 	if v.over = true; v.late == nil {
 		m.deleteView(v)
 	}
-}
-
-// ask sends a question if it waits for its answer, and takes it back if it does not. m.mu is held.
-func (m *Mailbox) ask(v *view, r *mcptask.Record, in mcptask.Input) {
-	sent, ok := v.sent[in.Key]
-	switch {
-	case in.State == mcptask.InputOutstanding && !ok:
-		m.sendQuestion(v, r, in)
-	case in.State == mcptask.InputOutstanding || !ok:
-	case in.State == mcptask.InputSuperseded:
-		delete(v.sent, in.Key)
-		sent.on.cancel(sent.id)
-	default: // answered, perhaps in another session
-		delete(v.sent, in.Key)
-		sent.on.retract(sent.id)
-	}
-}
-
-// sendQuestion puts a question on the best stream that the session has, unless another
-// session is asked. It is on one stream at a time, and goes to the next when that one is
-// dropped unanswered. m.mu is held.
-func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
-	var c *Stream
-	switch {
-	case len(v.blocked) > 0:
-		c = v.blocked[0]
-	case len(m.streams) > 0 && !v.unsettled:
-		c = m.streams[0]
-	default:
-		return
-	}
-	if !(mcptask.Caller{CanAsk: m.client.CanAsk()}).Answers(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
-		return
-	}
-	d := v.revision
-	if c.revision != nil {
-		d = c.revision
-	}
-	id := v.questionID(in.Key)
-	params, err := d.Question(*r, in, m.keepFor(v, r, in))
-	var request []byte
-	if err == nil {
-		request, err = encodeRequest(id, in.Method, params)
-	}
-	if err != nil {
-		m.logQuestion(slog.LevelError, "question not encoded", r.ID, in.Key, "error", err)
-		return
-	}
-	if v.sent == nil {
-		v.sent = map[string]sentQuestion{}
-	}
-	v.sent[in.Key] = sentQuestion{id, c}
-	c.put(id, request)
-}
-
-// questionID returns the request ID of a question.
-func (v *view) questionID(key string) string {
-	if serial := v.again[key]; serial > 0 {
-		return RequestID{kindAgain, serial, v.task, key}.String()
-	}
-	return RequestID{task: v.task, key: key}.String()
-}
-
-// keepFor returns for how long the client is asked to keep a question as a task: as long
-// as our task can wait for it. 0 asks for no task (C-03, C-04).
-func (m *Mailbox) keepFor(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
-	if v.again[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
-		return 0
-	}
-	return max(time.Until(r.ExpiresAt), time.Millisecond)
-}
-
-// logQuestion logs something about a question.
-func (m *Mailbox) logQuestion(level slog.Level, message, task, key string, attrs ...any) {
-	m.hub.server.Notice(level, message, append([]any{"task", mcptask.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
 }
 
 // count adds what the session holds.

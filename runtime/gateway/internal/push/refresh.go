@@ -113,6 +113,10 @@ func (h *Hub) retry() {
 	defer guard.Recover(h.server.Logger(), "retry of the store")
 	q := &h.retries
 	h.mu.Lock()
+	if q.busy {
+		h.mu.Unlock()
+		return
+	}
 	tasks := slices.Collect(maps.Keys(q.tasks))
 	clear(q.tasks)
 	q.busy = true

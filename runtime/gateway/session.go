@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -48,8 +49,8 @@ type session struct {
 	idle   *time.Timer
 	place  *list.Element
 	expire func()
-	// worked says that a request other than initialize and ping has come.
-	worked bool
+	// worked says that a request other than initialize and ping has come. It needs no lock.
+	worked atomic.Bool
 	// waiting has the end of every request of ours that waits, by its ID.
 	waiting map[string]context.CancelFunc
 
@@ -159,8 +160,8 @@ func (t *sessions) spare(o *owner) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)
 		switch {
-		case s.worked && spared != nil, t.busy != nil && t.busy(s):
-		case !s.worked:
+		case s.worked.Load() && spared != nil, t.busy != nil && t.busy(s):
+		case !s.worked.Load():
 			return s
 		default:
 			spared = s
@@ -181,10 +182,8 @@ func (t *sessions) spareOfMost() (spared *session) {
 }
 
 // work notes that a session is used for more than to be there.
-func (t *sessions) work(s *session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.worked = true
+func (*sessions) work(s *session) {
+	s.worked.Store(true)
 }
 
 // settle drops an owner of nothing. t.mu is held.

@@ -112,7 +112,18 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor d
 		sent.on.retract(sent.id)
 		delete(v.sent, t.key)
 	}
+	m.releaseUnsent(v, t)
 	return nil
+}
+
+// releaseUnsent lets another session be asked if there is no stream to follow a client's
+// task on, and returns whether there is none. The task is to be refreshed then. m.mu is held.
+func (m *Mailbox) releaseUnsent(v *view, t *clientTask) bool {
+	if m.bestStream(v) != nil {
+		return false
+	}
+	m.hub.release(m, t.task, t.key)
+	return true
 }
 
 // revisionOf returns the revision in which the session knows a task. m.mu is held.
@@ -327,6 +338,7 @@ func (m *Mailbox) askAgain(t *clientTask) {
 	v.again[t.key] = m.hub.serial.Add(1)
 	t.status = mcptask.StatusCancelled // as far as we are concerned
 	m.unfollow(v, t)
+	m.hub.release(m, t.task, t.key)
 }
 
 // clientTaskOf finds the task that a follow-up was about, nil if there is none in this

@@ -190,6 +190,26 @@ func TestClientTaskDrops(t *testing.T) {
 			t.Error("kept")
 		}
 	})
+	inBubble(t, "another session comes after the stream is dropped", func(t *testing.T) {
+		a, q := newAsked(t, takesTasks)
+		a.drop()
+		a.reply(q.ID, began("r", 1000))
+		old := a.session
+		a.session = a.open(takesTasks)
+		r, err := a.server.Peek(a.task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.session.Know(legacy, r)
+		a.connect()
+		again := a.one("elicitation/create")
+		a.stream = old.Connect(nil, "")
+		if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "r" {
+			t.Errorf("%+v", cancel)
+		}
+		a.reply(again.ID, yes)
+		a.ends("yes")
+	})
 	inBubble(t, "the session is over", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))

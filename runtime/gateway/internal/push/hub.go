@@ -61,10 +61,8 @@ type topic struct {
 // seat is a session's interest in a task. The hub's lock guards it.
 type seat struct {
 	task string
-	// waiting counts the session's requests that wait for the task's end, and canAsk
-	// is what their client answers.
+	// waiting counts the session's requests that wait for the task's end.
 	waiting int
-	canAsk  []string
 	// posted is the newest record that the mailbox has not looked at; nil says that the
 	// task is gone. It means something while queued, which says that the seat is in the
 	// mailbox's inbox.
@@ -159,9 +157,7 @@ func (h *Hub) startWorkers() {
 func (h *Hub) work() {
 	defer guard.Recover(h.server.Logger(), "sending the news of tasks")
 	for m := h.nextReady(); m != nil; m = h.nextReady() {
-		m.mu.Lock()
-		m.handleInbox()
-		m.mu.Unlock()
+		m.work()
 	}
 }
 
@@ -291,10 +287,10 @@ func (h *Hub) drop(id string) {
 
 // setWaiting notes how many requests of a session wait for a task: questions go out on
 // their streams first.
-func (h *Hub) setWaiting(s *seat, waiting int, canAsk []string) {
+func (h *Hub) setWaiting(s *seat, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.waiting, s.canAsk = waiting, canAsk
+	s.waiting = waiting
 }
 
 // claim makes a session the one that is asked a question, or whose client has made a task
@@ -328,8 +324,8 @@ func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) 
 		return false
 	}
 	if t.claims[in.Key] == nil && !waits {
-		for _, s := range t.seats {
-			if s.waiting > 0 && (mcptask.Caller{CanAsk: s.canAsk}).Answers(in) {
+		for other, s := range t.seats {
+			if s.waiting > 0 && other.answers(in) {
 				return false
 			}
 		}

@@ -136,7 +136,7 @@ func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew boo
 	}
 	v.revision = d
 	if v.seat, isNew = m.hub.join(m, r); isNew {
-		m.hub.setWaiting(v.seat, len(v.blocked), m.client.CanAsk())
+		m.hub.setWaiting(v.seat, len(v.blocked))
 	}
 	return v, isNew
 }
@@ -260,7 +260,7 @@ func (m *Mailbox) connect(d dialect.Teller, task string) (c *Stream, waiting []s
 		waiting = slices.Collect(maps.Keys(m.views))
 	} else if v := m.live(task); v != nil {
 		v.blocked = append(v.blocked, c)
-		m.hub.setWaiting(v.seat, len(v.blocked), m.client.CanAsk())
+		m.hub.setWaiting(v.seat, len(v.blocked))
 		waiting = []string{task}
 	}
 	m.resendCancels(c)
@@ -283,7 +283,7 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 		if views = nil; v != nil {
 			views = map[string]*view{c.task: v}
 			v.blocked = remove(v.blocked, c)
-			m.hub.setWaiting(v.seat, len(v.blocked), m.client.CanAsk())
+			m.hub.setWaiting(v.seat, len(v.blocked))
 			left[c.task] = true // another session may have left the questions to this one
 		}
 	}
@@ -308,11 +308,7 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 		}
 	}
 	for _, t := range m.clientTasks {
-		if t.loseStream(c) {
-			left[t.task] = true
-		}
-		if m.bestStream(m.live(t.task)) == nil { // another session can be asked
-			m.hub.release(m, t.task, t.key)
+		if lost, unsent := t.loseStream(c), m.releaseUnsent(m.live(t.task), t); lost || unsent {
 			left[t.task] = true
 		}
 	}
@@ -351,6 +347,13 @@ func (m *Mailbox) Send(data []byte) {
 	if len(m.streams) > 0 {
 		m.streams[0].put("", data)
 	}
+}
+
+// work looks at all that the hub has put in. Workers call it.
+func (m *Mailbox) work() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handleInbox()
 }
 
 // handleInbox looks at all that the hub has put in. m.mu is held.

@@ -40,7 +40,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	default:
 		return
 	}
-	if !(mcptask.Caller{CanAsk: m.client.CanAsk()}).Answers(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
+	if !m.answers(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
 		return
 	}
 	d := v.revision
@@ -62,6 +62,11 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	}
 	v.sent[in.Key] = sentQuestion{id, c}
 	c.put(id, request)
+}
+
+// answers says whether the client answers such questions.
+func (m *Mailbox) answers(in mcptask.Input) bool {
+	return mcptask.Caller{CanAsk: m.client.CanAsk()}.Answers(in)
 }
 
 // questionID returns the request ID of a question.

@@ -114,9 +114,10 @@ func (m *Mailbox) know(d dialect.Teller, r mcptask.Record, unsettled bool) {
 		v.setShown(visibleOf(&r), nil) // by the reply
 		m.setUnsettled(v, true)
 	}
+	unseen := isNew && !v.unsettled
 	m.mu.Unlock()
 	switch {
-	case isNew: // what has changed since it was read has passed unseen, the end too
+	case unseen: // what has changed since it was read, the end too; Settle looks for it otherwise
 		m.hub.Refresh(r.ID)
 	case r.Done(): // in another process, perhaps, which is news to other sessions
 		m.hub.Observe(r)

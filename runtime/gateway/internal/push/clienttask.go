@@ -180,7 +180,7 @@ func (t *clientTask) loseStream(c *Stream) (lost bool) {
 
 // follow sends what is next about a question that is a client's task, or gives the task up
 // if the question is settled or another session has been asked. m.mu is held.
-func (m *Mailbox) follow(v *view, r *mcptask.Record, in mcptask.Input, t *clientTask) {
+func (m *Mailbox) follow(v *view, in mcptask.Input, t *clientTask) {
 	if in.State != mcptask.InputOutstanding {
 		m.unfollow(v, t)
 		return

@@ -382,7 +382,7 @@ func (m *Mailbox) look(v *view, r *mcptask.Record) {
 	v.version = r.Version
 	for _, in := range r.Inputs {
 		if t := v.clientTasks[in.Key]; t != nil {
-			m.follow(v, r, in, t)
+			m.follow(v, in, t)
 		} else {
 			m.ask(v, r, in)
 		}

@@ -45,9 +45,11 @@ type Hub struct {
 // topic is a task that has not ended and that some session knows, or that has answers
 // for the store. The hub's lock guards it.
 type topic struct {
+	id      string
 	version int64 // of the newest record that was posted
 	expires time.Time
-	seats   map[*Mailbox]*seat
+	// sessions have the number of their requests that wait for the task's end.
+	sessions map[*Mailbox]int
 	// keeper is the session that has shown the task last. A flood of sessions does not
 	// end it. A task has one keeper, so a caller keeps no more sessions than it has tasks.
 	keeper *Mailbox
@@ -56,24 +58,6 @@ type topic struct {
 	claims map[string]*Mailbox
 	// held are answers that the store has not taken yet, by key.
 	held map[string]*heldAnswer
-}
-
-// seat is a session's interest in a task. The hub's lock guards it.
-type seat struct {
-	task string
-	// waiting counts the session's requests that wait for the task's end.
-	waiting int
-	// posted is the newest record that the mailbox has not looked at; nil says that the
-	// task is gone. It means something while queued, which says that the seat is in the
-	// mailbox's inbox.
-	posted *mcptask.Record
-	queued bool
-}
-
-// notice is what a mailbox takes out of a seat.
-type notice struct {
-	seat   *seat
-	record *mcptask.Record // nil if the task is gone
 }
 
 // mostWorkers bounds the goroutines that make messages. They end when there is nothing
@@ -121,8 +105,8 @@ func (h *Hub) post(t *topic, r mcptask.Record) {
 		h.drop(r.ID)
 		return
 	}
-	for m, s := range t.seats {
-		h.put(m, s, &r)
+	for m := range t.sessions {
+		h.put(m, t, &r)
 	}
 	if r.Done() {
 		h.remove(r.ID, t)
@@ -132,13 +116,11 @@ func (h *Hub) post(t *topic, r mcptask.Record) {
 
 // put puts a record, or nil for a task that is gone, into a mailbox. What the mailbox has
 // not looked at yet is replaced. h.mu is held.
-func (h *Hub) put(m *Mailbox, s *seat, r *mcptask.Record) {
-	s.posted = r
-	if s.queued {
-		return
+func (h *Hub) put(m *Mailbox, t *topic, r *mcptask.Record) {
+	if m.inbox == nil {
+		m.inbox = map[*topic]*mcptask.Record{}
 	}
-	s.queued = true
-	m.inbox = append(m.inbox, s)
+	m.inbox[t] = r
 	if !m.scheduled {
 		m.scheduled = true
 		h.ready = append(h.ready, m)
@@ -175,44 +157,39 @@ func (h *Hub) nextReady() *Mailbox {
 	return m
 }
 
-// takeInbox appends what a mailbox has to look at to notices. m.mu is held, so that one
-// caller handles all of it before the next takes more.
-func (h *Hub) takeInbox(m *Mailbox, notices []notice) []notice {
+// takeInbox empties a mailbox. m.mu is held, so that one caller handles all of it before the
+// next takes more.
+func (h *Hub) takeInbox(m *Mailbox) map[*topic]*mcptask.Record {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, s := range m.inbox {
-		notices = append(notices, notice{s, s.posted})
-		s.queued, s.posted = false, nil
-	}
-	clear(m.inbox)
-	m.inbox = m.inbox[:0]
-	return notices
+	inbox := m.inbox
+	m.inbox = nil
+	return inbox
 }
 
-// join gives a session a seat at a task that has not ended, and makes it the task's keeper.
-// It returns the seat, and whether it is new: then changes may have passed that the session
-// must hear of. If it is not, a newer record is posted, since another process may have
-// changed the task.
-func (h *Hub) join(m *Mailbox, r mcptask.Record) (s *seat, isNew bool) {
+// join makes a session one of those that know a task that has not ended, and the task's
+// keeper. waiting are its requests that wait for the task. isNew says that it was not one:
+// then changes may have passed that it must hear of. Else a newer record is posted, since
+// another process may have changed the task.
+func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.topics[r.ID]
+	t = h.topics[r.ID]
 	if t == nil {
-		t = &topic{expires: r.ExpiresAt, seats: map[*Mailbox]*seat{}}
+		t = &topic{id: r.ID, expires: r.ExpiresAt, sessions: map[*Mailbox]int{}}
 		h.topics[r.ID] = t
 		if h.sweeper == nil {
 			h.sweeper = time.AfterFunc(sweepEvery, h.sweep)
 		}
 	}
-	if s = t.seats[m]; s == nil {
-		s, isNew = &seat{task: r.ID}, true
-		t.seats[m] = s
-	}
+	_, known := t.sessions[m]
+	isNew = !known
+	t.sessions[m] = waiting
 	t.setKeeper(m)
 	if !isNew && r.Version > t.version {
 		h.post(t, r)
 	}
-	return s, isNew
+	return t, isNew
 }
 
 // setKeeper makes a session the keeper; nil makes none. The hub's lock is held.
@@ -236,10 +213,10 @@ func (h *Hub) leave(m *Mailbox, tasks []string) (left []string) {
 		if t == nil {
 			continue
 		}
-		delete(t.seats, m)
+		delete(t.sessions, m)
 		if t.keeper == m {
 			t.setKeeper(nil)
-			for other := range t.seats {
+			for other := range t.sessions {
 				t.setKeeper(other)
 				break
 			}
@@ -255,7 +232,7 @@ func (h *Hub) leave(m *Mailbox, tasks []string) (left []string) {
 // removeUnused removes a task that no session knows and no answer waits for. It returns
 // whether it did. h.mu is held.
 func (h *Hub) removeUnused(id string, t *topic) bool {
-	if len(t.seats)+len(t.held) > 0 {
+	if len(t.sessions)+len(t.held) > 0 {
 		return false
 	}
 	h.remove(id, t)
@@ -278,8 +255,8 @@ func (h *Hub) drop(id string) {
 	if t == nil {
 		return
 	}
-	for m, s := range t.seats {
-		h.put(m, s, nil)
+	for m := range t.sessions {
+		h.put(m, t, nil)
 	}
 	h.remove(id, t)
 	h.startWorkers()
@@ -287,10 +264,10 @@ func (h *Hub) drop(id string) {
 
 // setWaiting notes how many requests of a session wait for a task: questions go out on
 // their streams first.
-func (h *Hub) setWaiting(s *seat, waiting int) {
+func (h *Hub) setWaiting(t *topic, m *Mailbox, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.waiting = waiting
+	t.sessions[m] = waiting
 }
 
 // claim makes a session the one that is asked a question, or whose client has made a task
@@ -324,8 +301,8 @@ func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) 
 		return false
 	}
 	if t.claims[in.Key] == nil && !waits {
-		for other, s := range t.seats {
-			if s.waiting > 0 && other.answers(in) {
+		for other, waiting := range t.sessions {
+			if waiting > 0 && other.answers(in) {
 				return false
 			}
 		}

@@ -32,9 +32,10 @@ type Mailbox struct {
 	// unsettled counts the views that are unsettled.
 	unsettled atomic.Int64
 
-	// The hub's lock guards these: seats with something to look at, and whether the hub
-	// has the mailbox among those that are ready.
-	inbox     []*seat
+	// The hub's lock guards these: the newest records that the session has not looked at,
+	// nil for tasks that are gone, and whether the hub has the mailbox among those that are
+	// ready.
+	inbox     map[*topic]*mcptask.Record
 	scheduled bool
 
 	mu      sync.Mutex
@@ -45,14 +46,13 @@ type Mailbox struct {
 	// those of its tasks that it has yet to cancel; both by their IDs there.
 	clientTasks    map[string]*clientTask
 	pendingCancels map[string]*pendingCancel
-	notices        []notice // of handleInbox, kept for its room
 }
 
 // view is what a session knows of one task. The mailbox's lock guards it.
 type view struct {
 	task     string
 	revision dialect.Teller // in which the session has shown the ID
-	seat     *seat
+	topic    *topic
 	version  int64     // of the record that was looked at last
 	blocked  []*Stream // of requests that wait for the task
 
@@ -125,7 +125,7 @@ func (m *Mailbox) know(d dialect.Teller, r mcptask.Record, unsettled bool) {
 }
 
 // viewOf returns the view of a task that has not ended, a new one if need be; nil if the
-// session is over. isNew says that the session's seat is new. m.mu is held.
+// session is over. isNew says that the hub has not known of it. m.mu is held.
 func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew bool) {
 	if m.closed || m.client.Principal() != r.Principal {
 		return nil, false
@@ -136,9 +136,7 @@ func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew boo
 		m.views[r.ID] = v
 	}
 	v.revision = d
-	if v.seat, isNew = m.hub.join(m, r); isNew {
-		m.hub.setWaiting(v.seat, len(v.blocked))
-	}
+	v.topic, isNew = m.hub.join(m, r, len(v.blocked))
 	return v, isNew
 }
 
@@ -261,7 +259,7 @@ func (m *Mailbox) connect(d dialect.Teller, task string) (c *Stream, waiting []s
 		waiting = slices.Collect(maps.Keys(m.views))
 	} else if v := m.live(task); v != nil {
 		v.blocked = append(v.blocked, c)
-		m.hub.setWaiting(v.seat, len(v.blocked))
+		m.hub.setWaiting(v.topic, m, len(v.blocked))
 		waiting = []string{task}
 	}
 	m.resendCancels(c)
@@ -284,7 +282,7 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 		if views = nil; v != nil {
 			views = map[string]*view{c.task: v}
 			v.blocked = remove(v.blocked, c)
-			m.hub.setWaiting(v.seat, len(v.blocked))
+			m.hub.setWaiting(v.topic, m, len(v.blocked))
 			left[c.task] = true // another session may have left the questions to this one
 		}
 	}
@@ -359,13 +357,11 @@ func (m *Mailbox) work() {
 
 // handleInbox looks at all that the hub has put in. m.mu is held.
 func (m *Mailbox) handleInbox() {
-	m.notices = m.hub.takeInbox(m, m.notices[:0])
-	for _, n := range m.notices {
-		if v := m.live(n.seat.task); v != nil && v.seat == n.seat {
-			m.look(v, n.record)
+	for t, r := range m.hub.takeInbox(m) {
+		if v := m.live(t.id); v != nil && v.topic == t {
+			m.look(v, r)
 		}
 	}
-	clear(m.notices)
 }
 
 // look compares a record with what the session was told. One that is older than the last

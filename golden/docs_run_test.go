@@ -1,0 +1,203 @@
+package golden_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestDocsRun makes a module as the quickstart says, from this checkout as "Try an unpublished clone" says. It writes
+// all code that pages put "In" a file into it, generates and vets all of it at once, and runs the quickstart's server
+// and client and the commands of consoles.
+func TestDocsRun(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := docsModule{t: t, root: root, dir: t.TempDir()}
+	m.run("go", "mod", "init", "example.com/quickstart")
+	files := map[string]string{}
+	var consoles []block
+	want, cloned := "", false
+	for _, p := range readPages(t) {
+		for _, b := range p.blocks {
+			relation, name := b.file()
+			switch {
+			case relation == "In":
+				if files[name] != "" {
+					t.Errorf("%s: another block is In %s too", b.at, name)
+				}
+				files[name] = b.code
+			case b.language == "console":
+				consoles = append(consoles, b)
+			case b.language == "text" && strings.HasSuffix(b.lead, "the client has printed:"):
+				want = b.code
+			case b.language == "sh" && strings.HasPrefix(b.code, "git clone "):
+				m.runClone(b)
+				cloned = true
+			}
+		}
+	}
+	if want == "" || !cloned || len(consoles) == 0 {
+		t.Fatalf("the pages have no output of the client, no clone or no console: %q, %v, %d", want, cloned, len(consoles))
+	}
+	address := freeAddress(t)
+	for name, code := range files {
+		// The port is free on the reader's machine; here it need not be. Work of a second takes less here.
+		code = strings.NewReplacer("127.0.0.1:8080", address, "time.After(time.Second)", "time.After(time.Second / 20)").Replace(code)
+		writeFile(t, filepath.Join(m.dir, filepath.FromSlash(name)), code)
+	}
+	tools, err := os.ReadFile(filepath.Join("tools", "pipeline", "tools.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(m.dir, "search", "search.json"), string(tools))
+
+	m.tidy()
+	m.run("go", "generate", "./...")
+	t.Run("vet", func(t *testing.T) {
+		t.Parallel()
+		m := docsModule{t, m.root, m.dir}
+		m.run("go", "vet", "./...")
+	})
+	t.Run("consoles", func(t *testing.T) {
+		t.Parallel()
+		m := docsModule{t, m.root, m.dir}
+		for _, b := range consoles {
+			m.checkConsole(b)
+		}
+	})
+	t.Run("quickstart", func(t *testing.T) {
+		t.Parallel()
+		m := docsModule{t, m.root, m.dir}
+		bin := t.TempDir() + string(filepath.Separator)
+		m.run("go", "build", "-o", bin, "./server", "./client")
+		m.serve(bin+"server", address)
+		got := m.run(bin + "client")
+		// A slow machine may miss a stage between two polls.
+		stages := regexp.MustCompile(`(?m)^working .*\n`)
+		if stages.ReplaceAllString(got, "") != stages.ReplaceAllString(want, "") {
+			t.Errorf("the client printed\n%s\nthe quickstart says\n%s", got, want)
+		}
+	})
+}
+
+// docsModule is the module that the pages' code makes.
+type docsModule struct {
+	t         *testing.T
+	root, dir string
+}
+
+// runClone runs the lines that use a clone, with this checkout in the place of the clone.
+func (m docsModule) runClone(b block) {
+	m.t.Helper()
+	for line := range strings.Lines(b.code) {
+		words := strings.Fields(line)
+		switch {
+		case words[0] == "git":
+		case strings.Join(words, " ") == "go mod tidy":
+			m.tidy()
+		default:
+			for i := range words {
+				words[i] = strings.ReplaceAll(words[i], "=../mcptaskgen", "="+m.root)
+			}
+			m.run(words[0], words[1:]...)
+		}
+	}
+}
+
+// tidy runs go mod tidy, which looks for more modules than a build does.
+func (m docsModule) tidy() {
+	m.t.Helper()
+	cmd := m.prepare(m.t.Context(), "go", "mod", "tidy")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		missing(m.t, "go mod tidy finds no modules: it needs a module proxy or a full module cache: "+string(out))
+	}
+}
+
+// checkConsole runs the commands of a console and compares what they print. A line of dots stands for any lines.
+func (m docsModule) checkConsole(b block) {
+	m.t.Helper()
+	for _, session := range strings.Split("\n"+b.code, "\n$ ")[1:] {
+		command, want, _ := strings.Cut(session, "\n")
+		words := strings.Fields(command)
+		if words[0] == "mcptaskgen" {
+			words = append([]string{"go", "tool"}, words...)
+		}
+		got := m.run(words[0], words[1:]...)
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(want), regexp.QuoteMeta("...\n"), "(?:.*\n)*")
+		if !regexp.MustCompile("^" + pattern + "$").MatchString(got) {
+			m.t.Errorf("%s: %s prints\n%s", b.at, command, got)
+		}
+	}
+}
+
+func (m docsModule) prepare(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	return cmd
+}
+
+// run runs a program in the module and returns its standard output.
+func (m docsModule) run(program string, args ...string) string {
+	m.t.Helper()
+	cmd := m.prepare(m.t.Context(), program, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		m.t.Fatalf("%s: %v\n%s%s", cmd, err, out, stderr.Bytes())
+	}
+	return string(out)
+}
+
+// serve starts a server and returns when it says that it serves: it listens by then.
+func (m docsModule) serve(program, address string) {
+	m.t.Helper()
+	cmd := m.prepare(context.WithoutCancel(m.t.Context()), program)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed
+	})
+	line, err := bufio.NewReader(log).ReadString('\n')
+	if err != nil || !strings.HasSuffix(line, "serving http://"+address+"/mcp\n") {
+		m.t.Fatalf("the server said %q, %v", line, err)
+	}
+}
+
+// freeAddress is an address that nobody listened at a moment ago. Its port is none of those that systems give to
+// connections, of which other tests make many.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.N(10_000)))
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}
+	t.Fatal("no port is free")
+	return ""
+}

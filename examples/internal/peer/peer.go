@@ -33,25 +33,31 @@ func Need(t testing.TB, program, remedy string) {
 	}
 }
 
-// Node finds a Node.js that today's packages run on: that of the machine, or the one that the official
-// suite brings, whose folder is given. It skips the test where there is neither.
+// oldestNode is the oldest major version of Node.js that the published packages run on.
+const oldestNode = 20
+
+// Node finds a Node.js that the published packages run on: the machine's own, or the one that npm installs with the
+// official suite, whose folder is given. If both are missing or too old, Node skips the test and says which.
 func Node(t testing.TB, conformance string) string {
 	t.Helper()
+	found := "there is none"
 	for _, program := range []string{"node", filepath.Join(conformance, "node_modules", "node", "bin", "node")} {
-		version, err := exec.CommandContext(t.Context(), program, "--version").Output()
-		var major int
+		output, err := exec.CommandContext(t.Context(), program, "--version").Output()
 		if err != nil {
 			continue
 		}
-		if _, err := fmt.Sscanf(string(version), "v%d.", &major); err == nil && major >= 20 {
+		version := strings.TrimSpace(string(output))
+		var major int
+		if _, err := fmt.Sscanf(version, "v%d.", &major); err == nil && major >= oldestNode {
 			return program
 		}
+		found = fmt.Sprintf("%s is %s, which is too old", program, version)
 	}
-	Missing(t, "node is missing: install Node.js 20 or newer, or run npm ci in examples/conformance")
+	Missing(t, fmt.Sprintf("Node.js %d or newer is missing (%s): install it, or run npm ci in examples/conformance", oldestNode, found))
 	return ""
 }
 
-// Missing skips the test, or fails it where everything has to run.
+// Missing skips the test. It fails the test if MCPTASK_REQUIRE says that everything has to run.
 func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("MCPTASK_REQUIRE") == "all" {

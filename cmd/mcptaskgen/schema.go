@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-const schemaUsage = `mcptaskgen schema tells what the revisions of MCP say about tasks.
+const schemaUsage = `mcptaskgen schema prints what the revisions of MCP say about tasks.
 
 Usage:
   mcptaskgen schema list
@@ -21,23 +21,25 @@ Usage:
   mcptaskgen schema diff [--json] REVISION REVISION
   mcptaskgen schema verify REVISION FILE...
 
-list has a line for each known revision: its name, its standing, its protocol version and what it is.
-Those that are not released are off unless they are named.
+list prints a line for each known revision: its name, its standing, its protocol version and what it
+is. A revision that is not released is off unless it is named.
 
-show has all of one revision: how tasks work, the states and where they lead, methods with their
-params and results, notifications, fields with their units, capabilities, error codes and what is
-refused with them.
+show prints one revision: how tasks work, the states and their transitions, methods with their
+params and results, notifications, fields with their units, capabilities, and error codes with what
+they refuse.
 
-diff says what changes for a user from the first revision to the second. With --json it is an object
-with "from" and "to" (revision, standing, protocolVersion, date and about of each) and "changes", a
-list: of each its "section" (aspects, states, methods, notifications, fields, meta, capabilities,
-errors, headers, params, definitions or mended), its "kind" (added, removed, renamed, moved or
-changed), "means" (a name for the thing that all revisions share), "from" and "to" (names, places or
-phrases), which are left out where there is nothing, and "text", a sentence.
+diff prints what changes for a user from the first revision to the second. With --json it prints an
+object. Its "from" and "to" describe the revisions: revision, standing, protocolVersion, date and
+about. Its "changes" is a list. Each change has:
+  section   aspects, states, methods, notifications, fields, meta, capabilities, errors, headers,
+            params, definitions or mended
+  kind      added, removed, renamed, moved or changed
+  means     a name for the thing that all revisions share
+  from, to  names, places or phrases; left out if there is none
+  text      a sentence
 
-verify compares with official schema files, as published, what is known of a revision. Tasks of
-2026-07-28 come from two files, that of the extension and that of the core: give both, or one, for
-its own part.
+verify compares published schema files with what is known of a revision. Tasks of 2026-07-28 come
+from two files, one of the extension and one of the core. Give both, or one to check its part.
 
 Flags:
 `
@@ -55,7 +57,7 @@ func schemaCommand() command {
 				what, args = args[0], args[1:]
 			}
 			if *asJSON && what != "diff" {
-				return i.fail(errors.New("mcptaskgen schema: --json goes with diff"))
+				return i.fail(errors.New("mcptaskgen schema: --json works only with diff"))
 			}
 			switch {
 			case what == "list" && len(args) == 0:
@@ -67,12 +69,12 @@ func schemaCommand() command {
 			case what == "verify" && len(args) > 1:
 				return i.verifyRevision(args[0], args[1:])
 			}
-			return i.fail(errors.New("mcptaskgen schema takes list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
+			return i.fail(errors.New("mcptaskgen schema needs list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
 		}
 	}}
 }
 
-// print writes a text that is not there where err is not nil.
+// print writes a text, or fails if err is not nil.
 func (i invocation) print(text string, err error) int {
 	if err != nil {
 		return i.fail(err)
@@ -115,7 +117,7 @@ func (i invocation) diffRevisions(first, second string, asJSON bool) int {
 	return ok
 }
 
-// verifyRevision lists where official files differ from what is known.
+// verifyRevision lists the differences between official files and what is known.
 func (i invocation) verifyRevision(revision string, names []string) int {
 	surface, err := schema.Load(revision)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package commandline is what the command line of mcptaskgen says of the files that it makes. The
-// command reads it, and so do analyzers, off the lines for go generate.
+// Package commandline parses the flags of mcptaskgen that decide what it generates. The command parses them from its
+// arguments, and the analyzers parse them from //go:generate lines.
 package commandline
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Flags are the flags that say what is generated. Add them to a set, parse it, then call Generate.
+// Flags holds the flags that decide what is generated. Add them to a set, parse it, then call Generate.
 // A Flags is not safe for concurrent use.
 type Flags struct {
 	Config generator.Config      // for packages
@@ -27,27 +27,27 @@ type Flags struct {
 // Add declares the flags.
 func (f *Flags) Add(set *pflag.FlagSet) {
 	f.set = set
-	set.StringVar(&f.Config.Output, "out", generator.OutputName, "the `name` of the generated file, in each package; with --tools the file to\nwrite, which is else called as that one, with _gen.go")
+	set.StringVar(&f.Config.Output, "out", generator.OutputName, "the `name` of the generated file in each package; with --tools, the file to\nwrite, which is otherwise named after the list")
 	set.BoolVar(&f.Config.ServerOnly, "server-only", false, "leave the client out")
 	set.BoolVar(&f.Config.ClientOnly, "client-only", false, "leave the server out")
 	set.StringSliceVar(&f.Config.Revisions, "revision", nil,
 		"the `revisions` of the protocol that the server declares tasks in,\nrepeated or comma-separated (default "+strings.Join(schema.ReleasedRevisions(), ",")+")")
 	set.StringArrayVar(&f.Config.Schemas, "schema", nil,
-		"a schema `file` of MCP as published, repeated where a revision has more than one:\nits revision is declared, or what is new in it and not supported is told")
+		"a published schema `file` of MCP, repeated if a revision has several: generate\nfor its revision, or report what is new in it and not supported")
 	set.StringVar(&f.Config.Tags, "tags", "", "build `tags`, comma-separated, as for go build")
-	set.StringVar(&f.Tools.File, "tools", "", "generate a client from this `file`, the answer of a server to tools/list")
-	set.StringVar(&f.Tools.Package, "package", "", "with --tools: the `name` of its package (default: as the files beside it)")
-	set.StringVar(&f.Tools.Service, "service", "", "with --tools: the `name` of the interface (default: the server's or the file's)")
+	set.StringVar(&f.Tools.File, "tools", "", "generate a client from this `file`, a server's answer to tools/list")
+	set.StringVar(&f.Tools.Package, "package", "", "with --tools: the `name` of its package (default: that of the files\nbeside it)")
+	set.StringVar(&f.Tools.Service, "service", "", "with --tools: the `name` of the interface (default: named after the\nserver or the file)")
 }
 
-// ReadsTools tells whether the flags are for a list of tools: alone, one of them is a mistake.
+// ReadsTools reports whether a flag for a list of tools is set. Generate refuses these flags without --tools.
 func (f *Flags) ReadsTools() bool {
 	return f.set.Changed("tools") || f.set.Changed("package") || f.set.Changed("service")
 }
 
-// Generate returns what the generated files should be, of the packages or of the list of tools. Where no
-// flag says what they should be like, and no line for go generate has this run, each package's own lines
-// say it: also which lists of tools are read in its folder.
+// Generate returns what the generated files of the packages, or of the list of tools, should be. If no flag decides
+// that, and go generate did not start this run, each package's own //go:generate lines decide, including the lists of
+// tools in its folder.
 func (f *Flags) Generate(ctx context.Context, packages []string) (generator.Output, error) {
 	if f.ReadsTools() {
 		return f.generateTools(packages)
@@ -60,7 +60,7 @@ func (f *Flags) Generate(ctx context.Context, packages []string) (generator.Outp
 	return generator.Generate(ctx, cfg)
 }
 
-// shapes tells whether a flag says what generated files are like.
+// shapes reports whether a flag decides what generated files contain.
 func (f *Flags) shapes() bool {
 	return slices.ContainsFunc([]string{"out", "server-only", "client-only", "revision", "schema"}, f.set.Changed)
 }
@@ -73,18 +73,18 @@ func (f *Flags) generateTools(packages []string) (generator.Output, error) {
 	return generator.GenerateTools(cfg)
 }
 
-// toolsConfig says what is made of a list of tools.
+// toolsConfig returns what to generate from a list of tools.
 func (f *Flags) toolsConfig(packages []string) (generator.ToolsConfig, error) {
 	cfg := f.Tools
 	switch {
 	case cfg.File == "":
-		return cfg, errors.New("mcptaskgen: --package and --service say what --tools makes; give it too")
+		return cfg, errors.New("mcptaskgen: --package and --service need --tools, which names the list to read")
 	case len(packages) > 0:
-		return cfg, errors.New("mcptaskgen: --tools reads one file and no packages; run it for each file")
+		return cfg, errors.New("mcptaskgen: --tools reads one file and no packages; run mcptaskgen once for each file")
 	}
 	for _, name := range []string{"tags", "server-only", "client-only", "revision", "schema", "prune"} {
 		if f.set.Changed(name) {
-			return cfg, fmt.Errorf("mcptaskgen: --%s is for packages; --tools reads none", name)
+			return cfg, fmt.Errorf("mcptaskgen: --%s is for packages, and --tools reads none; leave one of the two out", name)
 		}
 	}
 	cfg.Dir = f.Config.Dir

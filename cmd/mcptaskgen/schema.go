@@ -39,7 +39,9 @@ about. Its "changes" is a list. Each change has:
   text      a sentence
 
 verify compares published schema files with what is known of a revision. Tasks of 2026-07-28 come
-from two files, one of the extension and one of the core. Give both, or one to check its part.
+from two files, one of the extension and one of the core. Give both, or one to check its part. For a
+file of a revision that is not known yet, mcptaskgen --schema FILE reports what is new in it and what
+that means.
 
 Flags:
 `
@@ -119,9 +121,10 @@ func (i invocation) diffRevisions(first, second string, asJSON bool) int {
 
 // verifyRevision lists the differences between official files and what is known.
 func (i invocation) verifyRevision(revision string, names []string) int {
+	explain := "mcptaskgen --schema " + strings.Join(names, " --schema ")
 	surface, err := schema.Load(revision)
 	if err != nil {
-		return i.fail(err)
+		return i.fail(fmt.Errorf("%w; %s says how a file differs from the nearest of them", err, explain))
 	}
 	var files []*schema.Document
 	for _, name := range names {
@@ -152,7 +155,9 @@ func (i invocation) verifyRevision(revision string, names []string) int {
 	if err != nil {
 		return i.fail(err)
 	}
-	if of != "" {
+	if of == "" {
+		fmt.Fprintf(i.stderr, "this is the schema of no known revision: %s says what its differences mean\n", explain)
+	} else {
 		fmt.Fprintf(i.stderr, "this is the official schema of %s: mcptaskgen schema verify %s %s\n", of, of, strings.Join(names, " "))
 	}
 	return differences

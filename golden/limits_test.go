@@ -48,7 +48,7 @@ func TestDocsLimits(t *testing.T) {
 	if days := fmt.Sprint(int(mcptask.DefaultMaxTTL / (24 * time.Hour))); row == nil || row[1] != days {
 		t.Errorf("no row for the longest ttl, which is %s days: %q", days, row)
 	}
-	said := regexp.MustCompile(`whoever\s+knows\s+(the ID of a task|a\s+task's\s+ID)\s+(can|may)\s+read,\s+answer\s+and\s+cancel`)
+	said := regexp.MustCompile(`anyone\s+who\s+knows\s+a\s+task's\s+ID\s+can\s+read,\s+answer\s+and\s+cancel`)
 	for _, name := range []string{"README.md", "docs/security.md"} {
 		text, err := os.ReadFile(filepath.Join("..", name))
 		if err != nil {

@@ -19,7 +19,7 @@ func Docs(ctx context.Context, cfg Config) (string, error) {
 		return "", err
 	}
 	if len(in.models) == 0 {
-		return "", fmt.Errorf("there is no //mcptask:service in %s; add the directive to the doc comment of an interface", strings.Join(cfg.Patterns, " "))
+		return "", fmt.Errorf("no //mcptask:service in %s; put the directive into the doc comment of an interface", strings.Join(cfg.Patterns, " "))
 	}
 	defer cfg.step("render")()
 	return reference.Write(in.models)

@@ -89,7 +89,7 @@ func checkElements(rel string) error {
 	}
 	for _, name := range strings.Split(filepath.ToSlash(rel), "/") {
 		if !element.MatchString(name) || name == "testdata" || name == "vendor" {
-			return fmt.Errorf("the go command ignores packages in a folder %q; choose a name of letters, digits, -, . and _ that begins with a letter or digit", name)
+			return fmt.Errorf("the go command takes no package in a folder %q; its name begins with a letter or digit, and has letters, digits, -, . and _", name)
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (s Scaffold) checkEmpty() error {
 		return nil
 	}
 	slices.Sort(found)
-	return fmt.Errorf("init never replaces Go files, and these exist: %s; name a folder without Go files, such as mcptaskgen init %s",
+	return fmt.Errorf("there is Go code already, which is never replaced: %s; name a folder without any, such as mcptaskgen init %s",
 		strings.Join(found, ", "), filepath.ToSlash(filepath.Join(s.shown, "hello")))
 }
 
@@ -157,7 +157,7 @@ func findModule(ctx context.Context, dir string) (goModule, error) {
 	for {
 		info, err := os.Stat(at)
 		if err == nil && !info.IsDir() {
-			return mod, fmt.Errorf("%s is a file; mcptaskgen init needs a folder", at)
+			return mod, fmt.Errorf("%s is a file; mcptaskgen init takes a folder", at)
 		}
 		if err == nil || filepath.Dir(at) == at {
 			break
@@ -170,7 +170,7 @@ func findModule(ctx context.Context, dir string) (goModule, error) {
 	}
 	name := strings.TrimSpace(string(file))
 	if name == "" || name == os.DevNull {
-		return mod, fmt.Errorf("%s is not in a module; run go mod init example.com/%s there first", at, filepath.Base(at))
+		return mod, fmt.Errorf("%s is in no module; run go mod init example.com/%s there first", at, filepath.Base(at))
 	}
 	mod.dir = filepath.Dir(name)
 	text, err := goCommand(ctx, at, "mod", "edit", "-json", name)

@@ -66,7 +66,7 @@ If anything is wrong, nothing is written. A file that would not change is not to
 that begin like generated files are ever removed.
 ` + exitCodes
 
-// generateFlags are the flags of the command that generates.
+// generateFlags are what the command line says.
 type generateFlags struct {
 	check, diff, prune bool
 	what               commandline.Flags
@@ -78,9 +78,9 @@ func generateCommand() command {
 		var f generateFlags
 		flags.BoolVar(&f.check, "check", false, "write nothing; list the files that are stale, missing or left over")
 		flags.BoolVar(&f.diff, "diff", false, "write nothing; print a unified diff of what would change,\nwith left-over files as removed")
-		flags.BoolVar(&f.prune, "prune", false, "remove generated files that this run no longer produces;\nwithout it, the run names them and leaves them")
+		flags.BoolVar(&f.prune, "prune", false, "remove generated files that this run does not produce any more;\nwithout it they are named and stay")
 		f.what.Add(flags)
-		flags.BoolVar(&f.verbose, "verbose", false, "print to standard error how long each step took and what was written")
+		flags.BoolVar(&f.verbose, "verbose", false, "say on standard error how long each step took and what was written")
 		flags.BoolVar(&f.version, "version", false, "print the version")
 		return f.run
 	}}
@@ -94,7 +94,7 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	for _, arg := range i.args {
 		for _, c := range commands() {
 			if arg == c.name {
-				return i.fail(fmt.Errorf("put the command first: mcptaskgen %s; for a package of that name, write ./%[1]s", arg))
+				return i.fail(fmt.Errorf("the command comes first: mcptaskgen %s; a package of that name is ./%[1]s", arg))
 			}
 		}
 	}
@@ -114,14 +114,14 @@ func (f *generateFlags) run(ctx context.Context, i invocation) int {
 	return f.write(i, out)
 }
 
-// say prints to standard error if the caller asked for it.
+// say prints to standard error, where the caller wants to know.
 func (f *generateFlags) say(i invocation, format string, args ...any) {
 	if f.verbose {
 		fmt.Fprintf(i.stderr, "mcptaskgen: "+format+"\n", args...)
 	}
 }
 
-// compare prints what is not up to date.
+// compare shows what is not up to date.
 func (f *generateFlags) compare(i invocation, out generator.Output) int {
 	stale, err := out.Stale()
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *generateFlags) write(i invocation, out generator.Output) int {
 	}
 	if !f.prune {
 		for _, path := range out.ShownLeftOver() {
-			fmt.Fprintf(i.stderr, "mcptaskgen: %s is left over: this run does not produce it. --prune removes it\n", path)
+			fmt.Fprintf(i.stderr, "mcptaskgen: %s is left over: this run does not produce it; --prune removes it\n", path)
 		}
 		return ok
 	}
@@ -168,7 +168,7 @@ func (f *generateFlags) write(i invocation, out generator.Output) int {
 	return ok
 }
 
-// moduleVersion returns the version that the go command recorded in the binary.
+// moduleVersion is what the go command recorded in the binary.
 func moduleVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

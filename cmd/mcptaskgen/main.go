@@ -32,7 +32,7 @@ func main() {
 	os.Exit(code)
 }
 
-// command is one of the commands, with its help.
+// command is one of the commands: what its help says and what it does.
 type command struct {
 	name  string
 	usage string // the help, above the flags
@@ -53,12 +53,12 @@ func (i invocation) fail(err error) int {
 	return failure
 }
 
-// commands lists the commands that have a name. Without a name, mcptaskgen generates.
+// commands are those that have a name; without one, code is generated.
 func commands() []command {
 	return []command{initCommand(), docsCommand(), schemaCommand(), upgradeCommand()}
 }
 
-// checkCommand returns an error if help is asked about a command that does not exist.
+// checkCommand refuses what help is asked of where there is no such command.
 func checkCommand(name string) error {
 	var names []string
 	for _, c := range commands() {
@@ -70,7 +70,7 @@ func checkCommand(name string) error {
 	return fmt.Errorf("mcptaskgen: there is no command %q; the commands are %s; see mcptaskgen --help", name, strings.Join(names, ", "))
 }
 
-// run runs the command line and returns the exit code.
+// run is the command without the process around it.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "--help")

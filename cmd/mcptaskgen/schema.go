@@ -59,7 +59,7 @@ func schemaCommand() command {
 				what, args = args[0], args[1:]
 			}
 			if *asJSON && what != "diff" {
-				return i.fail(errors.New("mcptaskgen schema: --json works only with diff"))
+				return i.fail(errors.New("mcptaskgen schema: --json goes with diff"))
 			}
 			switch {
 			case what == "list" && len(args) == 0:
@@ -71,12 +71,12 @@ func schemaCommand() command {
 			case what == "verify" && len(args) > 1:
 				return i.verifyRevision(args[0], args[1:])
 			}
-			return i.fail(errors.New("mcptaskgen schema needs list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
+			return i.fail(errors.New("mcptaskgen schema takes list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
 		}
 	}}
 }
 
-// print writes a text, or fails if err is not nil.
+// print writes a text that is not there where err is not nil.
 func (i invocation) print(text string, err error) int {
 	if err != nil {
 		return i.fail(err)
@@ -119,7 +119,7 @@ func (i invocation) diffRevisions(first, second string, asJSON bool) int {
 	return ok
 }
 
-// verifyRevision lists the differences between official files and what is known.
+// verifyRevision lists where official files differ from what is known.
 func (i invocation) verifyRevision(revision string, names []string) int {
 	explain := "mcptaskgen --schema " + strings.Join(names, " --schema ")
 	surface, err := schema.Load(revision)

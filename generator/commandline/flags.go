@@ -1,5 +1,5 @@
-// Package commandline parses the flags of mcptaskgen that decide what it generates. The command parses them from its
-// arguments, and the analyzers parse them from //go:generate lines.
+// Package commandline is what the command line of mcptaskgen says of the files that it makes. The
+// command reads it, and so do analyzers, off the lines for go generate.
 package commandline
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Flags holds the flags that decide what is generated. Add them to a set, parse it, then call Generate.
+// Flags are the flags that say what is generated. Add them to a set, parse it, then call Generate.
 // A Flags is not safe for concurrent use.
 type Flags struct {
 	Config generator.Config      // for packages
@@ -40,14 +40,14 @@ func (f *Flags) Add(set *pflag.FlagSet) {
 	set.StringVar(&f.Tools.Service, "service", "", "with --tools: the `name` of the interface (default: named after the\nserver or the file)")
 }
 
-// ReadsTools reports whether a flag for a list of tools is set. Generate refuses these flags without --tools.
+// ReadsTools tells whether the flags are for a list of tools: alone, one of them is a mistake.
 func (f *Flags) ReadsTools() bool {
 	return f.set.Changed("tools") || f.set.Changed("package") || f.set.Changed("service")
 }
 
-// Generate returns what the generated files of the packages, or of the list of tools, should be. If no flag decides
-// that, and go generate did not start this run, each package's own //go:generate lines decide, including the lists of
-// tools in its folder.
+// Generate returns what the generated files should be, of the packages or of the list of tools. Where no
+// flag says what they should be like, and no line for go generate has this run, each package's own lines
+// say it: also which lists of tools are read in its folder.
 func (f *Flags) Generate(ctx context.Context, packages []string) (generator.Output, error) {
 	if f.ReadsTools() {
 		return f.generateTools(packages)
@@ -60,7 +60,7 @@ func (f *Flags) Generate(ctx context.Context, packages []string) (generator.Outp
 	return generator.Generate(ctx, cfg)
 }
 
-// shapes reports whether a flag decides what generated files contain.
+// shapes tells whether a flag says what generated files are like.
 func (f *Flags) shapes() bool {
 	return slices.ContainsFunc([]string{"out", "server-only", "client-only", "revision", "schema"}, f.set.Changed)
 }
@@ -73,18 +73,18 @@ func (f *Flags) generateTools(packages []string) (generator.Output, error) {
 	return generator.GenerateTools(cfg)
 }
 
-// toolsConfig returns what to generate from a list of tools.
+// toolsConfig says what is made of a list of tools.
 func (f *Flags) toolsConfig(packages []string) (generator.ToolsConfig, error) {
 	cfg := f.Tools
 	switch {
 	case cfg.File == "":
-		return cfg, errors.New("mcptaskgen: --package and --service need --tools, which names the list to read")
+		return cfg, errors.New("mcptaskgen: --package and --service say what --tools makes; give it too")
 	case len(packages) > 0:
-		return cfg, errors.New("mcptaskgen: --tools reads one file and no packages; run mcptaskgen once for each file")
+		return cfg, errors.New("mcptaskgen: --tools reads one file and no packages; run it for each file")
 	}
 	for _, name := range []string{"tags", "server-only", "client-only", "revision", "schema", "prune"} {
 		if f.set.Changed(name) {
-			return cfg, fmt.Errorf("mcptaskgen: --%s is for packages, and --tools reads none; leave one of the two out", name)
+			return cfg, fmt.Errorf("mcptaskgen: --%s is for packages; --tools reads none", name)
 		}
 	}
 	cfg.Dir = f.Config.Dir

@@ -54,7 +54,7 @@ type Upgrade struct {
 // that its generated file has. Its errors are those of [generator.Generate].
 func Plan(ctx context.Context, cfg Config) (Upgrade, error) {
 	if len(cfg.Revisions) == 0 {
-		return Upgrade{}, fmt.Errorf("name the revision to upgrade to with --revision; the known ones are %s", strings.Join(schema.Revisions(), ", "))
+		return Upgrade{}, fmt.Errorf("say which revision to upgrade to, with --revision; the known ones are %s", strings.Join(schema.Revisions(), ", "))
 	}
 	wanted, err := generator.Revisions(cfg.Revisions)
 	if err != nil {

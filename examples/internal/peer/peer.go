@@ -33,13 +33,11 @@ func Need(t testing.TB, program, remedy string) {
 	}
 }
 
-// oldestNode is the oldest major version of Node.js that the published packages run on.
-const oldestNode = 20
-
-// Node finds a Node.js that the published packages run on: the machine's own, or the one that npm installs with the
-// official suite, whose folder is given. If both are missing or too old, Node skips the test and says which.
+// Node finds a Node.js that current packages support: the machine's, or the one that the official
+// suite brings in the directory conformance. It skips the test if there is none.
 func Node(t testing.TB, conformance string) string {
 	t.Helper()
+	const oldest = 20 // that the published packages run on
 	found := "there is none"
 	for _, program := range []string{"node", filepath.Join(conformance, "node_modules", "node", "bin", "node")} {
 		output, err := exec.CommandContext(t.Context(), program, "--version").Output()
@@ -48,16 +46,16 @@ func Node(t testing.TB, conformance string) string {
 		}
 		version := strings.TrimSpace(string(output))
 		var major int
-		if _, err := fmt.Sscanf(version, "v%d.", &major); err == nil && major >= oldestNode {
+		if _, err := fmt.Sscanf(version, "v%d.", &major); err == nil && major >= oldest {
 			return program
 		}
 		found = fmt.Sprintf("%s is %s, which is too old", program, version)
 	}
-	Missing(t, fmt.Sprintf("Node.js %d or newer is missing (%s): install it, or run npm ci in examples/conformance", oldestNode, found))
+	Missing(t, fmt.Sprintf("Node.js %d or newer is missing (%s): install it, or run npm ci in examples/conformance", oldest, found))
 	return ""
 }
 
-// Missing skips the test. It fails the test if MCPTASK_REQUIRE says that everything has to run.
+// Missing skips the test, or fails it if all tests must run.
 func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("MCPTASK_REQUIRE") == "all" {

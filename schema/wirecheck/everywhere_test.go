@@ -28,7 +28,6 @@ var taps = map[string]bool{
 var untapped = map[string]string{
 	"runtime/gosdk/bench_test.go echo":                                 "the floor of the benchmarks, which is no server of ours",
 	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestAnHourTakesNoTime has the same traffic",
-	"golden/caller/example_test.go Example":                            "reads as a user's program does; the demo of examples/pipeline has the same traffic",
 	"runtime/gosdk/example_test.go ExampleNewHandler":                  "reads as a user's program does; other tests of gosdk have the same traffic",
 	"runtime/gosdk/example_test.go ExampleAddTaskTool":                 "as ExampleNewHandler",
 	"runtime/gosdk/example_test.go ExampleStdioTransport":              "as ExampleNewHandler",

@@ -1,7 +1,6 @@
 package golden_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"math/rand/v2"
@@ -15,20 +14,48 @@ import (
 	"testing"
 )
 
-// TestDocsRun makes a module as the quickstart says, from this checkout as "Try an unpublished clone" says. It writes
-// all code that pages put "In" a file into it, generates and vets all of it at once, and runs the quickstart's server
-// and client and the commands of consoles.
-func TestDocsRun(t *testing.T) {
+// TestDocsCompile vets all code that the pages put "In" a file, and runs the commands of consoles.
+func TestDocsCompile(t *testing.T) {
 	t.Parallel()
+	m := makeDocsModule(t)
+	t.Run("vet", func(t *testing.T) {
+		t.Parallel()
+		m.in(t).run("go", "vet", "./...")
+	})
+	t.Run("consoles", func(t *testing.T) {
+		t.Parallel()
+		for _, b := range m.consoles {
+			m.in(t).checkConsole(b)
+		}
+	})
+}
+
+// docsModule is the module that the pages' code makes.
+type docsModule struct {
+	t         *testing.T
+	root, dir string
+	address   string // of the quickstart's server
+	consoles  []block
+	printed   string // what the quickstart's client prints, as the page says
+}
+
+// in returns the module for a subtest.
+func (m docsModule) in(t *testing.T) docsModule {
+	m.t = t
+	return m
+}
+
+// makeDocsModule makes the module of the quickstart, from this checkout as "Try an unpublished clone" says. It writes
+// all code of the pages into it and generates.
+func makeDocsModule(t *testing.T) docsModule {
+	t.Helper()
 	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := docsModule{t: t, root: root, dir: t.TempDir()}
+	m := docsModule{t: t, root: root, dir: t.TempDir(), address: freeAddress(t)}
 	m.run("go", "mod", "init", "example.com/quickstart")
-	files := map[string]string{}
-	var consoles []block
-	want, cloned := "", false
+	files, cloned := map[string]string{}, false
 	for _, p := range readPages(t) {
 		for _, b := range p.blocks {
 			relation, name := b.file()
@@ -39,22 +66,21 @@ func TestDocsRun(t *testing.T) {
 				}
 				files[name] = b.code
 			case b.language == "console":
-				consoles = append(consoles, b)
+				m.consoles = append(m.consoles, b)
 			case b.language == "text" && strings.HasSuffix(b.lead, "the client has printed:"):
-				want = b.code
+				m.printed = b.code
 			case b.language == "sh" && strings.HasPrefix(b.code, "git clone "):
 				m.runClone(b)
 				cloned = true
 			}
 		}
 	}
-	if want == "" || !cloned || len(consoles) == 0 {
-		t.Fatalf("the pages have no output of the client, no clone or no console: %q, %v, %d", want, cloned, len(consoles))
+	if m.printed == "" || !cloned || len(m.consoles) == 0 {
+		t.Fatalf("the pages have no output of the client, no clone or no console: %q, %v, %d", m.printed, cloned, len(m.consoles))
 	}
-	address := freeAddress(t)
 	for name, code := range files {
 		// The port is free on the reader's machine; here it need not be. Work of a second takes less here.
-		code = strings.NewReplacer("127.0.0.1:8080", address, "time.After(time.Second)", "time.After(time.Second / 20)").Replace(code)
+		code = strings.NewReplacer("127.0.0.1:8080", m.address, "time.After(time.Second)", "time.After(time.Second / 20)").Replace(code)
 		writeFile(t, filepath.Join(m.dir, filepath.FromSlash(name)), code)
 	}
 	tools, err := os.ReadFile(filepath.Join("tools", "pipeline", "tools.json"))
@@ -62,40 +88,9 @@ func TestDocsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	writeFile(t, filepath.Join(m.dir, "search", "search.json"), string(tools))
-
 	m.tidy()
 	m.run("go", "generate", "./...")
-	t.Run("vet", func(t *testing.T) {
-		t.Parallel()
-		m := docsModule{t, m.root, m.dir}
-		m.run("go", "vet", "./...")
-	})
-	t.Run("consoles", func(t *testing.T) {
-		t.Parallel()
-		m := docsModule{t, m.root, m.dir}
-		for _, b := range consoles {
-			m.checkConsole(b)
-		}
-	})
-	t.Run("quickstart", func(t *testing.T) {
-		t.Parallel()
-		m := docsModule{t, m.root, m.dir}
-		bin := t.TempDir() + string(filepath.Separator)
-		m.run("go", "build", "-o", bin, "./server", "./client")
-		m.serve(bin+"server", address)
-		got := m.run(bin + "client")
-		// A slow machine may miss a stage between two polls.
-		stages := regexp.MustCompile(`(?m)^working .*\n`)
-		if stages.ReplaceAllString(got, "") != stages.ReplaceAllString(want, "") {
-			t.Errorf("the client printed\n%s\nthe quickstart says\n%s", got, want)
-		}
-	})
-}
-
-// docsModule is the module that the pages' code makes.
-type docsModule struct {
-	t         *testing.T
-	root, dir string
+	return m
 }
 
 // runClone runs the lines that use a clone, with this checkout in the place of the clone.
@@ -160,27 +155,6 @@ func (m docsModule) run(program string, args ...string) string {
 		m.t.Fatalf("%s: %v\n%s%s", cmd, err, out, stderr.Bytes())
 	}
 	return string(out)
-}
-
-// serve starts a server and returns when it says that it serves: it listens by then.
-func (m docsModule) serve(program, address string) {
-	m.t.Helper()
-	cmd := m.prepare(context.WithoutCancel(m.t.Context()), program)
-	log, err := cmd.StderrPipe()
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		m.t.Fatal(err)
-	}
-	m.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // killed
-	})
-	line, err := bufio.NewReader(log).ReadString('\n')
-	if err != nil || !strings.HasSuffix(line, "serving http://"+address+"/mcp\n") {
-		m.t.Fatalf("the server said %q, %v", line, err)
-	}
 }
 
 // skipWithout skips the test. It fails the test if MCPTASK_REQUIRE says that everything has to run.

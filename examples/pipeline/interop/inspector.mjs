@@ -4,6 +4,7 @@
 // It starts the example server and the Inspector, and drives the Inspector's page in Chromium over
 // the DevTools protocol. It needs Go, Chromium, npx and Node.js 22.19 or newer. `make screenshot` runs it.
 import { spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -22,6 +23,13 @@ const limit = 60_000;
 const pipeline = join(dirname(fileURLToPath(import.meta.url)), '..');
 const scratch = await mkdtemp(join(tmpdir(), 'inspector-'));
 const children = [];
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => {
+    children.forEach(kill);
+    rmSync(scratch, { recursive: true, force: true, maxRetries: 10 });
+    process.exit(1);
+  });
+}
 try {
   await run('go', ['build', '-o', join(scratch, 'server'), pipeline]);
   const server = await waitFor(start(join(scratch, 'server'), ['-http', '127.0.0.1:0']), /^serving (\S+)/m);
@@ -62,13 +70,19 @@ function start(command, args, env = {}) {
   return child;
 }
 
-// kill ends a child and the processes that it has started.
+// kill ends a child and the processes that it has started: they are one process group. It returns when the child has
+// exited.
 function kill(child) {
-  const exited = new Promise((resolve) => child.on('exit', resolve));
-  if (child.exitCode === null && child.signalCode === null) {
-    process.kill(-child.pid, 'SIGKILL');
-    return exited;
+  if (child.exitCode !== null || child.signalCode !== null) {
+    return;
   }
+  const exited = new Promise((resolve) => child.on('exit', resolve));
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    return; // it is gone
+  }
+  return exited;
 }
 
 function run(command, args) {

@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-const schemaUsage = `mcptaskgen schema tells what the revisions of MCP say about tasks.
+const schemaUsage = `mcptaskgen schema prints what the revisions of MCP say about tasks.
 
 Usage:
   mcptaskgen schema list
@@ -21,24 +21,27 @@ Usage:
   mcptaskgen schema diff [--json] REVISION REVISION
   mcptaskgen schema verify REVISION FILE...
 
-list has a line for each known revision: its name, its standing, its protocol version and what it is.
-Those that are not released are off unless they are named.
+list prints a line for each known revision: its name, its standing, its protocol version and what it
+is. A revision that is not released is off unless it is named.
 
-show has all of one revision: how tasks work, the states and where they lead, methods with their
-params and results, notifications, fields with their units, capabilities, error codes and what is
-refused with them.
+show prints one revision: how tasks work, the states and their transitions, methods with their
+params and results, notifications, fields with their units, capabilities, and error codes with what
+they refuse.
 
-diff says what changes for a user from the first revision to the second. With --json it is an object
-with "from" and "to" (revision, standing, protocolVersion, date and about of each) and "changes", a
-list: of each its "section" (aspects, states, methods, notifications, fields, meta, capabilities,
-errors, headers, params, definitions or mended), its "kind" (added, removed, renamed, moved or
-changed), "means" (a name for the thing that all revisions share), "from" and "to" (names, places or
-phrases), which are left out where there is nothing, and "text", a sentence.
+diff prints what changes for a user from the first revision to the second. With --json it prints an
+object. Its "from" and "to" describe the revisions: revision, standing, protocolVersion, date and
+about. Its "changes" is a list. Each change has:
+  section   aspects, states, methods, notifications, fields, meta, capabilities, errors, headers,
+            params, definitions or mended
+  kind      added, removed, renamed, moved or changed
+  means     a name for the thing that all revisions share
+  from, to  names, places or phrases; left out if there is none
+  text      a sentence
 
-verify compares with official schema files, as published, what is known of a revision. Tasks of
-2026-07-28 come from two files, that of the extension and that of the core: give both, or one, for
-its own part. For a file of a revision that is not known yet, mcptaskgen --schema FILE says what is
-new in it and what that means.
+verify compares published schema files with what is known of a revision. Tasks of 2026-07-28 come
+from two files, one of the extension and one of the core. Give both, or one to check its part. For a
+file of a revision that is not known yet, mcptaskgen --schema FILE reports what is new in it and what
+that means.
 
 Flags:
 `

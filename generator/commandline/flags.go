@@ -27,17 +27,17 @@ type Flags struct {
 // Add declares the flags in a set.
 func (f *Flags) Add(set *pflag.FlagSet) {
 	f.set = set
-	set.StringVar(&f.Config.Output, "out", generator.OutputName, "the `name` of the generated file, in each package; with --tools the file to\nwrite, which is else called as that one, with _gen.go")
+	set.StringVar(&f.Config.Output, "out", generator.OutputName, "the `name` of the generated file in each package; with --tools, the file to\nwrite, which is otherwise named after the list")
 	set.BoolVar(&f.Config.ServerOnly, "server-only", false, "leave the client out")
 	set.BoolVar(&f.Config.ClientOnly, "client-only", false, "leave the server out")
 	set.StringSliceVar(&f.Config.Revisions, "revision", nil,
 		"the `revisions` of the protocol that the server declares tasks in,\nrepeated or comma-separated (default "+strings.Join(schema.ReleasedRevisions(), ",")+")")
 	set.StringArrayVar(&f.Config.Schemas, "schema", nil,
-		"a schema `file` of MCP as published, repeated where a revision has more than one:\nits revision is declared, or what is new in it and not supported is told")
+		"a published schema `file` of MCP, repeated if a revision has several: generate\nfor its revision, or report what is new in it and not supported")
 	set.StringVar(&f.Config.Tags, "tags", "", "build `tags`, comma-separated, as for go build")
-	set.StringVar(&f.Tools.File, "tools", "", "generate a client from this `file`, the answer of a server to tools/list")
-	set.StringVar(&f.Tools.Package, "package", "", "with --tools: the `name` of its package (default: as the files beside it)")
-	set.StringVar(&f.Tools.Service, "service", "", "with --tools: the `name` of the interface (default: the server's or the file's)")
+	set.StringVar(&f.Tools.File, "tools", "", "generate a client from this `file`, a server's answer to tools/list")
+	set.StringVar(&f.Tools.Package, "package", "", "with --tools: the `name` of its package (default: that of the files\nbeside it)")
+	set.StringVar(&f.Tools.Service, "service", "", "with --tools: the `name` of the interface (default: named after the\nserver or the file)")
 }
 
 // ReadsTools reports whether a flag for lists of tools is set. Of these flags, only --tools can be

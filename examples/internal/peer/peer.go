@@ -37,17 +37,21 @@ func Need(t testing.TB, program, remedy string) {
 // suite brings in the directory conformance. It skips the test if there is none.
 func Node(t testing.TB, conformance string) string {
 	t.Helper()
+	const oldest = 20 // that the published packages run on
+	found := "there is none"
 	for _, program := range []string{"node", filepath.Join(conformance, "node_modules", "node", "bin", "node")} {
-		version, err := exec.CommandContext(t.Context(), program, "--version").Output()
-		var major int
+		output, err := exec.CommandContext(t.Context(), program, "--version").Output()
 		if err != nil {
 			continue
 		}
-		if _, err := fmt.Sscanf(string(version), "v%d.", &major); err == nil && major >= 20 {
+		version := strings.TrimSpace(string(output))
+		var major int
+		if _, err := fmt.Sscanf(version, "v%d.", &major); err == nil && major >= oldest {
 			return program
 		}
+		found = fmt.Sprintf("%s is %s, which is too old", program, version)
 	}
-	Missing(t, "node is missing: install Node.js 20 or newer, or run npm ci in examples/conformance")
+	Missing(t, fmt.Sprintf("Node.js %d or newer is missing (%s): install it, or run npm ci in examples/conformance", oldest, found))
 	return ""
 }
 

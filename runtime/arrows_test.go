@@ -76,6 +76,7 @@ func TestArrows(t *testing.T) {
 		ImportPath                         string
 		Imports, TestImports, XTestImports []string
 	}
+	const harness = module + "runtime/internal/wiretest" // which tests of the wire share
 	packages := json.NewDecoder(bytes.NewReader(goList(t, "-json=ImportPath,Imports,TestImports,XTestImports", "./...")))
 	checked := map[string]int{}
 	for {
@@ -85,7 +86,13 @@ func TestArrows(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
+		if slices.Contains(p.Imports, harness) && p.ImportPath != harness {
+			t.Errorf("%s imports %s outside its tests", p.ImportPath, harness)
+		}
 		for _, arrow := range forbidden {
+			if p.ImportPath == harness && arrow.from == "runtime" {
+				continue
+			}
 			if !under(p.ImportPath, module+arrow.from) {
 				continue
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -14,6 +13,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // echoTools have a tool that asks twice, and takes only its own questions' answers,
@@ -39,161 +40,165 @@ func echoTools(answered *atomic.Int32) mcptask.Tools {
 // each while their clients drop streams at random, answer twice, and go over to
 // other sessions. Every question gets its own answer, and nothing is left behind.
 func TestManyQuestions(t *testing.T) {
-	const clients = 20
-	each := fewer(50, 12)
-	var answered atomic.Int32
-	address, tasks := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{echoTools(&answered)}})
-	warm := newPeer(t, address, legacyRevision, "warm")
-	warm.call("tools/list", nil).ok()
-	end(t, warm)
-	check := goroutines(t)
+	bubble.Test(t, func(t *testing.T) {
+		const clients = 20
+		const each = 12
+		var answered atomic.Int32
+		address, tasks := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{echoTools(&answered)}})
+		warm := newPeer(t, address, legacyRevision, "warm")
+		warm.call("tools/list", nil).ok()
+		end(t, warm)
+		check := goroutines(t)
 
-	began := time.Now()
-	var redelivered, drops atomic.Int32
-	var all sync.WaitGroup
-	for i := range clients {
-		all.Go(func() {
-			steady := i == 0 // one client keeps its stream: it gets every question once
-			p := newAsked(t, address, legacyRevision, fmt.Sprint("user", i), canAll)
-			defer func() { end(t, p) }()
-			open := map[string]bool{} // whether the second answer was given
-			seen := map[string]int{}
-			take := func(f *feed, patience time.Duration) {
-				timer := time.NewTimer(patience)
-				defer timer.Stop()
-				for {
-					select {
-					case m, ok := <-f.messages:
-						if !ok {
+		began := time.Now()
+		var redelivered, drops atomic.Int32
+		var all sync.WaitGroup
+		for i := range clients {
+			all.Go(func() {
+				steady := i == 0 // one client keeps its stream: it gets every question once
+				p := newAsked(t, address, legacyRevision, fmt.Sprint("user", i), canAll)
+				defer func() { end(t, p) }()
+				open := map[string]bool{} // whether the second answer was given
+				seen := map[string]int{}
+				take := func(f *feed, patience time.Duration) {
+					timer := time.NewTimer(patience)
+					defer timer.Stop()
+					for {
+						select {
+						case m, ok := <-f.messages:
+							if !ok {
+								return
+							}
+							if m.Method == "" {
+								continue // a result
+							}
+							id := string(m.ID)
+							if seen[id]++; seen[id] == 2 {
+								redelivered.Add(1)
+							}
+							if steady && seen[id] > 1 {
+								t.Errorf("%s came twice on one stream", id)
+							}
+							if !steady && rand.N(5) == 0 {
+								drops.Add(1)
+								return // dropped unanswered
+							}
+							if one, ok := strings.CutSuffix(m.Params.Message, "two"); ok {
+								open[one] = true
+							}
+							p.respond(m.ID, fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, m.Params.Message))
+							if rand.N(4) == 0 {
+								p.respond(m.ID, note("again"))
+							}
+						case <-timer.C:
 							return
 						}
-						if m.Method == "" {
-							continue // a result
-						}
-						id := string(m.ID)
-						if seen[id]++; seen[id] == 2 {
-							redelivered.Add(1)
-						}
-						if steady && seen[id] > 1 {
-							t.Errorf("%s came twice on one stream", id)
-						}
-						if !steady && rand.N(5) == 0 {
-							drops.Add(1)
-							return // dropped unanswered
-						}
-						if one, ok := strings.CutSuffix(m.Params.Message, "two"); ok {
-							open[one] = true
-						}
-						p.respond(m.ID, fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, m.Params.Message))
-						if rand.N(4) == 0 {
-							p.respond(m.ID, note("again"))
-						}
-					case <-timer.C:
-						return
 					}
 				}
-			}
-			for range each {
-				open[p.create("echo", nil)] = false
-			}
-			for stop := time.Now().Add(5 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
-				var f *feed
-				var one string
-				for one = range open {
-					break
+				for range each {
+					open[p.create("echo", nil)] = false
 				}
-				if !steady && rand.N(3) == 0 {
-					f = p.result(one)
-				} else {
-					f = p.get()
-				}
-				patience := time.Duration(rand.N(150)) * time.Millisecond
-				if steady {
-					patience = time.Second
-				}
-				take(f, patience)
-				f.stop()
-				if !steady && rand.N(8) == 0 { // goes over to a new session
-					end(t, p)
-					p = newAsked(t, address, legacyRevision, p.token, canAll)
-					for id := range open { // now it knows them
-						p.task("tasks/get", id).ok()
+				for stop := time.Now().Add(5 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
+					var f *feed
+					var one string
+					for one = range open {
+						break
+					}
+					if !steady && rand.N(3) == 0 {
+						f = p.result(one)
+					} else {
+						f = p.get()
+					}
+					patience := time.Duration(rand.N(150)) * time.Millisecond
+					if steady {
+						patience = time.Second
+					}
+					take(f, patience)
+					f.stop()
+					if !steady && rand.N(8) == 0 { // goes over to a new session
+						end(t, p)
+						p = newAsked(t, address, legacyRevision, p.token, canAll)
+						for id := range open { // now it knows them
+							p.task("tasks/get", id).ok()
+						}
+					}
+					for id, last := range open {
+						if !last {
+							continue
+						}
+						if r := p.task("tasks/get", id); r.text("status") == "completed" {
+							delete(open, id)
+						} else if s := r.text("status"); s != "working" && s != "input_required" {
+							t.Errorf("%s: %s", id, r.body)
+							delete(open, id)
+						}
 					}
 				}
-				for id, last := range open {
-					if !last {
-						continue
-					}
-					if r := p.task("tasks/get", id); r.text("status") == "completed" {
-						delete(open, id)
-					} else if s := r.text("status"); s != "working" && s != "input_required" {
-						t.Errorf("%s: %s", id, r.body)
-						delete(open, id)
-					}
+				if len(open) > 0 {
+					t.Errorf("client %d: %d tasks are not done", i, len(open))
 				}
-			}
-			if len(open) > 0 {
-				t.Errorf("client %d: %d tasks are not done", i, len(open))
-			}
-		})
-	}
-	all.Wait()
-	if got := answered.Load(); int(got) != 2*clients*each {
-		t.Errorf("%d answers", got)
-	}
-	t.Logf("%d questions in %v, %d streams dropped, %d questions redelivered", answered.Load(), time.Since(began), drops.Load(), redelivered.Load())
-	http.DefaultClient.CloseIdleConnections()
-	check()
-	if err := tasks.Close(); err != nil {
-		t.Error(err)
-	}
+			})
+		}
+		all.Wait()
+		if got := answered.Load(); int(got) != 2*clients*each {
+			t.Errorf("%d answers", got)
+		}
+		t.Logf("%d questions in %v, %d streams dropped, %d questions redelivered", answered.Load(), time.Since(began), drops.Load(), redelivered.Load())
+		http.DefaultClient.CloseIdleConnections()
+		check()
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestSlowReader: a client that never reads its stream blocks nobody, and its
 // outbox holds no more than what is open.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	big := strings.Repeat("x", 6<<20) // more than the buffers take
-	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "shout", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
-		func(ctx context.Context, task *mcptask.Task, in askInput) (string, error) {
-			message := big
-			for range len(in.Steps) {
-				asking, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-				_, _ = mcptask.Ask[noteInput](asking, task, noteSpec, "loud", message)
-				cancel()
-				message = "quiet"
-			}
-			return "done", ctx.Err()
-		})
-	address, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{askTools(), {Service: "Shout", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}}})
-	p := newAsked(t, address, legacyRevision, "a", canAll)
-	where, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	deaf, err := net.Dial("tcp", where.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = deaf.Close() }()
-	if _, err := fmt.Fprintf(deaf, "GET / HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nAuthorization: Bearer a\r\nMcp-Session-Id: %s\r\nMCP-Protocol-Version: %s\r\n\r\n",
-		where.Host, p.session, legacyRevision); err != nil {
-		t.Fatal(err)
-	}
-	time.Sleep(50 * time.Millisecond) // the stream is there, and will never be read
-	loud := p.create("shout", ask("a", "b", "c", "d", "e"))
-	p.task("tasks/get", loud).ok() // its questions may come now
-	other := newAsked(t, address, legacyRevision, "a", canAll)
-	f := other.get()
-	began := time.Now()
-	id := other.create("ask", ask("one"))
-	other.task("tasks/get", id).ok()
-	other.respond(f.question(id).ID, note("quick"))
-	if got := other.outcome(id); got != "quick" || time.Since(began) > patience {
-		t.Errorf("%s after %v", got, time.Since(began))
-	}
-	p.until(loud, "completed")
-	end(t, p) // not even the end of its session waits for it
+	bubble.Test(t, func(t *testing.T) {
+		big := strings.Repeat("x", 6<<20) // more than the buffers take
+		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "shout", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+			func(ctx context.Context, task *mcptask.Task, in askInput) (string, error) {
+				message := big
+				for range len(in.Steps) {
+					asking, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+					_, _ = mcptask.Ask[noteInput](asking, task, noteSpec, "loud", message)
+					cancel()
+					message = "quiet"
+				}
+				return "done", ctx.Err()
+			})
+		address, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{askTools(), {Service: "Shout", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}}})
+		p := newAsked(t, address, legacyRevision, "a", canAll)
+		where, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		deaf, err := wiretest.Dial(t.Context(), "tcp", where.Host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = deaf.Close() }()
+		if _, err := fmt.Fprintf(deaf, "GET / HTTP/1.1\r\nHost: %s\r\nAccept: text/event-stream\r\nAuthorization: Bearer a\r\nMcp-Session-Id: %s\r\nMCP-Protocol-Version: %s\r\n\r\n",
+			where.Host, p.session, legacyRevision); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond) // the stream is there, and will never be read
+		loud := p.create("shout", ask("a", "b", "c", "d", "e"))
+		p.task("tasks/get", loud).ok() // its questions may come now
+		other := newAsked(t, address, legacyRevision, "a", canAll)
+		f := other.get()
+		began := time.Now()
+		id := other.create("ask", ask("one"))
+		other.task("tasks/get", id).ok()
+		other.respond(f.question(id).ID, note("quick"))
+		if got := other.outcome(id); got != "quick" || time.Since(began) > patience {
+			t.Errorf("%s after %v", got, time.Since(began))
+		}
+		p.until(loud, "completed")
+		end(t, p) // not even the end of its session waits for it
+	})
 }
 
 // A step keeps its answer when another process goes on with the task.
@@ -272,40 +277,42 @@ func TestQuestionSurvives(t *testing.T) {
 // TestQuestionAbandoned: clients that leave while they are asked leave nothing
 // behind once their session is over.
 func TestQuestionAbandoned(t *testing.T) {
-	address := serveAsk(t, setup{bearer: true})
-	warm := newPeer(t, address, legacyRevision, "warm")
-	warm.call("tools/list", nil).ok()
-	end(t, warm)
-	check := goroutines(t)
-	for _, params := range []map[string]any{
-		{"name": "ask", "arguments": ask("one")},
-		{"name": "sample", "arguments": map[string]any{}},
-		{"name": "ask_first", "arguments": map[string]any{"name": "n"}},
-		{"name": "ask_first", "arguments": map[string]any{"name": "n"}, "task": map[string]any{}},
-	} {
+	bubble.Test(t, func(t *testing.T) {
+		address := serveAsk(t, setup{bearer: true})
+		warm := newPeer(t, address, legacyRevision, "warm")
+		warm.call("tools/list", nil).ok()
+		end(t, warm)
+		check := goroutines(t)
+		for _, params := range []map[string]any{
+			{"name": "ask", "arguments": ask("one")},
+			{"name": "sample", "arguments": map[string]any{}},
+			{"name": "ask_first", "arguments": map[string]any{"name": "n"}},
+			{"name": "ask_first", "arguments": map[string]any{"name": "n"}, "task": map[string]any{}},
+		} {
+			p := newAsked(t, address, legacyRevision, "a", canAll)
+			f := p.send("tools/call", params)
+			f.question("")
+			f.stop()
+			end(t, p)
+		}
 		p := newAsked(t, address, legacyRevision, "a", canAll)
-		f := p.send("tools/call", params)
-		f.question("")
-		f.stop()
+		if tasks := p.call("tasks/list", nil).ok().get("tasks").([]any); len(tasks) != 0 {
+			t.Errorf("%v", tasks)
+		}
+		id := p.create("ask", ask("one"))
+		get := p.get()
+		get.question(id)
+		result := p.result(id)
 		end(t, p)
-	}
-	p := newAsked(t, address, legacyRevision, "a", canAll)
-	if tasks := p.call("tasks/list", nil).ok().get("tasks").([]any); len(tasks) != 0 {
-		t.Errorf("%v", tasks)
-	}
-	id := p.create("ask", ask("one"))
-	get := p.get()
-	get.question(id)
-	result := p.result(id)
-	end(t, p)
-	for range get.messages {
-	}
-	for range result.messages {
-	}
-	last := newAsked(t, address, legacyRevision, "a", canAll)
-	last.task("tasks/cancel", id).ok()
-	end(t, last)
-	end(t, warm)
-	http.DefaultClient.CloseIdleConnections()
-	check()
+		for range get.messages {
+		}
+		for range result.messages {
+		}
+		last := newAsked(t, address, legacyRevision, "a", canAll)
+		last.task("tasks/cancel", id).ok()
+		end(t, last)
+		end(t, warm)
+		http.DefaultClient.CloseIdleConnections()
+		check()
+	})
 }

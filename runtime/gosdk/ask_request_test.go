@@ -14,77 +14,81 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // Sampling, roots and pages, against a literal peer.
 func TestRequests(t *testing.T) {
 	t.Parallel()
-	url := serveAsk(t, setup{bearer: true})
-	const sampled = `{"role":"assistant","model":"m","content":{"type":"text","text":"s"}}`
-	for _, c := range []struct{ tool, method, response, want string }{ // want "" is no answer to such a request
-		{"sample", "sampling/createMessage", sampled, `assistant m {"type":"text","text":"s"}`},
-		{"sample", "sampling/createMessage", `{"role":"assistant","model":"m"}`, ""},
-		{"sample", "sampling/createMessage", `{"action":"cancel"}`, ""},
-		{"roots", "roots/list", `{"roots":[{"uri":"file:///a","name":"a"},{"uri":"file:///b"}]}`, "[{file:///a a} {file:///b }]"},
-		{"roots", "roots/list", `{"roots":[]}`, "[]"},
-		{"roots", "roots/list", `{"action":"cancel"}`, ""},
-		{"roots", "roots/list", `{"roots":7}`, ""},
-		{"url", "elicitation/create", `{"action":"accept"}`, "<nil>"},
-		{"url", "elicitation/create", `{"action":"decline"}`, "declined"},
-		{"url", "elicitation/create", `{"action":"cancel"}`, "dismissed"},
-		{"url", "elicitation/create", `{"action":"x"}`, ""},
-		{"url", "elicitation/create", `null`, ""},
-	} {
-		p := newAsked(t, url, legacyRevision, "a", canAll)
-		want := c.want
-		if want == "" {
-			want = "invalid"
-		}
-		id := p.create(c.tool, nil)
-		f := p.get()
-		q := f.question(id)
-		if q.Method != c.method || (c.tool == "url") != (q.Params.URL == "https://example.com/pay") {
-			t.Errorf("%s", q.text)
-		}
-		p.respond(q.ID, `"result":`+c.response)
-		if got := p.outcome(id); got != want {
-			t.Errorf("%s %s: %s", c.tool, c.response, got)
-		}
-		if c.want != "" { // on the stream of a plain call
-			f := p.send("tools/call", map[string]any{"name": c.tool, "arguments": map[string]any{}})
-			p.respond(f.question("").ID, `"result":`+c.response)
-			if got := toolText(f.next().Result); got != want {
-				t.Errorf("%s %s plainly: %s", c.tool, c.response, got)
+	bubble.Test(t, func(t *testing.T) {
+		url := serveAsk(t, setup{bearer: true})
+		const sampled = `{"role":"assistant","model":"m","content":{"type":"text","text":"s"}}`
+		for _, c := range []struct{ tool, method, response, want string }{ // want "" is no answer to such a request
+			{"sample", "sampling/createMessage", sampled, `assistant m {"type":"text","text":"s"}`},
+			{"sample", "sampling/createMessage", `{"role":"assistant","model":"m"}`, ""},
+			{"sample", "sampling/createMessage", `{"action":"cancel"}`, ""},
+			{"roots", "roots/list", `{"roots":[{"uri":"file:///a","name":"a"},{"uri":"file:///b"}]}`, "[{file:///a a} {file:///b }]"},
+			{"roots", "roots/list", `{"roots":[]}`, "[]"},
+			{"roots", "roots/list", `{"action":"cancel"}`, ""},
+			{"roots", "roots/list", `{"roots":7}`, ""},
+			{"url", "elicitation/create", `{"action":"accept"}`, "<nil>"},
+			{"url", "elicitation/create", `{"action":"decline"}`, "declined"},
+			{"url", "elicitation/create", `{"action":"cancel"}`, "dismissed"},
+			{"url", "elicitation/create", `{"action":"x"}`, ""},
+			{"url", "elicitation/create", `null`, ""},
+		} {
+			p := newAsked(t, url, legacyRevision, "a", canAll)
+			want := c.want
+			if want == "" {
+				want = "invalid"
 			}
-		}
+			id := p.create(c.tool, nil)
+			f := p.get()
+			q := f.question(id)
+			if q.Method != c.method || (c.tool == "url") != (q.Params.URL == "https://example.com/pay") {
+				t.Errorf("%s", q.text)
+			}
+			p.respond(q.ID, `"result":`+c.response)
+			if got := p.outcome(id); got != want {
+				t.Errorf("%s %s: %s", c.tool, c.response, got)
+			}
+			if c.want != "" { // on the stream of a plain call
+				f := p.send("tools/call", map[string]any{"name": c.tool, "arguments": map[string]any{}})
+				p.respond(f.question("").ID, `"result":`+c.response)
+				if got := toolText(f.next().Result); got != want {
+					t.Errorf("%s %s plainly: %s", c.tool, c.response, got)
+				}
+			}
 
-		m := newAsked(t, url, modernRevision, "a", canAll)
-		id = m.create(c.tool, map[string]any{})
-		var key string
-		for k, request := range m.until(id, "input_required").get("inputRequests").(map[string]any) {
-			if key = k; request.(map[string]any)["method"] != c.method {
-				t.Errorf("%v", request)
+			m := newAsked(t, url, modernRevision, "a", canAll)
+			id = m.create(c.tool, map[string]any{})
+			var key string
+			for k, request := range m.until(id, "input_required").get("inputRequests").(map[string]any) {
+				if key = k; request.(map[string]any)["method"] != c.method {
+					t.Errorf("%v", request)
+				}
+			}
+			update := m.call("tasks/update", map[string]any{"taskId": id, "inputResponses": answersOf(key, c.response)})
+			if c.want == "" {
+				update.want(http.StatusBadRequest, invalidParams)
+				m.until(id, "input_required")
+				m.task("tasks/cancel", id).ok()
+				continue
+			}
+			update.ok()
+			if got := m.outcome(id); got != c.want {
+				t.Errorf("%s %s: %s", c.tool, c.response, got)
 			}
 		}
-		update := m.call("tasks/update", map[string]any{"taskId": id, "inputResponses": answersOf(key, c.response)})
-		if c.want == "" {
-			update.want(http.StatusBadRequest, invalidParams)
-			m.until(id, "input_required")
-			m.task("tasks/cancel", id).ok()
-			continue
-		}
-		update.ok()
-		if got := m.outcome(id); got != c.want {
-			t.Errorf("%s %s: %s", c.tool, c.response, got)
-		}
-	}
+	})
 }
 
 // The same by the generated client's options.
 func TestClientRequests(t *testing.T) {
 	t.Parallel()
 	url := serveAsk(t, setup{})
-	eachRevision(t, func(t *testing.T, revision string) {
+	eachLive(t, func(t *testing.T, revision string) {
 		var broken atomic.Bool
 		var opened mcptask.Question
 		var mu sync.Mutex
@@ -171,7 +175,7 @@ type cutBody struct {
 
 // RoundTrip implements http.RoundTripper.
 func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
-	res, err := http.DefaultTransport.RoundTrip(r)
+	res, err := wiretest.OneOff.RoundTrip(r)
 	if err == nil && r.Method == http.MethodGet && res.StatusCode == http.StatusOK {
 		l.gets.Add(1)
 		b := &cutBody{res.Body, l}
@@ -203,31 +207,33 @@ func (l *lossy) cut() {
 // once, and their answer counts.
 func TestClientStreamDrops(t *testing.T) {
 	t.Parallel()
-	url := serveAsk(t, setup{})
-	wire := &lossy{open: map[*cutBody]bool{}}
-	var asked atomic.Int32
-	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: legacyRevision, HTTPClient: &http.Client{Transport: wire},
-		Answer: mcptask.Answer(noteSpec, func(context.Context, mcptask.Question) (noteInput, error) {
-			asked.Add(1)
-			before := wire.gets.Load()
-			wire.cut()
-			for end := time.Now().Add(patience); wire.gets.Load() == before && time.Now().Before(end); {
-				time.Sleep(10 * time.Millisecond) // until the SDK has a new stream
-			}
-			time.Sleep(100 * time.Millisecond)
-			return noteInput{"mine"}, nil
-		}),
+	bubble.Test(t, func(t *testing.T) {
+		url := serveAsk(t, setup{})
+		wire := &lossy{open: map[*cutBody]bool{}}
+		var asked atomic.Int32
+		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: legacyRevision, HTTPClient: &http.Client{Transport: wire},
+			Answer: mcptask.Answer(noteSpec, func(context.Context, mcptask.Question) (noteInput, error) {
+				asked.Add(1)
+				before := wire.gets.Load()
+				wire.cut()
+				for end := time.Now().Add(patience); wire.gets.Load() == before && time.Now().Before(end); {
+					time.Sleep(10 * time.Millisecond) // until the SDK has a new stream
+				}
+				time.Sleep(100 * time.Millisecond)
+				return noteInput{"mine"}, nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		defer cancel()
+		got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one"}})
+		if got != "mine" || err != nil || asked.Load() != 1 || wire.gets.Load() < 2 {
+			t.Errorf("%q, %v, asked %d times over %d streams", got, err, asked.Load(), wire.gets.Load())
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one"}})
-	if got != "mine" || err != nil || asked.Load() != 1 || wire.gets.Load() < 2 {
-		t.Errorf("%q, %v, asked %d times over %d streams", got, err, asked.Load(), wire.gets.Load())
-	}
 }
 
 // withoutGET is a transport to a server that offers no standalone stream.
@@ -238,25 +244,27 @@ func (withoutGET) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	return wiretest.OneOff.RoundTrip(r)
 }
 
 // C-51: the generated client asks for the result of a task that asks.
 func TestClientListens(t *testing.T) {
 	t.Parallel()
-	url := serveAsk(t, setup{})
-	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: legacyRevision, HTTPClient: &http.Client{Transport: withoutGET{}},
-		Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
-			return noteInput{strings.TrimSuffix(q.Message, "?")}, nil
-		}),
+	bubble.Test(t, func(t *testing.T) {
+		url := serveAsk(t, setup{})
+		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: legacyRevision, HTTPClient: &http.Client{Transport: withoutGET{}},
+			Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+				return noteInput{strings.TrimSuffix(q.Message, "?")}, nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one", "two"}, Linger: 100}); got != "one,two" || err != nil {
+			t.Errorf("%q, %v", got, err)
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if got, err := mcptask.Run[string](ctx, conn, "ask", askInput{Steps: []string{"one", "two"}, Linger: 100}); got != "one,two" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
 }

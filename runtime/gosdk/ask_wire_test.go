@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -26,17 +27,21 @@ func checkQuestionStreams(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
 	for _, jsonReplies := range []bool{false, true} {
-		url, d := listening(t, setup{revision: revision, bearer: true, http: httpOptions(jsonReplies)})
-		begin := func(t *testing.T, steps ...string) (*peer, string) {
+		run := func(name string, test func(t *testing.T, url string, d *driven)) {
+			t.Run(fmt.Sprint(name, " json=", jsonReplies), func(t *testing.T) {
+				t.Parallel()
+				bubble.Test(t, func(t *testing.T) {
+					url, d := listening(t, setup{revision: revision, bearer: true, http: httpOptions(jsonReplies)})
+					test(t, url, d)
+				})
+			})
+		}
+		begin := func(t *testing.T, url string, steps ...string) (*peer, string) {
 			p := newAsked(t, url, revision, "a", canAll)
-			id := p.create("ask", ask(steps...))
-			return p, id
+			return p, p.create("ask", ask(steps...))
 		}
-		run := func(name string, test func(t *testing.T)) {
-			t.Run(fmt.Sprint(name, " json=", jsonReplies), func(t *testing.T) { t.Parallel(); test(t) })
-		}
-		run("tasks/result only", func(t *testing.T) {
-			p, id := begin(t, "one", "two")
+		run("tasks/result only", func(t *testing.T, url string, _ *driven) {
+			p, id := begin(t, url, "one", "two")
 			p.until(id, "input_required")
 			f := p.result(id)
 			for _, step := range []string{"one", "two"} {
@@ -50,7 +55,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Errorf("%s", last.text)
 			}
 		})
-		run("the standalone stream only", func(t *testing.T) {
+		run("the standalone stream only", func(t *testing.T, url string, d *driven) {
 			p := newAsked(t, url, revision, "a", canAll)
 			f := p.get()
 			id := p.create("driven", nil)
@@ -65,15 +70,15 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Error(got)
 			}
 		})
-		run("the standalone stream opened later", func(t *testing.T) {
-			p, id := begin(t, "one")
+		run("the standalone stream opened later", func(t *testing.T, url string, _ *driven) {
+			p, id := begin(t, url, "one")
 			p.until(id, "input_required")
 			p.respond(p.get().question(id).ID, note("late"))
 			if got := p.outcome(id); got != "late" {
 				t.Error(got)
 			}
 		})
-		run("both, tasks/result wins", func(t *testing.T) {
+		run("both, tasks/result wins", func(t *testing.T, url string, _ *driven) {
 			p := newAsked(t, url, revision, "a", canAll)
 			get := p.get()
 			id := p.create("ask", ask("one", "two"))
@@ -87,7 +92,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Errorf("%s", last.text)
 			}
 		})
-		run("tasks/result as JSON", func(t *testing.T) {
+		run("tasks/result as JSON", func(t *testing.T, url string, _ *driven) {
 			p := newAsked(t, url, revision, "a", canAll)
 			get := p.get()
 			id := p.create("ask", ask("one"))
@@ -98,8 +103,8 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Errorf("%s", r.body)
 			}
 		})
-		run("dropped unanswered", func(t *testing.T) {
-			p, id := begin(t, "one")
+		run("dropped unanswered", func(t *testing.T, url string, _ *driven) {
+			p, id := begin(t, url, "one")
 			var ids []string
 			for i := range 6 {
 				f := p.get
@@ -123,8 +128,8 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Error(got)
 			}
 		})
-		run("tasks/result dropped beside a standalone stream", func(t *testing.T) {
-			p, id := begin(t, "one")
+		run("tasks/result dropped beside a standalone stream", func(t *testing.T, url string, _ *driven) {
+			p, id := begin(t, url, "one")
 			p.until(id, "input_required")
 			result := p.result(id)
 			q := result.question(id)
@@ -139,8 +144,8 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Error(got)
 			}
 		})
-		run("tasks/result cancelled by the client", func(t *testing.T) {
-			p, id := begin(t, "one")
+		run("tasks/result cancelled by the client", func(t *testing.T, url string, _ *driven) {
+			p, id := begin(t, url, "one")
 			p.until(id, "input_required")
 			f := p.result(id)
 			q := f.question(id)
@@ -151,7 +156,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Errorf("%s", again.text)
 			}
 		})
-		run("several at once", func(t *testing.T) {
+		run("several at once", func(t *testing.T, url string, _ *driven) {
 			p := newAsked(t, url, revision, "a", canAll)
 			get := p.get()
 			id := p.create("two_notes", map[string]any{})
@@ -168,7 +173,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Error(got)
 			}
 		})
-		run("two tasks at once", func(t *testing.T) {
+		run("two tasks at once", func(t *testing.T, url string, _ *driven) {
 			p := newAsked(t, url, revision, "a", canAll)
 			a, b := p.create("ask", ask("one")), p.create("ask", ask("one"))
 			p.until(a, "input_required")
@@ -186,7 +191,6 @@ func checkQuestionStreams(t *testing.T, revision string) {
 // What a response can be, and who may give it.
 func TestQuestionResponses(t *testing.T) {
 	t.Parallel()
-	url, d := listening(t, setup{bearer: true})
 	for _, c := range []struct{ response, want string }{
 		{note("ok"), "ok"},
 		{`"result":{"action":"decline"}`, "declined"},
@@ -206,62 +210,70 @@ func TestQuestionResponses(t *testing.T) {
 		for _, plain := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.response, plain), func(t *testing.T) {
 				t.Parallel()
-				p := newAsked(t, url, legacyRevision, "a", canAll)
-				if plain {
-					want := c.want
-					if c.response == `"result":"yes"` || strings.HasSuffix(c.response, `"content":[]}`) {
-						want = "cannot ask" // the SDK cannot decode it
+				bubble.Test(t, func(t *testing.T) {
+					url, _ := listening(t, setup{bearer: true})
+					p := newAsked(t, url, legacyRevision, "a", canAll)
+					if plain {
+						want := c.want
+						if c.response == `"result":"yes"` || strings.HasSuffix(c.response, `"content":[]}`) {
+							want = "cannot ask" // the SDK cannot decode it
+						}
+						f := p.send("tools/call", map[string]any{"name": "ask", "arguments": ask("one")})
+						p.respond(f.question("").ID, c.response)
+						if got := f.next(); toolText(got.Result) != want {
+							t.Errorf("%s, want %s", got.text, want)
+						}
+						return
 					}
-					f := p.send("tools/call", map[string]any{"name": "ask", "arguments": ask("one")})
-					p.respond(f.question("").ID, c.response)
-					if got := f.next(); toolText(got.Result) != want {
-						t.Errorf("%s, want %s", got.text, want)
+					id := p.create("ask", ask("one"))
+					p.respond(p.get().question(id).ID, c.response)
+					if got := p.outcome(id); got != c.want {
+						t.Errorf("%s, want %s", got, c.want)
 					}
-					return
-				}
-				id := p.create("ask", ask("one"))
-				p.respond(p.get().question(id).ID, c.response)
-				if got := p.outcome(id); got != c.want {
-					t.Errorf("%s, want %s", got, c.want)
-				}
+				})
 			})
 		}
 	}
 	t.Run("their error is not the task's", func(t *testing.T) {
-		p := newAsked(t, url, legacyRevision, "a", canAll)
-		id := p.create("ask_and_fail", nil)
-		p.respond(p.get().question(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
-		if got := p.outcome(id); !strings.HasPrefix(got, "isError: ") {
-			t.Error(got)
-		}
+		bubble.Test(t, func(t *testing.T) {
+			url, _ := listening(t, setup{bearer: true})
+			p := newAsked(t, url, legacyRevision, "a", canAll)
+			id := p.create("ask_and_fail", nil)
+			p.respond(p.get().question(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
+			if got := p.outcome(id); !strings.HasPrefix(got, "isError: ") {
+				t.Error(got)
+			}
+		})
 	})
 	t.Run("strangers", func(t *testing.T) {
-		p, other := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "b", canAll)
-		get := p.get()
-		id := p.create("driven", nil)
-		d.say(id, "ask")
-		q := get.question(id)
-		other.respond(q.ID, note("theft"))
-		p.respond(json.RawMessage(`"mcptask/`+id+`/unknown"`), note("key"))
-		p.respond(json.RawMessage(`"mcptask/unknown/one"`), note("task"))
-		p.respond(json.RawMessage(`"mcptask/"`), note("none"))
-		p.until(id, "input_required")
-		p.respond(q.ID, note("mine"), withHeader("Mcp-Session-Id", newAsked(t, url, legacyRevision, "a", canAll).session))
-		p.respond(q.ID, note("2nd"))
-		p.until(id, "working")
-		p.respond(q.ID, note("3rd"))
-		d.say(id, "answer")
-		if got := p.outcome(id); got != "mine" {
-			t.Error(got)
-		}
-		p.respond(q.ID, note("after"))
+		bubble.Test(t, func(t *testing.T) {
+			url, d := listening(t, setup{bearer: true})
+			p, other := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "b", canAll)
+			get := p.get()
+			id := p.create("driven", nil)
+			d.say(id, "ask")
+			q := get.question(id)
+			other.respond(q.ID, note("theft"))
+			p.respond(json.RawMessage(`"mcptask/`+id+`/unknown"`), note("key"))
+			p.respond(json.RawMessage(`"mcptask/unknown/one"`), note("task"))
+			p.respond(json.RawMessage(`"mcptask/"`), note("none"))
+			p.until(id, "input_required")
+			p.respond(q.ID, note("mine"), withHeader("Mcp-Session-Id", newAsked(t, url, legacyRevision, "a", canAll).session))
+			p.respond(q.ID, note("2nd"))
+			p.until(id, "working")
+			p.respond(q.ID, note("3rd"))
+			d.say(id, "answer")
+			if got := p.outcome(id); got != "mine" {
+				t.Error(got)
+			}
+			p.respond(q.ID, note("after"))
+		})
 	})
 }
 
 // A question that is no longer open is taken back.
 func TestQuestionTakenBack(t *testing.T) {
 	t.Parallel()
-	url := serveAsk(t, setup{bearer: true})
 	taken := func(t *testing.T, f *feed, id json.RawMessage) {
 		t.Helper()
 		if m := f.next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(id) {
@@ -278,137 +290,156 @@ func TestQuestionTakenBack(t *testing.T) {
 		}
 		t.Run("cancelled "+on, func(t *testing.T) {
 			t.Parallel()
-			p := newAsked(t, url, legacyRevision, "a", canAll)
-			id := p.create("ask", ask("one"))
-			f := feedOf(p, id)
-			q := f.question(id)
-			p.task("tasks/cancel", id).ok()
-			taken(t, f, q.ID)
-			p.respond(q.ID, note("late"))
-			if on == "result" && f.next().Error == nil {
-				t.Error("a cancelled task has a result")
-			}
+			bubble.Test(t, func(t *testing.T) {
+				url := serveAsk(t, setup{bearer: true})
+				p := newAsked(t, url, legacyRevision, "a", canAll)
+				id := p.create("ask", ask("one"))
+				f := feedOf(p, id)
+				q := f.question(id)
+				p.task("tasks/cancel", id).ok()
+				taken(t, f, q.ID)
+				p.respond(q.ID, note("late"))
+				if on == "result" && f.next().Error == nil {
+					t.Error("a cancelled task has a result")
+				}
+			})
 		})
 		t.Run("expired "+on, func(t *testing.T) {
 			t.Parallel()
-			p := newAsked(t, url, legacyRevision, "a", canAll)
-			id := p.call("tools/call", map[string]any{"name": "ask", "arguments": ask("one"), "task": map[string]any{"ttl": 5000}}).ok().text("task", "taskId")
-			f := feedOf(p, id)
-			taken(t, f, f.question(id).ID)
+			bubble.Test(t, func(t *testing.T) {
+				url := serveAsk(t, setup{bearer: true})
+				p := newAsked(t, url, legacyRevision, "a", canAll)
+				id := p.call("tools/call", map[string]any{"name": "ask", "arguments": ask("one"), "task": map[string]any{"ttl": 5000}}).ok().text("task", "taskId")
+				f := feedOf(p, id)
+				taken(t, f, f.question(id).ID)
+			})
 		})
 		t.Run("withdrawn "+on, func(t *testing.T) {
 			t.Parallel()
-			p := newAsked(t, url, legacyRevision, "a", canAll)
-			id := p.create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000})
-			f := feedOf(p, id)
-			q := f.question(id)
-			taken(t, f, q.ID)
-			again := f.question(id)
-			if string(again.ID) == string(q.ID) { // E-42
-				t.Errorf("%s is used again", q.ID)
-			}
-			p.respond(q.ID, note("old"))
-			p.until(id, "input_required")
-			p.respond(again.ID, note("new"))
-			if got := p.outcome(id); got != "given up,new" {
-				t.Error(got)
-			}
+			bubble.Test(t, func(t *testing.T) {
+				url := serveAsk(t, setup{bearer: true})
+				p := newAsked(t, url, legacyRevision, "a", canAll)
+				id := p.create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000})
+				f := feedOf(p, id)
+				q := f.question(id)
+				taken(t, f, q.ID)
+				again := f.question(id)
+				if string(again.ID) == string(q.ID) { // E-42
+					t.Errorf("%s is used again", q.ID)
+				}
+				p.respond(q.ID, note("old"))
+				p.until(id, "input_required")
+				p.respond(again.ID, note("new"))
+				if got := p.outcome(id); got != "given up,new" {
+					t.Error(got)
+				}
+			})
 		})
 	}
 	t.Run("DELETE while asking", func(t *testing.T) {
 		t.Parallel()
-		p, watcher := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "a", canAll)
-		get := p.get()
-		id := p.create("ask", ask("one"))
-		q := get.question(id)
-		other := watcher.get()
-		watcher.task("tasks/get", id).ok() // now it knows
-		other.silent()
-		end(t, p)
-		for range get.messages {
-		}
-		if again := other.question(id); string(again.ID) != string(q.ID) {
-			t.Errorf("%s", again.text)
-		}
-		end(t, watcher)
-		last := newAsked(t, url, legacyRevision, "a", canAll)
-		f := last.get()
-		f.silent() // nobody has shown it the task
-		last.task("tasks/get", id).ok()
-		last.respond(f.question(id).ID, note("third"))
-		if got := last.outcome(id); got != "third" {
-			t.Error(got)
-		}
+		bubble.Test(t, func(t *testing.T) {
+			url := serveAsk(t, setup{bearer: true})
+			p, watcher := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "a", canAll)
+			get := p.get()
+			id := p.create("ask", ask("one"))
+			q := get.question(id)
+			other := watcher.get()
+			watcher.task("tasks/get", id).ok() // now it knows
+			other.silent()
+			end(t, p)
+			for range get.messages {
+			}
+			if again := other.question(id); string(again.ID) != string(q.ID) {
+				t.Errorf("%s", again.text)
+			}
+			end(t, watcher)
+			last := newAsked(t, url, legacyRevision, "a", canAll)
+			f := last.get()
+			f.silent() // nobody has shown it the task
+			last.task("tasks/get", id).ok()
+			last.respond(f.question(id).ID, note("third"))
+			if got := last.outcome(id); got != "third" {
+				t.Error(got)
+			}
+		})
 	})
 	t.Run("a new session while the old one is open", func(t *testing.T) {
 		t.Parallel()
-		p, next := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "a", canAll)
-		id := p.create("ask", ask("one"))
-		p.until(id, "input_required") // by a client that has vanished
-		mute := newPeer(t, url, legacyRevision, "a")
-		muted := mute.get()
-		mute.until(id, "input_required")
-		muted.silent() // it has not declared that it can answer
-		f := next.get()
-		next.until(id, "input_required")
-		next.respond(f.question(id).ID, note("ok"))
-		if got := next.outcome(id); got != "ok" {
-			t.Error(got)
-		}
+		bubble.Test(t, func(t *testing.T) {
+			url := serveAsk(t, setup{bearer: true})
+			p, next := newAsked(t, url, legacyRevision, "a", canAll), newAsked(t, url, legacyRevision, "a", canAll)
+			id := p.create("ask", ask("one"))
+			p.until(id, "input_required") // by a client that has vanished
+			mute := newPeer(t, url, legacyRevision, "a")
+			muted := mute.get()
+			mute.until(id, "input_required")
+			muted.silent() // it has not declared that it can answer
+			f := next.get()
+			next.until(id, "input_required")
+			next.respond(f.question(id).ID, note("ok"))
+			if got := next.outcome(id); got != "ok" {
+				t.Error(got)
+			}
+		})
 	})
 }
 
 // Anonymous callers: the ID is the key.
 func TestQuestionAnonymous(t *testing.T) {
 	t.Parallel()
-	url := serveAsk(t, setup{})
-	p, other := newAsked(t, url, legacyRevision, "", canAll), newAsked(t, url, legacyRevision, "", canAll)
-	stranger := other.get()
-	id := p.create("ask", ask("one"))
-	p.until(id, "input_required")
-	stranger.silent()
-	f := p.get()
-	q := f.question(id)
-	f.stop()
-	stranger.silent()
-	p.respond(q.ID, note("mine"))
-	if got := p.outcome(id); got != "mine" {
-		t.Error(got)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		url := serveAsk(t, setup{})
+		p, other := newAsked(t, url, legacyRevision, "", canAll), newAsked(t, url, legacyRevision, "", canAll)
+		stranger := other.get()
+		id := p.create("ask", ask("one"))
+		p.until(id, "input_required")
+		stranger.silent()
+		f := p.get()
+		q := f.question(id)
+		f.stop()
+		stranger.silent()
+		p.respond(q.ID, note("mine"))
+		if got := p.outcome(id); got != "mine" {
+			t.Error(got)
+		}
+	})
 }
 
 // A client that cannot be asked.
 func TestQuestionMute(t *testing.T) {
 	t.Parallel()
-	url := serveAsk(t, setup{bearer: true})
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		for tool, declared := range map[string]string{
-			"ask": `{"elicitation":{"url":{}},"sampling":{}}`, "url": `{"elicitation":{},"sampling":{}}`,
-			"sample": `{"elicitation":{},"roots":{}}`, "roots": `{"elicitation":{},"sampling":{}}`,
-		} {
-			p := newAsked(t, url, revision, "a", declared)
-			if got := p.outcome(p.create(tool, ask("one"))); got != "cannot ask" {
-				t.Errorf("%s %s: %s", revision, tool, got)
-			}
-			params := map[string]any{"name": tool, "arguments": ask("one")}
-			if revision == modernRevision {
-				p.caps = declared // without tasks: a plain call
-			}
-			if got := toolText(p.call("tools/call", params).ok().Result); got != "cannot ask" {
-				t.Errorf("%s %s plainly: %s", revision, tool, got)
+	bubble.Test(t, func(t *testing.T) {
+		url := serveAsk(t, setup{bearer: true})
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			for tool, declared := range map[string]string{
+				"ask": `{"elicitation":{"url":{}},"sampling":{}}`, "url": `{"elicitation":{},"sampling":{}}`,
+				"sample": `{"elicitation":{},"roots":{}}`, "roots": `{"elicitation":{},"sampling":{}}`,
+			} {
+				p := newAsked(t, url, revision, "a", declared)
+				if got := p.outcome(p.create(tool, ask("one"))); got != "cannot ask" {
+					t.Errorf("%s %s: %s", revision, tool, got)
+				}
+				params := map[string]any{"name": tool, "arguments": ask("one")}
+				if revision == modernRevision {
+					p.caps = declared // without tasks: a plain call
+				}
+				if got := toolText(p.call("tools/call", params).ok().Result); got != "cannot ask" {
+					t.Errorf("%s %s plainly: %s", revision, tool, got)
+				}
 			}
 		}
-	}
-	// T-38: who reads the task can do less than who made it.
-	p := newAsked(t, url, modernRevision, "a", canAll)
-	id := p.create("ask", ask("one"))
-	if r := p.until(id, "input_required"); len(r.get("inputRequests").(map[string]any)) != 1 {
-		t.Errorf("%s", r.body)
-	}
-	p.caps = tasksExtension
-	if r := p.until(id, "input_required"); len(r.get("inputRequests").(map[string]any)) != 0 {
-		t.Errorf("%s", r.body)
-	}
+		// T-38: who reads the task can do less than who made it.
+		p := newAsked(t, url, modernRevision, "a", canAll)
+		id := p.create("ask", ask("one"))
+		if r := p.until(id, "input_required"); len(r.get("inputRequests").(map[string]any)) != 1 {
+			t.Errorf("%s", r.body)
+		}
+		p.caps = tasksExtension
+		if r := p.until(id, "input_required"); len(r.get("inputRequests").(map[string]any)) != 0 {
+			t.Errorf("%s", r.body)
+		}
+	})
 }
 
 func httpOptions(jsonReplies bool) *mcp.StreamableHTTPOptions {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -15,6 +14,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -146,81 +147,85 @@ func TestBadBodies(t *testing.T) {
 // Task IDs of every kind are an unknown task, no more.
 func TestOddTaskIDs(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	p := newPeer(t, url, legacyRevision, "")
-	want := ""
-	for _, id := range []string{"no-such-task", "", "\x00\x00", "a\x00b", "../../etc/passwd", "' OR 1=1 --", "\u2028", strings.Repeat("x", 1<<20)} {
-		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-			r := p.task(method, id).want(200, invalidParams)
-			if want == "" {
-				want = r.Error.Message
-			}
-			if r.Error != nil && r.Error.Message != want {
-				t.Errorf("%q: %s", id, r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		p := newPeer(t, url, legacyRevision, "")
+		want := ""
+		for _, id := range []string{"no-such-task", "", "\x00\x00", "a\x00b", "../../etc/passwd", "' OR 1=1 --", "\u2028", strings.Repeat("x", 1<<20)} {
+			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+				r := p.task(method, id).want(200, invalidParams)
+				if want == "" {
+					want = r.Error.Message
+				}
+				if r.Error != nil && r.Error.Message != want {
+					t.Errorf("%q: %s", id, r.body)
+				}
 			}
 		}
-	}
-	m := newPeer(t, url, modernRevision, "")
-	m.task("tasks/get", "", withHeader("Mcp-Name", "")).want(400, invalidParams)
-	m.task("tasks/get", strings.Repeat("x", 1<<20), withHeader("Mcp-Name", "x")).want(400, headerMismatch)
-	m.task("tasks/get", strings.Repeat("x", 1<<16)).want(400, invalidParams)
+		m := newPeer(t, url, modernRevision, "")
+		m.task("tasks/get", "", withHeader("Mcp-Name", "")).want(400, invalidParams)
+		m.task("tasks/get", strings.Repeat("x", 1<<20), withHeader("Mcp-Name", "x")).want(400, headerMismatch)
+		m.task("tasks/get", strings.Repeat("x", 1<<16)).want(400, invalidParams)
+	})
 }
 
 // What the transport refuses: size, type, origin, host.
 func TestTransport(t *testing.T) {
 	rules.Covers(t, "C-35")
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		p := newPeer(t, url, revision, "")
-		body, edits := p.request("tasks/get", map[string]any{"taskId": "x"})
-		big := body[:len(body)-1] + `,"x":"` + strings.Repeat("x", 4<<20) + `"}`
-		p.read(p.tooBig(func() *http.Request { return p.start(t.Context(), http.MethodPost, big, edits...) })).want(http.StatusRequestEntityTooLarge, invalidRequest)
-		with := func(e edit) *response { return p.post(body, append(edits, e)...) }
-		for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json;;", "multipart/form-data; boundary=x"} {
-			with(withHeader("Content-Type", media)).want(http.StatusUnsupportedMediaType, invalidRequest)
-		}
-		for _, media := range []string{"application/json; charset=utf-8", "Application/JSON"} {
-			if r := with(withHeader("Content-Type", media)); r.Error == nil || r.Error.Code != invalidParams {
-				t.Errorf("%s: %s", media, r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			p := newPeer(t, url, revision, "")
+			body, edits := p.request("tasks/get", map[string]any{"taskId": "x"})
+			big := body[:len(body)-1] + `,"x":"` + strings.Repeat("x", 4<<20) + `"}`
+			p.read(p.tooBig(func() *http.Request { return p.start(t.Context(), http.MethodPost, big, edits...) })).want(http.StatusRequestEntityTooLarge, invalidRequest)
+			with := func(e edit) *response { return p.post(body, append(edits, e)...) }
+			for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json;;", "multipart/form-data; boundary=x"} {
+				with(withHeader("Content-Type", media)).want(http.StatusUnsupportedMediaType, invalidRequest)
+			}
+			for _, media := range []string{"application/json; charset=utf-8", "Application/JSON"} {
+				if r := with(withHeader("Content-Type", media)); r.Error == nil || r.Error.Code != invalidParams {
+					t.Errorf("%s: %s", media, r.body)
+				}
+			}
+			with(withHeader("Origin", "https://evil.example")).want(http.StatusForbidden, invalidRequest)
+			with(withHeader("Origin", "null")).want(http.StatusForbidden, invalidRequest)
+			with(withHeader("Sec-Fetch-Site", "cross-site")).want(http.StatusForbidden, invalidRequest)
+			for _, host := range []string{"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0"} {
+				with(func(r *http.Request) { r.Host = host }).want(http.StatusForbidden, invalidRequest)
+				res, err := p.client.Do(p.start(t.Context(), http.MethodGet, "", func(r *http.Request) { r.Host = host }))
+				if err != nil || res.StatusCode != http.StatusForbidden {
+					t.Errorf("GET for %s: %v %v", host, res, err)
+				}
+				res.Body.Close()
+			}
+			for _, host := range []string{"localhost", "localhost:9", "LOCALHOST", "[::1]:80", "127.0.0.1"} {
+				if r := with(func(r *http.Request) { r.Host = host }); r.Error == nil || r.Error.Code != invalidParams {
+					t.Errorf("%s: %d %s", host, r.status, r.body)
+				}
+			}
+			for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, http.MethodHead} {
+				res, err := p.client.Do(p.start(t.Context(), method, ""))
+				if err != nil || res.StatusCode != http.StatusMethodNotAllowed {
+					t.Errorf("%s: %v %v", method, res, err)
+				}
+				res.Body.Close()
+			}
+			for _, method := range []string{http.MethodGet, http.MethodDelete} {
+				res, err := p.client.Do(p.start(t.Context(), method, "", withHeader("Mcp-Session-Id", "")))
+				if err != nil || res.StatusCode/100 != 4 {
+					t.Errorf("%s without a session: %v %v", method, res, err)
+				}
+				res.Body.Close()
 			}
 		}
-		with(withHeader("Origin", "https://evil.example")).want(http.StatusForbidden, invalidRequest)
-		with(withHeader("Origin", "null")).want(http.StatusForbidden, invalidRequest)
-		with(withHeader("Sec-Fetch-Site", "cross-site")).want(http.StatusForbidden, invalidRequest)
-		for _, host := range []string{"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0"} {
-			with(func(r *http.Request) { r.Host = host }).want(http.StatusForbidden, invalidRequest)
-			res, err := p.client.Do(p.start(t.Context(), http.MethodGet, "", func(r *http.Request) { r.Host = host }))
-			if err != nil || res.StatusCode != http.StatusForbidden {
-				t.Errorf("GET for %s: %v %v", host, res, err)
-			}
-			res.Body.Close()
+		limited, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}})
+		p := newPeer(t, limited, modernRevision, "")
+		if r := p.task("tasks/get", strings.Repeat("x", 1000)).want(http.StatusRequestEntityTooLarge, invalidRequest); !strings.Contains(string(r.body), "send less") {
+			t.Errorf("it does not say what helps: %s", r.body)
 		}
-		for _, host := range []string{"localhost", "localhost:9", "LOCALHOST", "[::1]:80", "127.0.0.1"} {
-			if r := with(func(r *http.Request) { r.Host = host }); r.Error == nil || r.Error.Code != invalidParams {
-				t.Errorf("%s: %d %s", host, r.status, r.body)
-			}
-		}
-		for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, http.MethodHead} {
-			res, err := p.client.Do(p.start(t.Context(), method, ""))
-			if err != nil || res.StatusCode != http.StatusMethodNotAllowed {
-				t.Errorf("%s: %v %v", method, res, err)
-			}
-			res.Body.Close()
-		}
-		for _, method := range []string{http.MethodGet, http.MethodDelete} {
-			res, err := p.client.Do(p.start(t.Context(), method, "", withHeader("Mcp-Session-Id", "")))
-			if err != nil || res.StatusCode/100 != 4 {
-				t.Errorf("%s without a session: %v %v", method, res, err)
-			}
-			res.Body.Close()
-		}
-	}
-	limited, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}})
-	p := newPeer(t, limited, modernRevision, "")
-	if r := p.task("tasks/get", strings.Repeat("x", 1000)).want(http.StatusRequestEntityTooLarge, invalidRequest); !strings.Contains(string(r.body), "send less") {
-		t.Errorf("it does not say what helps: %s", r.body)
-	}
+	})
 }
 
 // tooBig sends a request that is refused before its body is read. The connection
@@ -243,81 +248,87 @@ func (p *peer) tooBig(request func() *http.Request) *http.Response {
 // a session of 2025-11-25 without a version header has no batches either.
 func TestForgedFlow(t *testing.T) {
 	t.Parallel()
-	url, tasks := serveWith(t, setup{})
-	token, closeFlow := gateway.OpenFlow(tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "root"}, Tool: "ponder",
-		Encode: nil, Decorate: nil})
-	defer closeFlow()
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		p := newPeer(t, url, revision, "")
-		for _, name := range []string{"Mcptask-Flow", "mcptask-flow", "MCPTASK-FLOW"} {
-			forged := func(r *http.Request) { r.Header[name] = []string{token, token} }
-			p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}}, forged).ok()
-			p.call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}, forged).ok()
-			p.call("tools/list", nil, forged).ok()
+	bubble.Test(t, func(t *testing.T) {
+		url, tasks := serveWith(t, setup{})
+		token, closeFlow := gateway.OpenFlow(tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "root"}, Tool: "ponder",
+			Encode: nil, Decorate: nil})
+		defer closeFlow()
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			p := newPeer(t, url, revision, "")
+			for _, name := range []string{"Mcptask-Flow", "mcptask-flow", "MCPTASK-FLOW"} {
+				forged := func(r *http.Request) { r.Header[name] = []string{token, token} }
+				p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}}, forged).ok()
+				p.call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}, forged).ok()
+				p.call("tools/list", nil, forged).ok()
+			}
 		}
-	}
-	if gateway.TakeFlow(tasks, token) == nil {
-		t.Error("the forged token was taken")
-	}
-	p := newPeer(t, url, legacyRevision, "")
-	const batch = `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{}}}]`
-	p.post(batch, withHeader("MCP-Protocol-Version", "")).want(400, invalidRequest)
-	p.post(batch, withHeader("MCP-Protocol-Version", "2025-03-26")).want(400, invalidRequest)
-	p.post(batch, withHeader("MCP-Protocol-Version", ""), withHeader("Mcp-Session-Id", "")).want(400, invalidRequest)
-	// 2025-03-26 has batches, but no task traffic: the tool fails closed.
-	old := newPeer(t, url, "2025-03-26", "")
-	if r := old.post(batch); r.Error == nil && r.get("isError") != true {
-		t.Errorf("%d %s", r.status, r.body)
-	}
+		if gateway.TakeFlow(tasks, token) == nil {
+			t.Error("the forged token was taken")
+		}
+		p := newPeer(t, url, legacyRevision, "")
+		const batch = `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{}}}]`
+		p.post(batch, withHeader("MCP-Protocol-Version", "")).want(400, invalidRequest)
+		p.post(batch, withHeader("MCP-Protocol-Version", "2025-03-26")).want(400, invalidRequest)
+		p.post(batch, withHeader("MCP-Protocol-Version", ""), withHeader("Mcp-Session-Id", "")).want(400, invalidRequest)
+		// 2025-03-26 has batches, but no task traffic: the tool fails closed.
+		old := newPeer(t, url, "2025-03-26", "")
+		if r := old.post(batch); r.Error == nil && r.get("isError") != true {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+	})
 }
 
 // A handler of the SDK's without the gateway: nobody has said whose call it is.
 func TestBareHandler(t *testing.T) {
 	t.Parallel()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}), extraTools())
-	if err != nil {
-		t.Fatal(err)
-	}
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		bare := httptest.NewServer(wirecheck.Handler(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
-			&mcp.StreamableHTTPOptions{Stateless: revision == modernRevision})))
-		p := newPeer(t, bare.URL, revision, "")
-		for _, tool := range []string{"ponder", "run_pipeline", "lint_file"} {
-			for _, token := range []string{"", "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
-				body, edits := p.request("tools/call", map[string]any{"name": tool, "arguments": pipelineArgs("main"), "task": map[string]any{}})
-				r := p.post(body, append(edits, withHeader("Mcptask-Flow", token))...)
-				if r.Error == nil || r.Error.Code != internalError {
-					t.Errorf("%s: %d %s", tool, r.status, r.body)
+	bubble.Test(t, func(t *testing.T) {
+		tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}), extraTools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
+		gosdk.AddTools(sdk, tasks)
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			bare := wiretest.NewServer(wirecheck.Handler(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+				&mcp.StreamableHTTPOptions{Stateless: revision == modernRevision})), nil)
+			p := newPeer(t, bare.URL, revision, "")
+			for _, tool := range []string{"ponder", "run_pipeline", "lint_file"} {
+				for _, token := range []string{"", "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+					body, edits := p.request("tools/call", map[string]any{"name": tool, "arguments": pipelineArgs("main"), "task": map[string]any{}})
+					r := p.post(body, append(edits, withHeader("Mcptask-Flow", token))...)
+					if r.Error == nil || r.Error.Code != internalError {
+						t.Errorf("%s: %d %s", tool, r.status, r.body)
+					}
 				}
 			}
+			p.client.CloseIdleConnections()
+			bare.Close()
+			endSessions(sdk)
 		}
-		p.client.CloseIdleConnections()
-		bare.CloseClientConnections()
-		bare.Close()
-	}
-	if err := tasks.Close(); err != nil {
-		t.Error(err)
-	}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // A request whose principal cannot be told is refused, whatever it is.
 func TestPrincipalError(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{options: mcptask.Options{Principal: func(context.Context) (string, error) {
-		return "", errors.New("secret: the directory is down")
-	}}})
-	p := &peer{t: t, url: url, revision: modernRevision, caps: tasksExtension, client: &http.Client{Timeout: patience}}
-	for _, method := range []string{"tasks/get", "server/discover", "initialize", "tools/list"} {
-		r := p.call(method, map[string]any{"taskId": "x"}).want(http.StatusForbidden, invalidRequest)
-		if strings.Contains(string(r.body), "secret") {
-			t.Errorf("%s", r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{options: mcptask.Options{Principal: func(context.Context) (string, error) {
+			return "", errors.New("secret: the directory is down")
+		}}})
+		p := &peer{t: t, url: url, revision: modernRevision, caps: tasksExtension, client: &http.Client{Timeout: patience}}
+		for _, method := range []string{"tasks/get", "server/discover", "initialize", "tools/list"} {
+			r := p.call(method, map[string]any{"taskId": "x"}).want(http.StatusForbidden, invalidRequest)
+			if strings.Contains(string(r.body), "secret") {
+				t.Errorf("%s", r.body)
+			}
 		}
-	}
-	res, err := p.client.Do(p.start(t.Context(), http.MethodGet, ""))
-	if err != nil || res.StatusCode != http.StatusForbidden {
-		t.Errorf("GET: %v %v", fmt.Sprint(res), err)
-	}
-	res.Body.Close()
+		res, err := p.client.Do(p.start(t.Context(), http.MethodGet, ""))
+		if err != nil || res.StatusCode != http.StatusForbidden {
+			t.Errorf("GET: %v %v", fmt.Sprint(res), err)
+		}
+		res.Body.Close()
+	})
 }

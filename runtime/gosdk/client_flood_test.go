@@ -34,7 +34,7 @@ func overEach(t *testing.T, test func(t *testing.T, connect func(*scripted, gosd
 // bounded number is under way, others are refused, and there is room again when
 // some were answered.
 func TestFloodOfRequests(t *testing.T) {
-	const flood, most = 3000, 256
+	const flood, most = 1000, 256
 	overEach(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
 		release := make(chan struct{})
 		var now, asked atomic.Int32

@@ -17,6 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -49,47 +50,49 @@ func startWait(t testing.TB, conn mcptask.Conn) *mcptask.Call[string] {
 // and so does the end of the server.
 func TestEndShowsOnAPipe(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	tasks, err := mcptask.NewServer(mcptask.Options{}, rarely(release), pipeline.CITools(ci{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	fromClient, toServer := io.Pipe()
-	fromServer, toClient := io.Pipe()
-	in, out := wirecheck.Pipes(t, fromClient, toClient)
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out)) // it is killed
-	}()
-	conn, err := gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, gosdk.ClientOptions{Revision: modernRevision})
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := startWait(t, conn)
-	time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
-	soon, cancel := contextFor(t, patience)
-	defer cancel()
-	if text, err := first.Wait(soon); err != nil || text != "released" {
-		t.Errorf("%q, %v", text, err)
-	}
-	second := startWait(t, conn)
-	time.AfterFunc(300*time.Millisecond, func() {
-		_, _ = toClient.Close(), fromClient.Close() // as a process that is killed
+	bubble.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		tasks, err := mcptask.NewServer(mcptask.Options{}, rarely(release), pipeline.CITools(ci{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+		gosdk.AddTools(sdk, tasks)
+		fromClient, toServer := io.Pipe()
+		fromServer, toClient := io.Pipe()
+		in, out := wirecheck.Pipes(t, fromClient, toClient)
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			_ = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out)) // it is killed
+		}()
+		conn, err := gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, gosdk.ClientOptions{Revision: modernRevision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := startWait(t, conn)
+		time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
+		soon, cancel := contextFor(t, patience)
+		defer cancel()
+		if text, err := first.Wait(soon); err != nil || text != "released" {
+			t.Errorf("%q, %v", text, err)
+		}
+		second := startWait(t, conn)
+		time.AfterFunc(300*time.Millisecond, func() {
+			_, _ = toClient.Close(), fromClient.Close() // as a process that is killed
+		})
+		if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
+			t.Errorf("the server is gone: %v", err)
+		}
+		if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
+			t.Errorf("afterwards: %v", err)
+		}
+		_ = conn.Close() // there is nobody to say goodbye to
+		<-served
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
 	})
-	if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
-		t.Errorf("the server is gone: %v", err)
-	}
-	if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
-		t.Errorf("afterwards: %v", err)
-	}
-	_ = conn.Close() // there is nobody to say goodbye to
-	<-served
-	if err := tasks.Close(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestNothingIsLeft: after Close, whatever was going on, the connections and
@@ -122,7 +125,7 @@ func TestNothingIsLeft(t *testing.T) {
 					t.Fatal(err)
 				}
 				var calls []*mcptask.Call[string]
-				for range 100 {
+				for range 40 {
 					calls = append(calls, startWait(t, conn))
 				}
 				var waiting sync.WaitGroup
@@ -222,7 +225,7 @@ func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*m
 // for all who wait.
 func TestCancelRaces(t *testing.T) {
 	t.Parallel()
-	eachRevision(t, func(t *testing.T, revision string) {
+	eachLive(t, func(t *testing.T, revision string) {
 		release := make(chan struct{})
 		url, _ := serveWith(t, setup{tools: []mcptask.Tools{rarely(release)}})
 		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})

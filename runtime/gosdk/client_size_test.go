@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +12,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -205,12 +205,14 @@ func TestCompressed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
-			defer server.Close()
-			_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{MaxMessage: 64 << 10})
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Error(err)
-			}
+			bubble.Test(t, func(t *testing.T) {
+				server := wiretest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }), nil)
+				defer server.Close()
+				_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{MaxMessage: 64 << 10})
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -47,7 +48,7 @@ func untilCollected[T any](t *testing.T, made []weak.Pointer[T]) {
 // Nothing keeps the SDK servers that getServer makes for a request, once the request
 // and its session are over.
 func TestServersOfRequestsAreCollected(t *testing.T) {
-	const requests = 200
+	const requests = 48
 	tasks, err := mcptask.NewServer(mcptask.Options{Limits: hurried}, pipeline.CITools(ci{}), extraTools())
 	if err != nil {
 		t.Fatal(err)
@@ -63,9 +64,8 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 		made = append(made, weak.Make(sdk))
 		return sdk
 	}, nil)
-	server := httptest.NewServer(wirecheck.Handler(t, handler))
+	server := wiretest.NewServer(wirecheck.Handler(t, handler), nil)
 	t.Cleanup(func() {
-		server.CloseClientConnections()
 		server.Close()
 		if err := tasks.Close(); err != nil {
 			t.Error(err)

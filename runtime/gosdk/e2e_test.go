@@ -11,6 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // ci is the implementation behind the tests of this package.
@@ -71,8 +72,20 @@ func connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipel
 	return pipeline.NewCIClient(conn)
 }
 
-// eachRevision runs a test in both official revisions.
+// eachRevision runs a test in both official revisions, in fake time.
 func eachRevision(t *testing.T, test func(t *testing.T, revision string)) {
+	eachLive(t, inBubble(test))
+}
+
+// inBubble is a test in a bubble of its own.
+func inBubble(test func(t *testing.T, revision string)) func(t *testing.T, revision string) {
+	return func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) { test(t, revision) })
+	}
+}
+
+// eachLive is eachRevision in real time.
+func eachLive(t *testing.T, test func(t *testing.T, revision string)) {
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
@@ -86,13 +99,13 @@ func eachOfAll(t *testing.T, test func(t *testing.T, revision string)) {
 	eachRevision(t, test)
 	t.Run(candidateRevision, func(t *testing.T) {
 		t.Parallel()
-		test(t, candidateRevision)
+		inBubble(test)(t, candidateRevision)
 	})
 }
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	eachRevision(t, func(t *testing.T, revision string) {
+	eachLive(t, func(t *testing.T, revision string) {
 		url, _ := serve(t, mcptask.Options{})
 		ci := connect(t, url, revision, mcptask.Answerer{})
 		ctx := t.Context() // without a deadline: the parallel subtests wait for their turn

@@ -16,6 +16,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // slowOutput refers to itself from the root, which a client that sees more than
@@ -81,9 +82,11 @@ func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *
 	for _, revision := range []string{"2025-03-26", "2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			gate := make(chan struct{})
-			url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(wait, gate)}})
-			test(t, newPeerThat(t, url, revision, "a", `{}`), func() { close(gate) })
+			bubble.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				url, _ := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{slowTools(wait, gate)}})
+				test(t, newPeerThat(t, url, revision, "a", `{}`), func() { close(gate) })
+			})
 		})
 	}
 }
@@ -227,69 +230,73 @@ func TestFallbackProgress(t *testing.T) {
 // A ttl that is shorter than the wait ends the work, and the model reads why.
 func TestFallbackExpires(t *testing.T) {
 	t.Parallel()
-	brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: openObject,
-		Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 200 * time.Millisecond, Wait: 10 * time.Second}},
-		func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
-			<-ctx.Done()
-			return "", ctx.Err()
-		})
-	url, _ := serveWith(t, setup{tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
-	p := newPeerThat(t, url, legacyRevision, "", `{}`)
-	p.tool("brief", nil).wantText(true, "did not finish within the 200ms")
+	bubble.Test(t, func(t *testing.T) {
+		brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: openObject,
+			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 200 * time.Millisecond, Wait: 10 * time.Second}},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+		url, _ := serveWith(t, setup{tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
+		p := newPeerThat(t, url, legacyRevision, "", `{}`)
+		p.tool("brief", nil).wantText(true, "did not finish within the 200ms")
+	})
 }
 
 // What tools/list shows to whom.
 func TestFallbackList(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{fallback: true, tools: []mcptask.Tools{slowTools(time.Second, nil)}})
-	without, _ := serveWith(t, setup{})
-	helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
-	for _, test := range []struct {
-		revision, caps string
-		sees           bool
-	}{
-		{"2025-03-26", `{}`, true},
-		{"2025-06-18", `{}`, true},
-		{legacyRevision, `{}`, true},
-		{legacyRevision, `{"tasks":{"list":{}}}`, true},
-		{modernRevision, `{}`, true},
-		{modernRevision, `{"elicitation":{}}`, true},
-		{modernRevision, tasksExtension, false},
-	} {
-		p := newPeerThat(t, url, test.revision, "", test.caps)
-		r := p.call("tools/list", nil).ok()
-		var seen []string
-		for _, entry := range r.get("tools").([]any) {
-			tool := entry.(map[string]any)
-			name := tool["name"].(string)
-			if slices.Contains(helpers, name) {
-				seen = append(seen, name)
-			}
-			execution, _ := tool["execution"].(map[string]any)
-			if name == "slow_sleep" && test.revision == legacyRevision && execution["taskSupport"] != "optional" {
-				t.Errorf("%s %s: %s is %v", test.revision, test.caps, name, execution)
-			}
-			if name == "slow_sleep" {
-				for content, want := range map[string]bool{
-					`{"slept":5}`: true, `{"slept":-1}`: false, `{}`: false, `{"task":"t","status":"working","pollIntervalMs":50}`: test.sees,
-				} {
-					if err := fits(t, tool["outputSchema"], content); (err == nil) != want {
-						t.Errorf("%s %s: %s: %v", test.revision, test.caps, content, err)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{fallback: true, tools: []mcptask.Tools{slowTools(time.Second, nil)}})
+		without, _ := serveWith(t, setup{})
+		helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
+		for _, test := range []struct {
+			revision, caps string
+			sees           bool
+		}{
+			{"2025-03-26", `{}`, true},
+			{"2025-06-18", `{}`, true},
+			{legacyRevision, `{}`, true},
+			{legacyRevision, `{"tasks":{"list":{}}}`, true},
+			{modernRevision, `{}`, true},
+			{modernRevision, `{"elicitation":{}}`, true},
+			{modernRevision, tasksExtension, false},
+		} {
+			p := newPeerThat(t, url, test.revision, "", test.caps)
+			r := p.call("tools/list", nil).ok()
+			var seen []string
+			for _, entry := range r.get("tools").([]any) {
+				tool := entry.(map[string]any)
+				name := tool["name"].(string)
+				if slices.Contains(helpers, name) {
+					seen = append(seen, name)
+				}
+				execution, _ := tool["execution"].(map[string]any)
+				if name == "slow_sleep" && test.revision == legacyRevision && execution["taskSupport"] != "optional" {
+					t.Errorf("%s %s: %s is %v", test.revision, test.caps, name, execution)
+				}
+				if name == "slow_sleep" {
+					for content, want := range map[string]bool{
+						`{"slept":5}`: true, `{"slept":-1}`: false, `{}`: false, `{"task":"t","status":"working","pollIntervalMs":50}`: test.sees,
+					} {
+						if err := fits(t, tool["outputSchema"], content); (err == nil) != want {
+							t.Errorf("%s %s: %s: %v", test.revision, test.caps, content, err)
+						}
 					}
 				}
 			}
+			slices.Sort(seen)
+			if want := helpers; test.sees && !slices.Equal(seen, want) || !test.sees && len(seen) > 0 {
+				t.Errorf("%s %s: %v", test.revision, test.caps, seen)
+			}
+			if scope := r.text("cacheScope"); test.revision == modernRevision && scope != "private" {
+				t.Errorf("cacheScope %q", scope)
+			}
 		}
-		slices.Sort(seen)
-		if want := helpers; test.sees && !slices.Equal(seen, want) || !test.sees && len(seen) > 0 {
-			t.Errorf("%s %s: %v", test.revision, test.caps, seen)
+		if r := newPeer(t, without, modernRevision, "").call("tools/list", nil).ok(); r.text("cacheScope") != "public" || strings.Contains(string(r.body), "task_status") {
+			t.Errorf("without a fallback: %s", r.body)
 		}
-		if scope := r.text("cacheScope"); test.revision == modernRevision && scope != "private" {
-			t.Errorf("cacheScope %q", scope)
-		}
-	}
-	if r := newPeer(t, without, modernRevision, "").call("tools/list", nil).ok(); r.text("cacheScope") != "public" || strings.Contains(string(r.body), "task_status") {
-		t.Errorf("without a fallback: %s", r.body)
-	}
+	})
 }
 
 func fits(t *testing.T, schema any, content string) error {
@@ -316,65 +323,67 @@ func fits(t *testing.T, schema any, content string) error {
 // A caller that leaves within the wait has learned of no task.
 func TestFallbackLeave(t *testing.T) {
 	t.Parallel()
-	tasks := mcptask.NewMemoryStore()
-	url, _ := serveWith(t, setup{bearer: true, options: mcptask.Options{Store: tasks}, tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
-	p := newPeerThat(t, url, modernRevision, "a", `{}`)
-	leave := func(meta map[string]any) { // once the task is there
-		t.Helper()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		go func() {
-			for ctx.Err() == nil {
-				if records, err := tasks.List(ctx, "a", mcptask.Position{}, 1); err != nil || len(records) > 0 {
-					time.AfterFunc(100*time.Millisecond, cancel)
-					return
+	bubble.Test(t, func(t *testing.T) {
+		tasks := mcptask.NewMemoryStore()
+		url, _ := serveWith(t, setup{bearer: true, options: mcptask.Options{Store: tasks}, tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
+		p := newPeerThat(t, url, modernRevision, "a", `{}`)
+		leave := func(meta map[string]any) { // once the task is there
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				for ctx.Err() == nil {
+					if records, err := tasks.List(ctx, "a", mcptask.Position{}, 1); err != nil || len(records) > 0 {
+						time.AfterFunc(100*time.Millisecond, cancel)
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
 				}
-				time.Sleep(5 * time.Millisecond)
+			}()
+			body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}, "_meta": meta})
+			res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...))
+			if err == nil {
+				for message := range events(res.Body) {
+					t.Errorf("an answer: %s", message)
+				}
+				res.Body.Close()
 			}
+		}
+		leave(nil)
+		for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			tasks := tasksOf(t, p)
+			if len(tasks) == 0 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("left: %v", tasks)
+			}
+		}
+		for range 2 { // the key's owner may come back
+			leave(map[string]any{"io.github.mcptaskgen/idempotency-key": "k"})
+		}
+		if tasks := tasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
+			t.Errorf("%v", tasks)
+		}
+		// One of 2025-11-25 says that it gives up.
+		legacy := newPeerThat(t, url, legacyRevision, "b", `{}`)
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			body, edits := legacy.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}})
+			legacy.post(body, edits...)
 		}()
-		body, edits := p.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}, "_meta": meta})
-		res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...))
-		if err == nil {
-			for message := range events(res.Body) {
-				t.Errorf("an answer: %s", message)
+		for len(tasksOf(t, legacy)) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		legacy.post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, legacy.ids.Load()))
+		for end := time.Now().Add(patience); len(tasksOf(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("a cancelled call goes on")
 			}
-			res.Body.Close()
 		}
-	}
-	leave(nil)
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		tasks := tasksOf(t, p)
-		if len(tasks) == 0 {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("left: %v", tasks)
-		}
-	}
-	for range 2 { // the key's owner may come back
-		leave(map[string]any{"io.github.mcptaskgen/idempotency-key": "k"})
-	}
-	if tasks := tasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
-		t.Errorf("%v", tasks)
-	}
-	// One of 2025-11-25 says that it gives up.
-	legacy := newPeerThat(t, url, legacyRevision, "b", `{}`)
-	gone := make(chan struct{})
-	go func() {
-		defer close(gone)
-		body, edits := legacy.request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}})
-		legacy.post(body, edits...)
-	}()
-	for len(tasksOf(t, legacy)) == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
-	legacy.post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, legacy.ids.Load()))
-	for end := time.Now().Add(patience); len(tasksOf(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("a cancelled call goes on")
-		}
-	}
-	<-gone
+		<-gone
+	})
 }
 
 // The SDK's own client gives up on a call after a while, and still gets the
@@ -384,52 +393,54 @@ func TestFallbackSDKClient(t *testing.T) {
 	for _, revision := range []string{"2025-06-18", legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			gate := make(chan struct{})
-			url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(300*time.Millisecond, gate)}})
-			client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
-			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = session.Close() }()
-			if got := session.InitializeResult().ProtocolVersion; got != revision {
-				t.Fatalf("speaks %s", got)
-			}
-			call := func(tool string, arguments any) *mcp.CallToolResult {
-				t.Helper()
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				defer cancel()
-				result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
-				if err != nil || result.IsError {
-					t.Fatalf("%s: %+v, %v", tool, result, err)
+			bubble.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				url, _ := serveWith(t, setup{tools: []mcptask.Tools{slowTools(300*time.Millisecond, gate)}})
+				client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
+				session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+				if err != nil {
+					t.Fatal(err)
 				}
-				return result
-			}
-			result := call("slow_sleep", map[string]any{"ms": -1})
-			for calls := 1; calls < 20; calls++ {
-				content := result.StructuredContent.(map[string]any)
-				if content["slept"] != nil {
-					break
+				defer func() { _ = session.Close() }()
+				if got := session.InitializeResult().ProtocolVersion; got != revision {
+					t.Fatalf("speaks %s", got)
 				}
-				text := result.Content[0].(*mcp.TextContent).Text
-				// What a model reads: the tool and its arguments.
-				_, rest, ok := strings.Cut(text, "call the tool ")
-				tool, rest, ok2 := strings.Cut(rest, " with ")
-				end := strings.IndexByte(rest, '}')
-				if !ok || !ok2 || end < 0 {
-					t.Fatalf("not told how to go on: %s", text)
+				call := func(tool string, arguments any) *mcp.CallToolResult {
+					t.Helper()
+					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					defer cancel()
+					result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+					if err != nil || result.IsError {
+						t.Fatalf("%s: %+v, %v", tool, result, err)
+					}
+					return result
 				}
-				switch calls {
-				case 1:
-					t.Log(text)
-				case 3: // until here no call could wait for the end
-					close(gate)
+				result := call("slow_sleep", map[string]any{"ms": -1})
+				for calls := 1; calls < 20; calls++ {
+					content := result.StructuredContent.(map[string]any)
+					if content["slept"] != nil {
+						break
+					}
+					text := result.Content[0].(*mcp.TextContent).Text
+					// What a model reads: the tool and its arguments.
+					_, rest, ok := strings.Cut(text, "call the tool ")
+					tool, rest, ok2 := strings.Cut(rest, " with ")
+					end := strings.IndexByte(rest, '}')
+					if !ok || !ok2 || end < 0 {
+						t.Fatalf("not told how to go on: %s", text)
+					}
+					switch calls {
+					case 1:
+						t.Log(text)
+					case 3: // until here no call could wait for the end
+						close(gate)
+					}
+					result = call(tool, json.RawMessage(rest[:end+1]))
 				}
-				result = call(tool, json.RawMessage(rest[:end+1]))
-			}
-			if fmt.Sprint(result.StructuredContent) != "map[slept:3000]" {
-				t.Errorf("%v", result.StructuredContent)
-			}
+				if fmt.Sprint(result.StructuredContent) != "map[slept:3000]" {
+					t.Errorf("%v", result.StructuredContent)
+				}
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // settling is how long the gateway holds back what a client does not know yet.
@@ -19,48 +20,50 @@ func TestQuestionsFollowTheirTask(t *testing.T) {
 	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, _ := serve(t, mcptask.Options{})
-			p := newAsked(t, url, legacyRevision, "", `{"elicitation":{}}`)
-			messages, stop := p.listen()
-			defer stop()
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := serve(t, mcptask.Options{})
+				p := newAsked(t, url, legacyRevision, "", `{"elicitation":{}}`)
+				messages, stop := p.listen()
+				defer stop()
 
-			began := time.Now()
-			id := p.create("two_notes", nil) // asks both at once
-			var early []json.RawMessage
-			select {
-			case m := <-messages:
-				if time.Since(began) < settling {
-					t.Fatalf("at once: %s", m)
-				}
-				early = append(early, m) // the reply has taken long
-			case <-time.After(100 * time.Millisecond):
-			}
-			if polls {
-				p.until(id, "input_required")
-			}
-			late := time.After(patience)
-			asked := map[string]bool{}
-			for range 2 {
-				var m json.RawMessage
-				if len(early) > 0 {
-					m, early = early[0], nil
-				} else {
-					select {
-					case m = <-messages:
-					case <-late:
-						t.Fatalf("asked only %v", asked)
+				began := time.Now()
+				id := p.create("two_notes", nil) // asks both at once
+				var early []json.RawMessage
+				select {
+				case m := <-messages:
+					if time.Since(began) < settling {
+						t.Fatalf("at once: %s", m)
 					}
+					early = append(early, m) // the reply has taken long
+				case <-time.After(100 * time.Millisecond):
 				}
-				var question struct{ ID, Method string }
-				if err := json.Unmarshal(m, &question); err != nil || question.Method != "elicitation/create" {
-					t.Errorf("%v: %s", err, m)
+				if polls {
+					p.until(id, "input_required")
 				}
-				asked[question.ID] = true
-			}
-			if len(asked) != 2 {
-				t.Errorf("asked %v, not two different questions", asked)
-			}
-			p.task("tasks/cancel", id).ok()
+				late := time.After(patience)
+				asked := map[string]bool{}
+				for range 2 {
+					var m json.RawMessage
+					if len(early) > 0 {
+						m, early = early[0], nil
+					} else {
+						select {
+						case m = <-messages:
+						case <-late:
+							t.Fatalf("asked only %v", asked)
+						}
+					}
+					var question struct{ ID, Method string }
+					if err := json.Unmarshal(m, &question); err != nil || question.Method != "elicitation/create" {
+						t.Errorf("%v: %s", err, m)
+					}
+					asked[question.ID] = true
+				}
+				if len(asked) != 2 {
+					t.Errorf("asked %v, not two different questions", asked)
+				}
+				p.task("tasks/cancel", id).ok()
+			})
 		})
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // cutter is a proxy that cuts each connection after so many bytes, counted in
@@ -25,10 +28,7 @@ type cutter struct {
 
 func newCutter(t *testing.T, server string) *cutter {
 	t.Helper()
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := wiretest.Listen()
 	c := &cutter{listener: listener, server: server}
 	go func() {
 		for {
@@ -70,7 +70,7 @@ func (c *cutter) pass(client net.Conn) {
 	c.mu.Lock()
 	up, down := c.up, c.down
 	c.mu.Unlock()
-	server, err := net.Dial("tcp", c.server)
+	server, err := wiretest.Dial(context.Background(), "tcp", c.server)
 	if err != nil {
 		_ = client.Close()
 		return
@@ -96,88 +96,92 @@ func (c *cutter) pass(client net.Conn) {
 func TestHostileCuts(t *testing.T) {
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
-			a := newAttack(t, revision, setup{})
-			direct := a.attacker()
-			c := newCutter(t, a.url[len("http://"):])
-			client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-			cut := &peer{t: t, url: c.url(), revision: revision, token: direct.token, session: direct.session, caps: direct.caps, client: client}
-			cut.ids.Store(1000)
-			asked := direct.create("secret_ask", nil)
-			a.tasksBefore++
-			exchanges := map[string]struct {
-				verb, method string
-				params       map[string]any
-			}{
-				"create": {http.MethodPost, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}}},
-				"get":    {http.MethodPost, "tasks/get", map[string]any{"taskId": asked}},
-				"list":   {http.MethodPost, "tools/list", nil},
-			}
-			if revision == legacyRevision {
-				exchanges["result"] = struct {
+			bubble.Test(t, func(t *testing.T) {
+				a := newAttack(t, revision, setup{})
+				direct := a.attacker()
+				c := newCutter(t, a.url[len("http://"):])
+				transport := wiretest.NewTransport()
+				transport.DisableKeepAlives = true
+				client := &http.Client{Timeout: patience, Transport: transport}
+				cut := &peer{t: t, url: c.url(), revision: revision, token: direct.token, session: direct.session, caps: direct.caps, client: client}
+				cut.ids.Store(1000)
+				asked := direct.create("secret_ask", nil)
+				a.tasksBefore++
+				exchanges := map[string]struct {
 					verb, method string
 					params       map[string]any
-				}{http.MethodPost, "tasks/result", map[string]any{"taskId": asked}}
-				exchanges["stream"] = struct {
-					verb, method string
-					params       map[string]any
-				}{http.MethodGet, "", nil}
-			}
-			for name, x := range exchanges {
-				// exchange reads until the server or the cut ends it, or for a while.
-				exchange := func(most time.Duration) {
-					ctx, cancel := context.WithTimeout(t.Context(), most)
-					defer cancel()
-					body, edits := "", []edit(nil)
-					if x.verb == http.MethodPost {
-						body, edits = cut.request(x.method, x.params)
+				}{
+					"create": {http.MethodPost, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}}},
+					"get":    {http.MethodPost, "tasks/get", map[string]any{"taskId": asked}},
+					"list":   {http.MethodPost, "tools/list", nil},
+				}
+				if revision == legacyRevision {
+					exchanges["result"] = struct {
+						verb, method string
+						params       map[string]any
+					}{http.MethodPost, "tasks/result", map[string]any{"taskId": asked}}
+					exchanges["stream"] = struct {
+						verb, method string
+						params       map[string]any
+					}{http.MethodGet, "", nil}
+				}
+				for name, x := range exchanges {
+					// exchange reads until the server or the cut ends it, or for a while.
+					exchange := func(most time.Duration) {
+						ctx, cancel := context.WithTimeout(t.Context(), most)
+						defer cancel()
+						body, edits := "", []edit(nil)
+						if x.verb == http.MethodPost {
+							body, edits = cut.request(x.method, x.params)
+						}
+						res, err := client.Do(cut.start(ctx, x.verb, body, edits...))
+						if err != nil {
+							return
+						}
+						_, _ = io.Copy(io.Discard, res.Body)
+						res.Body.Close()
 					}
-					res, err := client.Do(cut.start(ctx, x.verb, body, edits...))
-					if err != nil {
-						return
+					waits := name == "result" || name == "stream"
+					most := patience // the cut ends it
+					if waits {
+						most = 60 * time.Millisecond // as long as nothing more comes
 					}
-					_, _ = io.Copy(io.Discard, res.Body)
-					res.Body.Close()
-				}
-				waits := name == "result" || name == "stream"
-				most := patience // the cut ends it
-				if waits {
-					most = 60 * time.Millisecond // as long as nothing more comes
-				}
-				c.at(0, 0)
-				var up, down int64
-				for whole := max(most, time.Second); up == 0 || down == 0; whole *= 2 {
-					if whole > 2*patience {
-						t.Fatalf("%s: %d bytes up, %d down", name, up, down)
+					c.at(0, 0)
+					var up, down int64
+					for whole := max(most, time.Second); up == 0 || down == 0; whole *= 2 {
+						if whole > 2*patience {
+							t.Fatalf("%s: %d bytes up, %d down", name, up, down)
+						}
+						exchange(whole)
+						up, down = c.at(0, 0)
 					}
-					exchange(whole)
-					up, down = c.at(0, 0)
+					const cuts = 40
+					for i := range int64(cuts) {
+						c.at(1+i*up/cuts, 0)
+						exchange(most)
+						c.at(0, 1+i*down/cuts)
+						exchange(most)
+					}
+					c.at(0, 0)
 				}
-				const cuts = 40
-				for i := range int64(cuts) {
-					c.at(1+i*up/cuts, 0)
-					exchange(most)
-					c.at(0, 1+i*down/cuts)
-					exchange(most)
+				if err := c.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+					t.Error(err)
 				}
-				c.at(0, 0)
-			}
-			if err := c.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-				t.Error(err)
-			}
-			client.CloseIdleConnections()
-			direct.task("tasks/cancel", asked).ok()
-			for _, record := range a.records("mallory") {
-				switch {
-				case record.Tool == "secret_ask":
-				case record.Tool != "ponder":
-					t.Errorf("a task of %s", record.Tool)
-				default: // one that was made is whole, whether its client has heard of it or not
-					direct.until(record.ID, "completed")
-					a.tasksBefore++
+				client.CloseIdleConnections()
+				direct.task("tasks/cancel", asked).ok()
+				for _, record := range a.records("mallory") {
+					switch {
+					case record.Tool == "secret_ask":
+					case record.Tool != "ponder":
+						t.Errorf("a task of %s", record.Tool)
+					default: // one that was made is whole, whether its client has heard of it or not
+						direct.until(record.ID, "completed")
+						a.tasksBefore++
+					}
 				}
-			}
-			end(t, direct)
-			a.over()
+				end(t, direct)
+				a.over()
+			})
 		})
 	}
 }

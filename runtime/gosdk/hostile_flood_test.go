@@ -16,6 +16,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // together runs something n times, a few at once.
@@ -89,38 +91,40 @@ func (a *attack) records(principal string) []mcptask.Record {
 // TestHostileSessionsLeftOpen: sessions that are opened and never closed end by
 // themselves, with what they know of tasks and the streams that hang on them.
 func TestHostileSessionsLeftOpen(t *testing.T) {
-	var g *gateway.Gateway
-	store := mcptask.NewMemoryStore()
-	url, tasks := serveWith(t, setup{bearer: true, gateway: &g, options: mcptask.Options{Store: store},
-		http: &mcp.StreamableHTTPOptions{SessionTimeout: 4 * time.Second}, tools: []mcptask.Tools{askTools()}})
-	warm := newAsked(t, url, legacyRevision, "a", canAll)
-	id := warm.create("ask", ask("one"))
-	end(t, warm)
-	check := goroutines(t)
-	const sessions = 100
-	together(sessions, func(i int) {
-		p := newAsked(t, url, legacyRevision, "a", canAll)
-		p.task("tasks/get", id).ok() // each knows the task now, and could be asked
-		if i%10 == 0 {
-			f := p.get()
-			f.stop() // dropped without a word
+	bubble.Test(t, func(t *testing.T) {
+		var g *gateway.Gateway
+		store := mcptask.NewMemoryStore()
+		url, tasks := serveWith(t, setup{bearer: true, gateway: &g, options: mcptask.Options{Store: store},
+			http: &mcp.StreamableHTTPOptions{SessionTimeout: 4 * time.Second}, tools: []mcptask.Tools{askTools()}})
+		warm := newAsked(t, url, legacyRevision, "a", canAll)
+		id := warm.create("ask", ask("one"))
+		end(t, warm)
+		check := goroutines(t)
+		const sessions = 100
+		together(sessions, func(i int) {
+			p := newAsked(t, url, legacyRevision, "a", canAll)
+			p.task("tasks/get", id).ok() // each knows the task now, and could be asked
+			if i%10 == 0 {
+				f := p.get()
+				f.stop() // dropped without a word
+			}
+			p.client.CloseIdleConnections()
+		})
+		for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+			c := g.Counts()
+			if c == (gateway.Counts{}) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%+v", c)
+			}
 		}
-		p.client.CloseIdleConnections()
+		if r, err := tasks.Peek(id); err != nil || r.Done() {
+			t.Errorf("the task has ended: %v", err)
+		}
+		check()
+		_ = store.Close()
 	})
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		c := g.Counts()
-		if c == (gateway.Counts{}) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%+v", c)
-		}
-	}
-	if r, err := tasks.Peek(id); err != nil || r.Done() {
-		t.Errorf("the task has ended: %v", err)
-	}
-	check()
-	_ = store.Close()
 }
 
 // TestHostileStreams: a great many streams of one client, all dropped at once.
@@ -170,7 +174,7 @@ func dial(t *testing.T, address string) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", where.Host)
+	conn, err := wiretest.Dial(t.Context(), "tcp", where.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,57 +231,61 @@ func TestHostileSlowBody(t *testing.T) {
 // TestHostileSlowReader: a client that never reads its streams, while its tasks
 // ask and go on, keeps nobody else from being served.
 func TestHostileSlowReader(t *testing.T) {
-	a := newAttack(t, legacyRevision, setup{})
-	mallory := a.attacker()
-	var deaf []net.Conn
-	open := func(request string) {
-		conn := dial(t, a.url)
-		if _, err := io.WriteString(conn, request); err != nil {
-			t.Fatal(err)
+	bubble.Test(t, func(t *testing.T) {
+		a := newAttack(t, legacyRevision, setup{})
+		mallory := a.attacker()
+		var deaf []net.Conn
+		open := func(request string) {
+			conn := dial(t, a.url)
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Fatal(err)
+			}
+			deaf = append(deaf, conn)
 		}
-		deaf = append(deaf, conn)
-	}
-	open(raw(mallory, http.MethodGet, "HTTP/1.1", ""))
-	for i := range 20 {
-		id := mallory.create("ask", ask("one", "two", "three"))
-		a.tasksBefore++
-		body, _ := mallory.request("tasks/result", map[string]any{"taskId": id})
-		open(raw(mallory, http.MethodPost, "HTTP/1.1", body))
-		f := a.victim
-		f.task("tasks/get", a.working).ok()
-		if i%2 == 0 {
-			mallory.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcptask/%s/one","result":{"action":"decline"}}`, id))
+		open(raw(mallory, http.MethodGet, "HTTP/1.1", ""))
+		for i := range 20 {
+			id := mallory.create("ask", ask("one", "two", "three"))
+			a.tasksBefore++
+			body, _ := mallory.request("tasks/result", map[string]any{"taskId": id})
+			open(raw(mallory, http.MethodPost, "HTTP/1.1", body))
+			f := a.victim
+			f.task("tasks/get", a.working).ok()
+			if i%2 == 0 {
+				mallory.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcptask/%s/one","result":{"action":"decline"}}`, id))
+			}
 		}
-	}
-	for _, record := range a.records("mallory") {
-		mallory.call("tasks/cancel", map[string]any{"taskId": record.ID})
-	}
-	for _, conn := range deaf {
-		_ = conn.Close()
-	}
-	end(t, mallory)
-	a.victim.client.CloseIdleConnections()
-	a.over()
+		for _, record := range a.records("mallory") {
+			mallory.call("tasks/cancel", map[string]any{"taskId": record.ID})
+		}
+		for _, conn := range deaf {
+			_ = conn.Close()
+		}
+		end(t, mallory)
+		a.victim.client.CloseIdleConnections()
+		a.over()
+	})
 }
 
 // TestEndedTasksAreForgotten: a session keeps nothing of a task that has ended,
 // also where it ends before its reply is out.
 func TestEndedTasksAreForgotten(t *testing.T) {
-	var g *gateway.Gateway
-	slow := onCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
-		result, err := next()
-		time.Sleep(20 * time.Millisecond) // the task ends meanwhile
-		return result, err
-	})
-	url, _ := serveWith(t, setup{bearer: true, gateway: &g, middleware: slow})
-	p := newAsked(t, url, legacyRevision, "a", canAll)
-	for range 10 {
-		p.create("ponder", nil)
-	}
-	for end := time.Now().Add(patience); g.Counts().Watched > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%+v", g.Counts())
+	bubble.Test(t, func(t *testing.T) {
+		var g *gateway.Gateway
+		slow := onCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+			result, err := next()
+			time.Sleep(20 * time.Millisecond) // the task ends meanwhile
+			return result, err
+		})
+		url, _ := serveWith(t, setup{bearer: true, gateway: &g, middleware: slow})
+		p := newAsked(t, url, legacyRevision, "a", canAll)
+		for range 10 {
+			p.create("ponder", nil)
 		}
-	}
-	end(t, p)
+		for end := time.Now().Add(patience); g.Counts().Watched > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%+v", g.Counts())
+			}
+		}
+		end(t, p)
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // overPipe is a client of a server whose store has a task of somebody else's.
@@ -81,42 +82,44 @@ func (p *overPipe) close() {
 
 // TestHostilePipe does over pipes what the others do over HTTP.
 func TestHostilePipe(t *testing.T) {
-	check := goroutines(t)
-	p := newOverPipe(t)
-	meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},`+
-		`"io.modelcontextprotocol/clientCapabilities":%s,"io.github.mcptaskgen/flow":"AAAAAAAAAAAAAAAAAAAAAAAAAA","io.modelcontextprotocol/related-task":{"taskId":%q}}`, withQuestions, p.victim)
-	p.say(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
-	p.reply("i")
-	p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	// Somebody else's task, by every method, in both revisions, and as answers.
-	for _, params := range []string{fmt.Sprintf(`{"taskId":%q,"inputResponses":{"step":{"action":"decline"}},%s}`, p.victim, meta), fmt.Sprintf(`{"taskId":%q,"_meta":{"io.github.mcptaskgen/flow":"x"}}`, p.victim)} {
-		for i, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"} {
-			id := fmt.Sprint("w", i)
-			p.say(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params)
-			if line := p.reply(id); !strings.Contains(line, `-32602`) && !strings.Contains(line, `-32601`) {
-				t.Errorf("%s: %s", method, line)
+	bubble.Test(t, func(t *testing.T) {
+		check := goroutines(t)
+		p := newOverPipe(t)
+		meta := fmt.Sprintf(`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},`+
+			`"io.modelcontextprotocol/clientCapabilities":%s,"io.github.mcptaskgen/flow":"AAAAAAAAAAAAAAAAAAAAAAAAAA","io.modelcontextprotocol/related-task":{"taskId":%q}}`, withQuestions, p.victim)
+		p.say(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+		p.reply("i")
+		p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		// Somebody else's task, by every method, in both revisions, and as answers.
+		for _, params := range []string{fmt.Sprintf(`{"taskId":%q,"inputResponses":{"step":{"action":"decline"}},%s}`, p.victim, meta), fmt.Sprintf(`{"taskId":%q,"_meta":{"io.github.mcptaskgen/flow":"x"}}`, p.victim)} {
+			for i, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"} {
+				id := fmt.Sprint("w", i)
+				p.say(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params)
+				if line := p.reply(id); !strings.Contains(line, `-32602`) && !strings.Contains(line, `-32601`) {
+					t.Errorf("%s: %s", method, line)
+				}
 			}
 		}
-	}
-	for _, key := range []string{"step", "", "step#2", "../step", "/"} {
-		p.say(`{"jsonrpc":"2.0","id":"mcptask/%s/%s","result":{"action":"decline"}}`, p.victim, key)
-		p.say(`{"jsonrpc":"2.0","id":"mcptask/%s/%s","error":{"code":1,"message":"m"}}`, p.victim, key)
-	}
-	p.say(`{"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{"notifications":{"taskIds":[%q]},%s}}`, p.victim, meta)
-	p.say(`{"jsonrpc":"2.0","id":"list","method":"tasks/list"}`)
-	if line := p.reply("list"); !strings.Contains(line, `"tasks":[]`) {
-		t.Errorf("%s", line)
-	}
-	// A flood, of which most is refused, some by the SDK itself.
-	for i := range 500 {
-		p.say(`{"jsonrpc":"2.0","id":"c%d","method":"tools/call","params":{"name":"ponder","arguments":{"ms":0},"task":{}}}`, i)
-		p.say(`{"jsonrpc":"2.0","id":"x%d","method":"tools/call","params":{"name":"ponder","arguments":[],"task":{}}}`, i)
-		p.say(`{"jsonrpc":"2.0","id":"y%d","method":"tools/list","params":{"cursor":5}}`, i)
-		p.say(`{"jsonrpc":"2.0","id":"z%d","method":"tasks/get","params":{"taskId":%q}}`, i, p.victim)
-		p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c%d"}}`, i)
-	}
-	p.say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
-	p.reply("last")
-	p.close()
-	check()
+		for _, key := range []string{"step", "", "step#2", "../step", "/"} {
+			p.say(`{"jsonrpc":"2.0","id":"mcptask/%s/%s","result":{"action":"decline"}}`, p.victim, key)
+			p.say(`{"jsonrpc":"2.0","id":"mcptask/%s/%s","error":{"code":1,"message":"m"}}`, p.victim, key)
+		}
+		p.say(`{"jsonrpc":"2.0","id":"listen","method":"subscriptions/listen","params":{"notifications":{"taskIds":[%q]},%s}}`, p.victim, meta)
+		p.say(`{"jsonrpc":"2.0","id":"list","method":"tasks/list"}`)
+		if line := p.reply("list"); !strings.Contains(line, `"tasks":[]`) {
+			t.Errorf("%s", line)
+		}
+		// A flood, of which most is refused, some by the SDK itself.
+		for i := range 500 {
+			p.say(`{"jsonrpc":"2.0","id":"c%d","method":"tools/call","params":{"name":"ponder","arguments":{"ms":0},"task":{}}}`, i)
+			p.say(`{"jsonrpc":"2.0","id":"x%d","method":"tools/call","params":{"name":"ponder","arguments":[],"task":{}}}`, i)
+			p.say(`{"jsonrpc":"2.0","id":"y%d","method":"tools/list","params":{"cursor":5}}`, i)
+			p.say(`{"jsonrpc":"2.0","id":"z%d","method":"tasks/get","params":{"taskId":%q}}`, i, p.victim)
+			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"c%d"}}`, i)
+		}
+		p.say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
+		p.reply("last")
+		p.close()
+		check()
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // exchangeRaw sends bytes as they are and reads one response, or none.
@@ -241,74 +242,76 @@ func TestHTTP2(t *testing.T) {
 // TestResumption: with an EventStore of the SDK's, what is replayed is the
 // session's own, whole, and no answer is made twice.
 func TestResumption(t *testing.T) {
-	store := mcp.NewMemoryEventStore(nil)
-	a := newAttack(t, legacyRevision, setup{http: &mcp.StreamableHTTPOptions{EventStore: store}})
-	mallory := a.attacker()
-	// A plain call, of which the client loses everything but the first event's ID.
-	body, edits := a.victim.request("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": secret}})
-	res, err := a.victim.client.Do(a.victim.start(t.Context(), http.MethodPost, body, edits...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := io.ReadAll(res.Body)
-	res.Body.Close()
-	if err != nil || !strings.Contains(string(data), secret) {
-		t.Fatalf("%s %v", data, err)
-	}
-	var ids []string
-	for line := range strings.Lines(string(data)) {
-		if id, ok := strings.CutPrefix(line, "id:"); ok {
-			ids = append(ids, strings.TrimSpace(id))
-		}
-	}
-	if len(ids) == 0 {
-		t.Fatalf("no event has an ID: %s", data)
-	}
-	replay := func(p *peer, session, last string) (int, string) {
-		t.Helper()
-		client := &http.Client{Transport: p.client.Transport}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		res, err := client.Do(p.start(ctx, http.MethodGet, "", withHeader("Accept", "text/event-stream"), withHeader("Last-Event-ID", last), withHeader("Mcp-Session-Id", session)))
+	bubble.Test(t, func(t *testing.T) {
+		store := mcp.NewMemoryEventStore(nil)
+		a := newAttack(t, legacyRevision, setup{http: &mcp.StreamableHTTPOptions{EventStore: store}})
+		mallory := a.attacker()
+		// A plain call, of which the client loses everything but the first event's ID.
+		body, edits := a.victim.request("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": secret}})
+		res, err := a.victim.client.Do(a.victim.start(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer res.Body.Close()
-		time.AfterFunc(300*time.Millisecond, cancel)
-		data, _ := io.ReadAll(res.Body) // until the time is over, where the stream stays open
-		return res.StatusCode, string(data)
-	}
-	for _, id := range ids {
-		status, text := replay(a.victim, a.victim.session, id)
-		if n := strings.Count(text, `"result"`); status != http.StatusOK || n > 1 || strings.Contains(text, "mcptask-flow") || strings.Contains(text, "io.github.mcptaskgen/flow") {
-			t.Errorf("%s: %d, %d results: %s", id, status, n, text)
+		data, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if err != nil || !strings.Contains(string(data), secret) {
+			t.Fatalf("%s %v", data, err)
 		}
-		// Somebody else, in a session of theirs and in the victim's.
-		if _, text := replay(mallory, mallory.session, id); strings.Contains(text, secret) {
-			t.Errorf("%s in another session: %s", id, text)
+		var ids []string
+		for line := range strings.Lines(string(data)) {
+			if id, ok := strings.CutPrefix(line, "id:"); ok {
+				ids = append(ids, strings.TrimSpace(id))
+			}
 		}
-		if status, text := replay(mallory, a.victim.session, id); status != http.StatusForbidden || !strings.Contains(text, "initialize one of your own") {
-			t.Errorf("%s by somebody else: %d %s", id, status, text)
+		if len(ids) == 0 {
+			t.Fatalf("no event has an ID: %s", data)
 		}
-	}
-	for _, made := range []string{"_0", "x_0", "_999999", "_-1", "\"", strings.Repeat("x", 1<<16), "__", "_0_0"} {
-		if status, text := replay(mallory, mallory.session, made); status >= 500 || strings.Contains(text, secret) {
-			t.Errorf("%q: %d %s", made, status, text)
+		replay := func(p *peer, session, last string) (int, string) {
+			t.Helper()
+			client := &http.Client{Transport: p.client.Transport}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			res, err := client.Do(p.start(ctx, http.MethodGet, "", withHeader("Accept", "text/event-stream"), withHeader("Last-Event-ID", last), withHeader("Mcp-Session-Id", session)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			time.AfterFunc(300*time.Millisecond, cancel)
+			data, _ := io.ReadAll(res.Body) // until the time is over, where the stream stays open
+			return res.StatusCode, string(data)
 		}
-	}
-	// A question is asked on the stream that is open, not replayed from an old one.
-	get := mallory.get()
-	id := mallory.create("ask", ask("one"))
-	a.tasksBefore++
-	q := get.question(id)
-	get.stop()
-	for range 3 {
-		if _, text := replay(mallory, mallory.session, "_0"); strings.Count(text, string(q.ID)) > 1 {
-			t.Errorf("twice on one stream: %s", text)
+		for _, id := range ids {
+			status, text := replay(a.victim, a.victim.session, id)
+			if n := strings.Count(text, `"result"`); status != http.StatusOK || n > 1 || strings.Contains(text, "mcptask-flow") || strings.Contains(text, "io.github.mcptaskgen/flow") {
+				t.Errorf("%s: %d, %d results: %s", id, status, n, text)
+			}
+			// Somebody else, in a session of theirs and in the victim's.
+			if _, text := replay(mallory, mallory.session, id); strings.Contains(text, secret) {
+				t.Errorf("%s in another session: %s", id, text)
+			}
+			if status, text := replay(mallory, a.victim.session, id); status != http.StatusForbidden || !strings.Contains(text, "initialize one of your own") {
+				t.Errorf("%s by somebody else: %d %s", id, status, text)
+			}
 		}
-	}
-	mallory.task("tasks/cancel", id).ok()
-	end(t, mallory)
-	a.victim.client.CloseIdleConnections()
-	a.over()
+		for _, made := range []string{"_0", "x_0", "_999999", "_-1", "\"", strings.Repeat("x", 1<<16), "__", "_0_0"} {
+			if status, text := replay(mallory, mallory.session, made); status >= 500 || strings.Contains(text, secret) {
+				t.Errorf("%q: %d %s", made, status, text)
+			}
+		}
+		// A question is asked on the stream that is open, not replayed from an old one.
+		get := mallory.get()
+		id := mallory.create("ask", ask("one"))
+		a.tasksBefore++
+		q := get.question(id)
+		get.stop()
+		for range 3 {
+			if _, text := replay(mallory, mallory.session, "_0"); strings.Count(text, string(q.ID)) > 1 {
+				t.Errorf("twice on one stream: %s", text)
+			}
+		}
+		mallory.task("tasks/cancel", id).ok()
+		end(t, mallory)
+		a.victim.client.CloseIdleConnections()
+		a.over()
+	})
 }

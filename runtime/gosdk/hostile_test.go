@@ -16,6 +16,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // secret is in everything that the victim sends and gets.
@@ -205,11 +206,13 @@ func eachAttack(t *testing.T, s setup, run func(t *testing.T, a *attack, mallory
 	t.Helper()
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
-			a := newAttack(t, revision, s)
-			mallory := a.attacker()
-			run(t, a, mallory)
-			end(t, mallory)
-			a.over()
+			bubble.Test(t, func(t *testing.T) {
+				a := newAttack(t, revision, s)
+				mallory := a.attacker()
+				run(t, a, mallory)
+				end(t, mallory)
+				a.over()
+			})
 		})
 	}
 }
@@ -275,34 +278,36 @@ func TestHostileOwner(t *testing.T) {
 
 // TestHostileSessions: what is another's session is closed to everybody else.
 func TestHostileSessions(t *testing.T) {
-	a := newAttack(t, legacyRevision, setup{})
-	mallory := a.attacker()
-	borrowed := withHeader("Mcp-Session-Id", a.victim.session)
-	for _, method := range []string{"ping", "tools/list", "tools/call", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "initialize", "prompts/list", "no/such"} {
-		if r := mallory.call(method, map[string]any{"taskId": a.done, "name": "secret_done"}, borrowed); r.Result != nil || r.status/100 != 4 {
-			t.Errorf("%s: %d %s", method, r.status, r.body)
-		}
-	}
-	for _, body := range []string{
-		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
-		`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
-		`{"jsonrpc":"2.0","id":1,"result":{}}`,
-	} {
-		if r := mallory.post(body, borrowed); r.status/100 != 4 {
-			t.Errorf("%s: %d %s", body, r.status, r.body)
-		}
-	}
-	for _, method := range []string{http.MethodGet, http.MethodDelete} {
-		for _, last := range []string{"", "_0", "x_1"} {
-			res, err := mallory.client.Do(mallory.start(t.Context(), method, "", borrowed, withHeader("Last-Event-ID", last)))
-			if err != nil || res.StatusCode/100 != 4 {
-				t.Fatalf("%s: %v %v", method, res, err)
+	bubble.Test(t, func(t *testing.T) {
+		a := newAttack(t, legacyRevision, setup{})
+		mallory := a.attacker()
+		borrowed := withHeader("Mcp-Session-Id", a.victim.session)
+		for _, method := range []string{"ping", "tools/list", "tools/call", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "initialize", "prompts/list", "no/such"} {
+			if r := mallory.call(method, map[string]any{"taskId": a.done, "name": "secret_done"}, borrowed); r.Result != nil || r.status/100 != 4 {
+				t.Errorf("%s: %d %s", method, r.status, r.body)
 			}
-			res.Body.Close()
 		}
-	}
-	end(t, mallory)
-	a.over()
+		for _, body := range []string{
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+			`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
+			`{"jsonrpc":"2.0","id":1,"result":{}}`,
+		} {
+			if r := mallory.post(body, borrowed); r.status/100 != 4 {
+				t.Errorf("%s: %d %s", body, r.status, r.body)
+			}
+		}
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			for _, last := range []string{"", "_0", "x_1"} {
+				res, err := mallory.client.Do(mallory.start(t.Context(), method, "", borrowed, withHeader("Last-Event-ID", last)))
+				if err != nil || res.StatusCode/100 != 4 {
+					t.Fatalf("%s: %v %v", method, res, err)
+				}
+				res.Body.Close()
+			}
+		}
+		end(t, mallory)
+		a.over()
+	})
 }
 
 // TestHostileMetadata: what only the runtime writes counts for nothing when a
@@ -355,81 +360,85 @@ func TestHostileMetadata(t *testing.T) {
 // TestHostileCursors: a cursor is good for who got it and as it was, else
 // invalid; and what is asked before a task is bound to nobody's secrets.
 func TestHostileCursors(t *testing.T) {
-	a := newAttack(t, legacyRevision, setup{})
-	for range 60 {
-		a.victim.create("secret_done", nil)
-	}
-	a.tasksBefore = a.stored()
-	r := a.victim.call("tasks/list", nil).ok()
-	cursor := r.text("nextCursor")
-	if cursor == "" {
-		t.Fatalf("no cursor: %s", r.body)
-	}
-	again := a.victim.call("tasks/list", map[string]any{"cursor": cursor}).ok()
-	replayed := a.victim.call("tasks/list", map[string]any{"cursor": cursor}).ok()
-	if !bytes.Equal(again.Result, replayed.Result) {
-		t.Errorf("a page read twice: %s and %s", again.body, replayed.body)
-	}
-	mallory := a.attacker()
-	refused := func(p *peer, cursor string) {
-		t.Helper()
-		p.call("tasks/list", map[string]any{"cursor": cursor}).want(http.StatusOK, invalidParams)
-	}
-	refused(mallory, cursor)
-	for i := range cursor { // C-82
-		refused(mallory, cursor[:i])
-		refused(a.victim, cursor[:i])
-		for _, c := range []byte("A_z9=") {
-			if cursor[i] != c {
-				refused(mallory, cursor[:i]+string(c)+cursor[i+1:])
+	bubble.Test(t, func(t *testing.T) {
+		a := newAttack(t, legacyRevision, setup{})
+		for range 60 {
+			a.victim.create("secret_done", nil)
+		}
+		a.tasksBefore = a.stored()
+		r := a.victim.call("tasks/list", nil).ok()
+		cursor := r.text("nextCursor")
+		if cursor == "" {
+			t.Fatalf("no cursor: %s", r.body)
+		}
+		again := a.victim.call("tasks/list", map[string]any{"cursor": cursor}).ok()
+		replayed := a.victim.call("tasks/list", map[string]any{"cursor": cursor}).ok()
+		if !bytes.Equal(again.Result, replayed.Result) {
+			t.Errorf("a page read twice: %s and %s", again.body, replayed.body)
+		}
+		mallory := a.attacker()
+		refused := func(p *peer, cursor string) {
+			t.Helper()
+			p.call("tasks/list", map[string]any{"cursor": cursor}).want(http.StatusOK, invalidParams)
+		}
+		refused(mallory, cursor)
+		for i := range cursor { // C-82
+			refused(mallory, cursor[:i])
+			refused(a.victim, cursor[:i])
+			for _, c := range []byte("A_z9=") {
+				if cursor[i] != c {
+					refused(mallory, cursor[:i]+string(c)+cursor[i+1:])
+				}
 			}
 		}
-	}
-	for _, made := range []string{"", "0", "AAAA", "null", "../", "\x00", strings.Repeat("A", 1<<16), base64Of(a.done), base64Of(`{"principal":"victim"}`)} {
-		refused(mallory, made)
-		refused(a.victim, made)
-	}
-	end(t, mallory)
-	a.victim.client.CloseIdleConnections()
-	a.over()
+		for _, made := range []string{"", "0", "AAAA", "null", "../", "\x00", strings.Repeat("A", 1<<16), base64Of(a.done), base64Of(`{"principal":"victim"}`)} {
+			refused(mallory, made)
+			refused(a.victim, made)
+		}
+		end(t, mallory)
+		a.victim.client.CloseIdleConnections()
+		a.over()
+	})
 }
 
 // TestHostileState: the state of a call that asks first is the client's to keep:
 // borrowed, changed or made up it makes no more than a call with other answers.
 func TestHostileState(t *testing.T) {
-	url := serveAsk(t, setup{bearer: true})
-	victim, mallory := newAsked(t, url, modernRevision, "victim", canAll), newAsked(t, url, modernRevision, "mallory", canAll)
-	call := func(p *peer, state any) *response {
-		return p.call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": secret}, "requestState": state})
-	}
-	first := victim.call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": secret},
-		"inputResponses": answersOf(sureKey, sureYes)}).ok()
-	state := first.text("requestState")
-	if state == "" || strings.Contains(state, secret) || strings.Contains(state, "victim") {
-		t.Fatalf("the state is %q", state)
-	}
-	for range 3 {
-		if r := call(mallory, state).ok(); r.text("resultType") != "input_required" { // one answer is missing still
-			t.Errorf("%s", r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url := serveAsk(t, setup{bearer: true})
+		victim, mallory := newAsked(t, url, modernRevision, "victim", canAll), newAsked(t, url, modernRevision, "mallory", canAll)
+		call := func(p *peer, state any) *response {
+			return p.call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": secret}, "requestState": state})
 		}
-	}
-	for i := range state {
-		for _, changed := range []string{state[:i], state[:i] + "\x00" + state[i+1:], state[:i] + state} {
-			if r := call(mallory, changed); r.Error == nil && r.text("resultType") != "input_required" {
-				t.Errorf("%q: %s", changed, r.body)
+		first := victim.call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": secret},
+			"inputResponses": answersOf(sureKey, sureYes)}).ok()
+		state := first.text("requestState")
+		if state == "" || strings.Contains(state, secret) || strings.Contains(state, "victim") {
+			t.Fatalf("the state is %q", state)
+		}
+		for range 3 {
+			if r := call(mallory, state).ok(); r.text("resultType") != "input_required" { // one answer is missing still
+				t.Errorf("%s", r.body)
 			}
 		}
-	}
-	for _, made := range []any{5, nil, true, []int{1}, map[string]any{"a": 1}, strings.Repeat("[", 5000), strings.Repeat("x", 1<<20), `{"before/Sure":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`} {
-		if r := call(mallory, made); r.status >= 500 || r.Error == nil && r.text("resultType") != "input_required" {
-			t.Errorf("%.100v: %d %.300s", made, r.status, r.body)
+		for i := range state {
+			for _, changed := range []string{state[:i], state[:i] + "\x00" + state[i+1:], state[:i] + state} {
+				if r := call(mallory, changed); r.Error == nil && r.text("resultType") != "input_required" {
+					t.Errorf("%q: %s", changed, r.body)
+				}
+			}
 		}
-	}
-	for _, p := range []*peer{victim, mallory} {
-		if tasks := tasksOf(t, p); len(tasks) != 0 {
-			t.Errorf("%s has %v", p.token, tasks)
+		for _, made := range []any{5, nil, true, []int{1}, map[string]any{"a": 1}, strings.Repeat("[", 5000), strings.Repeat("x", 1<<20), `{"before/Sure":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`} {
+			if r := call(mallory, made); r.status >= 500 || r.Error == nil && r.text("resultType") != "input_required" {
+				t.Errorf("%.100v: %d %.300s", made, r.status, r.body)
+			}
 		}
-	}
+		for _, p := range []*peer{victim, mallory} {
+			if tasks := tasksOf(t, p); len(tasks) != 0 {
+				t.Errorf("%s has %v", p.token, tasks)
+			}
+		}
+	})
 }
 
 // TestHostileBareHandler: an SDK handler that is mounted without the gateway
@@ -437,29 +446,31 @@ func TestHostileState(t *testing.T) {
 func TestHostileBareHandler(t *testing.T) {
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
-			a := newAttack(t, revision, setup{wrap: func(next http.Handler, sdk *mcp.Server) http.Handler {
-				mux := http.NewServeMux()
-				mux.Handle("/", next)
-				mux.Handle("/bare", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
-					&mcp.StreamableHTTPOptions{Stateless: revision == modernRevision}))
-				return mux
-			}})
-			bare := newPeerThat(t, a.url+"/bare", revision, "mallory", tasksExtension)
-			for _, tool := range []string{"ponder", "run_pipeline", "lint_file", "secret_done", "secret_ask", "ask_first", "task_result"} {
-				r := bare.post(jsonCall(t, bare, "tools/call", map[string]any{"name": tool, "arguments": pipelineArgs("main"), "task": map[string]any{},
-					"_meta": map[string]any{gateway.FlowMeta: "AAAAAAAAAAAAAAAAAAAAAAAAAA"}}))
-				if r.Error == nil {
-					t.Errorf("%s: %d %s", tool, r.status, r.body)
+			bubble.Test(t, func(t *testing.T) {
+				a := newAttack(t, revision, setup{wrap: func(next http.Handler, sdk *mcp.Server) http.Handler {
+					mux := http.NewServeMux()
+					mux.Handle("/", next)
+					mux.Handle("/bare", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+						&mcp.StreamableHTTPOptions{Stateless: revision == modernRevision}))
+					return mux
+				}})
+				bare := newPeerThat(t, a.url+"/bare", revision, "mallory", tasksExtension)
+				for _, tool := range []string{"ponder", "run_pipeline", "lint_file", "secret_done", "secret_ask", "ask_first", "task_result"} {
+					r := bare.post(jsonCall(t, bare, "tools/call", map[string]any{"name": tool, "arguments": pipelineArgs("main"), "task": map[string]any{},
+						"_meta": map[string]any{gateway.FlowMeta: "AAAAAAAAAAAAAAAAAAAAAAAAAA"}}))
+					if r.Error == nil {
+						t.Errorf("%s: %d %s", tool, r.status, r.body)
+					}
 				}
-			}
-			for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"} {
-				r := bare.post(jsonCall(t, bare, method, map[string]any{"taskId": a.done}))
-				if r.status/100 == 2 && r.Error == nil {
-					t.Errorf("%s: %d %s", method, r.status, r.body)
+				for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"} {
+					r := bare.post(jsonCall(t, bare, method, map[string]any{"taskId": a.done}))
+					if r.status/100 == 2 && r.Error == nil {
+						t.Errorf("%s: %d %s", method, r.status, r.body)
+					}
 				}
-			}
-			end(t, bare)
-			a.over()
+				end(t, bare)
+				a.over()
+			})
 		})
 	}
 }

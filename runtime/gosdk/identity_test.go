@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -59,7 +61,7 @@ func TestIdentity(t *testing.T) {
 		})
 	}
 	// A token without a user is nobody: everybody with one would be the same.
-	p := &peer{t: t, url: url, revision: modernRevision, token: "nobody", caps: tasksExtension, client: http.DefaultClient}
+	p := &peer{t: t, url: url, revision: modernRevision, token: "nobody", caps: tasksExtension, client: &http.Client{Transport: wiretest.OneOff}}
 	for _, method := range []string{"tasks/get", "tools/call", "tools/list", "server/discover", "initialize"} {
 		p.call(method, map[string]any{"taskId": "x"}).want(http.StatusForbidden, invalidRequest)
 	}
@@ -73,53 +75,57 @@ func TestIdentity(t *testing.T) {
 func TestAnonymousID(t *testing.T) {
 	rules.Covers(t, "E-85")
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	modern, legacy := newPeer(t, url, modernRevision, ""), newPeer(t, url, legacyRevision, "")
-	id := modern.create("run_pipeline", pipelineArgs("endless"))
-	other := newPeer(t, url, modernRevision, "")
-	other.until(id, "working")
-	legacy.until(id, "working")
-	other.task("tasks/cancel", id).ok()
-	modern.until(id, "cancelled")
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		modern, legacy := newPeer(t, url, modernRevision, ""), newPeer(t, url, legacyRevision, "")
+		id := modern.create("run_pipeline", pipelineArgs("endless"))
+		other := newPeer(t, url, modernRevision, "")
+		other.until(id, "working")
+		legacy.until(id, "working")
+		other.task("tasks/cancel", id).ok()
+		modern.until(id, "cancelled")
+	})
 }
 
 // An idempotency key is the principal's own, and belongs to its arguments.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true})
-	open, _ := serveWith(t, setup{})
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		a, b := newPeer(t, url, revision, "a"), newPeer(t, url, revision, "b")
-		params := func(key any, ms int) map[string]any {
-			return map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms}, "task": map[string]any{},
-				"_meta": map[string]any{"io.github.mcptaskgen/idempotency-key": key}}
-		}
-		path, status := []string{"task", "taskId"}, http.StatusOK
-		if revision == modernRevision {
-			path, status = []string{"taskId"}, http.StatusBadRequest
-		}
-		const long = 3_600_000 // the task runs until the server is closed
-		key := "key of " + revision
-		id := a.call("tools/call", params(key, long)).ok().text(path...)
-		if again := a.call("tools/call", params(key, long)).ok().text(path...); id == "" || again != id {
-			t.Errorf("%s: %q then %q", revision, id, again)
-		}
-		if other := b.call("tools/call", params(key, long)).ok().text(path...); other == "" || other == id {
-			t.Errorf("%s: b has %q", revision, other)
-		}
-		for _, bad := range []any{"", 5, string(make([]byte, 257))} {
-			r := a.call("tools/call", params(bad, long))
-			if r.Error == nil || r.Error.Code != invalidParams || r.status != status {
-				t.Errorf("%s: key %.10q: %d %.300s", revision, bad, r.status, r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{bearer: true})
+		open, _ := serveWith(t, setup{})
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			a, b := newPeer(t, url, revision, "a"), newPeer(t, url, revision, "b")
+			params := func(key any, ms int) map[string]any {
+				return map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms}, "task": map[string]any{},
+					"_meta": map[string]any{"io.github.mcptaskgen/idempotency-key": key}}
+			}
+			path, status := []string{"task", "taskId"}, http.StatusOK
+			if revision == modernRevision {
+				path, status = []string{"taskId"}, http.StatusBadRequest
+			}
+			const long = 3_600_000 // the task runs until the server is closed
+			key := "key of " + revision
+			id := a.call("tools/call", params(key, long)).ok().text(path...)
+			if again := a.call("tools/call", params(key, long)).ok().text(path...); id == "" || again != id {
+				t.Errorf("%s: %q then %q", revision, id, again)
+			}
+			if other := b.call("tools/call", params(key, long)).ok().text(path...); other == "" || other == id {
+				t.Errorf("%s: b has %q", revision, other)
+			}
+			for _, bad := range []any{"", 5, string(make([]byte, 257))} {
+				r := a.call("tools/call", params(bad, long))
+				if r.Error == nil || r.Error.Code != invalidParams || r.status != status {
+					t.Errorf("%s: key %.10q: %d %.300s", revision, bad, r.status, r.body)
+				}
+			}
+			// What the server refuses after the SDK has begun to answer.
+			if r := a.call("tools/call", params(key, long+1)); r.Error == nil || r.Error.Code != invalidParams {
+				t.Errorf("%s: other arguments: %d %s", revision, r.status, r.body)
+			}
+			p := newPeer(t, open, revision, "")
+			if r := p.call("tools/call", params("short", long)); r.Error == nil || r.Error.Code != invalidParams {
+				t.Errorf("%s: a short key of nobody's: %d %s", revision, r.status, r.body)
 			}
 		}
-		// What the server refuses after the SDK has begun to answer.
-		if r := a.call("tools/call", params(key, long+1)); r.Error == nil || r.Error.Code != invalidParams {
-			t.Errorf("%s: other arguments: %d %s", revision, r.status, r.body)
-		}
-		p := newPeer(t, open, revision, "")
-		if r := p.call("tools/call", params("short", long)); r.Error == nil || r.Error.Code != invalidParams {
-			t.Errorf("%s: a short key of nobody's: %d %s", revision, r.status, r.body)
-		}
-	}
+	})
 }

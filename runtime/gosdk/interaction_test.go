@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // onCall is middleware around tools/call.
@@ -33,8 +34,10 @@ func eachPeer(t *testing.T, m mcp.Middleware, test func(t *testing.T, p *peer)) 
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{middleware: m, bearer: true})
-			test(t, newPeer(t, url, revision, "a"))
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := serveWith(t, setup{middleware: m, bearer: true})
+				test(t, newPeer(t, url, revision, "a"))
+			})
 		})
 	}
 }
@@ -110,27 +113,29 @@ func TestMiddlewareLeaves(t *testing.T) {
 		for name, instead := range map[string]*mcp.CallToolResult{"error": nil, "result": {Content: []mcp.Content{}}} {
 			t.Run(revision+" "+name, func(t *testing.T) {
 				t.Parallel()
-				store := &slowStore{Store: mcptask.NewMemoryStore(), begun: make(chan struct{}, 1), release: make(chan struct{})}
-				var calls sync.WaitGroup
-				m := onCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
-					calls.Go(func() { _, _ = next() })
-					<-store.begun
-					if instead == nil {
-						return nil, errors.New("it takes too long")
+				bubble.Test(t, func(t *testing.T) {
+					store := &slowStore{Store: mcptask.NewMemoryStore(), begun: make(chan struct{}, 1), release: make(chan struct{})}
+					var calls sync.WaitGroup
+					m := onCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+						calls.Go(func() { _, _ = next() })
+						<-store.begun
+						if instead == nil {
+							return nil, errors.New("it takes too long")
+						}
+						return instead, nil
+					})
+					url, _ := serveWith(t, setup{middleware: m, bearer: true, options: mcptask.Options{Store: store}})
+					p := newPeer(t, url, revision, "a")
+					r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}, "task": map[string]any{}})
+					if (r.Error == nil) != (instead != nil) || strings.Contains(string(r.body), "taskId") {
+						t.Errorf("%s", r.body)
 					}
-					return instead, nil
+					close(store.release)
+					calls.Wait()
+					if tasks := tasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "cancelled" {
+						t.Errorf("%v", tasks)
+					}
 				})
-				url, _ := serveWith(t, setup{middleware: m, bearer: true, options: mcptask.Options{Store: store}})
-				p := newPeer(t, url, revision, "a")
-				r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}, "task": map[string]any{}})
-				if (r.Error == nil) != (instead != nil) || strings.Contains(string(r.body), "taskId") {
-					t.Errorf("%s", r.body)
-				}
-				close(store.release)
-				calls.Wait()
-				if tasks := tasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "cancelled" {
-					t.Errorf("%v", tasks)
-				}
 			})
 		}
 	}
@@ -191,38 +196,40 @@ func TestMiddlewareChanges(t *testing.T) {
 func TestManyClients(t *testing.T) {
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
-			url, tasks := serveWith(t, setup{})
-			// The server's own goroutines are there from here on.
-			first := newPeer(t, url, modernRevision, "")
-			first.call("tools/list", nil).ok()
-			end(t, first)
-			check := goroutines(t)
-			var clients sync.WaitGroup
-			var peers [20]*peer
-			for i := range peers {
-				clients.Go(func() {
-					p := newPeer(t, url, revision, "")
-					peers[i] = p
-					var ids []string
-					for range 10 {
-						ids = append(ids, p.create("ponder", map[string]any{"ms": 300}))
-					}
-					for _, id := range ids {
-						p.until(id, "completed")
-						if revision == legacyRevision {
-							p.task("tasks/result", id).ok()
+			bubble.Test(t, func(t *testing.T) {
+				url, tasks := serveWith(t, setup{})
+				// The server's own goroutines are there from here on.
+				first := newPeer(t, url, modernRevision, "")
+				first.call("tools/list", nil).ok()
+				end(t, first)
+				check := goroutines(t)
+				var clients sync.WaitGroup
+				var peers [20]*peer
+				for i := range peers {
+					clients.Go(func() {
+						p := newPeer(t, url, revision, "")
+						peers[i] = p
+						var ids []string
+						for range 4 {
+							ids = append(ids, p.create("ponder", map[string]any{"ms": 300}))
 						}
-					}
-				})
-			}
-			clients.Wait()
-			for _, p := range peers {
-				end(t, p)
-			}
-			check()
-			if err := tasks.Close(); err != nil {
-				t.Error(err)
-			}
+						for _, id := range ids {
+							p.until(id, "completed")
+							if revision == legacyRevision {
+								p.task("tasks/result", id).ok()
+							}
+						}
+					})
+				}
+				clients.Wait()
+				for _, p := range peers {
+					end(t, p)
+				}
+				check()
+				if err := tasks.Close(); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
@@ -326,21 +333,23 @@ func TestDisconnects(t *testing.T) {
 // TestClose: closing the server ends what waits, and takes nothing new.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	var g *gateway.Gateway
-	url, tasks := serveWith(t, setup{gateway: &g})
-	p, m := newPeer(t, url, legacyRevision, ""), newPeer(t, url, modernRevision, "")
-	id := p.create("run_pipeline", pipelineArgs("endless"))
-	blocked := make(chan *response, 1)
-	go func() { blocked <- p.task("tasks/result", id) }()
-	untilWaiting(t, g)
-	if err := tasks.Close(); err != nil {
-		t.Error(err)
-	}
-	(<-blocked).want(200, internalError)
-	for _, p := range []*peer{p, m} {
-		r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
-		if r.Error == nil || r.Error.Code != internalError {
-			t.Errorf("%d %s", r.status, r.body)
+	bubble.Test(t, func(t *testing.T) {
+		var g *gateway.Gateway
+		url, tasks := serveWith(t, setup{gateway: &g})
+		p, m := newPeer(t, url, legacyRevision, ""), newPeer(t, url, modernRevision, "")
+		id := p.create("run_pipeline", pipelineArgs("endless"))
+		blocked := make(chan *response, 1)
+		go func() { blocked <- p.task("tasks/result", id) }()
+		untilWaiting(t, g)
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
 		}
-	}
+		(<-blocked).want(200, internalError)
+		for _, p := range []*peer{p, m} {
+			r := p.call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
+			if r.Error == nil || r.Error.Code != internalError {
+				t.Errorf("%d %s", r.status, r.body)
+			}
+		}
+	})
 }

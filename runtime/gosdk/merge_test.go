@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -73,22 +74,24 @@ func TestListenMerged(t *testing.T) {
 // What the SDK refuses is refused.
 func TestListenMergedRefused(t *testing.T) {
 	t.Parallel()
-	url, _ := listening(t, setup{})
-	p := newPeer(t, url, modernRevision, "")
-	id := p.create("driven", nil)
-	for _, filter := range []map[string]any{
-		{"taskIds": []string{id}, "toolsListChanged": "yes"},
-		{"taskIds": []string{id}, "resourceSubscriptions": 5},
-	} {
-		p.call("subscriptions/listen", map[string]any{"notifications": filter}).want(http.StatusBadRequest, invalidParams)
-	}
-	r := p.call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{id}, "toolsListChanged": true}}, jsonOnly)
-	if r.status != http.StatusBadRequest {
-		t.Errorf("%d %s", r.status, r.body)
-	}
-	// Kinds that are asked for and not wanted are none.
-	f, _ := p.subscribe(map[string]any{"taskIds": []string{"made-up"}, "toolsListChanged": false, "resourceSubscriptions": []string{}})
-	f.ends()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := listening(t, setup{})
+		p := newPeer(t, url, modernRevision, "")
+		id := p.create("driven", nil)
+		for _, filter := range []map[string]any{
+			{"taskIds": []string{id}, "toolsListChanged": "yes"},
+			{"taskIds": []string{id}, "resourceSubscriptions": 5},
+		} {
+			p.call("subscriptions/listen", map[string]any{"notifications": filter}).want(http.StatusBadRequest, invalidParams)
+		}
+		r := p.call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{id}, "toolsListChanged": true}}, jsonOnly)
+		if r.status != http.StatusBadRequest {
+			t.Errorf("%d %s", r.status, r.body)
+		}
+		// Kinds that are asked for and not wanted are none.
+		f, _ := p.subscribe(map[string]any{"taskIds": []string{"made-up"}, "toolsListChanged": false, "resourceSubscriptions": []string{}})
+		f.ends()
+	})
 }
 
 const listenMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`

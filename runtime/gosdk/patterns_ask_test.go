@@ -11,6 +11,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -296,75 +297,77 @@ func TestPatternsRequests(t *testing.T) {
 func TestPatternsOnPipes(t *testing.T) {
 	rules.Covers(t, "D-05", "D-10", "D-12", "D-13", "D-14", "D-16", "D-18", "D-25")
 	t.Parallel()
-	for _, revisions := range [][]string{onlyPatterns, withPatterns} {
-		p := newPipedWith(t, mcptask.Options{Limits: hurried, Revisions: revisions}, askTools().Tools...)
-		p.ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, takes(takesAll))
-		p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		var early []string
-		hear := func(want string) string { // a question may come before a reply
-			t.Helper()
-			fits := func(line string) bool { return strings.Contains(line, want) }
-			for !slices.ContainsFunc(early, fits) {
-				early = append(early, p.hear())
-				if len(early) > 2 {
-					t.Fatalf("%s, want %s", early, want)
+	bubble.Test(t, func(t *testing.T) {
+		for _, revisions := range [][]string{onlyPatterns, withPatterns} {
+			p := newPipedWith(t, mcptask.Options{Limits: hurried, Revisions: revisions}, askTools().Tools...)
+			p.ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, takes(takesAll))
+			p.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+			var early []string
+			hear := func(want string) string { // a question may come before a reply
+				t.Helper()
+				fits := func(line string) bool { return strings.Contains(line, want) }
+				for !slices.ContainsFunc(early, fits) {
+					early = append(early, p.hear())
+					if len(early) > 2 {
+						t.Fatalf("%s, want %s", early, want)
+					}
+				}
+				i := slices.IndexFunc(early, fits)
+				line := early[i]
+				early = slices.Delete(early, i, i+1)
+				return line
+			}
+			say := func(id, method, params string) {
+				t.Helper()
+				p.say(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params)
+			}
+			until := func(id, status string) {
+				t.Helper()
+				for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+					say("get", "tasks/get", `{"id":"`+id+`"}`)
+					if line := hear(`"id":"get"`); strings.Contains(line, `"status":"`+status+`"`) {
+						return
+					} else if time.Now().After(end) {
+						t.Fatal(line)
+					}
 				}
 			}
-			i := slices.IndexFunc(early, fits)
-			line := early[i]
-			early = slices.Delete(early, i, i+1)
-			return line
-		}
-		say := func(id, method, params string) {
-			t.Helper()
-			p.say(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params)
-		}
-		until := func(id, status string) {
-			t.Helper()
-			for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-				say("get", "tasks/get", `{"id":"`+id+`"}`)
-				if line := hear(`"id":"get"`); strings.Contains(line, `"status":"`+status+`"`) {
-					return
-				} else if time.Now().After(end) {
-					t.Fatal(line)
-				}
+			say("1", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":"one"}}`)
+			first := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`)
+			say("1", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":"one"}}`)
+			made := func(line string) string { line, _, _ = strings.Cut(line, `"lastUpdatedAt"`); return line }
+			if again := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`); made(again) != made(first) {
+				t.Errorf("%s, then %s", first, again)
 			}
+			say("2", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":""}}`)
+			hear(`-32602`)
+			say("3", "tasks/result", `{"id":"one"}`)
+			hear(`-32602`)
+			say("4", "tasks/cancel", `{"id":"one"}`)
+			hear(`"result":{"id":"one","status":"cancelled"}`)
+			say("5", "tasks/get", `{"id":"one"}`)
+			hear(`"id":"one","status":"cancelled"`)
+			say("6", "tools/call", `{"name":"ask","arguments":{"steps":["now"]},"_meta":{"taskId":"two"}}`)
+			hear(`"id":"two"`)
+			say("6", "tasks/get", `{"id":"two"}`)
+			hear(`"id":"6"`)
+			q := read(t, hear(`elicitation/create`))
+			p.say(`{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"task":{%s,"ttl":60}}}}`, q.ID, clientTask(q.made(), "working"))
+			m := read(t, hear(`"method":"tasks/get","params":{"id":"`+q.made()+`"}`))
+			p.say(`{"jsonrpc":"2.0","id":%s,"result":{%s}}`, m.ID, clientTask(q.made(), "completed"))
+			m = read(t, hear(`"method":"tasks/result","params":{"id":"`+q.made()+`"}`))
+			p.say(`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":"completed","result":{"action":"accept","content":{"note":"yes"}}}}`, m.ID, q.made())
+			until("two", "completed")
+			say("7", "tasks/result", `{"id":"two"}`)
+			hear(`"result":{"id":"two","status":"completed","result":{"content":[{"text":"yes","type":"text"}]`)
+			say("8", "tools/call", `{"name":"ask_and_fail","arguments":{},"_meta":{"taskId":"three"}}`)
+			hear(`"id":"three"`)
+			say("8", "tasks/get", `{"id":"three"}`)
+			hear(`"id":"8"`)
+			q = read(t, hear(`elicitation/create`))
+			until("three", "input_required")
+			p.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, q.ID)
+			until("three", "cancelled")
 		}
-		say("1", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":"one"}}`)
-		first := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`)
-		say("1", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":"one"}}`)
-		made := func(line string) string { line, _, _ = strings.Cut(line, `"lastUpdatedAt"`); return line }
-		if again := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`); made(again) != made(first) {
-			t.Errorf("%s, then %s", first, again)
-		}
-		say("2", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":""}}`)
-		hear(`-32602`)
-		say("3", "tasks/result", `{"id":"one"}`)
-		hear(`-32602`)
-		say("4", "tasks/cancel", `{"id":"one"}`)
-		hear(`"result":{"id":"one","status":"cancelled"}`)
-		say("5", "tasks/get", `{"id":"one"}`)
-		hear(`"id":"one","status":"cancelled"`)
-		say("6", "tools/call", `{"name":"ask","arguments":{"steps":["now"]},"_meta":{"taskId":"two"}}`)
-		hear(`"id":"two"`)
-		say("6", "tasks/get", `{"id":"two"}`)
-		hear(`"id":"6"`)
-		q := read(t, hear(`elicitation/create`))
-		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"task":{%s,"ttl":60}}}}`, q.ID, clientTask(q.made(), "working"))
-		m := read(t, hear(`"method":"tasks/get","params":{"id":"`+q.made()+`"}`))
-		p.say(`{"jsonrpc":"2.0","id":%s,"result":{%s}}`, m.ID, clientTask(q.made(), "completed"))
-		m = read(t, hear(`"method":"tasks/result","params":{"id":"`+q.made()+`"}`))
-		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":"completed","result":{"action":"accept","content":{"note":"yes"}}}}`, m.ID, q.made())
-		until("two", "completed")
-		say("7", "tasks/result", `{"id":"two"}`)
-		hear(`"result":{"id":"two","status":"completed","result":{"content":[{"text":"yes","type":"text"}]`)
-		say("8", "tools/call", `{"name":"ask_and_fail","arguments":{},"_meta":{"taskId":"three"}}`)
-		hear(`"id":"three"`)
-		say("8", "tasks/get", `{"id":"three"}`)
-		hear(`"id":"8"`)
-		q = read(t, hear(`elicitation/create`))
-		until("three", "input_required")
-		p.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, q.ID)
-		until("three", "cancelled")
-	}
+	})
 }

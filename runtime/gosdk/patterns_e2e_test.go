@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/patterns"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
@@ -81,9 +81,8 @@ func patternsOver(t *testing.T, test func(t *testing.T, connect func(gosdk.Clien
 	t.Run("http", func(t *testing.T) {
 		t.Parallel()
 		tasks, sdk := patternsTasks(t)
-		server := httptest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)))
+		server := wiretest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
 		t.Cleanup(func() {
-			server.CloseClientConnections()
 			server.Close()
 		})
 		test(t, func(o gosdk.ClientOptions) mcptask.Conn {
@@ -215,9 +214,11 @@ func TestPatternsInProcess(t *testing.T) {
 
 // A server that speaks the guide refuses services that are not generated for it.
 func TestPatternsUndeclared(t *testing.T) {
-	tools := patterns.JobsTools(patternsJobs{})
-	tools.Capabilities = mcptask.Capabilities{mcptask.Revision20251125: mcptask.Declared20251125}
-	if _, err := mcptask.NewServer(mcptask.Options{Revisions: onlyPatterns}, tools); err == nil || !strings.Contains(err.Error(), "--revision") {
-		t.Error(err)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		tools := patterns.JobsTools(patternsJobs{})
+		tools.Capabilities = mcptask.Capabilities{mcptask.Revision20251125: mcptask.Declared20251125}
+		if _, err := mcptask.NewServer(mcptask.Options{Revisions: onlyPatterns}, tools); err == nil || !strings.Contains(err.Error(), "--revision") {
+			t.Error(err)
+		}
+	})
 }

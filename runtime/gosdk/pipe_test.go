@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // Whatever a line is, it is answered or passed over, and the next one is served.
@@ -65,89 +66,99 @@ func TestPipeBadLines(t *testing.T) {
 		"initialize null":      {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}`, `"id":1`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPiped(t)
-			p.initialize()
-			p.say("%s", test.line)
-			p.say(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
-			p.say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
-			// Replies come in any order; one that never comes ends in hear.
-			var heard string
-			for missing := 2; missing > 0 || !strings.Contains(heard, test.want); {
-				line := p.hear()
-				if strings.Contains(line, `"id":"after"`) || strings.Contains(line, `"id":"last"`) {
-					missing--
+			bubble.Test(t, func(t *testing.T) {
+				p := newPiped(t)
+				p.initialize()
+				p.say("%s", test.line)
+				p.say(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
+				p.say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
+				// Replies come in any order; one that never comes ends in hear.
+				var heard string
+				for missing := 2; missing > 0 || !strings.Contains(heard, test.want); {
+					line := p.hear()
+					if strings.Contains(line, `"id":"after"`) || strings.Contains(line, `"id":"last"`) {
+						missing--
+					}
+					heard += line + "\n"
 				}
-				heard += line + "\n"
-			}
-			if testing.Verbose() {
-				t.Logf("%.300s", heard)
-			}
+				if testing.Verbose() {
+					t.Logf("%.300s", heard)
+				}
+			})
 		})
 	}
 }
 
 // The end of the SDK's side ends what waits, though the client's input stays.
 func TestPipeEndsWithSDK(t *testing.T) {
-	before := leak.Now()
-	p := newPiped(t)
-	p.initialize()
-	id := p.endless()
-	for i := range 1000 {
-		p.say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
-	}
-	p.stop()
-	p.ends()
-	before.AtMost(t, 8) // the readers of what stays open, and the task's own
+	bubble.Test(t, func(t *testing.T) {
+		before := leak.Now()
+		p := newPiped(t)
+		p.initialize()
+		id := p.endless()
+		for i := range 1000 {
+			p.say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
+		}
+		p.stop()
+		p.ends()
+		before.AtMost(t, 8) // the readers of what stays open, and the task's own
+	})
 }
 
 // The end of the client's input ends a thousand requests that wait.
 func TestPipeEndsWithClient(t *testing.T) {
-	p := newPiped(t)
-	p.initialize()
-	id := p.endless()
-	for i := range 1000 {
-		p.say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
-	}
-	if err := p.in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	p.ends()
+	bubble.Test(t, func(t *testing.T) {
+		p := newPiped(t)
+		p.initialize()
+		id := p.endless()
+		for i := range 1000 {
+			p.say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
+		}
+		if err := p.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		p.ends()
+	})
 }
 
 // A line that is too long is told as such where the input ends with it.
 func TestPipeLongLineAtEnd(t *testing.T) {
-	p := newPiped(t)
-	p.initialize()
-	if _, err := fmt.Fprint(p.in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, strings.Repeat(" ", 2*pipeLimit)); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.in.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if line := p.hear(); !strings.Contains(line, "exceeds") {
-		t.Error(line)
-	}
-	p.ends()
+	bubble.Test(t, func(t *testing.T) {
+		p := newPiped(t)
+		p.initialize()
+		if _, err := fmt.Fprint(p.in, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, strings.Repeat(" ", 2*pipeLimit)); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if line := p.hear(); !strings.Contains(line, "exceeds") {
+			t.Error(line)
+		}
+		p.ends()
+	})
 }
 
 // TestPipeOfAClientThatNeverReads ends all the same when its input does.
 func TestPipeOfAClientThatNeverReads(t *testing.T) {
-	p := newPiped(t)
-	p.initialize()
-	written := make(chan struct{})
-	go func() {
-		defer close(written)
-		for i := range 300 { // more than the client's end holds
-			if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`+"\n", 100+i); err != nil {
-				return
+	bubble.Test(t, func(t *testing.T) {
+		p := newPiped(t)
+		p.initialize()
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			for i := range 300 { // more than the client's end holds
+				if _, err := fmt.Fprintf(p.in, `{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`+"\n", 100+i); err != nil {
+					return
+				}
 			}
+		}()
+		select {
+		case <-written:
+		case <-time.After(patience):
+			t.Fatal("the reading waits for the writing")
 		}
-	}()
-	select {
-	case <-written:
-	case <-time.After(patience):
-		t.Fatal("the reading waits for the writing")
-	}
-	_ = p.in.Close()
-	p.ends()
+		_ = p.in.Close()
+		p.ends()
+	})
 }

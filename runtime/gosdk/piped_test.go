@@ -83,7 +83,11 @@ func pipeIn(t *testing.T, revision string, tasks *mcptask.Server, held int) *pip
 		lines := bufio.NewScanner(out)
 		lines.Buffer(nil, 1<<24)
 		for lines.Scan() {
-			p.lines <- lines.Text()
+			select {
+			case p.lines <- lines.Text():
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	t.Cleanup(func() {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // poisonTools take and ask for numbers between 0 and 10.
@@ -41,50 +42,52 @@ func TestPoisonNumbersOverHTTP(t *testing.T) {
 	for _, revision := range []string{legacyRevision, modernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{tools: []mcptask.Tools{poisonTools()}})
-			p := newAsked(t, url, revision, "", canAll)
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := serveWith(t, setup{tools: []mcptask.Tools{poisonTools()}})
+				p := newAsked(t, url, revision, "", canAll)
 
-			r := p.call("tools/call", map[string]any{"name": "take_number", "arguments": poison}).ok()
-			if r.get("isError") != true || !strings.Contains(toolText(r.Result), want) {
-				t.Errorf("a plain call: %s", r.body)
-			}
-			for _, literal := range []string{"1E400", "5e-324"} { // the SDK stumbles over them
-				r := p.call("tools/call", map[string]any{"name": "take_number", "arguments": json.RawMessage(`{"n":` + literal + `}`)}).ok()
-				if r.get("isError") != true || !strings.Contains(toolText(r.Result), "n: the number "+literal+" is out of range") {
-					t.Errorf("%s: %s", literal, r.body)
+				r := p.call("tools/call", map[string]any{"name": "take_number", "arguments": poison}).ok()
+				if r.get("isError") != true || !strings.Contains(toolText(r.Result), want) {
+					t.Errorf("a plain call: %s", r.body)
 				}
-			}
-			if revision == legacyRevision {
-				r := p.call("tools/call", map[string]any{"name": "take_number", "arguments": poison, "task": map[string]any{}}).want(http.StatusOK, invalidParams)
-				if !strings.Contains(r.Error.Message, want) {
-					t.Errorf("a task: %s", r.body)
+				for _, literal := range []string{"1E400", "5e-324"} { // the SDK stumbles over them
+					r := p.call("tools/call", map[string]any{"name": "take_number", "arguments": json.RawMessage(`{"n":` + literal + `}`)}).ok()
+					if r.get("isError") != true || !strings.Contains(toolText(r.Result), "n: the number "+literal+" is out of range") {
+						t.Errorf("%s: %s", literal, r.body)
+					}
 				}
-			}
+				if revision == legacyRevision {
+					r := p.call("tools/call", map[string]any{"name": "take_number", "arguments": poison, "task": map[string]any{}}).want(http.StatusOK, invalidParams)
+					if !strings.Contains(r.Error.Message, want) {
+						t.Errorf("a task: %s", r.body)
+					}
+				}
 
-			id := p.create("ask_number", nil)
-			p.until(id, "input_required")
-			if revision == legacyRevision {
-				feed := p.result(id)
-				p.respond(feed.question(id).ID, `"result":`+answer(string(poison)))
-				if last := feed.next(); !strings.Contains(toolText(last.Result), want) {
-					t.Errorf("an answer: %s", last.text)
+				id := p.create("ask_number", nil)
+				p.until(id, "input_required")
+				if revision == legacyRevision {
+					feed := p.result(id)
+					p.respond(feed.question(id).ID, `"result":`+answer(string(poison)))
+					if last := feed.next(); !strings.Contains(toolText(last.Result), want) {
+						t.Errorf("an answer: %s", last.text)
+					}
+				} else {
+					update := func(content string) *response {
+						return p.call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"step": json.RawMessage(answer(content))}})
+					}
+					if r := update(string(poison)); r.Error == nil || r.Error.Code != invalidParams || !strings.Contains(r.Error.Message, want) {
+						t.Errorf("an answer: %s", r.body)
+					}
+					update(`{"n":7.50}`).ok()
+					if got := p.outcome(id); got != "got 7.50" {
+						t.Errorf("after a good answer: %s", got)
+					}
 				}
-			} else {
-				update := func(content string) *response {
-					return p.call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"step": json.RawMessage(answer(content))}})
-				}
-				if r := update(string(poison)); r.Error == nil || r.Error.Code != invalidParams || !strings.Contains(r.Error.Message, want) {
-					t.Errorf("an answer: %s", r.body)
-				}
-				update(`{"n":7.50}`).ok()
-				if got := p.outcome(id); got != "got 7.50" {
-					t.Errorf("after a good answer: %s", got)
-				}
-			}
 
-			if got := p.outcome(p.create("take_number", map[string]any{"n": json.RawMessage("1e0")})); got != "took 1e0" {
-				t.Errorf("afterwards: %s", got)
-			}
+				if got := p.outcome(p.create("take_number", map[string]any{"n": json.RawMessage("1e0")})); got != "took 1e0" {
+					t.Errorf("afterwards: %s", got)
+				}
+			})
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -40,26 +41,30 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, dial func(gosdk.Clien
 		}
 		t.Run(name+", HTTP", func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{options: options, panics: true})
-			test(t, func(o gosdk.ClientOptions) mcptask.Conn {
-				o.Revision = mcptask.RevisionSEP1686
-				conn, err := gosdk.Connect(t.Context(), url, o)
-				return keep(t, conn, err)
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := serveWith(t, setup{options: options, panics: true})
+				test(t, func(o gosdk.ClientOptions) mcptask.Conn {
+					o.Revision = mcptask.RevisionSEP1686
+					conn, err := gosdk.Connect(t.Context(), url, o)
+					return keep(t, conn, err)
+				})
 			})
 		})
 		t.Run(name+", pipes", func(t *testing.T) {
 			t.Parallel()
-			tools := pipeline.CITools(ci{})
-			tools.Capabilities = mcptask.Declared() // as if it were generated for all of them
-			tasks, err := mcptask.NewServer(options, tools)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = tasks.Close() })
-			test(t, func(o gosdk.ClientOptions) mcptask.Conn {
-				o.Revision = mcptask.RevisionSEP1686
-				conn, err := gosdk.ConnectOver(t.Context(), pipedTo(t, tasks), o)
-				return keep(t, conn, err)
+			bubble.Test(t, func(t *testing.T) {
+				tools := pipeline.CITools(ci{})
+				tools.Capabilities = mcptask.Declared() // as if it were generated for all of them
+				tasks, err := mcptask.NewServer(options, tools)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = tasks.Close() })
+				test(t, func(o gosdk.ClientOptions) mcptask.Conn {
+					o.Revision = mcptask.RevisionSEP1686
+					conn, err := gosdk.ConnectOver(t.Context(), pipedTo(t, tasks), o)
+					return keep(t, conn, err)
+				})
 			})
 		})
 	}
@@ -289,27 +294,29 @@ func TestProposalCommand(t *testing.T) {
 func TestProposalGoroutines(t *testing.T) {
 	check := goroutines(t)
 	t.Run("calls", func(t *testing.T) {
-		url, _ := serve(t, withProposal())
-		ctx, cancel := contextFor(t, patience)
-		defer cancel()
-		conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: mcptask.RevisionSEP1686})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ci := pipeline.NewCIClient(conn)
-		if _, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: repository}); err != nil {
-			t.Error(err)
-		}
-		for range 5 {
-			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: repository, Branch: "endless"})
+		bubble.Test(t, func(t *testing.T) {
+			url, _ := serve(t, withProposal())
+			ctx, cancel := contextFor(t, patience)
+			defer cancel()
+			conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: mcptask.RevisionSEP1686})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = call // nobody waits for it
-		}
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
+			ci := pipeline.NewCIClient(conn)
+			if _, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: repository}); err != nil {
+				t.Error(err)
+			}
+			for range 5 {
+				call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: repository, Branch: "endless"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = call // nobody waits for it
+			}
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 	check()
 }

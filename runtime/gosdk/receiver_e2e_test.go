@@ -11,6 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // A generated server asks, and the client of 2025-11-25 answers as a task.
@@ -102,28 +103,30 @@ func TestQuestionsAsTasks(t *testing.T) {
 // The same for requests to a model and for pages.
 func TestRequestsAsTasks(t *testing.T) {
 	t.Parallel()
-	logs := &safeBuffer{}
-	conn, err := gosdk.Connect(t.Context(), serveAsk(t, setup{}), gosdk.ClientOptions{
-		Revision: legacyRevision,
-		Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
-		Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
-			return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
-		},
-		OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for tool, want := range map[string]string{"sample": `assistant m {"type":"text","text":"Sum up."}`, "url": "declined"} {
-		if got, err := mcptask.Run[string](ctx, conn, tool, askInput{}); err != nil || got != want {
-			t.Errorf("%s: %q, %v", tool, got, err)
+	bubble.Test(t, func(t *testing.T) {
+		logs := &safeBuffer{}
+		conn, err := gosdk.Connect(t.Context(), serveAsk(t, setup{}), gosdk.ClientOptions{
+			Revision: legacyRevision,
+			Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
+			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
+				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
+			},
+			OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	text := logs.until(t, "outcome=result", 2)
-	if strings.Count(text, "outcome=result") != 2 || !strings.Contains(text, "tool=sampling.createMessage") || !strings.Contains(text, "tool=elicitation.create") {
-		t.Errorf("the tasks at the client:\n%s", text)
-	}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for tool, want := range map[string]string{"sample": `assistant m {"type":"text","text":"Sum up."}`, "url": "declined"} {
+			if got, err := mcptask.Run[string](ctx, conn, tool, askInput{}); err != nil || got != want {
+				t.Errorf("%s: %q, %v", tool, got, err)
+			}
+		}
+		text := logs.until(t, "outcome=result", 2)
+		if strings.Count(text, "outcome=result") != 2 || !strings.Contains(text, "tool=sampling.createMessage") || !strings.Contains(text, "tool=elicitation.create") {
+			t.Errorf("the tasks at the client:\n%s", text)
+		}
+	})
 }

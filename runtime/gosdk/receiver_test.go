@@ -193,14 +193,16 @@ func checkReceiverTells(t *testing.T, revision string) {
 		if status := a.task("tasks/get", other).text("status"); status != "working" {
 			t.Errorf("the other is %s", status)
 		}
-		done := a.create("now")
+		done := a.create("stubborn")
+		time.Sleep(time.Second)
+		close(a.person.release)
 		a.status(done)
 		first, second := a.task("tasks/get", done).ok(), a.task("tasks/get", done).ok()
 		if times := told(first); len(times) > 1 && !times[1].After(times[0]) || string(first.Result) != string(second.Result) {
 			t.Errorf("%s, then %s", first.Result, second.Result)
 		}
 		result := a.ask("tasks/result", strings.Replace(lying, id, done, 1)).ok()
-		if result.text("_meta", "io.modelcontextprotocol/related-task", "taskId") != done || result.text("content", "text") != "to now" {
+		if result.text("_meta", "io.modelcontextprotocol/related-task", "taskId") != done || result.text("content", "text") != "to stubborn" {
 			t.Errorf("%s", result.Result)
 		}
 	})

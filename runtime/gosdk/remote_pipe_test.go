@@ -10,6 +10,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -84,73 +85,83 @@ func TestPipeRemoteQuestions(t *testing.T) {
 	created := result(`{"task":` + status("working") + `}`)
 
 	t.Run("tasks/result waits", func(t *testing.T) {
-		p, _, q := begin(t, tasks)
-		if q.Params.Task == nil {
-			t.Errorf("%s", q.line)
-		}
-		reply(p, q.ID, created)
-		m := expect(t, p, "tasks/result")
-		p.say(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, status("completed"))
-		reply(p, m.ID, result(answer))
-		ends(t, p, "yes")
-		reply(p, m.ID, result(answer)) // twice: it is not passed on
-		line := p.ask(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
-		for strings.Contains(line, `"notifications/tasks/status"`) { // of the task's end
-			line = p.hear()
-		}
-		if !strings.Contains(line, `"after"`) {
-			t.Error(line)
-		}
-	})
-	t.Run("polled", func(t *testing.T) {
-		p, _, q := begin(t, tasks)
-		reply(p, q.ID, created)
-		reply(p, expect(t, p, "tasks/result").ID, `"error":{"code":-32603,"message":"not yet"}`)
-		reply(p, expect(t, p, "tasks/get").ID, result(status("working")))
-		reply(p, expect(t, p, "tasks/get").ID, result(status("completed")))
-		reply(p, expect(t, p, "tasks/result").ID, result(answer))
-		ends(t, p, "yes")
-	})
-	t.Run("cancelled", func(t *testing.T) {
-		p, id, q := begin(t, tasks)
-		reply(p, q.ID, created)
-		expect(t, p, "tasks/result")
-		p.say(`{"jsonrpc":"2.0","id":"stop","method":"tasks/cancel","params":{"taskId":%q}}`, id)
-		for want := map[string]bool{"stop": true, "end": true, "tasks/cancel": true}; len(want) > 0; { // in any order
-			m := p.message()
-			name := m.ID
-			if m.Method != "" {
-				name = m.Method
-				reply(p, m.ID, result(status("cancelled")))
+		bubble.Test(t, func(t *testing.T) {
+			p, _, q := begin(t, tasks)
+			if q.Params.Task == nil {
+				t.Errorf("%s", q.line)
 			}
-			if !want[name] {
-				t.Fatal(m.line)
+			reply(p, q.ID, created)
+			m := expect(t, p, "tasks/result")
+			p.say(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, status("completed"))
+			reply(p, m.ID, result(answer))
+			ends(t, p, "yes")
+			reply(p, m.ID, result(answer)) // twice: it is not passed on
+			line := p.ask(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
+			for strings.Contains(line, `"notifications/tasks/status"`) { // of the task's end
+				line = p.hear()
 			}
-			delete(want, name)
-		}
-	})
-	t.Run("not declared", func(t *testing.T) {
-		p, _, q := begin(t, `{"elicitation":{},"tasks":{"requests":{"sampling":{"createMessage":{}}}}}`)
-		if q.Params.Task != nil {
-			t.Errorf("%s", q.line)
-		}
-		reply(p, q.ID, result(answer))
-		ends(t, p, "yes")
-	})
-	t.Run("the client ends", func(t *testing.T) {
-		before := leak.Now()
-		p, _, q := begin(t, tasks)
-		reply(p, q.ID, created)
-		expect(t, p, "tasks/result")
-		_ = p.in.Close()
-		p.ends()
-		before.AtMost(t, 8) // those of the task itself
-		select {
-		case line, ok := <-p.lines:
-			if ok && strings.Contains(line, `"method":"tasks/`) {
+			if !strings.Contains(line, `"after"`) {
 				t.Error(line)
 			}
-		case <-time.After(300 * time.Millisecond): // three intervals
-		}
+		})
+	})
+	t.Run("polled", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			p, _, q := begin(t, tasks)
+			reply(p, q.ID, created)
+			reply(p, expect(t, p, "tasks/result").ID, `"error":{"code":-32603,"message":"not yet"}`)
+			reply(p, expect(t, p, "tasks/get").ID, result(status("working")))
+			reply(p, expect(t, p, "tasks/get").ID, result(status("completed")))
+			reply(p, expect(t, p, "tasks/result").ID, result(answer))
+			ends(t, p, "yes")
+		})
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			p, id, q := begin(t, tasks)
+			reply(p, q.ID, created)
+			expect(t, p, "tasks/result")
+			p.say(`{"jsonrpc":"2.0","id":"stop","method":"tasks/cancel","params":{"taskId":%q}}`, id)
+			for want := map[string]bool{"stop": true, "end": true, "tasks/cancel": true}; len(want) > 0; { // in any order
+				m := p.message()
+				name := m.ID
+				if m.Method != "" {
+					name = m.Method
+					reply(p, m.ID, result(status("cancelled")))
+				}
+				if !want[name] {
+					t.Fatal(m.line)
+				}
+				delete(want, name)
+			}
+		})
+	})
+	t.Run("not declared", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			p, _, q := begin(t, `{"elicitation":{},"tasks":{"requests":{"sampling":{"createMessage":{}}}}}`)
+			if q.Params.Task != nil {
+				t.Errorf("%s", q.line)
+			}
+			reply(p, q.ID, result(answer))
+			ends(t, p, "yes")
+		})
+	})
+	t.Run("the client ends", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			before := leak.Now()
+			p, _, q := begin(t, tasks)
+			reply(p, q.ID, created)
+			expect(t, p, "tasks/result")
+			_ = p.in.Close()
+			p.ends()
+			before.AtMost(t, 8) // those of the task itself
+			select {
+			case line, ok := <-p.lines:
+				if ok && strings.Contains(line, `"method":"tasks/`) {
+					t.Error(line)
+				}
+			case <-time.After(300 * time.Millisecond): // three intervals
+			}
+		})
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -395,189 +396,195 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 // TestRemoteStrangers: what others say of a client's task changes nothing.
 func TestRemoteStrangers(t *testing.T) {
 	t.Parallel()
-	logs := &safeBuffer{}
-	url := serveAsk(t, setup{bearer: true, options: mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))}})
-	p, other := newAsked(t, url, legacyRevision, "a", takes(takesAll)), newAsked(t, url, legacyRevision, "b", takes(takesAll))
-	mine, theirs := p.get(), other.get()
-	id := p.create("ask", ask("one"))
-	q := mine.augmented(id)
-	other.respond(q.ID, remoteBegan("theft"))
-	other.task("tasks/get", id).want(http.StatusOK, invalidParams)
-	p.respond(q.ID, remoteBegan("r"))
-	m := mine.followUp("tasks/result", "r")
-	other.respond(m.ID, note("theft"))
-	other.respond(m.ID, `"error":{"code":-32602,"message":"none"}`)
-	p.respond(m.ID, `"error":{"code":-32602,"message":"none"}`, withHeader("Mcp-Session-Id", newAsked(t, url, legacyRevision, "a", takes(takesAll)).session))
-	theirs.silent()
-	mine.silent()
-	p.until(id, "input_required")
-	if text := logs.String(); !strings.Contains(text, "not taken") {
-		t.Error(text)
-	}
-	p.respond(m.ID, note("mine"))
-	if got := p.outcome(id); got != "mine" {
-		t.Error(got)
-	}
-	p.respond(m.ID, note("2nd"))
-	p.respond(q.ID, remoteBegan("r"))
-	theirs.silent()
+	bubble.Test(t, func(t *testing.T) {
+		logs := &safeBuffer{}
+		url := serveAsk(t, setup{bearer: true, options: mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))}})
+		p, other := newAsked(t, url, legacyRevision, "a", takes(takesAll)), newAsked(t, url, legacyRevision, "b", takes(takesAll))
+		mine, theirs := p.get(), other.get()
+		id := p.create("ask", ask("one"))
+		q := mine.augmented(id)
+		other.respond(q.ID, remoteBegan("theft"))
+		other.task("tasks/get", id).want(http.StatusOK, invalidParams)
+		p.respond(q.ID, remoteBegan("r"))
+		m := mine.followUp("tasks/result", "r")
+		other.respond(m.ID, note("theft"))
+		other.respond(m.ID, `"error":{"code":-32602,"message":"none"}`)
+		p.respond(m.ID, `"error":{"code":-32602,"message":"none"}`, withHeader("Mcp-Session-Id", newAsked(t, url, legacyRevision, "a", takes(takesAll)).session))
+		theirs.silent()
+		mine.silent()
+		p.until(id, "input_required")
+		if text := logs.String(); !strings.Contains(text, "not taken") {
+			t.Error(text)
+		}
+		p.respond(m.ID, note("mine"))
+		if got := p.outcome(id); got != "mine" {
+			t.Error(got)
+		}
+		p.respond(m.ID, note("2nd"))
+		p.respond(q.ID, remoteBegan("r"))
+		theirs.silent()
+	})
 }
 
 // TestRemoteProcesses: the reply to a follow-up may reach another process than
 // the one that has asked.
 func TestRemoteProcesses(t *testing.T) {
 	t.Parallel()
-	options := mcptask.Options{Store: mcptask.NewMemoryStore()}
-	tools := []mcptask.Tools{askTools()}
-	here, _ := serveWith(t, setup{options: options, bearer: true, tools: tools})
-	there, _ := serveWith(t, setup{options: options, bearer: true, tools: tools})
-	p, q := newAsked(t, here, legacyRevision, "a", takes(takesAll)), newAsked(t, there, legacyRevision, "a", takes(takesAll))
-	f, g := p.get(), q.get()
-	id := p.create("ask", ask("one", "two", "three"))
+	bubble.Test(t, func(t *testing.T) {
+		options := mcptask.Options{Store: mcptask.NewMemoryStore()}
+		tools := []mcptask.Tools{askTools()}
+		here, _ := serveWith(t, setup{options: options, bearer: true, tools: tools})
+		there, _ := serveWith(t, setup{options: options, bearer: true, tools: tools})
+		p, q := newAsked(t, here, legacyRevision, "a", takes(takesAll)), newAsked(t, there, legacyRevision, "a", takes(takesAll))
+		f, g := p.get(), q.get()
+		id := p.create("ask", ask("one", "two", "three"))
 
-	one := f.augmented(id)
-	q.respond(one.ID, remoteBegan("r1")) // told there, followed there
-	q.respond(g.followUp("tasks/result", "r1").ID, relatedTo("r1", note("1")))
+		one := f.augmented(id)
+		q.respond(one.ID, remoteBegan("r1")) // told there, followed there
+		q.respond(g.followUp("tasks/result", "r1").ID, relatedTo("r1", note("1")))
 
-	two := f.augmented(id)
-	p.respond(two.ID, remoteBegan("r2")) // told here, answered there
-	m := f.followUp("tasks/result", "r2")
-	q.respond(m.ID, `"error":{"code":-32603,"message":"lost on the way"}`) // which here does not hear of
-	q.respond(m.ID, relatedTo("r2", note("2")))
-	f.followUp("tasks/cancel", "r2") // here cannot know that it has ended
+		two := f.augmented(id)
+		p.respond(two.ID, remoteBegan("r2")) // told here, answered there
+		m := f.followUp("tasks/result", "r2")
+		q.respond(m.ID, `"error":{"code":-32603,"message":"lost on the way"}`) // which here does not hear of
+		q.respond(m.ID, relatedTo("r2", note("2")))
+		f.followUp("tasks/cancel", "r2") // here cannot know that it has ended
 
-	three := f.augmented(id)
-	p.respond(three.ID, remoteBegan("r3"))
-	f.followUp("tasks/result", "r3")
-	p.respond(three.ID, note("3"))
-	f.followUp("tasks/cancel", "r3")
-	if got := p.outcome(id); got != "1,2,3" {
-		t.Error(got)
-	}
+		three := f.augmented(id)
+		p.respond(three.ID, remoteBegan("r3"))
+		f.followUp("tasks/result", "r3")
+		p.respond(three.ID, note("3"))
+		f.followUp("tasks/cancel", "r3")
+		if got := p.outcome(id); got != "1,2,3" {
+			t.Error(got)
+		}
+	})
 }
 
 // TestManyRemoteQuestions is TestManyQuestions with clients that make tasks of
 // what they are asked, drop streams at random, lose replies, and say things
 // twice. Every question gets its own answer once, and nothing is left behind.
 func TestManyRemoteQuestions(t *testing.T) {
-	const clients, each = 8, 10
-	var answered atomic.Int32
-	address, tasks := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{echoTools(&answered)}})
-	warm := newPeer(t, address, legacyRevision, "warm")
-	warm.call("tools/list", nil).ok()
-	end(t, warm)
-	check := goroutines(t)
+	bubble.Test(t, func(t *testing.T) {
+		const clients, each = 8, 10
+		var answered atomic.Int32
+		address, tasks := serveWith(t, setup{bearer: true, tools: []mcptask.Tools{echoTools(&answered)}})
+		warm := newPeer(t, address, legacyRevision, "warm")
+		warm.call("tools/list", nil).ok()
+		end(t, warm)
+		check := goroutines(t)
 
-	began := time.Now()
-	var drops, created, polled atomic.Int32
-	var all sync.WaitGroup
-	for i := range clients {
-		all.Go(func() {
-			p := newAsked(t, address, legacyRevision, fmt.Sprint("user", i), takes(takesAll))
-			defer func() { end(t, p) }()
-			open := map[string]bool{}
-			remotes := map[string]string{} // what each of the client's tasks answers
-			completed := map[string]bool{}
-			// handle does what a client does; false is a dropped stream.
-			handle := func(m wireMessage) bool {
-				chance := rand.N(10)
-				if m.Method != "" && chance < 2 {
-					drops.Add(1)
-					return false // it has not been read
-				}
-				again := chance == 2
-				say := func(response string) {
-					p.respond(m.ID, response)
-					if again {
+		began := time.Now()
+		var drops, created, polled atomic.Int32
+		var all sync.WaitGroup
+		for i := range clients {
+			all.Go(func() {
+				p := newAsked(t, address, legacyRevision, fmt.Sprint("user", i), takes(takesAll))
+				defer func() { end(t, p) }()
+				open := map[string]bool{}
+				remotes := map[string]string{} // what each of the client's tasks answers
+				completed := map[string]bool{}
+				// handle does what a client does; false is a dropped stream.
+				handle := func(m wireMessage) bool {
+					chance := rand.N(10)
+					if m.Method != "" && chance < 2 {
+						drops.Add(1)
+						return false // it has not been read
+					}
+					again := chance == 2
+					say := func(response string) {
 						p.respond(m.ID, response)
+						if again {
+							p.respond(m.ID, response)
+						}
 					}
+					answer := func(text string) string {
+						return fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, text)
+					}
+					switch m.Method {
+					case "elicitation/create":
+						if chance == 3 {
+							say(answer(m.Params.Message))
+							break
+						}
+						id := fmt.Sprint("remote", created.Add(1))
+						remotes[id] = m.Params.Message
+						say(remoteBegan(id))
+					case "tasks/result":
+						switch {
+						case remotes[m.Params.TaskID] == "":
+							t.Errorf("no task of ours: %s", m.text)
+						case chance < 6 && !completed[m.Params.TaskID]:
+							say(`"error":{"code":-32603,"message":"not yet"}`)
+						default:
+							say(relatedTo(m.Params.TaskID, answer(remotes[m.Params.TaskID])))
+						}
+					case "tasks/get":
+						polled.Add(1)
+						if chance < 6 && !completed[m.Params.TaskID] {
+							say(`"result":` + remoteTask(m.Params.TaskID, "working"))
+							break
+						}
+						completed[m.Params.TaskID] = true
+						say(`"result":` + remoteTask(m.Params.TaskID, "completed"))
+					case "tasks/cancel":
+						say(`"result":` + remoteTask(m.Params.TaskID, "cancelled"))
+					}
+					return true
 				}
-				answer := func(text string) string {
-					return fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, text)
+				for range each {
+					open[p.create("echo", nil)] = true
 				}
-				switch m.Method {
-				case "elicitation/create":
-					if chance == 3 {
-						say(answer(m.Params.Message))
+				for stop := time.Now().Add(5 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
+					var one string
+					for one = range open {
 						break
 					}
-					id := fmt.Sprint("remote", created.Add(1))
-					remotes[id] = m.Params.Message
-					say(remoteBegan(id))
-				case "tasks/result":
-					switch {
-					case remotes[m.Params.TaskID] == "":
-						t.Errorf("no task of ours: %s", m.text)
-					case chance < 6 && !completed[m.Params.TaskID]:
-						say(`"error":{"code":-32603,"message":"not yet"}`)
-					default:
-						say(relatedTo(m.Params.TaskID, answer(remotes[m.Params.TaskID])))
+					f := p.get
+					if rand.N(3) == 0 {
+						f = func() *feed { return p.result(one) }
 					}
-				case "tasks/get":
-					polled.Add(1)
-					if chance < 6 && !completed[m.Params.TaskID] {
-						say(`"result":` + remoteTask(m.Params.TaskID, "working"))
-						break
+					stream := f()
+					timer := time.NewTimer(time.Duration(100+rand.N(150)) * time.Millisecond)
+					for reading := true; reading; {
+						select {
+						case m, ok := <-stream.messages:
+							reading = ok && handle(m)
+						case <-timer.C:
+							reading = false
+						}
 					}
-					completed[m.Params.TaskID] = true
-					say(`"result":` + remoteTask(m.Params.TaskID, "completed"))
-				case "tasks/cancel":
-					say(`"result":` + remoteTask(m.Params.TaskID, "cancelled"))
-				}
-				return true
-			}
-			for range each {
-				open[p.create("echo", nil)] = true
-			}
-			for stop := time.Now().Add(5 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
-				var one string
-				for one = range open {
-					break
-				}
-				f := p.get
-				if rand.N(3) == 0 {
-					f = func() *feed { return p.result(one) }
-				}
-				stream := f()
-				timer := time.NewTimer(time.Duration(100+rand.N(150)) * time.Millisecond)
-				for reading := true; reading; {
-					select {
-					case m, ok := <-stream.messages:
-						reading = ok && handle(m)
-					case <-timer.C:
-						reading = false
+					stream.stop()
+					if rand.N(12) == 0 { // the client starts anew
+						end(t, p)
+						p = newAsked(t, address, legacyRevision, p.token, takes(takesAll))
+						for id := range open {
+							p.task("tasks/get", id).ok()
+						}
 					}
-				}
-				stream.stop()
-				if rand.N(12) == 0 { // the client starts anew
-					end(t, p)
-					p = newAsked(t, address, legacyRevision, p.token, takes(takesAll))
 					for id := range open {
-						p.task("tasks/get", id).ok()
+						if r := p.task("tasks/get", id); r.text("status") == "completed" {
+							delete(open, id)
+						} else if s := r.text("status"); s != "working" && s != "input_required" {
+							t.Errorf("%s: %s", id, r.body)
+							delete(open, id)
+						}
 					}
 				}
-				for id := range open {
-					if r := p.task("tasks/get", id); r.text("status") == "completed" {
-						delete(open, id)
-					} else if s := r.text("status"); s != "working" && s != "input_required" {
-						t.Errorf("%s: %s", id, r.body)
-						delete(open, id)
-					}
+				if len(open) > 0 {
+					t.Errorf("client %d: %d tasks are not done", i, len(open))
 				}
-			}
-			if len(open) > 0 {
-				t.Errorf("client %d: %d tasks are not done", i, len(open))
-			}
-		})
-	}
-	all.Wait()
-	if got := answered.Load(); got != 2*clients*each {
-		t.Errorf("%d answers", got)
-	}
-	t.Logf("%d questions in %v, %d tasks at clients, %d polls, %d streams dropped", answered.Load(), time.Since(began), created.Load(), polled.Load(), drops.Load())
-	http.DefaultClient.CloseIdleConnections()
-	check()
-	if err := tasks.Close(); err != nil {
-		t.Error(err)
-	}
+			})
+		}
+		all.Wait()
+		if got := answered.Load(); got != 2*clients*each {
+			t.Errorf("%d answers", got)
+		}
+		t.Logf("%d questions in %v, %d tasks at clients, %d polls, %d streams dropped", answered.Load(), time.Since(began), created.Load(), polled.Load(), drops.Load())
+		http.DefaultClient.CloseIdleConnections()
+		check()
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -20,28 +21,30 @@ type ownResult struct{ mcp.ResultBase }
 func TestReservedMethods(t *testing.T) {
 	rules.Covers(t, "E-89")
 	t.Parallel()
-	own := []string{"tasks/mine", "tasks/get/more", "tasks/result", "tasks/update", "notifications/tasks/mine", "notifications/tasks"}
-	url, _ := serveWith(t, setup{wrap: func(handler http.Handler, sdk *mcp.Server) http.Handler {
-		for _, method := range own {
-			err := mcp.AddReceivingCustomMethod(sdk, method, func(context.Context, *mcp.ServerSession, *ownParams) (*ownResult, error) {
-				t.Errorf("%s reached the user's handler", method)
-				return &ownResult{}, nil
-			})
-			if err != nil {
-				t.Error(err)
+	bubble.Test(t, func(t *testing.T) {
+		own := []string{"tasks/mine", "tasks/get/more", "tasks/result", "tasks/update", "notifications/tasks/mine", "notifications/tasks"}
+		url, _ := serveWith(t, setup{wrap: func(handler http.Handler, sdk *mcp.Server) http.Handler {
+			for _, method := range own {
+				err := mcp.AddReceivingCustomMethod(sdk, method, func(context.Context, *mcp.ServerSession, *ownParams) (*ownResult, error) {
+					t.Errorf("%s reached the user's handler", method)
+					return &ownResult{}, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return handler
+		}})
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			p := newPeer(t, url, revision, "")
+			for _, method := range own {
+				if r := p.task(method, "x"); r.Error == nil {
+					t.Errorf("%s in %s: %s", method, revision, r.body)
+				}
+				if r := p.post(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"taskId":"x"}}`, method), withHeader("Mcp-Method", method)); r.status == http.StatusOK {
+					t.Errorf("%s in %s as a notification: %s", method, revision, r.body)
+				}
 			}
 		}
-		return handler
-	}})
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		p := newPeer(t, url, revision, "")
-		for _, method := range own {
-			if r := p.task(method, "x"); r.Error == nil {
-				t.Errorf("%s in %s: %s", method, revision, r.body)
-			}
-			if r := p.post(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"taskId":"x"}}`, method), withHeader("Mcp-Method", method)); r.status == http.StatusOK {
-				t.Errorf("%s in %s as a notification: %s", method, revision, r.body)
-			}
-		}
-	}
+	})
 }

@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -27,6 +28,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -58,6 +60,8 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	http.DefaultTransport.(*http.Transport).DialContext = wiretest.Dial
+	debug.SetGCPercent(400) // most of the garbage is small
 	flag.Parse()
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)
@@ -173,23 +177,40 @@ func serveWith(t testing.TB, s setup) (url string, tasks *mcptask.Server) {
 			s.around(gosdk.NewRevisionHandler(tasks, candidateRevision, get, s.http), sdk)))
 		handler = paths
 	}
-	server := httptest.NewUnstartedServer(handler)
-	server.Config.ErrorLog = log.New(logs, "", 0)
-	if s.start == nil {
-		s.start = (*httptest.Server).Start
-	}
-	s.start(server)
+	url, end := s.listen(handler, log.New(logs, "", 0))
 	t.Cleanup(func() {
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
 		}
-		server.CloseClientConnections()
-		server.Close()
+		end()
+		endSessions(sdk)
 		if text := logs.String(); !s.panics && strings.Contains(text, "panic") {
 			t.Errorf("the server has panicked:\n%s", text)
 		}
 	})
-	return server.URL, tasks
+	return url, tasks
+}
+
+// endSessions ends the sessions that clients have left open.
+func endSessions(sdk *mcp.Server) {
+	for session := range sdk.Sessions() {
+		_ = session.Close()
+	}
+}
+
+// listen serves a handler in memory, unless the test starts the server itself.
+func (s setup) listen(handler http.Handler, logs *log.Logger) (url string, end func()) {
+	if s.start == nil {
+		server := wiretest.NewServer(handler, logs)
+		return server.URL, server.Close
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = logs
+	s.start(server)
+	return server.URL, func() {
+		server.CloseClientConnections()
+		server.Close()
+	}
 }
 
 // everyCITools are the pipeline's tools as generated for every revision.

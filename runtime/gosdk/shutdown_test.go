@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // closer counts how often it is closed.
@@ -33,133 +34,139 @@ func (c *closer) Close() error {
 // Shutdown answers what runs and ends what is open, without its context's help. The
 // naive order, http.Server.Shutdown first, waits for the streams until then.
 func TestShutdown(t *testing.T) {
-	check := goroutines(t)
-	begun, release := make(chan struct{}), make(chan struct{})
-	var server *http.Server
-	url, tasks := serveWith(t, setup{start: func(s *httptest.Server) {
-		server = s.Config
-		s.Start()
-	}, sdk: func(s *mcp.Server) {
-		mcp.AddTool(s, &mcp.Tool{Name: "slow"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			close(begun)
-			<-release
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "slow, but answered"}}}, nil, nil
-		})
-	}})
-	legacy, modern := newPeer(t, url, legacyRevision, ""), newPeer(t, url, modernRevision, "")
-	stream := legacy.get()
-	waits := legacy.result(legacy.create("run_pipeline", pipelineArgs("endless")))
-	follows := modern.follow(modern.create("run_pipeline", pipelineArgs("endless")))
-	follows.task()
-	others := modern.send("subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
-	others.acknowledged()
-	slow := make(chan *response, 1)
-	go func() {
-		slow <- legacy.call("tools/call", map[string]any{"name": "slow", "arguments": map[string]any{}})
-	}()
-	<-begun
+	bubble.Test(t, func(t *testing.T) {
+		check := goroutines(t)
+		begun, release := make(chan struct{}), make(chan struct{})
+		var server *http.Server
+		url, tasks := serveWith(t, setup{start: func(s *httptest.Server) {
+			server = s.Config
+			s.Start()
+		}, sdk: func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "slow"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				close(begun)
+				<-release
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "slow, but answered"}}}, nil, nil
+			})
+		}})
+		legacy, modern := newPeer(t, url, legacyRevision, ""), newPeer(t, url, modernRevision, "")
+		stream := legacy.get()
+		waits := legacy.result(legacy.create("run_pipeline", pipelineArgs("endless")))
+		follows := modern.follow(modern.create("run_pipeline", pipelineArgs("endless")))
+		follows.task()
+		others := modern.send("subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
+		others.acknowledged()
+		slow := make(chan *response, 1)
+		go func() {
+			slow <- legacy.call("tools/call", map[string]any{"name": "slow", "arguments": map[string]any{}})
+		}()
+		<-begun
 
-	last := &closer{err: errors.New("the store complains")}
-	ctx, cancel := contextFor(t, patience)
-	defer cancel()
-	shut := make(chan error, 2)
-	for range cap(shut) { // as two signals would
-		go func() { shut <- gosdk.Shutdown(ctx, server, tasks, last) }()
-	}
-	if m := waits.next(); m.Result == nil && m.Error == nil {
-		t.Errorf("not answered: %s", m.text)
-	}
-	for m := follows.next(); m.Result == nil; m = follows.next() {
-		if m.Method != "notifications/tasks" {
-			t.Fatalf("not answered: %s", m.text)
+		last := &closer{err: errors.New("the store complains")}
+		ctx, cancel := contextFor(t, patience)
+		defer cancel()
+		shut := make(chan error, 2)
+		for range cap(shut) { // as two signals would
+			go func() { shut <- gosdk.Shutdown(ctx, server, tasks, last) }()
 		}
-	}
-	for _, f := range []*feed{stream, others} {
-		for range f.messages { // until the stream ends
+		if m := waits.next(); m.Result == nil && m.Error == nil {
+			t.Errorf("not answered: %s", m.text)
 		}
-	}
-	select {
-	case err := <-shut:
-		t.Errorf("it did not wait for the SDK's tool: %v", err)
-	default:
-	}
-	close(release)
-	if text := toolText((<-slow).Result); text != "slow, but answered" {
-		t.Errorf("the SDK's tool: %q", text)
-	}
-	for range cap(shut) {
-		if err := <-shut; !errors.Is(err, last.err) || errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("shut down: %v", err)
+		for m := follows.next(); m.Result == nil; m = follows.next() {
+			if m.Method != "notifications/tasks" {
+				t.Fatalf("not answered: %s", m.text)
+			}
 		}
-	}
-	if err := gosdk.Shutdown(t.Context(), server, tasks, last); !errors.Is(err, last.err) || last.times != 1 {
-		t.Errorf("once more: %v, closed %d times", err, last.times)
-	}
-	if _, err := http.Get(url); err == nil {
-		t.Error("the server goes on")
-	}
-	legacy.client.CloseIdleConnections()
-	modern.client.CloseIdleConnections()
-	check()
+		for _, f := range []*feed{stream, others} {
+			for range f.messages { // until the stream ends
+			}
+		}
+		select {
+		case err := <-shut:
+			t.Errorf("it did not wait for the SDK's tool: %v", err)
+		default:
+		}
+		close(release)
+		if text := toolText((<-slow).Result); text != "slow, but answered" {
+			t.Errorf("the SDK's tool: %q", text)
+		}
+		for range cap(shut) {
+			if err := <-shut; !errors.Is(err, last.err) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("shut down: %v", err)
+			}
+		}
+		if err := gosdk.Shutdown(t.Context(), server, tasks, last); !errors.Is(err, last.err) || last.times != 1 {
+			t.Errorf("once more: %v, closed %d times", err, last.times)
+		}
+		if _, err := http.Get(url); err == nil {
+			t.Error("the server goes on")
+		}
+		legacy.client.CloseIdleConnections()
+		modern.client.CloseIdleConnections()
+		check()
+	})
 }
 
 // A context that ends cuts off what does not end by itself.
 func TestShutdownEndsWithItsContext(t *testing.T) {
-	begun, release := make(chan struct{}), make(chan struct{})
-	defer close(release)
-	var server *http.Server
-	url, tasks := serveWith(t, setup{start: func(s *httptest.Server) {
-		server = s.Config
-		s.Start()
-	}, sdk: func(s *mcp.Server) {
-		mcp.AddTool(s, &mcp.Tool{Name: "stubborn"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			close(begun)
-			<-release
-			return &mcp.CallToolResult{}, nil, nil
-		})
-	}})
-	p := newPeer(t, url, modernRevision, "")
-	body, edits := p.request("tools/call", map[string]any{"name": "stubborn", "arguments": map[string]any{}})
-	cut := make(chan error, 1)
-	go func() {
-		res, err := p.client.Do(p.start(t.Context(), http.MethodPost, body, edits...))
-		if err == nil {
-			res.Body.Close()
+	bubble.Test(t, func(t *testing.T) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		defer close(release)
+		var server *http.Server
+		url, tasks := serveWith(t, setup{start: func(s *httptest.Server) {
+			server = s.Config
+			s.Start()
+		}, sdk: func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "stubborn"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				close(begun)
+				<-release
+				return &mcp.CallToolResult{}, nil, nil
+			})
+		}})
+		p := newPeer(t, url, modernRevision, "")
+		body, edits := p.request("tools/call", map[string]any{"name": "stubborn", "arguments": map[string]any{}})
+		cut := make(chan error, 1)
+		go func() {
+			res, err := p.client.Do(p.start(t.Context(), http.MethodPost, body, edits...))
+			if err == nil {
+				res.Body.Close()
+			}
+			cut <- err
+		}()
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		context.AfterFunc(tasks.Closing(), cancel)
+		if err := gosdk.Shutdown(ctx, server, tasks); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
 		}
-		cut <- err
-	}()
-	<-begun
-	ctx, cancel := context.WithCancel(t.Context())
-	context.AfterFunc(tasks.Closing(), cancel)
-	if err := gosdk.Shutdown(ctx, server, tasks); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	if err := <-cut; err == nil {
-		t.Error("it is answered")
-	}
+		if err := <-cut; err == nil {
+			t.Error("it is answered")
+		}
+	})
 }
 
 // On pipes Shutdown answers what waits, and the SDK server's Run returns.
 func TestShutdownOfAPipe(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{Limits: hurried}, endlessTools())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := pipeTo(t, tasks, 100)
-	p.initialize()
-	p.say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":%q}}`, p.endless())
-	p.ask(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`) // by now the other is under way
-	ctx, cancel := contextFor(t, patience)
-	defer cancel()
-	if err := gosdk.Shutdown(ctx, nil, tasks); err != nil {
-		t.Error(err)
-	}
-	p.ends()
-	answered := false
-	for line := range p.lines {
-		answered = answered || strings.Contains(line, `"id":"r"`)
-	}
-	if !answered {
-		t.Error("the request that waits is not answered")
-	}
+	bubble.Test(t, func(t *testing.T) {
+		tasks, err := mcptask.NewServer(mcptask.Options{Limits: hurried}, endlessTools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := pipeTo(t, tasks, 100)
+		p.initialize()
+		p.say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":%q}}`, p.endless())
+		p.ask(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`) // by now the other is under way
+		ctx, cancel := contextFor(t, patience)
+		defer cancel()
+		if err := gosdk.Shutdown(ctx, nil, tasks); err != nil {
+			t.Error(err)
+		}
+		p.ends()
+		answered := false
+		for line := range p.lines {
+			answered = answered || strings.Contains(line, `"id":"r"`)
+		}
+		if !answered {
+			t.Error("the request that waits is not answered")
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -48,60 +49,62 @@ func TestCandidateStatusNotifications(t *testing.T) {
 func checkStatusNotifications(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	var d driven
-	url := serveAsk(t, setup{revision: revision, bearer: true, tools: []mcptask.Tools{d.tools()}})
-	p := watcher(t, url, revision, "a")
-	f := p.get()
-	id := p.create("driven", nil)
-	p.task("tasks/get", id).ok() // the client has the ID
-	same := func(want string, members ...string) map[string]any {
-		t.Helper()
-		m := f.next()
-		task := m.status(t)
-		r := p.task("tasks/get", id).ok()
-		if got := r.get().(map[string]any); task["status"] != want || fmt.Sprint(got) != fmt.Sprint(numbers(t, m.text)) {
-			t.Errorf("%s\nwant %s and %v", m.text, want, got)
+	bubble.Test(t, func(t *testing.T) {
+		var d driven
+		url := serveAsk(t, setup{revision: revision, bearer: true, tools: []mcptask.Tools{d.tools()}})
+		p := watcher(t, url, revision, "a")
+		f := p.get()
+		id := p.create("driven", nil)
+		p.task("tasks/get", id).ok() // the client has the ID
+		same := func(want string, members ...string) map[string]any {
+			t.Helper()
+			m := f.next()
+			task := m.status(t)
+			r := p.task("tasks/get", id).ok()
+			if got := r.get().(map[string]any); task["status"] != want || fmt.Sprint(got) != fmt.Sprint(numbers(t, m.text)) {
+				t.Errorf("%s\nwant %s and %v", m.text, want, got)
+			}
+			if strings.Contains(m.text, "_meta") || strings.Contains(m.text, `"id"`) && !strings.Contains(m.text, "taskId") {
+				t.Errorf("%s", m.text)
+			}
+			return task
 		}
-		if strings.Contains(m.text, "_meta") || strings.Contains(m.text, `"id"`) && !strings.Contains(m.text, "taskId") {
-			t.Errorf("%s", m.text)
+		d.say(id, "one")
+		if task := same("working"); task["statusMessage"] != "one" {
+			t.Errorf("%v", task)
 		}
-		return task
-	}
-	d.say(id, "one")
-	if task := same("working"); task["statusMessage"] != "one" {
-		t.Errorf("%v", task)
-	}
-	d.say(id, "one") // nothing that can be seen
-	f.silent()
-	d.say(id, "ask")
-	var question wireMessage
-	if m := f.next(); m.Method == "elicitation/create" { // the question and the status come in any order
-		question = m
-		same("input_required")
-	} else {
-		if m.status(t)["status"] != "input_required" {
-			t.Errorf("%s", m.text)
+		d.say(id, "one") // nothing that can be seen
+		f.silent()
+		d.say(id, "ask")
+		var question wireMessage
+		if m := f.next(); m.Method == "elicitation/create" { // the question and the status come in any order
+			question = m
+			same("input_required")
+		} else {
+			if m.status(t)["status"] != "input_required" {
+				t.Errorf("%s", m.text)
+			}
+			question = f.question(id)
 		}
-		question = f.question(id)
-	}
-	p.respond(question.ID, note("yes"))
-	same("working")
-	d.say(id, "done")
-	same("completed")
-	f.silent()
+		p.respond(question.ID, note("yes"))
+		same("working")
+		d.say(id, "done")
+		same("completed")
+		f.silent()
 
-	failed := p.create("driven", nil)
-	p.task("tasks/get", failed).ok()
-	d.say(failed, "fail")
-	if task := f.next().status(t); task["status"] != "failed" || task["statusMessage"] != "failed as told" {
-		t.Errorf("%v", task)
-	}
-	cancelled := p.create("driven", nil)
-	p.task("tasks/cancel", cancelled).ok()
-	if task := f.next().status(t); task["status"] != "cancelled" || task["taskId"] != cancelled {
-		t.Errorf("%v", task)
-	}
-	f.silent()
+		failed := p.create("driven", nil)
+		p.task("tasks/get", failed).ok()
+		d.say(failed, "fail")
+		if task := f.next().status(t); task["status"] != "failed" || task["statusMessage"] != "failed as told" {
+			t.Errorf("%v", task)
+		}
+		cancelled := p.create("driven", nil)
+		p.task("tasks/cancel", cancelled).ok()
+		if task := f.next().status(t); task["status"] != "cancelled" || task["taskId"] != cancelled {
+			t.Errorf("%v", task)
+		}
+		f.silent()
+	})
 }
 
 // numbers are the params of a message, with the numbers as they came.
@@ -121,29 +124,31 @@ func numbers(t testing.TB, text string) map[string]any {
 func TestStatusNotificationsOfOthers(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "C-44")
-	var d driven
-	url := serveAsk(t, setup{bearer: true, tools: []mcptask.Tools{d.tools()}})
-	owner, unaware, named, stranger := watcher(t, url, legacyRevision, "a"), watcher(t, url, legacyRevision, "a"), watcher(t, url, legacyRevision, "a"), watcher(t, url, legacyRevision, "b")
-	id := owner.create("driven", nil)
-	for _, p := range []*peer{owner, named} {
-		p.task("tasks/get", id).ok()
-	}
-	stranger.task("tasks/get", id).want(http.StatusOK, invalidParams)
-	theirs := map[string]*feed{"owner": owner.get(), "unaware": unaware.get(), "named": named.get(), "stranger": stranger.get()}
-	result := owner.result(id)
-	d.say(id, "one", "done")
-	for _, name := range []string{"owner", "named"} {
-		last := ""
-		for last != "completed" { // the one before may be left out
-			last, _ = theirs[name].next().status(t)["status"].(string)
+	bubble.Test(t, func(t *testing.T) {
+		var d driven
+		url := serveAsk(t, setup{bearer: true, tools: []mcptask.Tools{d.tools()}})
+		owner, unaware, named, stranger := watcher(t, url, legacyRevision, "a"), watcher(t, url, legacyRevision, "a"), watcher(t, url, legacyRevision, "a"), watcher(t, url, legacyRevision, "b")
+		id := owner.create("driven", nil)
+		for _, p := range []*peer{owner, named} {
+			p.task("tasks/get", id).ok()
 		}
-	}
-	if m := result.next(); m.Method != "" {
-		t.Errorf("a status where the result was asked for: %s", m.text)
-	}
-	for _, f := range theirs {
-		f.silent()
-	}
+		stranger.task("tasks/get", id).want(http.StatusOK, invalidParams)
+		theirs := map[string]*feed{"owner": owner.get(), "unaware": unaware.get(), "named": named.get(), "stranger": stranger.get()}
+		result := owner.result(id)
+		d.say(id, "one", "done")
+		for _, name := range []string{"owner", "named"} {
+			last := ""
+			for last != "completed" { // the one before may be left out
+				last, _ = theirs[name].next().status(t)["status"].(string)
+			}
+		}
+		if m := result.next(); m.Method != "" {
+			t.Errorf("a status where the result was asked for: %s", m.text)
+		}
+		for _, f := range theirs {
+			f.silent()
+		}
+	})
 }
 
 // A task's status must not overtake the reply that tells its ID; the end is told
@@ -153,34 +158,36 @@ func TestStatusFollowsTheTask(t *testing.T) {
 	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{})
-			p := watcher(t, url, legacyRevision, "")
-			f := p.get()
-			began := time.Now()
-			id := p.create("raw", map[string]any{}) // done at once
-			var m wireMessage
-			select {
-			case m = <-f.messages:
-				if time.Since(began) < settling {
-					t.Fatalf("at once: %s", m.text)
-				}
-			case <-time.After(80 * time.Millisecond):
-			}
-			if m.text == "" && polls { // and is told by the reply, where it is done by then
-				if p.task("tasks/get", id).ok().text("status") == "completed" {
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := serveWith(t, setup{})
+				p := watcher(t, url, legacyRevision, "")
+				f := p.get()
+				began := time.Now()
+				id := p.create("raw", map[string]any{}) // done at once
+				var m wireMessage
+				select {
+				case m = <-f.messages:
 					if time.Since(began) < settling {
-						f.silent()
+						t.Fatalf("at once: %s", m.text)
 					}
-					return
+				case <-time.After(80 * time.Millisecond):
 				}
-			}
-			if m.text == "" { // else the reply has taken long
-				m = f.next()
-			}
-			if task := m.status(t); task["status"] != "completed" || task["taskId"] != id {
-				t.Errorf("%v", task)
-			}
-			f.silent()
+				if m.text == "" && polls { // and is told by the reply, where it is done by then
+					if p.task("tasks/get", id).ok().text("status") == "completed" {
+						if time.Since(began) < settling {
+							f.silent()
+						}
+						return
+					}
+				}
+				if m.text == "" { // else the reply has taken long
+					m = f.next()
+				}
+				if task := m.status(t); task["status"] != "completed" || task["taskId"] != id {
+					t.Errorf("%v", task)
+				}
+				f.silent()
+			})
 		})
 	}
 }
@@ -189,24 +196,26 @@ func TestStatusFollowsTheTask(t *testing.T) {
 // has one again, as it is then.
 func TestStatusAfterAGap(t *testing.T) {
 	t.Parallel()
-	var d driven
-	url := serveAsk(t, setup{tools: []mcptask.Tools{d.tools()}})
-	p := watcher(t, url, legacyRevision, "")
-	id := p.create("driven", nil)
-	p.task("tasks/get", id).ok()
-	for i := range 3 {
-		d.say(id, fmt.Sprint("a", i), fmt.Sprint("b", i))
-		p.untilMessage(id, fmt.Sprint("b", i))
-		f := p.get()
-		if task := f.next().status(t); task["statusMessage"] != fmt.Sprint("b", i) {
-			t.Errorf("%v", task)
+	bubble.Test(t, func(t *testing.T) {
+		var d driven
+		url := serveAsk(t, setup{tools: []mcptask.Tools{d.tools()}})
+		p := watcher(t, url, legacyRevision, "")
+		id := p.create("driven", nil)
+		p.task("tasks/get", id).ok()
+		for i := range 3 {
+			d.say(id, fmt.Sprint("a", i), fmt.Sprint("b", i))
+			p.untilMessage(id, fmt.Sprint("b", i))
+			f := p.get()
+			if task := f.next().status(t); task["statusMessage"] != fmt.Sprint("b", i) {
+				t.Errorf("%v", task)
+			}
+			f.silent()
+			f.stop()
 		}
-		f.silent()
-		f.stop()
-	}
-	d.say(id, "done")
-	p.until(id, "completed")
-	p.get().silent()
+		d.say(id, "done")
+		p.until(id, "completed")
+		p.get().silent()
+	})
 }
 
 // untilMessage polls until the task has a status message.
@@ -223,45 +232,47 @@ func (p *peer) untilMessage(id, message string) {
 // is the present, in order.
 func TestStatusOfAFlood(t *testing.T) {
 	t.Parallel()
-	var d driven
-	url := serveAsk(t, setup{tools: []mcptask.Tools{d.tools()}})
-	p := watcher(t, url, legacyRevision, "")
-	res, err := (&http.Client{Transport: p.client.Transport}).Do(p.start(t.Context(), http.MethodGet, "", withHeader("Accept", "text/event-stream")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	id := p.create("driven", nil)
-	p.task("tasks/get", id).ok()
-	d.flood(p, id)
-	seen, last := 0, ""
-	lines := bufio.NewReader(res.Body)
-	for {
-		line, err := lines.ReadString('\n')
+	bubble.Test(t, func(t *testing.T) {
+		var d driven
+		url := serveAsk(t, setup{tools: []mcptask.Tools{d.tools()}})
+		p := watcher(t, url, legacyRevision, "")
+		res, err := (&http.Client{Transport: p.client.Transport}).Do(p.start(t.Context(), http.MethodGet, "", withHeader("Accept", "text/event-stream")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		data, ok := strings.CutPrefix(line, "data: ")
-		if !ok {
-			continue
+		defer res.Body.Close()
+		id := p.create("driven", nil)
+		p.task("tasks/get", id).ok()
+		d.flood(p, id)
+		seen, last := 0, ""
+		lines := bufio.NewReader(res.Body)
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, ok := strings.CutPrefix(line, "data: ")
+			if !ok {
+				continue
+			}
+			task := wireMessage{text: data}.status(t)
+			seen++
+			if task["status"] == "completed" {
+				break
+			}
+			message, _ := task["statusMessage"].(string)
+			if message <= last {
+				t.Errorf("%.6s after %.6s", message, last)
+			}
+			last = message
 		}
-		task := wireMessage{text: data}.status(t)
-		seen++
-		if task["status"] == "completed" {
-			break
+		if seen > changes*3/4 {
+			t.Errorf("%d of %d changes were kept for a client that did not read", seen, changes)
 		}
-		message, _ := task["statusMessage"].(string)
-		if message <= last {
-			t.Errorf("%.6s after %.6s", message, last)
+		if t.Failed() || testing.Verbose() {
+			t.Logf("%d of %d changes told", seen, changes)
 		}
-		last = message
-	}
-	if seen > changes*3/4 {
-		t.Errorf("%d of %d changes were kept for a client that did not read", seen, changes)
-	}
-	if t.Failed() || testing.Verbose() {
-		t.Logf("%d of %d changes told", seen, changes)
-	}
+	})
 }
 
 // TestStdioStatus: on a pipe there is one stream for everything.

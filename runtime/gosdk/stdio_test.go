@@ -86,7 +86,7 @@ func (broken) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport
 
 // TestCommandThatEnds does not wait for a server that is gone.
 func TestCommandThatEnds(t *testing.T) {
-	eachRevision(t, func(t *testing.T, revision string) {
+	eachLive(t, func(t *testing.T, revision string) {
 		for name, use := range map[string]func(ctx context.Context, ci *pipeline.CIClient) error{
 			"during a call": func(ctx context.Context, ci *pipeline.CIClient) error {
 				_, err := ci.LintFile(ctx, pipeline.LintInput{Path: "x"})
@@ -143,7 +143,7 @@ func stdioServer(t *testing.T) *exec.Cmd {
 }
 
 func TestStdioWithGeneratedClient(t *testing.T) {
-	eachRevision(t, func(t *testing.T, revision string) {
+	eachLive(t, func(t *testing.T, revision string) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		conn, err := gosdk.ConnectCommand(ctx, stdioServer(t), gosdk.ClientOptions{

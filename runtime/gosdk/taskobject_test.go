@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -69,75 +70,79 @@ func TestCandidateTaskObject(t *testing.T) {
 func checkTaskObject(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision, bearer: true})
-	p := newPeer(t, url, revision, "a")
-	created := object(t, json.RawMessage(object(t, p.call("tools/call", map[string]any{
-		"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": map[string]any{"ttl": 600000},
-	}).ok().Result)["task"]))
-	holdsTask(t, revision, "created", created, "ttl", "pollInterval")
-	id := strings.Trim(created["taskId"], `"`)
-	got := object(t, p.until(id, "working").Result)
-	holdsTask(t, revision, "get", got, "ttl", "pollInterval")
-	if got["ttl"] != "600000" {
-		t.Errorf("ttl %s", got["ttl"])
-	}
-	listed := func() map[string]string {
-		var tasks []json.RawMessage
-		if err := json.Unmarshal([]byte(object(t, p.call("tasks/list", nil).ok().Result)["tasks"]), &tasks); err != nil || len(tasks) != 1 {
-			t.Fatal(tasks, err)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision, bearer: true})
+		p := newPeer(t, url, revision, "a")
+		created := object(t, json.RawMessage(object(t, p.call("tools/call", map[string]any{
+			"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": map[string]any{"ttl": 600000},
+		}).ok().Result)["task"]))
+		holdsTask(t, revision, "created", created, "ttl", "pollInterval")
+		id := strings.Trim(created["taskId"], `"`)
+		got := object(t, p.until(id, "working").Result)
+		holdsTask(t, revision, "get", got, "ttl", "pollInterval")
+		if got["ttl"] != "600000" {
+			t.Errorf("ttl %s", got["ttl"])
 		}
-		return object(t, tasks[0])
-	}
-	holdsTask(t, revision, "list", listed(), "ttl", "pollInterval")
-	time.Sleep(10 * time.Millisecond)
-	cancelled := object(t, p.task("tasks/cancel", id).ok().Result)
-	holdsTask(t, revision, "cancel", cancelled, "ttl", "pollInterval")
-	after := object(t, p.task("tasks/get", id).ok().Result)
-	for where, task := range map[string]map[string]string{"cancel": cancelled, "get": after, "list": listed()} {
-		if revision != candidateRevision && task["lastUpdatedAt"] <= got["lastUpdatedAt"] || task["createdAt"] != created["createdAt"] || task["status"] != `"cancelled"` {
-			t.Errorf("%s: %v, before %v", where, task, got)
+		listed := func() map[string]string {
+			var tasks []json.RawMessage
+			if err := json.Unmarshal([]byte(object(t, p.call("tasks/list", nil).ok().Result)["tasks"]), &tasks); err != nil || len(tasks) != 1 {
+				t.Fatal(tasks, err)
+			}
+			return object(t, tasks[0])
 		}
-	}
+		holdsTask(t, revision, "list", listed(), "ttl", "pollInterval")
+		time.Sleep(time.Second)
+		cancelled := object(t, p.task("tasks/cancel", id).ok().Result)
+		holdsTask(t, revision, "cancel", cancelled, "ttl", "pollInterval")
+		after := object(t, p.task("tasks/get", id).ok().Result)
+		for where, task := range map[string]map[string]string{"cancel": cancelled, "get": after, "list": listed()} {
+			if revision != candidateRevision && task["lastUpdatedAt"] <= got["lastUpdatedAt"] || task["createdAt"] != created["createdAt"] || task["status"] != `"cancelled"` {
+				t.Errorf("%s: %v, before %v", where, task, got)
+			}
+		}
+	})
 }
 
 // The same in 2026-07-28, where each status has members of its own.
 func TestModernTaskObject(t *testing.T) {
 	rules.Covers(t, "E-15", "E-16", "E-20")
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	p := newPeer(t, url, modernRevision, "")
-	p.caps = withQuestions
-	holdsTask(t, modernRevision, "created", object(t, p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless")}).ok().Result), "ttlMs", "pollIntervalMs")
-	own := []string{"inputRequests", "result", "error"}
-	for _, c := range []struct {
-		tool   string
-		args   map[string]any
-		status string
-		has    string
-	}{
-		{"run_pipeline", pipelineArgs("endless"), "working", ""},
-		{"two_notes", map[string]any{}, "input_required", "inputRequests"},
-		{"ponder", map[string]any{}, "completed", "result"},
-		{"locked", map[string]any{}, "failed", "error"},
-		{"run_pipeline", pipelineArgs("endless"), "cancelled", ""},
-	} {
-		id := p.create(c.tool, c.args)
-		if c.status == "cancelled" {
-			p.task("tasks/cancel", id).ok()
-		}
-		task := object(t, p.until(id, c.status).Result)
-		holdsTask(t, modernRevision, c.status, task, "ttlMs", "pollIntervalMs")
-		for _, name := range own {
-			if (task[name] != "") != (name == c.has) {
-				t.Errorf("%s: %s is %s", c.status, name, task[name])
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		p := newPeer(t, url, modernRevision, "")
+		p.caps = withQuestions
+		holdsTask(t, modernRevision, "created", object(t, p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless")}).ok().Result), "ttlMs", "pollIntervalMs")
+		own := []string{"inputRequests", "result", "error"}
+		for _, c := range []struct {
+			tool   string
+			args   map[string]any
+			status string
+			has    string
+		}{
+			{"run_pipeline", pipelineArgs("endless"), "working", ""},
+			{"two_notes", map[string]any{}, "input_required", "inputRequests"},
+			{"ponder", map[string]any{}, "completed", "result"},
+			{"locked", map[string]any{}, "failed", "error"},
+			{"run_pipeline", pipelineArgs("endless"), "cancelled", ""},
+		} {
+			id := p.create(c.tool, c.args)
+			if c.status == "cancelled" {
+				p.task("tasks/cancel", id).ok()
+			}
+			task := object(t, p.until(id, c.status).Result)
+			holdsTask(t, modernRevision, c.status, task, "ttlMs", "pollIntervalMs")
+			for _, name := range own {
+				if (task[name] != "") != (name == c.has) {
+					t.Errorf("%s: %s is %s", c.status, name, task[name])
+				}
+			}
+			for _, name := range []string{"ttl", "pollInterval", "task"} {
+				if task[name] != "" {
+					t.Errorf("%s: %s is %s", c.status, name, task[name])
+				}
 			}
 		}
-		for _, name := range []string{"ttl", "pollInterval", "task"} {
-			if task[name] != "" {
-				t.Errorf("%s: %s is %s", c.status, name, task[name])
-			}
-		}
-	}
+	})
 }
 
 // Request types that are not declared never become tasks, whatever they carry.
@@ -154,24 +159,26 @@ func TestCandidateOtherRequests(t *testing.T) {
 func checkOtherRequests(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision, bearer: true})
-	p := newPeer(t, url, revision, "a")
-	for _, method := range []string{"tools/list", "ping"} {
-		r := p.call(method, map[string]any{"task": map[string]any{"ttl": 60000}}).ok()
-		if r.get("task") != nil || (r.get("tools") != nil) != (method == "tools/list") {
-			t.Errorf("%s: %s", method, r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision, bearer: true})
+		p := newPeer(t, url, revision, "a")
+		for _, method := range []string{"tools/list", "ping"} {
+			r := p.call(method, map[string]any{"task": map[string]any{"ttl": 60000}}).ok()
+			if r.get("task") != nil || (r.get("tools") != nil) != (method == "tools/list") {
+				t.Errorf("%s: %s", method, r.body)
+			}
 		}
-	}
-	if tasks := tasksOf(t, p); len(tasks) != 0 {
-		t.Errorf("%v", tasks)
-	}
-	// A session of a revision without tasks has declared nothing at all.
-	old := newPeer(t, at(url, revision), "2025-06-18", "a")
-	for tool, args := range map[string]map[string]any{"deploy_service": {"service": "api", "environment": "staging"}, "sdk_tool": {}} {
-		if r := old.call("tools/call", map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}).ok(); r.get("content") == nil || r.get("task") != nil {
-			t.Errorf("%s: %s", tool, r.body)
+		if tasks := tasksOf(t, p); len(tasks) != 0 {
+			t.Errorf("%v", tasks)
 		}
-	}
+		// A session of a revision without tasks has declared nothing at all.
+		old := newPeer(t, at(url, revision), "2025-06-18", "a")
+		for tool, args := range map[string]map[string]any{"deploy_service": {"service": "api", "environment": "staging"}, "sdk_tool": {}} {
+			if r := old.call("tools/call", map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}).ok(); r.get("content") == nil || r.get("task") != nil {
+				t.Errorf("%s: %s", tool, r.body)
+			}
+		}
+	})
 }
 
 // What is not declared does not exist: no list for who is anonymous, and
@@ -189,18 +196,20 @@ func TestCandidateUndeclared(t *testing.T) {
 func checkUndeclared(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision})
-	p := newPeer(t, url, revision, "")
-	if p.opened.get("capabilities", "tasks", "list") != nil || p.opened.get("capabilities", "tasks", "cancel") == nil {
-		t.Errorf("%s", p.opened.body)
-	}
-	id := p.create("ponder", nil)
-	p.call("tasks/list", nil).want(200, methodNotFound)
-	old := newPeer(t, at(url, revision), "2025-06-18", "")
-	for _, method := range []string{"tasks/cancel", "tasks/list"} {
-		old.task(method, id).want(200, methodNotFound)
-	}
-	p.until(id, "completed")
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision})
+		p := newPeer(t, url, revision, "")
+		if p.opened.get("capabilities", "tasks", "list") != nil || p.opened.get("capabilities", "tasks", "cancel") == nil {
+			t.Errorf("%s", p.opened.body)
+		}
+		id := p.create("ponder", nil)
+		p.call("tasks/list", nil).want(200, methodNotFound)
+		old := newPeer(t, at(url, revision), "2025-06-18", "")
+		for _, method := range []string{"tasks/cancel", "tasks/list"} {
+			old.task(method, id).want(200, methodNotFound)
+		}
+		p.until(id, "completed")
+	})
 }
 
 // awayStore is a store that fails to read while it is away.
@@ -265,24 +274,26 @@ func TestInternalErrors(t *testing.T) {
 		for _, method := range methods { // at once, since each is tried again for a while
 			t.Run(revision+" "+method, func(t *testing.T) {
 				t.Parallel()
-				store := &awayStore{Store: memory}
-				url, _ := serveWith(t, setup{bearer: true, options: mcptask.Options{Store: store}})
-				p := newPeer(t, url, revision, "a")
-				p.call("tools/list", nil).ok()
-				id := p.create("ponder", map[string]any{})
-				p.until(id, "completed")
-				store.set(true)
-				r := p.call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}, "name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}},
-					func(r *http.Request) {
-						if r.Header.Set("Mcp-Name", id); method == "tools/call" {
-							r.Header.Set("Mcp-Name", "ponder")
-						}
-					})
-				if r.Error == nil || r.Error.Code != internalError || strings.Contains(string(r.body), "secret") {
-					t.Errorf("%d %s", r.status, r.body)
-				}
-				store.set(false)
-				p.task("tasks/cancel", p.create("run_pipeline", pipelineArgs("endless"))).ok()
+				bubble.Test(t, func(t *testing.T) {
+					store := &awayStore{Store: memory}
+					url, _ := serveWith(t, setup{bearer: true, options: mcptask.Options{Store: store}})
+					p := newPeer(t, url, revision, "a")
+					p.call("tools/list", nil).ok()
+					id := p.create("ponder", map[string]any{})
+					p.until(id, "completed")
+					store.set(true)
+					r := p.call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}, "name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}},
+						func(r *http.Request) {
+							if r.Header.Set("Mcp-Name", id); method == "tools/call" {
+								r.Header.Set("Mcp-Name", "ponder")
+							}
+						})
+					if r.Error == nil || r.Error.Code != internalError || strings.Contains(string(r.body), "secret") {
+						t.Errorf("%d %s", r.status, r.body)
+					}
+					store.set(false)
+					p.task("tasks/cancel", p.create("run_pipeline", pipelineArgs("endless"))).ok()
+				})
 			})
 		}
 	}
@@ -292,40 +303,42 @@ func TestInternalErrors(t *testing.T) {
 func TestErrorMessages(t *testing.T) {
 	rules.Covers(t, "C-84", "E-78")
 	t.Parallel()
-	url, _ := serveWith(t, setup{bearer: true})
-	for _, c := range []struct {
-		revision, method string
-		params           map[string]any
-		says             []string
-	}{
-		{legacyRevision, "tasks/get", map[string]any{"taskId": "none"}, []string{"no task"}},
-		{legacyRevision, "tasks/get", map[string]any{}, []string{"taskId", "missing"}},
-		{legacyRevision, "tasks/cancel", map[string]any{"taskId": 5}, []string{"taskId", "number"}},
-		{legacyRevision, "tasks/list", map[string]any{"cursor": "made up"}, []string{"cursor"}},
-		{legacyRevision, "tasks/update", map[string]any{"taskId": "none"}, []string{"tasks/update", legacyRevision}},
-		{legacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}, []string{"run_pipeline", "params.task"}},
-		{legacyRevision, "tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": map[string]any{}}, []string{"lint_file", "task"}},
-		{legacyRevision, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"ttl": -1}}, []string{"ttl", "milliseconds"}},
-		{legacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": 5}, "task": map[string]any{}}, []string{"run_pipeline", "repository"}},
-		{modernRevision, "tasks/get", map[string]any{"taskId": "none"}, []string{"no task"}},
-		{modernRevision, "tasks/update", map[string]any{"taskId": "none"}, []string{"inputResponses"}},
-		{modernRevision, "tasks/result", map[string]any{"taskId": "none"}, []string{"tasks/result", modernRevision}},
-	} {
-		r := newPeer(t, url, c.revision, "a").call(c.method, c.params)
-		if r.Error == nil {
-			t.Errorf("%s %v: %s", c.method, c.params, r.body)
-			continue
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{bearer: true})
+		for _, c := range []struct {
+			revision, method string
+			params           map[string]any
+			says             []string
+		}{
+			{legacyRevision, "tasks/get", map[string]any{"taskId": "none"}, []string{"no task"}},
+			{legacyRevision, "tasks/get", map[string]any{}, []string{"taskId", "missing"}},
+			{legacyRevision, "tasks/cancel", map[string]any{"taskId": 5}, []string{"taskId", "number"}},
+			{legacyRevision, "tasks/list", map[string]any{"cursor": "made up"}, []string{"cursor"}},
+			{legacyRevision, "tasks/update", map[string]any{"taskId": "none"}, []string{"tasks/update", legacyRevision}},
+			{legacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}, []string{"run_pipeline", "params.task"}},
+			{legacyRevision, "tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": map[string]any{}}, []string{"lint_file", "task"}},
+			{legacyRevision, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"ttl": -1}}, []string{"ttl", "milliseconds"}},
+			{legacyRevision, "tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": 5}, "task": map[string]any{}}, []string{"run_pipeline", "repository"}},
+			{modernRevision, "tasks/get", map[string]any{"taskId": "none"}, []string{"no task"}},
+			{modernRevision, "tasks/update", map[string]any{"taskId": "none"}, []string{"inputResponses"}},
+			{modernRevision, "tasks/result", map[string]any{"taskId": "none"}, []string{"tasks/result", modernRevision}},
+		} {
+			r := newPeer(t, url, c.revision, "a").call(c.method, c.params)
+			if r.Error == nil {
+				t.Errorf("%s %v: %s", c.method, c.params, r.body)
+				continue
+			}
+			if slices.ContainsFunc(c.says, func(word string) bool { return !strings.Contains(r.Error.Message, word) }) {
+				t.Errorf("%s %v: %q, want %v in it", c.method, c.params, r.Error.Message, c.says)
+			}
 		}
-		if slices.ContainsFunc(c.says, func(word string) bool { return !strings.Contains(r.Error.Message, word) }) {
-			t.Errorf("%s %v: %q, want %v in it", c.method, c.params, r.Error.Message, c.says)
+		p := newPeer(t, url, modernRevision, "a")
+		if r := p.call("tasks/get", map[string]any{"taskId": "none"}, withHeader("Mcp-Name", "other")); r.Error == nil || !strings.Contains(r.Error.Message, "Mcp-Name") {
+			t.Errorf("%s", r.body)
 		}
-	}
-	p := newPeer(t, url, modernRevision, "a")
-	if r := p.call("tasks/get", map[string]any{"taskId": "none"}, withHeader("Mcp-Name", "other")); r.Error == nil || !strings.Contains(r.Error.Message, "Mcp-Name") {
-		t.Errorf("%s", r.body)
-	}
-	p.caps = `{}`
-	if r := p.task("tasks/get", "none"); r.Error == nil || !strings.Contains(r.Error.Message, "io.modelcontextprotocol/tasks") {
-		t.Errorf("%s", r.body)
-	}
+		p.caps = `{}`
+		if r := p.task("tasks/get", "none"); r.Error == nil || !strings.Contains(r.Error.Message, "io.modelcontextprotocol/tasks") {
+			t.Errorf("%s", r.body)
+		}
+	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // renaming is an invented revision.
@@ -50,53 +51,55 @@ func (a *answering) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestTranslator: HTTP has the revision's names, all above it the base's.
 func TestTranslator(t *testing.T) {
 	t.Parallel()
-	const own, base = `{"jsonrpc":"2.0","id":1,"result":{"new":1}}`, `{"jsonrpc":"2.0","id":1,"result":{"old":1}}`
-	for _, test := range []struct {
-		kind, text, want string
-		length           int64
-	}{
-		{"application/json", own, base, -1},
-		{"text/event-stream", "event: message\ndata: {\"id\":1,\ndata: \"result\":{\"new\":1}}\n\ndata: x\n\n", "data: {\"id\":1,\"result\":{\"old\":1}}\nevent: message\n\ndata: x\n\n", -1},
-		{"application/json", "no JSON", "no JSON", -1},
-		{"text/plain", own, own, 5},
-		{"", "", "", 5},
-	} {
-		server := &answering{kind: test.kind, text: test.text}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"a/get","params":{"old":1,"arguments":{"old":1}}}`))
+	bubble.Test(t, func(t *testing.T) {
+		const own, base = `{"jsonrpc":"2.0","id":1,"result":{"new":1}}`, `{"jsonrpc":"2.0","id":1,"result":{"old":1}}`
+		for _, test := range []struct {
+			kind, text, want string
+			length           int64
+		}{
+			{"application/json", own, base, -1},
+			{"text/event-stream", "event: message\ndata: {\"id\":1,\ndata: \"result\":{\"new\":1}}\n\ndata: x\n\n", "data: {\"id\":1,\"result\":{\"old\":1}}\nevent: message\n\ndata: x\n\n", -1},
+			{"application/json", "no JSON", "no JSON", -1},
+			{"text/plain", own, own, 5},
+			{"", "", "", 5},
+		} {
+			server := &answering{kind: test.kind, text: test.text}
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"a/get","params":{"old":1,"arguments":{"old":1}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("MCP-Protocol-Version", "1")
+			r.Header.Set("Mcp-Method", "a/get")
+			response, err := translator{server, renaming()}.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(response.Body)
+			if err != nil || string(got) != test.want || response.ContentLength != test.length || (response.Header.Get("Content-Length") == "") != (test.length < 0) {
+				t.Errorf("%s: %s, %d, %v", test.kind, got, response.ContentLength, err)
+			}
+			again, err := server.asked.GetBody()
+			if err != nil {
+				t.Fatal(err)
+			}
+			repeated, _ := io.ReadAll(again)
+			const want = `{"jsonrpc":"2.0","id":1,"method":"a/read","params":{"new":1,"arguments":{"old":1}}}`
+			if h := server.asked.Header; h.Get("MCP-Protocol-Version") != "2" || h.Get("Mcp-Method") != "a/read" || server.body != want || string(repeated) != want || server.asked.ContentLength != int64(len(want)) {
+				t.Errorf("it was asked %v %s", h, server.body)
+			}
+			if r.Header.Get("Mcp-Method") != "a/get" {
+				t.Error("the caller's request has changed")
+			}
+		}
+		broken := errors.New("broken")
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("MCP-Protocol-Version", "1")
-		r.Header.Set("Mcp-Method", "a/get")
-		response, err := translator{server, renaming()}.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
+		if _, err := (translator{&answering{err: broken}, renaming()}).RoundTrip(r); !errors.Is(err, broken) {
+			t.Errorf("%v", err)
 		}
-		got, err := io.ReadAll(response.Body)
-		if err != nil || string(got) != test.want || response.ContentLength != test.length || (response.Header.Get("Content-Length") == "") != (test.length < 0) {
-			t.Errorf("%s: %s, %d, %v", test.kind, got, response.ContentLength, err)
-		}
-		again, err := server.asked.GetBody()
-		if err != nil {
-			t.Fatal(err)
-		}
-		repeated, _ := io.ReadAll(again)
-		const want = `{"jsonrpc":"2.0","id":1,"method":"a/read","params":{"new":1,"arguments":{"old":1}}}`
-		if h := server.asked.Header; h.Get("MCP-Protocol-Version") != "2" || h.Get("Mcp-Method") != "a/read" || server.body != want || string(repeated) != want || server.asked.ContentLength != int64(len(want)) {
-			t.Errorf("it was asked %v %s", h, server.body)
-		}
-		if r.Header.Get("Mcp-Method") != "a/get" {
-			t.Error("the caller's request has changed")
-		}
-	}
-	broken := errors.New("broken")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (translator{&answering{err: broken}, renaming()}).RoundTrip(r); !errors.Is(err, broken) {
-		t.Errorf("%v", err)
-	}
+	})
 }
 
 // TestLineTranslator: the same on a pipe, where an answer does not say what it
@@ -155,7 +158,9 @@ func TestLineTranslator(t *testing.T) {
 // TestUnknownRevision: what is not known is refused, whatever is translated.
 func TestUnknownRevision(t *testing.T) {
 	t.Parallel()
-	if _, err := Connect(t.Context(), "http://127.0.0.1:1", ClientOptions{Revision: "2027-13-01"}); err == nil || !strings.Contains(err.Error(), `"2027-13-01" is not supported`) {
-		t.Errorf("%v", err)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		if _, err := Connect(t.Context(), "http://127.0.0.1:1", ClientOptions{Revision: "2027-13-01"}); err == nil || !strings.Contains(err.Error(), `"2027-13-01" is not supported`) {
+			t.Errorf("%v", err)
+		}
+	})
 }

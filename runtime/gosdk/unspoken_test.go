@@ -10,6 +10,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // serveOnly starts a server that speaks one of the released revisions.
@@ -52,20 +53,22 @@ func TestUnspokenFallback(t *testing.T) {
 	t.Parallel()
 	for spoken, revision := range map[string]string{legacyRevision: modernRevision, modernRevision: legacyRevision} {
 		t.Run(revision, func(t *testing.T) {
-			gate := make(chan struct{})
-			defer close(gate)
-			conn, err := gosdk.Connect(t.Context(), serveOnly(t, spoken, slowTools(time.Millisecond, gate)), gosdk.ClientOptions{Revision: revision})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			_, err = mcptask.Run[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: -1})
-			var refused *mcptask.Error
-			if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(err.Error(), "ClientOptions.Revision") {
-				t.Error(err)
-			}
+			bubble.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				defer close(gate)
+				conn, err := gosdk.Connect(t.Context(), serveOnly(t, spoken, slowTools(time.Millisecond, gate)), gosdk.ClientOptions{Revision: revision})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				defer cancel()
+				_, err = mcptask.Run[slowReport](ctx, conn, "slow_sleep", ponderInput{MS: -1})
+				var refused *mcptask.Error
+				if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(err.Error(), "ClientOptions.Revision") {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

@@ -7,30 +7,33 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // With JSON replies instead of streams everything is the same.
 func TestJSONReplies(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{JSONResponse: true}})
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		p := newPeer(t, url, revision, "")
-		p.caps = withQuestions
-		if r := p.call("tools/list", nil).ok(); r.stream || bytes.Contains(r.Result, []byte("taskSupport")) != (revision == legacyRevision) {
-			t.Errorf("%s: stream %v: %s", revision, r.stream, r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{http: &mcp.StreamableHTTPOptions{JSONResponse: true}})
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			p := newPeer(t, url, revision, "")
+			p.caps = withQuestions
+			if r := p.call("tools/list", nil).ok(); r.stream || bytes.Contains(r.Result, []byte("taskSupport")) != (revision == legacyRevision) {
+				t.Errorf("%s: stream %v: %s", revision, r.stream, r.body)
+			}
+			id := p.create("ponder", map[string]any{"ms": 100})
+			p.until(id, "completed")
+			p.call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}}).ok()
+			if revision == legacyRevision {
+				p.task("tasks/result", id).ok()
+				p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(200, methodNotFound)
+				continue
+			}
+			p.caps = `{}`
+			p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(400, missingCapability)
 		}
-		id := p.create("ponder", map[string]any{"ms": 100})
-		p.until(id, "completed")
-		p.call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}}).ok()
-		if revision == legacyRevision {
-			p.task("tasks/result", id).ok()
-			p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(200, methodNotFound)
-			continue
-		}
-		p.caps = `{}`
-		p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(400, missingCapability)
-	}
+	})
 }
 
 // A task at the end of its ttl is gone, also for who waits for it.
@@ -47,9 +50,11 @@ func TestCandidateExpiry(t *testing.T) {
 func checkExpiry(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision, bearer: true})
-	p, m := newPeer(t, url, revision, "a"), newPeer(t, url, modernRevision, "a")
-	whileItLasts(t, 3*time.Second, func(t *testing.T, ttl time.Duration) bool { return expires(t, p, m, ttl) })
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision, bearer: true})
+		p, m := newPeer(t, url, revision, "a"), newPeer(t, url, modernRevision, "a")
+		whileItLasts(t, 3*time.Second, func(t *testing.T, ttl time.Duration) bool { return expires(t, p, m, ttl) })
+	})
 }
 
 // expires is checkExpiry with a ttl; false is a test that was too slow to see the task.

@@ -7,20 +7,22 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // A handler whose error has data that is no JSON costs its client that data, and not the session.
 func TestErrorDataIsNoJSON(t *testing.T) {
 	t.Parallel()
-	p := newPiped(t, mcptask.NewTool(mcptask.ToolSpec{Name: "broken", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
-		func(context.Context, *mcptask.Task, struct{}) (struct{}, error) {
-			return struct{}{}, &mcptask.Error{Code: -32000, Message: "br\xffoken", Data: json.RawMessage(`{"a":`)}
-		}))
-	p.initialize()
-	for range 2 {
-		if reply := p.ask(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"broken"}}`); !strings.Contains(reply, `"code":-32000`) {
-			t.Errorf("%s", reply)
+	bubble.Test(t, func(t *testing.T) {
+		p := newPiped(t, mcptask.NewTool(mcptask.ToolSpec{Name: "broken", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
+			func(context.Context, *mcptask.Task, struct{}) (struct{}, error) {
+				return struct{}{}, &mcptask.Error{Code: -32000, Message: "br\xffoken", Data: json.RawMessage(`{"a":`)}
+			}))
+		p.initialize()
+		for range 2 {
+			if reply := p.ask(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"broken"}}`); !strings.Contains(reply, `"code":-32000`) {
+				t.Errorf("%s", reply)
+			}
 		}
-	}
-
+	})
 }

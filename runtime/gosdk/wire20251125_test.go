@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -21,55 +22,59 @@ import (
 func TestLegacyCapabilities(t *testing.T) {
 	rules.Covers(t, "C-01", "C-02", "C-92")
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	secured, _ := serveWith(t, setup{bearer: true})
-	const call = `"cancel":{},"requests":{"tools":{"call":{}}}`
-	for _, test := range []struct{ name, url, revision, token, want string }{
-		{"anonymous", url, legacyRevision, "", `{` + call + `}`},
-		{"a principal", secured, legacyRevision, "a", `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`},
-		{"an older revision", url, "2025-06-18", "", `null`},
-		{"an older revision with a principal", secured, "2025-06-18", "a", `null`},
-	} {
-		p := newPeer(t, test.url, test.revision, test.token)
-		r := p.opened
-		got, err := json.Marshal(r.get("capabilities", "tasks"))
-		if err != nil || string(got) != test.want || r.text("protocolVersion") != test.revision {
-			t.Errorf("%s: %s %s, want %s", test.name, r.text("protocolVersion"), got, test.want)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		secured, _ := serveWith(t, setup{bearer: true})
+		const call = `"cancel":{},"requests":{"tools":{"call":{}}}`
+		for _, test := range []struct{ name, url, revision, token, want string }{
+			{"anonymous", url, legacyRevision, "", `{` + call + `}`},
+			{"a principal", secured, legacyRevision, "a", `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`},
+			{"an older revision", url, "2025-06-18", "", `null`},
+			{"an older revision with a principal", secured, "2025-06-18", "a", `null`},
+		} {
+			p := newPeer(t, test.url, test.revision, test.token)
+			r := p.opened
+			got, err := json.Marshal(r.get("capabilities", "tasks"))
+			if err != nil || string(got) != test.want || r.text("protocolVersion") != test.revision {
+				t.Errorf("%s: %s %s, want %s", test.name, r.text("protocolVersion"), got, test.want)
+			}
+			if r.get("capabilities", "extensions", "io.modelcontextprotocol/tasks") != nil && test.revision != legacyRevision {
+				t.Errorf("%s: the extension of 2026-07-28", test.name)
+			}
 		}
-		if r.get("capabilities", "extensions", "io.modelcontextprotocol/tasks") != nil && test.revision != legacyRevision {
-			t.Errorf("%s: the extension of 2026-07-28", test.name)
-		}
-	}
+	})
 }
 
 // execution.taskSupport.
 func TestLegacyToolsList(t *testing.T) {
 	rules.Covers(t, "C-14")
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	want := map[string]string{"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden", "sdk_tool": ""}
-	for _, revision := range []string{legacyRevision, "2025-06-18"} {
-		seen := 0
-		for _, tool := range newPeer(t, url, revision, "").call("tools/list", nil).ok().get("tools").([]any) {
-			tool := tool.(map[string]any)
-			support, ok := want[tool["name"].(string)]
-			if !ok {
-				continue
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		want := map[string]string{"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden", "sdk_tool": ""}
+		for _, revision := range []string{legacyRevision, "2025-06-18"} {
+			seen := 0
+			for _, tool := range newPeer(t, url, revision, "").call("tools/list", nil).ok().get("tools").([]any) {
+				tool := tool.(map[string]any)
+				support, ok := want[tool["name"].(string)]
+				if !ok {
+					continue
+				}
+				seen++
+				execution, _ := tool["execution"].(map[string]any)
+				got, _ := execution["taskSupport"].(string)
+				if revision != legacyRevision {
+					support = ""
+				}
+				if got != support {
+					t.Errorf("%s: %v: %q, want %q", revision, tool["name"], got, support)
+				}
 			}
-			seen++
-			execution, _ := tool["execution"].(map[string]any)
-			got, _ := execution["taskSupport"].(string)
-			if revision != legacyRevision {
-				support = ""
-			}
-			if got != support {
-				t.Errorf("%s: %v: %q, want %q", revision, tool["name"], got, support)
+			if seen != len(want) {
+				t.Errorf("%s: %d of %d tools", revision, seen, len(want))
 			}
 		}
-		if seen != len(want) {
-			t.Errorf("%s: %d of %d tools", revision, seen, len(want))
-		}
-	}
+	})
 }
 
 // What a call has to say to become a task, and what is answered.
@@ -86,49 +91,51 @@ func TestCandidateCreate(t *testing.T) {
 func checkCreate(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision, options: mcptask.Options{MaxTTL: time.Hour}})
-	p := newPeer(t, url, revision, "")
-	const day = 24 * 60 * 60 * 1000 // the tool's own
-	for _, test := range []struct {
-		task string
-		ttl  int // 0 is -32602
-	}{
-		{`{}`, day},
-		{`{"ttl":60000}`, 60000},
-		{`{"ttl":6e4}`, 60000},
-		{`{"ttl":0}`, day},
-		{`{"ttl":999999999999}`, 3600000},
-		{`{"ttl":9007199254740993}`, 3600000},
-		{`{"ttl":1e300}`, 3600000},
-		{`{"ttl":-1}`, 0},
-		{`{"ttl":-1e300}`, 0},
-		{`{"ttl":1e400}`, 0},
-		{`{"ttl":null}`, 0},
-		{`{"ttl":1.5}`, 0},
-		{`{"ttl":"60000"}`, 0},
-		{`{"ttl":{}}`, 0},
-		{`{"ttl":true}`, 0},
-		{`null`, 0}, {`[]`, 0}, {`""`, 0}, {`5`, 0}, {`true`, 0},
-	} {
-		r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": json.RawMessage(test.task)})
-		if test.ttl == 0 {
-			r.want(http.StatusOK, invalidParams)
-			continue
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision, options: mcptask.Options{MaxTTL: time.Hour}})
+		p := newPeer(t, url, revision, "")
+		const day = 24 * 60 * 60 * 1000 // the tool's own
+		for _, test := range []struct {
+			task string
+			ttl  int // 0 is -32602
+		}{
+			{`{}`, day},
+			{`{"ttl":60000}`, 60000},
+			{`{"ttl":6e4}`, 60000},
+			{`{"ttl":0}`, day},
+			{`{"ttl":999999999999}`, 3600000},
+			{`{"ttl":9007199254740993}`, 3600000},
+			{`{"ttl":1e300}`, 3600000},
+			{`{"ttl":-1}`, 0},
+			{`{"ttl":-1e300}`, 0},
+			{`{"ttl":1e400}`, 0},
+			{`{"ttl":null}`, 0},
+			{`{"ttl":1.5}`, 0},
+			{`{"ttl":"60000"}`, 0},
+			{`{"ttl":{}}`, 0},
+			{`{"ttl":true}`, 0},
+			{`null`, 0}, {`[]`, 0}, {`""`, 0}, {`5`, 0}, {`true`, 0},
+		} {
+			r := p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("endless"), "task": json.RawMessage(test.task)})
+			if test.ttl == 0 {
+				r.want(http.StatusOK, invalidParams)
+				continue
+			}
+			r.ok() // C-18: the work never ends
+			if got := fmt.Sprint(r.get("task", "ttl")); got != fmt.Sprint(test.ttl) {
+				t.Errorf("task %s: ttl %s, want %d", test.task, got, test.ttl)
+			}
+			if r.text("task", "status") != "working" || fmt.Sprint(r.get("task", "pollInterval")) != "2000" {
+				t.Errorf("task %s: %s", test.task, r.body)
+			}
+			if r.get("content") != nil || r.get("structuredContent") != nil {
+				t.Errorf("a result in %s", r.body)
+			}
+			if id := r.text("task", "taskId"); len(id) < 26 { // C-91: 26 base32 digits are 130 bits
+				t.Errorf("the ID %q is short", id)
+			}
 		}
-		r.ok() // C-18: the work never ends
-		if got := fmt.Sprint(r.get("task", "ttl")); got != fmt.Sprint(test.ttl) {
-			t.Errorf("task %s: ttl %s, want %d", test.task, got, test.ttl)
-		}
-		if r.text("task", "status") != "working" || fmt.Sprint(r.get("task", "pollInterval")) != "2000" {
-			t.Errorf("task %s: %s", test.task, r.body)
-		}
-		if r.get("content") != nil || r.get("structuredContent") != nil {
-			t.Errorf("a result in %s", r.body)
-		}
-		if id := r.text("task", "taskId"); len(id) < 26 { // C-91: 26 base32 digits are 130 bits
-			t.Errorf("the ID %q is short", id)
-		}
-	}
+	})
 }
 
 // What comes beside a call of 2025-11-25 and its task.
@@ -180,24 +187,26 @@ func TestCandidateTaskSupport(t *testing.T) {
 func checkTaskSupport(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision})
-	p := newPeer(t, url, revision, "")
-	lint := map[string]any{"path": "main.go"}
-	p.call("tools/call", map[string]any{"name": "lint_file", "arguments": lint, "task": map[string]any{}}).want(200, methodNotFound)
-	p.call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}, "task": map[string]any{}}).want(200, methodNotFound)
-	p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(200, methodNotFound)
-	p.call("tools/call", map[string]any{"name": "lint_file", "arguments": lint}).ok()
-	p.call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}).ok()
-	staging := map[string]any{"service": "api", "environment": "staging"}
-	p.call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging}).ok()
-	p.create("deploy_service", staging)
-	// Invalid arguments: -32602 for an augmented call, a tool error for a plain one.
-	bad := map[string]any{"service": "", "environment": "mars"}
-	p.call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad, "task": map[string]any{}}).want(200, invalidParams)
-	if r := p.call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad}).ok(); r.get("isError") != true {
-		t.Errorf("no tool error: %s", r.body)
-	}
-	p.call("tools/call", map[string]any{"name": "ponder", "arguments": []any{}, "task": map[string]any{}}).want(200, invalidParams)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision})
+		p := newPeer(t, url, revision, "")
+		lint := map[string]any{"path": "main.go"}
+		p.call("tools/call", map[string]any{"name": "lint_file", "arguments": lint, "task": map[string]any{}}).want(200, methodNotFound)
+		p.call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}, "task": map[string]any{}}).want(200, methodNotFound)
+		p.call("tools/call", map[string]any{"name": "run_pipeline", "arguments": pipelineArgs("main")}).want(200, methodNotFound)
+		p.call("tools/call", map[string]any{"name": "lint_file", "arguments": lint}).ok()
+		p.call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}).ok()
+		staging := map[string]any{"service": "api", "environment": "staging"}
+		p.call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging}).ok()
+		p.create("deploy_service", staging)
+		// Invalid arguments: -32602 for an augmented call, a tool error for a plain one.
+		bad := map[string]any{"service": "", "environment": "mars"}
+		p.call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad, "task": map[string]any{}}).want(200, invalidParams)
+		if r := p.call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad}).ok(); r.get("isError") != true {
+			t.Errorf("no tool error: %s", r.body)
+		}
+		p.call("tools/call", map[string]any{"name": "ponder", "arguments": []any{}, "task": map[string]any{}}).want(200, invalidParams)
+	})
 }
 
 // tasks/result.
@@ -299,28 +308,30 @@ func TestCandidateFailed(t *testing.T) {
 func checkFailed(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision, panics: true})
-	p := newPeer(t, url, revision, "")
-	for _, c := range []struct {
-		tool    string
-		args    map[string]any
-		message string
-	}{
-		{"locked", nil, "the repository is locked"},
-		{"run_pipeline", pipelineArgs("broken"), "the branch does not build"}, // a tool error
-		{"run_pipeline", pipelineArgs("panic"), "internal error"},
-	} {
-		id := p.create(c.tool, c.args)
-		if r := p.until(id, "failed", "completed"); r.text("status") != "failed" || r.text("statusMessage") != c.message {
-			t.Errorf("%s", r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision, panics: true})
+		p := newPeer(t, url, revision, "")
+		for _, c := range []struct {
+			tool    string
+			args    map[string]any
+			message string
+		}{
+			{"locked", nil, "the repository is locked"},
+			{"run_pipeline", pipelineArgs("broken"), "the branch does not build"}, // a tool error
+			{"run_pipeline", pipelineArgs("panic"), "internal error"},
+		} {
+			id := p.create(c.tool, c.args)
+			if r := p.until(id, "failed", "completed"); r.text("status") != "failed" || r.text("statusMessage") != c.message {
+				t.Errorf("%s", r.body)
+			}
+			if c.message != "internal error" {
+				continue
+			}
+			if r := p.task("tasks/result", id).want(200, internalError); strings.Contains(string(r.body), "a bug") {
+				t.Errorf("%s", r.body)
+			}
 		}
-		if c.message != "internal error" {
-			continue
-		}
-		if r := p.task("tasks/result", id).want(200, internalError); strings.Contains(string(r.body), "a bug") {
-			t.Errorf("%s", r.body)
-		}
-	}
+	})
 }
 
 // The param says which task is meant, related-task says nothing.
@@ -337,21 +348,23 @@ func TestCandidateRelatedTask(t *testing.T) {
 func checkRelatedTask(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision})
-	p := newPeer(t, url, revision, "")
-	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-		meant, named := p.create("run_pipeline", pipelineArgs("endless")), p.create("run_pipeline", pipelineArgs("endless"))
-		if method == "tasks/result" {
-			p.task("tasks/cancel", meant).ok()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision})
+		p := newPeer(t, url, revision, "")
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+			meant, named := p.create("run_pipeline", pipelineArgs("endless")), p.create("run_pipeline", pipelineArgs("endless"))
+			if method == "tasks/result" {
+				p.task("tasks/cancel", meant).ok()
+			}
+			r := p.call(method, map[string]any{"taskId": meant, "_meta": map[string]any{
+				"io.modelcontextprotocol/related-task": map[string]any{"taskId": named}}})
+			if !bytes.Contains(r.body, []byte(meant)) || bytes.Contains(r.body, []byte(named)) {
+				t.Errorf("%s: %s", method, r.body)
+			}
+			p.until(named, "working")
+			p.task("tasks/cancel", named).ok()
 		}
-		r := p.call(method, map[string]any{"taskId": meant, "_meta": map[string]any{
-			"io.modelcontextprotocol/related-task": map[string]any{"taskId": named}}})
-		if !bytes.Contains(r.body, []byte(meant)) || bytes.Contains(r.body, []byte(named)) {
-			t.Errorf("%s: %s", method, r.body)
-		}
-		p.until(named, "working")
-		p.task("tasks/cancel", named).ok()
-	}
+	})
 }
 
 // C-66: what tasks/get, tasks/list and tasks/cancel answer has no related-task,
@@ -369,20 +382,22 @@ func TestCandidateResultMeta(t *testing.T) {
 func checkResultMeta(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision, bearer: true})
-	p := newPeer(t, url, revision, "a")
-	id := p.create("run_pipeline", pipelineArgs("endless"))
-	done := p.create("deploy_service", map[string]any{"service": "api", "environment": "staging"})
-	for _, r := range []*response{
-		p.until(done, "completed"), p.until(id, "working"), p.call("tasks/list", nil), p.task("tasks/cancel", id), p.until(id, "cancelled"), p.call("tasks/list", nil),
-	} {
-		if bytes.Contains(r.ok().body, []byte("related-task")) {
-			t.Errorf("%s", r.body)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision, bearer: true})
+		p := newPeer(t, url, revision, "a")
+		id := p.create("run_pipeline", pipelineArgs("endless"))
+		done := p.create("deploy_service", map[string]any{"service": "api", "environment": "staging"})
+		for _, r := range []*response{
+			p.until(done, "completed"), p.until(id, "working"), p.call("tasks/list", nil), p.task("tasks/cancel", id), p.until(id, "cancelled"), p.call("tasks/list", nil),
+		} {
+			if bytes.Contains(r.ok().body, []byte("related-task")) {
+				t.Errorf("%s", r.body)
+			}
 		}
-	}
-	if related := p.task("tasks/result", done).ok().text("_meta", "io.modelcontextprotocol/related-task", "taskId"); related != done {
-		t.Errorf("related to %q", related)
-	}
+		if related := p.task("tasks/result", done).ok().text("_meta", "io.modelcontextprotocol/related-task", "taskId"); related != done {
+			t.Errorf("related to %q", related)
+		}
+	})
 }
 
 // A client that leaves does no harm: neither while tasks/result blocks nor
@@ -390,28 +405,30 @@ func checkResultMeta(t *testing.T, revision string) {
 func TestLegacyLeave(t *testing.T) {
 	rules.Covers(t, "C-33", "C-42")
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	p := newPeer(t, url, legacyRevision, "")
-	id := p.create("run_pipeline", pipelineArgs("endless"))
-	for _, method := range []string{"tasks/result", "tasks/get"} {
-		for wait := range 5 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(wait*wait)*10*time.Millisecond)
-			body, edits := p.request(method, map[string]any{"taskId": id})
-			if res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...)); err == nil {
-				if _, err := io.ReadAll(res.Body); err == nil && method == "tasks/result" {
-					t.Error("it did not block")
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		p := newPeer(t, url, legacyRevision, "")
+		id := p.create("run_pipeline", pipelineArgs("endless"))
+		for _, method := range []string{"tasks/result", "tasks/get"} {
+			for wait := range 5 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(wait*wait)*10*time.Millisecond)
+				body, edits := p.request(method, map[string]any{"taskId": id})
+				if res, err := p.client.Do(p.start(ctx, http.MethodPost, body, edits...)); err == nil {
+					if _, err := io.ReadAll(res.Body); err == nil && method == "tasks/result" {
+						t.Error("it did not block")
+					}
+					res.Body.Close()
 				}
-				res.Body.Close()
+				cancel()
+				p.until(id, "working")
 			}
-			cancel()
-			p.until(id, "working")
 		}
-	}
-	f := p.result(id) // waits as the first would have
-	p.task("tasks/cancel", id).ok()
-	if last := f.next(); last.Error == nil {
-		t.Errorf("%s", last.text)
-	}
+		f := p.result(id) // waits as the first would have
+		p.task("tasks/cancel", id).ok()
+		if last := f.next(); last.Error == nil {
+			t.Errorf("%s", last.text)
+		}
+	})
 }
 
 // tasks/list.
@@ -428,54 +445,56 @@ func TestCandidateList(t *testing.T) {
 func checkList(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: revision, bearer: true})
-	a, b := newPeer(t, url, revision, "a"), newPeer(t, url, revision, "b")
-	want := map[string]bool{}
-	for range 120 {
-		want[a.create("ponder", nil)] = true
-	}
-	for range 60 {
-		b.create("ponder", nil)
-	}
-	got := map[string]bool{}
-	params := map[string]any(nil)
-	var cursors []string
-	for pages := 0; ; pages++ {
-		r := a.call("tasks/list", params).ok()
-		for _, task := range r.get("tasks").([]any) {
-			id := task.(map[string]any)["taskId"].(string)
-			if got[id] || !want[id] {
-				t.Errorf("%s twice or not a's", id)
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{revision: revision, bearer: true})
+		a, b := newPeer(t, url, revision, "a"), newPeer(t, url, revision, "b")
+		want := map[string]bool{}
+		for range 120 {
+			want[a.create("ponder", nil)] = true
+		}
+		for range 60 {
+			b.create("ponder", nil)
+		}
+		got := map[string]bool{}
+		params := map[string]any(nil)
+		var cursors []string
+		for pages := 0; ; pages++ {
+			r := a.call("tasks/list", params).ok()
+			for _, task := range r.get("tasks").([]any) {
+				id := task.(map[string]any)["taskId"].(string)
+				if got[id] || !want[id] {
+					t.Errorf("%s twice or not a's", id)
+				}
+				got[id] = true
 			}
-			got[id] = true
+			cursor, more := r.get("nextCursor").(string)
+			if !more {
+				break
+			}
+			if pages > 10 {
+				t.Fatal("no end")
+			}
+			cursors = append(cursors, cursor)
+			params = map[string]any{"cursor": cursor}
 		}
-		cursor, more := r.get("nextCursor").(string)
-		if !more {
-			break
+		if len(got) != len(want) || len(cursors) != 2 {
+			t.Errorf("%d of %d tasks, %d cursors", len(got), len(want), len(cursors))
 		}
-		if pages > 10 {
-			t.Fatal("no end")
+		cursor := cursors[0]
+		flipped := []byte(cursor)
+		flipped[len(flipped)/2] ^= 1
+		foreign := b.call("tasks/list", nil).ok().text("nextCursor")
+		for _, bad := range []any{"", "x", "made up", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", cursor[:len(cursor)-1], cursor[:10], cursor + "A", cursor + "\n",
+			string(flipped), foreign, 5, []any{}, map[string]any{}, true} {
+			a.call("tasks/list", map[string]any{"cursor": bad}).want(200, invalidParams)
 		}
-		cursors = append(cursors, cursor)
-		params = map[string]any{"cursor": cursor}
-	}
-	if len(got) != len(want) || len(cursors) != 2 {
-		t.Errorf("%d of %d tasks, %d cursors", len(got), len(want), len(cursors))
-	}
-	cursor := cursors[0]
-	flipped := []byte(cursor)
-	flipped[len(flipped)/2] ^= 1
-	foreign := b.call("tasks/list", nil).ok().text("nextCursor")
-	for _, bad := range []any{"", "x", "made up", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", cursor[:len(cursor)-1], cursor[:10], cursor + "A", cursor + "\n",
-		string(flipped), foreign, 5, []any{}, map[string]any{}, true} {
-		a.call("tasks/list", map[string]any{"cursor": bad}).want(200, invalidParams)
-	}
-	for _, params := range []string{`[]`, `"x"`, `5`} {
-		a.post(`{"jsonrpc":"2.0","id":1,"method":"tasks/list","params":`+params+`}`).want(200, invalidParams)
-	}
-	// C-06: where it is not declared, there is none.
-	open, _ := serveWith(t, setup{revision: revision})
-	newPeer(t, open, revision, "").call("tasks/list", nil).want(200, methodNotFound)
+		for _, params := range []string{`[]`, `"x"`, `5`} {
+			a.post(`{"jsonrpc":"2.0","id":1,"method":"tasks/list","params":`+params+`}`).want(200, invalidParams)
+		}
+		// C-06: where it is not declared, there is none.
+		open, _ := serveWith(t, setup{revision: revision})
+		newPeer(t, open, revision, "").call("tasks/list", nil).want(200, methodNotFound)
+	})
 }
 
 // tasks/cancel (T-25).
@@ -492,49 +511,51 @@ func TestCandidateCancel(t *testing.T) {
 func checkCancel(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	let, returned := make(chan struct{}), make(chan struct{})
-	stubborn := mcptask.NewTool(mcptask.ToolSpec{Name: "stubborn", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
-		func(context.Context, *mcptask.Task, struct{}) (string, error) {
-			defer close(returned)
-			<-let
-			return "late", nil
-		})
-	var g *gateway.Gateway
-	url, _ := serveWith(t, setup{revision: revision, gateway: &g, tools: []mcptask.Tools{{Service: "Stubborn", Impl: 1, Tools: []mcptask.Tool{stubborn}}}})
-	p := newPeer(t, url, revision, "")
-	id := p.create("stubborn", nil)
-	blocked := make(chan *response, 1)
-	go func() { blocked <- p.task("tasks/result", id) }()
-	untilWaiting(t, g)
-	if r := p.task("tasks/cancel", id).ok(); r.text("status") != "cancelled" || r.text("taskId") != id {
-		t.Errorf("%s", r.body)
-	}
-	p.task("tasks/cancel", id).want(200, invalidParams)
-	r := (<-blocked).want(200, internalError) // T-25
-	if !bytes.Contains(r.Error.Data, []byte(id)) {
-		t.Errorf("%s", r.body)
-	}
-	p.task("tasks/result", id).want(200, internalError)
-	close(let)
-	<-returned
-	time.Sleep(50 * time.Millisecond) // what it has returned comes to nothing
-	if r := p.task("tasks/get", id).ok(); r.text("status") != "cancelled" {
-		t.Errorf("C-78: %s", r.body)
-	}
-	done := p.create("ponder", nil)
-	p.until(done, "completed")
-	p.task("tasks/cancel", done).want(200, invalidParams) // C-75
-	p.until(done, "completed")
-	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} { // C-81
-		p.task(method, "no-such-task").want(200, invalidParams)
-	}
-	// C-74: notifications/cancelled is no way to cancel a task.
-	body, edits := p.request("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 200}, "task": map[string]any{}})
-	created := p.post(body, edits...).ok()
-	if n := p.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(created.ID) + `}}`); n.status != http.StatusAccepted {
-		t.Errorf("%d %s", n.status, n.body)
-	}
-	p.until(created.text("task", "taskId"), "completed")
+	bubble.Test(t, func(t *testing.T) {
+		let, returned := make(chan struct{}), make(chan struct{})
+		stubborn := mcptask.NewTool(mcptask.ToolSpec{Name: "stubborn", InputSchema: openObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) {
+				defer close(returned)
+				<-let
+				return "late", nil
+			})
+		var g *gateway.Gateway
+		url, _ := serveWith(t, setup{revision: revision, gateway: &g, tools: []mcptask.Tools{{Service: "Stubborn", Impl: 1, Tools: []mcptask.Tool{stubborn}}}})
+		p := newPeer(t, url, revision, "")
+		id := p.create("stubborn", nil)
+		blocked := make(chan *response, 1)
+		go func() { blocked <- p.task("tasks/result", id) }()
+		untilWaiting(t, g)
+		if r := p.task("tasks/cancel", id).ok(); r.text("status") != "cancelled" || r.text("taskId") != id {
+			t.Errorf("%s", r.body)
+		}
+		p.task("tasks/cancel", id).want(200, invalidParams)
+		r := (<-blocked).want(200, internalError) // T-25
+		if !bytes.Contains(r.Error.Data, []byte(id)) {
+			t.Errorf("%s", r.body)
+		}
+		p.task("tasks/result", id).want(200, internalError)
+		close(let)
+		<-returned
+		time.Sleep(50 * time.Millisecond) // what it has returned comes to nothing
+		if r := p.task("tasks/get", id).ok(); r.text("status") != "cancelled" {
+			t.Errorf("C-78: %s", r.body)
+		}
+		done := p.create("ponder", nil)
+		p.until(done, "completed")
+		p.task("tasks/cancel", done).want(200, invalidParams) // C-75
+		p.until(done, "completed")
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} { // C-81
+			p.task(method, "no-such-task").want(200, invalidParams)
+		}
+		// C-74: notifications/cancelled is no way to cancel a task.
+		body, edits := p.request("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 200}, "task": map[string]any{}})
+		created := p.post(body, edits...).ok()
+		if n := p.post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(created.ID) + `}}`); n.status != http.StatusAccepted {
+			t.Errorf("%d %s", n.status, n.body)
+		}
+		p.until(created.text("task", "taskId"), "completed")
+	})
 }
 
 // Progress of a task on the standalone stream.
@@ -629,19 +650,21 @@ func checkProgress(t *testing.T, revision string) {
 // The status message tells the progress too.
 func TestStatusMessage(t *testing.T) {
 	t.Parallel()
-	url, _ := serveWith(t, setup{})
-	for _, revision := range []string{legacyRevision, modernRevision} {
-		p := newPeer(t, url, revision, "")
-		id := p.create("ponder", map[string]any{"ms": 600000})
-		first := p.until(id, "working")
-		for end := time.Now().Add(patience); first.text("statusMessage") == ""; first = p.task("tasks/get", id).ok() {
-			if time.Now().After(end) {
-				t.Fatal("no status message")
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveWith(t, setup{})
+		for _, revision := range []string{legacyRevision, modernRevision} {
+			p := newPeer(t, url, revision, "")
+			id := p.create("ponder", map[string]any{"ms": 600000})
+			first := p.until(id, "working")
+			for end := time.Now().Add(patience); first.text("statusMessage") == ""; first = p.task("tasks/get", id).ok() {
+				if time.Now().After(end) {
+					t.Fatal("no status message")
+				}
 			}
+			if !strings.HasPrefix(first.text("statusMessage"), "pondering (") {
+				t.Errorf("%s", first.body)
+			}
+			p.task("tasks/cancel", id).ok()
 		}
-		if !strings.HasPrefix(first.text("statusMessage"), "pondering (") {
-			t.Errorf("%s", first.body)
-		}
-		p.task("tasks/cancel", id).ok()
-	}
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -89,7 +90,7 @@ func newPeerThat(t testing.TB, url, revision, token, caps string) *peer {
 func unopened(t testing.TB, url, revision, token, caps string) *peer {
 	t.Helper()
 	p := &peer{t: t, url: at(url, revision), revision: revision, token: token, caps: caps,
-		client: &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 32}}}
+		client: &http.Client{Timeout: patience, Transport: wiretest.NewTransport()}}
 	t.Cleanup(p.client.CloseIdleConnections)
 	return p
 }

@@ -8,6 +8,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -50,36 +51,38 @@ func TestProposalPipe(t *testing.T) {
 	for _, protocol := range []string{beforeTasks, legacyRevision} {
 		t.Run(protocol, func(t *testing.T) {
 			t.Parallel()
-			p, d := newProposedPipe(t, protocol)
-			task := internal(gosdk.Local, "T")
-			p.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"driven","arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T","keepAlive":60000},"progressToken":"p"}}}`)
-			p.hears(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`)
-			d.say(task, "begun")
-			p.hears(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":0,"message":"begun",` + relatedT + `}}`)
-			d.say(task, "ask")
-			var question struct {
-				ID     json.RawMessage
-				Method string
-			}
-			line := p.hear()
-			if err := json.Unmarshal([]byte(line), &question); err != nil || question.Method != "elicitation/create" || proposalOf(t, []byte(line)) != "T" {
-				t.Fatal(line, err)
-			}
-			p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-			p.hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"input_required","keepAlive":60000,"pollFrequency":20,` + relatedT + `}}`)
-			p.say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T"}}`)
-			p.hears(`{"jsonrpc":"2.0","id":"r","error":{"code":-32602,"message":"the task is input_required: only a completed one has a result"}}`)
-			p.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
-			d.say(task, "done")
-			p.hears(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
-			p.say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T",` + relatedT + `}}`)
-			p.hears(`{"jsonrpc":"2.0","id":"r","result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
-			p.say(`{"jsonrpc":"2.0","id":"l","method":"tasks/list"}`)
-			p.hears(`{"jsonrpc":"2.0","id":"l","result":{"tasks":[{"taskId":"T","status":"completed","keepAlive":60000,"pollFrequency":20}]}}`)
-			p.say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
-			p.hears(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
-			p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T",` + relatedT + `}}`)
-			p.hears(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID"}}`)
+			bubble.Test(t, func(t *testing.T) {
+				p, d := newProposedPipe(t, protocol)
+				task := internal(gosdk.Local, "T")
+				p.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"driven","arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T","keepAlive":60000},"progressToken":"p"}}}`)
+				p.hears(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`)
+				d.say(task, "begun")
+				p.hears(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":0,"message":"begun",` + relatedT + `}}`)
+				d.say(task, "ask")
+				var question struct {
+					ID     json.RawMessage
+					Method string
+				}
+				line := p.hear()
+				if err := json.Unmarshal([]byte(line), &question); err != nil || question.Method != "elicitation/create" || proposalOf(t, []byte(line)) != "T" {
+					t.Fatal(line, err)
+				}
+				p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
+				p.hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"input_required","keepAlive":60000,"pollFrequency":20,` + relatedT + `}}`)
+				p.say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T"}}`)
+				p.hears(`{"jsonrpc":"2.0","id":"r","error":{"code":-32602,"message":"the task is input_required: only a completed one has a result"}}`)
+				p.say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
+				d.say(task, "done")
+				p.hears(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
+				p.say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T",` + relatedT + `}}`)
+				p.hears(`{"jsonrpc":"2.0","id":"r","result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
+				p.say(`{"jsonrpc":"2.0","id":"l","method":"tasks/list"}`)
+				p.hears(`{"jsonrpc":"2.0","id":"l","result":{"tasks":[{"taskId":"T","status":"completed","keepAlive":60000,"pollFrequency":20}]}}`)
+				p.say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
+				p.hears(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
+				p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T",` + relatedT + `}}`)
+				p.hears(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID"}}`)
+			})
 		})
 	}
 }
@@ -88,44 +91,46 @@ func TestProposalPipe(t *testing.T) {
 func TestProposalPipeCancel(t *testing.T) {
 	rules.Covers(t, "A-16", "A-21", "A-40", "A-42", "A-43", "A-46")
 	t.Parallel()
-	p, d := newProposedPipe(t, beforeTasks)
-	call := func(id int, tool string) {
-		p.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T"}}}}`, id, tool)
-	}
-	created := `{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`
-	call(1, "driven")
-	p.hears(created)
-	call(2, "driven")
-	p.hears(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"the task ID \"T\" is in use: choose another one for each call"}}`)
-	d.say(internal(gosdk.Local, "T"), "ask")
-	var question struct{ ID string }
-	if line := p.hear(); json.Unmarshal([]byte(line), &question) != nil || question.ID == "" {
-		t.Fatal(line)
-	}
-	for _, id := range []string{`2`, `"1"`, `null`, `1`, `1`} { // the last of them is one too many
-		p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
-	}
-	seen := map[string]bool{}
-	for range 2 { // the question is taken back beside the answer
-		seen[p.hear()] = true
-	}
-	answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"the task was cancelled","data":{"reason":"cancelled","taskId":"T"}}}`, internalError)
-	if !seen[answer] {
-		t.Errorf("%v, want %s among them", seen, answer)
-	}
-	p.say(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
-	p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-	p.hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"cancelled","keepAlive":3600000,"pollFrequency":20,` + relatedT + `}}`)
-	select {
-	case d.of(internal(gosdk.Local, "T")) <- "done":
-		t.Error("the handler goes on")
-	case <-time.After(50 * time.Millisecond):
-	}
-	p.say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
-	p.hears(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
-	call(3, "locked") // the ID is free again
-	p.hears(created, `{"jsonrpc":"2.0","id":3,"error":{"code":-32055,"message":"the repository is locked","data":{"by":"somebody","since":[1,2]}}}`)
-	p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-	p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-	p.hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"failed","error":"the repository is locked","keepAlive":86400000,"pollFrequency":100,` + relatedT + `}}`)
+	bubble.Test(t, func(t *testing.T) {
+		p, d := newProposedPipe(t, beforeTasks)
+		call := func(id int, tool string) {
+			p.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T"}}}}`, id, tool)
+		}
+		created := `{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`
+		call(1, "driven")
+		p.hears(created)
+		call(2, "driven")
+		p.hears(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"the task ID \"T\" is in use: choose another one for each call"}}`)
+		d.say(internal(gosdk.Local, "T"), "ask")
+		var question struct{ ID string }
+		if line := p.hear(); json.Unmarshal([]byte(line), &question) != nil || question.ID == "" {
+			t.Fatal(line)
+		}
+		for _, id := range []string{`2`, `"1"`, `null`, `1`, `1`} { // the last of them is one too many
+			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
+		}
+		seen := map[string]bool{}
+		for range 2 { // the question is taken back beside the answer
+			seen[p.hear()] = true
+		}
+		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"the task was cancelled","data":{"reason":"cancelled","taskId":"T"}}}`, internalError)
+		if !seen[answer] {
+			t.Errorf("%v, want %s among them", seen, answer)
+		}
+		p.say(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
+		p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
+		p.hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"cancelled","keepAlive":3600000,"pollFrequency":20,` + relatedT + `}}`)
+		select {
+		case d.of(internal(gosdk.Local, "T")) <- "done":
+			t.Error("the handler goes on")
+		case <-time.After(50 * time.Millisecond):
+		}
+		p.say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
+		p.hears(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
+		call(3, "locked") // the ID is free again
+		p.hears(created, `{"jsonrpc":"2.0","id":3,"error":{"code":-32055,"message":"the repository is locked","data":{"by":"somebody","since":[1,2]}}}`)
+		p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+		p.say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
+		p.hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"failed","error":"the repository is locked","keepAlive":86400000,"pollFrequency":100,` + relatedT + `}}`)
+	})
 }

@@ -12,7 +12,7 @@ import (
 
 // serves are the calls that start a server, or make one that could be started.
 var serves = map[string]bool{
-	"httptest.NewServer": true, "httptest.NewUnstartedServer": true, "httptest.NewTLSServer": true, "httptest.NewRecorder": true,
+	"wiretest.NewServer": true, "httptest.NewServer": true, "httptest.NewUnstartedServer": true, "httptest.NewTLSServer": true, "httptest.NewRecorder": true,
 	"gosdk.NewHandler": true, "mcpgo.NewHandler": true, "gateway.New": true, "mcp.NewStreamableHTTPHandler": true,
 	"server.NewStreamableHTTPServer": true, "gosdk.StdioTransport": true, "gosdk.PipeTransport": true, "pipeTransport": true,
 	"mcptasktest.Connect": true, "net.Listen": true, "http.Serve": true,
@@ -28,6 +28,7 @@ var taps = map[string]bool{
 var untapped = map[string]string{
 	"runtime/gosdk/bench_test.go echo":                                 "the floor of the benchmarks, which is no server of ours",
 	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestHoursTakeNoTime has the same traffic",
+	"runtime/gosdk/serve_test.go listen":                               "serves the handler that it gets",
 	"golden/caller/example_test.go Example":                            "reads as a user's program does; the demo of examples/pipeline has the same traffic",
 	"runtime/gosdk/fuzz_test.go newFuzzed":                             "FuzzHTTP taps the handler for each input",
 	"runtime/gosdk/internal/siege/served_test.go serve":                "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/types"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,7 +41,7 @@ func TestGoroutinesRecover(t *testing.T) {
 	}
 	found, used := 0, map[string]bool{}
 	for _, p := range loaded {
-		if strings.HasSuffix(p.PkgPath, "/runtime/internal/wiretest") { // only tests import it
+		if slices.Contains(testOnly, p.PkgPath) {
 			continue
 		}
 		for _, file := range p.Syntax {

@@ -12,6 +12,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -66,10 +67,10 @@ func TestAddTaskTool(t *testing.T) {
 	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "worse"}, sum, mcptask.Policy{Task: "sometimes"}); err == nil {
 		t.Error("a policy that means nothing")
 	}
-	server := wiretest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
+	server := memnet.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
 	t.Cleanup(func() { _ = tasks.Close(); server.Close() })
 
-	eachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachLive(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: revision})
 		if err != nil {
 			t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
@@ -24,13 +25,13 @@ func newScript(t *testing.T, revision, capabilities string, results map[string]f
 	s := &scripted{t: t, revision: revision}
 	results["server/discover"] = constant(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":` + capabilities +
 		`,"serverInfo":{"name":"s","version":"1"},"ttlMs":0,"cacheScope":"private"}`)
-	if revision != modernRevision {
+	if revision != wiretest.ModernRevision {
 		delete(results, "server/discover")
 		results["initialize"] = constant(`{"protocolVersion":"` + s.protocol() + `","capabilities":` + capabilities + `,"serverInfo":{"name":"s","version":"1"}}`)
 	}
 	s.answer = func(c call) reply {
 		if results[c.method] == nil {
-			return refusal(methodNotFound, "")
+			return refusal(wiretest.MethodNotFound, "")
 		}
 		text := results[c.method](c)
 		if text == "" {
@@ -77,7 +78,7 @@ func TestClientAugments(t *testing.T) {
 			`{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`:           false,
 			`{"tools":{},"experimental":{"tasks":{"requests":{"tools":{"call":{}}}}}}`: false,
 		} {
-			s := newScript(t, legacyRevision, capabilities, map[string]func(call) string{
+			s := newScript(t, wiretest.LegacyRevision, capabilities, map[string]func(call) string{
 				"tools/list": constant(tools),
 				"tools/call": func(c call) string {
 					if c.member("task") != "" {
@@ -121,10 +122,10 @@ func TestClientCancels(t *testing.T) {
 		working := legacyTask("working")
 		created, capabilities := `{"task":`+working+`}`, `{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}`
 		acknowledged := legacyTask("cancelled")
-		if revision == modernRevision {
+		if revision == wiretest.ModernRevision {
 			const task = `"taskId":"T","status":"working",` + stampedTask + `,"ttlMs":null,"pollIntervalMs":5}`
 			working, created = `{"resultType":"complete",`+task, `{"resultType":"task",`+task
-			acknowledged, capabilities = `{"resultType":"complete"}`, `{"tools":{},`+tasksExtension[1:]
+			acknowledged, capabilities = `{"resultType":"complete"}`, `{"tools":{},`+wiretest.TasksExtension[1:]
 		}
 		s := newScript(t, revision, capabilities, map[string]func(call) string{
 			"tools/list": constant(`{"resultType":"complete","tools":[{"name":"t","inputSchema":{"type":"object"},"execution":{"taskSupport":"required"},"annotations":{"taskHint":"always"}}],"ttlMs":0,"cacheScope":"private"}`),
@@ -181,7 +182,7 @@ func TestClientDeclares(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		const task = `"taskId":"T",` + stampedTask + `,"ttlMs":null,"pollIntervalMs":5`
-		s := newScript(t, modernRevision, `{"tools":{},`+tasksExtension[1:], map[string]func(call) string{
+		s := newScript(t, wiretest.ModernRevision, `{"tools":{},`+wiretest.TasksExtension[1:], map[string]func(call) string{
 			"tools/list": constant(`{"resultType":"complete","tools":[{"name":"t","inputSchema":{"type":"object"}}],"ttlMs":0,"cacheScope":"private"}`),
 			"tools/call": func(c call) string {
 				if c.n%2 == 1 {
@@ -261,19 +262,19 @@ func TestClientCursors(t *testing.T) {
 // answers to others does not.
 func TestClientAnswersRelated(t *testing.T) {
 	rules.Covers(t, "C-61")
-	checkClientAnswersRelated(t, legacyRevision)
+	checkClientAnswersRelated(t, wiretest.LegacyRevision)
 }
 
 func TestCandidateClientAnswersRelated(t *testing.T) {
 	rules.Covers(t, "B-56")
-	checkClientAnswersRelated(t, candidateRevision)
+	checkClientAnswersRelated(t, wiretest.CandidateRevision)
 }
 
 func checkClientAnswersRelated(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url := serveAsk(t, setup{revision: revision})
+		url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision})
 		var mu sync.Mutex
 		var related []string
 		wire := roundTrip(func(r *http.Request) (*http.Response, error) {
@@ -297,20 +298,22 @@ func checkClientAnswersRelated(t *testing.T, revision string) {
 					mu.Unlock()
 				}
 			}
-			return wiretest.OneOff.RoundTrip(r)
+			return memnet.OneOff.RoundTrip(r)
 		})
-		conn, err := gosdk.Connect(t.Context(), at(url, revision), gosdk.ClientOptions{Revision: revision, HTTPClient: &http.Client{Transport: wire},
+		conn, err := gosdk.Connect(t.Context(), wiretest.At(url, revision), gosdk.ClientOptions{Revision: revision, HTTPClient: &http.Client{Transport: wire},
 			Roots: []mcptask.Root{{URI: "file:///a"}},
 			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
 				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
 			},
-			Answer: mcptask.Answer(noteSpec, func(context.Context, mcptask.Question) (noteInput, error) { return noteInput{"yes"}, nil }),
+			Answer: mcptask.Answer(wiretest.NoteSpec, func(context.Context, mcptask.Question) (wiretest.NoteInput, error) {
+				return wiretest.NoteInput{Note: "yes"}, nil
+			}),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 		defer cancel()
 		for _, tool := range []string{"ask", "sample", "roots"} {
 			for _, plain := range []bool{false, true} {
@@ -318,7 +321,7 @@ func checkClientAnswersRelated(t *testing.T, revision string) {
 				if plain {
 					opts = append(opts, mcptask.Plain())
 				}
-				call, err := mcptask.Start[string](ctx, conn, tool, askInput{Steps: []string{"one"}}, opts...)
+				call, err := mcptask.Start[string](ctx, conn, tool, wiretest.AskInput{Steps: []string{"one"}}, opts...)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
@@ -41,9 +42,9 @@ func TestRedirectElsewhere(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
 			other := &overheard{}
-			elsewhere := wiretest.NewServer(other, nil)
+			elsewhere := memnet.NewServer(other, nil)
 			defer elsewhere.Close()
-			server := wiretest.NewServer(http.RedirectHandler(elsewhere.URL, status), nil)
+			server := memnet.NewServer(http.RedirectHandler(elsewhere.URL, status), nil)
 			defer server.Close()
 			_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken})
 			if err == nil || !strings.Contains(err.Error(), "redirects to another, "+elsewhere.URL) {
@@ -70,7 +71,7 @@ func TestRedirectElsewhere(t *testing.T) {
 // and a loop ends.
 func TestRedirectWithin(t *testing.T) {
 	t.Parallel()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, everyCITools())
+	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.EveryCITools())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,9 +88,9 @@ func TestRedirectWithin(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 	})
-	server := wiretest.NewServer(mux, nil)
+	server := memnet.NewServer(mux, nil)
 	t.Cleanup(server.Close)
-	eachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachLive(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
 		if err != nil {
 			t.Fatal(err)
@@ -108,7 +109,7 @@ func TestRedirectWithin(t *testing.T) {
 func TestNoBearer(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		server := wiretest.NewServer(&overheard{}, nil)
+		server := memnet.NewServer(&overheard{}, nil)
 		defer server.Close()
 		expired := errors.New("the login has expired")
 		for says, token := range map[string]func(context.Context) (string, error){

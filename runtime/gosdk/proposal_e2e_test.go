@@ -14,6 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
@@ -27,7 +28,7 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, dial func(gosdk.Clien
 		"alone":  {mcptask.RevisionSEP1686},
 		"beside": {mcptask.RevisionSEP1686, mcptask.Revision20251125, mcptask.Revision20260728},
 	} {
-		options := mcptask.Options{Revisions: revisions, Limits: hurried, Principal: func(context.Context) (string, error) { return "ann", nil }}
+		options := mcptask.Options{Revisions: revisions, Limits: wiretest.Hurried, Principal: func(context.Context) (string, error) { return "ann", nil }}
 		keep := func(t *testing.T, conn mcptask.Conn, err error) mcptask.Conn {
 			t.Helper()
 			if err != nil {
@@ -42,7 +43,7 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, dial func(gosdk.Clien
 		t.Run(name+", HTTP", func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				url, _ := serveWith(t, setup{options: options, panics: true})
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Panics: true})
 				test(t, func(o gosdk.ClientOptions) mcptask.Conn {
 					o.Revision = mcptask.RevisionSEP1686
 					conn, err := gosdk.Connect(t.Context(), url, o)
@@ -53,7 +54,7 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, dial func(gosdk.Clien
 		t.Run(name+", pipes", func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				tools := pipeline.CITools(ci{})
+				tools := pipeline.CITools(wiretest.CI{})
 				tools.Capabilities = mcptask.Declared() // as if it were generated for all of them
 				tasks, err := mcptask.NewServer(options, tools)
 				if err != nil {
@@ -99,7 +100,7 @@ func TestProposalWithGeneratedClient(t *testing.T) {
 	rules.Covers(t, "A-02", "A-07", "A-13", "A-36", "A-38")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		var asked atomic.Int32
 		ci := pipeline.NewCIClient(dial(gosdk.ClientOptions{Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
@@ -166,7 +167,7 @@ func TestProposalCancelledByClient(t *testing.T) {
 	rules.Covers(t, "A-40", "A-45", "A-47")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		ci, other := pipeline.NewCIClient(dial(gosdk.ClientOptions{})), pipeline.NewCIClient(dial(gosdk.ClientOptions{}))
 		endless := pipeline.RunInput{Repository: repository, Branch: "endless"}
@@ -199,7 +200,7 @@ func TestProposalKeys(t *testing.T) {
 	rules.Covers(t, "A-07")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		in, key := pipeline.RunInput{Repository: repository, Steps: []string{"a"}}, mcptask.IdempotencyKey("0123456789abcdef")
 		var tokens []string
@@ -218,7 +219,7 @@ func TestProposalKeys(t *testing.T) {
 			}
 			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: repository}, key)
 			var wire *mcptask.Error
-			if !errors.As(err, &wire) || wire.Code != invalidParams {
+			if !errors.As(err, &wire) || wire.Code != wiretest.InvalidParams {
 				t.Error(err)
 			}
 		}
@@ -234,7 +235,7 @@ func TestProposalDeleted(t *testing.T) {
 	rules.Covers(t, "A-54", "A-56")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		ci, other := pipeline.NewCIClient(dial(gosdk.ClientOptions{DeleteTasks: true})), pipeline.NewCIClient(dial(gosdk.ClientOptions{}))
 		call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: repository, Steps: []string{"a"}})
@@ -259,10 +260,10 @@ func TestProposalDeleted(t *testing.T) {
 func TestProposalCommand(t *testing.T) {
 	rules.Covers(t, "A-07", "A-39", "A-40")
 	t.Parallel()
-	ctx, cancel := contextFor(t, patience)
+	ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 	defer cancel()
-	cmd := stdioServer(t)
-	cmd.Env = append(cmd.Env, stdioRevision+"="+mcptask.RevisionSEP1686)
+	cmd := wiretest.StdioServer(t)
+	cmd.Env = append(cmd.Env, wiretest.StdioRevision+"="+mcptask.RevisionSEP1686)
 	conn, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{
 		Revision: mcptask.RevisionSEP1686,
 		Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
@@ -292,11 +293,11 @@ func TestProposalCommand(t *testing.T) {
 // TestProposalGoroutines: calls that are done, cancelled or left behind leave
 // nothing running, nor a connection open.
 func TestProposalGoroutines(t *testing.T) {
-	check := goroutines(t)
+	check := wiretest.Goroutines(t)
 	t.Run("calls", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
-			url, _ := serve(t, withProposal())
-			ctx, cancel := contextFor(t, patience)
+			url, _ := wiretest.Serve(t, wiretest.WithProposal())
+			ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 			defer cancel()
 			conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: mcptask.RevisionSEP1686})
 			if err != nil {

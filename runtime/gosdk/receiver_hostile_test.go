@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -120,7 +120,7 @@ type authorized struct{}
 func (authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer mine")
-	return wiretest.OneOff.RoundTrip(r)
+	return memnet.OneOff.RoundTrip(r)
 }
 
 // Close ends the prompts and everything that waits for them. In a store that
@@ -255,7 +255,7 @@ func TestReceiverNotIn20260728(t *testing.T) {
 			mu     sync.Mutex
 			bodies []string
 		)
-		server := wiretest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := memnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			mu.Lock()
 			bodies = append(bodies, string(body))

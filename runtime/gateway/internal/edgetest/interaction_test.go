@@ -212,10 +212,6 @@ func TestManyClients(t *testing.T) {
 // TestDisconnects: clients that leave during the grace, while tasks/result
 // blocks or in the middle of a stream leave nothing behind.
 func TestDisconnects(t *testing.T) {
-	url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-	first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-	first.Call("tools/list", nil).OK()
-	wiretest.End(t, first)
 	leave := func(t *testing.T, p *wiretest.Peer, after time.Duration, method string, params map[string]any, edits ...wiretest.Edit) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), after)
@@ -240,17 +236,23 @@ func TestDisconnects(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-			p.Client.CloseIdleConnections()
-			check := wiretest.Goroutines(t)
-			for range 5 {
-				test(t, p)
-			}
-			wiretest.End(t, p)
-			check() // long before the handlers would be done
-			if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
-				t.Errorf("tasks that nobody knows of: %v", tasks)
-			}
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+				first.Call("tools/list", nil).OK()
+				wiretest.End(t, first)
+				p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+				p.Client.CloseIdleConnections()
+				check := wiretest.Goroutines(t)
+				for range 5 {
+					test(t, p)
+				}
+				wiretest.End(t, p)
+				check() // long before the handlers would be done
+				if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+					t.Errorf("tasks that nobody knows of: %v", tasks)
+				}
+			})
 		})
 	}
 	for name, test := range map[string]struct {
@@ -262,33 +264,45 @@ func TestDisconnects(t *testing.T) {
 		"in the middle of a stream":       {700 * time.Millisecond, func(*http.Request) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-			id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-			p.Client.CloseIdleConnections()
-			check := wiretest.Goroutines(t)
-			var all sync.WaitGroup
-			for range 5 {
-				all.Go(func() { leave(t, p, test.after, "tasks/result", map[string]any{"taskId": id}, test.edit) })
-			}
-			all.Wait()
-			p.Client.CloseIdleConnections()
-			check()
-			p.Until(id, "working") // the task does not mind
-			p.Task("tasks/cancel", id).OK()
-			wiretest.End(t, p)
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+				first.Call("tools/list", nil).OK()
+				wiretest.End(t, first)
+				p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+				id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+				p.Client.CloseIdleConnections()
+				check := wiretest.Goroutines(t)
+				var all sync.WaitGroup
+				for range 5 {
+					all.Go(func() { leave(t, p, test.after, "tasks/result", map[string]any{"taskId": id}, test.edit) })
+				}
+				all.Wait()
+				p.Client.CloseIdleConnections()
+				check()
+				p.Until(id, "working") // the task does not mind
+				p.Task("tasks/cancel", id).OK()
+				wiretest.End(t, p)
+			})
 		})
 	}
 	t.Run("the standalone stream", func(t *testing.T) {
-		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-		p.Client.CloseIdleConnections()
-		check := wiretest.Goroutines(t)
-		for range 5 {
-			_, stop := p.Listen()
-			stop()
-		}
-		p.Client.CloseIdleConnections()
-		check()
-		wiretest.End(t, p)
+		bubble.Test(t, func(t *testing.T) {
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+			first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+			first.Call("tools/list", nil).OK()
+			wiretest.End(t, first)
+			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+			p.Client.CloseIdleConnections()
+			check := wiretest.Goroutines(t)
+			for range 5 {
+				_, stop := p.Listen()
+				stop()
+			}
+			p.Client.CloseIdleConnections()
+			check()
+			wiretest.End(t, p)
+		})
 	})
 }
 

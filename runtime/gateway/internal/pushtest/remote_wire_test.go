@@ -34,11 +34,13 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
 	for _, jsonReplies := range []bool{false, true} {
-		url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true, HTTP: wiretest.HTTPOptions(jsonReplies)})
 		run := func(name string, test func(t *testing.T, p *wiretest.Peer)) {
 			t.Run(fmt.Sprint(name, " json=", jsonReplies), func(t *testing.T) {
 				t.Parallel()
-				test(t, wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(wiretest.TakesAll)))
+				bubble.Test(t, func(t *testing.T) {
+					url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true, HTTP: wiretest.HTTPOptions(jsonReplies)})
+					test(t, wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(wiretest.TakesAll)))
+				})
 			})
 		}
 		run("elicitation on tasks/result", func(t *testing.T, p *wiretest.Peer) {
@@ -210,7 +212,6 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 func TestRemoteNotDeclared(t *testing.T) {
 	rules.Covers(t, "C-02", "C-03", "C-04")
 	t.Parallel()
-	url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
 	const elicits, samples = `{"requests":{"elicitation":{"create":{}}}}`, `{"cancel":{},"requests":{"sampling":{"createMessage":{}}}}`
 	for _, c := range []struct {
 		tasks, tool string
@@ -225,34 +226,40 @@ func TestRemoteNotDeclared(t *testing.T) {
 	} {
 		t.Run(c.tool+c.tasks, func(t *testing.T) {
 			t.Parallel()
-			p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(c.tasks))
-			f := p.Get()
-			id := p.Create(c.tool, wiretest.Ask("one"))
-			q := f.Question(id)
-			if (q.Params.Task != nil) != c.augmented {
-				t.Errorf("%s", q.Text)
-			}
-			if !c.augmented { // what was not asked for is no answer
-				p.Respond(q.ID, wiretest.RemoteBegan("r"))
-				f.Silent()
-				if got := p.Outcome(id); got != "invalid" && !strings.HasPrefix(got, "mcptask") && c.tool == "ask" {
-					t.Error(got)
+			bubble.Test(t, func(t *testing.T) {
+				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
+				p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(c.tasks))
+				f := p.Get()
+				id := p.Create(c.tool, wiretest.Ask("one"))
+				q := f.Question(id)
+				if (q.Params.Task != nil) != c.augmented {
+					t.Errorf("%s", q.Text)
 				}
-			}
+				if !c.augmented { // what was not asked for is no answer
+					p.Respond(q.ID, wiretest.RemoteBegan("r"))
+					f.Silent()
+					if got := p.Outcome(id); got != "invalid" && !strings.HasPrefix(got, "mcptask") && c.tool == "ask" {
+						t.Error(got)
+					}
+				}
+			})
 		})
 	}
 	t.Run("plain calls", func(t *testing.T) { // the SDK asks for them
 		t.Parallel()
-		p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(wiretest.TakesAll))
-		for _, params := range []map[string]any{
-			{"name": "ask", "arguments": wiretest.Ask("one")}, {"name": "ask_only", "arguments": map[string]any{}},
-		} {
-			f := p.Send("tools/call", params)
-			if q := f.Question(""); q.Params.Task != nil {
-				t.Errorf("%s", q.Text)
+		bubble.Test(t, func(t *testing.T) {
+			url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
+			p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(wiretest.TakesAll))
+			for _, params := range []map[string]any{
+				{"name": "ask", "arguments": wiretest.Ask("one")}, {"name": "ask_only", "arguments": map[string]any{}},
+			} {
+				f := p.Send("tools/call", params)
+				if q := f.Question(""); q.Params.Task != nil {
+					t.Errorf("%s", q.Text)
+				}
+				f.Stop()
 			}
-			f.Stop()
-		}
+		})
 	})
 }
 
@@ -270,7 +277,6 @@ func TestCandidateRemoteTakenBack(t *testing.T) {
 func checkRemoteTakenBack(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
 	for _, on := range []string{"get", "result"} {
 		feedOf := func(p *wiretest.Peer, id string) *wiretest.Feed {
 			if on == "get" {
@@ -279,8 +285,7 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 			}
 			return p.Result(id)
 		}
-		begin := func(t *testing.T, tasks string, params map[string]any) (*wiretest.Peer, string, *wiretest.Feed, wiretest.WireMessage) {
-			t.Parallel()
+		begin := func(t *testing.T, url string, tasks string, params map[string]any) (*wiretest.Peer, string, *wiretest.Feed, wiretest.WireMessage) {
 			p := wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(tasks))
 			params["name"] = "ask"
 			if params["task"] == nil {
@@ -294,59 +299,78 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 			return p, id, f, q
 		}
 		t.Run("cancelled "+on, func(t *testing.T) {
-			p, id, f, q := begin(t, wiretest.TakesAll, map[string]any{"arguments": wiretest.Ask("one")})
-			p.Task("tasks/cancel", id).OK()
-			m := f.FollowUp("tasks/cancel", "r")
-			p.Respond(m.ID, `"result":`+wiretest.RemoteTask("r", "cancelled"))
-			p.Respond(q.ID, wiretest.RemoteBegan("late"))
-			if on == "result" {
-				if m := f.Next(); m.Error == nil {
-					t.Errorf("%s", m.Text)
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
+				p, id, f, q := begin(t, url, wiretest.TakesAll, map[string]any{"arguments": wiretest.Ask("one")})
+				p.Task("tasks/cancel", id).OK()
+				m := f.FollowUp("tasks/cancel", "r")
+				p.Respond(m.ID, `"result":`+wiretest.RemoteTask("r", "cancelled"))
+				p.Respond(q.ID, wiretest.RemoteBegan("late"))
+				if on == "result" {
+					if m := f.Next(); m.Error == nil {
+						t.Errorf("%s", m.Text)
+					}
+					return
 				}
-				return
-			}
-			f.FollowUp("tasks/cancel", "late")
-			f.Silent()
+				f.FollowUp("tasks/cancel", "late")
+				f.Silent()
+			})
 		})
 		t.Run("expired "+on, func(t *testing.T) {
-			_, _, f, _ := begin(t, wiretest.TakesAll, map[string]any{"arguments": wiretest.Ask("one"), "task": map[string]any{"ttl": 5000}})
-			f.FollowUp("tasks/cancel", "r")
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
+				_, _, f, _ := begin(t, url, wiretest.TakesAll, map[string]any{"arguments": wiretest.Ask("one"), "task": map[string]any{"ttl": 5000}})
+				f.FollowUp("tasks/cancel", "r")
+			})
 		})
 		t.Run("withdrawn "+on, func(t *testing.T) {
-			p, id, f, q := begin(t, wiretest.TakesAll, map[string]any{"arguments": map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000}})
-			p.Respond(f.FollowUp("tasks/cancel", "r").ID, `"error":{"code":-32602,"message":"it has ended"}`)
-			again := f.Augmented(id)
-			if string(again.ID) == string(q.ID) {
-				t.Errorf("%s is used again", q.ID)
-			}
-			p.Respond(again.ID, wiretest.RemoteBegan("r2"))
-			p.Respond(f.FollowUp("tasks/result", "r2").ID, wiretest.RelatedTo("r2", wiretest.Note("new")))
-			if got := p.Outcome(id); got != "given up,new" {
-				t.Error(got)
-			}
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
+				p, id, f, q := begin(t, url, wiretest.TakesAll, map[string]any{"arguments": map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000}})
+				p.Respond(f.FollowUp("tasks/cancel", "r").ID, `"error":{"code":-32602,"message":"it has ended"}`)
+				again := f.Augmented(id)
+				if string(again.ID) == string(q.ID) {
+					t.Errorf("%s is used again", q.ID)
+				}
+				p.Respond(again.ID, wiretest.RemoteBegan("r2"))
+				p.Respond(f.FollowUp("tasks/result", "r2").ID, wiretest.RelatedTo("r2", wiretest.Note("new")))
+				if got := p.Outcome(id); got != "given up,new" {
+					t.Error(got)
+				}
+			})
 		})
 		t.Run("without tasks/cancel "+on, func(t *testing.T) {
-			p, id, f, _ := begin(t, strings.Replace(wiretest.TakesAll, `"cancel":{},`, "", 1), map[string]any{"arguments": wiretest.Ask("one")})
-			p.Task("tasks/cancel", id).OK()
-			if on == "get" {
-				f.Silent()
-			} else if m := f.Next(); m.Error == nil {
-				t.Errorf("%s", m.Text)
-			}
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
+				p, id, f, _ := begin(t, url, strings.Replace(wiretest.TakesAll, `"cancel":{},`, "", 1), map[string]any{"arguments": wiretest.Ask("one")})
+				p.Task("tasks/cancel", id).OK()
+				if on == "get" {
+					f.Silent()
+				} else if m := f.Next(); m.Error == nil {
+					t.Errorf("%s", m.Text)
+				}
+			})
 		})
 	}
 	t.Run("not a task yet", func(t *testing.T) {
 		t.Parallel()
-		p := wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(wiretest.TakesAll))
-		f := p.Get()
-		id := p.Create("ask", wiretest.Ask("one"))
-		q := f.Augmented(id)
-		p.Task("tasks/cancel", id).OK()
-		if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
-			t.Errorf("%s", m.Text)
-		}
-		p.Respond(q.ID, wiretest.RemoteBegan("r")) // they have crossed
-		f.FollowUp("tasks/cancel", "r")
+		bubble.Test(t, func(t *testing.T) {
+			url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
+			p := wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(wiretest.TakesAll))
+			f := p.Get()
+			id := p.Create("ask", wiretest.Ask("one"))
+			q := f.Augmented(id)
+			p.Task("tasks/cancel", id).OK()
+			if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
+				t.Errorf("%s", m.Text)
+			}
+			p.Respond(q.ID, wiretest.RemoteBegan("r")) // they have crossed
+			f.FollowUp("tasks/cancel", "r")
+		})
 	})
 }
 

@@ -224,74 +224,91 @@ func TestCandidateResult(t *testing.T) {
 func checkResult(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	var d wiretest.Driven
-	url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
-	p := wiretest.NewPeer(t, url, revision, "")
 	t.Run("C-38, C-41: exactly the result of the call", func(t *testing.T) {
-		for _, tool := range []string{"raw", "deploy_service"} {
-			args := map[string]any{}
-			if tool == "deploy_service" {
-				args = map[string]any{"service": "api", "environment": "staging"}
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			for _, tool := range []string{"raw", "deploy_service"} {
+				args := map[string]any{}
+				if tool == "deploy_service" {
+					args = map[string]any{"service": "api", "environment": "staging"}
+				}
+				plain := p.Call("tools/call", map[string]any{"name": tool, "arguments": args}).OK()
+				id := p.Create(tool, args)
+				for range 2 { // as often as one likes
+					r := p.Task("tasks/result", id).OK()
+					want, got := plain.Get().(map[string]any), r.Get().(map[string]any)
+					meta := got["_meta"].(map[string]any)
+					related := meta["io.modelcontextprotocol/related-task"].(map[string]any)
+					if related["taskId"] != id {
+						t.Errorf("related-task %v", related)
+					}
+					delete(meta, "io.modelcontextprotocol/related-task")
+					if len(meta) == 0 && want["_meta"] == nil {
+						delete(got, "_meta")
+					}
+					if !reflect.DeepEqual(want, got) {
+						t.Errorf("%s:\nplain %s\ntask  %s", tool, plain.Result, r.Result)
+					}
+				}
 			}
-			plain := p.Call("tools/call", map[string]any{"name": tool, "arguments": args}).OK()
-			id := p.Create(tool, args)
-			for range 2 { // as often as one likes
-				r := p.Task("tasks/result", id).OK()
-				want, got := plain.Get().(map[string]any), r.Get().(map[string]any)
-				meta := got["_meta"].(map[string]any)
-				related := meta["io.modelcontextprotocol/related-task"].(map[string]any)
-				if related["taskId"] != id {
-					t.Errorf("related-task %v", related)
-				}
-				delete(meta, "io.modelcontextprotocol/related-task")
-				if len(meta) == 0 && want["_meta"] == nil {
-					delete(got, "_meta")
-				}
-				if !reflect.DeepEqual(want, got) {
-					t.Errorf("%s:\nplain %s\ntask  %s", tool, plain.Result, r.Result)
-				}
-			}
-		}
+		})
 	})
 	t.Run("C-37: blocks, as JSON and as a stream, while get answers (C-43)", func(t *testing.T) {
-		for _, accept := range []wiretest.Edit{wiretest.JSONOnly, func(*http.Request) {}} {
-			id := p.Create("driven", nil)
-			got := make(chan *wiretest.Response, 1)
-			go func() { got <- p.Task("tasks/result", id, accept) }()
-			for range 3 {
-				time.Sleep(50 * time.Millisecond)
-				r := p.Task("tasks/get", id).OK()
-				if r.Text("status") != "working" || r.Stream { // C-34
-					t.Errorf("%v %s", r.Stream, r.Body)
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			for _, accept := range []wiretest.Edit{wiretest.JSONOnly, func(*http.Request) {}} {
+				id := p.Create("driven", nil)
+				got := make(chan *wiretest.Response, 1)
+				go func() { got <- p.Task("tasks/result", id, accept) }()
+				for range 3 {
+					time.Sleep(50 * time.Millisecond)
+					r := p.Task("tasks/get", id).OK()
+					if r.Text("status") != "working" || r.Stream { // C-34
+						t.Errorf("%v %s", r.Stream, r.Body)
+					}
+				}
+				select {
+				case r := <-got:
+					t.Errorf("answered before the end: %s", r.Body)
+				default:
+				}
+				d.Say(id, "done")
+				r := (<-got).OK()
+				if !bytes.Contains(r.Result, []byte(`"done"`)) {
+					t.Errorf("%s", r.Body)
+				}
+				t.Log("as a stream:", r.Stream)
+				if p.Until(id, "completed"); r.Header.Get("Content-Type") == "" {
+					t.Error("no content type")
 				}
 			}
-			select {
-			case r := <-got:
-				t.Errorf("answered before the end: %s", r.Body)
-			default:
-			}
-			d.Say(id, "done")
-			r := (<-got).OK()
-			if !bytes.Contains(r.Result, []byte(`"done"`)) {
-				t.Errorf("%s", r.Body)
-			}
-			t.Log("as a stream:", r.Stream)
-			if p.Until(id, "completed"); r.Header.Get("Content-Type") == "" {
-				t.Error("no content type")
-			}
-		}
+		})
 	})
 	t.Run("C-39: the same error", func(t *testing.T) {
-		plain := p.Call("tools/call", map[string]any{"name": "locked", "arguments": map[string]any{}}).Want(200, -32055)
-		r := p.Task("tasks/result", p.Create("locked", nil)).Want(200, -32055)
-		if r.Error.Message != plain.Error.Message || !bytes.Equal(r.Error.Data, plain.Error.Data) || len(r.Error.Data) == 0 {
-			t.Errorf("%s, plainly %s", r.Body, plain.Body)
-		}
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			plain := p.Call("tools/call", map[string]any{"name": "locked", "arguments": map[string]any{}}).Want(200, -32055)
+			r := p.Task("tasks/result", p.Create("locked", nil)).Want(200, -32055)
+			if r.Error.Message != plain.Error.Message || !bytes.Equal(r.Error.Data, plain.Error.Data) || len(r.Error.Data) == 0 {
+				t.Errorf("%s, plainly %s", r.Body, plain.Body)
+			}
+		})
 	})
 	t.Run("C-40: a tool error is a result", func(t *testing.T) {
-		if r := p.Task("tasks/result", p.Create("run_pipeline", wiretest.PipelineArgs("broken"))).OK(); r.Get("isError") != true {
-			t.Errorf("%s", r.Body)
-		}
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			if r := p.Task("tasks/result", p.Create("run_pipeline", wiretest.PipelineArgs("broken"))).OK(); r.Get("isError") != true {
+				t.Errorf("%s", r.Body)
+			}
+		})
 	})
 }
 
@@ -573,7 +590,6 @@ func TestCandidateProgress(t *testing.T) {
 func checkProgress(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}}) // for the stubborn handler
 	for _, test := range []struct {
 		name   string
 		token  any
@@ -581,69 +597,72 @@ func checkProgress(t *testing.T, revision string) {
 	}{{"a string", "tok-1", false}, {"a number", 7, false}, {"a stubborn handler", "tok-2", true}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			p := wiretest.NewPeer(t, url, revision, "")
-			messages, stop := p.Listen()
-			defer stop()
-			ms := 600
-			if test.cancel { // it has to be there still
-				ms = 4000
-			}
-			r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
-				"_meta": map[string]any{"progressToken": test.token}}).OK()
-			id := r.Text("task", "taskId")
-			seen, last := 0, 0.0
-			// next takes the next message, unless it is about another task.
-			next := func() (other bool) {
-				t.Helper()
-				var message json.RawMessage
-				select {
-				case message = <-messages:
-				case <-time.After(wiretest.Patience):
-					t.Fatal("no progress")
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}}) // for the stubborn handler
+				p := wiretest.NewPeer(t, url, revision, "")
+				messages, stop := p.Listen()
+				defer stop()
+				ms := 600
+				if test.cancel { // it has to be there still
+					ms = 4000
 				}
-				var n struct {
-					Method string
-					Params struct {
-						ProgressToken any
-						Progress      float64
-						Meta          map[string]struct{ TaskID string } `json:"_meta"`
+				r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
+					"_meta": map[string]any{"progressToken": test.token}}).OK()
+				id := r.Text("task", "taskId")
+				seen, last := 0, 0.0
+				// next takes the next message, unless it is about another task.
+				next := func() (other bool) {
+					t.Helper()
+					var message json.RawMessage
+					select {
+					case message = <-messages:
+					case <-time.After(wiretest.Patience):
+						t.Fatal("no progress")
+					}
+					var n struct {
+						Method string
+						Params struct {
+							ProgressToken any
+							Progress      float64
+							Meta          map[string]struct{ TaskID string } `json:"_meta"`
+						}
+					}
+					if err := json.Unmarshal(message, &n); err != nil {
+						t.Error(err)
+					}
+					if n.Params.ProgressToken == "other" {
+						return true
+					}
+					if n.Method != "notifications/progress" || fmt.Sprint(n.Params.ProgressToken) != fmt.Sprint(test.token) ||
+						n.Params.Progress <= last || n.Params.Meta["io.modelcontextprotocol/related-task"].TaskID != id {
+						t.Errorf("after %v: %s", last, message)
+					}
+					seen, last = seen+1, n.Params.Progress
+					return false
+				}
+				for range 3 {
+					next()
+				}
+				if test.cancel {
+					p.Task("tasks/cancel", id).OK()
+				} else {
+					p.Task("tasks/result", id).OK()
+				}
+				// What was sent before the end may still be under way: it comes before what a
+				// task tells that is made now. Nothing comes beside that.
+				p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 600}, "task": map[string]any{},
+					"_meta": map[string]any{"progressToken": "other"}}).OK()
+				for others := 0; others < 20; {
+					if next() {
+						others++
+					} else if others > 0 {
+						t.Errorf("progress %v after the end", last)
 					}
 				}
-				if err := json.Unmarshal(message, &n); err != nil {
-					t.Error(err)
+				if !test.cancel && seen < 10 {
+					t.Errorf("%d messages", seen)
 				}
-				if n.Params.ProgressToken == "other" {
-					return true
-				}
-				if n.Method != "notifications/progress" || fmt.Sprint(n.Params.ProgressToken) != fmt.Sprint(test.token) ||
-					n.Params.Progress <= last || n.Params.Meta["io.modelcontextprotocol/related-task"].TaskID != id {
-					t.Errorf("after %v: %s", last, message)
-				}
-				seen, last = seen+1, n.Params.Progress
-				return false
-			}
-			for range 3 {
-				next()
-			}
-			if test.cancel {
-				p.Task("tasks/cancel", id).OK()
-			} else {
-				p.Task("tasks/result", id).OK()
-			}
-			// What was sent before the end may still be under way: it comes before what a
-			// task tells that is made now. Nothing comes beside that.
-			p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 600}, "task": map[string]any{},
-				"_meta": map[string]any{"progressToken": "other"}}).OK()
-			for others := 0; others < 20; {
-				if next() {
-					others++
-				} else if others > 0 {
-					t.Errorf("progress %v after the end", last)
-				}
-			}
-			if !test.cancel && seen < 10 {
-				t.Errorf("%d messages", seen)
-			}
+			})
 		})
 	}
 }

@@ -53,8 +53,7 @@ func newGuideThat(t testing.TB, url, token, capabilities string) guide {
 func TestPatternsAsk(t *testing.T) {
 	rules.Covers(t, "D-09", "D-16")
 	t.Parallel()
-	url := serveGuide(t, wiretest.Setup{Bearer: true})
-	begin := func(t *testing.T, id, tool, arguments string) (guide, *wiretest.Feed, wiretest.GuideMessage) {
+	begin := func(t *testing.T, url string, id, tool, arguments string) (guide, *wiretest.Feed, wiretest.GuideMessage) {
 		t.Helper()
 		p := newGuideThat(t, url, "a", wiretest.CanAll)
 		f := p.Get()
@@ -68,11 +67,14 @@ func TestPatternsAsk(t *testing.T) {
 		return p, f, q
 	}
 	t.Run("goes on", func(t *testing.T) {
-		p, f, q := begin(t, "lingers", "ask", `{"steps":["one"],"linger":600000}`)
-		p.Respond(q.ID, wiretest.Note("yes"))
-		p.reaches("lingers", "working")
-		f.Silent()
-		p.about("tasks/cancel", "lingers").OK()
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p, f, q := begin(t, url, "lingers", "ask", `{"steps":["one"],"linger":600000}`)
+			p.Respond(q.ID, wiretest.Note("yes"))
+			p.reaches("lingers", "working")
+			f.Silent()
+			p.about("tasks/cancel", "lingers").OK()
+		})
 	})
 	const declines = `"result":{"action":"decline"}`
 	for name, test := range map[string]struct{ tool, arguments, response, status, result string }{
@@ -88,24 +90,30 @@ func TestPatternsAsk(t *testing.T) {
 		"an answer without meaning": {"ask_and_fail", `{}`, `"result":{"action":"decline it"}`, "completed", "isError: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, f, q := begin(t, name, test.tool, test.arguments)
-			p.Respond(q.ID, test.response)
-			p.reaches(name, test.status)
-			if test.result == "" {
-				p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
-				p.about("tasks/cancel", name).Want(http.StatusOK, wiretest.InvalidParams)
-			} else if r := p.about("tasks/result", name).OK(); !strings.HasPrefix(wiretest.ToolText(mustJSON(t, r.Get("result"))), test.result) {
-				t.Errorf("%s", r.Body)
-			}
-			f.Silent()
+			bubble.Test(t, func(t *testing.T) {
+				url := serveGuide(t, wiretest.Setup{Bearer: true})
+				p, f, q := begin(t, url, name, test.tool, test.arguments)
+				p.Respond(q.ID, test.response)
+				p.reaches(name, test.status)
+				if test.result == "" {
+					p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
+					p.about("tasks/cancel", name).Want(http.StatusOK, wiretest.InvalidParams)
+				} else if r := p.about("tasks/result", name).OK(); !strings.HasPrefix(wiretest.ToolText(mustJSON(t, r.Get("result"))), test.result) {
+					t.Errorf("%s", r.Body)
+				}
+				f.Silent()
+			})
 		})
 	}
 	t.Run("cancelled", func(t *testing.T) {
-		p, f, q := begin(t, "cancelled", "ask", `{"steps":["one"]}`)
-		p.about("tasks/cancel", "cancelled").OK()
-		if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
-			t.Errorf("%s", m.Text)
-		}
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p, f, q := begin(t, url, "cancelled", "ask", `{"steps":["one"]}`)
+			p.about("tasks/cancel", "cancelled").OK()
+			if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
+				t.Errorf("%s", m.Text)
+			}
+		})
 	})
 }
 
@@ -127,9 +135,8 @@ func clientTask(id, status string) string {
 func TestPatternsRequests(t *testing.T) {
 	rules.Covers(t, "D-10", "D-17", "D-25")
 	t.Parallel()
-	url := serveGuide(t, wiretest.Setup{Bearer: true})
 	const sum = `{"role":"assistant","model":"m","content":{"type":"text","text":"sum"}}`
-	begin := func(t *testing.T, id string) (p guide, f *wiretest.Feed, theirs string, asked time.Time) {
+	begin := func(t *testing.T, url string, id string) (p guide, f *wiretest.Feed, theirs string, asked time.Time) {
 		t.Helper()
 		p = newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
 		f = p.Get()
@@ -159,53 +166,65 @@ func TestPatternsRequests(t *testing.T) {
 	}
 	t.Run("polled", func(t *testing.T) {
 		t.Parallel()
-		p, f, theirs, asked := begin(t, "polled")
-		for i, status := range []string{"working", "input_required", "completed"} {
-			m := follow(f, "tasks/get", theirs)
-			// D-17, from the beginning on: a poll may be read long after it was sent.
-			if polls, took := i+1, time.Since(asked); took < time.Duration(polls)*100*time.Millisecond {
-				t.Errorf("%d polls in %v", polls, took)
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p, f, theirs, asked := begin(t, url, "polled")
+			for i, status := range []string{"working", "input_required", "completed"} {
+				m := follow(f, "tasks/get", theirs)
+				// D-17, from the beginning on: a poll may be read long after it was sent.
+				if polls, took := i+1, time.Since(asked); took < time.Duration(polls)*100*time.Millisecond {
+					t.Errorf("%d polls in %v", polls, took)
+				}
+				p.reaches("polled", "input_required")
+				p.Respond(m.ID, `"result":{`+clientTask(theirs, status)+`}`)
 			}
-			p.reaches("polled", "input_required")
-			p.Respond(m.ID, `"result":{`+clientTask(theirs, status)+`}`)
-		}
-		p.Respond(follow(f, "tasks/result", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, theirs, sum))
-		ends(p, "polled", "assistant m")
-		f.Silent()
+			p.Respond(follow(f, "tasks/result", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, theirs, sum))
+			ends(p, "polled", "assistant m")
+			f.Silent()
+		})
 	})
 	t.Run("done at once", func(t *testing.T) {
 		t.Parallel()
-		p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-		f := p.Get()
-		p.asks("at once", "sample", `{}`)
-		q := f.Heard("sampling/createMessage")
-		p.Respond(q.ID, `"result":{"_meta":{"task":{`+clientTask(q.Made(), "completed")+`}}}`)
-		p.Respond(follow(f, "tasks/result", q.Made()).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, q.Made(), sum))
-		ends(p, "at once", "assistant m")
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
+			f := p.Get()
+			p.asks("at once", "sample", `{}`)
+			q := f.Heard("sampling/createMessage")
+			p.Respond(q.ID, `"result":{"_meta":{"task":{`+clientTask(q.Made(), "completed")+`}}}`)
+			p.Respond(follow(f, "tasks/result", q.Made()).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, q.Made(), sum))
+			ends(p, "at once", "assistant m")
+		})
 	})
 	t.Run("no task", func(t *testing.T) {
 		t.Parallel()
-		p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-		f := p.Get()
-		p.asks("plain", "sample", `{}`)
-		p.Respond(f.Heard("sampling/createMessage").ID, `"result":`+sum)
-		ends(p, "plain", "assistant m")
-		f.Silent()
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
+			f := p.Get()
+			p.asks("plain", "sample", `{}`)
+			p.Respond(f.Heard("sampling/createMessage").ID, `"result":`+sum)
+			ends(p, "plain", "assistant m")
+			f.Silent()
+		})
 	})
 	t.Run("the same question asks for the same task", func(t *testing.T) {
 		t.Parallel()
-		p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-		f := p.Get()
-		p.asks("again", "sample", `{}`)
-		first := f.Heard("sampling/createMessage")
-		f.Stop()
-		f = p.Get()
-		second := f.Heard("sampling/createMessage")
-		if first.Made() != second.Made() || string(first.ID) != string(second.ID) {
-			t.Errorf("%s, then %s", first.Text, second.Text)
-		}
-		p.Respond(second.ID, `"result":`+sum)
-		ends(p, "again", "assistant m")
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
+			f := p.Get()
+			p.asks("again", "sample", `{}`)
+			first := f.Heard("sampling/createMessage")
+			f.Stop()
+			f = p.Get()
+			second := f.Heard("sampling/createMessage")
+			if first.Made() != second.Made() || string(first.ID) != string(second.ID) {
+				t.Errorf("%s, then %s", first.Text, second.Text)
+			}
+			p.Respond(second.ID, `"result":`+sum)
+			ends(p, "again", "assistant m")
+		})
 	})
 	for name, answer := range map[string]string{
 		"failed":         `{"id":%q,"status":"failed","error":{"code":-1,"message":"no model"}}`,
@@ -213,43 +232,55 @@ func TestPatternsRequests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, f, theirs, _ := begin(t, name)
-			p.Respond(follow(f, "tasks/get", theirs).ID, `"result":{`+clientTask(theirs, "failed")+`}`)
-			p.Respond(follow(f, "tasks/result", theirs).ID, fmt.Sprintf(`"result":`+answer, theirs))
-			ends(p, name, "cannot ask")
+			bubble.Test(t, func(t *testing.T) {
+				url := serveGuide(t, wiretest.Setup{Bearer: true})
+				p, f, theirs, _ := begin(t, url, name)
+				p.Respond(follow(f, "tasks/get", theirs).ID, `"result":{`+clientTask(theirs, "failed")+`}`)
+				p.Respond(follow(f, "tasks/result", theirs).ID, fmt.Sprintf(`"result":`+answer, theirs))
+				ends(p, name, "cannot ask")
+			})
 		})
 	}
 	for name, answer := range map[string]string{"bare": sum, "wrapped twice": `{"id":"x","status":"completed","result":5}`, "nothing": `{}`, "null": `null`} {
 		t.Run(name, func(t *testing.T) { // three times, then the question has failed
 			t.Parallel()
-			p, f, theirs, _ := begin(t, name)
-			for range 3 {
-				p.Respond(follow(f, "tasks/get", theirs).ID, `"result":{`+clientTask(theirs, "completed")+`}`)
-				p.Respond(follow(f, "tasks/result", theirs).ID, `"result":`+answer)
-			}
-			ends(p, name, "cannot ask")
+			bubble.Test(t, func(t *testing.T) {
+				url := serveGuide(t, wiretest.Setup{Bearer: true})
+				p, f, theirs, _ := begin(t, url, name)
+				for range 3 {
+					p.Respond(follow(f, "tasks/get", theirs).ID, `"result":{`+clientTask(theirs, "completed")+`}`)
+					p.Respond(follow(f, "tasks/result", theirs).ID, `"result":`+answer)
+				}
+				ends(p, name, "cannot ask")
+			})
 		})
 	}
 	t.Run("cancelled", func(t *testing.T) {
 		t.Parallel()
-		p, f, theirs, _ := begin(t, "cancelled here")
-		follow(f, "tasks/get", theirs)
-		p.about("tasks/cancel", "cancelled here").OK()
-		p.Respond(follow(f, "tasks/cancel", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"cancelled"}`, theirs))
-		f.Silent()
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p, f, theirs, _ := begin(t, url, "cancelled here")
+			follow(f, "tasks/get", theirs)
+			p.about("tasks/cancel", "cancelled here").OK()
+			p.Respond(follow(f, "tasks/cancel", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"cancelled"}`, theirs))
+			f.Silent()
+		})
 	})
 	t.Run("a task of 2025-11-25 in the same session", func(t *testing.T) {
 		t.Parallel()
-		p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-		f := p.Get()
-		id := p.Create("sample", nil)
-		p.Task("tasks/get", id).OK()
-		q := f.Augmented(id)
-		p.Respond(q.ID, wiretest.RemoteBegan("r"))
-		p.Respond(f.FollowUp("tasks/result", "r").ID, wiretest.RelatedTo("r", `"result":`+sum))
-		if got := p.Outcome(id); !strings.Contains(got, "assistant m") {
-			t.Error(got)
-		}
+		bubble.Test(t, func(t *testing.T) {
+			url := serveGuide(t, wiretest.Setup{Bearer: true})
+			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
+			f := p.Get()
+			id := p.Create("sample", nil)
+			p.Task("tasks/get", id).OK()
+			q := f.Augmented(id)
+			p.Respond(q.ID, wiretest.RemoteBegan("r"))
+			p.Respond(f.FollowUp("tasks/result", "r").ID, wiretest.RelatedTo("r", `"result":`+sum))
+			if got := p.Outcome(id); !strings.Contains(got, "assistant m") {
+				t.Error(got)
+			}
+		})
 	})
 }
 

@@ -20,11 +20,6 @@ func TestLegacySessions(t *testing.T) {
 	checkSessions(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateSessions(t *testing.T) {
-	rules.Covers(t, "B-34")
-	checkSessions(t, wiretest.CandidateRevision)
-}
-
 func checkSessions(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -165,11 +160,6 @@ func keepsSession(t *testing.T, timeout time.Duration) bool {
 func TestLegacyCancelledResult(t *testing.T) {
 	rules.Covers(t, "C-42", "C-74")
 	checkCancelledResult(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateCancelledResult(t *testing.T) {
-	rules.Covers(t, "B-69")
-	checkCancelledResult(t, wiretest.CandidateRevision)
 }
 
 func checkCancelledResult(t *testing.T, revision string) {

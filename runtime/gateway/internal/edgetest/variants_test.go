@@ -43,11 +43,6 @@ func TestExpiry(t *testing.T) {
 	checkExpiry(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateExpiry(t *testing.T) {
-	rules.Covers(t, "B-53", "B-81")
-	checkExpiry(t, wiretest.CandidateRevision)
-}
-
 func checkExpiry(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()

@@ -17,11 +17,6 @@ func TestQuestionStreams(t *testing.T) {
 	checkQuestionStreams(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateQuestionStreams(t *testing.T) {
-	rules.Covers(t, "B-46", "B-47", "B-49", "B-56", "B-57")
-	checkQuestionStreams(t, wiretest.CandidateRevision)
-}
-
 func checkQuestionStreams(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()

@@ -25,11 +25,6 @@ func TestRemoteQuestions(t *testing.T) {
 	checkRemoteQuestions(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateRemoteQuestions(t *testing.T) {
-	rules.Covers(t, "B-15", "B-16", "B-47", "B-56", "B-57", "B-59", "B-43")
-	checkRemoteQuestions(t, wiretest.CandidateRevision)
-}
-
 func checkRemoteQuestions(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -267,11 +262,6 @@ func TestRemoteNotDeclared(t *testing.T) {
 func TestRemoteTakenBack(t *testing.T) {
 	rules.Covers(t, "C-73", "C-74", "C-80")
 	checkRemoteTakenBack(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateRemoteTakenBack(t *testing.T) {
-	rules.Covers(t, "B-68", "B-69", "B-76")
-	checkRemoteTakenBack(t, wiretest.CandidateRevision)
 }
 
 func checkRemoteTakenBack(t *testing.T, revision string) {

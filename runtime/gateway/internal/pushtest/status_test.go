@@ -28,11 +28,6 @@ func TestStatusNotifications(t *testing.T) {
 	checkStatusNotifications(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateStatusNotifications(t *testing.T) {
-	rules.Covers(t, "B-41", "B-42", "B-45")
-	checkStatusNotifications(t, wiretest.CandidateRevision)
-}
-
 func checkStatusNotifications(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()

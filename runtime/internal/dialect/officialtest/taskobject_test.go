@@ -63,11 +63,6 @@ func TestLegacyTaskObject(t *testing.T) {
 	checkTaskObject(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateTaskObject(t *testing.T) {
-	rules.Covers(t, "B-24", "B-50", "B-52", "B-54", "B-55")
-	checkTaskObject(t, wiretest.CandidateRevision)
-}
-
 func checkTaskObject(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -152,11 +147,6 @@ func TestLegacyOtherRequests(t *testing.T) {
 	checkOtherRequests(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateOtherRequests(t *testing.T) {
-	rules.Covers(t, "B-05", "B-21")
-	checkOtherRequests(t, wiretest.CandidateRevision)
-}
-
 func checkOtherRequests(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -187,11 +177,6 @@ func checkOtherRequests(t *testing.T, revision string) {
 func TestLegacyUndeclared(t *testing.T) {
 	rules.Covers(t, "C-06", "C-07")
 	checkUndeclared(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateUndeclared(t *testing.T) {
-	rules.Covers(t, "B-06", "B-07")
-	checkUndeclared(t, wiretest.CandidateRevision)
 }
 
 func checkUndeclared(t *testing.T, revision string) {

@@ -84,11 +84,6 @@ func TestLegacyCreate(t *testing.T) {
 	checkCreate(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateCreate(t *testing.T) {
-	rules.Covers(t, "B-15", "B-16", "B-17", "B-18", "B-19", "B-27", "B-51", "B-92")
-	checkCreate(t, wiretest.CandidateRevision)
-}
-
 func checkCreate(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -145,11 +140,6 @@ func TestLegacyCreateMeta(t *testing.T) {
 	checkCreateMeta(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateCreateMeta(t *testing.T) {
-	rules.Covers(t, "B-20", "B-25")
-	checkCreateMeta(t, wiretest.CandidateRevision)
-}
-
 func checkCreateMeta(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -178,11 +168,6 @@ func checkCreateMeta(t *testing.T, revision string) {
 func TestLegacyTaskSupport(t *testing.T) {
 	rules.Covers(t, "C-10", "C-11", "C-13", "C-14")
 	checkTaskSupport(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateTaskSupport(t *testing.T) {
-	rules.Covers(t, "B-10", "B-11", "B-13", "B-14")
-	checkTaskSupport(t, wiretest.CandidateRevision)
 }
 
 func checkTaskSupport(t *testing.T, revision string) {
@@ -214,11 +199,6 @@ func checkTaskSupport(t *testing.T, revision string) {
 func TestLegacyResult(t *testing.T) {
 	rules.Covers(t, "C-34", "C-36", "C-37", "C-38", "C-39", "C-40", "C-41", "C-43")
 	checkResult(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateResult(t *testing.T) {
-	rules.Covers(t, "B-33", "B-35", "B-36", "B-37", "B-38", "B-39", "B-40")
-	checkResult(t, wiretest.CandidateRevision)
 }
 
 func checkResult(t *testing.T, revision string) {
@@ -318,11 +298,6 @@ func TestLegacyFailed(t *testing.T) {
 	checkFailed(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateFailed(t *testing.T) {
-	rules.Covers(t, "B-79", "B-82", "B-83", "B-84")
-	checkFailed(t, wiretest.CandidateRevision)
-}
-
 func checkFailed(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -358,11 +333,6 @@ func TestLegacyRelatedTask(t *testing.T) {
 	checkRelatedTask(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateRelatedTask(t *testing.T) {
-	rules.Covers(t, "B-58", "B-60")
-	checkRelatedTask(t, wiretest.CandidateRevision)
-}
-
 func checkRelatedTask(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -390,11 +360,6 @@ func checkRelatedTask(t *testing.T, revision string) {
 func TestLegacyResultMeta(t *testing.T) {
 	rules.Covers(t, "C-41", "C-66")
 	checkResultMeta(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateResultMeta(t *testing.T) {
-	rules.Covers(t, "B-40", "B-61")
-	checkResultMeta(t, wiretest.CandidateRevision)
 }
 
 func checkResultMeta(t *testing.T, revision string) {
@@ -453,11 +418,6 @@ func TestLegacyLeave(t *testing.T) {
 func TestLegacyList(t *testing.T) {
 	rules.Covers(t, "C-06", "C-69", "C-70", "C-72", "C-82", "C-94")
 	checkList(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateList(t *testing.T) {
-	rules.Covers(t, "B-06", "B-64", "B-65", "B-67", "B-78", "B-89")
-	checkList(t, wiretest.CandidateRevision)
 }
 
 func checkList(t *testing.T, revision string) {
@@ -521,11 +481,6 @@ func TestLegacyCancel(t *testing.T) {
 	checkCancel(t, wiretest.LegacyRevision)
 }
 
-func TestCandidateCancel(t *testing.T) {
-	rules.Covers(t, "B-69", "B-71", "B-73", "B-74", "B-77")
-	checkCancel(t, wiretest.CandidateRevision)
-}
-
 func checkCancel(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
@@ -580,11 +535,6 @@ func checkCancel(t *testing.T, revision string) {
 func TestLegacyProgress(t *testing.T) {
 	rules.Covers(t, "C-61", "C-67", "C-68")
 	checkProgress(t, wiretest.LegacyRevision)
-}
-
-func TestCandidateProgress(t *testing.T) {
-	rules.Covers(t, "B-56", "B-62", "B-63")
-	checkProgress(t, wiretest.CandidateRevision)
 }
 
 func checkProgress(t *testing.T, revision string) {

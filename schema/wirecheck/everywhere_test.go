@@ -32,7 +32,6 @@ var untapped = map[string]string{
 	"runtime/internal/wiretest/piped.go PipeTransport":                            "serves for tests that are looked at themselves",
 	"runtime/internal/wiretest/piped.go Connect":                                  "as PipeTransport",
 	"runtime/internal/wiretest/serve.go listen":                                   "serves the handler that it gets",
-	"golden/caller/example_test.go Example":                                       "reads as a user's program does; the demo of examples/pipeline has the same traffic",
 	"runtime/gosdk/fuzz_test.go newFuzzed":                                        "FuzzHTTP taps the handler for each input",
 	"runtime/gosdk/internal/siege/served_test.go serve":                           "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",
 	"runtime/gosdk/internal/siege/client_test.go TestClient":                      "plays a server that means ill",

@@ -26,7 +26,7 @@ import (
 func TestHostileFlood(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		// Created, and never looked at again.
-		const created = 100
+		const created = 40
 		ids := make([]string, created)
 		wiretest.Together(created, func(i int) { ids[i] = mallory.Create("secret_work", nil) })
 		began := time.Now()
@@ -36,7 +36,7 @@ func TestHostileFlood(t *testing.T) {
 		}
 		// Polled, cancelled and answered, whoever they belong to. A poll rate is an
 		// error like another one here.
-		wiretest.Together(500, func(i int) {
+		wiretest.Together(200, func(i int) {
 			method := []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/get"}[i%5]
 			id := ids[i%created]
 			if i%3 == 0 {

@@ -486,7 +486,7 @@ func TestListenToMany(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := listening(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-		ids := make([]string, 200)
+		ids := make([]string, 100)
 		for i := range ids {
 			ids[i] = p.Create("ponder", map[string]any{"ms": 40 * (i % 5)})
 		}

@@ -43,7 +43,7 @@ freeze:
 rules:
 	@records=$$(mktemp) && trap 'rm -f "$$records"' EXIT && status=0 && \
 	  covering=$$(grep -rl --include='*_test.go' --exclude-dir=testdata 'rules\.Covers(' . | xargs -n 1 dirname | sort -u) && \
-	  { MCPTASK_RULES_OUT=$$records go test $$covering >&2 || status=$$?; } && \
+	  { MCPTASK_RULES_OUT=$$records go test -tags long $$covering >&2 || status=$$?; } && \
 	  go run ./schema/rules/table "$$records" && exit $$status
 
 # All benchmarks, without the tests.

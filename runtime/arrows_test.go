@@ -65,6 +65,11 @@ var arrows = []arrow{
 	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/dialect", "runtime/internal/wire", "runtime/internal/guard", "runtime/internal/text"},
 		slices.Concat(runtimeTests, []string{"github.com/santhosh-tekuri/jsonschema/v6"})},
 	{"runtime/internal/dialect/...", []string{"runtime", "runtime/internal/wire", "runtime/internal/text"}, runtimeTests},
+	{"runtime/gateway/internal/edgetest", nil, wireTests},
+	{"runtime/gateway/internal/pushtest", nil, wireTests},
+	{"runtime/gateway/internal/hostiletest", nil, wireTests},
+	{"runtime/internal/dialect/officialtest", nil, wireTests},
+	{"runtime/internal/dialect/unofficialtest", nil, wireTests},
 	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
 
 	// For tests: users' own, and the runtime's.
@@ -98,6 +103,10 @@ var runtimeTests = []string{
 	"golden/...", "schema/rules", "schema/wirecheck", "runtime", "runtime/gateway", "runtime/gosdk/...", "runtime/mcptasktest/...", "runtime/internal/leak",
 	"runtime/internal/memnet", "runtime/internal/wiretest", "github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
 }
+
+// wireTests are what tests of the wire may import: they see the gateway and the dialects from the
+// outside, through gosdk.
+var wireTests = slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})
 
 // covers reports whether a pattern means the package at path.
 func covers(pattern, path string) bool {

@@ -9,26 +9,29 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // An anonymous caller's ID is the key to its task: no log has it, not where a task
 // that nobody learns of cannot be cancelled either.
 func TestAbandonLogsNoKey(t *testing.T) {
-	var log strings.Builder
-	tasks, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tasks.Close()
-	const gone = "ATASKTHATHASEXPIREDMEANWHILE"
-	flow := &gateway.Flow{Handle: func(context.Context, json.RawMessage, mcptask.CallRequest) (mcptask.CallReply, error) {
-		return mcptask.CallReply{Task: &mcptask.Record{ID: gone}}, nil
-	}}
-	if _, err := flow.Run(t.Context(), tasks, "", nil, gateway.Hooks{}); err != nil {
-		t.Fatal(err)
-	}
-	abandon(t.Context(), tasks, flow)
-	if text := log.String(); !strings.Contains(text, "not cancelled") || strings.Contains(text, gone) {
-		t.Errorf("log: %s", text)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		tasks, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tasks.Close()
+		const gone = "ATASKTHATHASEXPIREDMEANWHILE"
+		flow := &gateway.Flow{Handle: func(context.Context, json.RawMessage, mcptask.CallRequest) (mcptask.CallReply, error) {
+			return mcptask.CallReply{Task: &mcptask.Record{ID: gone}}, nil
+		}}
+		if _, err := flow.Run(t.Context(), tasks, "", nil, gateway.Hooks{}); err != nil {
+			t.Fatal(err)
+		}
+		abandon(t.Context(), tasks, flow)
+		if text := log.String(); !strings.Contains(text, "not cancelled") || strings.Contains(text, gone) {
+			t.Errorf("log: %s", text)
+		}
+	})
 }

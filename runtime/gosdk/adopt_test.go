@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -13,6 +12,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -66,10 +67,10 @@ func TestAddTaskTool(t *testing.T) {
 	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "worse"}, sum, mcptask.Policy{Task: "sometimes"}); err == nil {
 		t.Error("a policy that means nothing")
 	}
-	server := httptest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)))
-	t.Cleanup(func() { _ = tasks.Close(); server.CloseClientConnections(); server.Close() })
+	server := memnet.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
+	t.Cleanup(func() { _ = tasks.Close(); server.Close() })
 
-	eachRevision(t, func(t *testing.T, revision string) {
+	wiretest.EachLive(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: revision})
 		if err != nil {
 			t.Fatal(err)

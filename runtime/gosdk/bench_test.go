@@ -18,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
 // Each benchmark sends its requests in turn with those of a floor, and reports
@@ -90,7 +91,7 @@ func (p posts) send(b *testing.B, client *http.Client, n int) {
 					b.Error(err)
 					return
 				}
-				setHeaders(r, p.headers)
+				wiretest.SetHeaders(r, p.headers)
 				response, err := client.Do(r)
 				if err != nil {
 					b.Error(err)
@@ -111,20 +112,20 @@ func (p posts) send(b *testing.B, client *http.Client, n int) {
 // BenchmarkTasksGet polls a task beside a bare echo.
 func BenchmarkTasksGet(b *testing.B) {
 	b.Run(mcptask.Revision20260728, func(b *testing.B) {
-		url, _ := serve(b, mcptask.Options{})
-		id := createModern(b, url)
-		p := posts{url, modernHeaders("tasks/get", id), modernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id))}
+		url, _ := wiretest.Serve(b, mcptask.Options{})
+		id := wiretest.CreateModern(b, url)
+		p := posts{url, wiretest.ModernHeaders("tasks/get", id), wiretest.ModernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id))}
 		p.beside(b, p.echo(b))
 	})
 	b.Run(mcptask.Revision20251125, func(b *testing.B) {
-		url, _ := serve(b, mcptask.Options{})
-		headers := legacyHeaders(b, url)
-		created := post(b, url, headers, legacyBody("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{}`))
+		url, _ := wiretest.Serve(b, mcptask.Options{})
+		headers := wiretest.LegacyHeaders(b, url)
+		created := wiretest.Post(b, url, headers, wiretest.LegacyBody("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{}`))
 		var task struct {
 			Task struct{ TaskID string } `json:"task"`
 		}
-		created.result(b, &task)
-		p := posts{url, headers, legacyBody("tasks/get", fmt.Sprintf(`"taskId":%q`, task.Task.TaskID))}
+		created.Result(b, &task)
+		p := posts{url, headers, wiretest.LegacyBody("tasks/get", fmt.Sprintf(`"taskId":%q`, task.Task.TaskID))}
 		p.beside(b, p.echo(b))
 	})
 }
@@ -144,8 +145,8 @@ func BenchmarkTasksList(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		url, _ := serve(b, mcptask.Options{Store: store, Principal: func(context.Context) (string, error) { return "alice", nil }})
-		return posts{url, legacyHeaders(b, url), legacyBody("tasks/list", "")}
+		url, _ := wiretest.Serve(b, mcptask.Options{Store: store, Principal: func(context.Context) (string, error) { return "alice", nil }})
+		return posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tasks/list", "")}
 	}
 	list(100_000).beside(b, list(1000))
 }
@@ -168,101 +169,17 @@ func BenchmarkCreateTask(b *testing.B) {
 		b.Cleanup(server.Close)
 		return server.URL
 	}
-	unlimited := hurried
+	unlimited := wiretest.Hurried
 	unlimited.Tasks, unlimited.Running = math.MaxInt32, math.MaxInt32
 	b.Run(mcptask.Revision20260728, func(b *testing.B) {
-		url, _ := serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
-		p := posts{url, modernHeaders("tools/call", "run_pipeline"), modernBody("tools/call", params)}
+		url, _ := wiretest.Serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
+		p := posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", params)}
 		p.beside(b, posts{bare(b, true), p.headers, p.body})
 	})
 	b.Run(mcptask.Revision20251125, func(b *testing.B) {
-		url, _ := serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
+		url, _ := wiretest.Serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
 		plain := bare(b, false)
-		p := posts{url, legacyHeaders(b, url), legacyBody("tools/call", params+`,"task":{}`)}
-		p.beside(b, posts{plain, legacyHeaders(b, plain), legacyBody("tools/call", params)})
+		p := posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", params+`,"task":{}`)}
+		p.beside(b, posts{plain, wiretest.LegacyHeaders(b, plain), wiretest.LegacyBody("tools/call", params)})
 	})
-}
-
-// legacyHeaders opens a session.
-func legacyHeaders(tb testing.TB, url string) http.Header {
-	tb.Helper()
-	headers := http.Header{"Mcp-Protocol-Version": {mcptask.Revision20251125}}
-	response := post(tb, url, nil, legacyBody("initialize", `"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}`))
-	headers.Set("Mcp-Session-Id", response.header.Get("Mcp-Session-Id"))
-	post(tb, url, headers, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-	return headers
-}
-
-func legacyBody(method, params string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
-}
-
-func setHeaders(r *http.Request, headers http.Header) {
-	for name, values := range headers {
-		r.Header[name] = values
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "application/json, text/event-stream")
-}
-
-func modernHeaders(method, name string) http.Header {
-	return http.Header{"Mcp-Protocol-Version": {mcptask.Revision20260728}, "Mcp-Method": {method}, "Mcp-Name": {name}}
-}
-
-func modernBody(method, params string) string {
-	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
-}
-
-// createModern starts an endless task and returns its ID.
-func createModern(tb testing.TB, url string) string {
-	tb.Helper()
-	response := post(tb, url, modernHeaders("tools/call", "run_pipeline"),
-		modernBody("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"}`))
-	var task struct{ TaskID string }
-	response.result(tb, &task)
-	return task.TaskID
-}
-
-// answer is the response to one POST.
-type answer struct {
-	header http.Header
-	body   []byte
-}
-
-func post(tb testing.TB, url string, headers http.Header, body string) answer {
-	tb.Helper()
-	r, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, url, bytes.NewReader([]byte(body)))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	setHeaders(r, headers)
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer response.Body.Close()
-	data, err := io.ReadAll(response.Body)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return answer{response.Header, data}
-}
-
-// result decodes the result of a JSON or SSE response.
-func (a answer) result(tb testing.TB, v any) {
-	tb.Helper()
-	data := a.body
-	if _, after, ok := bytes.Cut(data, []byte("data: ")); ok {
-		data, _, _ = bytes.Cut(after, []byte("\n"))
-	}
-	var message struct {
-		Result json.RawMessage
-		Error  json.RawMessage
-	}
-	if err := json.Unmarshal(data, &message); err != nil || message.Error != nil {
-		tb.Fatalf("%s: %v", a.body, err)
-	}
-	if err := json.Unmarshal(message.Result, v); err != nil {
-		tb.Fatalf("%s: %v", message.Result, err)
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -43,7 +44,7 @@ func TestCandidateAsksForATask(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s plain %v", tc.capabilities, tc.tool, tc.plain), func(t *testing.T) {
 			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				s := &scripted{t: t, revision: candidateRevision}
+				s := &scripted{t: t, revision: wiretest.CandidateRevision}
 				s.answer = func(c call) reply {
 					switch c.method {
 					case "initialize":
@@ -85,7 +86,7 @@ func TestCandidateStatusChangesNothing(t *testing.T) {
 	for name, told := range map[string]string{"none": "", "true": "working", "false": "completed"} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				s := &scripted{t: t, revision: candidateRevision}
+				s := &scripted{t: t, revision: wiretest.CandidateRevision}
 				var ended atomic.Bool
 				s.answer = func(c call) reply {
 					switch {
@@ -100,7 +101,7 @@ func TestCandidateStatusChangesNothing(t *testing.T) {
 					case c.method == "tools/call":
 						return s.created("t")
 					case c.method == "tasks/get" && ended.Load():
-						return refusal(invalidParams, "") // it is deleted
+						return refusal(wiretest.InvalidParams, "") // it is deleted
 					case c.method == "tasks/get" && c.n <= 30:
 						return s.state("t", "working")
 					case c.method == "tasks/get":
@@ -138,7 +139,7 @@ func TestCandidateStatusChangesNothing(t *testing.T) {
 func TestCandidateRemoteDeclared(t *testing.T) {
 	rules.Covers(t, "B-02", "B-03", "B-04")
 	t.Parallel()
-	url := serveAsk(t, setup{revision: candidateRevision, bearer: true})
+	url := wiretest.ServeAsk(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
 	for tasks, augmented := range map[string]bool{
 		`{"requests":{"elicitation":{"create":{}}}}`: true, `{"requests":{"elicitation":{"create":true}}}`: true,
 		`{"requests":{"elicitation":{"create":false}}}`: false, `{"requests":{"elicitation":{"create":null}}}`: false,
@@ -147,15 +148,15 @@ func TestCandidateRemoteDeclared(t *testing.T) {
 	} {
 		t.Run(tasks, func(t *testing.T) {
 			t.Parallel()
-			p := newAsked(t, url, candidateRevision, "a", takes(tasks))
-			f := p.get()
-			id := p.create("ask", ask("one"))
-			q := f.question(id)
+			p := wiretest.NewAsked(t, url, wiretest.CandidateRevision, "a", wiretest.Takes(tasks))
+			f := p.Get()
+			id := p.Create("ask", wiretest.Ask("one"))
+			q := f.Question(id)
 			if (q.Params.Task != nil) != augmented {
-				t.Errorf("%s", q.text)
+				t.Errorf("%s", q.Text)
 			}
-			p.respond(q.ID, note("now"))
-			if got := p.outcome(id); got != "now" {
+			p.Respond(q.ID, wiretest.Note("now"))
+			if got := p.Outcome(id); got != "now" {
 				t.Error(got)
 			}
 		})

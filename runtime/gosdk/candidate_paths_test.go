@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -15,6 +14,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/candidate"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -26,79 +28,83 @@ import (
 func TestCandidateBesideTheRelease(t *testing.T) {
 	rules.Covers(t, "B-55", "B-67", "B-83")
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: candidateRevision, bearer: true})
-	peers := map[string]*peer{}
-	for _, revision := range allRevisions {
-		peers[revision] = newPeer(t, url, revision, "a")
-	}
-	stranger := newPeer(t, url, candidateRevision, "b")
-	for _, made := range allRevisions {
-		failed := peers[made].create("run_pipeline", pipelineArgs("broken"))
-		endless := peers[made].create("run_pipeline", pipelineArgs("endless"))
-		var times []string
-		for _, seen := range allRevisions {
-			p, want := peers[seen], "failed"
-			if seen == modernRevision {
-				want = "completed"
-			}
-			r := p.until(failed, "failed", "completed")
-			if r.text("status") != want || r.text("taskId") != failed {
-				t.Errorf("made in %s, seen in %s: %s", made, seen, r.body)
-			}
-			if updated := r.text("lastUpdatedAt"); (updated == "") != (seen == candidateRevision) {
-				t.Errorf("%s: lastUpdatedAt is %q", seen, updated)
-			}
-			times = append(times, r.text("createdAt"))
-			if seen == modernRevision {
-				continue
-			}
-			if r := p.task("tasks/result", failed).ok(); r.get("isError") != true {
-				t.Errorf("%s: %s", seen, r.body)
-			}
-			if text := string(p.call("tasks/list", nil).ok().Result); !strings.Contains(text, failed) || !strings.Contains(text, endless) {
-				t.Errorf("%s lists %s", seen, text)
-			}
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
+		peers := map[string]*wiretest.Peer{}
+		for _, revision := range wiretest.AllRevisions {
+			peers[revision] = wiretest.NewPeer(t, url, revision, "a")
 		}
-		if times[0] != times[1] || times[1] != times[2] {
-			t.Errorf("created at %v", times)
+		stranger := wiretest.NewPeer(t, url, wiretest.CandidateRevision, "b")
+		for _, made := range wiretest.AllRevisions {
+			failed := peers[made].Create("run_pipeline", wiretest.PipelineArgs("broken"))
+			endless := peers[made].Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			var times []string
+			for _, seen := range wiretest.AllRevisions {
+				p, want := peers[seen], "failed"
+				if seen == wiretest.ModernRevision {
+					want = "completed"
+				}
+				r := p.Until(failed, "failed", "completed")
+				if r.Text("status") != want || r.Text("taskId") != failed {
+					t.Errorf("made in %s, seen in %s: %s", made, seen, r.Body)
+				}
+				if updated := r.Text("lastUpdatedAt"); (updated == "") != (seen == wiretest.CandidateRevision) {
+					t.Errorf("%s: lastUpdatedAt is %q", seen, updated)
+				}
+				times = append(times, r.Text("createdAt"))
+				if seen == wiretest.ModernRevision {
+					continue
+				}
+				if r := p.Task("tasks/result", failed).OK(); r.Get("isError") != true {
+					t.Errorf("%s: %s", seen, r.Body)
+				}
+				if text := string(p.Call("tasks/list", nil).OK().Result); !strings.Contains(text, failed) || !strings.Contains(text, endless) {
+					t.Errorf("%s lists %s", seen, text)
+				}
+			}
+			if times[0] != times[1] || times[1] != times[2] {
+				t.Errorf("created at %v", times)
+			}
+			stranger.Task("tasks/get", failed).Want(http.StatusOK, wiretest.InvalidParams)
+			other := peers[wiretest.CandidateRevision]
+			if made == wiretest.CandidateRevision {
+				other = peers[wiretest.LegacyRevision]
+			}
+			other.Task("tasks/cancel", endless).OK() // on the other path
+			peers[made].Until(endless, "cancelled")
 		}
-		stranger.task("tasks/get", failed).want(http.StatusOK, invalidParams)
-		other := peers[candidateRevision]
-		if made == candidateRevision {
-			other = peers[legacyRevision]
+		// A session belongs to the path that it was opened on.
+		release, rc := peers[wiretest.LegacyRevision], peers[wiretest.CandidateRevision]
+		rc.Task("tasks/get", "x", wiretest.WithHeader("Mcp-Session-Id", release.Session)).Want(http.StatusNotFound, wiretest.InvalidRequest)
+		release.Task("tasks/get", "x", wiretest.WithHeader("Mcp-Session-Id", rc.Session)).Want(http.StatusNotFound, wiretest.InvalidRequest)
+		// 2026-07-28 has no tasks on the path of the candidate.
+		modern := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+		modern.URL = wiretest.At(url, wiretest.CandidateRevision)
+		if r := modern.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": map[string]any{"service": "api", "environment": "staging"}}).OK(); r.Get("content") == nil {
+			t.Errorf("%s", r.Body)
 		}
-		other.task("tasks/cancel", endless).ok() // on the other path
-		peers[made].until(endless, "cancelled")
-	}
-	// A session belongs to the path that it was opened on.
-	release, rc := peers[legacyRevision], peers[candidateRevision]
-	rc.task("tasks/get", "x", withHeader("Mcp-Session-Id", release.session)).want(http.StatusNotFound, invalidRequest)
-	release.task("tasks/get", "x", withHeader("Mcp-Session-Id", rc.session)).want(http.StatusNotFound, invalidRequest)
-	// 2026-07-28 has no tasks on the path of the candidate.
-	modern := newPeer(t, url, modernRevision, "a")
-	modern.url = at(url, candidateRevision)
-	if r := modern.call("tools/call", map[string]any{"name": "deploy_service", "arguments": map[string]any{"service": "api", "environment": "staging"}}).ok(); r.get("content") == nil {
-		t.Errorf("%s", r.body)
-	}
-	modern.task("tasks/get", "x").want(http.StatusNotFound, methodNotFound)
+		modern.Task("tasks/get", "x").Want(http.StatusNotFound, wiretest.MethodNotFound)
+	})
 }
 
 // A question of a task is asked on whatever path its principal listens.
 func TestCandidateQuestionOnTheOtherPath(t *testing.T) {
 	rules.Covers(t, "B-47", "B-49")
 	t.Parallel()
-	url := serveAsk(t, setup{revision: candidateRevision, bearer: true})
-	for made, asked := range map[string]string{legacyRevision: candidateRevision, candidateRevision: legacyRevision} {
-		maker, other := newAsked(t, url, made, "a", canAll), newAsked(t, url, asked, "a", canAll)
-		id := maker.create("ask", ask("one"))
-		maker.until(id, "input_required")
-		f := other.result(id)
-		other.respond(f.question(id).ID, note("there"))
-		if last := f.next(); toolText(last.Result) != "there" {
-			t.Errorf("%s", last.text)
+	bubble.Test(t, func(t *testing.T) {
+		url := wiretest.ServeAsk(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
+		for made, asked := range map[string]string{wiretest.LegacyRevision: wiretest.CandidateRevision, wiretest.CandidateRevision: wiretest.LegacyRevision} {
+			maker, other := wiretest.NewAsked(t, url, made, "a", wiretest.CanAll), wiretest.NewAsked(t, url, asked, "a", wiretest.CanAll)
+			id := maker.Create("ask", wiretest.Ask("one"))
+			maker.Until(id, "input_required")
+			f := other.Result(id)
+			other.Respond(f.Question(id).ID, wiretest.Note("there"))
+			if last := f.Next(); wiretest.ToolText(last.Result) != "there" {
+				t.Errorf("%s", last.Text)
+			}
+			maker.Until(id, "completed")
 		}
-		maker.until(id, "completed")
-	}
+	})
 }
 
 // Nothing of the candidate is there unless the options name it, on a path of its
@@ -106,42 +112,47 @@ func TestCandidateQuestionOnTheOtherPath(t *testing.T) {
 func TestCandidateIsOff(t *testing.T) {
 	rules.Covers(t, "B-04", "B-06", "B-07")
 	t.Parallel()
-	tasks, err := mcptask.NewServer(mcptask.Options{Limits: hurried}, everyCITools())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tasks.Close() })
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	server := httptest.NewServer(wirecheck.RevisionHandler(t, candidateRevision,
-		gosdk.NewRevisionHandler(tasks, candidateRevision, func(*http.Request) *mcp.Server { return sdk }, nil)))
-	t.Cleanup(server.Close)
-	p := newPeer(t, server.URL, candidateRevision, "")
-	if p.opened.get("capabilities", "tasks") != nil {
-		t.Errorf("%s", p.opened.body)
-	}
-	if r := p.call("tools/list", nil).ok(); strings.Contains(string(r.Result), "taskHint") || strings.Contains(string(r.Result), "taskSupport") {
-		t.Errorf("%s", r.body)
-	}
-	staging := map[string]any{"service": "api", "environment": "staging"}
-	if r := p.call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging, "task": map[string]any{}}).ok(); r.get("content") == nil {
-		t.Errorf("%s", r.body)
-	}
-	for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"} {
-		p.task(method, "x").want(http.StatusOK, methodNotFound)
-	}
-	conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: candidateRevision})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	call, err := pipeline.NewCIClient(conn).StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, isTask := call.Token(); isTask {
-		t.Error("a task at a server that has none")
-	}
+	bubble.Test(t, func(t *testing.T) {
+		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.Hurried}, wiretest.EveryCITools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = tasks.Close() })
+		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+		gosdk.AddTools(sdk, tasks)
+		server := memnet.NewServer(wirecheck.RevisionHandler(t, wiretest.CandidateRevision,
+			gosdk.NewRevisionHandler(tasks, wiretest.CandidateRevision, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
+		t.Cleanup(func() {
+			server.Close()
+			wiretest.EndSessions(sdk)
+		})
+		p := wiretest.NewPeer(t, server.URL, wiretest.CandidateRevision, "")
+		if p.Opened.Get("capabilities", "tasks") != nil {
+			t.Errorf("%s", p.Opened.Body)
+		}
+		if r := p.Call("tools/list", nil).OK(); strings.Contains(string(r.Result), "taskHint") || strings.Contains(string(r.Result), "taskSupport") {
+			t.Errorf("%s", r.Body)
+		}
+		staging := map[string]any{"service": "api", "environment": "staging"}
+		if r := p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging, "task": map[string]any{}}).OK(); r.Get("content") == nil {
+			t.Errorf("%s", r.Body)
+		}
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"} {
+			p.Task(method, "x").Want(http.StatusOK, wiretest.MethodNotFound)
+		}
+		conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: wiretest.CandidateRevision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		call, err := pipeline.NewCIClient(conn).StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, isTask := call.Token(); isTask {
+			t.Error("a task at a server that has none")
+		}
+	})
 }
 
 // A client of either revision on the path of the other makes no task; a tool that
@@ -149,37 +160,39 @@ func TestCandidateIsOff(t *testing.T) {
 func TestCandidateMistaken(t *testing.T) {
 	rules.Covers(t, "B-09", "B-11", "B-13")
 	t.Parallel()
-	url, _ := serveWith(t, setup{revision: candidateRevision})
-	for path, revision := range map[string]string{url: candidateRevision, at(url, candidateRevision): legacyRevision} {
-		ci := connect(t, path, revision, mcptask.Answerer{})
-		call, err := ci.StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"})
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision})
+		for path, revision := range map[string]string{url: wiretest.CandidateRevision, wiretest.At(url, wiretest.CandidateRevision): wiretest.LegacyRevision} {
+			ci := wiretest.Connect(t, path, revision, mcptask.Answerer{})
+			call, err := ci.StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report, err := call.Wait(t.Context()); err != nil || report.Version != "1.2.3" {
+				t.Errorf("%s: %+v, %v", revision, report, err)
+			}
+			if _, isTask := call.Token(); isTask {
+				t.Errorf("%s: a task", revision)
+			}
+			_, err = ci.RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"})
+			var refused *mcptask.Error
+			if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(refused.Message, "must be called as a task") {
+				t.Errorf("%s: %v", revision, err)
+			}
+		}
+		// Who names none never finds the candidate, and is served plainly in its place.
+		conn, err := gosdk.Connect(t.Context(), wiretest.At(url, wiretest.CandidateRevision), gosdk.ClientOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if report, err := call.Wait(t.Context()); err != nil || report.Version != "1.2.3" {
-			t.Errorf("%s: %+v, %v", revision, report, err)
+		defer conn.Close()
+		if conn.Revision() == wiretest.CandidateRevision {
+			t.Error("found without its name")
 		}
-		if _, isTask := call.Token(); isTask {
-			t.Errorf("%s: a task", revision)
+		if report, err := pipeline.NewCIClient(conn).DeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"}); err != nil || report.Version != "1.2.3" {
+			t.Errorf("%+v, %v", report, err)
 		}
-		_, err = ci.RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"})
-		var refused *mcptask.Error
-		if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(refused.Message, "must be called as a task") {
-			t.Errorf("%s: %v", revision, err)
-		}
-	}
-	// Who names none never finds the candidate, and is served plainly in its place.
-	conn, err := gosdk.Connect(t.Context(), at(url, candidateRevision), gosdk.ClientOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if conn.Revision() == candidateRevision {
-		t.Error("found without its name")
-	}
-	if report, err := pipeline.NewCIClient(conn).DeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"}); err != nil || report.Version != "1.2.3" {
-		t.Errorf("%+v, %v", report, err)
-	}
+	})
 }
 
 // jobs is the implementation of the package that is generated for the candidate.
@@ -218,72 +231,74 @@ func TestCandidateEndToEnd(t *testing.T) {
 	} {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			tasks, err := mcptask.NewServer(mcptask.Options{Revisions: []string{candidateRevision}}, candidate.JobsTools(jobs{}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			sdk := mcp.NewServer(&mcp.Implementation{Name: "jobs", Version: "1.0.0"}, nil)
-			gosdk.AddTools(sdk, tasks)
-			conn, err := dial(t, tasks, sdk, gosdk.ClientOptions{Revision: candidateRevision,
-				Answer: candidate.AnswerApproval(func(context.Context, mcptask.Question) (candidate.Approval, error) {
-					return candidate.Approval{Approve: true}, nil
-				})})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := errors.Join(conn.Close(), tasks.Close()); err != nil {
+			bubble.Test(t, func(t *testing.T) {
+				tasks, err := mcptask.NewServer(mcptask.Options{Revisions: []string{wiretest.CandidateRevision}}, candidate.JobsTools(jobs{}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				sdk := mcp.NewServer(&mcp.Implementation{Name: "jobs", Version: "1.0.0"}, nil)
+				gosdk.AddTools(sdk, tasks)
+				conn, err := dial(t, tasks, sdk, gosdk.ClientOptions{Revision: wiretest.CandidateRevision,
+					Answer: candidate.AnswerApproval(func(context.Context, mcptask.Question) (candidate.Approval, error) {
+						return candidate.Approval{Approve: true}, nil
+					})})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					if err := errors.Join(conn.Close(), tasks.Close()); err != nil {
+						t.Error(err)
+					}
+				})
+				if conn.Revision() != wiretest.CandidateRevision {
+					t.Errorf("the connection speaks %s", conn.Revision())
+				}
+				ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+				defer cancel()
+				client := candidate.NewJobsClient(conn)
+				call, err := client.StartRun(ctx, candidate.Job{Name: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				token, isTask := call.Token()
+				done, err := call.Wait(ctx)
+				if err != nil || !isTask || !strings.HasPrefix(done.Text, "a as ") {
+					t.Errorf("%+v, %v, a task: %v", done, err, isTask)
+				}
+				if call, err = client.ResumeRun(token); err != nil {
+					t.Fatal(err)
+				}
+				if again, err := call.Wait(ctx); err != nil || again != done {
+					t.Errorf("%+v, %v", again, err)
+				}
+				var broken *mcptask.ToolError
+				if _, err := client.Run(ctx, candidate.Job{Name: "broken"}); !errors.As(err, &broken) {
+					t.Errorf("%v", err)
+				}
+				endless, err := client.StartRun(ctx, candidate.Job{Name: "endless"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := endless.Cancel(ctx); err != nil {
 					t.Error(err)
 				}
+				if _, err := endless.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+					t.Errorf("%v", err)
+				}
+				if done, err := client.Ship(ctx, candidate.Job{Name: "b"}); err != nil || done.Text != "b" {
+					t.Errorf("%+v, %v", done, err)
+				}
+				if done, err := client.Look(ctx, candidate.Job{Name: "c"}); err != nil || done.Text != "c" {
+					t.Errorf("%+v, %v", done, err)
+				}
 			})
-			if conn.Revision() != candidateRevision {
-				t.Errorf("the connection speaks %s", conn.Revision())
-			}
-			ctx, cancel := contextFor(t, patience)
-			defer cancel()
-			client := candidate.NewJobsClient(conn)
-			call, err := client.StartRun(ctx, candidate.Job{Name: "a"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			token, isTask := call.Token()
-			done, err := call.Wait(ctx)
-			if err != nil || !isTask || !strings.HasPrefix(done.Text, "a as ") {
-				t.Errorf("%+v, %v, a task: %v", done, err, isTask)
-			}
-			if call, err = client.ResumeRun(token); err != nil {
-				t.Fatal(err)
-			}
-			if again, err := call.Wait(ctx); err != nil || again != done {
-				t.Errorf("%+v, %v", again, err)
-			}
-			var broken *mcptask.ToolError
-			if _, err := client.Run(ctx, candidate.Job{Name: "broken"}); !errors.As(err, &broken) {
-				t.Errorf("%v", err)
-			}
-			endless, err := client.StartRun(ctx, candidate.Job{Name: "endless"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := endless.Cancel(ctx); err != nil {
-				t.Error(err)
-			}
-			if _, err := endless.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-				t.Errorf("%v", err)
-			}
-			if done, err := client.Ship(ctx, candidate.Job{Name: "b"}); err != nil || done.Text != "b" {
-				t.Errorf("%+v, %v", done, err)
-			}
-			if done, err := client.Look(ctx, candidate.Job{Name: "c"}); err != nil || done.Text != "c" {
-				t.Errorf("%+v, %v", done, err)
-			}
 		})
 	}
 }
 
 func dialHTTP(t *testing.T, tasks *mcptask.Server, sdk *mcp.Server, options gosdk.ClientOptions) (mcptask.Conn, error) {
 	t.Helper()
-	server := httptest.NewServer(wirecheck.RevisionHandler(t, candidateRevision, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)))
+	server := memnet.NewServer(wirecheck.RevisionHandler(t, wiretest.CandidateRevision, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
 	t.Cleanup(server.Close)
 	return gosdk.Connect(t.Context(), server.URL, options)
 }
@@ -292,7 +307,7 @@ func dialPipes(t *testing.T, tasks *mcptask.Server, sdk *mcp.Server, options gos
 	t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
-	in, out := wirecheck.RevisionPipes(t, candidateRevision, fromClient, toClient)
+	in, out := wirecheck.RevisionPipes(t, wiretest.CandidateRevision, fromClient, toClient)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {

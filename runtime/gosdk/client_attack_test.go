@@ -10,6 +10,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -26,7 +27,7 @@ func TestStreamThatReturns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				s := &scripted{t: t, revision: legacyRevision}
+				s := &scripted{t: t, revision: wiretest.LegacyRevision}
 				s.answer = func(c2 call) reply {
 					if c2.method != "HTTP GET" {
 						return reply{}
@@ -50,7 +51,7 @@ func TestLongIdentifiers(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	t.Run("an event", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
-			s := &scripted{t: t, revision: legacyRevision}
+			s := &scripted{t: t, revision: wiretest.LegacyRevision}
 			s.answer = func(c call) reply {
 				if c.method != "HTTP GET" {
 					return reply{}
@@ -141,14 +142,14 @@ func TestStreamsLeftOpen(t *testing.T) {
 // holds Connect up no longer than its context.
 func TestSilentStandaloneStream(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &scripted{t: t, revision: legacyRevision}
+		s := &scripted{t: t, revision: wiretest.LegacyRevision}
 		s.answer = func(c call) reply {
 			if c.method == "HTTP GET" {
 				<-c.ctx.Done()
 			}
 			return reply{}
 		}
-		ctx, cancel := contextFor(t, time.Minute)
+		ctx, cancel := wiretest.ContextFor(t, time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
 		go func() {
@@ -182,7 +183,7 @@ func TestPagesToOpen(t *testing.T) {
 			}
 			return reply{err: fmt.Sprintf(`{"code":-32042,"message":"open these","data":{"elicitations":[%s]}}`, strings.Join(all, ","))}
 		}
-		ctx, cancel := contextFor(t, time.Minute)
+		ctx, cancel := wiretest.ContextFor(t, time.Minute)
 		defer cancel()
 		_, err := mcptask.Run[number](ctx, s.connect(gosdk.ClientOptions{OpenURL: func(context.Context, mcptask.Question) error {
 			opened.Add(1)

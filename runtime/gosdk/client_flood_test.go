@@ -15,6 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -34,7 +35,7 @@ func overEach(t *testing.T, test func(t *testing.T, connect func(*scripted, gosd
 // bounded number is under way, others are refused, and there is room again when
 // some were answered.
 func TestFloodOfRequests(t *testing.T) {
-	const flood, most = 3000, 256
+	const flood, most = 1000, 256
 	overEach(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
 		release := make(chan struct{})
 		var now, asked atomic.Int32
@@ -50,7 +51,7 @@ func TestFloodOfRequests(t *testing.T) {
 			}
 			return pipeline.Approval{Approve: true}, nil
 		})
-		s := &scripted{t: t, revision: legacyRevision}
+		s := &scripted{t: t, revision: wiretest.LegacyRevision}
 		var mu sync.Mutex
 		answered, refused := 0, 0
 		s.heard = func(body []byte) {
@@ -98,7 +99,7 @@ func TestFloodOfRequests(t *testing.T) {
 			return reply{}
 		}
 		conn := connect(s, gosdk.ClientOptions{Answer: answer})
-		ctx, cancel := contextFor(t, 10*time.Minute)
+		ctx, cancel := wiretest.ContextFor(t, 10*time.Minute)
 		defer cancel()
 		go func() { _, _ = start(t, conn).Wait(ctx) }()
 		time.Sleep(time.Minute)
@@ -126,7 +127,7 @@ func TestFloodBeforeTheCall(t *testing.T) {
 			asked.Add(1)
 			return pipeline.Approval{Approve: true}, nil
 		})
-		s := &scripted{t: t, revision: modernRevision}
+		s := &scripted{t: t, revision: wiretest.ModernRevision}
 		s.answer = func(c call) reply {
 			if c.method != "tools/call" {
 				return reply{}

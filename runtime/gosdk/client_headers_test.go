@@ -8,6 +8,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -26,7 +27,7 @@ func TestHeadersNameTheTask(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				s := &scripted{t: t, revision: modernRevision}
+				s := &scripted{t: t, revision: wiretest.ModernRevision}
 				s.answer = func(c call) reply {
 					if c.method == "tasks/get" {
 						return result(`{%s,"taskId":%s,"status":"working","ttlMs":null}`, complete, quoted)
@@ -61,7 +62,7 @@ func TestHeadersNameTheTask(t *testing.T) {
 							}
 							name = string(data)
 						}
-						if name != id || c.header.Get("Mcp-Method") != method || c.header.Get("MCP-Protocol-Version") != modernRevision {
+						if name != id || c.header.Get("Mcp-Method") != method || c.header.Get("MCP-Protocol-Version") != wiretest.ModernRevision {
 							t.Errorf("%v", c.header)
 						}
 					}
@@ -79,7 +80,7 @@ func TestHeadersNameTheTask(t *testing.T) {
 			if _, err := conn.ListTools(t.Context()); err != nil {
 				t.Error(err)
 			}
-			ctx, cancel := contextFor(t, 3e9)
+			ctx, cancel := wiretest.ContextFor(t, 3e9)
 			defer cancel()
 			_, _ = mcptask.Run[number](ctx, conn, "tool", number{})
 			b.scripted.mu.Lock()
@@ -100,12 +101,12 @@ func TestHeadersNameTheTask(t *testing.T) {
 	})
 	t.Run("not in 2025-11-25", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
-			s := polled(t, legacyRevision, func(s *scripted, _ int) reply { return s.done() })
+			s := polled(t, wiretest.LegacyRevision, func(s *scripted, _ int) reply { return s.done() })
 			if _, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context()); err != nil {
 				t.Error(err)
 			}
 			for _, c := range s.of("tasks/get") {
-				if c.header.Get("Mcp-Name")+c.header.Get("Mcp-Method") != "" || c.header.Get("MCP-Protocol-Version") != legacyRevision {
+				if c.header.Get("Mcp-Name")+c.header.Get("Mcp-Method") != "" || c.header.Get("MCP-Protocol-Version") != wiretest.LegacyRevision {
 					t.Errorf("%v", c.header)
 				}
 			}

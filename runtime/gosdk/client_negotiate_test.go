@@ -11,6 +11,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -38,7 +39,7 @@ func TestAsksForATask(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s %s plain %v", tc.capabilities, tc.support, tc.plain), func(t *testing.T) {
 			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				s := &scripted{t: t, revision: legacyRevision}
+				s := &scripted{t: t, revision: wiretest.LegacyRevision}
 				execution := fmt.Sprintf(`,"execution":{"taskSupport":%s}`, tc.support)
 				if tc.support == "" {
 					execution = ""
@@ -81,7 +82,7 @@ func TestAsksForATask(t *testing.T) {
 func TestDeclaresTheExtension(t *testing.T) {
 	rules.Covers(t, "E-02", "E-04")
 	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-		s := polled(t, modernRevision, func(s *scripted, _ int) reply { return s.done() })
+		s := polled(t, wiretest.ModernRevision, func(s *scripted, _ int) reply { return s.done() })
 		answer := s.answer
 		s.answer = func(c call) reply {
 			if c.method == "tools/call" && c.n%2 == 0 { // it decides alone
@@ -136,7 +137,7 @@ func TestPagesInOrder(t *testing.T) {
 			if i > 0 {
 				want = cursors[i-1]
 			}
-			if got := c.member("cursor"); got != want && !sameJSON(got, want) {
+			if got := c.member("cursor"); got != want && !wiretest.SameJSON(got, want) {
 				t.Errorf("page %d was asked for by %s, not by %s", i+1, got, want)
 			}
 		}

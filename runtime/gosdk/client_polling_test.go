@@ -10,6 +10,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -24,7 +25,7 @@ func polled(t testing.TB, revision string, poll func(s *scripted, n int) reply) 
 		case "tasks/get":
 			return poll(s, c.n)
 		case "subscriptions/listen":
-			return refusal(methodNotFound, "")
+			return refusal(wiretest.MethodNotFound, "")
 		case "tasks/result":
 			return result("%s", output(1))
 		}
@@ -38,7 +39,7 @@ func (s *scripted) done() reply { return s.state("t", "completed", `"result":`+o
 
 // everyRevision runs a test in every revision that the scripts know, in fake time.
 func everyRevision(t *testing.T, test func(t *testing.T, revision string)) {
-	for _, revision := range allRevisions {
+	for _, revision := range wiretest.AllRevisions {
 		t.Run(revision, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) { test(t, revision) })
 		})
@@ -59,7 +60,7 @@ func TestPollsAtTheInterval(t *testing.T) {
 	rules.Covers(t, "C-30", "C-31", "B-31", "B-32", "E-17", "E-18", "E-25", "E-27")
 	everyRevision(t, func(t *testing.T, revision string) {
 		intervals := []int{3000, 3000, 10000, 200, 200, 45000}
-		name := map[bool]string{false: "pollInterval", true: "pollIntervalMs"}[revision == modernRevision]
+		name := map[bool]string{false: "pollInterval", true: "pollIntervalMs"}[revision == wiretest.ModernRevision]
 		s := polled(t, revision, func(s *scripted, n int) reply {
 			if n > len(intervals) {
 				return s.done()
@@ -97,9 +98,9 @@ func TestLimitedPolls(t *testing.T) {
 		reply reply
 		least time.Duration // of every gap after the first refusal
 	}{
-		"a limit":         {refusal(internalError, `{"limit":"polls"}`), 2 * time.Second},
-		"with 429":        {reply{status: 429, err: refusal(internalError, `{"limit":"polls"}`).err}, 2 * time.Second},
-		"and Retry-After": {reply{status: 429, err: refusal(internalError, `{"limit":"polls"}`).err, header: map[string]string{"Retry-After": "90"}}, 90 * time.Second},
+		"a limit":         {refusal(wiretest.InternalError, `{"limit":"polls"}`), 2 * time.Second},
+		"with 429":        {reply{status: 429, err: refusal(wiretest.InternalError, `{"limit":"polls"}`).err}, 2 * time.Second},
+		"and Retry-After": {reply{status: 429, err: refusal(wiretest.InternalError, `{"limit":"polls"}`).err, header: map[string]string{"Retry-After": "90"}}, 90 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyRevision(t, func(t *testing.T, revision string) {
@@ -155,7 +156,7 @@ func TestUnavailable(t *testing.T) {
 	}
 	t.Run("for ever", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
-			s := polled(t, modernRevision, func(*scripted, int) reply {
+			s := polled(t, wiretest.ModernRevision, func(*scripted, int) reply {
 				return reply{status: 503, text: "down", header: map[string]string{"Retry-After": "60"}}
 			})
 			call := start(t, s.connect(gosdk.ClientOptions{}))
@@ -189,7 +190,7 @@ func TestBackstop(t *testing.T) {
 			if n == 1 {
 				return s.state("t", "working", minute)
 			}
-			return refusal(internalError, `{"limit":"polls"}`)
+			return refusal(wiretest.InternalError, `{"limit":"polls"}`)
 		}, time.Minute, 3 * time.Minute, mcptask.ErrExpired},
 		{"it prolongs", nil, func(s *scripted, n int) reply {
 			if n > 500 {
@@ -205,14 +206,14 @@ func TestBackstop(t *testing.T) {
 		}, 8 * time.Minute, 11 * time.Minute, nil},
 		{"it was purged", nil, func(s *scripted, n int) reply {
 			if n > 70 {
-				return refusal(invalidParams, "")
+				return refusal(wiretest.InvalidParams, "")
 			}
 			return s.state("t", "working", minute, `"createdAt":"2000-01-01T00:00:00Z"`)
 		}, time.Minute, 2 * time.Minute, mcptask.ErrExpired},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				s := polled(t, modernRevision, tc.poll)
+				s := polled(t, wiretest.ModernRevision, tc.poll)
 				answer := s.answer
 				s.answer = func(c call) reply {
 					if c.method == "tools/call" && tc.first != nil {
@@ -231,7 +232,7 @@ func TestBackstop(t *testing.T) {
 	}
 	t.Run("it no longer answers", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
-			s := polled(t, modernRevision, func(s *scripted, n int) reply { return s.state("t", "working", minute) })
+			s := polled(t, wiretest.ModernRevision, func(s *scripted, n int) reply { return s.state("t", "working", minute) })
 			answer := s.answer
 			s.answer = func(c call) reply {
 				if c.method == "tasks/get" && c.n > 3 {

@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -22,16 +23,16 @@ import (
 func asks(keys ...string) string {
 	var requests []string
 	for _, key := range keys {
-		requests = append(requests, fmt.Sprintf(`%q:{"method":"elicitation/create","params":{"mode":"form","message":"%s?","requestedSchema":%s}}`, key, key, noteSpec.Schema))
+		requests = append(requests, fmt.Sprintf(`%q:{"method":"elicitation/create","params":{"mode":"form","message":"%s?","requestedSchema":%s}}`, key, key, wiretest.NoteSpec.Schema))
 	}
 	return `"inputRequests":{` + strings.Join(requests, ",") + `}`
 }
 
 // noting answers each question with a note of its message.
 func noting(asked *atomic.Int32) mcptask.Answerer {
-	return mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+	return mcptask.Answer(wiretest.NoteSpec, func(_ context.Context, q mcptask.Question) (wiretest.NoteInput, error) {
 		asked.Add(1)
-		return noteInput{strings.TrimSuffix(q.Message, "?")}, nil
+		return wiretest.NoteInput{Note: strings.TrimSuffix(q.Message, "?")}, nil
 	})
 }
 
@@ -60,7 +61,7 @@ func TestOneAnswerAKey(t *testing.T) {
 	t.Run("polls", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
-			s := polled(t, modernRevision, func(s *scripted, n int) reply {
+			s := polled(t, wiretest.ModernRevision, func(s *scripted, n int) reply {
 				switch {
 				case n <= 3:
 					return s.state("t", "input_required", asks("a"))
@@ -130,19 +131,19 @@ func TestOneAnswerAKey(t *testing.T) {
 	t.Run("one of several leaves", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			var asked atomic.Int32
-			s := polled(t, modernRevision, func(s *scripted, n int) reply {
+			s := polled(t, wiretest.ModernRevision, func(s *scripted, n int) reply {
 				if n <= 30 {
 					return s.state("t", "input_required", asks("a"))
 				}
 				return s.done()
 			})
-			call := start(t, s.connect(gosdk.ClientOptions{Answer: mcptask.Answer(noteSpec, func(ctx context.Context, _ mcptask.Question) (noteInput, error) {
+			call := start(t, s.connect(gosdk.ClientOptions{Answer: mcptask.Answer(wiretest.NoteSpec, func(ctx context.Context, _ mcptask.Question) (wiretest.NoteInput, error) {
 				asked.Add(1)
 				select {
 				case <-time.After(10 * time.Second): // who asked first has left
 				case <-ctx.Done():
 				}
-				return noteInput{"a"}, ctx.Err()
+				return wiretest.NoteInput{Note: "a"}, ctx.Err()
 			})}))
 			var waiting sync.WaitGroup
 			for _, patience := range []time.Duration{5 * time.Second, time.Hour} {
@@ -163,17 +164,17 @@ func TestOneAnswerAKey(t *testing.T) {
 	})
 	t.Run("who is trusted is the answerer's to say", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
-			s := polled(t, modernRevision, func(s *scripted, n int) reply {
+			s := polled(t, wiretest.ModernRevision, func(s *scripted, n int) reply {
 				if n <= 2 {
 					return s.state("t", "input_required", asks("a"))
 				}
 				return s.done()
 			})
-			call := start(t, s.connect(gosdk.ClientOptions{Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+			call := start(t, s.connect(gosdk.ClientOptions{Answer: mcptask.Answer(wiretest.NoteSpec, func(_ context.Context, q mcptask.Question) (wiretest.NoteInput, error) {
 				if q.TaskID != "t" || q.Key != "a" || q.Message != "a?" || q.Method != "elicitation/create" {
 					t.Errorf("%+v", q)
 				}
-				return noteInput{}, mcptask.ErrDeclined
+				return wiretest.NoteInput{}, mcptask.ErrDeclined
 			})}))
 			if _, err := call.Wait(t.Context()); err != nil || fmt.Sprint(updates(s)) != `[a={"action":"decline"}]` {
 				t.Errorf("%v, sent %v", err, updates(s))
@@ -187,19 +188,19 @@ func TestOneAnswerAKey(t *testing.T) {
 // comes; a stream that breaks off ends nothing.
 func TestQuestionsOfALegacyTask(t *testing.T) {
 	rules.Covers(t, "C-32", "C-42", "C-43", "C-51", "C-53")
-	checkQuestionsOfATask(t, legacyRevision)
+	checkQuestionsOfATask(t, wiretest.LegacyRevision)
 }
 
 func TestCandidateQuestions(t *testing.T) {
 	rules.Covers(t, "B-48")
-	checkQuestionsOfATask(t, candidateRevision)
+	checkQuestionsOfATask(t, wiretest.CandidateRevision)
 }
 
 func checkQuestionsOfATask(t *testing.T, revision string) {
 	t.Helper()
 	ask := func(id string) string {
 		return `{"jsonrpc":"2.0","id":"` + id + `","method":"elicitation/create","params":{"mode":"form","message":"` + id + `?","requestedSchema":` +
-			noteSpec.Schema + `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}`
+			wiretest.NoteSpec.Schema + `,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}`
 	}
 	for name, breaks := range map[string]bool{"to its end": false, "broken off": true} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -36,10 +37,10 @@ func TestHostileSchemas(t *testing.T) {
 	for name, schema := range hostileSchemas {
 		t.Run(name, func(t *testing.T) {
 			if name != "a number" { // the SDK has made a double of it by then
-				t.Run("a request", func(t *testing.T) { hostileRequest(t, legacyRevision, schema, "") })
-				t.Run("a request of the candidate", func(t *testing.T) { hostileRequest(t, candidateRevision, schema, "") })
+				t.Run("a request", func(t *testing.T) { hostileRequest(t, wiretest.LegacyRevision, schema, "") })
+				t.Run("a request of the candidate", func(t *testing.T) { hostileRequest(t, wiretest.CandidateRevision, schema, "") })
 			}
-			t.Run("a task", func(t *testing.T) { hostileRequest(t, legacyRevision, schema, `,"task":{}`) })
+			t.Run("a task", func(t *testing.T) { hostileRequest(t, wiretest.LegacyRevision, schema, `,"task":{}`) })
 			t.Run("an input request", func(t *testing.T) { hostileInput(t, schema, false) })
 			t.Run("before the task", func(t *testing.T) { hostileInput(t, schema, true) })
 		})
@@ -103,7 +104,7 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 			}
 			return reply{}
 		}
-		ctx, cancel := contextFor(t, time.Minute)
+		ctx, cancel := wiretest.ContextFor(t, time.Minute)
 		defer cancel()
 		if _, err := start(t, s.connect(gosdk.ClientOptions{Answer: approver(t)})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -117,7 +118,7 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 // hostileInput asks in 2026-07-28, where a question has no error for an answer.
 func hostileInput(t *testing.T, schema string, before bool) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &scripted{t: t, revision: modernRevision}
+		s := &scripted{t: t, revision: wiretest.ModernRevision}
 		asks := fmt.Sprintf(`{"ship":{"method":"elicitation/create","params":%s}}`, hostileQuestion(schema))
 		s.answer = func(c call) reply {
 			switch {
@@ -132,7 +133,7 @@ func hostileInput(t *testing.T, schema string, before bool) {
 			}
 			return reply{}
 		}
-		ctx, cancel := contextFor(t, time.Minute)
+		ctx, cancel := wiretest.ContextFor(t, time.Minute)
 		defer cancel()
 		if out, err := start(t, s.connect(gosdk.ClientOptions{Answer: approver(t)})).Wait(ctx); err != nil || out.N != 1 {
 			t.Errorf("%+v, %v", out, err)

@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -262,7 +263,7 @@ func TestProposedCut(t *testing.T) {
 					case c.n <= tc.failing:
 						return reply{status: http.StatusBadGateway, text: "no"}
 					case c.n <= tc.lost:
-						return refusal(invalidParams, "")
+						return refusal(wiretest.InvalidParams, "")
 					case c.n < 4:
 						return stands(c, "working")
 					}
@@ -395,7 +396,7 @@ func TestProposedQuestions(t *testing.T) {
 					fmt.Sprintf(`{%q:{"taskId":%s}}`, mcptask.MetaRelatedTask, c.named()),
 					`{"other":1}`,
 				} {
-					send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"mode":"form","message":"hi?","requestedSchema":%s,"_meta":%s}}`, i, noteSpec.Schema, meta))
+					send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","method":"elicitation/create","params":{"mode":"form","message":"hi?","requestedSchema":%s,"_meta":%s}}`, i, wiretest.NoteSpec.Schema, meta))
 					<-answered
 				}
 			}
@@ -427,10 +428,10 @@ func TestProposedQuestions(t *testing.T) {
 			answered <- struct{}{}
 		}
 		var tasks []string
-		call := start(t, connect(s, gosdk.ClientOptions{Answer: mcptask.Answer(noteSpec, func(_ context.Context, q mcptask.Question) (noteInput, error) {
+		call := start(t, connect(s, gosdk.ClientOptions{Answer: mcptask.Answer(wiretest.NoteSpec, func(_ context.Context, q mcptask.Question) (wiretest.NoteInput, error) {
 			asked.Add(1)
 			tasks = append(tasks, q.TaskID) // one after the other
-			return noteInput{"yes"}, nil
+			return wiretest.NoteInput{Note: "yes"}, nil
 		})}))
 		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 || asked.Load() != 4 {
 			t.Errorf("%+v, %v, asked %d times", out, err, asked.Load())

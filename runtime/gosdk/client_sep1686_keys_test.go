@@ -15,6 +15,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -68,7 +69,7 @@ func TestProposedKeys(t *testing.T) {
 			s := scriptProposal(t, func(c call) reply {
 				switch {
 				case c.method == "tools/call" && known[c.named()]:
-					return refusal(invalidParams, "") // A-16
+					return refusal(wiretest.InvalidParams, "") // A-16
 				case c.method == "tools/call" && c.member("arguments", "n") == "3":
 					return reply{err: `{"code":-32602,"message":"n must not be 3"}`}
 				case c.method == "tools/call":
@@ -77,7 +78,7 @@ func TestProposedKeys(t *testing.T) {
 				case c.method == "tasks/result":
 					return result("%s", output(1))
 				case !known[c.named()]:
-					return refusal(invalidParams, "")
+					return refusal(wiretest.InvalidParams, "")
 				case c.n < 5:
 					return stands(c, "working")
 				}
@@ -136,7 +137,7 @@ func TestProposedDelete(t *testing.T) {
 		"answered":         {2500 * time.Millisecond, "working", result(`{}`), ""},
 		"answered at once": {1, "working", result(`{}`), ""},
 		"refused":          {0, "completed", refusal(-32600, ""), ""},
-		"not supported":    {0, "completed", refusal(methodNotFound, ""), ""},
+		"not supported":    {0, "completed", refusal(wiretest.MethodNotFound, ""), ""},
 		"no answer": {0, "completed", reply{stream: func(func(string)) {
 			time.Sleep(time.Minute)
 		}}, ""},
@@ -312,7 +313,7 @@ func TestProposedCursors(t *testing.T) {
 
 // TestProposedOnlyWhereNamed: no other revision says or hears anything of it.
 func TestProposedOnlyWhereNamed(t *testing.T) {
-	eachRevision(t, func(t *testing.T, revision string) {
+	wiretest.EachLive(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
 			s := &scripted{t: t, revision: revision}
 			s.answer = func(c call) reply {

@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -153,7 +154,7 @@ func TestProposedUnread(t *testing.T) {
 			if c.method == "tools/call" {
 				return held(c, ended, result("%s", output(3)))
 			}
-			return refusal(invalidParams, "") // it was deleted at once
+			return refusal(wiretest.InvalidParams, "") // it was deleted at once
 		})
 		call := start(t, connect(s, gosdk.ClientOptions{}))
 		close(ended)
@@ -187,7 +188,7 @@ func TestProposedErrorThatIsNoEnd(t *testing.T) {
 		s := scriptProposal(t, func(c call) reply {
 			switch {
 			case c.method == "tools/call":
-				return held(c, stopping, refusal(internalError, ""))
+				return held(c, stopping, refusal(wiretest.InternalError, ""))
 			case c.method == "tasks/get" && c.n < 9:
 				return stands(c, "working", `"pollFrequency":1000`)
 			case c.method == "tasks/get":
@@ -208,7 +209,7 @@ func TestProposedErrorThatIsNoEnd(t *testing.T) {
 			s := scriptProposal(t, func(c call) reply {
 				switch c.method {
 				case "tools/call":
-					return held(c, stopped, refusal(internalError, ""))
+					return held(c, stopped, refusal(wiretest.InternalError, ""))
 				case "tasks/get":
 					return stands(c, []string{"working", "completed"}[c.n%2])
 				}
@@ -233,11 +234,11 @@ func TestProposedIgnored(t *testing.T) {
 			if c.method == "tools/call" {
 				time.Sleep(4 * time.Second)
 				if c.n == 3 {
-					return refusal(invalidParams, "")
+					return refusal(wiretest.InvalidParams, "")
 				}
 				return result("%s", output(1))
 			}
-			return refusal(methodNotFound, "")
+			return refusal(wiretest.MethodNotFound, "")
 		})
 		conn := connect(s, gosdk.ClientOptions{})
 		for _, options := range [][]mcptask.CallOption{nil, {mcptask.Plain()}} {
@@ -250,7 +251,7 @@ func TestProposedIgnored(t *testing.T) {
 			}
 		}
 		var wire *mcptask.Error
-		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != invalidParams {
+		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != wiretest.InvalidParams {
 			t.Error(err)
 		}
 		calls := s.of("tools/call")
@@ -271,7 +272,7 @@ func TestProposedSilence(t *testing.T) {
 		for name, tc := range map[string]struct {
 			refused int
 			polls   int
-		}{"a task": {invalidParams, 5}, "no tasks": {methodNotFound, 1}} {
+		}{"a task": {wiretest.InvalidParams, 5}, "no tasks": {wiretest.MethodNotFound, 1}} {
 			silent := make(chan struct{})
 			s := scriptProposal(t, func(c call) reply {
 				switch {
@@ -318,10 +319,10 @@ func TestProposedStates(t *testing.T) {
 		check        func(s mcptask.Snapshot, err error) bool
 	}{
 		"failed": {result(`"error":"out of luck"`), reply{}, func(s mcptask.Snapshot, err error) bool {
-			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Code == internalError && s.Error.Message == "out of luck"
+			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Code == wiretest.InternalError && s.Error.Message == "out of luck"
 		}},
 		"failed ": {result(`"error":{"code":5}`), reply{}, func(s mcptask.Snapshot, err error) bool {
-			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Code == internalError && strings.Contains(s.Error.Message, "why")
+			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Code == wiretest.InternalError && strings.Contains(s.Error.Message, "why")
 		}},
 		"unknown": {reply{}, reply{}, func(s mcptask.Snapshot, err error) bool {
 			return err == nil && s.Status == mcptask.StatusFailed && s.Error.Reason() == "unknown" && strings.Contains(s.Error.Message, "does not know")
@@ -332,7 +333,7 @@ func TestProposedStates(t *testing.T) {
 		"completed": {reply{}, result(`{"content":[],"isError":true}`), func(s mcptask.Snapshot, err error) bool {
 			return err == nil && s.Status == mcptask.StatusCompleted && s.Result.IsError
 		}},
-		"completed ": {reply{}, refusal(invalidParams, ""), func(_ mcptask.Snapshot, err error) bool {
+		"completed ": {reply{}, refusal(wiretest.InvalidParams, ""), func(_ mcptask.Snapshot, err error) bool {
 			return errors.Is(err, mcptask.ErrNotFound) // deleted meanwhile
 		}},
 		"submitted ":      {result(`"pollFrequency":"often"`), reply{}, func(_ mcptask.Snapshot, err error) bool { return errors.Is(err, context.DeadlineExceeded) }},

@@ -17,6 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -24,7 +26,7 @@ import (
 func rarely(release <-chan struct{}) mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional, Poll: time.Hour}
 	return mcptask.Tools{Service: "Rarely", Impl: 1, Tools: []mcptask.Tool{
-		mcptask.NewTool(mcptask.ToolSpec{Name: "wait", InputSchema: openObject, Policy: policy},
+		mcptask.NewTool(mcptask.ToolSpec{Name: "wait", InputSchema: wiretest.OpenObject, Policy: policy},
 			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
 				select {
 				case <-release:
@@ -49,58 +51,60 @@ func startWait(t testing.TB, conn mcptask.Conn) *mcptask.Call[string] {
 // and so does the end of the server.
 func TestEndShowsOnAPipe(t *testing.T) {
 	t.Parallel()
-	release := make(chan struct{})
-	tasks, err := mcptask.NewServer(mcptask.Options{}, rarely(release), pipeline.CITools(ci{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	fromClient, toServer := io.Pipe()
-	fromServer, toClient := io.Pipe()
-	in, out := wirecheck.Pipes(t, fromClient, toClient)
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		_ = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out)) // it is killed
-	}()
-	conn, err := gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, gosdk.ClientOptions{Revision: modernRevision})
-	if err != nil {
-		t.Fatal(err)
-	}
-	first := startWait(t, conn)
-	time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
-	soon, cancel := contextFor(t, patience)
-	defer cancel()
-	if text, err := first.Wait(soon); err != nil || text != "released" {
-		t.Errorf("%q, %v", text, err)
-	}
-	second := startWait(t, conn)
-	time.AfterFunc(300*time.Millisecond, func() {
-		_, _ = toClient.Close(), fromClient.Close() // as a process that is killed
+	bubble.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		tasks, err := mcptask.NewServer(mcptask.Options{}, rarely(release), pipeline.CITools(wiretest.CI{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+		gosdk.AddTools(sdk, tasks)
+		fromClient, toServer := io.Pipe()
+		fromServer, toClient := io.Pipe()
+		in, out := wirecheck.Pipes(t, fromClient, toClient)
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			_ = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out)) // it is killed
+		}()
+		conn, err := gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, gosdk.ClientOptions{Revision: wiretest.ModernRevision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := startWait(t, conn)
+		time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
+		soon, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		defer cancel()
+		if text, err := first.Wait(soon); err != nil || text != "released" {
+			t.Errorf("%q, %v", text, err)
+		}
+		second := startWait(t, conn)
+		time.AfterFunc(300*time.Millisecond, func() {
+			_, _ = toClient.Close(), fromClient.Close() // as a process that is killed
+		})
+		if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
+			t.Errorf("the server is gone: %v", err)
+		}
+		if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
+			t.Errorf("afterwards: %v", err)
+		}
+		_ = conn.Close() // there is nobody to say goodbye to
+		<-served
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
 	})
-	if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
-		t.Errorf("the server is gone: %v", err)
-	}
-	if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
-		t.Errorf("afterwards: %v", err)
-	}
-	_ = conn.Close() // there is nobody to say goodbye to
-	<-served
-	if err := tasks.Close(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestNothingIsLeft: after Close, whatever was going on, the connections and
 // goroutines of the client are gone.
 func TestNothingIsLeft(t *testing.T) {
-	for _, revision := range []string{legacyRevision, modernRevision} {
+	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		t.Run(revision, func(t *testing.T) {
 			release := make(chan struct{})
 			var mu sync.Mutex
 			open, opened := map[net.Conn]bool{}, 0
-			url, _ := serveWith(t, setup{tools: []mcptask.Tools{rarely(release)}, start: func(s *httptest.Server) {
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{rarely(release)}, Start: func(s *httptest.Server) {
 				s.Config.ConnState = func(c net.Conn, state http.ConnState) {
 					mu.Lock()
 					defer mu.Unlock()
@@ -115,14 +119,14 @@ func TestNothingIsLeft(t *testing.T) {
 				s.Start()
 			}})
 			options := gosdk.ClientOptions{Revision: revision}
-			check := goroutines(t)
+			check := wiretest.Goroutines(t)
 			for round := range 3 {
 				conn, err := gosdk.Connect(t.Context(), url, options)
 				if err != nil {
 					t.Fatal(err)
 				}
 				var calls []*mcptask.Call[string]
-				for range 100 {
+				for range 40 {
 					calls = append(calls, startWait(t, conn))
 				}
 				var waiting sync.WaitGroup
@@ -166,7 +170,7 @@ func TestNothingIsLeft(t *testing.T) {
 				defer mu.Unlock()
 				return len(open)
 			}
-			for end := time.Now().Add(patience); left() > 0; time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(wiretest.Patience); left() > 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("%d connections are open", left())
 				}
@@ -222,15 +226,15 @@ func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*m
 // for all who wait.
 func TestCancelRaces(t *testing.T) {
 	t.Parallel()
-	eachRevision(t, func(t *testing.T, revision string) {
+	wiretest.EachLive(t, func(t *testing.T, revision string) {
 		release := make(chan struct{})
-		url, _ := serveWith(t, setup{tools: []mcptask.Tools{rarely(release)}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{rarely(release)}})
 		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		ctx, stop := contextFor(t, 2*patience)
+		ctx, stop := wiretest.ContextFor(t, 2*wiretest.Patience)
 		defer stop()
 		ends := map[string]int{}
 		for range 40 {

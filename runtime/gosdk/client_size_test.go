@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,29 +12,10 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
-
-// torrent is a body that begins with a text and repeats another without end. It
-// counts what is read of it, and fails the test rather than fill the memory.
-type torrent struct {
-	t          testing.TB
-	rest, more string
-	read       *atomic.Int64
-}
-
-func (f *torrent) Read(p []byte) (int, error) {
-	if f.rest == "" {
-		f.rest = f.more
-	}
-	n := copy(p, f.rest)
-	f.rest = f.rest[n:]
-	if f.read.Add(int64(n)) > 64<<20 && f.t != nil {
-		f.t.Error("nothing bounds what is read")
-		return n, io.ErrUnexpectedEOF
-	}
-	return n, nil
-}
 
 // TestEndlessMessages: a message that does not end fails its call when it is
 // longer than the options allow, whatever it is made of, and the error says so.
@@ -54,7 +34,7 @@ func TestEndlessMessages(t *testing.T) {
 		for _, method := range []string{"initialize", "tools/list", "tools/call", "tasks/get"} {
 			t.Run(name+" to "+method, func(t *testing.T) {
 				everyRevision(t, func(t *testing.T, revision string) {
-					if method == "initialize" && revision == modernRevision {
+					if method == "initialize" && revision == wiretest.ModernRevision {
 						return // it has no such request
 					}
 					var read atomic.Int64
@@ -62,7 +42,7 @@ func TestEndlessMessages(t *testing.T) {
 					s.answer = func(c call) reply {
 						switch {
 						case c.method == method:
-							return reply{header: map[string]string{"Content-Type": body.kind}, body: &torrent{t, body.begin, body.more, &read}}
+							return reply{header: map[string]string{"Content-Type": body.kind}, body: &wiretest.Torrent{T: t, Rest: body.begin, More: body.more, Taken: &read}}
 						case c.method == "tools/call":
 							return s.created("t")
 						}
@@ -123,10 +103,10 @@ func TestEndlessStandaloneStream(t *testing.T) {
 	const most = 128 << 10
 	bubble.Test(t, func(t *testing.T) {
 		var read atomic.Int64
-		s := &scripted{t: t, revision: legacyRevision}
+		s := &scripted{t: t, revision: wiretest.LegacyRevision}
 		s.answer = func(c call) reply {
 			if c.method == "HTTP GET" {
-				return reply{header: map[string]string{"Content-Type": "text/event-stream"}, body: &torrent{t, "data: ", "x", &read}}
+				return reply{header: map[string]string{"Content-Type": "text/event-stream"}, body: &wiretest.Torrent{T: t, Rest: "data: ", More: "x", Taken: &read}}
 			}
 			return reply{}
 		}
@@ -141,12 +121,6 @@ func TestEndlessStandaloneStream(t *testing.T) {
 	})
 }
 
-// begins is the environment variable with what an endless server writes first.
-const begins = "MCPTASK_TEST_BEGINS"
-
-// continues is the one with what it writes from then on.
-const continues = "MCPTASK_TEST_CONTINUES"
-
 // TestEndlessOutput: a command whose message does not end is ended, and the error
 // says what was too long.
 func TestEndlessOutput(t *testing.T) {
@@ -154,11 +128,11 @@ func TestEndlessOutput(t *testing.T) {
 	for name, begin := range map[string]string{"a line": `{"x":"`, "lines": "[\n", "spaces": " "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := contextFor(t, patience)
+			ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 			defer cancel()
-			cmd := stdioServer(t)
+			cmd := wiretest.StdioServer(t)
 			more := map[string]string{"a line": "xxxxxxxx", "lines": "1,\n", "spaces": " \n"}[name]
-			cmd.Env = append(cmd.Environ(), asServer+"=endless", begins+"="+begin, continues+"="+more)
+			cmd.Env = append(cmd.Environ(), wiretest.AsServer+"=endless", wiretest.Begins+"="+begin, wiretest.Continues+"="+more)
 			const most = 64 << 10
 			_, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{MaxMessage: most})
 			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes (ClientOptions.MaxMessage)", most)) {
@@ -175,7 +149,7 @@ func TestNegativeBound(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "MaxMessage") {
 		t.Error(err)
 	}
-	_, err = gosdk.ConnectCommand(t.Context(), stdioServer(t), gosdk.ClientOptions{MaxMessage: -1})
+	_, err = gosdk.ConnectCommand(t.Context(), wiretest.StdioServer(t), gosdk.ClientOptions{MaxMessage: -1})
 	if err == nil || !strings.Contains(err.Error(), "MaxMessage") {
 		t.Error(err)
 	}
@@ -193,7 +167,7 @@ func TestCompressed(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Encoding", "gzip")
 			packed := gzip.NewWriter(w)
-			_, _ = io.CopyN(packed, &torrent{more: strings.Repeat(" ", 4096), read: new(atomic.Int64)}, 4<<20)
+			_, _ = io.CopyN(packed, &wiretest.Torrent{More: strings.Repeat(" ", 4096), Taken: new(atomic.Int64)}, 4<<20)
 			_ = packed.Close()
 		}, "more than 65536 bytes (ClientOptions.MaxMessage)"},
 		"a header": {func(w http.ResponseWriter) {
@@ -205,12 +179,14 @@ func TestCompressed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
-			defer server.Close()
-			_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{MaxMessage: 64 << 10})
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Error(err)
-			}
+			bubble.Test(t, func(t *testing.T) {
+				server := memnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }), nil)
+				defer server.Close()
+				_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{MaxMessage: 64 << 10})
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
@@ -28,16 +29,16 @@ func TestOutcomesOfPeers(t *testing.T) {
 		result                 reply  // to tasks/result
 		want                   func(error) bool
 	}{
-		{"isError as failed", legacyRevision, "failed", `"statusMessage":"m"`, result(failedOutput), isToolError},
-		{"isError as completed", legacyRevision, "completed", `"statusMessage":"m"`, result(failedOutput), isToolError},
-		{"isError in 2026", modernRevision, "completed", `"result":` + failedOutput, reply{}, isToolError},
-		{"an error", legacyRevision, "failed", `"statusMessage":"m"`, refusal(-32050, ""), isError(-32050)},
-		{"an error as completed", legacyRevision, "completed", `"statusMessage":"m"`, refusal(-32050, ""), isError(-32050)},
-		{"an error in 2026", modernRevision, "failed", `"error":` + refusal(-32050, "").err, reply{}, isError(-32050)},
-		{"cancelled, an error", legacyRevision, "cancelled", `"statusMessage":"m"`, refusal(internalError, ""), is(mcptask.ErrCancelled)},
-		{"cancelled, an empty success", legacyRevision, "cancelled", `"statusMessage":"m"`, result(`{"content":[]}`), is(mcptask.ErrCancelled)},
-		{"cancelled in 2026", modernRevision, "cancelled", `"statusMessage":"m"`, reply{}, is(mcptask.ErrCancelled)},
-		{"cancelled, as failed", legacyRevision, "failed", `"statusMessage":"m"`, refusal(internalError, `{"reason":"cancelled"}`), is(mcptask.ErrCancelled)},
+		{"isError as failed", wiretest.LegacyRevision, "failed", `"statusMessage":"m"`, result(failedOutput), isToolError},
+		{"isError as completed", wiretest.LegacyRevision, "completed", `"statusMessage":"m"`, result(failedOutput), isToolError},
+		{"isError in 2026", wiretest.ModernRevision, "completed", `"result":` + failedOutput, reply{}, isToolError},
+		{"an error", wiretest.LegacyRevision, "failed", `"statusMessage":"m"`, refusal(-32050, ""), isError(-32050)},
+		{"an error as completed", wiretest.LegacyRevision, "completed", `"statusMessage":"m"`, refusal(-32050, ""), isError(-32050)},
+		{"an error in 2026", wiretest.ModernRevision, "failed", `"error":` + refusal(-32050, "").err, reply{}, isError(-32050)},
+		{"cancelled, an error", wiretest.LegacyRevision, "cancelled", `"statusMessage":"m"`, refusal(wiretest.InternalError, ""), is(mcptask.ErrCancelled)},
+		{"cancelled, an empty success", wiretest.LegacyRevision, "cancelled", `"statusMessage":"m"`, result(`{"content":[]}`), is(mcptask.ErrCancelled)},
+		{"cancelled in 2026", wiretest.ModernRevision, "cancelled", `"statusMessage":"m"`, reply{}, is(mcptask.ErrCancelled)},
+		{"cancelled, as failed", wiretest.LegacyRevision, "failed", `"statusMessage":"m"`, refusal(wiretest.InternalError, `{"reason":"cancelled"}`), is(mcptask.ErrCancelled)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestOutcomesOfPeers(t *testing.T) {
 func TestFailureSaysWhy(t *testing.T) {
 	rules.Covers(t, "C-88", "B-84")
 	everyRevision(t, func(t *testing.T, revision string) {
-		ci := pipeline.NewCIClient(mcptasktest.Connect(wirecheck.RevisionTB(t, revision), revision, mcptasktest.Options{}, everyCITools()))
+		ci := pipeline.NewCIClient(mcptasktest.Connect(wirecheck.RevisionTB(t, revision), revision, mcptasktest.Options{}, wiretest.EveryCITools()))
 		for branch, want := range map[string]string{"broken": "the branch does not build", "refused": "the repository is locked"} {
 			call, err := ci.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: branch})
 			if err != nil {
@@ -84,7 +85,7 @@ func TestFailureSaysWhy(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if last.Status == mcptask.StatusFailed && !strings.Contains(last.Message, want) || revision != modernRevision && last.Status != mcptask.StatusFailed {
+			if last.Status == mcptask.StatusFailed && !strings.Contains(last.Message, want) || revision != wiretest.ModernRevision && last.Status != mcptask.StatusFailed {
 				t.Errorf("%s is %s with %q", branch, last.Status, last.Message)
 			}
 		}
@@ -127,7 +128,7 @@ func TestTasksOfPeers(t *testing.T) {
 			everyRevision(t, func(t *testing.T, revision string) {
 				names := strings.NewReplacer(`"TTL"`, `"ttlMs"`, `"POLL"`, `"pollIntervalMs"`)
 				wrap := `{"resultType":"task",%s}`
-				if revision != modernRevision {
+				if revision != wiretest.ModernRevision {
 					names = strings.NewReplacer(`"TTL"`, `"ttl"`, `"POLL"`, `"pollInterval"`)
 					wrap = `{"task":{%s}}`
 				}
@@ -169,7 +170,7 @@ func TestAfterCancel(t *testing.T) {
 		poll   func(s *scripted, n int) reply
 		want   func(error) bool
 	}{
-		{"gone", reply{}, func(*scripted, int) reply { return refusal(invalidParams, "") }, is(mcptask.ErrCancelled)},
+		{"gone", reply{}, func(*scripted, int) reply { return refusal(wiretest.InvalidParams, "") }, is(mcptask.ErrCancelled)},
 		{"cancelled", reply{}, func(s *scripted, _ int) reply { return s.state("t", "cancelled") }, is(mcptask.ErrCancelled)},
 		{"still working, then cancelled", reply{}, func(s *scripted, n int) reply {
 			if n < 4 {
@@ -181,10 +182,10 @@ func TestAfterCancel(t *testing.T) {
 			if n < 4 {
 				return s.state("t", "working")
 			}
-			return refusal(invalidParams, "")
+			return refusal(wiretest.InvalidParams, "")
 		}, is(mcptask.ErrCancelled)},
 		{"completed all the same", reply{}, func(s *scripted, n int) reply { return s.done() }, is(nil)},
-		{"it had ended", refusal(invalidParams, ""), func(s *scripted, n int) reply { return s.done() }, is(nil)},
+		{"it had ended", refusal(wiretest.InvalidParams, ""), func(s *scripted, n int) reply { return s.done() }, is(nil)},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			everyRevision(t, func(t *testing.T, revision string) {
@@ -194,7 +195,7 @@ func TestAfterCancel(t *testing.T) {
 					if c.method != "tasks/cancel" {
 						return answer(c)
 					}
-					if tc.cancel.err == "" && revision != modernRevision {
+					if tc.cancel.err == "" && revision != wiretest.ModernRevision {
 						return s.state("t", "cancelled")
 					}
 					return tc.cancel
@@ -221,7 +222,7 @@ func TestAfterCancel(t *testing.T) {
 	t.Run("an abandoned run", func(t *testing.T) { // C-74: not by the ID of the call
 		everyRevision(t, func(t *testing.T, revision string) {
 			s := polled(t, revision, func(s *scripted, _ int) reply { return s.state("t", "working") })
-			ctx, cancel := contextFor(t, 5*time.Second)
+			ctx, cancel := wiretest.ContextFor(t, 5*time.Second)
 			defer cancel()
 			if _, err := mcptask.Run[number](ctx, s.connect(gosdk.ClientOptions{}), "tool", number{}); err == nil {
 				t.Error("it ended")
@@ -244,12 +245,12 @@ func TestAfterCancel(t *testing.T) {
 // it is nothing that we know.
 func TestDraftCode(t *testing.T) {
 	for data, want := range map[string]int{
-		`{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`: missingCapability,
+		`{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`: wiretest.MissingCapability,
 		`{}`: -32003, ``: -32003, `{"requiredCapabilities":null}`: -32003, `[]`: -32003,
 	} {
 		t.Run(data, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				s := &scripted{t: t, revision: modernRevision}
+				s := &scripted{t: t, revision: wiretest.ModernRevision}
 				s.answer = func(c call) reply {
 					switch c.method {
 					case "tools/call":
@@ -266,7 +267,7 @@ func TestDraftCode(t *testing.T) {
 				}
 				// Plain asks for no task; a tool that requires one says so.
 				call, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{}, mcptask.Plain())
-				if want != missingCapability {
+				if want != wiretest.MissingCapability {
 					if !isError(want)(err) {
 						t.Errorf("%v", err)
 					}
@@ -290,7 +291,7 @@ func TestCodesOfTheSDK(t *testing.T) {
 		t.Run(fmt.Sprint(code), func(t *testing.T) {
 			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
 				for _, form := range []reply{{}, {status: 400}, {stream: func(func(string)) {}}} {
-					for _, revision := range []string{legacyRevision, modernRevision} {
+					for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 						s := &scripted{t: t, revision: revision}
 						s.answer = func(c call) reply {
 							if c.method != "tools/call" {
@@ -320,7 +321,7 @@ func TestKindsOfResults(t *testing.T) {
 		for name, kind := range map[string]string{"a task": "task", "unknown": "future"} {
 			t.Run(method+" "+name, func(t *testing.T) {
 				eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-					s := &scripted{t: t, revision: modernRevision}
+					s := &scripted{t: t, revision: wiretest.ModernRevision}
 					s.answer = func(c call) (r reply) {
 						if c.method == method {
 							r = result(`{"resultType":%q,%s,"tools":[],"result":%s}`, kind, s.task("t", "working"), output(1))
@@ -358,7 +359,7 @@ func TestKindsOfResults(t *testing.T) {
 	} {
 		t.Run("tools/call "+name, func(t *testing.T) {
 			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				s := polled(t, modernRevision, func(s *scripted, _ int) reply { return s.done() })
+				s := polled(t, wiretest.ModernRevision, func(s *scripted, _ int) reply { return s.done() })
 				answer := s.answer
 				s.answer = func(c call) reply {
 					if c.method == "tools/call" && tc.result != "" {
@@ -385,17 +386,17 @@ func TestKindOfDiscover(t *testing.T) {
 		}{"HTTP": {(*scripted).dial, false}, "HTTP, a stream": {(*scripted).dial, true}, "pipe": {(*scripted).dialPipe, false}} {
 			t.Run(kind+" over "+name, func(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
-					s := &scripted{t: t, revision: modernRevision}
+					s := &scripted{t: t, revision: wiretest.ModernRevision}
 					s.answer = func(c call) reply {
 						switch c.method {
 						case "server/discover":
-							r := result(`{"resultType":%s,%s,"supportedVersions":[%q],"capabilities":{}}`, kind, s.task("t", "working"), modernRevision)
+							r := result(`{"resultType":%s,%s,"supportedVersions":[%q],"capabilities":{}}`, kind, s.task("t", "working"), wiretest.ModernRevision)
 							if tc.stream {
 								r.stream = func(func(string)) {}
 							}
 							return r
 						case "initialize":
-							return refusal(methodNotFound, "")
+							return refusal(wiretest.MethodNotFound, "")
 						}
 						return reply{}
 					}

@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
@@ -34,7 +35,7 @@ type listener struct {
 }
 
 func newBoard(t testing.TB) *board {
-	b := &board{scripted: scripted{t: t, revision: modernRevision}, tasks: map[string]string{}, heard: map[int]*listener{}}
+	b := &board{scripted: scripted{t: t, revision: wiretest.ModernRevision}, tasks: map[string]string{}, heard: map[int]*listener{}}
 	b.answer = b.serve
 	return b
 }
@@ -186,20 +187,15 @@ func TestToldAtOnce(t *testing.T) {
 		}
 		for _, key := range []string{"protocolVersion", "clientCapabilities", "clientInfo"} {
 			own, other := c.member("_meta", "io.modelcontextprotocol/"+key), get.member("_meta", "io.modelcontextprotocol/"+key)
-			if !sameJSON(own, other) {
+			if !wiretest.SameJSON(own, other) {
 				t.Errorf("%s is %s, and %s elsewhere", key, own, other)
 			}
 		}
-		if c.header != nil && (c.header.Get("Mcp-Method") != "subscriptions/listen" || c.header.Get("MCP-Protocol-Version") != modernRevision ||
+		if c.header != nil && (c.header.Get("Mcp-Method") != "subscriptions/listen" || c.header.Get("MCP-Protocol-Version") != wiretest.ModernRevision ||
 			c.header.Get("Accept") != get.header.Get("Accept") || c.header.Get("Content-Type") != "application/json" || c.header.Get("Mcp-Name") != "") {
 			t.Errorf("%v", c.header)
 		}
 	})
-}
-
-func sameJSON(a, b string) bool {
-	var x, y any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
 // TestThousandShareOne: one subscription for a thousand calls, and the next
@@ -289,12 +285,12 @@ func TestFallsBackToPolling(t *testing.T) {
 		reply func(call) reply
 		most  int // subscriptions in two minutes
 	}{
-		"no such method":        {func(call) reply { return refusal(methodNotFound, "") }, 1},
-		"a missing capability":  {func(call) reply { return refusal(missingCapability, `{"requiredCapabilities":{}}`) }, 1},
+		"no such method":        {func(call) reply { return refusal(wiretest.MethodNotFound, "") }, 1},
+		"a missing capability":  {func(call) reply { return refusal(wiretest.MissingCapability, `{"requiredCapabilities":{}}`) }, 1},
 		"the draft's code":      {func(call) reply { return refusal(-32003, `{"requiredCapabilities":{"extensions":{}}}`) }, 1},
 		"no tasks among them":   {func(c call) reply { return answered(c, acknowledged(string(c.id), `{}`)) }, 1},
 		"not this task":         {func(c call) reply { return answered(c, acknowledged(string(c.id), `{"taskIds":[]}`)) }, 1},
-		"invalid params":        {func(call) reply { return refusal(invalidParams, "") }, 7},
+		"invalid params":        {func(call) reply { return refusal(wiretest.InvalidParams, "") }, 7},
 		"silence":               {func(c call) reply { return silence(c.ctx) }, 6},
 		"ended at once":         {func(call) reply { return reply{stream: func(func(string)) {}} }, 7},
 		"ended with its result": {func(call) reply { return result(`{%s}`, complete) }, 7},

@@ -17,6 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -27,7 +29,7 @@ func untilCollected[T any](t *testing.T, made []weak.Pointer[T]) {
 	if !bounded {
 		end = time.Now().Add(10 * time.Minute)
 	}
-	for end = end.Add(-patience); ; time.Sleep(time.Millisecond) {
+	for end = end.Add(-wiretest.Patience); ; time.Sleep(time.Millisecond) {
 		runtime.GC()
 		left := 0
 		for _, pointer := range made {
@@ -47,8 +49,8 @@ func untilCollected[T any](t *testing.T, made []weak.Pointer[T]) {
 // Nothing keeps the SDK servers that getServer makes for a request, once the request
 // and its session are over.
 func TestServersOfRequestsAreCollected(t *testing.T) {
-	const requests = 200
-	tasks, err := mcptask.NewServer(mcptask.Options{Limits: hurried}, pipeline.CITools(ci{}), extraTools())
+	const requests = 48
+	tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.Hurried}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,15 +65,14 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 		made = append(made, weak.Make(sdk))
 		return sdk
 	}, nil)
-	server := httptest.NewServer(wirecheck.Handler(t, handler))
+	server := memnet.NewServer(wirecheck.Handler(t, handler), nil)
 	t.Cleanup(func() {
-		server.CloseClientConnections()
 		server.Close()
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	for _, revision := range []string{legacyRevision, modernRevision} {
+	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		var calling sync.WaitGroup
 		for range 4 {
 			calling.Go(func() {
@@ -81,7 +82,7 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					call, err := mcptask.Start[string](t.Context(), conn, "ponder", ponderInput{})
+					call, err := mcptask.Start[string](t.Context(), conn, "ponder", wiretest.PonderInput{})
 					if err == nil {
 						_, err = call.Wait(t.Context())
 					}
@@ -103,7 +104,7 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 // Nor does anything keep the handlers that a process makes and drops, or what served
 // a pipe that has ended.
 func TestHandlersAndPipesAreCollected(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, extraTools())
+	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.ExtraTools())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,91 +10,23 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
-
-// ci is the implementation behind the tests of this package.
-type ci struct{}
-
-func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
-	switch in.Branch {
-	case "broken":
-		return pipeline.RunReport{}, errors.New("the branch does not build")
-	case "refused":
-		return pipeline.RunReport{}, mcptask.Errorf(-32050, "the repository is locked")
-	case "panic":
-		panic("a bug in the handler")
-	case "endless":
-		<-ctx.Done()
-		return pipeline.RunReport{}, ctx.Err()
-	}
-	report := pipeline.RunReport{Passed: true, Steps: []pipeline.Step{}}
-	for i, name := range in.Steps {
-		task.Progress(ctx, float64(i), float64(len(in.Steps)), name)
-		select {
-		case <-time.After(100 * time.Millisecond):
-		case <-ctx.Done():
-			return report, ctx.Err()
-		}
-		report.Steps = append(report.Steps, pipeline.Step{Name: name, Passed: true})
-	}
-	return report, nil
-}
-
-func (ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
-	if in.Environment == "production" {
-		approval, err := pipeline.AskApproval(ctx, task, "ship", "Ship "+in.Service+" to production?")
-		if err != nil {
-			return pipeline.DeployReport{}, err
-		}
-		if !approval.Approve {
-			return pipeline.DeployReport{}, errors.New("not approved")
-		}
-	}
-	return pipeline.DeployReport{Version: "1.2.3"}, nil
-}
-
-func (ci) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
-	return pipeline.LintReport{Findings: []pipeline.Finding{{Line: 1, Message: "in " + in.Path}}}, nil
-}
-
-func connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipeline.CIClient {
-	t.Helper()
-	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision, Answer: answer})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	if conn.Revision() != revision {
-		t.Fatalf("the connection speaks %s", conn.Revision())
-	}
-	return pipeline.NewCIClient(conn)
-}
-
-// eachRevision runs a test in both official revisions.
-func eachRevision(t *testing.T, test func(t *testing.T, revision string)) {
-	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
-		t.Run(revision, func(t *testing.T) {
-			t.Parallel()
-			test(t, revision)
-		})
-	}
-}
 
 // eachOfAll is eachRevision with the candidate.
 func eachOfAll(t *testing.T, test func(t *testing.T, revision string)) {
-	eachRevision(t, test)
-	t.Run(candidateRevision, func(t *testing.T) {
+	wiretest.EachRevision(t, test)
+	t.Run(wiretest.CandidateRevision, func(t *testing.T) {
 		t.Parallel()
-		test(t, candidateRevision)
+		wiretest.InBubble(test)(t, wiretest.CandidateRevision)
 	})
 }
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	eachRevision(t, func(t *testing.T, revision string) {
-		url, _ := serve(t, mcptask.Options{})
-		ci := connect(t, url, revision, mcptask.Answerer{})
+	wiretest.EachLive(t, func(t *testing.T, revision string) {
+		url, _ := wiretest.Serve(t, mcptask.Options{})
+		ci := wiretest.Connect(t, url, revision, mcptask.Answerer{})
 		ctx := t.Context() // without a deadline: the parallel subtests wait for their turn
 
 		t.Run("a task gives its typed result", func(t *testing.T) {
@@ -177,7 +109,7 @@ func TestCalls(t *testing.T) {
 		t.Run("a quick optional tool", func(t *testing.T) {
 			t.Parallel()
 			var call *mcptask.Call[pipeline.DeployReport]
-			for end := time.Now().Add(patience); ; { // a busy machine may miss the grace
+			for end := time.Now().Add(wiretest.Patience); ; { // a busy machine may miss the grace
 				var err error
 				if call, err = ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"}); err != nil {
 					t.Fatal(err)
@@ -229,9 +161,9 @@ func TestCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = call.Cancel(ctx)
-			other, _ := serve(t, mcptask.Options{})
+			other, _ := wiretest.Serve(t, mcptask.Options{})
 			token, _ := call.Token()
-			strange, err := connect(t, other, revision, mcptask.Answerer{}).ResumeRunPipeline(token)
+			strange, err := wiretest.Connect(t, other, revision, mcptask.Answerer{}).ResumeRunPipeline(token)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -243,12 +175,12 @@ func TestCalls(t *testing.T) {
 }
 
 func TestQuestions(t *testing.T) {
-	eachRevision(t, func(t *testing.T, revision string) {
-		url, _ := serve(t, mcptask.Options{})
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+	wiretest.EachRevision(t, func(t *testing.T, revision string) {
+		url, _ := wiretest.Serve(t, mcptask.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 		defer cancel()
 		var asked atomic.Int32
-		ci := connect(t, url, revision, pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
+		ci := wiretest.Connect(t, url, revision, pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
 			asked.Add(1)
 			if q.Message == "Ship web to production?" {
 				return pipeline.Approval{}, mcptask.ErrDeclined

@@ -23,6 +23,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -75,7 +76,7 @@ func fuzzTools() mcptask.Tools {
 			func(context.Context, *mcptask.Task, struct{}) (string, error) { return "done", nil }),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "asks", InputSchema: schema, Policy: policy},
 			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
-				answer, err := mcptask.Ask[noteInput](ctx, task, noteSpec, "step", "?")
+				answer, err := mcptask.Ask[wiretest.NoteInput](ctx, task, wiretest.NoteSpec, "step", "?")
 				return answer.Note, err
 			}),
 	}}
@@ -83,12 +84,12 @@ func fuzzTools() mcptask.Tools {
 
 func newFuzzed(f *testing.F) *fuzzed {
 	f.Helper()
-	s := &fuzzed{store: mcptask.NewMemoryStore(), caller: mcptask.Caller{Principal: "local", Revision: modernRevision, CanAsk: []string{"elicitation/create"}}}
+	s := &fuzzed{store: mcptask.NewMemoryStore(), caller: mcptask.Caller{Principal: "local", Revision: wiretest.ModernRevision, CanAsk: []string{"elicitation/create"}}}
 	var err error
 	s.tasks, err = mcptask.NewServer(mcptask.Options{
 		Store: s.store, Logger: slog.New(slog.NewTextHandler(&s.journal, nil)), MaxBody: fuzzBody,
 		Principal: func(context.Context) (string, error) { return "local", nil },
-	}, fuzzTools(), secretTools(), siege.Tools(time.Hour))
+	}, fuzzTools(), wiretest.SecretTools(), siege.Tools(time.Hour))
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 		// may have made a task.
 		answered := bytes.Contains(sent, []byte(`"result"`)) || bytes.Contains(sent, []byte(`"error"`))
 		if answered && !bytes.Contains(sent, []byte(id)) { // it goes with the call that made it
-			for end := time.Now().Add(patience); s.stored(t)[id]; time.Sleep(time.Millisecond) {
+			for end := time.Now().Add(wiretest.Patience); s.stored(t)[id]; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("a task that nobody was told of: %s", sent)
 				}
@@ -184,7 +185,7 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 	if r, err := s.tasks.Peek(s.victim); err != nil || r.Done() || r.CancelRequested || len(r.Outstanding()) == 0 && r.Phase != mcptask.PhaseRunning {
 		t.Errorf("the victim's task: %+v %v", r, err)
 	}
-	if bytes.Contains(sent, []byte(secret)) {
+	if bytes.Contains(sent, []byte(wiretest.Secret)) {
 		t.Errorf("what is the victim's: %s", sent)
 	}
 }
@@ -265,7 +266,7 @@ func FuzzHTTP(f *testing.F) {
 		s.tidy(t, tasks, sent)
 		before.NoneLeft(t)
 		s.journal.check(t)
-		for end := time.Now().Add(patience); g.Counts() != (gateway.Counts{}); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(wiretest.Patience); g.Counts() != (gateway.Counts{}); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("left behind: %+v", g.Counts())
 			}
@@ -303,7 +304,7 @@ func FuzzPipe(f *testing.F) {
 		if opened {
 			said = siege.OpenSession + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n" + said
 		}
-		var sent safeBuffer
+		var sent wiretest.SafeBuffer
 		in, out := wirecheck.Pipes(t, strings.NewReader(said), &sent)
 		ended := make(chan struct{})
 		go func() {
@@ -312,7 +313,7 @@ func FuzzPipe(f *testing.F) {
 		}()
 		select {
 		case <-ended:
-		case <-time.After(patience):
+		case <-time.After(wiretest.Patience):
 			t.Fatal("the server goes on")
 		}
 		s.tidy(t, tasks, []byte(sent.String()))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // overheard is a server that notes what it is sent.
@@ -37,37 +39,39 @@ func secretToken(context.Context) (string, error) { return "secret", nil }
 // token least of all.
 func TestRedirectElsewhere(t *testing.T) {
 	t.Parallel()
-	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
-		other := &overheard{}
-		elsewhere := httptest.NewServer(other)
-		defer elsewhere.Close()
-		server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, status))
-		defer server.Close()
-		_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken})
-		if err == nil || !strings.Contains(err.Error(), "redirects to another, "+elsewhere.URL) {
-			t.Errorf("%d: %v", status, err)
-		}
-		// A client that wants to be redirected is, without the token.
-		trusting := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
-		if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken, HTTPClient: trusting}); err == nil {
-			t.Errorf("%d: connected", status)
-		}
-		for _, request := range other.requests {
-			if strings.Contains(request, "secret") {
-				t.Errorf("%d: the other server was sent %s", status, request)
+	bubble.Test(t, func(t *testing.T) {
+		for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect} {
+			other := &overheard{}
+			elsewhere := memnet.NewServer(other, nil)
+			defer elsewhere.Close()
+			server := memnet.NewServer(http.RedirectHandler(elsewhere.URL, status), nil)
+			defer server.Close()
+			_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken})
+			if err == nil || !strings.Contains(err.Error(), "redirects to another, "+elsewhere.URL) {
+				t.Errorf("%d: %v", status, err)
+			}
+			// A client that wants to be redirected is, without the token.
+			trusting := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
+			if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken, HTTPClient: trusting}); err == nil {
+				t.Errorf("%d: connected", status)
+			}
+			for _, request := range other.requests {
+				if strings.Contains(request, "secret") {
+					t.Errorf("%d: the other server was sent %s", status, request)
+				}
+			}
+			if status == http.StatusTemporaryRedirect && len(other.requests) == 0 {
+				t.Error("the client's own CheckRedirect does not count")
 			}
 		}
-		if status == http.StatusTemporaryRedirect && len(other.requests) == 0 {
-			t.Error("the client's own CheckRedirect does not count")
-		}
-	}
+	})
 }
 
 // TestRedirectWithin: a server may have its endpoint elsewhere on its own address,
 // and a loop ends.
 func TestRedirectWithin(t *testing.T) {
 	t.Parallel()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, everyCITools())
+	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.EveryCITools())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,9 +88,9 @@ func TestRedirectWithin(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 	})
-	server := httptest.NewServer(mux)
+	server := memnet.NewServer(mux, nil)
 	t.Cleanup(server.Close)
-	eachRevision(t, func(t *testing.T, revision string) {
+	wiretest.EachLive(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
 		if err != nil {
 			t.Fatal(err)
@@ -104,15 +108,17 @@ func TestRedirectWithin(t *testing.T) {
 // TestNoBearer: a token that is not to be had fails the request, and says so.
 func TestNoBearer(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(&overheard{})
-	defer server.Close()
-	expired := errors.New("the login has expired")
-	for says, token := range map[string]func(context.Context) (string, error){
-		"Bearer: the login has expired": func(context.Context) (string, error) { return "", expired },
-		"Bearer: it is empty":           func(context.Context) (string, error) { return "", nil },
-	} {
-		if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: token}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Error(err)
+	bubble.Test(t, func(t *testing.T) {
+		server := memnet.NewServer(&overheard{}, nil)
+		defer server.Close()
+		expired := errors.New("the login has expired")
+		for says, token := range map[string]func(context.Context) (string, error){
+			"Bearer: the login has expired": func(context.Context) (string, error) { return "", expired },
+			"Bearer: it is empty":           func(context.Context) (string, error) { return "", nil },
+		} {
+			if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: token}); err == nil || !strings.Contains(err.Error(), says) {
+				t.Error(err)
+			}
 		}
-	}
+	})
 }

@@ -9,6 +9,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
@@ -22,9 +23,9 @@ func guided(t testing.TB, support string, poll func(id string, n int) reply, end
 		id := strings.Trim(c.member("id"), `"`)
 		switch c.method {
 		case "server/discover":
-			return refusal(methodNotFound, "")
+			return refusal(wiretest.MethodNotFound, "")
 		case "initialize":
-			return result(`{"protocolVersion":%q,"capabilities":{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}},"serverInfo":{"name":"script","version":"1"}}`, legacyRevision)
+			return result(`{"protocolVersion":%q,"capabilities":{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}},"serverInfo":{"name":"script","version":"1"}}`, wiretest.LegacyRevision)
 		case "tools/list":
 			return result(`{"tools":[{"name":"tool","inputSchema":{"type":"object"}%s}]}`, support)
 		case "tools/call":
@@ -193,7 +194,7 @@ func TestPatternsClientEnds(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, test.status, 1000)) },
 					func(id string) reply { return result(test.answer, id) })
-				ctx, cancel := contextFor(t, time.Hour)
+				ctx, cancel := wiretest.ContextFor(t, time.Hour)
 				defer cancel()
 				if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !test.want(err) {
 					t.Errorf("%+v, %v", out, err)

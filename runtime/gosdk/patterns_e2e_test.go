@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -16,6 +15,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/patterns"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
@@ -54,7 +55,7 @@ func (patternsJobs) Look(_ context.Context, in patterns.Job) (patterns.Done, err
 func patternsTasks(t *testing.T) (tasks *mcptask.Server, sdk *mcp.Server) {
 	t.Helper()
 	principal := func(context.Context) (string, error) { return "local", nil }
-	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: onlyPatterns, Principal: principal}, patterns.JobsTools(patternsJobs{}))
+	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: wiretest.OnlyPatterns, Principal: principal}, patterns.JobsTools(patternsJobs{}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +82,8 @@ func patternsOver(t *testing.T, test func(t *testing.T, connect func(gosdk.Clien
 	t.Run("http", func(t *testing.T) {
 		t.Parallel()
 		tasks, sdk := patternsTasks(t)
-		server := httptest.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)))
+		server := memnet.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
 		t.Cleanup(func() {
-			server.CloseClientConnections()
 			server.Close()
 		})
 		test(t, func(o gosdk.ClientOptions) mcptask.Conn {
@@ -118,7 +118,7 @@ func TestPatternsGenerated(t *testing.T) {
 	rules.Covers(t, "D-02", "D-03", "D-04", "D-12", "D-13", "D-14", "D-18")
 	t.Parallel()
 	patternsOver(t, func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		conn := connect(gosdk.ClientOptions{})
 		jobs := patterns.NewJobsClient(conn)
@@ -177,9 +177,9 @@ func TestPatternsBothWays(t *testing.T) {
 	rules.Covers(t, "D-16", "D-25")
 	t.Parallel()
 	patternsOver(t, func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
-		logs := &safeBuffer{}
+		logs := &wiretest.SafeBuffer{}
 		options := gosdk.ClientOptions{
 			Tasks: mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
 			Answer: patterns.AnswerApproval(func(_ context.Context, q mcptask.Question) (patterns.Approval, error) {
@@ -215,9 +215,11 @@ func TestPatternsInProcess(t *testing.T) {
 
 // A server that speaks the guide refuses services that are not generated for it.
 func TestPatternsUndeclared(t *testing.T) {
-	tools := patterns.JobsTools(patternsJobs{})
-	tools.Capabilities = mcptask.Capabilities{mcptask.Revision20251125: mcptask.Declared20251125}
-	if _, err := mcptask.NewServer(mcptask.Options{Revisions: onlyPatterns}, tools); err == nil || !strings.Contains(err.Error(), "--revision") {
-		t.Error(err)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		tools := patterns.JobsTools(patternsJobs{})
+		tools.Capabilities = mcptask.Capabilities{mcptask.Revision20251125: mcptask.Declared20251125}
+		if _, err := mcptask.NewServer(mcptask.Options{Revisions: wiretest.OnlyPatterns}, tools); err == nil || !strings.Contains(err.Error(), "--revision") {
+			t.Error(err)
+		}
+	})
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -26,7 +28,7 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, dial func(gosdk.Clien
 		"alone":  {mcptask.RevisionSEP1686},
 		"beside": {mcptask.RevisionSEP1686, mcptask.Revision20251125, mcptask.Revision20260728},
 	} {
-		options := mcptask.Options{Revisions: revisions, Limits: hurried, Principal: func(context.Context) (string, error) { return "ann", nil }}
+		options := mcptask.Options{Revisions: revisions, Limits: wiretest.Hurried, Principal: func(context.Context) (string, error) { return "ann", nil }}
 		keep := func(t *testing.T, conn mcptask.Conn, err error) mcptask.Conn {
 			t.Helper()
 			if err != nil {
@@ -40,26 +42,30 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, dial func(gosdk.Clien
 		}
 		t.Run(name+", HTTP", func(t *testing.T) {
 			t.Parallel()
-			url, _ := serveWith(t, setup{options: options, panics: true})
-			test(t, func(o gosdk.ClientOptions) mcptask.Conn {
-				o.Revision = mcptask.RevisionSEP1686
-				conn, err := gosdk.Connect(t.Context(), url, o)
-				return keep(t, conn, err)
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Panics: true})
+				test(t, func(o gosdk.ClientOptions) mcptask.Conn {
+					o.Revision = mcptask.RevisionSEP1686
+					conn, err := gosdk.Connect(t.Context(), url, o)
+					return keep(t, conn, err)
+				})
 			})
 		})
 		t.Run(name+", pipes", func(t *testing.T) {
 			t.Parallel()
-			tools := pipeline.CITools(ci{})
-			tools.Capabilities = mcptask.Declared() // as if it were generated for all of them
-			tasks, err := mcptask.NewServer(options, tools)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = tasks.Close() })
-			test(t, func(o gosdk.ClientOptions) mcptask.Conn {
-				o.Revision = mcptask.RevisionSEP1686
-				conn, err := gosdk.ConnectOver(t.Context(), pipedTo(t, tasks), o)
-				return keep(t, conn, err)
+			bubble.Test(t, func(t *testing.T) {
+				tools := pipeline.CITools(wiretest.CI{})
+				tools.Capabilities = mcptask.Declared() // as if it were generated for all of them
+				tasks, err := mcptask.NewServer(options, tools)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = tasks.Close() })
+				test(t, func(o gosdk.ClientOptions) mcptask.Conn {
+					o.Revision = mcptask.RevisionSEP1686
+					conn, err := gosdk.ConnectOver(t.Context(), pipedTo(t, tasks), o)
+					return keep(t, conn, err)
+				})
 			})
 		})
 	}
@@ -94,7 +100,7 @@ func TestProposalWithGeneratedClient(t *testing.T) {
 	rules.Covers(t, "A-02", "A-07", "A-13", "A-36", "A-38")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		var asked atomic.Int32
 		ci := pipeline.NewCIClient(dial(gosdk.ClientOptions{Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
@@ -161,7 +167,7 @@ func TestProposalCancelledByClient(t *testing.T) {
 	rules.Covers(t, "A-40", "A-45", "A-47")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		ci, other := pipeline.NewCIClient(dial(gosdk.ClientOptions{})), pipeline.NewCIClient(dial(gosdk.ClientOptions{}))
 		endless := pipeline.RunInput{Repository: repository, Branch: "endless"}
@@ -194,7 +200,7 @@ func TestProposalKeys(t *testing.T) {
 	rules.Covers(t, "A-07")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		in, key := pipeline.RunInput{Repository: repository, Steps: []string{"a"}}, mcptask.IdempotencyKey("0123456789abcdef")
 		var tokens []string
@@ -213,7 +219,7 @@ func TestProposalKeys(t *testing.T) {
 			}
 			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: repository}, key)
 			var wire *mcptask.Error
-			if !errors.As(err, &wire) || wire.Code != invalidParams {
+			if !errors.As(err, &wire) || wire.Code != wiretest.InvalidParams {
 				t.Error(err)
 			}
 		}
@@ -229,7 +235,7 @@ func TestProposalDeleted(t *testing.T) {
 	rules.Covers(t, "A-54", "A-56")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := contextFor(t, patience)
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 		defer cancel()
 		ci, other := pipeline.NewCIClient(dial(gosdk.ClientOptions{DeleteTasks: true})), pipeline.NewCIClient(dial(gosdk.ClientOptions{}))
 		call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: repository, Steps: []string{"a"}})
@@ -254,10 +260,10 @@ func TestProposalDeleted(t *testing.T) {
 func TestProposalCommand(t *testing.T) {
 	rules.Covers(t, "A-07", "A-39", "A-40")
 	t.Parallel()
-	ctx, cancel := contextFor(t, patience)
+	ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
 	defer cancel()
-	cmd := stdioServer(t)
-	cmd.Env = append(cmd.Env, stdioRevision+"="+mcptask.RevisionSEP1686)
+	cmd := wiretest.StdioServer(t)
+	cmd.Env = append(cmd.Env, wiretest.StdioRevision+"="+mcptask.RevisionSEP1686)
 	conn, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{
 		Revision: mcptask.RevisionSEP1686,
 		Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
@@ -287,29 +293,31 @@ func TestProposalCommand(t *testing.T) {
 // TestProposalGoroutines: calls that are done, cancelled or left behind leave
 // nothing running, nor a connection open.
 func TestProposalGoroutines(t *testing.T) {
-	check := goroutines(t)
+	check := wiretest.Goroutines(t)
 	t.Run("calls", func(t *testing.T) {
-		url, _ := serve(t, withProposal())
-		ctx, cancel := contextFor(t, patience)
-		defer cancel()
-		conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: mcptask.RevisionSEP1686})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ci := pipeline.NewCIClient(conn)
-		if _, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: repository}); err != nil {
-			t.Error(err)
-		}
-		for range 5 {
-			call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: repository, Branch: "endless"})
+		bubble.Test(t, func(t *testing.T) {
+			url, _ := wiretest.Serve(t, wiretest.WithProposal())
+			ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+			defer cancel()
+			conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: mcptask.RevisionSEP1686})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_ = call // nobody waits for it
-		}
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
+			ci := pipeline.NewCIClient(conn)
+			if _, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: repository}); err != nil {
+				t.Error(err)
+			}
+			for range 5 {
+				call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: repository, Branch: "endless"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = call // nobody waits for it
+			}
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 	})
 	check()
 }

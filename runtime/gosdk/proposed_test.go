@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -19,7 +20,7 @@ func scriptProposal(t testing.TB, answer func(c call) reply) *scripted {
 	s.answer = func(c call) reply {
 		switch c.method {
 		case "initialize":
-			return result(`{"protocolVersion":%q,"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":true}}}},"serverInfo":{"name":"script","version":"1"}}`, legacyRevision)
+			return result(`{"protocolVersion":%q,"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":true}}}},"serverInfo":{"name":"script","version":"1"}}`, wiretest.LegacyRevision)
 		case "HTTP GET", "HTTP DELETE":
 			return reply{status: http.StatusMethodNotAllowed}
 		}
@@ -103,4 +104,4 @@ func stands(c call, status string, more ...string) reply {
 }
 
 // gone answers everything as a server that has no such task.
-func gone(call) reply { return refusal(invalidParams, "") }
+func gone(call) reply { return refusal(wiretest.InvalidParams, "") }

@@ -11,6 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // A generated server asks, and the client of 2025-11-25 answers as a task.
@@ -18,19 +20,19 @@ func TestQuestionsAsTasks(t *testing.T) {
 	t.Parallel()
 	for name, connect := range map[string]func(*testing.T, gosdk.ClientOptions) (mcptask.Conn, error){
 		"http": func(t *testing.T, o gosdk.ClientOptions) (mcptask.Conn, error) {
-			url, _ := serve(t, mcptask.Options{})
+			url, _ := wiretest.Serve(t, mcptask.Options{})
 			return gosdk.Connect(t.Context(), url, o)
 		},
 		"stdio": func(t *testing.T, o gosdk.ClientOptions) (mcptask.Conn, error) {
-			return gosdk.ConnectCommand(t.Context(), stdioServer(t), o)
+			return gosdk.ConnectCommand(t.Context(), wiretest.StdioServer(t), o)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			logs := &safeBuffer{}
+			logs := &wiretest.SafeBuffer{}
 			asked, ended := make(chan string, 10), make(chan error, 10)
 			conn, err := connect(t, gosdk.ClientOptions{
-				Revision: legacyRevision,
+				Revision: wiretest.LegacyRevision,
 				Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
 				Answer: pipeline.AnswerApproval(func(ctx context.Context, q mcptask.Question) (pipeline.Approval, error) {
 					asked <- q.TaskID
@@ -46,7 +48,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 			defer cancel()
 			ci := pipeline.NewCIClient(conn)
 			in := pipeline.DeployInput{Service: "api", Environment: "production"}
@@ -55,7 +57,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 					t.Fatalf("%+v, %v", report, err)
 				}
 			}
-			text := logs.until(t, "outcome=result", 2)
+			text := logs.Until(t, "outcome=result", 2)
 			if created, answered := strings.Count(text, `msg="task created"`), strings.Count(text, "outcome=result"); created != 2 || answered != 2 || !strings.Contains(text, "tool=elicitation.create") {
 				t.Errorf("%d tasks at the client, %d with an answer:\n%s", created, answered, text)
 			}
@@ -102,28 +104,30 @@ func TestQuestionsAsTasks(t *testing.T) {
 // The same for requests to a model and for pages.
 func TestRequestsAsTasks(t *testing.T) {
 	t.Parallel()
-	logs := &safeBuffer{}
-	conn, err := gosdk.Connect(t.Context(), serveAsk(t, setup{}), gosdk.ClientOptions{
-		Revision: legacyRevision,
-		Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
-		Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
-			return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
-		},
-		OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for tool, want := range map[string]string{"sample": `assistant m {"type":"text","text":"Sum up."}`, "url": "declined"} {
-		if got, err := mcptask.Run[string](ctx, conn, tool, askInput{}); err != nil || got != want {
-			t.Errorf("%s: %q, %v", tool, got, err)
+	bubble.Test(t, func(t *testing.T) {
+		logs := &wiretest.SafeBuffer{}
+		conn, err := gosdk.Connect(t.Context(), wiretest.ServeAsk(t, wiretest.Setup{}), gosdk.ClientOptions{
+			Revision: wiretest.LegacyRevision,
+			Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
+			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
+				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil
+			},
+			OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	text := logs.until(t, "outcome=result", 2)
-	if strings.Count(text, "outcome=result") != 2 || !strings.Contains(text, "tool=sampling.createMessage") || !strings.Contains(text, "tool=elicitation.create") {
-		t.Errorf("the tasks at the client:\n%s", text)
-	}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
+		defer cancel()
+		for tool, want := range map[string]string{"sample": `assistant m {"type":"text","text":"Sum up."}`, "url": "declined"} {
+			if got, err := mcptask.Run[string](ctx, conn, tool, wiretest.AskInput{}); err != nil || got != want {
+				t.Errorf("%s: %q, %v", tool, got, err)
+			}
+		}
+		text := logs.Until(t, "outcome=result", 2)
+		if strings.Count(text, "outcome=result") != 2 || !strings.Contains(text, "tool=sampling.createMessage") || !strings.Contains(text, "tool=elicitation.create") {
+			t.Errorf("the tasks at the client:\n%s", text)
+		}
+	})
 }

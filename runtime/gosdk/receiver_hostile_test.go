@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // What comes again after a stream was resumed is done once.
@@ -57,58 +58,60 @@ func TestReceiverReplays(t *testing.T) {
 // out of it, and a session that is gone leaves its tasks to the next.
 func TestReceiverOutlivesSession(t *testing.T) {
 	t.Parallel()
-	a := newInquirer(t)
-	a.person = newPerson()
-	o := a.person.options()
-	o.Revision = mcptask.Revision20251125
-	client := &http.Client{Transport: authorized{}}
-	o.HTTPClient = client
-	a.overHTTP(o)
-	id, done := a.create("wait"), a.create("now")
-	for range 3 {
-		a.drop()
+	bubble.Test(t, func(t *testing.T) {
+		a := newInquirer(t)
+		a.person = newPerson()
+		o := a.person.options()
+		o.Revision = mcptask.Revision20251125
+		client := &http.Client{Transport: authorized{}}
+		o.HTTPClient = client
+		a.overHTTP(o)
+		id, done := a.create("wait"), a.create("now")
+		for range 3 {
+			a.drop()
+			if status := a.task("tasks/get", id).text("status"); status != "working" {
+				t.Errorf("%s", status)
+			}
+		}
+		a.mu.Lock()
+		if a.resumed < 3 || a.again > 0 {
+			t.Errorf("%d streams were resumed, %d messages came again", a.resumed, a.again)
+		}
+		for _, header := range a.headers {
+			if header.Get("Authorization") != "Bearer mine" || header.Get("Mcp-Session-Id") != "1" || header.Get("Mcp-Protocol-Version") != "2025-11-25" ||
+				header.Get("Content-Type") != "application/json" || header.Get("Last-Event-Id") != "" || header.Get("Mcp-Method") != "" {
+				t.Errorf("a reply with %v", header)
+			}
+		}
+		a.mu.Unlock()
+		result := a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id))
+		a.task("tasks/get", id).ok()
+		a.kill()
+		if _, err := a.conn.ListTools(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		if status := a.task("tasks/get", id).text("status"); status != "working" {
-			t.Errorf("%s", status)
+			t.Errorf("after the session: %s", status)
 		}
-	}
-	a.mu.Lock()
-	if a.resumed < 3 || a.again > 0 {
-		t.Errorf("%d streams were resumed, %d messages came again", a.resumed, a.again)
-	}
-	for _, header := range a.headers {
-		if header.Get("Authorization") != "Bearer mine" || header.Get("Mcp-Session-Id") != "1" || header.Get("Mcp-Protocol-Version") != "2025-11-25" ||
-			header.Get("Content-Type") != "application/json" || header.Get("Last-Event-Id") != "" || header.Get("Mcp-Method") != "" {
-			t.Errorf("a reply with %v", header)
+		if r := a.task("tasks/result", done).ok(); r.text("content", "text") != "to now" {
+			t.Errorf("%s", r.Result)
 		}
-	}
-	a.mu.Unlock()
-	result := a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, id))
-	a.task("tasks/get", id).ok()
-	a.kill()
-	if _, err := a.conn.ListTools(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if status := a.task("tasks/get", id).text("status"); status != "working" {
-		t.Errorf("after the session: %s", status)
-	}
-	if r := a.task("tasks/result", done).ok(); r.text("content", "text") != "to now" {
-		t.Errorf("%s", r.Result)
-	}
-	close(a.person.release)
-	if r := a.task("tasks/result", id).ok(); r.text("content", "text") != "to wait" {
-		t.Errorf("%s", r.Result)
-	}
-	if n := a.replies(result); n != 0 {
-		t.Errorf("%d replies to the session that was gone", n)
-	}
-	// Request IDs begin anew in a session.
-	a.mu.Lock()
-	a.ids = 0
-	a.got, a.headers = map[string][]reply{}, nil
-	a.mu.Unlock()
-	if again := a.create("now"); again == id || again == done {
-		t.Errorf("the task of another session: %s", again)
-	}
+		close(a.person.release)
+		if r := a.task("tasks/result", id).ok(); r.text("content", "text") != "to wait" {
+			t.Errorf("%s", r.Result)
+		}
+		if n := a.replies(result); n != 0 {
+			t.Errorf("%d replies to the session that was gone", n)
+		}
+		// Request IDs begin anew in a session.
+		a.mu.Lock()
+		a.ids = 0
+		a.got, a.headers = map[string][]reply{}, nil
+		a.mu.Unlock()
+		if again := a.create("now"); again == id || again == done {
+			t.Errorf("the task of another session: %s", again)
+		}
+	})
 }
 
 // authorized is the caller's own transport.
@@ -117,7 +120,7 @@ type authorized struct{}
 func (authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer mine")
-	return http.DefaultTransport.RoundTrip(r)
+	return memnet.OneOff.RoundTrip(r)
 }
 
 // Close ends the prompts and everything that waits for them. In a store that
@@ -221,75 +224,79 @@ func TestReceiverBounds(t *testing.T) {
 // A reply that cannot be sent is not the end: the request may come again.
 func TestReceiverUnsent(t *testing.T) {
 	t.Parallel()
-	a := newInquirer(t)
-	a.person = newPerson()
-	o := a.person.options()
-	o.Revision = mcptask.Revision20251125
-	a.overHTTP(o)
-	a.refuse(true)
-	params := elicit("now", `,"task":{}`)
-	a.beginAs("1000", "elicitation/create", params)
-	<-a.person.begun
-	a.until("the refusal", func() bool { return a.refused > 0 })
-	a.refuse(false)
-	a.beginAs("1000", "elicitation/create", params)
-	if r := a.reply("1000").ok(); r.text("task", "taskId") == "" {
-		t.Errorf("%s", r.Result)
-	}
-	if n := len(a.ask("tasks/list", `{}`).ok().get("tasks").([]any)); n != 1 {
-		t.Errorf("%d tasks", n)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		a := newInquirer(t)
+		a.person = newPerson()
+		o := a.person.options()
+		o.Revision = mcptask.Revision20251125
+		a.overHTTP(o)
+		a.refuse(true)
+		params := elicit("now", `,"task":{}`)
+		a.beginAs("1000", "elicitation/create", params)
+		<-a.person.begun
+		a.until("the refusal", func() bool { return a.refused > 0 })
+		a.refuse(false)
+		a.beginAs("1000", "elicitation/create", params)
+		if r := a.reply("1000").ok(); r.text("task", "taskId") == "" {
+			t.Errorf("%s", r.Result)
+		}
+		if n := len(a.ask("tasks/list", `{}`).ok().get("tasks").([]any)); n != 1 {
+			t.Errorf("%d tasks", n)
+		}
+	})
 }
 
 // In 2026-07-28 there is nothing of this: no capability, and a server has no way
 // to ask.
 func TestReceiverNotIn20260728(t *testing.T) {
 	t.Parallel()
-	var (
-		mu     sync.Mutex
-		bodies []string
-	)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
+	bubble.Test(t, func(t *testing.T) {
+		var (
+			mu     sync.Mutex
+			bodies []string
+		)
+		server := memnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			bodies = append(bodies, string(body))
+			mu.Unlock()
+			var m struct {
+				ID json.RawMessage `json:"id"`
+			}
+			_ = json.Unmarshal(body, &m)
+			w.Header().Set("Content-Type", "text/event-stream")
+			question := `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":` + elicit("now", `,"task":{}`) + `}`
+			_, _ = fmt.Fprintf(w, "data: %s\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",\"tools\":[],\"ttlMs\":0,\"cacheScope\":\"private\",\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{}}}\n\n", question, m.ID)
+		}), nil)
+		defer server.Close()
+		p := newPerson()
+		o := p.options()
+		o.Revision = mcptask.Revision20260728
+		c, err := Connect(t.Context(), server.URL, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if _, err := c.ListTools(ctx); err != nil {
+			t.Error(err)
+		}
+		if tasks := c.(*conn).receiver.tasks; tasks != nil {
+			t.Error("a store of tasks was made")
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		server.Close() // what the client still had to say has come then
 		mu.Lock()
-		bodies = append(bodies, string(body))
-		mu.Unlock()
-		var m struct {
-			ID json.RawMessage `json:"id"`
+		defer mu.Unlock()
+		for _, body := range bodies {
+			if strings.Contains(body, `"tasks":`) || strings.Contains(body, `"task":`) || strings.Contains(body, "taskId") {
+				t.Errorf("%s", body)
+			}
 		}
-		_ = json.Unmarshal(body, &m)
-		w.Header().Set("Content-Type", "text/event-stream")
-		question := `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":` + elicit("now", `,"task":{}`) + `}`
-		_, _ = fmt.Fprintf(w, "data: %s\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"resultType\":\"complete\",\"tools\":[],\"ttlMs\":0,\"cacheScope\":\"private\",\"supportedVersions\":[\"2026-07-28\"],\"capabilities\":{}}}\n\n", question, m.ID)
-	}))
-	defer server.Close()
-	p := newPerson()
-	o := p.options()
-	o.Revision = mcptask.Revision20260728
-	c, err := Connect(t.Context(), server.URL, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if _, err := c.ListTools(ctx); err != nil {
-		t.Error(err)
-	}
-	if tasks := c.(*conn).receiver.tasks; tasks != nil {
-		t.Error("a store of tasks was made")
-	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	server.Close() // what the client still had to say has come then
-	mu.Lock()
-	defer mu.Unlock()
-	for _, body := range bodies {
-		if strings.Contains(body, `"tasks":`) || strings.Contains(body, `"task":`) || strings.Contains(body, "taskId") {
-			t.Errorf("%s", body)
+		if len(bodies) < 2 {
+			t.Errorf("%q", bodies)
 		}
-	}
-	if len(bodies) < 2 {
-		t.Errorf("%q", bodies)
-	}
+	})
 }

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/http/httptest"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,12 +20,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // patience is how long tests wait for what has to come. It is no promise: it only
 // has to be more than a machine takes that is busy with something else.
 const patience = time.Minute
+
+// checker compiles each schema once.
+var checker = sync.OnceValues(wirecheck.New)
 
 // inquirer is a server of 2025-11-25, its candidate or the guide that asks its
 // client. It knows no type of the project: JSON text out, JSON text in, each
@@ -65,7 +69,7 @@ type reply struct {
 
 func newInquirer(t testing.TB) *inquirer {
 	t.Helper()
-	check, err := wirecheck.New()
+	check, err := checker()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,7 +303,7 @@ func (a *inquirer) overHTTP(options ClientOptions) {
 	a.t.Helper()
 	var session, stream, sent int
 	drop := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := memnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		a.mu.Lock()
 		mine, dropped := strconv.Itoa(session), drop
 		a.mu.Unlock()
@@ -369,7 +373,7 @@ func (a *inquirer) overHTTP(options ClientOptions) {
 				w.(http.Flusher).Flush()
 			}
 		}
-	}))
+	}), nil)
 	a.t.Cleanup(server.Close)
 	a.drop = func() {
 		a.mu.Lock()
@@ -468,15 +472,17 @@ func eachWayIn(t *testing.T, revision string, change func(*ClientOptions), test 
 	for name, connect := range map[string]func(*inquirer, ClientOptions){"http": (*inquirer).overHTTP, "pipes": (*inquirer).overPipes} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := newInquirer(t)
-			a.person = newPerson()
-			o := a.person.options()
-			if change != nil {
-				change(&o)
-			}
-			a.revision, o.Revision = revision, revision
-			connect(a, o)
-			test(t, a)
+			bubble.Test(t, func(t *testing.T) {
+				a := newInquirer(t)
+				a.person = newPerson()
+				o := a.person.options()
+				if change != nil {
+					change(&o)
+				}
+				a.revision, o.Revision = revision, revision
+				connect(a, o)
+				test(t, a)
+			})
 		})
 	}
 }

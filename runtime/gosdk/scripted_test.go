@@ -18,6 +18,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
 // scripted is a server that says what a test has written down, whatever the
@@ -76,11 +77,11 @@ const complete = `"resultType":"complete"`
 // task is a task in the form of the script's revision, ready to get more members.
 func (s *scripted) task(id, status string, more ...string) string {
 	ttl, poll := "ttlMs", "pollIntervalMs"
-	if s.revision != modernRevision {
+	if s.revision != wiretest.ModernRevision {
 		ttl, poll = "ttl", "pollInterval"
 	}
 	members := []string{fmt.Sprintf(`"taskId":%q,"status":%q,"createdAt":%q`, id, status, stamp())}
-	if s.revision != candidateRevision {
+	if s.revision != wiretest.CandidateRevision {
 		members = append(members, fmt.Sprintf(`"lastUpdatedAt":%q`, stamp()))
 	}
 	all := strings.Join(more, ",")
@@ -97,15 +98,15 @@ func stamp() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
 // protocol is what the script negotiates.
 func (s *scripted) protocol() string {
-	if s.revision == candidateRevision {
-		return legacyRevision
+	if s.revision == wiretest.CandidateRevision {
+		return wiretest.LegacyRevision
 	}
 	return s.revision
 }
 
 // created is the answer to a call that becomes a task.
 func (s *scripted) created(id string, more ...string) reply {
-	if s.revision != modernRevision {
+	if s.revision != wiretest.ModernRevision {
 		return result(`{"task":{%s}}`, s.task(id, "working", more...))
 	}
 	return result(`{"resultType":"task",%s}`, s.task(id, "working", more...))
@@ -113,7 +114,7 @@ func (s *scripted) created(id string, more ...string) reply {
 
 // state is the answer to a poll.
 func (s *scripted) state(id, status string, more ...string) reply {
-	if s.revision != modernRevision {
+	if s.revision != wiretest.ModernRevision {
 		return result(`{%s}`, s.task(id, status, more...))
 	}
 	return result(`{%s,%s}`, complete, s.task(id, status, more...))
@@ -133,8 +134,8 @@ func (s *scripted) open(c call) (reply, bool) {
 	capabilities := `{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	switch c.method {
 	case "server/discover":
-		if s.revision != modernRevision {
-			return refusal(methodNotFound, ""), true
+		if s.revision != wiretest.ModernRevision {
+			return refusal(wiretest.MethodNotFound, ""), true
 		}
 		return result(`{%s,"supportedVersions":[%q],"capabilities":%s,"ttlMs":0,"cacheScope":"public"}`, complete, s.revision, capabilities), true
 	case "initialize":
@@ -365,9 +366,4 @@ func (c call) member(path ...string) string {
 		value = o[name]
 	}
 	return string(value)
-}
-
-// contextFor is a context with a time limit.
-func contextFor(t testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), limit)
 }

@@ -6,15 +6,16 @@ import (
 	"go/token"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 // serves are the calls that start a server, or make one that could be started.
 var serves = map[string]bool{
-	"httptest.NewServer": true, "httptest.NewUnstartedServer": true, "httptest.NewTLSServer": true, "httptest.NewRecorder": true,
+	"memnet.NewServer": true, "httptest.NewServer": true, "httptest.NewUnstartedServer": true, "httptest.NewTLSServer": true, "httptest.NewRecorder": true,
 	"gosdk.NewHandler": true, "mcpgo.NewHandler": true, "gateway.New": true, "mcp.NewStreamableHTTPHandler": true,
-	"server.NewStreamableHTTPServer": true, "gosdk.StdioTransport": true, "gosdk.PipeTransport": true, "pipeTransport": true,
+	"server.NewStreamableHTTPServer": true, "gosdk.StdioTransport": true, "gosdk.PipeTransport": true, "wiretest.PipeTransport": true, "PipeTransport": true, "pipeTransport": true,
 	"mcptasktest.Connect": true, "net.Listen": true, "http.Serve": true,
 }
 
@@ -26,32 +27,38 @@ var taps = map[string]bool{
 
 // untapped are the functions whose servers stand without the tap, and why.
 var untapped = map[string]string{
-	"runtime/gosdk/bench_test.go echo":                                 "the floor of the benchmarks, which is no server of ours",
-	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestAnHourTakesNoTime has the same traffic",
-	"runtime/gosdk/example_test.go ExampleNewHandler":                  "reads as a user's program does; other tests of gosdk have the same traffic",
-	"runtime/gosdk/example_test.go ExampleAddTaskTool":                 "as ExampleNewHandler",
-	"runtime/gosdk/example_test.go ExampleStdioTransport":              "as ExampleNewHandler",
-	"runtime/gosdk/example_test.go serveExample":                       "as ExampleNewHandler",
-	"runtime/gosdk/fuzz_test.go newFuzzed":                             "FuzzHTTP taps the handler for each input",
-	"runtime/gosdk/internal/siege/served_test.go serve":                "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",
-	"runtime/gosdk/internal/siege/client_test.go TestClient":           "plays a server that means ill",
-	"runtime/gosdk/fuzz_test.go serve":                                 "serves the handler that it gets",
-	"runtime/gosdk/hostile_pipe_test.go close":                         "counts, and serves nobody",
-	"runtime/gosdk/export_test.go PipeTransport":                       "serves for tests that are looked at themselves",
-	"runtime/gosdk/hostile_test.go TestHostileBareHandler":             "the SDK's own handler beside ours, behind the tap of the whole server",
-	"runtime/gosdk/receiver_hostile_test.go TestReceiverNotIn20260728": "plays a server of somebody else's",
-	"runtime/gosdk/refused_connect_test.go TestConnectRefused":         "plays a proxy that lets nobody through",
-	"runtime/gosdk/receiver_peer_test.go overHTTP":                     "plays a server of somebody else's",
-	"runtime/gosdk/client_size_test.go TestCompressed":                 "plays a server that means ill",
-	"runtime/gosdk/origin_test.go TestRedirectElsewhere":               "plays a server that sends its clients elsewhere",
-	"runtime/gosdk/origin_test.go TestRedirectWithin":                  "as TestRedirectElsewhere",
-	"runtime/gosdk/origin_test.go TestNoBearer":                        "is sent nothing: the client has no token",
-	"runtime/gosdk/collected_test.go TestHandlersAndPipesAreCollected": "makes handlers and pipes, which say nothing, and drops them",
-	"runtime/gateway/session_test.go TestWhatKeepsASession":            "has no server behind the gateway: nothing that it says is looked at",
-	"runtime/gateway/batch_test.go TestBatchHidesNothing":              "has no server behind the gateway: what passes is not answered",
-	"runtime/gateway/headers_test.go TestHeadersSayOneThing":           "has no server behind the gateway: what passes is not answered",
-	"runtime/gateway/hold_test.go TestQuestionFollowsSlowReply":        "has no server behind the gateway: the reply is not looked at",
+	"runtime/gosdk/bench_test.go echo":                                            "the floor of the benchmarks, which is no server of ours",
+	"runtime/mcptasktest/example_test.go ExampleConnect":                          "reads as a user's test does; TestAnHourTakesNoTime has the same traffic",
+	"runtime/internal/wiretest/piped.go PipeTransport":                            "serves for tests that are looked at themselves",
+	"runtime/internal/wiretest/piped.go Connect":                                  "as PipeTransport",
+	"runtime/internal/wiretest/serve.go listen":                                   "serves the handler that it gets",
+	"runtime/gosdk/fuzz_test.go newFuzzed":                                        "FuzzHTTP taps the handler for each input",
+	"runtime/gosdk/internal/siege/served_test.go serve":                           "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",
+	"runtime/gosdk/internal/siege/client_test.go TestClient":                      "plays a server that means ill",
+	"runtime/gosdk/fuzz_test.go serve":                                            "serves the handler that it gets",
+	"runtime/gateway/internal/hostiletest/hostile_pipe_test.go close":             "counts, and serves nobody",
+	"runtime/gosdk/export_test.go PipeTransport":                                  "serves for tests that are looked at themselves",
+	"runtime/gateway/internal/hostiletest/hostile_test.go TestHostileBareHandler": "the SDK's own handler beside ours, behind the tap of the whole server",
+	"runtime/gosdk/receiver_hostile_test.go TestReceiverNotIn20260728":            "plays a server of somebody else's",
+	"runtime/gosdk/refused_connect_test.go TestConnectRefused":                    "plays a proxy that lets nobody through",
+	"runtime/gosdk/receiver_peer_test.go overHTTP":                                "plays a server of somebody else's",
+	"runtime/gosdk/client_size_test.go TestCompressed":                            "plays a server that means ill",
+	"runtime/gosdk/origin_test.go TestRedirectElsewhere":                          "plays a server that sends its clients elsewhere",
+	"runtime/gosdk/origin_test.go TestRedirectWithin":                             "as TestRedirectElsewhere",
+	"runtime/gosdk/origin_test.go TestNoBearer":                                   "is sent nothing: the client has no token",
+	"runtime/gosdk/collected_test.go TestHandlersAndPipesAreCollected":            "makes handlers and pipes, which say nothing, and drops them",
+	"runtime/gateway/session_test.go TestWhatKeepsASession":                       "has no server behind the gateway: nothing that it says is looked at",
+	"runtime/gateway/batch_test.go TestBatchHidesNothing":                         "has no server behind the gateway: what passes is not answered",
+	"runtime/gateway/headers_test.go TestHeadersSayOneThing":                      "has no server behind the gateway: what passes is not answered",
+	"runtime/gateway/hold_test.go TestQuestionFollowsSlowReply":                   "has no server behind the gateway: the reply is not looked at",
+	"runtime/gosdk/example_test.go ExampleNewHandler":                             "reads as a user's program does; other tests of gosdk have the same traffic",
+	"runtime/gosdk/example_test.go ExampleAddTaskTool":                            "as ExampleNewHandler",
+	"runtime/gosdk/example_test.go ExampleStdioTransport":                         "as ExampleNewHandler",
+	"runtime/gosdk/example_test.go serveExample":                                  "as ExampleNewHandler",
 }
+
+// helpers are the folders of what tests share.
+var helpers = []string{"golden/internal/", "examples/internal/", "runtime/internal/wiretest/"}
 
 // TestEverywhere finds a test whose server's messages nobody checks. A server
 // that is a program of its own cannot have the tap inside: peer.Serve puts it in
@@ -71,8 +78,8 @@ func TestEverywhere(t *testing.T) {
 			}
 			return nil
 		}
-		// The helpers of tests too, which are below an internal folder of golden or examples.
-		helper := strings.HasSuffix(name, ".go") && (strings.HasPrefix(name, "golden/internal/") || strings.HasPrefix(name, "examples/internal/"))
+		// The helpers of tests too.
+		helper := strings.HasSuffix(name, ".go") && slices.ContainsFunc(helpers, func(folder string) bool { return strings.HasPrefix(name, folder) })
 		if !strings.HasSuffix(name, "_test.go") && !helper {
 			return nil
 		}

@@ -1,0 +1,319 @@
+package edgetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + wiretest.TasksExtension + `}`
+
+// TestBadBodies sends what is no request. %M is the _meta of the revision.
+func TestBadBodies(t *testing.T) {
+	t.Parallel()
+	url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
+	const args = `"arguments":{"ms":0}`
+	for _, test := range []struct {
+		name, method, body string
+		status, code       int // 0: whatever the SDK says, as long as it refuses
+	}{
+		{"empty", "", " ", 400, wiretest.ParseError},
+		{"not JSON", "", "{", 400, wiretest.ParseError},
+		{"two messages", "", `{"jsonrpc":"2.0","id":1,"method":"ping"}{}`, 400, wiretest.ParseError},
+		{"trailing text", "", `{"jsonrpc":"2.0","id":1,"method":"ping"} x`, 400, wiretest.ParseError},
+		{"NUL bytes", "", "\x00\x00", 400, wiretest.ParseError},
+		{"a byte order mark", "", "\ufeff" + `{"jsonrpc":"2.0","id":1,"method":"ping"}`, 400, wiretest.ParseError},
+		{"invalid UTF-8", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"` + "\xff\xfe" + `"}}`, 400, wiretest.ParseError},
+		{"invalid UTF-8 in a name", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder` + "\xc3" + `",%M}}`, 400, wiretest.ParseError},
+		{"a string", "", `"ping"`, 400, wiretest.InvalidRequest},
+		{"a number", "", `5`, 400, wiretest.InvalidRequest},
+		{"null", "", `null`, 400, wiretest.InvalidRequest},
+		{"an empty batch", "", `[]`, 400, wiretest.InvalidRequest},
+		{"a batch", "tasks/get", `[{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",%M}}]`, 400, wiretest.InvalidRequest},
+		{"a batch of a task tool", "tools/call", `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder",` + args + `,"task":{},%M}}]`, 400, wiretest.InvalidRequest},
+		{"an unclosed batch", "", `[{"jsonrpc":"2.0"}`, 400, wiretest.ParseError},
+		{"no jsonrpc", "tasks/get", `{"id":1,"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"jsonrpc 1.0", "tasks/get", `{"jsonrpc":"1.0","id":1,"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"jsonrpc a number", "tasks/get", `{"jsonrpc":2.0,"id":1,"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"id null", "tasks/get", `{"jsonrpc":"2.0","id":null,"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"id 1.5", "tasks/get", `{"jsonrpc":"2.0","id":1.5,"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"id 1e3", "tools/call", `{"jsonrpc":"2.0","id":1e3,"method":"tools/call","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
+		{"id an object", "tools/call", `{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
+		{"id an array", "tasks/get", `{"jsonrpc":"2.0","id":[1],"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"id true", "tasks/get", `{"jsonrpc":"2.0","id":true,"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"method a number", "", `{"jsonrpc":"2.0","id":1,"method":5}`, 400, wiretest.InvalidRequest},
+		{"method null", "", `{"jsonrpc":"2.0","id":1,"method":null}`, 0, 0},
+		{"method empty", "", `{"jsonrpc":"2.0","id":1,"method":""}`, 0, 0},
+		{"neither request nor response", "", `{"jsonrpc":"2.0"}`, 400, 0},
+		{"an unknown method", "no/such", `{"jsonrpc":"2.0","id":1,"method":"no/such","params":{%M}}`, 0, 0},
+		{"an ID as a request without a method", "", `{"jsonrpc":"2.0","id":1,"params":{"taskId":"x"}}`, 0, 0},
+
+		// What two readers could take for different things.
+		{"method twice", "ping", `{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
+		{"Method beside method", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
+		{"METHOD only", "tools/call", `{"jsonrpc":"2.0","id":1,"METHOD":"tools/call","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
+		{"an escaped method twice", "ping", `{"jsonrpc":"2.0","id":1,"method":"tools/call","\u006dethod":"ping","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
+		{"ID beside id", "tasks/get", `{"jsonrpc":"2.0","id":1,"ID":2,"method":"tasks/get","params":{"taskId":"x",%M}}`, 400, wiretest.InvalidRequest},
+		{"params twice", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lint_file"},"params":{"name":"run_pipeline",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
+		{"name twice", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"lint_file","name":"run_pipeline",` + args + `,%M}}`, 400, wiretest.InvalidParams},
+		{"Name twice", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_pipeline","Name":"lint_file","Name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidParams},
+		{"Name with a long s", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","ta\u017fk":{},` + args + `,%M}}`, 400, wiretest.InvalidParams},
+		{"Task", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder",` + args + `,"Task":{},%M}}`, 400, wiretest.InvalidParams},
+		{"taskId twice", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","taskId":"y",%M}}`, 400, wiretest.InvalidParams},
+		{"TaskID", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"TaskID":"x",%M}}`, 400, wiretest.InvalidParams},
+		{"_meta twice", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",%M,"_meta":{}}}`, 400, wiretest.InvalidParams},
+		{"a version twice", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/protocolVersion":"2025-11-25"}}}`, 400, wiretest.InvalidParams},
+
+		{"no params", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`, -1, wiretest.InvalidParams},
+		{"no params for a call", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`, 0, 0},
+		{"params an array", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":["x"]}`, -1, wiretest.InvalidParams},
+		{"params a string", "tasks/cancel", `{"jsonrpc":"2.0","id":1,"method":"tasks/cancel","params":"x"}`, -1, wiretest.InvalidParams},
+		{"params null", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":null}`, -1, wiretest.InvalidParams},
+		{"params a number", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":5}`, -1, wiretest.InvalidParams},
+		{"a call's params an array", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["ponder"]}`, 0, 0},
+		{"a call's params a string", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":"ponder"}`, 0, 0},
+		{"a call's params null", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, 0, 0},
+		{"a name of another type", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5,%M}}`, 0, 0},
+		{"no name", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{},%M}}`, 0, 0},
+		{"an unknown tool", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"nobody","arguments":{},"task":{},%M}}`, 0, 0},
+		{"initialize without params", "initialize", `{"jsonrpc":"2.0","id":1,"method":"initialize"}`, 0, 0},
+		{"initialize with an array", "initialize", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":[]}`, 0, 0},
+		{"taskId missing", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{%M}}`, -1, wiretest.InvalidParams},
+		{"taskId a number", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":5,%M}}`, -1, wiretest.InvalidParams},
+		{"taskId null", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":null,%M}}`, -1, wiretest.InvalidParams},
+		{"taskId an object", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":{},%M}}`, -1, wiretest.InvalidParams},
+		{"nested too deeply", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{"ms":` + deep + `},%M}}`, 400, wiretest.ParseError},
+		{"nested deeply", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{"ms":` + deep[99_000:101_000] + `},"task":{},%M}}`, 0, 0},
+		{"nested", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{"ms":` + deep[99_600:100_400] + `},"task":{},%M}}`, 0, 0},
+		{"nested elsewhere", "tasks/get", `{"jsonrpc":"2.0","id":1,"method":"tasks/get","x":` + deep + `,"params":{"taskId":"x"}}`, 400, wiretest.ParseError},
+		{"nothing but nesting", "", strings.Repeat("[", 4<<20), 400, wiretest.ParseError},
+		{"nothing but objects", "", strings.Repeat(`{"a":`, 800_000), 400, wiretest.ParseError},
+	} {
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			t.Run(test.name+" "+revision, func(t *testing.T) {
+				t.Parallel()
+				p := wiretest.NewPeer(t, url, revision, "")
+				meta := `"_meta":{}`
+				var edits []wiretest.Edit
+				if revision == wiretest.ModernRevision {
+					meta = modernMeta
+					edits = append(edits, wiretest.WithHeader("Mcp-Method", test.method), wiretest.WithHeader("Mcp-Name", "x"))
+					if test.method == "tools/call" {
+						edits = append(edits, wiretest.WithHeader("Mcp-Name", "ponder"))
+					}
+				}
+				r := p.Post(strings.ReplaceAll(test.body, "%M", meta), edits...)
+				status := test.status
+				if status < 0 { // bad params: 200 or 400, by revision
+					status = http.StatusOK
+					if revision == wiretest.ModernRevision {
+						status = http.StatusBadRequest
+					}
+				}
+				switch {
+				case test.code != 0:
+					r.Want(status, test.code)
+				case r.Status >= 500 || status > 0 && r.Status != status,
+					r.Status == http.StatusOK && r.Error == nil && r.Get("isError") != true && test.name != "nested":
+					t.Errorf("%d %.300s", r.Status, r.Body)
+				}
+				p.Check(test.method, r)
+				if r.Error != nil && (strings.Contains(r.Error.Message, "struct") || strings.Contains(r.Error.Message, "Go ")) && test.code != 0 {
+					t.Errorf("internals in %s", r.Body)
+				}
+				if len(r.Body) > 2000 {
+					t.Errorf("an answer of %d bytes: %.300s", len(r.Body), r.Body)
+				}
+			})
+		}
+	}
+}
+
+// Task IDs of every kind are an unknown task, no more.
+func TestOddTaskIDs(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+		want := ""
+		for _, id := range []string{"no-such-task", "", "\x00\x00", "a\x00b", "../../etc/passwd", "' OR 1=1 --", "\u2028", strings.Repeat("x", 1<<20)} {
+			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+				r := p.Task(method, id).Want(200, wiretest.InvalidParams)
+				if want == "" {
+					want = r.Error.Message
+				}
+				if r.Error != nil && r.Error.Message != want {
+					t.Errorf("%q: %s", id, r.Body)
+				}
+			}
+		}
+		m := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		m.Task("tasks/get", "", wiretest.WithHeader("Mcp-Name", "")).Want(400, wiretest.InvalidParams)
+		m.Task("tasks/get", strings.Repeat("x", 1<<20), wiretest.WithHeader("Mcp-Name", "x")).Want(400, wiretest.HeaderMismatch)
+		m.Task("tasks/get", strings.Repeat("x", 1<<16)).Want(400, wiretest.InvalidParams)
+	})
+}
+
+// What the transport refuses: size, type, origin, host.
+func TestTransport(t *testing.T) {
+	rules.Covers(t, "C-35")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			body, edits := p.Request("tasks/get", map[string]any{"taskId": "x"})
+			big := body[:len(body)-1] + `,"x":"` + strings.Repeat("x", 4<<20) + `"}`
+			p.Read(p.TooBig(func() *http.Request { return p.Start(t.Context(), http.MethodPost, big, edits...) })).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+			with := func(e wiretest.Edit) *wiretest.Response { return p.Post(body, append(edits, e)...) }
+			for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json;;", "multipart/form-data; boundary=x"} {
+				with(wiretest.WithHeader("Content-Type", media)).Want(http.StatusUnsupportedMediaType, wiretest.InvalidRequest)
+			}
+			for _, media := range []string{"application/json; charset=utf-8", "Application/JSON"} {
+				if r := with(wiretest.WithHeader("Content-Type", media)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
+					t.Errorf("%s: %s", media, r.Body)
+				}
+			}
+			with(wiretest.WithHeader("Origin", "https://evil.example")).Want(http.StatusForbidden, wiretest.InvalidRequest)
+			with(wiretest.WithHeader("Origin", "null")).Want(http.StatusForbidden, wiretest.InvalidRequest)
+			with(wiretest.WithHeader("Sec-Fetch-Site", "cross-site")).Want(http.StatusForbidden, wiretest.InvalidRequest)
+			for _, host := range []string{"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0"} {
+				with(func(r *http.Request) { r.Host = host }).Want(http.StatusForbidden, wiretest.InvalidRequest)
+				res, err := p.Client.Do(p.Start(t.Context(), http.MethodGet, "", func(r *http.Request) { r.Host = host }))
+				if err != nil || res.StatusCode != http.StatusForbidden {
+					t.Errorf("GET for %s: %v %v", host, res, err)
+				}
+				res.Body.Close()
+			}
+			for _, host := range []string{"localhost", "localhost:9", "LOCALHOST", "[::1]:80", "127.0.0.1"} {
+				if r := with(func(r *http.Request) { r.Host = host }); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
+					t.Errorf("%s: %d %s", host, r.Status, r.Body)
+				}
+			}
+			for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, http.MethodHead} {
+				res, err := p.Client.Do(p.Start(t.Context(), method, ""))
+				if err != nil || res.StatusCode != http.StatusMethodNotAllowed {
+					t.Errorf("%s: %v %v", method, res, err)
+				}
+				res.Body.Close()
+			}
+			for _, method := range []string{http.MethodGet, http.MethodDelete} {
+				res, err := p.Client.Do(p.Start(t.Context(), method, "", wiretest.WithHeader("Mcp-Session-Id", "")))
+				if err != nil || res.StatusCode/100 != 4 {
+					t.Errorf("%s without a session: %v %v", method, res, err)
+				}
+				res.Body.Close()
+			}
+		}
+		limited, _ := wiretest.ServeWith(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}})
+		p := wiretest.NewPeer(t, limited, wiretest.ModernRevision, "")
+		if r := p.Task("tasks/get", strings.Repeat("x", 1000)).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest); !strings.Contains(string(r.Body), "send less") {
+			t.Errorf("it does not say what helps: %s", r.Body)
+		}
+	})
+}
+
+// A flow is the gateway's to open: a client's token of its own is nothing, and
+// a session of 2025-11-25 without a version header has no batches either.
+func TestForgedFlow(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{})
+		token, closeFlow := gateway.OpenFlow(tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "root"}, Tool: "ponder",
+			Encode: nil, Decorate: nil})
+		defer closeFlow()
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			for _, name := range []string{"Mcptask-Flow", "mcptask-flow", "MCPTASK-FLOW"} {
+				forged := func(r *http.Request) { r.Header[name] = []string{token, token} }
+				p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}}, forged).OK()
+				p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}, forged).OK()
+				p.Call("tools/list", nil, forged).OK()
+			}
+		}
+		if gateway.TakeFlow(tasks, token) == nil {
+			t.Error("the forged token was taken")
+		}
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+		const batch = `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{}}}]`
+		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", "")).Want(400, wiretest.InvalidRequest)
+		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", "2025-03-26")).Want(400, wiretest.InvalidRequest)
+		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", ""), wiretest.WithHeader("Mcp-Session-Id", "")).Want(400, wiretest.InvalidRequest)
+		// 2025-03-26 has batches, but no task traffic: the tool fails closed.
+		old := wiretest.NewPeer(t, url, "2025-03-26", "")
+		if r := old.Post(batch); r.Error == nil && r.Get("isError") != true {
+			t.Errorf("%d %s", r.Status, r.Body)
+		}
+	})
+}
+
+// A handler of the SDK's without the gateway: nobody has said whose call it is.
+func TestBareHandler(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
+		gosdk.AddTools(sdk, tasks)
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			bare := memnet.NewServer(wirecheck.Handler(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+				&mcp.StreamableHTTPOptions{Stateless: revision == wiretest.ModernRevision})), nil)
+			p := wiretest.NewPeer(t, bare.URL, revision, "")
+			for _, tool := range []string{"ponder", "run_pipeline", "lint_file"} {
+				for _, token := range []string{"", "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+					body, edits := p.Request("tools/call", map[string]any{"name": tool, "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{}})
+					r := p.Post(body, append(edits, wiretest.WithHeader("Mcptask-Flow", token))...)
+					if r.Error == nil || r.Error.Code != wiretest.InternalError {
+						t.Errorf("%s: %d %s", tool, r.Status, r.Body)
+					}
+				}
+			}
+			p.Client.CloseIdleConnections()
+			bare.Close()
+			wiretest.EndSessions(sdk)
+		}
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A request whose principal cannot be told is refused, whatever it is.
+func TestPrincipalError(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Principal: func(context.Context) (string, error) {
+			return "", errors.New("secret: the directory is down")
+		}}})
+		p := &wiretest.Peer{T: t, URL: url, Revision: wiretest.ModernRevision, Caps: wiretest.TasksExtension, Client: &http.Client{Timeout: wiretest.Patience}}
+		for _, method := range []string{"tasks/get", "server/discover", "initialize", "tools/list"} {
+			r := p.Call(method, map[string]any{"taskId": "x"}).Want(http.StatusForbidden, wiretest.InvalidRequest)
+			if strings.Contains(string(r.Body), "secret") {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		res, err := p.Client.Do(p.Start(t.Context(), http.MethodGet, ""))
+		if err != nil || res.StatusCode != http.StatusForbidden {
+			t.Errorf("GET: %v %v", fmt.Sprint(res), err)
+		}
+		res.Body.Close()
+	})
+}

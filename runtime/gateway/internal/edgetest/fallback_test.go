@@ -1,0 +1,449 @@
+package edgetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// slowOutput refers to itself from the root, which a client that sees more than
+// the tool's own output has to follow still.
+const slowOutput = `{"type":"object","properties":{"slept":{"$ref":"#/$defs/slept"}},"required":["slept"],` +
+	`"$defs":{"slept":{"type":"integer","minimum":0}}}`
+
+type slowReport struct {
+	Slept int `json:"slept"`
+}
+
+// slowTools take as long as they are told, and block a plain call for wait. One
+// that is told less than nothing waits for gate.
+func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
+	policy := mcptask.Policy{Task: mcptask.TaskRequired, Wait: wait, Poll: 50 * time.Millisecond}
+	optional := policy
+	optional.Task = mcptask.TaskOptional
+	note := mcptask.InputSpec{Name: "Note", Message: "A note?",
+		Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
+	return mcptask.Tools{Service: "Slow", Impl: struct{}{}, Fallback: mcptask.FallbackTools, Prefix: "slow_", Asks: true, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_sleep", InputSchema: wiretest.OpenObject, OutputSchema: slowOutput, Policy: policy},
+			func(ctx context.Context, task *mcptask.Task, in wiretest.PonderInput) (slowReport, error) {
+				task.Message(ctx, "sleeping")
+				if in.MS < 0 {
+					select {
+					case <-gate:
+						return slowReport{3000}, nil
+					case <-ctx.Done():
+						return slowReport{}, ctx.Err()
+					}
+				}
+				select {
+				case <-time.After(time.Duration(in.MS) * time.Millisecond):
+					return slowReport{in.MS}, nil
+				case <-ctx.Done():
+					return slowReport{}, ctx.Err()
+				}
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_ask", InputSchema: wiretest.OpenObject, Policy: optional},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				answer, err := mcptask.Ask[wiretest.NoteInput](ctx, task, note, "note", "")
+				return "noted " + answer.Note, err
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_ask_first", InputSchema: wiretest.OpenObject, Policy: policy, Questions: []mcptask.InputSpec{note}},
+			func(_ context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				answer, err := mcptask.Asked[wiretest.NoteInput](task, 0)
+				return "noted " + answer.Note, err
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "slow_locked", InputSchema: wiretest.OpenObject, Policy: policy},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				select {
+				case <-gate:
+				case <-ctx.Done():
+				}
+				return "", mcptask.Errorf(-32055, "the repository is locked")
+			}),
+	}}
+}
+
+// eachPlainPeer runs a test with clients that know nothing of tasks. open opens
+// the gate of the tools, once.
+func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *wiretest.Peer, open func())) {
+	for _, revision := range []string{"2025-03-26", "2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(wait, gate)}})
+				test(t, wiretest.NewPeerThat(t, url, revision, "a", `{}`), func() { close(gate) })
+			})
+		})
+	}
+}
+
+// Done in time: an ordinary result, and no task is left.
+func TestFallbackInTime(t *testing.T) {
+	t.Parallel()
+	eachPlainPeer(t, time.Minute, func(t *testing.T, p *wiretest.Peer, _ func()) {
+		r := p.Tool("slow_sleep", map[string]any{"ms": 1}).OK()
+		if fmt.Sprint(r.Get("structuredContent", "slept")) != "1" || r.Get("_meta", "io.github.mcptaskgen/task") != nil {
+			t.Errorf("%s", r.Body)
+		}
+		if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+			t.Errorf("left: %v", tasks)
+		}
+		p.Tool("slow_sleep", map[string]any{"ms": "one"}).WantText(true, "invalid arguments")
+	})
+}
+
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	const wait = 400 * time.Millisecond
+	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, open func()) {
+		started := time.Now()
+		r := p.Tool("slow_sleep", map[string]any{"ms": -1}) // the work takes as long as we like
+		if took := time.Since(started); took < wait {
+			t.Errorf("answered after %v", took)
+		}
+		locked := p.Tool("slow_locked", nil).GoesOn("working")
+		id := r.GoesOn("working")
+		if got := p.Tool("slow_task_status", map[string]any{"task": id}).GoesOn("working"); got != id {
+			t.Errorf("the status of %s", got)
+		}
+		for rounds := range 20 {
+			if rounds == 2 {
+				open()
+			}
+			if r = p.Tool("slow_task_result", map[string]any{"task": id}); r.Get("structuredContent", "slept") != nil {
+				break
+			}
+			r.GoesOn("working")
+			if text := r.Content(); rounds == 1 && !strings.Contains(text, "sleeping") {
+				t.Errorf("no status message in %s", text)
+			}
+		}
+		if fmt.Sprint(r.Get("structuredContent", "slept")) != "3000" {
+			t.Errorf("%s", r.Body)
+		}
+		p.Tool("slow_task_status", map[string]any{"task": id}).WantText(false, "has ended")
+		p.Tool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "has ended")
+
+		// Whose task it is; what is wrong is said to the model.
+		other := wiretest.NewPeerThat(t, p.URL, p.Revision, "b", `{}`)
+		for _, tool := range []string{"slow_task_status", "slow_task_result", "slow_task_cancel", "slow_task_answer"} {
+			stranger := other.Tool(tool, map[string]any{"task": id})
+			stranger.WantText(true, "There is no task")
+			if unknown := other.Tool(tool, map[string]any{"task": "x"}).Content(); strings.ReplaceAll(stranger.Content(), id, "x") != unknown {
+				t.Errorf("%s tells a stranger's task from none: %s", tool, stranger.Content())
+			}
+			for _, arguments := range []map[string]any{{}, {"task": 5}, {"task": nil}, nil} {
+				p.Tool(tool, arguments).WantText(true, `{"task":"…"}`)
+			}
+			p.Tool(tool, map[string]any{"task": strings.Repeat("x", 100000)}).WantText(true, "There is no task")
+		}
+
+		// A cancelled one, and one that ends with an error.
+		id = p.Tool("slow_sleep", map[string]any{"ms": 600000}).GoesOn("working")
+		p.Tool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "is cancelled")
+		p.Tool("slow_task_result", map[string]any{"task": id}).WantText(true, "was cancelled")
+		for rounds := range 20 {
+			if r = p.Tool("slow_task_result", map[string]any{"task": locked}); r.Get("isError") != nil || rounds == 19 {
+				break
+			}
+			r.GoesOn("working")
+		}
+		r.WantText(true, "the repository is locked")
+	})
+}
+
+// While the call is open its progress goes out on its stream, as that of a
+// call; afterwards there is none.
+func TestFallbackProgress(t *testing.T) {
+	t.Parallel()
+	eachPlainPeer(t, 2*time.Second, func(t *testing.T, p *wiretest.Peer, _ func()) {
+		body, edits := p.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": -1},
+			"_meta": map[string]any{"progressToken": "p"}})
+		res, err := p.Client.Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var all []string
+		for message := range wiretest.Events(res.Body) {
+			all = append(all, string(message))
+		}
+		if len(all) != 2 || !strings.Contains(all[0], `"notifications/progress"`) || !strings.Contains(all[0], "sleeping") ||
+			strings.Contains(all[0], "related-task") || !strings.Contains(all[1], "slow_task_result") {
+			t.Errorf("%q", all)
+		}
+	})
+}
+
+// A ttl that is shorter than the wait ends the work, and the model reads why.
+func TestFallbackExpires(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject,
+			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 200 * time.Millisecond, Wait: 10 * time.Second}},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				<-ctx.Done()
+				return "", ctx.Err()
+			})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
+		p := wiretest.NewPeerThat(t, url, wiretest.LegacyRevision, "", `{}`)
+		p.Tool("brief", nil).WantText(true, "did not finish within the 200ms")
+	})
+}
+
+// What tools/list shows to whom.
+func TestFallbackList(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Fallback: true, Tools: []mcptask.Tools{slowTools(time.Second, nil)}})
+		without, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
+		for _, test := range []struct {
+			revision, caps string
+			sees           bool
+		}{
+			{"2025-03-26", `{}`, true},
+			{"2025-06-18", `{}`, true},
+			{wiretest.LegacyRevision, `{}`, true},
+			{wiretest.LegacyRevision, `{"tasks":{"list":{}}}`, true},
+			{wiretest.ModernRevision, `{}`, true},
+			{wiretest.ModernRevision, `{"elicitation":{}}`, true},
+			{wiretest.ModernRevision, wiretest.TasksExtension, false},
+		} {
+			p := wiretest.NewPeerThat(t, url, test.revision, "", test.caps)
+			r := p.Call("tools/list", nil).OK()
+			var seen []string
+			for _, entry := range r.Get("tools").([]any) {
+				tool := entry.(map[string]any)
+				name := tool["name"].(string)
+				if slices.Contains(helpers, name) {
+					seen = append(seen, name)
+				}
+				execution, _ := tool["execution"].(map[string]any)
+				if name == "slow_sleep" && test.revision == wiretest.LegacyRevision && execution["taskSupport"] != "optional" {
+					t.Errorf("%s %s: %s is %v", test.revision, test.caps, name, execution)
+				}
+				if name == "slow_sleep" {
+					for content, want := range map[string]bool{
+						`{"slept":5}`: true, `{"slept":-1}`: false, `{}`: false, `{"task":"t","status":"working","pollIntervalMs":50}`: test.sees,
+					} {
+						if err := fits(t, tool["outputSchema"], content); (err == nil) != want {
+							t.Errorf("%s %s: %s: %v", test.revision, test.caps, content, err)
+						}
+					}
+				}
+			}
+			slices.Sort(seen)
+			if want := helpers; test.sees && !slices.Equal(seen, want) || !test.sees && len(seen) > 0 {
+				t.Errorf("%s %s: %v", test.revision, test.caps, seen)
+			}
+			if scope := r.Text("cacheScope"); test.revision == wiretest.ModernRevision && scope != "private" {
+				t.Errorf("cacheScope %q", scope)
+			}
+		}
+		if r := wiretest.NewPeer(t, without, wiretest.ModernRevision, "").Call("tools/list", nil).OK(); r.Text("cacheScope") != "public" || strings.Contains(string(r.Body), "task_status") {
+			t.Errorf("without a fallback: %s", r.Body)
+		}
+	})
+}
+
+func fits(t *testing.T, schema any, content string) error {
+	t.Helper()
+	data, err := json.Marshal(schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := jsonschema.UnmarshalJSON(strings.NewReader(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema:tool", document); err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c.MustCompile("schema:tool").Validate(value)
+}
+
+// A caller that leaves within the wait has learned of no task.
+func TestFallbackLeave(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		tasks := mcptask.NewMemoryStore()
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Store: tasks}, Tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
+		p := wiretest.NewPeerThat(t, url, wiretest.ModernRevision, "a", `{}`)
+		leave := func(meta map[string]any) { // once the task is there
+			t.Helper()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				for ctx.Err() == nil {
+					if records, err := tasks.List(ctx, "a", mcptask.Position{}, 1); err != nil || len(records) > 0 {
+						time.AfterFunc(100*time.Millisecond, cancel)
+						return
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+			}()
+			body, edits := p.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}, "_meta": meta})
+			res, err := p.Client.Do(p.Start(ctx, http.MethodPost, body, edits...))
+			if err == nil {
+				for message := range wiretest.Events(res.Body) {
+					t.Errorf("an answer: %s", message)
+				}
+				res.Body.Close()
+			}
+		}
+		leave(nil)
+		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) {
+			tasks := wiretest.TasksOf(t, p)
+			if len(tasks) == 0 {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("left: %v", tasks)
+			}
+		}
+		for range 2 { // the key's owner may come back
+			leave(map[string]any{"io.github.mcptaskgen/idempotency-key": "k"})
+		}
+		if tasks := wiretest.TasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
+			t.Errorf("%v", tasks)
+		}
+		// One of 2025-11-25 says that it gives up.
+		legacy := wiretest.NewPeerThat(t, url, wiretest.LegacyRevision, "b", `{}`)
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			body, edits := legacy.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}})
+			legacy.Post(body, edits...)
+		}()
+		for len(wiretest.TasksOf(t, legacy)) == 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+		legacy.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, legacy.IDs.Load()))
+		for end := time.Now().Add(wiretest.Patience); len(wiretest.TasksOf(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("a cancelled call goes on")
+			}
+		}
+		<-gone
+	})
+}
+
+// The SDK's own client gives up on a call after a while, and still gets the
+// result of one that takes longer.
+func TestFallbackSDKClient(t *testing.T) {
+	t.Parallel()
+	for _, revision := range []string{"2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{slowTools(300*time.Millisecond, gate)}})
+				client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
+				session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = session.Close() }()
+				if got := session.InitializeResult().ProtocolVersion; got != revision {
+					t.Fatalf("speaks %s", got)
+				}
+				call := func(tool string, arguments any) *mcp.CallToolResult {
+					t.Helper()
+					ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
+					defer cancel()
+					result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+					if err != nil || result.IsError {
+						t.Fatalf("%s: %+v, %v", tool, result, err)
+					}
+					return result
+				}
+				result := call("slow_sleep", map[string]any{"ms": -1})
+				for calls := 1; calls < 20; calls++ {
+					content := result.StructuredContent.(map[string]any)
+					if content["slept"] != nil {
+						break
+					}
+					text := result.Content[0].(*mcp.TextContent).Text
+					// What a model reads: the tool and its arguments.
+					_, rest, ok := strings.Cut(text, "call the tool ")
+					tool, rest, ok2 := strings.Cut(rest, " with ")
+					end := strings.IndexByte(rest, '}')
+					if !ok || !ok2 || end < 0 {
+						t.Fatalf("not told how to go on: %s", text)
+					}
+					switch calls {
+					case 1:
+						t.Log(text)
+					case 3: // until here no call could wait for the end
+						close(gate)
+					}
+					result = call(tool, json.RawMessage(rest[:end+1]))
+				}
+				if fmt.Sprint(result.StructuredContent) != "map[slept:3000]" {
+					t.Errorf("%v", result.StructuredContent)
+				}
+			})
+		})
+	}
+}
+
+// The generated client holds a plain call that goes on like any other task.
+func TestFallbackPlainStart(t *testing.T) {
+	t.Parallel()
+	wiretest.EachRevision(t, func(t *testing.T, revision string) {
+		gate := make(chan struct{})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{slowTools(100*time.Millisecond, gate)}})
+		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
+		defer cancel()
+		call, err := mcptask.Start[slowReport](ctx, conn, "slow_sleep", wiretest.PonderInput{MS: -1}, mcptask.Plain())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token, ok := call.Token(); !ok || token == "" {
+			t.Error("no token")
+		}
+		stopped, err := mcptask.Start[slowReport](ctx, conn, "slow_sleep", wiretest.PonderInput{MS: -1}, mcptask.Plain())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stopped.Cancel(ctx); err != nil {
+			t.Error(err)
+		}
+		if _, err := stopped.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+			t.Errorf("%v", err)
+		}
+		close(gate)
+		if report, err := call.Wait(ctx); err != nil || report.Slept != 3000 {
+			t.Errorf("%+v, %v", report, err)
+		}
+		if report, err := mcptask.Run[slowReport](ctx, conn, "slow_sleep", wiretest.PonderInput{MS: -1}, mcptask.Plain()); err != nil || report.Slept != 3000 {
+			t.Errorf("at once: %+v, %v", report, err)
+		}
+	})
+}

@@ -1,0 +1,471 @@
+package edgetest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// Who polls one task too fast is told to wait, for this task only, and nobody
+// else is. What comes before the task is looked up is checked before (T-39).
+func TestLimitPolls(t *testing.T) {
+	rules.Covers(t, "C-95", "B-90", "E-26", "E-77", "E-72")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		const most = 2
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: mcptask.Options{Limits: mcptask.Limits{Polls: most, Lists: most}}})
+		for _, revision := range wiretest.AllRevisions {
+			a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
+			methods := []string{"tasks/get", "tasks/cancel", "tasks/result"}
+			if revision == wiretest.ModernRevision {
+				methods = []string{"tasks/get", "tasks/cancel", "tasks/update"}
+			}
+			for _, method := range methods {
+				id, other := a.Create("ponder", nil), a.Create("ponder", nil)
+				once := func(p *wiretest.Peer, id string) *wiretest.Response {
+					return p.Call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}})
+				}
+				wiretest.Flood(t, func() *wiretest.Response { return once(b, id) }) // uses up nothing of a's
+				if r := once(a, id); r.Status == http.StatusTooManyRequests {
+					t.Errorf("%s %s: a pays for b", revision, method)
+				}
+				wiretest.Flood(t, func() *wiretest.Response { return once(a, id) }).Limited(http.StatusTooManyRequests, "polls", most)
+				if revision == wiretest.ModernRevision {
+					a.Caps = `{}`
+					a.Task(method, id).Want(http.StatusBadRequest, wiretest.MissingCapability)
+					a.Caps = wiretest.TasksExtension
+					a.Task(method, id, wiretest.WithHeader("Mcp-Name", "x")).Want(http.StatusBadRequest, wiretest.HeaderMismatch)
+				} else {
+					a.Task(method, id, wiretest.WithHeader("Mcp-Session-Id", "made-up")).Want(http.StatusNotFound, wiretest.InvalidRequest)
+					b.Task(method, id, wiretest.WithHeader("Mcp-Session-Id", a.Session)).Want(http.StatusForbidden, wiretest.InvalidRequest)
+				}
+				if r := once(a, other); r.Status == http.StatusTooManyRequests {
+					t.Errorf("%s %s: another task: %s", revision, method, r.Body)
+				}
+				if method != methods[0] {
+					continue
+				}
+				time.Sleep(time.Second) // what Retry-After says
+				if r := once(a, id); r.Status == http.StatusTooManyRequests {
+					t.Errorf("%s %s: after a second: %s", revision, method, r.Body)
+				}
+			}
+			// A made-up task is none, however fast one asks, and is limited like any.
+			wiretest.Flood(t, func() *wiretest.Response { return a.Task("tasks/get", "made-up") }).Limited(http.StatusTooManyRequests, "polls", most)
+			for i := range 20 {
+				if r := a.Task("tasks/get", fmt.Sprint("made-up", i)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
+					t.Errorf("%s", r.Body)
+				}
+			}
+		}
+		a := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		wiretest.Flood(t, func() *wiretest.Response { return a.Call("tasks/list", nil) }).Limited(http.StatusTooManyRequests, "lists", most)
+		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b").Call("tasks/list", nil).OK()
+		if r := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a").Call("tasks/list", nil); r.Error == nil || r.Error.Code != wiretest.MethodNotFound {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}
+
+// The limits on what is kept come through the SDK with their data, in both revisions.
+func TestLimitKept(t *testing.T) {
+	rules.Covers(t, "C-96", "B-91")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: mcptask.Options{
+			Limits: mcptask.Limits{Running: 2, Tasks: 3, Arguments: 500, Result: 300, Polls: -1}}})
+		for _, revision := range wiretest.AllRevisions {
+			p := wiretest.NewPeer(t, url, revision, "user-of-"+revision)
+			params := func(tool string, args map[string]any) map[string]any {
+				return map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}
+			}
+			p.Call("tools/call", params("ponder", map[string]any{"x": strings.Repeat("x", 500)})).Limited(200, "arguments", 500)
+			p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": strings.Repeat("x", 500)}}).Limited(200, "arguments", 500)
+			big := p.Create("raw", nil) // some 500 bytes
+			failed := p.Until(big, "failed")
+			if revision == wiretest.ModernRevision {
+				if data, ok := failed.Get("error", "data").(map[string]any); !ok || data["limit"] != "result" {
+					t.Errorf("%s", failed.Body)
+				}
+				p.Call("tasks/update", map[string]any{"taskId": big, "inputResponses": map[string]any{"x": strings.Repeat("x", 500)}}).Limited(200, "arguments", 500)
+			} else {
+				p.Task("tasks/result", big).Limited(200, "result", 300)
+			}
+			ids := []string{p.Create("run_pipeline", wiretest.PipelineArgs("endless")), p.Create("run_pipeline", wiretest.PipelineArgs("endless"))}
+			p.Call("tools/call", params("run_pipeline", wiretest.PipelineArgs("endless"))).Limited(200, "tasks", 3)
+			p2 := wiretest.NewPeer(t, url, revision, "another-of-"+revision)
+			p2.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			p2.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			p2.Call("tools/call", params("run_pipeline", wiretest.PipelineArgs("endless"))).Limited(200, "running", 2)
+			p.Task("tasks/cancel", ids[0]).OK()
+		}
+	})
+}
+
+// Calls without a task that block count too, and so do requests that wait for
+// a task: each holds a connection.
+func TestLimitOpen(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		const most = 3
+		gates := map[string]chan struct{}{}
+		for _, name := range []string{wiretest.LegacyRevision, wiretest.ModernRevision, "task"} {
+			gates[name] = make(chan struct{})
+		}
+		held := mcptask.Tools{Service: "Held", Impl: struct{}{}, Tools: []mcptask.Tool{mcptask.NewTool(
+			mcptask.ToolSpec{Name: "held", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
+			func(ctx context.Context, _ *mcptask.Task, in struct{ Gate string }) (string, error) {
+				select {
+				case <-gates[in.Gate]:
+					return "let go", nil
+				case <-ctx.Done():
+					return "", ctx.Err()
+				}
+			})}}
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
+			Limits: mcptask.Limits{Running: most, Waiting: most, Polls: -1}}})
+		// crowd sends twice as many as may be: what is too much is refused while the
+		// rest is held, and the rest is answered when it is let go.
+		crowd := func(name, gate string, send func() *wiretest.Response) {
+			t.Helper()
+			answers := make(chan *wiretest.Response)
+			for range 2 * most {
+				go func() { answers <- send() }()
+			}
+			for range most {
+				(<-answers).Limited(200, name, most)
+			}
+			close(gates[gate])
+			for range most {
+				if r := <-answers; r.Error != nil {
+					t.Errorf("%s", r.Body)
+				}
+			}
+		}
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "a")
+			if revision == wiretest.ModernRevision {
+				p.Caps = `{}`
+			}
+			crowd("running", revision, func() *wiretest.Response {
+				return p.Call("tools/call", map[string]any{"name": "held", "arguments": map[string]any{"gate": revision}})
+			})
+			p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}}).OK()
+		}
+		p, q := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "c")
+		id, other := p.Create("held", map[string]any{"gate": "task"}), q.Create("raw", nil)
+		var one sync.Mutex
+		crowd("waiting", "task", func() *wiretest.Response {
+			one.Lock()
+			q.Task("tasks/result", other).OK() // its own account
+			one.Unlock()
+			p.Task("tasks/get", id).OK() // does not wait
+			return p.Task("tasks/result", id)
+		})
+		p.Task("tasks/result", id).OK()
+	})
+}
+
+// An answer is bounded like arguments, however it comes: the record keeps it. An
+// error is one too.
+func TestLimitAnswers(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		const most = 500
+		big := strings.Repeat("x", most+1)
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()},
+			Options: mcptask.Options{Limits: mcptask.Limits{Arguments: most, Polls: -1}}})
+		p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		for _, response := range []string{
+			`"result":{"action":"accept","content":{"note":"n","more":"` + big + `"}}`,
+			`"error":{"code":-1,"message":"` + big + `"}`,
+			`"error":{"code":-1,"message":"m","data":"` + big + `"}`,
+		} {
+			id := p.Create("ask", wiretest.Ask("one"))
+			f := p.Result(id)
+			p.Respond(f.Question(id).ID, response)
+			if got := f.Next(); wiretest.ToolText(got.Result) != "cannot ask" {
+				t.Errorf("%s", got.Text)
+			}
+			r, err := tasks.Peek(id)
+			if err != nil || len(r.Inputs) != 1 || len(r.Inputs[0].Response) > 0 || r.Inputs[0].Error == nil || r.Inputs[0].Error.Limit() != "arguments" {
+				t.Errorf("%v %+v", err, r.Inputs)
+			}
+			f = p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.Ask("one")}) // through the SDK
+			p.Respond(f.Question("").ID, response)
+			if got := f.Next(); wiretest.ToolText(got.Result) != "cannot ask" {
+				t.Errorf("%s", got.Text)
+			}
+		}
+	})
+}
+
+// Who has the answer to a request that waits may send the next one, before its
+// stream has ended.
+func TestLimitWaitingEnds(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		var d wiretest.Driven
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{d.Tools()}, Options: mcptask.Options{Limits: mcptask.Limits{Waiting: 1, Polls: -1}}})
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		id := p.Create("driven", nil)
+		f := p.Result(id)
+		for range 100 {
+			d.Say(id, "done")
+			if m := f.Next(); m.Result == nil {
+				t.Fatalf("%s", m.Text)
+			}
+			id = p.Create("driven", nil)
+			f = p.Result(id)
+		}
+		d.Say(id, "done")
+	})
+}
+
+// Anonymous callers count by their session where they have one, else together.
+func TestLimitAnonymous(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Running: 1, Polls: -1}}})
+		params := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{}}
+		for range 3 {
+			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+			p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			p.Call("tools/call", params).Limited(200, "running", 1)
+		}
+		p, q := wiretest.NewPeer(t, url, wiretest.ModernRevision, ""), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		q.Call("tools/call", params).Limited(200, "running", 1)
+		q.Task("tasks/cancel", id).OK() // the ID is the key
+		p.Until(id, "cancelled")
+		q.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+	})
+}
+
+// Bodies are bounded over HTTP, a made-up length too.
+func TestLimitBody(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{MaxBody: 1000}})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			p.Task("tasks/get", strings.Repeat("x", 1000)).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+			res := p.TooBig(func() *http.Request {
+				r := p.Start(t.Context(), http.MethodPost, "x")
+				r.Body, r.ContentLength = io.NopCloser(endless{}), -1
+				return r
+			})
+			if res.StatusCode != http.StatusRequestEntityTooLarge {
+				t.Fatalf("%v", res)
+			}
+			res.Body.Close()
+		}
+	})
+}
+
+// endless is a body without an end.
+type endless struct{}
+
+// Read implements io.Reader.
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// A flood of sessions ends the flooder's own, in the SDK too, but none in use and
+// nobody else's.
+func TestLimitSessions(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		const most = 4
+		var g *gateway.Gateway
+		var sdk *mcp.Server
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, SDK: func(s *mcp.Server) { sdk = s },
+			Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most, Polls: -1}}})
+		until := func(what string, done func() bool) {
+			t.Helper()
+			for end := time.Now().Add(wiretest.Patience); !done(); time.Sleep(5 * time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("not so: %s: %+v", what, g.Counts())
+				}
+			}
+		}
+		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "victim")
+		id := victim.Create("ponder", map[string]any{"ms": 1})
+		first := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory")
+		streaming := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory")
+		feeds := []*wiretest.Feed{streaming.Get()}
+		until("it streams", func() bool { return g.Counts().Streams == 1 })
+		initialize := func() *wiretest.Response {
+			p := &wiretest.Peer{T: t, URL: url, Client: first.Client, Revision: wiretest.LegacyRevision, Token: "mallory"}
+			return p.Post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		}
+		wiretest.Together(200, func(int) { // some find none that is idle: all of them are being opened
+			if r := initialize(); r.Error != nil {
+				r.Limited(http.StatusOK, "sessions", most)
+			}
+		})
+		for range most {
+			initialize().OK()
+		}
+		until("there are no more", func() bool { return g.Counts().Sessions == most+1 && len(slices.Collect(sdk.Sessions())) == most+1 })
+		victim.Task("tasks/get", id).OK()
+		streaming.Call("tools/list", nil).OK()
+		for _, method := range []string{"tools/list", "tasks/list"} {
+			if r := first.Call(method, nil); r.Status != http.StatusNotFound {
+				t.Errorf("the first one goes on: %d %s", r.Status, r.Body)
+			}
+		}
+		for len(feeds) < most {
+			feeds = append(feeds, wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory").Get())
+		}
+		until("all stream", func() bool { return g.Counts().Streams == most })
+		initialize().Limited(http.StatusOK, "sessions", most)
+		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "another")
+		feeds[1].Stop()
+		until("there is room again", func() bool { return initialize().Error == nil })
+	})
+}
+
+// A flood of sessions of anonymous callers, even of those that ask for something, does not end the session
+// of one whose task runs: the one that has named the task last. Where all of them have tasks that run, a new one
+// is refused.
+func TestLimitSessionsOfWorkers(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		const most = 4
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most, Polls: -1}}})
+		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+		id := victim.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		initialize := func() *wiretest.Response {
+			p := &wiretest.Peer{T: t, URL: url, Client: victim.Client, Revision: wiretest.LegacyRevision}
+			return p.Post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+		}
+		flood := func() {
+			for range 2 * most {
+				initialize().OK()
+				wiretest.NewPeer(t, url, wiretest.LegacyRevision, "").Call("tools/list", nil).OK()
+			}
+		}
+		flood()
+		victim.Task("tasks/get", id).OK()
+		again := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "") // the same client, after it has lost its session
+		again.Task("tasks/get", id).OK()
+		flood()
+		again.Task("tasks/get", id).OK()
+		if r := victim.Task("tasks/get", id); r.Status != http.StatusNotFound {
+			t.Errorf("one task keeps two sessions: %s", r.Body)
+		}
+		workers := []*wiretest.Peer{again}
+		for len(workers) < most {
+			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+			p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			workers = append(workers, p)
+		}
+		r := initialize().Want(http.StatusOK, wiretest.InternalError)
+		if want := fmt.Sprintf(`{"limit":"sessions","max":%d,"scope":"anonymous"}`, most); r.Error != nil && string(r.Error.Data) != want {
+			t.Errorf("%s, want %s", r.Error.Data, want)
+		}
+		again.Task("tasks/cancel", id).OK()
+		for end := time.Now().Add(wiretest.Patience); initialize().Error != nil; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("there is no room when the task has ended")
+			}
+		}
+		for _, p := range workers[1:] {
+			p.Call("tools/list", nil).OK()
+		}
+	})
+}
+
+// Subscriptions count among what waits, whatever they are to, and each as a
+// request for every task that it names: it tells of them at once.
+func TestLimitListen(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		const most = 3
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Limits: mcptask.Limits{Waiting: most, Polls: 2}}})
+		a, b := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
+		ids := []string{a.Create("run_pipeline", wiretest.PipelineArgs("endless")), a.Create("run_pipeline", wiretest.PipelineArgs("endless"))}
+		listen := func(p *wiretest.Peer, filter map[string]any) *wiretest.Response {
+			return p.Call("subscriptions/listen", map[string]any{"notifications": filter})
+		}
+		others := map[string]any{"toolsListChanged": true}
+		f, _ := a.Subscribe(map[string]any{"taskIds": ids})
+		g, _ := a.Subscribe(map[string]any{"taskIds": []string{ids[0]}, "toolsListChanged": true})
+		h, _ := a.Subscribe(others)
+		for _, filter := range []map[string]any{{"taskIds": ids[1:]}, {"taskIds": []string{ids[1], "made-up"}, "toolsListChanged": true}, others} {
+			listen(a, filter).Limited(http.StatusOK, "waiting", most)
+		}
+		other, _ := b.Subscribe(others)
+		other.Stop()
+		wiretest.Flood(t, func() *wiretest.Response { return listen(a, map[string]any{"taskIds": []string{"made-up", ids[1]}}) }).Limited(http.StatusTooManyRequests, "polls", 2)
+		a.Task("tasks/get", ids[0]).OK()
+		for _, open := range []*wiretest.Feed{f, g, h} {
+			open.Stop()
+		}
+		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(5 * time.Millisecond) {
+			if r := listen(a, map[string]any{"taskIds": []string{}}); r.Error == nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("they are not freed")
+			}
+		}
+	})
+}
+
+// The fallback tools count as requests for the task that they name, and a result
+// that they give is retrieved.
+func TestLimitFallback(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		for _, revision := range []string{"2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
+			logs, gate := &wiretest.SafeBuffer{}, make(chan struct{})
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(time.Millisecond, gate)}, Options: mcptask.Options{
+				Limits: mcptask.Limits{Polls: 2}, Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
+			a, b := wiretest.NewPeerThat(t, url, revision, "a", `{}`), wiretest.NewPeerThat(t, url, revision, "b", `{}`)
+			id := a.Tool("slow_sleep", map[string]any{"ms": -1}).GoesOn("working")
+			close(gate)
+			var r *wiretest.Response
+			for end := time.Now().Add(wiretest.Patience); ; time.Sleep(600 * time.Millisecond) {
+				if r = a.Tool("slow_task_result", map[string]any{"task": id}); strings.Contains(string(r.Body), `"slept":3000`) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%s", r.Body)
+				}
+			}
+			if text := logs.String(); strings.Count(text, "audit=retrieved task="+id+" tool=slow_sleep principal=a") != 1 {
+				t.Errorf("%s: %s", revision, text)
+			}
+			for _, tool := range []string{"slow_task_status", "slow_task_result", "slow_task_cancel", "slow_task_answer"} {
+				once := func(p *wiretest.Peer) *wiretest.Response {
+					return p.Tool(tool, map[string]any{"task": tool, "question": "q"})
+				}
+				wiretest.FloodUntil(t, func() *wiretest.Response { return once(b) }, func(r *wiretest.Response) bool { return r.Error != nil }).Limited(http.StatusOK, "polls", 2)
+				if r = once(a); r.Error != nil {
+					t.Errorf("%s: a pays for b: %s", tool, r.Body)
+				}
+				b.Tool(tool, map[string]any{"task": "other than " + tool, "question": "q"}).OK()
+			}
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package edgetest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// closer counts how often it is closed.
+type closer struct {
+	mu    sync.Mutex
+	times int
+	err   error
+}
+
+// Close implements io.Closer.
+func (c *closer) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.times++
+	return c.err
+}
+
+// Shutdown answers what runs and ends what is open, without its context's help. The
+// naive order, http.Server.Shutdown first, waits for the streams until then.
+func TestShutdown(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		check := wiretest.Goroutines(t)
+		begun, release := make(chan struct{}), make(chan struct{})
+		var server *http.Server
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Start: func(s *httptest.Server) {
+			server = s.Config
+			s.Start()
+		}, SDK: func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "slow"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				close(begun)
+				<-release
+				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "slow, but answered"}}}, nil, nil
+			})
+		}})
+		legacy, modern := wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		stream := legacy.Get()
+		waits := legacy.Result(legacy.Create("run_pipeline", wiretest.PipelineArgs("endless")))
+		follows := modern.Follow(modern.Create("run_pipeline", wiretest.PipelineArgs("endless")))
+		follows.Task()
+		others := modern.Send("subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
+		others.Acknowledged()
+		slow := make(chan *wiretest.Response, 1)
+		go func() {
+			slow <- legacy.Call("tools/call", map[string]any{"name": "slow", "arguments": map[string]any{}})
+		}()
+		<-begun
+
+		last := &closer{err: errors.New("the store complains")}
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		defer cancel()
+		shut := make(chan error, 2)
+		for range cap(shut) { // as two signals would
+			go func() { shut <- gosdk.Shutdown(ctx, server, tasks, last) }()
+		}
+		if m := waits.Next(); m.Result == nil && m.Error == nil {
+			t.Errorf("not answered: %s", m.Text)
+		}
+		for m := follows.Next(); m.Result == nil; m = follows.Next() {
+			if m.Method != "notifications/tasks" {
+				t.Fatalf("not answered: %s", m.Text)
+			}
+		}
+		for _, f := range []*wiretest.Feed{stream, others} {
+			for range f.Messages { // until the stream ends
+			}
+		}
+		select {
+		case err := <-shut:
+			t.Errorf("it did not wait for the SDK's tool: %v", err)
+		default:
+		}
+		close(release)
+		if text := wiretest.ToolText((<-slow).Result); text != "slow, but answered" {
+			t.Errorf("the SDK's tool: %q", text)
+		}
+		for range cap(shut) {
+			if err := <-shut; !errors.Is(err, last.err) || errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("shut down: %v", err)
+			}
+		}
+		if err := gosdk.Shutdown(t.Context(), server, tasks, last); !errors.Is(err, last.err) || last.times != 1 {
+			t.Errorf("once more: %v, closed %d times", err, last.times)
+		}
+		if _, err := http.Get(url); err == nil {
+			t.Error("the server goes on")
+		}
+		legacy.Client.CloseIdleConnections()
+		modern.Client.CloseIdleConnections()
+		check()
+	})
+}
+
+// A context that ends cuts off what does not end by itself.
+func TestShutdownEndsWithItsContext(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		begun, release := make(chan struct{}), make(chan struct{})
+		defer close(release)
+		var server *http.Server
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Start: func(s *httptest.Server) {
+			server = s.Config
+			s.Start()
+		}, SDK: func(s *mcp.Server) {
+			mcp.AddTool(s, &mcp.Tool{Name: "stubborn"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				close(begun)
+				<-release
+				return &mcp.CallToolResult{}, nil, nil
+			})
+		}})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		body, edits := p.Request("tools/call", map[string]any{"name": "stubborn", "arguments": map[string]any{}})
+		cut := make(chan error, 1)
+		go func() {
+			res, err := p.Client.Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+			if err == nil {
+				res.Body.Close()
+			}
+			cut <- err
+		}()
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		context.AfterFunc(tasks.Closing(), cancel)
+		if err := gosdk.Shutdown(ctx, server, tasks); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if err := <-cut; err == nil {
+			t.Error("it is answered")
+		}
+	})
+}
+
+// On pipes Shutdown answers what waits, and the SDK server's Run returns.
+func TestShutdownOfAPipe(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.Hurried}, wiretest.EndlessTools())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := wiretest.PipeTo(t, tasks, 100)
+		p.Initialize()
+		p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":%q}}`, p.Endless())
+		p.Ask(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`) // by now the other is under way
+		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		defer cancel()
+		if err := gosdk.Shutdown(ctx, nil, tasks); err != nil {
+			t.Error(err)
+		}
+		p.Ends()
+		answered := false
+		for line := range p.Lines {
+			answered = answered || strings.Contains(line, `"id":"r"`)
+		}
+		if !answered {
+			t.Error("the request that waits is not answered")
+		}
+	})
+}

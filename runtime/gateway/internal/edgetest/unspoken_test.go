@@ -1,0 +1,75 @@
+package edgetest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// serveOnly starts a server that speaks one of the released revisions.
+func serveOnly(t *testing.T, revision string, tools ...mcptask.Tools) string {
+	url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: []string{revision}}, Tools: tools})
+	return url
+}
+
+// A server declares tasks in no revision that it does not speak, and tells who calls
+// a tool that has to be one where they are: to add what is there already helps nobody.
+func TestUnspokenRevision(t *testing.T) {
+	t.Parallel()
+	run := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{}}
+	t.Run(wiretest.ModernRevision, func(t *testing.T) {
+		p := wiretest.NewPeer(t, serveOnly(t, wiretest.LegacyRevision), wiretest.ModernRevision, "")
+		r := p.Call("server/discover", nil).OK()
+		if r.Get("capabilities", "extensions", mcptask.ExtensionTasks) != nil || r.Text("resultType") != "complete" {
+			t.Errorf("%s", r.Body)
+		}
+		r = p.Call("tools/call", run).Want(http.StatusBadRequest, mcptask.CodeMissingClientCapability)
+		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2026-07-28, but in 2025-11-25") {
+			t.Error(r.Error.Message)
+		}
+	})
+	t.Run(wiretest.LegacyRevision, func(t *testing.T) {
+		p := wiretest.NewPeer(t, serveOnly(t, wiretest.ModernRevision), wiretest.LegacyRevision, "")
+		if p.Opened.Get("capabilities", "tasks") != nil {
+			t.Errorf("%s", p.Opened.Body)
+		}
+		r := p.Call("tools/call", run).Want(http.StatusOK, mcptask.CodeMethodNotFound)
+		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2025-11-25, but in 2026-07-28") {
+			t.Error(r.Error.Message)
+		}
+	})
+}
+
+// A call that goes on behind the fallback tools is a task that the generated client
+// cannot follow in a revision without: the error says what helps.
+func TestUnspokenFallback(t *testing.T) {
+	t.Parallel()
+	for spoken, revision := range map[string]string{wiretest.LegacyRevision: wiretest.ModernRevision, wiretest.ModernRevision: wiretest.LegacyRevision} {
+		t.Run(revision, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				defer close(gate)
+				conn, err := gosdk.Connect(t.Context(), serveOnly(t, spoken, slowTools(time.Millisecond, gate)), gosdk.ClientOptions{Revision: revision})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
+				defer cancel()
+				_, err = mcptask.Run[slowReport](ctx, conn, "slow_sleep", wiretest.PonderInput{MS: -1})
+				var refused *mcptask.Error
+				if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(err.Error(), "ClientOptions.Revision") {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,278 @@
+package hostiletest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// TestHostileFlood: requests as fast as they come leave no more behind than the
+// tasks that they made, and hold nobody up for long.
+func TestHostileFlood(t *testing.T) {
+	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
+		// Created, and never looked at again.
+		const created = 40
+		ids := make([]string, created)
+		wiretest.Together(created, func(i int) { ids[i] = mallory.Create("secret_work", nil) })
+		began := time.Now()
+		a.victim.Task("tasks/get", a.asking).OK()
+		if took := time.Since(began); took > wiretest.Patience {
+			t.Errorf("the victim waits for %v", took)
+		}
+		// Polled, cancelled and answered, whoever they belong to. A poll rate is an
+		// error like another one here.
+		wiretest.Together(200, func(i int) {
+			method := []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/get"}[i%5]
+			id := ids[i%created]
+			if i%3 == 0 {
+				id = a.working
+			}
+			mallory.Call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{fmt.Sprint("key", i): map[string]any{"action": "decline"}}})
+		})
+		for _, id := range ids {
+			mallory.Call("tasks/cancel", map[string]any{"taskId": id})
+		}
+		for _, id := range ids {
+			mallory.Until(id, "cancelled")
+		}
+		a.tasksBefore += created
+		// Refused calls make no task.
+		wiretest.Together(60, func(i int) {
+			mallory.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": i}, "task": map[string]any{"ttl": 1000}})
+			mallory.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{}, "task": map[string]any{}})
+			mallory.Call("tools/call", map[string]any{"name": fmt.Sprint("no such ", i), "arguments": map[string]any{}, "task": map[string]any{}})
+		})
+		for _, record := range a.records("mallory") {
+			if record.Tool != "secret_work" {
+				t.Errorf("a task of %s", record.Tool)
+			}
+		}
+	})
+}
+
+// records are the tasks of a principal.
+func (a *attack) records(principal string) []mcptask.Record {
+	a.t.Helper()
+	records, err := a.store.List(context.Background(), principal, mcptask.Position{}, 1<<20)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return records
+}
+
+// TestHostileSessionsLeftOpen: sessions that are opened and never closed end by
+// themselves, with what they know of tasks and the streams that hang on them.
+func TestHostileSessionsLeftOpen(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var g *gateway.Gateway
+		store := mcptask.NewMemoryStore()
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, Options: mcptask.Options{Store: store},
+			HTTP: &mcp.StreamableHTTPOptions{SessionTimeout: 4 * time.Second}, Tools: []mcptask.Tools{wiretest.AskTools()}})
+		warm := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		id := warm.Create("ask", wiretest.Ask("one"))
+		wiretest.End(t, warm)
+		check := wiretest.Goroutines(t)
+		const sessions = 100
+		wiretest.Together(sessions, func(i int) {
+			p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+			p.Task("tasks/get", id).OK() // each knows the task now, and could be asked
+			if i%10 == 0 {
+				f := p.Get()
+				f.Stop() // dropped without a word
+			}
+			p.Client.CloseIdleConnections()
+		})
+		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(20 * time.Millisecond) {
+			c := g.Counts()
+			if c == (gateway.Counts{}) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%+v", c)
+			}
+		}
+		if r, err := tasks.Peek(id); err != nil || r.Done() {
+			t.Errorf("the task has ended: %v", err)
+		}
+		check()
+		_ = store.Close()
+	})
+}
+
+// TestHostileStreams: a great many streams of one client, all dropped at once.
+func TestHostileStreams(t *testing.T) {
+	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
+		ctx, drop := context.WithCancel(t.Context())
+		var opened, all sync.WaitGroup
+		var id string
+		if a.revision == wiretest.LegacyRevision {
+			id = mallory.Create("secret_ask", nil)
+			a.tasksBefore++
+		}
+		const streams = 100
+		for range streams {
+			opened.Add(1)
+			all.Go(func() {
+				method, params := "tasks/result", map[string]any{"taskId": id}
+				if a.revision == wiretest.ModernRevision {
+					method, params = "subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}}
+				}
+				body, edits := mallory.Request(method, params)
+				client := &http.Client{Transport: mallory.Client.Transport}
+				res, err := client.Do(mallory.Start(ctx, http.MethodPost, body, edits...))
+				opened.Done()
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			})
+		}
+		time.AfterFunc(time.Second, drop) // those that have no headers yet are dropped too
+		opened.Wait()
+		all.Wait()
+		drop()
+		if id != "" {
+			a.settled(func() bool { return a.gateway.Counts().Streams == a.before.Streams })
+			mallory.Task("tasks/cancel", id).OK()
+		}
+	})
+}
+
+// dial opens a bare connection to the server.
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	where, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := memnet.Dial(t.Context(), "tcp", where.Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// raw is a request as it goes over the wire, from its start line on. body is
+// announced as long as it is, unless the headers say otherwise.
+func raw(p *wiretest.Peer, verb, proto, body string, headers ...string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s / %s\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n", verb, proto, p.Token)
+	if p.Session != "" {
+		fmt.Fprintf(&b, "Mcp-Session-Id: %s\r\n", p.Session)
+	}
+	fmt.Fprintf(&b, "MCP-Protocol-Version: %s\r\n", p.Revision)
+	length := true
+	for _, h := range headers {
+		b.WriteString(h + "\r\n")
+		name := strings.ToLower(h)
+		length = length && !strings.HasPrefix(name, "content-length") && !strings.HasPrefix(name, "transfer-encoding")
+	}
+	if length && verb == http.MethodPost {
+		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(body))
+	}
+	b.WriteString("\r\n" + body)
+	return b.String()
+}
+
+// TestHostileSlowBody: a body that comes drop by drop, or never, holds up nobody
+// and is forgotten with its connection.
+func TestHostileSlowBody(t *testing.T) {
+	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
+		body, _ := mallory.Request("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
+		var slow []net.Conn
+		for i := range 50 {
+			conn := dial(t, a.url)
+			slow = append(slow, conn)
+			sent := raw(mallory, http.MethodPost, "HTTP/1.1", body, "Mcp-Method: tools/call", "Mcp-Name: ponder")
+			sent = sent[:len(sent)-1-i*len(body)/60] // all but its end
+			if _, err := io.WriteString(conn, sent); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 20 { // meanwhile
+			a.victim.Task("tasks/get", a.working).OK()
+		}
+		for _, conn := range slow {
+			_ = conn.Close()
+		}
+		a.victim.Client.CloseIdleConnections()
+	})
+}
+
+// TestHostileSlowReader: a client that never reads its streams, while its tasks
+// ask and go on, keeps nobody else from being served.
+func TestHostileSlowReader(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
+		mallory := a.attacker()
+		var deaf []net.Conn
+		open := func(request string) {
+			conn := dial(t, a.url)
+			if _, err := io.WriteString(conn, request); err != nil {
+				t.Fatal(err)
+			}
+			deaf = append(deaf, conn)
+		}
+		open(raw(mallory, http.MethodGet, "HTTP/1.1", ""))
+		for i := range 20 {
+			id := mallory.Create("ask", wiretest.Ask("one", "two", "three"))
+			a.tasksBefore++
+			body, _ := mallory.Request("tasks/result", map[string]any{"taskId": id})
+			open(raw(mallory, http.MethodPost, "HTTP/1.1", body))
+			f := a.victim
+			f.Task("tasks/get", a.working).OK()
+			if i%2 == 0 {
+				mallory.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcptask/%s/one","result":{"action":"decline"}}`, id))
+			}
+		}
+		for _, record := range a.records("mallory") {
+			mallory.Call("tasks/cancel", map[string]any{"taskId": record.ID})
+		}
+		for _, conn := range deaf {
+			_ = conn.Close()
+		}
+		wiretest.End(t, mallory)
+		a.victim.Client.CloseIdleConnections()
+		a.over()
+	})
+}
+
+// TestEndedTasksAreForgotten: a session keeps nothing of a task that has ended,
+// also where it ends before its reply is out.
+func TestEndedTasksAreForgotten(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var g *gateway.Gateway
+		slow := wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+			result, err := next()
+			time.Sleep(20 * time.Millisecond) // the task ends meanwhile
+			return result, err
+		})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, Middleware: slow})
+		p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		for range 10 {
+			p.Create("ponder", nil)
+		}
+		for end := time.Now().Add(wiretest.Patience); g.Counts().Watched > 0; time.Sleep(10 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%+v", g.Counts())
+			}
+		}
+		wiretest.End(t, p)
+	})
+}

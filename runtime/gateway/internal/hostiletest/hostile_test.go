@@ -1,0 +1,467 @@
+package hostiletest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// attack is a server with a victim's tasks, and what there was before the
+// attacker came.
+type attack struct {
+	t        *testing.T
+	url      string
+	tasks    *mcptask.Server
+	gateway  *gateway.Gateway
+	store    mcptask.Store
+	revision string
+	// The victim's tasks: one that works, one that asks, one that is done.
+	victim                *wiretest.Peer
+	working, asking, done string
+	tasksBefore           int
+	before                gateway.Counts
+	check                 func() // of goroutines
+	leaks                 *leaks
+}
+
+// leaks reads what goes to anybody but the victim.
+type leaks struct {
+	mu    sync.Mutex
+	found []string
+}
+
+// look finds the secret; it may be cut in two by writes, which the SDK and
+// the gateway do not do.
+func (l *leaks) look(data []byte) {
+	if !bytes.Contains(data, []byte(wiretest.Secret)) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.found = append(l.found, fmt.Sprintf("%.500s", data))
+}
+
+// watched is a response that is looked at.
+type watched struct {
+	http.ResponseWriter
+
+	leaks *leaks
+}
+
+// Unwrap serves http.ResponseController.
+func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// Flush implements http.Flusher.
+func (w *watched) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Write implements http.ResponseWriter.
+func (w *watched) Write(data []byte) (int, error) {
+	w.leaks.look(data)
+	return w.ResponseWriter.Write(data)
+}
+
+// newAttack serves a victim. Tests that count goroutines must not run beside others.
+func newAttack(t *testing.T, revision string, s wiretest.Setup) *attack {
+	t.Helper()
+	a := &attack{t: t, revision: revision, store: mcptask.NewMemoryStore(), leaks: &leaks{}}
+	s.Bearer, s.Gateway = true, &a.gateway
+	s.Options.Store = a.store
+	s.Tools = append(s.Tools, wiretest.SecretTools(), wiretest.AskTools())
+	inner := s.Wrap
+	s.Wrap = func(next http.Handler, sdk *mcp.Server) http.Handler {
+		if inner != nil {
+			next = inner(next, sdk)
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "Bearer victim" {
+				w = &watched{w, a.leaks}
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	a.url, a.tasks = wiretest.ServeWith(t, s)
+	t.Cleanup(func() { _ = a.store.Close() })
+	a.victim = wiretest.NewAsked(t, a.url, revision, "victim", wiretest.CanAll)
+	a.working = a.victim.Create("secret_work", nil)
+	a.asking = a.victim.Create("secret_ask", nil)
+	a.done = a.victim.Create("secret_done", nil)
+	a.victim.Until(a.asking, "input_required")
+	a.victim.Until(a.done, "completed")
+	a.victim.Until(a.working, "working")
+	a.victim.Client.CloseIdleConnections()
+	warm := a.attacker()
+	warm.Call("tools/list", nil).OK()
+	wiretest.End(t, warm)
+	a.tasksBefore = a.stored()
+	a.settled(func() bool { return a.gateway.Counts().Sessions == a.sessions() })
+	a.before = a.gateway.Counts()
+	a.check = wiretest.Goroutines(t)
+	return a
+}
+
+func (a *attack) sessions() int {
+	if a.revision == wiretest.ModernRevision {
+		return 0
+	}
+	return 1 // the victim's
+}
+
+// attacker is a client with a token of its own.
+func (a *attack) attacker() *wiretest.Peer {
+	a.t.Helper()
+	return wiretest.NewAsked(a.t, a.url, a.revision, "mallory", wiretest.CanAll)
+}
+
+// stored counts the tasks of everybody in these tests.
+func (a *attack) stored() int {
+	a.t.Helper()
+	n := 0
+	for _, principal := range []string{"victim", "mallory"} {
+		records, err := a.store.List(context.Background(), principal, mcptask.Position{}, 1<<20)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		n += len(records)
+	}
+	return n
+}
+
+func (a *attack) settled(done func() bool) {
+	a.t.Helper()
+	for end := time.Now().Add(wiretest.Patience); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			a.t.Fatalf("it does not settle: %+v, at first %+v", a.gateway.Counts(), a.before)
+		}
+	}
+}
+
+// over says that the attack is: nothing is left of it, nothing has leaked, no
+// task of the victim's has changed, and the server serves.
+func (a *attack) over() {
+	t := a.t
+	t.Helper()
+	http.DefaultClient.CloseIdleConnections()
+	a.victim.Client.CloseIdleConnections()
+	a.settled(func() bool { return a.gateway.Counts() == a.before })
+	a.check()
+	if n := a.stored(); n != a.tasksBefore {
+		t.Errorf("%d tasks, %d before", n, a.tasksBefore)
+	}
+	for _, id := range []string{a.working, a.asking, a.done} {
+		want := map[string]string{a.working: "working", a.asking: "input_required", a.done: "completed"}[id]
+		if r := a.victim.Task("tasks/get", id).OK(); r.Text("status") != want {
+			t.Errorf("the victim's task is %s, not %s", r.Text("status"), want)
+		}
+	}
+	last := a.attacker()
+	id := last.Create("ponder", nil)
+	last.Until(id, "completed")
+	wiretest.End(t, last)
+	a.leaks.mu.Lock()
+	defer a.leaks.mu.Unlock()
+	if len(a.leaks.found) > 0 {
+		t.Errorf("somebody else gets what is the victim's, %d times: %s", len(a.leaks.found), a.leaks.found[0])
+	}
+}
+
+// eachAttack runs an attack in both revisions, one after the other.
+func eachAttack(t *testing.T, s wiretest.Setup, run func(t *testing.T, a *attack, mallory *wiretest.Peer)) {
+	t.Helper()
+	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+		t.Run(revision, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				a := newAttack(t, revision, s)
+				mallory := a.attacker()
+				run(t, a, mallory)
+				wiretest.End(t, mallory)
+				a.over()
+			})
+		})
+	}
+}
+
+// TestHostileOwner: somebody who knows the IDs of another's tasks gets nothing
+// of them, by any method, and changes nothing.
+func TestHostileOwner(t *testing.T) {
+	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
+		ids := []string{a.working, a.asking, a.done}
+		var f *wiretest.Feed
+		if a.revision == wiretest.LegacyRevision {
+			f = mallory.Get()
+		}
+		for _, id := range ids {
+			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"} {
+				r := mallory.Call(method, map[string]any{"taskId": id, "inputResponses": wiretest.AnswersOf("step", `{"action":"accept","content":{"note":"x"}}`)})
+				if r.Error == nil || r.Error.Code != wiretest.InvalidParams && r.Error.Code != wiretest.MethodNotFound {
+					t.Errorf("%s: %d %s", method, r.Status, r.Body)
+				}
+			}
+			for _, tool := range []string{"task_status", "task_result", "task_cancel", "task_answer"} { // of fallback=tools, by token
+				r := mallory.Call("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"token": id, "task": id}})
+				if r.Error == nil && r.Get("isError") != true {
+					t.Errorf("%s: %s", tool, r.Body)
+				}
+			}
+			// As an answer to the question, in the attacker's session, the victim's and none.
+			for _, session := range []string{mallory.Session, a.victim.Session, ""} {
+				for _, kind := range []string{"mcptask", "mcptask:get:1", "mcptask:result:1", "mcptask:cancel:1", "mcptask:again:1"} {
+					for _, result := range []string{`{"action":"accept","content":{"note":"x"}}`, `{}`, // and as a task of the attacker's
+						`{"task":{"taskId":"t","status":"working","ttl":null,"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z"}}`} {
+						body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"%s/%s/step","result":%s}`, kind, id, result)
+						if r := mallory.Post(body, wiretest.WithHeader("Mcp-Session-Id", session)); len(r.Result) > 0 {
+							t.Errorf("%d %s", r.Status, r.Body)
+						}
+					}
+				}
+			}
+		}
+		if a.revision == wiretest.LegacyRevision {
+			if r := mallory.Call("tasks/list", nil).OK(); len(r.Get("tasks").([]any)) != 0 {
+				t.Errorf("%s", r.Body)
+			}
+			f.Silent()
+			f.Stop()
+			return
+		}
+		// As a subscription, which may be refused or come to nothing.
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		body, edits := mallory.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids, "toolsListChanged": true}})
+		res, err := mallory.Client.Do(mallory.Start(ctx, http.MethodPost, body, edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		time.AfterFunc(300*time.Millisecond, cancel)
+		if data, _ := io.ReadAll(res.Body); bytes.Contains(data, []byte(`"notifications/tasks"`)) {
+			t.Errorf("%s", data)
+		}
+	})
+}
+
+// TestHostileSessions: what is another's session is closed to everybody else.
+func TestHostileSessions(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
+		mallory := a.attacker()
+		borrowed := wiretest.WithHeader("Mcp-Session-Id", a.victim.Session)
+		for _, method := range []string{"ping", "tools/list", "tools/call", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "initialize", "prompts/list", "no/such"} {
+			if r := mallory.Call(method, map[string]any{"taskId": a.done, "name": "secret_done"}, borrowed); r.Result != nil || r.Status/100 != 4 {
+				t.Errorf("%s: %d %s", method, r.Status, r.Body)
+			}
+		}
+		for _, body := range []string{
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+			`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
+			`{"jsonrpc":"2.0","id":1,"result":{}}`,
+		} {
+			if r := mallory.Post(body, borrowed); r.Status/100 != 4 {
+				t.Errorf("%s: %d %s", body, r.Status, r.Body)
+			}
+		}
+		for _, method := range []string{http.MethodGet, http.MethodDelete} {
+			for _, last := range []string{"", "_0", "x_1"} {
+				res, err := mallory.Client.Do(mallory.Start(t.Context(), method, "", borrowed, wiretest.WithHeader("Last-Event-ID", last)))
+				if err != nil || res.StatusCode/100 != 4 {
+					t.Fatalf("%s: %v %v", method, res, err)
+				}
+				res.Body.Close()
+			}
+		}
+		wiretest.End(t, mallory)
+		a.over()
+	})
+}
+
+// TestHostileMetadata: what only the runtime writes counts for nothing when a
+// client writes it.
+func TestHostileMetadata(t *testing.T) {
+	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
+		token, closeFlow := gateway.OpenFlow(a.tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "victim"}, Tool: "secret_done"})
+		defer closeFlow()
+		forged := map[string]any{
+			gateway.FlowMeta:                         token,
+			"io.github.mcptaskgen/principal":         "victim",
+			"io.github.mcptaskgen/input":             "Note",
+			"io.github.mcptaskgen/taskId":            a.done,
+			"io.modelcontextprotocol/related-task":   map[string]any{"taskId": a.done},
+			"io.modelcontextprotocol/serverInfo":     map[string]any{"name": "x", "version": "1"},
+			"io.modelcontextprotocol/subscriptionId": 1,
+			"taskId":                                 a.done,
+		}
+		header := func(r *http.Request) {
+			r.Header.Set(gateway.FlowHeader, token)
+			r.Header.Set("X-Forwarded-User", "victim")
+		}
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/list", "tasks/update", "tools/list", "prompts/list", "ping"} {
+			r := mallory.Call(method, map[string]any{"taskId": "NOSUCHTASK", "_meta": forged}, header)
+			if strings.HasPrefix(method, "tasks/") && method != "tasks/list" && r.Error == nil {
+				t.Errorf("%s: %s", method, r.Body)
+			}
+		}
+		for _, tool := range []string{"lint_file", "sdk_tool", "nobody"} { // no task: the principal would show in a secret
+			mallory.Call("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"path": "p"}, "_meta": forged}, header)
+		}
+		id := mallory.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": a.done, "id": a.done}, "_meta": forged}, header).OK()
+		own := id.Text("task", "taskId")
+		if a.revision == wiretest.ModernRevision {
+			own = id.Text("taskId")
+		}
+		if own == "" || own == a.done {
+			t.Errorf("%s", id.Body) // C-24
+		}
+		if r, err := a.tasks.Peek(own); err != nil || r.Principal != "mallory" {
+			t.Errorf("the task is %q's: %v", r.Principal, err)
+		}
+		a.tasksBefore++ // the attacker's own
+		if gateway.TakeFlow(a.tasks, token) == nil {
+			t.Error("the forged token was taken")
+		}
+	})
+}
+
+// TestHostileCursors: a cursor is good for who got it and as it was, else
+// invalid; and what is asked before a task is bound to nobody's secrets.
+func TestHostileCursors(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
+		for range 60 {
+			a.victim.Create("secret_done", nil)
+		}
+		a.tasksBefore = a.stored()
+		r := a.victim.Call("tasks/list", nil).OK()
+		cursor := r.Text("nextCursor")
+		if cursor == "" {
+			t.Fatalf("no cursor: %s", r.Body)
+		}
+		again := a.victim.Call("tasks/list", map[string]any{"cursor": cursor}).OK()
+		replayed := a.victim.Call("tasks/list", map[string]any{"cursor": cursor}).OK()
+		if !bytes.Equal(again.Result, replayed.Result) {
+			t.Errorf("a page read twice: %s and %s", again.Body, replayed.Body)
+		}
+		mallory := a.attacker()
+		refused := func(p *wiretest.Peer, cursor string) {
+			t.Helper()
+			p.Call("tasks/list", map[string]any{"cursor": cursor}).Want(http.StatusOK, wiretest.InvalidParams)
+		}
+		refused(mallory, cursor)
+		for i := range cursor { // C-82
+			refused(mallory, cursor[:i])
+			refused(a.victim, cursor[:i])
+			for _, c := range []byte("A_z9=") {
+				if cursor[i] != c {
+					refused(mallory, cursor[:i]+string(c)+cursor[i+1:])
+				}
+			}
+		}
+		for _, made := range []string{"", "0", "AAAA", "null", "../", "\x00", strings.Repeat("A", 1<<16), wiretest.Base64Of(a.done), wiretest.Base64Of(`{"principal":"victim"}`)} {
+			refused(mallory, made)
+			refused(a.victim, made)
+		}
+		wiretest.End(t, mallory)
+		a.victim.Client.CloseIdleConnections()
+		a.over()
+	})
+}
+
+// TestHostileState: the state of a call that asks first is the client's to keep:
+// borrowed, changed or made up it makes no more than a call with other answers.
+func TestHostileState(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
+		victim, mallory := wiretest.NewAsked(t, url, wiretest.ModernRevision, "victim", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.ModernRevision, "mallory", wiretest.CanAll)
+		call := func(p *wiretest.Peer, state any) *wiretest.Response {
+			return p.Call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": wiretest.Secret}, "requestState": state})
+		}
+		first := victim.Call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": wiretest.Secret},
+			"inputResponses": wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes)}).OK()
+		state := first.Text("requestState")
+		if state == "" || strings.Contains(state, wiretest.Secret) || strings.Contains(state, "victim") {
+			t.Fatalf("the state is %q", state)
+		}
+		for range 3 {
+			if r := call(mallory, state).OK(); r.Text("resultType") != "input_required" { // one answer is missing still
+				t.Errorf("%s", r.Body)
+			}
+		}
+		for i := range state {
+			for _, changed := range []string{state[:i], state[:i] + "\x00" + state[i+1:], state[:i] + state} {
+				if r := call(mallory, changed); r.Error == nil && r.Text("resultType") != "input_required" {
+					t.Errorf("%q: %s", changed, r.Body)
+				}
+			}
+		}
+		for _, made := range []any{5, nil, true, []int{1}, map[string]any{"a": 1}, strings.Repeat("[", 5000), strings.Repeat("x", 1<<20), `{"before/Sure":` + strings.Repeat("[", 9000) + strings.Repeat("]", 9000) + `}`} {
+			if r := call(mallory, made); r.Status >= 500 || r.Error == nil && r.Text("resultType") != "input_required" {
+				t.Errorf("%.100v: %d %.300s", made, r.Status, r.Body)
+			}
+		}
+		for _, p := range []*wiretest.Peer{victim, mallory} {
+			if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+				t.Errorf("%s has %v", p.Token, tasks)
+			}
+		}
+	})
+}
+
+// TestHostileBareHandler: an SDK handler that is mounted without the gateway
+// serves none of our tools, and knows of no task.
+func TestHostileBareHandler(t *testing.T) {
+	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+		t.Run(revision, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				a := newAttack(t, revision, wiretest.Setup{Wrap: func(next http.Handler, sdk *mcp.Server) http.Handler {
+					mux := http.NewServeMux()
+					mux.Handle("/", next)
+					mux.Handle("/bare", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+						&mcp.StreamableHTTPOptions{Stateless: revision == wiretest.ModernRevision}))
+					return mux
+				}})
+				bare := wiretest.NewPeerThat(t, a.url+"/bare", revision, "mallory", wiretest.TasksExtension)
+				for _, tool := range []string{"ponder", "run_pipeline", "lint_file", "secret_done", "secret_ask", "ask_first", "task_result"} {
+					r := bare.Post(jsonCall(t, bare, "tools/call", map[string]any{"name": tool, "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{},
+						"_meta": map[string]any{gateway.FlowMeta: "AAAAAAAAAAAAAAAAAAAAAAAAAA"}}))
+					if r.Error == nil {
+						t.Errorf("%s: %d %s", tool, r.Status, r.Body)
+					}
+				}
+				for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"} {
+					r := bare.Post(jsonCall(t, bare, method, map[string]any{"taskId": a.done}))
+					if r.Status/100 == 2 && r.Error == nil {
+						t.Errorf("%s: %d %s", method, r.Status, r.Body)
+					}
+				}
+				wiretest.End(t, bare)
+				a.over()
+			})
+		})
+	}
+}
+
+// jsonCall is the body of a request, and its headers as edits.
+func jsonCall(t *testing.T, p *wiretest.Peer, method string, params map[string]any) (string, wiretest.Edit) {
+	t.Helper()
+	body, edits := p.Request(method, params)
+	if !json.Valid([]byte(body)) {
+		t.Fatal(body)
+	}
+	return body, func(r *http.Request) {
+		for _, e := range edits {
+			e(r)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+//go:build long
+
+package pushtest
+
+import (
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// What the release candidate has in common with 2025-11-25 is shown by the tests of that
+// revision. These repeat them in the candidate.
+
+func TestCandidateQuestionStreams(t *testing.T) {
+	rules.Covers(t, "B-46", "B-47", "B-49", "B-56", "B-57")
+	checkQuestionStreams(t, wiretest.CandidateRevision)
+}
+
+func TestCandidateRemoteQuestions(t *testing.T) {
+	rules.Covers(t, "B-15", "B-16", "B-47", "B-56", "B-57", "B-59", "B-43")
+	checkRemoteQuestions(t, wiretest.CandidateRevision)
+}
+
+func TestCandidateRemoteTakenBack(t *testing.T) {
+	rules.Covers(t, "B-68", "B-69", "B-76")
+	checkRemoteTakenBack(t, wiretest.CandidateRevision)
+}
+
+func TestCandidateStatusNotifications(t *testing.T) {
+	rules.Covers(t, "B-41", "B-42", "B-45")
+	checkStatusNotifications(t, wiretest.CandidateRevision)
+}

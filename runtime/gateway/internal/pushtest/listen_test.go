@@ -1,0 +1,515 @@
+package pushtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+func listening(t testing.TB, s wiretest.Setup) (url string, d *wiretest.Driven) {
+	t.Helper()
+	d = new(wiretest.Driven)
+	s.Tools = append(s.Tools, d.Tools())
+	return wiretest.ServeAsk(t, s), d
+}
+
+func TestListen(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-61", "E-62", "E-63", "E-65", "E-68")
+	bubble.Test(t, func(t *testing.T) {
+		url, d := listening(t, wiretest.Setup{})
+		p := wiretest.NewAsked(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`)
+		id := p.Create("driven", nil)
+		f := p.Follow(id)
+		same := func(status string) map[string]any {
+			t.Helper()
+			task := f.Task()
+			r := p.Task("tasks/get", id).OK()
+			want := r.Get().(map[string]any)
+			delete(want, "resultType")
+			if !reflect.DeepEqual(task, want) || task["status"] != status {
+				t.Errorf("%v\nnot %s: %v", task, status, want)
+			}
+			return task
+		}
+		if f.Task()["status"] != "working" { // as it is, though nothing changes
+			t.Error("not working")
+		}
+		d.Say(id, "one")
+		for { // the start of the handler may be a change of its own
+			if task := f.Task(); task["statusMessage"] == "one" {
+				break
+			}
+		}
+		d.Say(id, "two")
+		if task := same("working"); task["statusMessage"] != "two" {
+			t.Errorf("%v", task)
+		}
+		d.Say(id, "ask")
+		if task := same("input_required"); len(task["inputRequests"].(map[string]any)) != 1 {
+			t.Errorf("%v", task)
+		}
+		p.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"note": map[string]any{"action": "decline"}}}).OK()
+		same("working")
+		d.Say(id, "done")
+		if task := same("completed"); task["result"] == nil {
+			t.Errorf("%v", task)
+		}
+		f.Ends()
+
+		f = p.Follow(id) // which has ended already
+		same("completed")
+		f.Ends()
+
+		failed := p.Create("driven", nil)
+		f = p.Follow(failed)
+		d.Say(failed, "fail")
+		for {
+			if task := f.Task(); task["status"] == "failed" {
+				if task["error"] == nil {
+					t.Errorf("%v", task)
+				}
+				break
+			}
+		}
+		f.Ends()
+	})
+}
+
+// The subscription is called by the request's ID, whatever it looks like.
+func TestListenIDs(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-68")
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := listening(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		done := p.Create("raw", map[string]any{})
+		p.Until(done, "completed")
+		for _, id := range []string{`0`, `-1`, `9007199254740991`, `"a"`, `"1"`, `"a b \" é"`, `""`} {
+			body, edits := p.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{done, done}}})
+			var message map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(body), &message); err != nil {
+				t.Fatal(err)
+			}
+			before, after, _ := strings.Cut(body, `"id":`+string(message["id"]))
+			f := p.Open(http.MethodPost, before+`"id":`+id+after, edits...)
+			if agreed := f.Acknowledged()["taskIds"]; len(agreed.([]any)) != 1 {
+				t.Errorf("%v", agreed)
+			}
+			if f.Task()["status"] != "completed" {
+				t.Error("not completed")
+			}
+			f.Ends()
+		}
+	})
+}
+
+// E-64 comes before everything that the request names; headers and metadata are
+// checked as for any other method.
+func TestListenRefused(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-64", "E-72", "E-73")
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := listening(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := p.Create("raw", map[string]any{})
+		listen := func(ids any, edits ...wiretest.Edit) *wiretest.Response {
+			return p.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids}}, edits...)
+		}
+		for _, caps := range []string{`{}`, `{"tasks":{}}`, `{"extensions":{"io.modelcontextprotocol/tasks":null}}`} {
+			p.Caps = caps
+			for _, ids := range []any{[]string{id}, []string{"made-up"}, []string{}, []any{5}, "x"} {
+				r := listen(ids).Want(http.StatusBadRequest, wiretest.MissingCapability)
+				if want := `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`; r.Error != nil && string(r.Error.Data) != want {
+					t.Errorf("data %s", r.Error.Data)
+				}
+			}
+			r := p.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{id}, "toolsListChanged": true}})
+			r.Want(http.StatusBadRequest, wiretest.MissingCapability)
+		}
+		p.Caps = wiretest.TasksExtension
+		for _, ids := range []any{"x", 5, []any{5}, []any{nil, []string{}}, map[string]any{}} {
+			listen(ids).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		}
+		many := make([]string, 1001)
+		for i := range many {
+			many[i] = fmt.Sprint("task", i)
+		}
+		listen(many).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		listen([]string{id}, wiretest.WithHeader("Mcp-Method", "")).Want(http.StatusBadRequest, wiretest.HeaderMismatch)
+		listen([]string{id}, wiretest.WithHeader("Mcp-Method", "tasks/get")).Want(http.StatusBadRequest, wiretest.HeaderMismatch)
+		listen([]string{id}, wiretest.WithHeader("MCP-Protocol-Version", "2025-11-25")).Want(http.StatusBadRequest, wiretest.HeaderMismatch)
+		version, capabilities := `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":`+wiretest.TasksExtension
+		for _, meta := range []string{``, version, capabilities} {
+			p.Post(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{`+meta+`},"notifications":{"taskIds":["x"]}}}`,
+				wiretest.WithHeader("Mcp-Method", "subscriptions/listen")).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		}
+		// Nobody asks for tasks: the SDK's alone to answer.
+		p.Caps = `{}`
+		f, agreed := p.Subscribe(map[string]any{"toolsListChanged": true})
+		if len(agreed) != 1 || agreed["toolsListChanged"] != true {
+			t.Errorf("%v", agreed)
+		}
+		f.Silent()
+	})
+}
+
+// Somebody else's task is left out like one that is not there.
+func TestListenToOthers(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-63", "E-87")
+	bubble.Test(t, func(t *testing.T) {
+		url, d := listening(t, wiretest.Setup{Bearer: true})
+		a, b := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
+		mine, theirs, short := a.Create("driven", nil), b.Create("driven", nil), a.Create("short_driven", nil)
+		a.UntilGone(short)
+		f, agreed := a.Subscribe(map[string]any{"taskIds": []string{theirs, "made-up", mine, short, "", mine}})
+		if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s]]", mine) {
+			t.Errorf("agreed to %v", agreed)
+		}
+		d.Say(theirs, "secret", "done")
+		d.Say(mine, "open", "done")
+		for {
+			task := f.Task()
+			if task["taskId"] != mine {
+				t.Errorf("%v", task)
+			}
+			if task["status"] == "completed" {
+				break
+			}
+		}
+		f.Ends()
+		for _, ids := range [][]string{{mine}, {"made-up"}, {}} {
+			f, agreed := b.Subscribe(map[string]any{"taskIds": ids})
+			if fmt.Sprint(agreed) != "map[taskIds:[]]" {
+				t.Errorf("agreed to %v", agreed)
+			}
+			f.Ends() // nothing can come
+		}
+	})
+}
+
+// A listener gets the questions that it answers, and nothing but its tasks.
+func TestListenersDiffer(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-65", "E-67")
+	bubble.Test(t, func(t *testing.T) {
+		url, d := listening(t, wiretest.Setup{})
+		asked, mute := wiretest.NewAsked(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := asked.Create("driven", nil)
+		d.Say(id, "ask")
+		asked.Until(id, "input_required")
+		for p, want := range map[*wiretest.Peer]int{asked: 1, mute: 0} {
+			f := p.Follow(id)
+			task, got := f.Task(), p.Task("tasks/get", id).OK()
+			if len(task["inputRequests"].(map[string]any)) != want || !reflect.DeepEqual(task["inputRequests"], got.Get("inputRequests")) {
+				t.Errorf("%v", task)
+			}
+			f.Silent()
+		}
+		// Whatever else comes, such as the progress that was asked for, fails the check
+		// of the stream.
+		r := asked.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 300}, "_meta": map[string]any{
+			"progressToken": "p", "io.modelcontextprotocol/logLevel": "debug"}}).OK()
+		f := asked.Follow(r.Text("taskId"))
+		for f.Task()["status"] != "completed" {
+		}
+		f.Ends()
+	})
+}
+
+// A subscriber may leave at any time: its task goes on, and nothing of it stays.
+func TestListenDropped(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		url, d := listening(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := d.Begin(p)
+		p.Follow(id).Stop()
+		p.Client.CloseIdleConnections()
+		before := leak.Now()
+		for read := range 4 {
+			for _, others := range []bool{false, true} {
+				filter := map[string]any{"taskIds": []string{id}}
+				if others {
+					filter["toolsListChanged"] = true
+				}
+				f := p.Send("subscriptions/listen", map[string]any{"notifications": filter})
+				for i := range read {
+					if i > 1 {
+						d.Say(id, fmt.Sprint(read, others))
+					}
+					f.Next()
+				}
+				f.Stop()
+			}
+		}
+		p.Client.CloseIdleConnections()
+		before.NoneLeft(t)
+		d.Say(id, "done")
+		p.Until(id, "completed")
+	})
+}
+
+// A subscriber that does not read finds the present, in order, and the end.
+func TestListenFlood(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, d := listening(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := p.Create("driven", nil)
+		body, edits := p.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{id}}})
+		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		d.Flood(p, id)
+		seen, last, completed, ended := 0, "", false, false
+		for data := range wiretest.Events(res.Body) {
+			m := wiretest.WireMessage{Text: string(data)}
+			if ended {
+				t.Errorf("after the end: %.200s", data)
+			}
+			if ended = bytes.Contains(data, []byte(`"result":{"_meta"`)); ended || seen == 0 {
+				seen++ // the acknowledgement, and the answer
+				continue
+			}
+			seen++
+			task := wiretest.Numbers(t, m.Text)
+			message, _ := task["statusMessage"].(string)
+			if completed || message != "" && message <= last {
+				t.Errorf("%.6s after %.6s", message, last)
+			}
+			last, completed = message, task["status"] == "completed"
+		}
+		if !completed || !ended || seen > wiretest.Changes*3/4 {
+			t.Errorf("%d of %d changes, completed %v, ended %v", seen, wiretest.Changes, completed, ended)
+		}
+	})
+}
+
+// The server's end answers the request; a task that goes is no more to hear of.
+func TestListenEnds(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-68")
+	t.Run("with the server", func(t *testing.T) {
+		t.Parallel()
+		bubble.Test(t, func(t *testing.T) {
+			for _, filter := range []string{`{"taskIds":[%q]}`, `{"taskIds":[%q],"toolsListChanged":true}`, `{"taskIds":[%q],"promptsListChanged":true}`} {
+				var d wiretest.Driven
+				url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
+				p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+				f, _ := p.Subscribe(map[string]any{"taskIds": []string{}, "toolsListChanged": true})
+				f.Stop()
+				id := d.Begin(p)
+				var notifications map[string]any
+				if err := json.Unmarshal(fmt.Appendf(nil, filter, id), &notifications); err != nil {
+					t.Fatal(err)
+				}
+				f, _ = p.Subscribe(notifications)
+				f.Task()
+				begin := time.Now()
+				if err := tasks.Close(); err != nil {
+					t.Error(err)
+				}
+				for {
+					if m := f.Next(); m.Method == "" {
+						break
+					}
+				}
+				if took := time.Since(begin); took > wiretest.Patience {
+					t.Errorf("it took %v", took)
+				}
+			}
+		})
+	})
+	t.Run("with its tasks", func(t *testing.T) {
+		t.Parallel()
+		bubble.Test(t, func(t *testing.T) {
+			url, d := listening(t, wiretest.Setup{})
+			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+			var short, other string
+			var f *wiretest.Feed
+			for late := true; late; { // once more, where one is gone before it could be followed
+				began := time.Now()
+				short, other = p.Create("short_driven", nil), p.Create("driven", nil)
+				var agreed map[string]any
+				f, agreed = p.Subscribe(map[string]any{"taskIds": []string{short, other}})
+				if late = time.Since(began) >= wiretest.ShortTTL; !late && fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s %s]]", short, other) {
+					t.Errorf("agreed to %v", agreed)
+				}
+			}
+			p.UntilGone(short)
+			d.Say(other, "done")
+			for {
+				task := f.Task()
+				if task["taskId"] == other && task["status"] == "completed" {
+					break
+				}
+			}
+			f.Ends()
+		})
+	})
+}
+
+// brittle is a store whose waiting fails.
+type brittle struct {
+	mcptask.Store
+	fail func() error
+}
+
+// Wait implements mcptask.Store.
+func (s brittle) Wait(context.Context, string, int64) (mcptask.Record, error) {
+	return mcptask.Record{}, s.fail()
+}
+
+// A panic inside ends the one subscription, with an error. A store that fails does not: it
+// costs time.
+func TestListenBroken(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func() error{
+		"panic": func() error { panic("as told") },
+		"error": func() error { return errors.New("as told") },
+	} {
+		for _, others := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, others), func(t *testing.T) {
+				t.Parallel()
+				bubble.Test(t, func(t *testing.T) {
+					var d wiretest.Driven
+					url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{d.Tools()},
+						Options: mcptask.Options{Store: brittle{mcptask.NewMemoryStore(), fail}}})
+					p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+					id := d.Begin(p)
+					filter := map[string]any{"taskIds": []string{id}}
+					if others {
+						filter["toolsListChanged"] = true
+					}
+					f, _ := p.Subscribe(filter)
+					f.Task()
+					if name == "panic" {
+						if m := f.Next(); !strings.Contains(string(m.Error), "-32603") || strings.Contains(m.Text, "as told") {
+							t.Errorf("%s", m.Text)
+						}
+					}
+					d.Say(id, "done")
+					p.Until(id, "completed")
+					if name == "error" {
+						if task := f.Task(); task["status"] != "completed" {
+							t.Errorf("%v", task)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// Every followed task is counted, for each principal apart.
+func TestListenLimit(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := listening(t, wiretest.Setup{Bearer: true})
+		a, b := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
+		full := func(p *wiretest.Peer) map[string]any {
+			ids := []string{p.Create("driven", nil)}
+			for i := len(ids); i < 999; i++ { // with the request itself 1,000
+				ids = append(ids, fmt.Sprint("task", i))
+			}
+			return map[string]any{"taskIds": ids}
+		}
+		filter := full(a)
+		var open []*wiretest.Feed
+		for range 10 {
+			f, _ := a.Subscribe(filter)
+			open = append(open, f)
+		}
+		r := a.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{}}})
+		r.Want(http.StatusOK, wiretest.InternalError)
+		if r.Error != nil && string(r.Error.Data) != `{"limit":"followed","max":10000}` {
+			t.Errorf("%s", r.Error.Data)
+		}
+		f, _ := b.Subscribe(full(b))
+		f.Task()
+		open[0].Stop()
+		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(5 * time.Millisecond) {
+			r := a.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{}}})
+			if r.Error == nil {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("it is not freed: %s", r.Body)
+			}
+		}
+	})
+}
+
+// A change that another process makes is seen: the store is followed.
+func TestListenAcrossServers(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "E-65")
+	bubble.Test(t, func(t *testing.T) {
+		store := mcptask.NewMemoryStore()
+		var d wiretest.Driven
+		options := mcptask.Options{Store: store}
+		here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{d.Tools()}})
+		there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{d.Tools()}})
+		p, q := wiretest.NewPeer(t, here, wiretest.ModernRevision, ""), wiretest.NewPeer(t, there, wiretest.ModernRevision, "")
+		id := p.Create("driven", nil)
+		f := q.Follow(id)
+		d.Say(id, "from afar")
+		for f.Task()["statusMessage"] != "from afar" {
+		}
+		d.Say(id, "done")
+		for f.Task()["status"] != "completed" {
+		}
+		f.Ends()
+	})
+}
+
+// TestListenToMany follows as many tasks as one may name.
+func TestListenToMany(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := listening(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		ids := make([]string, 100)
+		for i := range ids {
+			ids[i] = p.Create("ponder", map[string]any{"ms": 40 * (i % 5)})
+		}
+		f := p.Follow(ids...)
+		left := slices.Clone(ids)
+		last := map[string]string{}
+		for len(left) > 0 {
+			task := f.Task()
+			id, updated := task["taskId"].(string), task["lastUpdatedAt"].(string)
+			was, err := time.Parse(time.RFC3339Nano, last[id])
+			is, _ := time.Parse(time.RFC3339Nano, updated)
+			if err == nil && is.Before(was) {
+				t.Errorf("%s after %s", updated, last[id])
+			}
+			last[id] = updated
+			if task["status"] == "completed" {
+				i := slices.Index(left, id)
+				if i < 0 {
+					t.Fatalf("%s has ended twice", id)
+				}
+				left = slices.Delete(left, i, i+1)
+			}
+		}
+		f.Ends()
+	})
+}

@@ -1,0 +1,258 @@
+package pushtest
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// watcher is a client whose streams bring the status notifications too.
+func watcher(t testing.TB, url, revision, token string) *wiretest.Peer {
+	t.Helper()
+	p := wiretest.NewAsked(t, url, revision, token, `{"elicitation":{}}`)
+	p.Statuses = true
+	return p
+}
+
+func TestStatusNotifications(t *testing.T) {
+	rules.Covers(t, "C-44", "C-45", "C-48")
+	checkStatusNotifications(t, wiretest.LegacyRevision)
+}
+
+func checkStatusNotifications(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		var d wiretest.Driven
+		url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true, Tools: []mcptask.Tools{d.Tools()}})
+		p := watcher(t, url, revision, "a")
+		f := p.Get()
+		id := p.Create("driven", nil)
+		p.Task("tasks/get", id).OK() // the client has the ID
+		same := func(want string, members ...string) map[string]any {
+			t.Helper()
+			m := f.Next()
+			task := m.Status(t)
+			r := p.Task("tasks/get", id).OK()
+			if got := r.Get().(map[string]any); task["status"] != want || fmt.Sprint(got) != fmt.Sprint(wiretest.Numbers(t, m.Text)) {
+				t.Errorf("%s\nwant %s and %v", m.Text, want, got)
+			}
+			if strings.Contains(m.Text, "_meta") || strings.Contains(m.Text, `"id"`) && !strings.Contains(m.Text, "taskId") {
+				t.Errorf("%s", m.Text)
+			}
+			return task
+		}
+		d.Say(id, "one")
+		if task := same("working"); task["statusMessage"] != "one" {
+			t.Errorf("%v", task)
+		}
+		d.Say(id, "one") // nothing that can be seen
+		f.Silent()
+		d.Say(id, "ask")
+		var question wiretest.WireMessage
+		if m := f.Next(); m.Method == "elicitation/create" { // the question and the status come in any order
+			question = m
+			same("input_required")
+		} else {
+			if m.Status(t)["status"] != "input_required" {
+				t.Errorf("%s", m.Text)
+			}
+			question = f.Question(id)
+		}
+		p.Respond(question.ID, wiretest.Note("yes"))
+		same("working")
+		d.Say(id, "done")
+		same("completed")
+		f.Silent()
+
+		failed := p.Create("driven", nil)
+		p.Task("tasks/get", failed).OK()
+		d.Say(failed, "fail")
+		if task := f.Next().Status(t); task["status"] != "failed" || task["statusMessage"] != "failed as told" {
+			t.Errorf("%v", task)
+		}
+		cancelled := p.Create("driven", nil)
+		p.Task("tasks/cancel", cancelled).OK()
+		if task := f.Next().Status(t); task["status"] != "cancelled" || task["taskId"] != cancelled {
+			t.Errorf("%v", task)
+		}
+		f.Silent()
+	})
+}
+
+// Only the sessions of the owner that know a task hear of it, and only on their
+// own stream.
+func TestStatusNotificationsOfOthers(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "C-44")
+	bubble.Test(t, func(t *testing.T) {
+		var d wiretest.Driven
+		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{d.Tools()}})
+		owner, unaware, named, stranger := watcher(t, url, wiretest.LegacyRevision, "a"), watcher(t, url, wiretest.LegacyRevision, "a"), watcher(t, url, wiretest.LegacyRevision, "a"), watcher(t, url, wiretest.LegacyRevision, "b")
+		id := owner.Create("driven", nil)
+		for _, p := range []*wiretest.Peer{owner, named} {
+			p.Task("tasks/get", id).OK()
+		}
+		stranger.Task("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
+		theirs := map[string]*wiretest.Feed{"owner": owner.Get(), "unaware": unaware.Get(), "named": named.Get(), "stranger": stranger.Get()}
+		result := owner.Result(id)
+		d.Say(id, "one", "done")
+		for _, name := range []string{"owner", "named"} {
+			last := ""
+			for last != "completed" { // the one before may be left out
+				last, _ = theirs[name].Next().Status(t)["status"].(string)
+			}
+		}
+		if m := result.Next(); m.Method != "" {
+			t.Errorf("a status where the result was asked for: %s", m.Text)
+		}
+		for _, f := range theirs {
+			f.Silent()
+		}
+	})
+}
+
+// A task's status must not overtake the reply that tells its ID; the end is told
+// all the same.
+func TestStatusFollowsTheTask(t *testing.T) {
+	t.Parallel()
+	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+				p := watcher(t, url, wiretest.LegacyRevision, "")
+				f := p.Get()
+				began := time.Now()
+				id := p.Create("raw", map[string]any{}) // done at once
+				var m wiretest.WireMessage
+				select {
+				case m = <-f.Messages:
+					if time.Since(began) < settling {
+						t.Fatalf("at once: %s", m.Text)
+					}
+				case <-time.After(80 * time.Millisecond):
+				}
+				if m.Text == "" && polls { // and is told by the reply, where it is done by then
+					if p.Task("tasks/get", id).OK().Text("status") == "completed" {
+						if time.Since(began) < settling {
+							f.Silent()
+						}
+						return
+					}
+				}
+				if m.Text == "" { // else the reply has taken long
+					m = f.Next()
+				}
+				if task := m.Status(t); task["status"] != "completed" || task["taskId"] != id {
+					t.Errorf("%v", task)
+				}
+				f.Silent()
+			})
+		})
+	}
+}
+
+// What changes while a session has no stream, or as it breaks, is told when it
+// has one again, as it is then.
+func TestStatusAfterAGap(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		var d wiretest.Driven
+		url := wiretest.ServeAsk(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
+		p := watcher(t, url, wiretest.LegacyRevision, "")
+		id := p.Create("driven", nil)
+		p.Task("tasks/get", id).OK()
+		for i := range 3 {
+			d.Say(id, fmt.Sprint("a", i), fmt.Sprint("b", i))
+			p.UntilMessage(id, fmt.Sprint("b", i))
+			f := p.Get()
+			if task := f.Next().Status(t); task["statusMessage"] != fmt.Sprint("b", i) {
+				t.Errorf("%v", task)
+			}
+			f.Silent()
+			f.Stop()
+		}
+		d.Say(id, "done")
+		p.Until(id, "completed")
+		p.Get().Silent()
+	})
+}
+
+// A client that does not read is not written to without end: what it finds later
+// is the present, in order.
+func TestStatusOfAFlood(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		var d wiretest.Driven
+		url := wiretest.ServeAsk(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
+		p := watcher(t, url, wiretest.LegacyRevision, "")
+		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.Start(t.Context(), http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		id := p.Create("driven", nil)
+		p.Task("tasks/get", id).OK()
+		d.Flood(p, id)
+		seen, last := 0, ""
+		lines := bufio.NewReader(res.Body)
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, ok := strings.CutPrefix(line, "data: ")
+			if !ok {
+				continue
+			}
+			task := wiretest.WireMessage{Text: data}.Status(t)
+			seen++
+			if task["status"] == "completed" {
+				break
+			}
+			message, _ := task["statusMessage"].(string)
+			if message <= last {
+				t.Errorf("%.6s after %.6s", message, last)
+			}
+			last = message
+		}
+		if seen > wiretest.Changes*3/4 {
+			t.Errorf("%d of %d changes were kept for a client that did not read", seen, wiretest.Changes)
+		}
+		if t.Failed() || testing.Verbose() {
+			t.Logf("%d of %d changes told", seen, wiretest.Changes)
+		}
+	})
+}
+
+// TestStdioStatus: on a pipe there is one stream for everything.
+func TestStdioStatus(t *testing.T) {
+	t.Parallel()
+	rules.Covers(t, "C-44")
+	p := wiretest.NewPipes(t)
+	defer func() { _ = p.Close(); _ = p.Wait() }()
+	p.Say(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
+	p.Response(1)
+	p.Say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	p.Say(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run_pipeline","arguments":{"repository":"https://example.com/r"},"task":{}}}`)
+	id := wiretest.Dig(t, p.Response(2), "result", "task", "taskId")
+	p.Say(`{"jsonrpc":"2.0","id":3,"method":"tasks/result","params":{"taskId":%q}}`, id)
+	status := p.Hear(func(m map[string]any) bool {
+		return m["method"] == "notifications/tasks/status" && wiretest.Dig(t, m, "params", "status") == "completed"
+	})
+	p.Say(`{"jsonrpc":"2.0","id":4,"method":"tasks/get","params":{"taskId":%q}}`, id)
+	if got := wiretest.Dig(t, p.Response(4), "result"); !reflect.DeepEqual(got, status["params"]) {
+		t.Errorf("%v\nand %v", status, got)
+	}
+	p.Response(3)
+}

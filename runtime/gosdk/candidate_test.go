@@ -1,0 +1,48 @@
+//go:build long
+
+package gosdk
+
+import (
+	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// What the release candidate has in common with 2025-11-25 is shown by the tests of that
+// revision. These repeat them in the candidate.
+
+func TestCandidateReceiverDeclares(t *testing.T) {
+	rules.Covers(t, "B-01", "B-02", "B-05", "B-06", "B-07", "B-21")
+	checkReceiverDeclares(t, mcptask.Revision20251125RC)
+}
+
+func TestCandidateReceiverCreates(t *testing.T) {
+	rules.Covers(t, "B-15", "B-16", "B-17", "B-18", "B-19", "B-24", "B-25", "B-26")
+	checkReceiverCreates(t, mcptask.Revision20251125RC)
+}
+
+func TestCandidateReceiverTells(t *testing.T) {
+	rules.Covers(t, "B-27", "B-50", "B-52", "B-55", "B-58", "B-60", "B-61")
+	checkReceiverTells(t, mcptask.Revision20251125RC)
+}
+
+func TestCandidateReceiverResults(t *testing.T) {
+	rules.Covers(t, "B-35", "B-36", "B-37", "B-38", "B-39", "B-40", "B-79", "B-82")
+	checkReceiverResults(t, mcptask.Revision20251125RC)
+}
+
+func TestCandidateReceiverLists(t *testing.T) {
+	rules.Covers(t, "B-64", "B-65", "B-67", "B-78")
+	checkReceiverLists(t, mcptask.Revision20251125RC)
+}
+
+func TestCandidateReceiverCancels(t *testing.T) {
+	rules.Covers(t, "B-30", "B-71", "B-72", "B-73", "B-74", "B-77")
+	checkReceiverCancels(t, mcptask.Revision20251125RC)
+}
+
+func TestCandidateReceiverForgets(t *testing.T) {
+	rules.Covers(t, "B-51", "B-53", "B-69", "B-92")
+	checkReceiverForgets(t, mcptask.Revision20251125RC)
+}

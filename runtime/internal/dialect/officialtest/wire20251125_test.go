@@ -1,0 +1,640 @@
+package officialtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// What initialize declares.
+func TestLegacyCapabilities(t *testing.T) {
+	rules.Covers(t, "C-01", "C-02", "C-92")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		secured, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+		const call = `"cancel":{},"requests":{"tools":{"call":{}}}`
+		for _, test := range []struct{ name, url, revision, token, want string }{
+			{"anonymous", url, wiretest.LegacyRevision, "", `{` + call + `}`},
+			{"a principal", secured, wiretest.LegacyRevision, "a", `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`},
+			{"an older revision", url, "2025-06-18", "", `null`},
+			{"an older revision with a principal", secured, "2025-06-18", "a", `null`},
+		} {
+			p := wiretest.NewPeer(t, test.url, test.revision, test.token)
+			r := p.Opened
+			got, err := json.Marshal(r.Get("capabilities", "tasks"))
+			if err != nil || string(got) != test.want || r.Text("protocolVersion") != test.revision {
+				t.Errorf("%s: %s %s, want %s", test.name, r.Text("protocolVersion"), got, test.want)
+			}
+			if r.Get("capabilities", "extensions", "io.modelcontextprotocol/tasks") != nil && test.revision != wiretest.LegacyRevision {
+				t.Errorf("%s: the extension of 2026-07-28", test.name)
+			}
+		}
+	})
+}
+
+// execution.taskSupport.
+func TestLegacyToolsList(t *testing.T) {
+	rules.Covers(t, "C-14")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		want := map[string]string{"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden", "sdk_tool": ""}
+		for _, revision := range []string{wiretest.LegacyRevision, "2025-06-18"} {
+			seen := 0
+			for _, tool := range wiretest.NewPeer(t, url, revision, "").Call("tools/list", nil).OK().Get("tools").([]any) {
+				tool := tool.(map[string]any)
+				support, ok := want[tool["name"].(string)]
+				if !ok {
+					continue
+				}
+				seen++
+				execution, _ := tool["execution"].(map[string]any)
+				got, _ := execution["taskSupport"].(string)
+				if revision != wiretest.LegacyRevision {
+					support = ""
+				}
+				if got != support {
+					t.Errorf("%s: %v: %q, want %q", revision, tool["name"], got, support)
+				}
+			}
+			if seen != len(want) {
+				t.Errorf("%s: %d of %d tools", revision, seen, len(want))
+			}
+		}
+	})
+}
+
+// What a call has to say to become a task, and what is answered.
+func TestLegacyCreate(t *testing.T) {
+	rules.Covers(t, "C-15", "C-16", "C-17", "C-18", "C-19", "C-26", "C-56", "C-97")
+	checkCreate(t, wiretest.LegacyRevision)
+}
+
+func checkCreate(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{MaxTTL: time.Hour}})
+		p := wiretest.NewPeer(t, url, revision, "")
+		const day = 24 * 60 * 60 * 1000 // the tool's own
+		for _, test := range []struct {
+			task string
+			ttl  int // 0 is -32602
+		}{
+			{`{}`, day},
+			{`{"ttl":60000}`, 60000},
+			{`{"ttl":6e4}`, 60000},
+			{`{"ttl":0}`, day},
+			{`{"ttl":999999999999}`, 3600000},
+			{`{"ttl":9007199254740993}`, 3600000},
+			{`{"ttl":1e300}`, 3600000},
+			{`{"ttl":-1}`, 0},
+			{`{"ttl":-1e300}`, 0},
+			{`{"ttl":1e400}`, 0},
+			{`{"ttl":null}`, 0},
+			{`{"ttl":1.5}`, 0},
+			{`{"ttl":"60000"}`, 0},
+			{`{"ttl":{}}`, 0},
+			{`{"ttl":true}`, 0},
+			{`null`, 0}, {`[]`, 0}, {`""`, 0}, {`5`, 0}, {`true`, 0},
+		} {
+			r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": json.RawMessage(test.task)})
+			if test.ttl == 0 {
+				r.Want(http.StatusOK, wiretest.InvalidParams)
+				continue
+			}
+			r.OK() // C-18: the work never ends
+			if got := fmt.Sprint(r.Get("task", "ttl")); got != fmt.Sprint(test.ttl) {
+				t.Errorf("task %s: ttl %s, want %d", test.task, got, test.ttl)
+			}
+			if r.Text("task", "status") != "working" || fmt.Sprint(r.Get("task", "pollInterval")) != "2000" {
+				t.Errorf("task %s: %s", test.task, r.Body)
+			}
+			if r.Get("content") != nil || r.Get("structuredContent") != nil {
+				t.Errorf("a result in %s", r.Body)
+			}
+			if id := r.Text("task", "taskId"); len(id) < 26 { // C-91: 26 base32 digits are 130 bits
+				t.Errorf("the ID %q is short", id)
+			}
+		}
+	})
+}
+
+// What comes beside a call of 2025-11-25 and its task.
+func TestLegacyCreateMeta(t *testing.T) {
+	rules.Covers(t, "C-20", "C-24", "E-90")
+	checkCreateMeta(t, wiretest.LegacyRevision)
+}
+
+func checkCreateMeta(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
+	p := wiretest.NewPeer(t, url, revision, "")
+	t.Run("C-24: an ID of the requestor's is ignored", func(t *testing.T) {
+		r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": "mine"},
+			"_meta": map[string]any{"io.modelcontextprotocol/related-task": map[string]any{"taskId": "mine"}}}).OK()
+		if r.Text("task", "taskId") == "mine" {
+			t.Error("taken")
+		}
+		if got := r.Text("_meta", "io.modelcontextprotocol/model-immediate-response"); got != "The task is under way." { // C-20
+			t.Errorf("model-immediate-response is %q", got)
+		}
+	})
+	t.Run("E-90: the extension means nothing here", func(t *testing.T) {
+		r := p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": map[string]any{"service": "api", "environment": "staging"},
+			"_meta": map[string]any{"io.modelcontextprotocol/clientCapabilities": json.RawMessage(wiretest.TasksExtension)}}).OK()
+		if r.Get("content") == nil {
+			t.Errorf("no plain result: %s", r.Body)
+		}
+	})
+}
+
+// Which tools may be called as tasks, and which have to be (T-23).
+func TestLegacyTaskSupport(t *testing.T) {
+	rules.Covers(t, "C-10", "C-11", "C-13", "C-14")
+	checkTaskSupport(t, wiretest.LegacyRevision)
+}
+
+func checkTaskSupport(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
+		p := wiretest.NewPeer(t, url, revision, "")
+		lint := map[string]any{"path": "main.go"}
+		p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": lint, "task": map[string]any{}}).Want(200, wiretest.MethodNotFound)
+		p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}, "task": map[string]any{}}).Want(200, wiretest.MethodNotFound)
+		p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).Want(200, wiretest.MethodNotFound)
+		p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": lint}).OK()
+		p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}).OK()
+		staging := map[string]any{"service": "api", "environment": "staging"}
+		p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging}).OK()
+		p.Create("deploy_service", staging)
+		// Invalid arguments: -32602 for an augmented call, a tool error for a plain one.
+		bad := map[string]any{"service": "", "environment": "mars"}
+		p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad, "task": map[string]any{}}).Want(200, wiretest.InvalidParams)
+		if r := p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad}).OK(); r.Get("isError") != true {
+			t.Errorf("no tool error: %s", r.Body)
+		}
+		p.Call("tools/call", map[string]any{"name": "ponder", "arguments": []any{}, "task": map[string]any{}}).Want(200, wiretest.InvalidParams)
+	})
+}
+
+// tasks/result.
+func TestLegacyResult(t *testing.T) {
+	rules.Covers(t, "C-34", "C-36", "C-37", "C-38", "C-39", "C-40", "C-41", "C-43")
+	checkResult(t, wiretest.LegacyRevision)
+}
+
+func checkResult(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	t.Run("C-38, C-41: exactly the result of the call", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			for _, tool := range []string{"raw", "deploy_service"} {
+				args := map[string]any{}
+				if tool == "deploy_service" {
+					args = map[string]any{"service": "api", "environment": "staging"}
+				}
+				plain := p.Call("tools/call", map[string]any{"name": tool, "arguments": args}).OK()
+				id := p.Create(tool, args)
+				for range 2 { // as often as one likes
+					r := p.Task("tasks/result", id).OK()
+					want, got := plain.Get().(map[string]any), r.Get().(map[string]any)
+					meta := got["_meta"].(map[string]any)
+					related := meta["io.modelcontextprotocol/related-task"].(map[string]any)
+					if related["taskId"] != id {
+						t.Errorf("related-task %v", related)
+					}
+					delete(meta, "io.modelcontextprotocol/related-task")
+					if len(meta) == 0 && want["_meta"] == nil {
+						delete(got, "_meta")
+					}
+					if !reflect.DeepEqual(want, got) {
+						t.Errorf("%s:\nplain %s\ntask  %s", tool, plain.Result, r.Result)
+					}
+				}
+			}
+		})
+	})
+	t.Run("C-37: blocks, as JSON and as a stream, while get answers (C-43)", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			for _, accept := range []wiretest.Edit{wiretest.JSONOnly, func(*http.Request) {}} {
+				id := p.Create("driven", nil)
+				got := make(chan *wiretest.Response, 1)
+				go func() { got <- p.Task("tasks/result", id, accept) }()
+				for range 3 {
+					time.Sleep(50 * time.Millisecond)
+					r := p.Task("tasks/get", id).OK()
+					if r.Text("status") != "working" || r.Stream { // C-34
+						t.Errorf("%v %s", r.Stream, r.Body)
+					}
+				}
+				select {
+				case r := <-got:
+					t.Errorf("answered before the end: %s", r.Body)
+				default:
+				}
+				d.Say(id, "done")
+				r := (<-got).OK()
+				if !bytes.Contains(r.Result, []byte(`"done"`)) {
+					t.Errorf("%s", r.Body)
+				}
+				t.Log("as a stream:", r.Stream)
+				if p.Until(id, "completed"); r.Header.Get("Content-Type") == "" {
+					t.Error("no content type")
+				}
+			}
+		})
+	})
+	t.Run("C-39: the same error", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			plain := p.Call("tools/call", map[string]any{"name": "locked", "arguments": map[string]any{}}).Want(200, -32055)
+			r := p.Task("tasks/result", p.Create("locked", nil)).Want(200, -32055)
+			if r.Error.Message != plain.Error.Message || !bytes.Equal(r.Error.Data, plain.Error.Data) || len(r.Error.Data) == 0 {
+				t.Errorf("%s, plainly %s", r.Body, plain.Body)
+			}
+		})
+	})
+	t.Run("C-40: a tool error is a result", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			var d wiretest.Driven
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
+			p := wiretest.NewPeer(t, url, revision, "")
+			if r := p.Task("tasks/result", p.Create("run_pipeline", wiretest.PipelineArgs("broken"))).OK(); r.Get("isError") != true {
+				t.Errorf("%s", r.Body)
+			}
+		})
+	})
+}
+
+// Tasks that failed, by an error of each kind.
+func TestLegacyFailed(t *testing.T) {
+	rules.Covers(t, "C-83", "C-86", "C-87", "C-88")
+	checkFailed(t, wiretest.LegacyRevision)
+}
+
+func checkFailed(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Panics: true})
+		p := wiretest.NewPeer(t, url, revision, "")
+		for _, c := range []struct {
+			tool    string
+			args    map[string]any
+			message string
+		}{
+			{"locked", nil, "the repository is locked"},
+			{"run_pipeline", wiretest.PipelineArgs("broken"), "the branch does not build"}, // a tool error
+			{"run_pipeline", wiretest.PipelineArgs("panic"), "internal error"},
+		} {
+			id := p.Create(c.tool, c.args)
+			if r := p.Until(id, "failed", "completed"); r.Text("status") != "failed" || r.Text("statusMessage") != c.message {
+				t.Errorf("%s", r.Body)
+			}
+			if c.message != "internal error" {
+				continue
+			}
+			if r := p.Task("tasks/result", id).Want(200, wiretest.InternalError); strings.Contains(string(r.Body), "a bug") {
+				t.Errorf("%s", r.Body)
+			}
+		}
+	})
+}
+
+// The param says which task is meant, related-task says nothing.
+func TestLegacyRelatedTask(t *testing.T) {
+	rules.Covers(t, "C-63", "C-65")
+	checkRelatedTask(t, wiretest.LegacyRevision)
+}
+
+func checkRelatedTask(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
+		p := wiretest.NewPeer(t, url, revision, "")
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+			meant, named := p.Create("run_pipeline", wiretest.PipelineArgs("endless")), p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			if method == "tasks/result" {
+				p.Task("tasks/cancel", meant).OK()
+			}
+			r := p.Call(method, map[string]any{"taskId": meant, "_meta": map[string]any{
+				"io.modelcontextprotocol/related-task": map[string]any{"taskId": named}}})
+			if !bytes.Contains(r.Body, []byte(meant)) || bytes.Contains(r.Body, []byte(named)) {
+				t.Errorf("%s: %s", method, r.Body)
+			}
+			p.Until(named, "working")
+			p.Task("tasks/cancel", named).OK()
+		}
+	})
+}
+
+// C-66: what tasks/get, tasks/list and tasks/cancel answer has no related-task,
+// what tasks/result answers has one (C-41, T-26).
+func TestLegacyResultMeta(t *testing.T) {
+	rules.Covers(t, "C-41", "C-66")
+	checkResultMeta(t, wiretest.LegacyRevision)
+}
+
+func checkResultMeta(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
+		p := wiretest.NewPeer(t, url, revision, "a")
+		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		done := p.Create("deploy_service", map[string]any{"service": "api", "environment": "staging"})
+		for _, r := range []*wiretest.Response{
+			p.Until(done, "completed"), p.Until(id, "working"), p.Call("tasks/list", nil), p.Task("tasks/cancel", id), p.Until(id, "cancelled"), p.Call("tasks/list", nil),
+		} {
+			if bytes.Contains(r.OK().Body, []byte("related-task")) {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		if related := p.Task("tasks/result", done).OK().Text("_meta", "io.modelcontextprotocol/related-task", "taskId"); related != done {
+			t.Errorf("related to %q", related)
+		}
+	})
+}
+
+// A client that leaves does no harm: neither while tasks/result blocks nor
+// while tasks/get is answered.
+func TestLegacyLeave(t *testing.T) {
+	rules.Covers(t, "C-33", "C-42")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		for _, method := range []string{"tasks/result", "tasks/get"} {
+			for wait := range 5 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(wait*wait)*10*time.Millisecond)
+				body, edits := p.Request(method, map[string]any{"taskId": id})
+				if res, err := p.Client.Do(p.Start(ctx, http.MethodPost, body, edits...)); err == nil {
+					if _, err := io.ReadAll(res.Body); err == nil && method == "tasks/result" {
+						t.Error("it did not block")
+					}
+					res.Body.Close()
+				}
+				cancel()
+				p.Until(id, "working")
+			}
+		}
+		f := p.Result(id) // waits as the first would have
+		p.Task("tasks/cancel", id).OK()
+		if last := f.Next(); last.Error == nil {
+			t.Errorf("%s", last.Text)
+		}
+	})
+}
+
+// tasks/list.
+func TestLegacyList(t *testing.T) {
+	rules.Covers(t, "C-06", "C-69", "C-70", "C-72", "C-82", "C-94")
+	checkList(t, wiretest.LegacyRevision)
+}
+
+func checkList(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
+		a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
+		want := map[string]bool{}
+		for range 120 {
+			want[a.Create("ponder", nil)] = true
+		}
+		for range 60 {
+			b.Create("ponder", nil)
+		}
+		got := map[string]bool{}
+		params := map[string]any(nil)
+		var cursors []string
+		for pages := 0; ; pages++ {
+			r := a.Call("tasks/list", params).OK()
+			for _, task := range r.Get("tasks").([]any) {
+				id := task.(map[string]any)["taskId"].(string)
+				if got[id] || !want[id] {
+					t.Errorf("%s twice or not a's", id)
+				}
+				got[id] = true
+			}
+			cursor, more := r.Get("nextCursor").(string)
+			if !more {
+				break
+			}
+			if pages > 10 {
+				t.Fatal("no end")
+			}
+			cursors = append(cursors, cursor)
+			params = map[string]any{"cursor": cursor}
+		}
+		if len(got) != len(want) || len(cursors) != 2 {
+			t.Errorf("%d of %d tasks, %d cursors", len(got), len(want), len(cursors))
+		}
+		cursor := cursors[0]
+		flipped := []byte(cursor)
+		flipped[len(flipped)/2] ^= 1
+		foreign := b.Call("tasks/list", nil).OK().Text("nextCursor")
+		for _, bad := range []any{"", "x", "made up", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", cursor[:len(cursor)-1], cursor[:10], cursor + "A", cursor + "\n",
+			string(flipped), foreign, 5, []any{}, map[string]any{}, true} {
+			a.Call("tasks/list", map[string]any{"cursor": bad}).Want(200, wiretest.InvalidParams)
+		}
+		for _, params := range []string{`[]`, `"x"`, `5`} {
+			a.Post(`{"jsonrpc":"2.0","id":1,"method":"tasks/list","params":`+params+`}`).Want(200, wiretest.InvalidParams)
+		}
+		// C-06: where it is not declared, there is none.
+		open, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
+		wiretest.NewPeer(t, open, revision, "").Call("tasks/list", nil).Want(200, wiretest.MethodNotFound)
+	})
+}
+
+// tasks/cancel (T-25).
+func TestLegacyCancel(t *testing.T) {
+	rules.Covers(t, "C-74", "C-75", "C-77", "C-78", "C-81")
+	checkCancel(t, wiretest.LegacyRevision)
+}
+
+func checkCancel(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		let, returned := make(chan struct{}), make(chan struct{})
+		stubborn := mcptask.NewTool(mcptask.ToolSpec{Name: "stubborn", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) {
+				defer close(returned)
+				<-let
+				return "late", nil
+			})
+		var g *gateway.Gateway
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Gateway: &g, Tools: []mcptask.Tools{{Service: "Stubborn", Impl: 1, Tools: []mcptask.Tool{stubborn}}}})
+		p := wiretest.NewPeer(t, url, revision, "")
+		id := p.Create("stubborn", nil)
+		blocked := make(chan *wiretest.Response, 1)
+		go func() { blocked <- p.Task("tasks/result", id) }()
+		wiretest.UntilWaiting(t, g)
+		if r := p.Task("tasks/cancel", id).OK(); r.Text("status") != "cancelled" || r.Text("taskId") != id {
+			t.Errorf("%s", r.Body)
+		}
+		p.Task("tasks/cancel", id).Want(200, wiretest.InvalidParams)
+		r := (<-blocked).Want(200, wiretest.InternalError) // T-25
+		if !bytes.Contains(r.Error.Data, []byte(id)) {
+			t.Errorf("%s", r.Body)
+		}
+		p.Task("tasks/result", id).Want(200, wiretest.InternalError)
+		close(let)
+		<-returned
+		time.Sleep(50 * time.Millisecond) // what it has returned comes to nothing
+		if r := p.Task("tasks/get", id).OK(); r.Text("status") != "cancelled" {
+			t.Errorf("C-78: %s", r.Body)
+		}
+		done := p.Create("ponder", nil)
+		p.Until(done, "completed")
+		p.Task("tasks/cancel", done).Want(200, wiretest.InvalidParams) // C-75
+		p.Until(done, "completed")
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} { // C-81
+			p.Task(method, "no-such-task").Want(200, wiretest.InvalidParams)
+		}
+		// C-74: notifications/cancelled is no way to cancel a task.
+		body, edits := p.Request("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 200}, "task": map[string]any{}})
+		created := p.Post(body, edits...).OK()
+		if n := p.Post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(created.ID) + `}}`); n.Status != http.StatusAccepted {
+			t.Errorf("%d %s", n.Status, n.Body)
+		}
+		p.Until(created.Text("task", "taskId"), "completed")
+	})
+}
+
+// Progress of a task on the standalone stream.
+func TestLegacyProgress(t *testing.T) {
+	rules.Covers(t, "C-61", "C-67", "C-68")
+	checkProgress(t, wiretest.LegacyRevision)
+}
+
+func checkProgress(t *testing.T, revision string) {
+	t.Helper()
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		token  any
+		cancel bool
+	}{{"a string", "tok-1", false}, {"a number", 7, false}, {"a stubborn handler", "tok-2", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) {
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}}) // for the stubborn handler
+				p := wiretest.NewPeer(t, url, revision, "")
+				messages, stop := p.Listen()
+				defer stop()
+				ms := 600
+				if test.cancel { // it has to be there still
+					ms = 4000
+				}
+				r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
+					"_meta": map[string]any{"progressToken": test.token}}).OK()
+				id := r.Text("task", "taskId")
+				seen, last := 0, 0.0
+				// next takes the next message, unless it is about another task.
+				next := func() (other bool) {
+					t.Helper()
+					var message json.RawMessage
+					select {
+					case message = <-messages:
+					case <-time.After(wiretest.Patience):
+						t.Fatal("no progress")
+					}
+					var n struct {
+						Method string
+						Params struct {
+							ProgressToken any
+							Progress      float64
+							Meta          map[string]struct{ TaskID string } `json:"_meta"`
+						}
+					}
+					if err := json.Unmarshal(message, &n); err != nil {
+						t.Error(err)
+					}
+					if n.Params.ProgressToken == "other" {
+						return true
+					}
+					if n.Method != "notifications/progress" || fmt.Sprint(n.Params.ProgressToken) != fmt.Sprint(test.token) ||
+						n.Params.Progress <= last || n.Params.Meta["io.modelcontextprotocol/related-task"].TaskID != id {
+						t.Errorf("after %v: %s", last, message)
+					}
+					seen, last = seen+1, n.Params.Progress
+					return false
+				}
+				for range 3 {
+					next()
+				}
+				if test.cancel {
+					p.Task("tasks/cancel", id).OK()
+				} else {
+					p.Task("tasks/result", id).OK()
+				}
+				// What was sent before the end may still be under way: it comes before what a
+				// task tells that is made now. Nothing comes beside that.
+				p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 600}, "task": map[string]any{},
+					"_meta": map[string]any{"progressToken": "other"}}).OK()
+				for others := 0; others < 20; {
+					if next() {
+						others++
+					} else if others > 0 {
+						t.Errorf("progress %v after the end", last)
+					}
+				}
+				if !test.cancel && seen < 10 {
+					t.Errorf("%d messages", seen)
+				}
+			})
+		})
+	}
+}
+
+// The status message tells the progress too.
+func TestStatusMessage(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			id := p.Create("ponder", map[string]any{"ms": 600000})
+			first := p.Until(id, "working")
+			for end := time.Now().Add(wiretest.Patience); first.Text("statusMessage") == ""; first = p.Task("tasks/get", id).OK() {
+				if time.Now().After(end) {
+					t.Fatal("no status message")
+				}
+			}
+			if !strings.HasPrefix(first.Text("statusMessage"), "pondering (") {
+				t.Errorf("%s", first.Body)
+			}
+			p.Task("tasks/cancel", id).OK()
+		}
+	})
+}

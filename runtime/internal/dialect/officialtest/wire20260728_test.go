@@ -1,0 +1,478 @@
+package officialtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// What server/discover and tools/list say of tasks.
+func TestModernDiscover(t *testing.T) {
+	rules.Covers(t, "E-01", "E-13", "E-95")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		r := p.Call("server/discover", nil).OK()
+		if got := r.Get("capabilities", "extensions", "io.modelcontextprotocol/tasks"); !reflect.DeepEqual(got, map[string]any{}) {
+			t.Errorf("the extension is %v", got)
+		}
+		if r.Get("capabilities", "tasks") != nil || r.Text("resultType") != "complete" || r.Get("ttlMs") == nil || r.Get("cacheScope") == nil {
+			t.Errorf("%s", r.Body)
+		}
+		if versions, _ := r.Get("supportedVersions").([]any); !slices.Contains(versions, any(wiretest.ModernRevision)) {
+			t.Errorf("supportedVersions %v", versions)
+		}
+		for _, caps := range []string{wiretest.TasksExtension, `{}`} {
+			p.Caps = caps
+			r := p.Call("tools/list", nil).OK()
+			if bytes.Contains(r.Result, []byte("execution")) || bytes.Contains(r.Result, []byte("taskSupport")) ||
+				r.Text("resultType") != "complete" || r.Get("ttlMs") == nil || r.Get("cacheScope") == nil {
+				t.Errorf("%s", r.Body)
+			}
+		}
+	})
+}
+
+// Which calls become tasks (EX-01, EX-06).
+func TestModernCreate(t *testing.T) {
+	rules.Covers(t, "E-03", "E-05", "E-08", "E-09", "E-11", "E-12", "E-91", "E-94")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		run := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main", "a")}
+		r := p.Call("tools/call", run).OK()
+		if r.Text("resultType") != "task" || r.Text("status") != "working" || r.Get("ttlMs") != json.Number("86400000") ||
+			r.Get("pollIntervalMs") != json.Number("2000") || len(r.Text("taskId")) < 26 {
+			t.Errorf("%s", r.Body)
+		}
+		p.Task("tasks/get", r.Text("taskId")).OK() // E-22
+		for name, params := range map[string]map[string]any{
+			"a forbidden tool":             {"name": "lint_file", "arguments": map[string]any{"path": "p"}},
+			"E-94: params.task":            {"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": map[string]any{}},
+			"an odd params.task":           {"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": 5},
+			"done within its grace":        {"name": "ponder_at_once", "arguments": map[string]any{}}, // which no machine misses
+			"a tool of the SDK":            {"name": "sdk_tool", "arguments": map[string]any{}, "task": map[string]any{}},
+			"invalid arguments":            {"name": "deploy_service", "arguments": map[string]any{"service": ""}},
+			"invalid for a required tool":  {"name": "run_pipeline", "arguments": map[string]any{"repository": 5}},
+			"arguments that are no object": {"name": "ponder", "arguments": []any{1}},
+		} {
+			r := p.Call("tools/call", params).OK()
+			if r.Get("content") == nil || r.Get("taskId") != nil || (r.Get("isError") == true) != strings.HasPrefix(name, "inv") && !strings.HasPrefix(name, "arg") {
+				t.Errorf("%s: %s", name, r.Body)
+			}
+		}
+		// E-05, E-08, E-09, E-91, EX-11: per request, whatever was declared before.
+		for _, caps := range []string{`{}`, `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+			`{"extensions":{}}`, `{"extensions":{"io.modelcontextprotocol/other":{}}}`} {
+			p.Caps = caps
+			r := p.Call("tools/call", run).Want(http.StatusBadRequest, wiretest.MissingCapability)
+			if want := `{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`; r.Error != nil && string(r.Error.Data) != want {
+				t.Errorf("data %s", r.Error.Data)
+			}
+			r = p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 20}, "task": map[string]any{}}).OK()
+			if r.Get("content") == nil || r.Text("resultType") != "complete" {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		p.Caps = wiretest.TasksExtension
+		p.Create("ponder", map[string]any{})
+	})
+}
+
+// The five variants of tasks/get (T-37).
+func TestModernGet(t *testing.T) {
+	rules.Covers(t, "E-20", "E-29", "E-30", "E-32", "E-33", "E-34", "E-35", "E-84")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p.Caps = wiretest.WithQuestions
+
+		working := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		p.Until(working, "working")
+		asking := p.Create("deploy_service", map[string]any{"service": "api", "environment": "production"})
+		r := p.Until(asking, "input_required")
+		requests, _ := r.Get("inputRequests").(map[string]any)
+		question, _ := requests["ship"].(map[string]any)
+		if len(requests) != 1 || question["method"] != "elicitation/create" {
+			t.Errorf("%s", r.Body)
+		}
+		params, _ := question["params"].(map[string]any)
+		if params["message"] != "Ship api to production?" || params["requestedSchema"] == nil || params["mode"] != "form" {
+			t.Errorf("%v", params)
+		}
+
+		plain := p.Call("tools/call", map[string]any{"name": "raw", "arguments": map[string]any{}}).OK()
+		id := plain.Text("taskId")
+		r = p.Until(id, "completed")
+		p.Caps = `{}`
+		plain = p.Call("tools/call", map[string]any{"name": "raw", "arguments": map[string]any{}}).OK()
+		p.Caps = wiretest.WithQuestions
+		want, got := plain.Get().(map[string]any), r.Get("result").(map[string]any)
+		if meta, ok := want["_meta"].(map[string]any); ok { // the server's name is the response's
+			delete(meta, "io.modelcontextprotocol/serverInfo")
+		}
+		if !reflect.DeepEqual(want, got) { // E-84
+			t.Errorf("plain %v\ntask  %v", want, got)
+		}
+
+		if r := p.Until(p.Create("locked", map[string]any{}), "failed"); r.Get("error") == nil {
+			t.Errorf("%s", r.Body)
+		}
+		stopped := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		p.Task("tasks/cancel", stopped).OK()
+		p.Until(stopped, "cancelled")
+		p.Task("tasks/cancel", asking).OK()
+		p.Until(asking, "cancelled")
+		p.Until(working, "working")
+	})
+}
+
+// What fails a task, and what does not: a JSON-RPC error does, an error inside a
+// result does not.
+func TestModernFailed(t *testing.T) {
+	rules.Covers(t, "E-34", "E-80", "E-81", "E-82", "E-83")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		for _, c := range []struct {
+			tool           string
+			args           map[string]any
+			error, message string
+		}{
+			{"locked", map[string]any{}, `{"code":-32055,"data":{"by":"somebody","since":[1,2]},"message":"the repository is locked"}`, "the repository is locked"},
+			{"run_pipeline", wiretest.PipelineArgs("refused"), `{"code":-32050,"message":"the repository is locked"}`, "the repository is locked"},
+			{"run_pipeline", wiretest.PipelineArgs("panic"), `{"code":-32603,"message":"internal error"}`, "internal error"},
+		} {
+			r := p.Until(p.Create(c.tool, c.args), "failed", "completed")
+			if got, err := json.Marshal(r.Get("error")); err != nil || string(got) != c.error || r.Text("statusMessage") != c.message || r.Text("status") != "failed" {
+				t.Errorf("%s %v", r.Body, err)
+			}
+		}
+		broken := p.Until(p.Create("run_pipeline", wiretest.PipelineArgs("broken")), "completed", "failed")
+		if broken.Text("status") != "completed" || broken.Get("result", "isError") != true || broken.Get("error") != nil ||
+			!strings.Contains(string(broken.Body), "the branch does not build") {
+			t.Errorf("%s", broken.Body)
+		}
+	})
+}
+
+// Answers, whole and partial, and junk (EX-09, EX-10, T-31).
+func TestModernUpdate(t *testing.T) {
+	rules.Covers(t, "E-31", "E-46", "E-48", "E-50", "E-51", "E-52", "E-75")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p.Caps = wiretest.WithQuestions
+		update := func(id, responses string) *wiretest.Response {
+			t.Helper()
+			return p.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": json.RawMessage(responses)})
+		}
+		keys := func(r *wiretest.Response) string {
+			requests, _ := r.Get("inputRequests").(map[string]any)
+			names := []string{}
+			for name := range requests {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			return strings.Join(names, " ")
+		}
+		id := p.Create("two_notes", map[string]any{})
+		for end := time.Now().Add(wiretest.Patience); keys(p.Until(id, "input_required")) != "first second"; { // E-31
+			if time.Now().After(end) {
+				t.Fatal("not both questions")
+			}
+		}
+		for _, junk := range []string{`{}`, `{"unknown-key":{"ignored":true}}`, `{"a":null,"b":[1],"c":"x","first ":{}}`} { // E-50
+			update(id, junk).OK()
+			if got := keys(p.Until(id, "input_required")); got != "first second" {
+				t.Errorf("%s: %s", junk, got)
+			}
+		}
+		// An answer that does not fit: the key stays open, and the fitting one beside it too.
+		const good = `{"action":"accept","content":{"note":"yes"}}`
+		for _, bad := range []string{
+			`{"action":"accept","content":{"note":5}}`, `{"action":"accept","content":{"note":"too long"}}`, `{"action":"accept"}`,
+			`{"action":"accept","content":null}`, `{"action":"accept","content":[]}`, `{"action":"perhaps"}`, `{}`, `null`, `[]`, `"accept"`, `5`,
+		} {
+			update(id, `{"first":`+good+`,"second":`+bad+`}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
+			if got := keys(p.Task("tasks/get", id).OK()); got != "first second" {
+				t.Errorf("after %s: %s", bad, got)
+			}
+		}
+		for _, bad := range []string{`null`, `[]`, `"x"`, `5`, `true`} {
+			update(id, bad).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		}
+		p.Task("tasks/update", id).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		// E-51, EX-10: partly, then the rest; extra properties are allowed.
+		update(id, `{"second":{"action":"accept","content":{"note":"two","extra":{}}},"unknown":1}`).OK()
+		if r := p.Task("tasks/get", id).OK(); keys(r) != "first" || r.Text("status") != "input_required" {
+			t.Errorf("%s", r.Body)
+		}
+		update(id, `{"second":{"action":"decline"}}`).OK() // answered before: ignored
+		update(id, `{"first":`+good+`}`).OK()
+		r := p.Until(id, "completed")
+		if !bytes.Contains(r.Result, []byte("yes and two")) {
+			t.Errorf("%s", r.Body)
+		}
+		before := r.Text("lastUpdatedAt")
+		update(id, `{"first":`+good+`,"x":1}`).OK() // a task that has ended: acknowledged
+		if r := p.Task("tasks/get", id).OK(); r.Text("lastUpdatedAt") != before {
+			t.Errorf("%s", r.Body)
+		}
+		update("no-such-task", `{}`).Want(http.StatusBadRequest, wiretest.InvalidParams) // E-48
+
+		for action, text := range map[string]string{"decline": "declined", "cancel": "dismissed"} {
+			id := p.Create("two_notes", map[string]any{})
+			p.Until(id, "input_required")
+			for r := p.Until(id, "input_required", "completed"); r.Text("status") != "completed"; r = p.Until(id, "input_required", "completed") {
+				update(id, `{"first":{"action":"`+action+`"},"second":{"action":"`+action+`"}}`).OK()
+			}
+			if r := p.Until(id, "completed"); r.Get("result", "isError") != true || !bytes.Contains(r.Result, []byte(text)) {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		// T-38: without the capability nobody is asked.
+		p.Caps = wiretest.TasksExtension
+		r = p.Until(p.Create("two_notes", map[string]any{}), "completed")
+		if r.Get("result", "isError") != true || !bytes.Contains(r.Result, []byte("cannot be asked")) {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}
+
+// tasks/cancel, as often as one likes (EX-04).
+func TestModernCancel(t *testing.T) {
+	rules.Covers(t, "E-54", "E-55", "E-58", "E-60", "E-74", "E-75")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		for range 3 {
+			p.Task("tasks/cancel", id).OK()
+		}
+		p.Until(id, "cancelled")
+		p.Task("tasks/cancel", id).OK()
+		done := p.Create("ponder", map[string]any{})
+		p.Until(done, "completed")
+		p.Task("tasks/cancel", done).OK()
+		p.Until(done, "completed")
+		p.Task("tasks/cancel", "no-such-task").Want(http.StatusBadRequest, wiretest.InvalidParams)
+		p.Task("tasks/get", "no-such-task").Want(http.StatusBadRequest, wiretest.InvalidParams)
+	})
+}
+
+// T-39: the capability comes before the lookup, for every request.
+func TestModernGating(t *testing.T) {
+	rules.Covers(t, "E-77", "E-91", "E-93")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := p.Create("ponder", map[string]any{})
+		for _, caps := range []string{`{}`, `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
+			`{"extensions":{"io.modelcontextprotocol/tasks":null}}`, `{"extensions":{"io.modelcontextprotocol/tasks":true}}`} {
+			p.Caps = caps
+			for _, method := range []string{"tasks/get", "tasks/update", "tasks/cancel"} {
+				for _, id := range []string{id, "no-such-task"} {
+					r := p.Call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}}).Want(http.StatusBadRequest, wiretest.MissingCapability)
+					if r.Error != nil && !strings.Contains(string(r.Error.Data), `"io.modelcontextprotocol/tasks":{}`) {
+						t.Errorf("data %s", r.Error.Data)
+					}
+				}
+			}
+		}
+		// E-93, EX-03: removed methods, declared or not.
+		for _, caps := range []string{wiretest.TasksExtension, `{}`} {
+			p.Caps = caps
+			for _, method := range []string{"tasks/result", "tasks/list", "tasks/delete", "tasks/", "tasks/Get"} {
+				p.Task(method, id).Want(http.StatusNotFound, wiretest.MethodNotFound)
+			}
+		}
+	})
+}
+
+// Headers that do not fit their request.
+func TestModernHeaders(t *testing.T) {
+	rules.Covers(t, "E-72")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := p.Create("ponder", map[string]any{})
+		for _, method := range []string{"tasks/get", "tasks/cancel", "tasks/update"} {
+			params := map[string]any{"taskId": id, "inputResponses": map[string]any{}}
+			for name, e := range map[string]wiretest.Edit{
+				"no Mcp-Method":      wiretest.WithHeader("Mcp-Method", ""),
+				"another Mcp-Method": wiretest.WithHeader("Mcp-Method", "tools/call"),
+				"another case":       wiretest.WithHeader("Mcp-Method", strings.ToUpper(method)),
+				"no Mcp-Name":        wiretest.WithHeader("Mcp-Name", ""),
+				"another Mcp-Name":   wiretest.WithHeader("Mcp-Name", "wrong"),
+				"a broken sentinel":  wiretest.WithHeader("Mcp-Name", "=?base64?%%%?="),
+				"half a sentinel":    wiretest.WithHeader("Mcp-Name", "=?base64?"+id),
+				"no version":         wiretest.WithHeader("MCP-Protocol-Version", ""),
+				"another version":    wiretest.WithHeader("MCP-Protocol-Version", "2027-01-01"),
+				"an older version":   wiretest.WithHeader("MCP-Protocol-Version", wiretest.LegacyRevision),
+			} {
+				if r := p.Call(method, params, e); r.Error == nil || r.Status != http.StatusBadRequest || r.Error.Code != wiretest.HeaderMismatch {
+					t.Errorf("%s, %s: %d %s", method, name, r.Status, r.Body)
+				}
+			}
+			p.Call(method, params, wiretest.WithHeader("Mcp-Name", "=?base64?"+wiretest.Base64Of(id)+"?=")).OK()
+		}
+		for _, method := range []string{"tools/call"} {
+			for _, tool := range []string{"ponder", "run_pipeline", "lint_file"} {
+				params := map[string]any{"name": tool, "arguments": map[string]any{"repository": "https://example.com", "path": "p"}}
+				for name, e := range map[string]wiretest.Edit{
+					"no Mcp-Method":      wiretest.WithHeader("Mcp-Method", ""),
+					"another Mcp-Method": wiretest.WithHeader("Mcp-Method", "tasks/get"),
+					"no Mcp-Name":        wiretest.WithHeader("Mcp-Name", ""),
+					"another Mcp-Name":   wiretest.WithHeader("Mcp-Name", "lint"),
+					"no version":         wiretest.WithHeader("MCP-Protocol-Version", ""),
+					"another version":    wiretest.WithHeader("MCP-Protocol-Version", "2027-01-01"),
+					"an older version":   wiretest.WithHeader("MCP-Protocol-Version", wiretest.LegacyRevision),
+				} {
+					if r := p.Call(method, params, e); r.Error == nil || r.Status != http.StatusBadRequest || r.Error.Code != wiretest.HeaderMismatch {
+						t.Errorf("%s of %s, %s: %d %s", method, tool, name, r.Status, r.Body)
+					}
+				}
+			}
+		}
+		// A task ID that no header can carry as it is.
+		for _, odd := range []string{"ü", "a\nb", "\x00", " ", "=?base64?eA==?="} {
+			name := wiretest.HeaderSafe(odd)
+			if name == odd {
+				name = "=?base64?" + wiretest.Base64Of(odd) + "?="
+			}
+			p.Task("tasks/get", odd, wiretest.WithHeader("Mcp-Name", name)).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		}
+	})
+}
+
+// What a request has to say of itself (T-34).
+func TestModernMeta(t *testing.T) {
+	rules.Covers(t, "E-73")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		const version, caps = `"io.modelcontextprotocol/protocolVersion":"2026-07-28"`, `"io.modelcontextprotocol/clientCapabilities":` + wiretest.TasksExtension
+		for _, request := range []struct{ method, name, params string }{
+			{"tasks/get", "x", `"taskId":"x"`},
+			{"tools/call", "run_pipeline", `"name":"run_pipeline","arguments":{"repository":"https://example.com"}`},
+			{"tools/call", "lint_file", `"name":"lint_file","arguments":{"path":"p"}`},
+			{"tools/call", "ponder", `"name":"ponder","arguments":{}`},
+		} {
+			post := func(meta string, edits ...wiretest.Edit) *wiretest.Response {
+				edits = append([]wiretest.Edit{wiretest.WithHeader("Mcp-Method", request.method), wiretest.WithHeader("Mcp-Name", request.name)}, edits...)
+				r := p.Post(`{"jsonrpc":"2.0","id":1,"method":"`+request.method+`","params":{`+request.params+meta+`}}`, edits...)
+				p.Check(request.method, r)
+				return r
+			}
+			for _, meta := range []string{``, `,"_meta":{}`, `,"_meta":{` + caps + `}`, `,"_meta":{` + version + `}`, `,"_meta":null`, `,"_meta":[]`, `,"_meta":5`,
+				`,"_meta":{"io.modelcontextprotocol/protocolVersion":5,` + caps + `}`, `,"_meta":{` + version + `,"io.modelcontextprotocol/clientCapabilities":5}`} {
+				if r := post(meta); r.Error == nil || r.Status != http.StatusBadRequest || r.Error.Code != wiretest.InvalidParams {
+					t.Errorf("%s with %q: %d %s", request.name, meta, r.Status, r.Body)
+				}
+			}
+			future := `,"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01",` + caps + `}`
+			r := post(future, wiretest.WithHeader("MCP-Protocol-Version", "2027-01-01"))
+			if r.Error == nil || r.Status != http.StatusBadRequest || r.Error.Code != wiretest.Unsupported || !strings.Contains(string(r.Error.Data), wiretest.ModernRevision) || !strings.Contains(string(r.Error.Data), wiretest.LegacyRevision) {
+				t.Errorf("%s in 2027: %d %s", request.name, r.Status, r.Body)
+			}
+		}
+		// tasks/get without params at all.
+		p.Post(`{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`, wiretest.WithHeader("Mcp-Method", "tasks/get")).Want(http.StatusBadRequest, wiretest.InvalidParams)
+	})
+}
+
+// What one revision made, the other may see: it is the same task.
+func TestTwoRevisionsOneTask(t *testing.T) {
+	rules.Covers(t, "E-92")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+		modern, legacy := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		id := legacy.Create("run_pipeline", wiretest.PipelineArgs("broken"))
+		legacy.Until(id, "failed")
+		modern.Until(id, "completed") // T-40
+		id = modern.Create("run_pipeline", wiretest.PipelineArgs("broken"))
+		modern.Until(id, "completed")
+		legacy.Until(id, "failed")
+		legacy.Task("tasks/result", id).OK()
+		// Those of 2025-11-25 go on there, beside the other revision.
+		id = legacy.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		modern.Until(id, "working")
+		legacy.Until(id, "working")
+		if r := legacy.Task("tasks/cancel", id).OK(); r.Text("status") != "cancelled" {
+			t.Errorf("%s", r.Body)
+		}
+		modern.Until(id, "cancelled")
+	})
+}
+
+// A cancellation of 2026-07-28 is a wish: what the handler does with it is seen
+// afterwards.
+func TestModernCancelIsAWish(t *testing.T) {
+	rules.Covers(t, "E-56", "E-57", "E-58")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		started, told, enough := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "stubborn", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
+			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
+				close(started)
+				<-ctx.Done()
+				close(told)
+				<-enough
+				return "all the same", nil
+			})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{{Service: "Stubborn", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}}})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		id := p.Create("stubborn", map[string]any{})
+		<-started
+		p.Task("tasks/cancel", id).OK()
+		<-told
+		if r := p.Task("tasks/get", id).OK(); r.Text("status") != "working" {
+			t.Errorf("%s", r.Body)
+		}
+		p.Task("tasks/cancel", id).OK()
+		close(enough)
+		if r := p.Until(id, "completed", "cancelled"); !strings.Contains(string(r.Body), "all the same") {
+			t.Errorf("%s", r.Body)
+		}
+		p.Task("tasks/cancel", id).OK() // that has ended otherwise
+		p.Until(id, "completed")
+	})
+}
+
+// Content of a type that nobody knows yet passes, plainly and as a task.
+func TestUnknownContent(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			p.Caps = `{}`
+			body, edits := p.Request("tools/call", map[string]any{"name": "future", "arguments": map[string]any{}})
+			if r := p.Post(body, edits...).OK(); !bytes.Contains(r.Result, []byte(`"hologram":{"z":1.50}`)) {
+				t.Errorf("%s: %s", revision, r.Body)
+			}
+		}
+	})
+}

@@ -1,0 +1,329 @@
+package unofficialtest
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/questions"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// The open stream of a call of the proposal SEP-1686: what goes there, and what
+// becomes of the task when it is gone.
+
+// Questions and progress are on the stream of the call, between the announcement
+// and the answer.
+func TestProposalStream(t *testing.T) {
+	rules.Covers(t, "A-06", "A-08", "A-24", "A-25", "A-26", "A-27", "A-38", "A-39")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{})
+		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		standalone := p.Get()
+		c := p.Propose("N", "two_notes", nil)
+		first, second := c.QuestionOf("N"), c.QuestionOf("N")
+		p.UntilProposed("N", "input_required")
+		p.Respond(second.ID, wiretest.Note("b"))
+		for range 3 { // A-27
+			if r := p.About("tasks/get", "N").OK(); r.Text("status") != "input_required" {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		p.Respond(first.ID, wiretest.Note("a"))
+		if last := c.Answer(); !strings.Contains(wiretest.ToolText(last.Result), " and ") || wiretest.ProposalOf(t, []byte(last.Text)) != "N" {
+			t.Errorf("%s", last.Text)
+		}
+		c = p.Propose("P", "ponder", map[string]any{"ms": 100})
+		reports := 0
+		for m := c.Next(); m.Result == nil; m = c.Next() {
+			if m.Method != "notifications/progress" || wiretest.ProposalOf(t, []byte(m.Text)) != "P" || !strings.Contains(m.Text, `"progressToken":"token of P"`) {
+				t.Errorf("%s", m.Text)
+			}
+			reports++
+		}
+		if reports == 0 {
+			t.Error("no progress")
+		}
+		standalone.Silent()
+	})
+}
+
+// A client that leaves the stream leaves the task, and has its questions on the
+// session's own stream.
+func TestProposalDropped(t *testing.T) {
+	rules.Covers(t, "A-06", "A-25", "A-36", "A-37", "A-38")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		limits := wiretest.Hurried
+		limits.Waiting = 1
+		url, d := serveProposal(t, wiretest.Setup{Options: mcptask.Options{Limits: limits}})
+		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
+			p := wiretest.NewAsked(t, url, protocol, "a", wiretest.CanAll)
+			asked, working := "asked in "+protocol, "working in "+protocol
+			c := p.Propose(asked, "driven", nil)
+			d.Say(internal("a", asked), "ask")
+			if m := c.QuestionOf(asked); m.Method != "elicitation/create" {
+				t.Errorf("%s", m.Text)
+			}
+			p.Tapped("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.Metadata("too many")}).Want(http.StatusOK, wiretest.InternalError)
+			p.About("tasks/get", "too many").Want(http.StatusOK, wiretest.InvalidParams)
+			c.Stop()
+			// The call that has been left does not wait.
+			var open *wiretest.Proposed
+			for end := time.Now().Add(wiretest.Patience); open == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				f := p.Send("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.Metadata(working)})
+				if m := <-f.Messages; m.Method == wiretest.ProposalCreated { // a refusal is no stream
+					open = &wiretest.Proposed{Feed: f, ID: p.IDs.Load()}
+				}
+			}
+			standalone := p.Get()
+			again := (&wiretest.Proposed{Feed: standalone, ID: 0}).QuestionOf(asked)
+			p.Respond(again.ID, wiretest.Note("n"))
+			d.Say(internal("a", asked), "done")
+			p.UntilProposed(asked, "completed")
+			if r := p.About("tasks/result", asked).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalOf(t, r.Body) != asked {
+				t.Errorf("%s", r.Body)
+			}
+			d.Say(internal("a", working), "begun")
+			open.Stop()
+			d.Say(internal("a", working), "done")
+			p.UntilProposed(working, "completed")
+		}
+	})
+}
+
+// notifications/cancelled of the call cancels the task: by the session that made
+// it, and by no other.
+func TestProposalCancel(t *testing.T) {
+	rules.Covers(t, "A-21", "A-40", "A-42", "A-43", "A-45", "A-46")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, d := serveProposal(t, wiretest.Setup{})
+		p, other := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		stranger := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
+		c := p.Propose("T", "driven", nil)
+		d.Say(internal("a", "T"), "begun")
+		for _, q := range []*wiretest.Peer{other, stranger} {
+			q.CancelCall(c)
+		}
+		for _, id := range []string{`null`, `"T"`, `[]`, `{}`, `1e3`, `-1`, `"` + fmt.Sprint(c.ID) + `"`} {
+			p.Post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+		}
+		if r := p.About("tasks/get", "T").OK(); r.Text("status") != "working" {
+			t.Fatalf("%s", r.Body)
+		}
+		d.Say(internal("a", "T"), "ask")
+		question := c.QuestionOf("T")
+		for range 2 {
+			p.CancelCall(c)
+		}
+		// The question is taken back, and the call answered: it has no result.
+		m := c.Next()
+		if m.Method != "notifications/cancelled" || m.Params.RequestID == nil {
+			t.Errorf("%s", m.Text)
+		} else {
+			m = c.Next()
+		}
+		if m.Error == nil || string(m.ID) != fmt.Sprint(c.ID) || !strings.Contains(m.Text, "cancelled") {
+			t.Errorf("%s", m.Text)
+		}
+		p.Respond(question.ID, wiretest.Note("late")) // A-46
+		if r := p.About("tasks/get", "T").OK(); r.Text("status") != "cancelled" || r.Get("error") != nil {
+			t.Errorf("%s", r.Body)
+		}
+		select { // A-42: nobody works on it any longer
+		case d.Of(internal("a", "T")) <- "done":
+			t.Error("the handler goes on")
+		case <-time.After(50 * time.Millisecond):
+		}
+		// One whose client has left is cancelled all the same.
+		c = p.Propose("U", "driven", nil)
+		d.Say(internal("a", "U"), "begun")
+		c.Stop()
+		p.CancelCall(c)
+		p.UntilProposed("U", "cancelled")
+		// The ID of a call is another's afterwards: before it is cancelled, since the SDK
+		// may come to that later than to the next request.
+		c = p.Propose("V", "ponder", nil)
+		c.Answer()
+		p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, c.ID)).OK()
+		// Nothing is left to cancel of what has ended (A-43).
+		p.CancelCall(c)
+		if r := p.About("tasks/get", "V").OK(); r.Text("status") != "completed" {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}
+
+// A session that ends leaves its tasks.
+func TestProposalSessionEnds(t *testing.T) {
+	rules.Covers(t, "A-68")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, d := serveProposal(t, wiretest.Setup{})
+		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+		c := p.Propose("T", "driven", nil)
+		d.Say(internal("a", "T"), "begun")
+		res, err := p.Client.Do(p.Start(t.Context(), http.MethodDelete, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		for range c.Messages { // it ends
+		}
+		d.Say(internal("a", "T"), "done")
+		next := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		next.UntilProposed("T", "completed")
+		if r := next.About("tasks/result", "T").OK(); wiretest.ToolText(r.Result) != "done" {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}
+
+// Where the SDK answers by JSON, what is said before still comes first: the answer
+// is the last event.
+func TestProposalJSONResponse(t *testing.T) {
+	rules.Covers(t, "A-06", "A-08", "A-25")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{JSONResponse: true}})
+		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		c := p.Propose("T", "ask", wiretest.Ask("one"))
+		p.Respond(c.QuestionOf("T").ID, wiretest.Note("n"))
+		if last := c.Answer(); wiretest.ToolText(last.Result) != "n" {
+			t.Errorf("%s", last.Text)
+		}
+		if last := p.Propose("L", "locked", nil).Answer(); last.Error == nil {
+			t.Errorf("%s", last.Text)
+		}
+		// What is no task is JSON as ever.
+		r := p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "main.go"}}).OK()
+		if r.Stream {
+			t.Error("a stream")
+		}
+	})
+}
+
+// A stream that is resumed has the answer, where the SDK stores its events.
+func TestProposalStored(t *testing.T) {
+	rules.Covers(t, "A-06", "A-08")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, d := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}})
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		body, edits := p.Request("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.Metadata("T")})
+		res, err := p.Client.Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var last string // the ID of an event
+		buffer, text := make([]byte, 4096), ""
+		for !strings.Contains(text, wiretest.ProposalCreated) {
+			n, err := res.Body.Read(buffer)
+			if err != nil {
+				t.Fatal(err, text)
+			}
+			text += string(buffer[:n])
+		}
+		for _, line := range strings.Split(text, "\n") {
+			if id, ok := strings.CutPrefix(line, "id: "); ok {
+				last = id
+			}
+		}
+		d.Say(internal("a", "T"), "begun")
+		res.Body.Close()
+		d.Say(internal("a", "T"), "done")
+		p.UntilProposed("T", "completed")
+		resumed := p.Open(http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream"), wiretest.WithHeader("Last-Event-ID", last))
+		m := resumed.Next()
+		for m.Method == "notifications/progress" {
+			m = resumed.Next()
+		}
+		if m.Result == nil || wiretest.ToolText(m.Result) != "done" || wiretest.ProposalOf(t, []byte(m.Text)) != "T" {
+			t.Errorf("%s", m.Text)
+		}
+	})
+}
+
+// A session that speaks of a task in two revisions has its questions in that of the
+// stream.
+func TestProposalMixed(t *testing.T) {
+	rules.Covers(t, "A-25", "A-39", "C-50")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, d := serveProposal(t, wiretest.Setup{})
+		p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		task := internal("a", "T")
+		c := p.Propose("T", "driven", nil)
+		p.Task("tasks/get", task).OK() // as 2025-11-25 knows it
+		d.Say(task, "ask")
+		question := c.QuestionOf("T")
+		c.Stop()
+		again := p.Result(task).Question(task) // on the stream of a tasks/result
+		if string(again.ID) != string(question.ID) {
+			t.Errorf("%s, before %s", again.Text, question.Text)
+		}
+		p.Respond(again.ID, wiretest.Note("n"))
+		d.Say(task, "done")
+		p.UntilProposed("T", "completed")
+	})
+}
+
+// What a tool asks before its task exists comes before the announcement, and names
+// no task.
+func TestProposalAsksBefore(t *testing.T) {
+	rules.Covers(t, "A-08", "A-25", "A-40")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{Tools: []mcptask.Tools{questions.AskerTools(wiretest.FirstAsker{})}})
+		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		for _, end := range []string{"answered", "declined", "cancelled"} {
+			c := p.ProposeWith(wiretest.Metadata(end), "ask_first", map[string]any{"name": "n"})
+			for _, answer := range []string{wiretest.SureYes, wiretest.WhichA} {
+				m := c.Next()
+				if m.Method != "elicitation/create" || wiretest.ProposalOf(t, []byte(m.Text)) != "" {
+					t.Fatalf("%s", m.Text)
+				}
+				if end == "declined" {
+					answer = `{"action":"decline"}`
+				}
+				if end != "cancelled" {
+					p.Respond(m.ID, `"result":`+answer)
+				}
+				if end != "answered" {
+					break
+				}
+			}
+			switch end {
+			case "answered":
+				if m := c.Next(); m.Method != wiretest.ProposalCreated || wiretest.ProposalOf(t, []byte(m.Text)) != end {
+					t.Errorf("%s", m.Text)
+				}
+				if last := c.Answer(); wiretest.ProposalOf(t, []byte(last.Text)) != end || strings.Contains(last.Text, "isError") {
+					t.Errorf("%s", last.Text)
+				}
+				continue
+			case "declined":
+				if last := c.Answer(); wiretest.ProposalOf(t, []byte(last.Text)) != "" || !strings.HasPrefix(wiretest.ToolText(last.Result), "isError: Sure ") {
+					t.Errorf("%s", last.Text)
+				}
+			case "cancelled":
+				p.CancelCall(c)
+				for m := range c.Messages { // the question is taken back, perhaps; there is no task
+					if m.Method == wiretest.ProposalCreated || m.Result != nil {
+						t.Errorf("%s", m.Text)
+					}
+				}
+			}
+			p.About("tasks/get", end).Want(http.StatusOK, wiretest.InvalidParams)
+		}
+	})
+}

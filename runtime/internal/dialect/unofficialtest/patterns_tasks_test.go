@@ -1,0 +1,368 @@
+package unofficialtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// One task, seen through another revision by the same principal: each mapping of
+// what a task ended with, from tasks of the guide and to them.
+func TestPatternsAcross(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		d, c, e := newGuide(t, url, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+		for _, test := range []struct {
+			tool, arguments  string
+			inD, inC, inE    string
+			data             bool // the error has some
+			hasResult, fails bool
+		}{
+			{"raw", `{}`, "completed", "completed", "completed", false, true, false},
+			{"two_notes", `{}`, "completed", "failed", "completed", false, true, false}, // a tool error
+			{"locked", `{}`, "failed", "failed", "failed", true, false, true},
+			{"run_pipeline", endlessRun, "working", "working", "working", false, false, false},
+		} {
+			var arguments map[string]any
+			if err := json.Unmarshal([]byte(test.arguments), &arguments); err != nil {
+				t.Fatal(err)
+			}
+			external := "made in d: " + test.tool
+			d.begin(external, test.tool, test.arguments).OK()
+			ids := map[string]string{ // what each calls it in the guide, by its stored ID
+				c.Newest():                     external,
+				c.Create(test.tool, arguments): "",
+				e.Create(test.tool, arguments): "",
+			}
+			if len(ids) != 3 {
+				t.Fatalf("%v", ids)
+			}
+			for id, name := range ids {
+				if name == "" {
+					name = id
+				}
+				d.reaches(name, test.inD)
+				c.Until(id, test.inC)
+				e.Until(id, test.inE)
+				fromD := d.about("tasks/get", name).OK()
+				fromC, fromE := c.Task("tasks/get", id).OK(), e.Task("tasks/get", id).OK()
+				if fromC.Text("taskId") != id || fromE.Text("taskId") != id || fromD.Text("id") != name {
+					t.Errorf("the IDs of %s: %s %s %s", id, fromD.Body, fromC.Body, fromE.Body)
+				}
+				for _, member := range []string{"createdAt", "lastUpdatedAt"} {
+					if at := fromD.Text(member); at == "" || test.inD != "working" && (at != fromC.Text(member) || at != fromE.Text(member)) {
+						t.Errorf("%s: %s %s %s", member, fromD.Body, fromC.Body, fromE.Body)
+					}
+				}
+				if fromC.Get("ttl") != fromE.Get("ttlMs") || fromD.Get("ttl") != nil {
+					t.Errorf("ttl: %s %s %s", fromD.Body, fromC.Body, fromE.Body)
+				}
+				switch {
+				case test.hasResult:
+					got := wiretest.ToolText(mustJSON(t, d.about("tasks/result", name).OK().Get("result")))
+					if inC := wiretest.ToolText(c.Task("tasks/result", id).OK().Result); got != inC || got != wiretest.ToolText(mustJSON(t, fromE.Get("result"))) {
+						t.Errorf("%s, in 2025-11-25 %s", got, inC)
+					}
+				case test.fails:
+					ended := d.about("tasks/result", name).OK()
+					wire := c.Task("tasks/result", id).Want(http.StatusOK, -32055).Error
+					if ended.Text("error", "message") != wire.Message || fmt.Sprint(ended.Get("error", "code")) != fmt.Sprint(wire.Code) || fromE.Text("error", "message") != wire.Message {
+						t.Errorf("%s %s", ended.Body, fromE.Body)
+					}
+				default:
+					d.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
+				}
+			}
+		}
+		// The guide's ID is nothing to the others, and the stored one is an ID to the
+		// guide too.
+		c.Task("tasks/get", "made in d: raw").Want(http.StatusOK, wiretest.InvalidParams)
+		e.Task("tasks/get", "made in d: raw").Want(http.StatusBadRequest, wiretest.InvalidParams)
+		d.begin("one more", "raw", `{}`).OK()
+		id := c.Newest()
+		if r := d.about("tasks/get", id).OK(); r.Text("id") != id {
+			t.Errorf("%s", r.Body)
+		}
+		for _, p := range []*wiretest.Peer{wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b"), newGuide(t, url, "b").Peer} {
+			if r := p.Task("tasks/get", id); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		// A list has the guide's IDs for the guide's tasks, and the stored ones else.
+		list := d.ask("tasks/list", "").OK()
+		if !strings.Contains(string(list.Result), `"id":"one more"`) || strings.Contains(string(list.Result), id) {
+			t.Errorf("%s", list.Body)
+		}
+	})
+}
+
+// Cancelling in one revision shows in the others.
+func TestPatternsAcrossCancel(t *testing.T) {
+	rules.Covers(t, "D-14")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		d, c, e := newGuide(t, url, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+		begin := map[string]func() (name, id string){
+			"d": func() (string, string) {
+				d.begin("t", "run_pipeline", endlessRun)
+				return "t", c.Newest()
+			},
+			"c": func() (string, string) {
+				id := c.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+				return id, id
+			},
+			"e": func() (string, string) {
+				id := e.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+				return id, id
+			},
+		}
+		cancel := map[string]func(name, id string){
+			"d": func(name, _ string) { d.about("tasks/cancel", name).OK() },
+			"c": func(_, id string) { c.Task("tasks/cancel", id).OK() },
+			"e": func(_, id string) { e.Task("tasks/cancel", id).OK() },
+		}
+		for _, way := range []string{"dc", "de", "cd", "ed"} {
+			if way == "de" {
+				d = newGuide(t, url, "b") // the ID is in use
+				c, e = wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
+			}
+			name, id := begin[way[:1]]()
+			cancel[way[1:]](name, id)
+			d.reaches(name, "cancelled")
+			c.Until(id, "cancelled")
+			e.Until(id, "cancelled")
+			d.about("tasks/cancel", name).Want(http.StatusOK, wiretest.InvalidParams)
+			c.Task("tasks/cancel", id).Want(http.StatusOK, wiretest.InvalidParams)
+			e.Task("tasks/cancel", id).OK()
+		}
+	})
+}
+
+// A question of a task is asked of whoever knows the task, and answered in any
+// revision; that its user has declined ends it as cancelled for the guide alone.
+func TestPatternsAcrossQuestions(t *testing.T) {
+	rules.Covers(t, "D-16")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		d := newGuideThat(t, url, "a", wiretest.CanAll)
+		c, e := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.ModernRevision, "a", wiretest.CanAll)
+		d.asks("made in d", "ask", `{"steps":["one"]}`)
+		d.reaches("made in d", "input_required")
+		id := c.Newest()
+		c.Until(id, "input_required")
+		if r := e.Until(id, "input_required"); r.Get("inputRequests", "one") == nil {
+			t.Errorf("%s", r.Body)
+		}
+		e.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"one": json.RawMessage(`{"action":"accept","content":{"note":"e"}}`)}}).OK()
+		d.reaches("made in d", "completed")
+		if r := d.about("tasks/result", "made in d").OK(); wiretest.ToolText(mustJSON(t, r.Get("result"))) != "e" {
+			t.Errorf("%s", r.Body)
+		}
+		for _, maker := range []*wiretest.Peer{c, e} {
+			id := maker.Create("ask_and_fail", nil)
+			d.reaches(id, "input_required") // now the guide's session knows it, too
+			f := d.Get()
+			d.Respond(f.Heard("elicitation/create").ID, `"result":{"action":"decline"}`)
+			f.Stop()
+			d.reaches(id, "cancelled")
+			c.Until(id, "failed")
+			e.Until(id, "completed")
+			if got := c.Outcome(id); got != "isError: mcptask: the question was declined" {
+				t.Error(got)
+			}
+			d.about("tasks/result", id).Want(http.StatusOK, wiretest.InvalidParams)
+		}
+	})
+}
+
+// How many tasks there are is bounded, and how often one is asked for.
+func TestPatternsLimits(t *testing.T) {
+	rules.Covers(t, "D-17", "D-21")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns, Limits: mcptask.Limits{Tasks: 3, Running: 2, Polls: 2, Lists: 2}}})
+		a, b := newGuide(t, url, "a"), newGuide(t, url, "b")
+		a.begin("1", "run_pipeline", endlessRun).OK()
+		a.begin("2", "run_pipeline", endlessRun).OK()
+		a.begin("3", "run_pipeline", endlessRun).Limited(http.StatusOK, "running", 2)
+		a.begin("2", "run_pipeline", endlessRun).OK() // which makes none
+		b.begin("3", "run_pipeline", endlessRun).OK()
+		a.about("tasks/cancel", "1").OK()
+		a.begin("3", "run_pipeline", endlessRun).OK()
+		a.about("tasks/cancel", "2").OK()
+		a.begin("4", "run_pipeline", endlessRun).Limited(http.StatusOK, "tasks", 3)
+		for _, id := range []string{"3", "made up"} {
+			wiretest.Flood(t, func() *wiretest.Response { return a.about("tasks/get", id) }).Limited(http.StatusTooManyRequests, "polls", 2)
+		}
+		wiretest.Flood(t, func() *wiretest.Response { return a.ask("tasks/list", "") }).Limited(http.StatusTooManyRequests, "lists", 2)
+		b.about("tasks/get", "3").OK()
+		b.ask("tasks/list", "").OK()
+	})
+}
+
+// A task whose ttl is over is gone, and its ID free.
+func TestPatternsTTL(t *testing.T) {
+	rules.Covers(t, "D-07", "D-22")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		wiretest.WhileItLasts(t, 1200*time.Millisecond, patternsTTL)
+	})
+}
+
+func patternsTTL(t *testing.T, ttl time.Duration) bool {
+	t.Helper()
+	policy := mcptask.Policy{Task: mcptask.TaskOptional, TTL: ttl}
+	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject, Policy: policy},
+		func(ctx context.Context, _ *mcptask.Task, in wiretest.PonderInput) (string, error) {
+			if in.Stubborn {
+				<-ctx.Done()
+			}
+			return "done", ctx.Err()
+		})
+	url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns},
+		Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Tools: []mcptask.Tool{tool}}}})
+	p := newGuide(t, url, "a")
+	for id, arguments := range map[string]string{"ends": `{}`, "goes on": `{"stubborn":true}`} {
+		began := time.Now()
+		if r := p.begin(id, "brief", arguments).OK(); fmt.Sprint(r.Get("_meta", "task", "ttl")) != fmt.Sprint(math.Ceil(ttl.Seconds())) {
+			t.Errorf("%s", r.Body)
+		}
+		r := p.about("tasks/get", id)
+		if time.Since(began) >= ttl {
+			return false
+		}
+		r.OK()
+		for end := time.Now().Add(wiretest.Patience); p.about("tasks/get", id).Error == nil; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("the task stays")
+			}
+		}
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+			p.about(method, id).Want(http.StatusOK, wiretest.InvalidParams)
+		}
+		if list := p.ask("tasks/list", "").OK(); strings.Contains(string(list.Result), id) {
+			t.Errorf("%s", list.Body)
+		}
+		p.begin(id, "deploy_service", staging).OK() // even for another call
+	}
+	return true
+}
+
+// A log tells of tasks made and ended, with whose they are; they outlive the
+// server where its store does.
+func TestPatternsLog(t *testing.T) {
+	rules.Covers(t, "D-18", "D-24")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		logs, store := &wiretest.SafeBuffer{}, mcptask.NewMemoryStore()
+		t.Cleanup(func() { _ = store.Close() })
+		options := mcptask.Options{Revisions: wiretest.OnlyPatterns, Store: store, Limits: wiretest.Hurried,
+			Logger: slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		first, before := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: options})
+		p := newGuide(t, first, "alice")
+		p.begin("done", "deploy_service", staging).OK()
+		p.reaches("done", "completed")
+		p.about("tasks/result", "done").OK()
+		p.begin("stopped", "run_pipeline", endlessRun).OK()
+		p.about("tasks/cancel", "stopped").OK()
+		p.begin("fails", "run_pipeline", refusedRun).OK()
+		p.reaches("fails", "failed")
+		newGuide(t, first, "eve").about("tasks/get", "done").Want(http.StatusOK, wiretest.InvalidParams)
+		if err := before.Close(); err != nil {
+			t.Fatal(err)
+		}
+		second, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: options})
+		p = newGuide(t, second, "alice")
+		p.reaches("done", "completed")
+		p.reaches("stopped", "cancelled")
+		if r := p.begin("done", "deploy_service", staging).OK(); r.Text("_meta", "task", "status") != "completed" {
+			t.Errorf("it was made again: %s", r.Body)
+		}
+		seen := map[string]int{}
+		for line := range strings.Lines(logs.String()) {
+			var record struct{ Audit, Principal, Revision, Task, Tool string }
+			if err := json.Unmarshal([]byte(line), &record); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			if record.Audit == "" {
+				continue
+			}
+			seen[record.Audit]++
+			if record.Task == "" || record.Audit == "created" && (record.Principal != "alice" || record.Revision != wirecheck.Patterns || record.Tool == "") {
+				t.Errorf("%s", line)
+			}
+		}
+		if seen["created"] != 3 || seen["ended"] != 3 || seen["retrieved"] == 0 {
+			t.Errorf("%v:\n%s", seen, logs.String())
+		}
+	})
+}
+
+// The guide and the proposal SEP-1686 share the names that a caller gives: a task
+// of either is there for the other under the same one.
+func TestPatternsAcrossProposal(t *testing.T) {
+	rules.Covers(t, "D-13", "D-14", "D-16")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		revisions := append([]string{mcptask.RevisionSEP1686}, wiretest.WithPatterns...)
+		url, _ := serveProposal(t, wiretest.Setup{Options: mcptask.Options{Revisions: revisions}})
+		d, a := newGuideThat(t, url, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		for _, test := range []struct{ tool, status string }{{"raw", "completed"}, {"locked", "failed"}} {
+			made, proposed := "made in d: "+test.tool, "made in a: "+test.tool
+			d.begin(made, test.tool, `{}`).OK()
+			a.Propose(proposed, test.tool, nil).Answer()
+			for _, id := range []string{made, proposed} {
+				fromD, fromA := d.reaches(id, test.status), a.UntilProposed(id, test.status)
+				if fromD.Text("id") != id || fromA.Text("taskId") != id || fromD.Text("error", "message") != fromA.Text("error") {
+					t.Errorf("%s %s", fromD.Body, fromA.Body)
+				}
+				if test.status == "failed" {
+					a.About("tasks/result", id).Want(http.StatusOK, wiretest.InvalidParams)
+					continue
+				}
+				inA, inD := a.About("tasks/result", id).OK(), d.about("tasks/result", id).OK()
+				if got := wiretest.ToolText(mustJSON(t, inD.Get("result"))); got != wiretest.ToolText(inA.Result) || got == "" {
+					t.Errorf("%s %s", inD.Body, inA.Body)
+				}
+			}
+			d.begin(proposed, test.tool, `{}`).Want(http.StatusOK, wiretest.InvalidParams) // another's key than its own
+		}
+		d.begin("stopped in d", "run_pipeline", endlessRun).OK()
+		a.UntilProposed("stopped in d", "working")
+		d.about("tasks/cancel", "stopped in d").OK()
+		a.UntilProposed("stopped in d", "cancelled")
+		call := a.Propose("stopped in a", "run_pipeline", wiretest.PipelineArgs("endless"))
+		d.reaches("stopped in a", "working")
+		a.CancelCall(call)
+		d.reaches("stopped in a", "cancelled")
+		d.about("tasks/result", "stopped in a").Want(http.StatusOK, wiretest.InvalidParams)
+		// A user who declines cancels the task for the guide, and completes it with the
+		// tool error for the proposal.
+		d.asks("declined", "ask_and_fail", `{}`)
+		f := d.Get()
+		d.Respond(f.Heard("elicitation/create").ID, `"result":{"action":"decline"}`)
+		d.reaches("declined", "cancelled")
+		a.UntilProposed("declined", "completed")
+		if got := wiretest.ToolText(a.About("tasks/result", "declined").OK().Result); got != "isError: mcptask: the question was declined" {
+			t.Error(got)
+		}
+		if r := d.ask("tasks/list", "").OK(); !strings.Contains(string(r.Result), `"id":"stopped in a"`) || !strings.Contains(string(r.Result), `"id":"stopped in d"`) {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}

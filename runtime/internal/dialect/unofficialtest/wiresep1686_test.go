@@ -1,0 +1,561 @@
+package unofficialtest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// serveProposal starts such a server, of tasks that do as they are told and of
+// tasks that ask. Callers have tokens.
+func serveProposal(t testing.TB, s wiretest.Setup) (url string, d *wiretest.Driven) {
+	t.Helper()
+	d = &wiretest.Driven{}
+	if s.Options.Revisions == nil {
+		s.Options.Revisions = wiretest.WithProposal().Revisions
+	}
+	s.Tools = append(s.Tools, d.Tools(), wiretest.AskTools())
+	s.Bearer = true
+	url, _ = wiretest.ServeWith(t, s)
+	return url, d
+}
+
+// internal is the stored ID of what a principal calls so.
+func internal(principal, id string) string { return mcptask.Caller{Principal: principal}.Named(id) }
+
+// A call that is a task is announced, polled, and answered.
+func TestProposalCall(t *testing.T) {
+	rules.Covers(t, "A-06", "A-08", "A-09", "A-13", "A-29", "A-31", "A-33", "A-37")
+	t.Parallel()
+	url, d := serveProposal(t, wiretest.Setup{})
+	for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
+		t.Run(protocol, func(t *testing.T) {
+			p := wiretest.NewPeer(t, url, protocol, "a")
+			id := "of " + protocol
+			c := p.Propose(id, "driven", nil)
+			d.Say(internal("a", id), "begun")
+			want := fmt.Sprintf(`{"taskId":%q,"status":"working","keepAlive":3600000,"pollFrequency":20,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
+			if r := p.About("tasks/get", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
+				t.Errorf("%s, want %s", r.Result, want)
+			}
+			d.Say(internal("a", id), "done")
+			last := c.Answer()
+			want = fmt.Sprintf(`{"content":[{"type":"text","text":"done"}],"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
+			if !wiretest.SameJSON(string(last.Result), want) {
+				t.Errorf("%s, want %s", last.Text, want)
+			}
+			for range 2 {
+				if r := p.About("tasks/result", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
+					t.Errorf("%s, want %s", r.Result, want)
+				}
+			}
+			if r := p.About("tasks/get", id).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
+				t.Errorf("%s", r.Result)
+			}
+		})
+	}
+}
+
+// What the metadata of a task may be, and how long the task is kept.
+func TestProposalMetadata(t *testing.T) {
+	rules.Covers(t, "A-02", "A-03", "A-12", "A-28", "A-29", "A-61", "A-72")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		options := wiretest.WithProposal()
+		options.MaxTTL = time.Hour
+		url, _ := serveProposal(t, wiretest.Setup{Options: options})
+		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+		const day = 24 * 60 * 60 * 1000 // the tool's own
+		for i, test := range []struct {
+			keep string
+			want int // 0 is -32602
+		}{
+			{``, day}, {`0`, day}, {`60000`, 60000}, {`6e4`, 60000}, {`999999999999`, 3600000}, {`1e300`, 3600000},
+			{`-1`, 0}, {`1.5`, 0}, {`null`, 0}, {`"60000"`, 0}, {`{}`, 0}, {`true`, 0}, {`1e400`, 0},
+		} {
+			id := fmt.Sprint("kept ", i)
+			task := fmt.Sprintf(`{"taskId":%q,"keepAlive":%s}`, id, test.keep)
+			if test.keep == "" {
+				task = fmt.Sprintf(`{"taskId":%q}`, id)
+			}
+			params := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "_meta": map[string]any{wiretest.ProposalTask: json.RawMessage(task)}}
+			if test.want == 0 {
+				if r := p.Tapped("tools/call", params).Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || !strings.Contains(r.Error.Message, "keepAlive") {
+					t.Errorf("keepAlive %s: %s", test.keep, r.Body)
+				}
+				p.About("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
+				continue
+			}
+			p.Send("tools/call", params).Next()
+			if got := fmt.Sprint(p.About("tasks/get", id).OK().Get("keepAlive")); got != fmt.Sprint(test.want) {
+				t.Errorf("keepAlive %s: %s, want %d", test.keep, got, test.want)
+			}
+		}
+		for _, task := range []string{
+			`null`, `[]`, `"T"`, `5`, `true`, `{}`, `{"taskId":null}`, `{"taskId":5}`, `{"taskId":""}`, `{"taskId":["T"]}`, `{"taskId":{}}`,
+			`{"taskId":"` + strings.Repeat("x", 257) + `"}`,
+		} {
+			params := map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": map[string]any{wiretest.ProposalTask: json.RawMessage(task)}}
+			if r := p.Tapped("tools/call", params).Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || !strings.Contains(r.Error.Message, wiretest.ProposalTask) {
+				t.Errorf("%s: %s", task, r.Body)
+			}
+		}
+		// Any other text is an ID, and comes back as it is.
+		for _, id := range []string{"\x00", "a\nb", "\u2028<&>", "../../etc", " ", "\"quoted\"", strings.Repeat("ü", 128)} {
+			c := p.Propose(id, "ponder", nil)
+			if got := wiretest.ProposalOf(t, []byte(c.Answer().Text)); got != id {
+				t.Errorf("%q came back as %q", id, got)
+			}
+			if r := p.About("tasks/get", id).OK(); r.Text("taskId") != id {
+				t.Errorf("%s", r.Body)
+			}
+		}
+	})
+}
+
+// An ID is one task's, whoever made it.
+func TestProposalDuplicates(t *testing.T) {
+	rules.Covers(t, "A-13", "A-15", "A-16", "A-61")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{})
+		a, b := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b")
+		a.Propose("T", "ponder", nil).Answer()
+		running := a.Propose("U", "run_pipeline", wiretest.PipelineArgs("endless"))
+		made := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").Create("ponder", nil)
+		for _, id := range []string{"T", "U", made} {
+			r := a.Tapped("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.Metadata(id)}).Want(http.StatusOK, wiretest.InvalidParams)
+			if r.Error == nil || !strings.Contains(r.Error.Message, "in use") {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		running.Silent()
+		b.Propose("T", "ponder", nil).Answer() // another's
+		a.About("tasks/delete", "T").OK()
+		a.Propose("T", "ponder", nil).Answer() // free again
+		// With an idempotency key the second call is the first one's.
+		for range 2 {
+			meta := wiretest.Metadata("K")
+			meta["io.github.mcptaskgen/idempotency-key"] = "key"
+			c := a.ProposeWith(meta, "ponder", nil)
+			if m := c.Next(); m.Method != wiretest.ProposalCreated || wiretest.ProposalOf(t, []byte(m.Text)) != "K" {
+				t.Errorf("%s", m.Text)
+			}
+			if last := c.Answer(); last.Result == nil {
+				t.Errorf("%s", last.Text)
+			}
+		}
+	})
+}
+
+// Who cannot be a task is called plainly, whatever the metadata says.
+func TestProposalIgnored(t *testing.T) {
+	rules.Covers(t, "A-04", "A-05", "A-10")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{})
+		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
+			p := wiretest.NewPeer(t, url, protocol, "a")
+			for _, task := range []string{`{"taskId":"F"}`, `{}`, `5`} {
+				for tool, arguments := range map[string]map[string]any{"lint_file": {"path": "main.go"}, "sdk_tool": {}} {
+					f := p.Send("tools/call", map[string]any{"name": tool, "arguments": arguments, "_meta": map[string]any{wiretest.ProposalTask: json.RawMessage(task)}})
+					if m := f.Next(); m.Result == nil || wiretest.ProposalOf(t, []byte(m.Text)) != "" {
+						t.Errorf("%s: %s", tool, m.Text)
+					}
+				}
+				p.About("tasks/get", "F").Want(http.StatusOK, wiretest.InvalidParams)
+			}
+			// Requests that are no calls have no tasks either.
+			r := p.Call("tools/list", map[string]any{"_meta": map[string]any{wiretest.ProposalTask: map[string]any{"taskId": "L"}}}).OK()
+			if r.Get("tools") == nil {
+				t.Errorf("%s", r.Body)
+			}
+			p.About("tasks/get", "L").Want(http.StatusOK, wiretest.InvalidParams)
+		}
+		// No tool has to be a task where a session knows no other revision's.
+		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+		if r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).OK(); r.Get("content") == nil {
+			t.Errorf("%s", r.Body)
+		}
+		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).Want(http.StatusOK, wiretest.MethodNotFound)
+	})
+}
+
+// A server that is not told to does not speak it.
+func TestProposalOff(t *testing.T) {
+	rules.Covers(t, "A-04", "A-10")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
+			p := wiretest.NewPeer(t, url, protocol, "a")
+			f := p.Send("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.Metadata("T")})
+			for m := f.Next(); m.Result == nil; m = f.Next() {
+				if m.Method != "notifications/progress" || wiretest.ProposalOf(t, []byte(m.Text)) != "" {
+					t.Errorf("%s", m.Text)
+				}
+			}
+			code := wiretest.MethodNotFound
+			if protocol == wiretest.LegacyRevision {
+				code = wiretest.InvalidParams
+			}
+			p.About("tasks/get", "T").Want(http.StatusOK, code)
+			p.About("tasks/result", "T").Want(http.StatusOK, code)
+			p.About("tasks/delete", "T").Want(http.StatusOK, wiretest.MethodNotFound)
+			if p.Opened.Get("capabilities", "tasks") != nil && protocol != wiretest.LegacyRevision {
+				t.Errorf("%s", p.Opened.Body)
+			}
+		}
+	})
+}
+
+// What initialize declares, and that nobody has to.
+func TestProposalCapabilities(t *testing.T) {
+	rules.Covers(t, "A-01")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{})
+		alone := wiretest.WithProposal()
+		alone.Revisions = alone.Revisions[:1]
+		only, _ := serveProposal(t, wiretest.Setup{Options: alone})
+		const proposal, released = `{"requests":{"tools":{"call":true}}}`, `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`
+		for _, test := range []struct{ url, protocol, want string }{
+			{url, wiretest.BeforeTasks, proposal}, {url, "2025-03-26", proposal}, {url, wiretest.LegacyRevision, released}, {only, wiretest.BeforeTasks, proposal}, {only, wiretest.LegacyRevision, `null`}, // whose schema has another form for it
+		} {
+			for _, declared := range []string{`{}`, `{"tasks":{"requests":{"elicitation":{"create":true}}}}`} {
+				p := wiretest.NewPeerThat(t, test.url, test.protocol, "a", declared)
+				got, err := json.Marshal(p.Opened.Get("capabilities", "tasks"))
+				if err != nil || string(got) != test.want {
+					t.Errorf("%s: %s, want %s", test.protocol, got, test.want)
+				}
+				id := test.protocol + declared + test.url
+				if last := p.Propose(id, "ponder", nil).Answer(); last.Result == nil {
+					t.Errorf("%s", last.Text)
+				}
+				p.About("tasks/delete", id).OK()
+			}
+		}
+	})
+}
+
+// The life of tasks, one step after the other.
+func TestProposalLife(t *testing.T) {
+	rules.Covers(t, "A-17", "A-18", "A-19", "A-20", "A-21", "A-22", "A-26")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		options := wiretest.WithProposal()
+		options.Concurrency = 1
+		url, d := serveProposal(t, wiretest.Setup{Options: options})
+		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		first := p.Propose("first", "driven", nil)
+		d.Say(internal("a", "first"), "begun")
+		// The others wait in line.
+		calls := map[string]*wiretest.Proposed{}
+		for _, id := range []string{"second", "third", "fourth"} {
+			calls[id] = p.Propose(id, "driven", nil)
+			if r := p.About("tasks/get", id).OK(); r.Text("status") != "submitted" {
+				t.Errorf("%s", r.Body)
+			}
+		}
+		quick := p.Propose("quick", "ponder", nil)
+		if r := p.About("tasks/get", "quick").OK(); r.Text("status") != "submitted" {
+			t.Errorf("%s", r.Body)
+		}
+		p.CancelCall(calls["third"]) // before it has begun
+		p.UntilProposed("third", "cancelled")
+		p.UntilProposed("first", "working")
+		d.Say(internal("a", "first"), "ask")
+		question := first.QuestionOf("first")
+		p.UntilProposed("first", "input_required")
+		d.Say(internal("a", "second"), "begun") // the first has given its place back
+		p.UntilProposed("second", "working")
+		d.Say(internal("a", "second"), "fail")
+		p.UntilProposed("second", "failed")
+		d.Say(internal("a", "fourth"), "begun", "ask")
+		late := calls["fourth"].QuestionOf("fourth")
+		p.UntilProposed("fourth", "input_required")
+		p.Respond(question.ID, wiretest.Note("n"))
+		p.UntilProposed("first", "working")
+		d.Say(internal("a", "first"), "done")
+		p.UntilProposed("first", "completed")
+		p.CancelCall(calls["fourth"])
+		p.UntilProposed("fourth", "cancelled")
+		// Nothing moves what has ended.
+		p.Respond(late.ID, wiretest.Note("late"))
+		quick.Answer() // A-22: nobody has seen it at work
+		p.UntilProposed("quick", "completed")
+		for id, want := range map[string]string{"first": "completed", "second": "failed", "third": "cancelled", "fourth": "cancelled"} {
+			if c := calls[id]; c != nil {
+				p.CancelCall(c)
+			}
+			p.CancelCall(first)
+			if r := p.About("tasks/get", id).OK(); r.Text("status") != want {
+				t.Errorf("%s is %s", id, r.Body)
+			}
+		}
+	})
+}
+
+// How tasks end: by a tool error, by an error, by a bug.
+func TestProposalFailed(t *testing.T) {
+	rules.Covers(t, "A-23", "A-34", "A-35", "A-59", "A-60", "A-63", "A-64", "A-65")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{Panics: true})
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		for _, test := range []struct {
+			tool    string
+			args    map[string]any
+			status  string
+			code    int // of the answer; 0 is a result
+			message string
+		}{
+			{"locked", nil, "failed", -32055, "the repository is locked"},
+			{"run_pipeline", wiretest.PipelineArgs("panic"), "failed", wiretest.InternalError, "internal error"},
+			{"run_pipeline", wiretest.PipelineArgs("broken"), "completed", 0, "isError: the branch does not build"},
+		} {
+			id := test.tool + fmt.Sprint(test.args["branch"])
+			last := p.Propose(id, test.tool, test.args).Answer()
+			r := p.About("tasks/get", id).OK()
+			result := p.About("tasks/result", id)
+			if r.Text("status") != test.status {
+				t.Errorf("%s", r.Body)
+			}
+			if test.code == 0 {
+				if wiretest.ToolText(last.Result) != test.message || !wiretest.SameJSON(string(last.Result), string(result.OK().Result)) || r.Get("error") != nil {
+					t.Errorf("%s, by tasks/result %s, with tasks/get %s", last.Text, result.Body, r.Body)
+				}
+				continue
+			}
+			var e struct {
+				Code    int
+				Message string
+			}
+			if err := json.Unmarshal(last.Error, &e); err != nil || e.Code != test.code || e.Message != test.message || r.Text("error") != test.message {
+				t.Errorf("%s, with tasks/get %s", last.Text, r.Body)
+			}
+			result.Want(http.StatusOK, wiretest.InvalidParams)
+		}
+		// One that still runs, and one that is cancelled.
+		c := p.Propose("endless", "run_pipeline", wiretest.PipelineArgs("endless"))
+		p.About("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams)
+		p.CancelCall(c)
+		p.UntilProposed("endless", "cancelled")
+		if r := p.About("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams); !strings.Contains(r.Error.Message, "cancelled") {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}
+
+// What names no task, or not by an ID.
+// What became of a task whose worker was lost, nobody knows: it is failed and says
+// why, unless the server is told to say unknown. Neither has a result.
+func TestProposalLost(t *testing.T) {
+	rules.Covers(t, "A-21", "A-23", "A-35")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		for unknown, want := range map[bool]string{false: "failed", true: "unknown"} {
+			now := time.Now()
+			store := mcptask.NewMemoryStore()
+			_, err := store.Create(t.Context(), mcptask.Record{
+				ID: internal("a", "lost"), ExternalID: "lost", Principal: "a", Account: "principal a", Tool: "driven", Arguments: json.RawMessage(`{}`),
+				Revision: mcptask.RevisionSEP1686, Phase: mcptask.PhaseRunning, CreatedAt: now, UpdatedAt: now, ExpiresAt: now.Add(time.Hour),
+				Keep: time.Minute, Poll: time.Second, Attempt: 1, Worker: "dead", LeaseUntil: now.Add(-time.Second),
+			}, mcptask.Quota{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			options := wiretest.WithProposal()
+			options.Store, options.Unknown = store, unknown
+			url, _ := serveProposal(t, wiretest.Setup{Options: options})
+			p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+			r := p.UntilProposed("lost", want)
+			if says := r.Text("error"); (says != "") == unknown {
+				t.Errorf("%s", r.Body)
+			}
+			p.About("tasks/result", "lost").Want(200, wiretest.InvalidParams)
+		}
+	})
+}
+
+func TestProposalNotFound(t *testing.T) {
+	rules.Covers(t, "A-57", "A-61", "A-66", "A-67", "A-68")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{})
+		a, b := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a"), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
+		a.Propose("T", "ponder", nil).Answer()
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/delete"} {
+			for _, id := range []any{"none", "", "\x00", strings.Repeat("x", 10_000), 5, nil, []any{"T"}, map[string]any{}, true} {
+				r := a.Tapped(method, map[string]any{"taskId": id, "_meta": map[string]any{wiretest.ProposalRelated: map[string]any{"taskId": "T"}}})
+				if r.Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || r.Error.Message == "" {
+					t.Errorf("%s of %v: %s", method, id, r.Body)
+				}
+			}
+			a.Tapped(method, map[string]any{"_meta": map[string]any{wiretest.ProposalRelated: map[string]any{}}}).Want(http.StatusOK, wiretest.InvalidParams)
+			// Somebody else's, by either ID, is none.
+			none := b.About(method, "none")
+			for _, id := range []string{"T", internal("a", "T")} {
+				if r := b.About(method, id).Want(http.StatusOK, wiretest.InvalidParams); r.Error.Message != none.Error.Message {
+					t.Errorf("%s, for none %s", r.Body, none.Body)
+				}
+			}
+		}
+		// In another session of the same principal it is there.
+		if r := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").About("tasks/get", "T").OK(); r.Text("status") != "completed" {
+			t.Errorf("%s", r.Body)
+		}
+		if list := b.Tapped("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
+			t.Errorf("%v", list)
+		}
+		// Without authentication the session is whose they are.
+		open, _ := wiretest.ServeWith(t, wiretest.Setup{Options: wiretest.WithProposal()})
+		x, y := wiretest.NewPeer(t, open, wiretest.BeforeTasks, ""), wiretest.NewPeer(t, open, wiretest.BeforeTasks, "")
+		x.Propose("T", "ponder", nil).Answer()
+		x.About("tasks/get", "T").OK()
+		y.About("tasks/get", "T").Want(http.StatusOK, wiretest.InvalidParams)
+		y.Propose("T", "ponder", nil).Answer()
+		x.Tapped("tasks/list", nil).Want(http.StatusOK, wiretest.MethodNotFound)
+	})
+}
+
+// tasks/list.
+func TestProposalList(t *testing.T) {
+	rules.Covers(t, "A-49", "A-50", "A-52", "A-58")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := serveProposal(t, wiretest.Setup{})
+		a, b := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a"), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
+		want := map[string]bool{}
+		for i := range 120 {
+			id := fmt.Sprint("task ", i)
+			want[id] = true
+			c := a.Propose(id, "ponder", nil)
+			c.Answer()
+			c.Stop()
+		}
+		got := map[string]bool{}
+		params := map[string]any(nil)
+		var cursors []string
+		for range 10 {
+			r := a.Tapped("tasks/list", params).OK()
+			for _, task := range r.Get("tasks").([]any) {
+				task := task.(map[string]any)
+				id := task["taskId"].(string)
+				if got[id] || !want[id] {
+					t.Errorf("%s twice or not a's", id)
+				}
+				got[id] = true
+				one := a.About("tasks/get", id).OK().Get().(map[string]any)
+				delete(one, "_meta")
+				if fmt.Sprint(one) != fmt.Sprint(task) {
+					t.Errorf("%v in the list, %v alone", task, one)
+				}
+			}
+			cursor, more := r.Get("nextCursor").(string)
+			if !more {
+				break
+			}
+			cursors = append(cursors, cursor)
+			params = map[string]any{"cursor": cursor}
+		}
+		if len(got) != len(want) || len(cursors) != 2 {
+			t.Errorf("%d of %d tasks, %d cursors", len(got), len(want), len(cursors))
+		}
+		for _, bad := range []any{"", "x", cursors[0][1:], cursors[0] + "A", 5, []any{}, true} {
+			a.Tapped("tasks/list", map[string]any{"cursor": bad}).Want(http.StatusOK, wiretest.InvalidParams)
+		}
+		b.Tapped("tasks/list", map[string]any{"cursor": cursors[0]}).Want(http.StatusOK, wiretest.InvalidParams)
+	})
+}
+
+// tasks/delete.
+func TestProposalDelete(t *testing.T) {
+	rules.Covers(t, "A-38", "A-53", "A-54", "A-55", "A-57", "A-75")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		logs := &wiretest.SafeBuffer{}
+		options := wiretest.WithProposal()
+		options.Logger = slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		url, d := serveProposal(t, wiretest.Setup{Options: options})
+		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+		c := p.Propose("T", "driven", nil)
+		d.Say(internal("a", "T"), "begun")
+		if r := p.About("tasks/delete", "T").Want(http.StatusOK, wiretest.InvalidRequest); !strings.Contains(r.Error.Message, "working") {
+			t.Errorf("%s", r.Body)
+		}
+		d.Say(internal("a", "T"), "done")
+		c.Answer()
+		p.About("tasks/result", "T").OK()
+		meta := wiretest.Metadata("K")
+		meta["io.github.mcptaskgen/idempotency-key"] = "key"
+		keyed := p.ProposeWith(meta, "ponder", nil)
+		keyed.Next()
+		keyed.Answer()
+		for _, id := range []string{"T", "K"} {
+			want := fmt.Sprintf(`{"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
+			if r := p.About("tasks/delete", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
+				t.Errorf("%s", r.Body)
+			}
+			for _, method := range []string{"tasks/get", "tasks/result", "tasks/delete"} {
+				p.About(method, id).Want(http.StatusOK, wiretest.InvalidParams)
+			}
+		}
+		if list := p.Tapped("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
+			t.Errorf("%v", list)
+		}
+		for kind, want := range map[string]int{"created": 2, "ended": 2, "retrieved": 3, "deleted": 2} { // T by its call too, K by its call
+			text := logs.Until(t, "audit="+kind+" ", want)
+			if got := strings.Count(text, "audit="+kind+" "); got != want {
+				t.Errorf("%d records %q, want %d:\n%s", got, kind, want, text)
+			}
+		}
+		if text := logs.String(); !strings.Contains(text, "audit=deleted task="+internal("a", "T")+" tool=driven principal=a revision=sep-1686") {
+			t.Error(text)
+		}
+	})
+}
+
+// The limits hold here too, and no task stays when its time is over.
+func TestProposalLimits(t *testing.T) {
+	rules.Covers(t, "A-30", "A-44", "A-62", "A-70", "A-71", "A-73")
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		options := wiretest.WithProposal()
+		options.Limits = mcptask.Limits{Running: 1, Polls: 5, Lists: 5}
+		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true})
+		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+		call := func(id string, keep int) map[string]any {
+			return map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"),
+				"_meta": map[string]any{wiretest.ProposalTask: map[string]any{"taskId": id, "keepAlive": keep}}}
+		}
+		c := &wiretest.Proposed{Feed: p.Send("tools/call", call("T", 1)), ID: p.IDs.Load()}
+		c.Next()
+		p.Tapped("tools/call", call("U", 1)).Limited(http.StatusOK, "running", 1)
+		wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b").Propose("V", "ponder", nil).Answer()
+		p.CancelCall(c)
+		c.Next()
+		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) { // its keepAlive is over soon
+			if _, err := tasks.Peek(internal("a", "T")); errors.Is(err, mcptask.ErrNoRecord) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatal("the record stays")
+			}
+		}
+		p.About("tasks/get", "T").Want(http.StatusOK, wiretest.InvalidParams)
+		wiretest.Flood(t, func() *wiretest.Response { return p.About("tasks/get", "W") }).Limited(http.StatusTooManyRequests, "polls", 5)
+		wiretest.Flood(t, func() *wiretest.Response { return p.About("tasks/result", "X") }).Limited(http.StatusTooManyRequests, "polls", 5)
+		wiretest.Flood(t, func() *wiretest.Response { return p.Tapped("tasks/list", nil) }).Limited(http.StatusTooManyRequests, "lists", 5)
+	})
+}

@@ -1,0 +1,301 @@
+package wiretest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/questions"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+const CanAll = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`
+
+var NoteSpec = mcptask.InputSpec{Name: "Note", Message: "A note?",
+	Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
+
+type AskInput struct {
+	Steps []string `json:"steps"`
+	// GiveUp is after how many milliseconds the first question is withdrawn.
+	GiveUp int `json:"giveUp"`
+	// Linger is how many milliseconds the handler works afterwards.
+	Linger int `json:"linger"`
+}
+
+// AskTools ask in every way, and report what they were told as text.
+func AskTools() mcptask.Tools {
+	optional := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 20 * time.Millisecond}
+	restart := optional
+	restart.OnLost = mcptask.RestartWhenLost
+	tool := func(name string, policy mcptask.Policy, f func(context.Context, *mcptask.Task, AskInput) (string, error)) mcptask.Tool {
+		return mcptask.NewTool(mcptask.ToolSpec{Name: name, InputSchema: OpenObject, Policy: policy}, f)
+	}
+	return mcptask.Tools{Service: "Ask", Impl: struct{}{}, Tools: []mcptask.Tool{
+		tool("ask", restart, askSteps),
+		tool("ask_and_fail", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
+			_, err := mcptask.Ask[NoteInput](ctx, task, NoteSpec, "one", "")
+			return "", err
+		}),
+		tool("sample", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
+			result, err := task.Sample(ctx, "sum", mcptask.SampleRequest{MaxTokens: 10,
+				Messages: []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Sum up.")}}})
+			if err != nil {
+				return told(err), nil
+			}
+			return result.Role + " " + result.Model + " " + string(result.Content), nil
+		}),
+		tool("roots", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
+			roots, err := task.Roots(ctx, "where")
+			if err != nil {
+				return told(err), nil
+			}
+			return fmt.Sprint(roots), nil
+		}),
+		tool("url", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
+			return told(task.AskURL(ctx, "pay", "Pay here.", "https://example.com/pay")), nil
+		}),
+	}}
+}
+
+func askSteps(ctx context.Context, task *mcptask.Task, in AskInput) (string, error) {
+	var answers []string
+	for i, step := range in.Steps {
+		asking := ctx
+		if i == 0 && in.GiveUp > 0 {
+			var cancel context.CancelFunc
+			asking, cancel = context.WithTimeout(ctx, time.Duration(in.GiveUp)*time.Millisecond)
+			defer cancel()
+		}
+		answer, err := mcptask.Ask[NoteInput](asking, task, NoteSpec, step, step+"?")
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		if err != nil {
+			answer.Note = told(err)
+		}
+		answers = append(answers, answer.Note)
+	}
+	if in.Linger > 0 {
+		select {
+		case <-time.After(time.Duration(in.Linger) * time.Millisecond):
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	return strings.Join(answers, ","), nil
+}
+
+// told names what a question ended with.
+func told(err error) string {
+	for name, target := range map[string]error{
+		"declined": mcptask.ErrDeclined, "dismissed": mcptask.ErrDismissed, "cannot ask": mcptask.ErrCannotAsk,
+		"invalid": mcptask.ErrInvalidAnswer, "given up": context.DeadlineExceeded,
+	} {
+		if errors.Is(err, target) {
+			return name
+		}
+	}
+	return fmt.Sprint(err)
+}
+
+// ServeAsk starts a server of tools that ask.
+func ServeAsk(t testing.TB, s Setup) (url string) {
+	t.Helper()
+	s.Tools = append(s.Tools, AskTools(), questions.AskerTools(FirstAsker{}))
+	url, _ = ServeWith(t, s)
+	return url
+}
+
+type FirstAsker struct{}
+
+func (FirstAsker) AskFirst(_ context.Context, task *mcptask.Task, _ questions.Input, sure questions.Sure, which questions.Which) (questions.Report, error) {
+	if !sure.Yes || which.One != "a" || len(which.Many) != 1 {
+		return questions.Report{}, fmt.Errorf("got %v and %v", sure, which)
+	}
+	return questions.Report{Done: true}, nil
+}
+
+func (FirstAsker) AskOnly(_ context.Context, which questions.Which) error {
+	if which.One != "a" {
+		return fmt.Errorf("got %v", which)
+	}
+	return nil
+}
+
+// WireMessage is a message on a stream.
+type WireMessage struct {
+	ID     json.RawMessage `json:"id"`
+	Method string          `json:"method"`
+	Params struct {
+		Message   string          `json:"message"`
+		URL       string          `json:"url"`
+		RequestID json.RawMessage `json:"requestId"`
+		TaskID    string          `json:"taskId"`
+		Task      json.RawMessage `json:"task"`
+		Schema    json.RawMessage `json:"requestedSchema"`
+		Meta      struct {
+			Related struct {
+				TaskID string `json:"taskId"`
+			} `json:"io.modelcontextprotocol/related-task"`
+			Subscription json.RawMessage `json:"io.modelcontextprotocol/subscriptionId"`
+		} `json:"_meta"`
+	} `json:"params"`
+	Result json.RawMessage `json:"result"`
+	Error  json.RawMessage `json:"error"`
+	Text   string          `json:"-"`
+}
+
+// Feed is a stream that a peer reads.
+type Feed struct {
+	T        testing.TB
+	Messages chan WireMessage
+	Stop     func()
+}
+
+// Open sends a request and reads its event stream.
+func (p *Peer) Open(method, body string, edits ...Edit) *Feed {
+	p.T.Helper()
+	client := &http.Client{Transport: p.Client.Transport}
+	ctx, cancel := context.WithCancel(context.Background())
+	var res *http.Response
+	for end := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
+		var err error
+		if res, err = client.Do(p.Start(ctx, method, body, edits...)); err != nil {
+			p.T.Fatal(err)
+		}
+		if res.StatusCode == http.StatusOK {
+			break
+		}
+		res.Body.Close()
+		if res.StatusCode != http.StatusConflict || time.Now().After(end) { // the former GET stream is still open
+			p.T.Fatalf("%s of %.200s: %d", method, body, res.StatusCode)
+		}
+	}
+	c, err := Checker()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	f := &Feed{T: p.T, Messages: make(chan WireMessage, 1024)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(f.Messages)
+		for data := range Events(res.Body) {
+			m := WireMessage{Text: string(data)}
+			if err := json.Unmarshal(data, &m); err != nil {
+				p.T.Errorf("%v: %s", err, data)
+			}
+			if err := p.checkStreamed(c, body, m, data); err != nil {
+				p.T.Error(err)
+			}
+			if m.Method == "notifications/tasks/status" && !p.Statuses {
+				continue
+			}
+			f.Messages <- m
+		}
+	}()
+	f.Stop = func() { cancel(); <-done; res.Body.Close() }
+	p.T.Cleanup(f.Stop)
+	return f
+}
+
+func (p *Peer) Get() *Feed {
+	p.T.Helper()
+	return p.Open(http.MethodGet, "", WithHeader("Accept", "text/event-stream"))
+}
+
+// Send opens the stream of a request.
+func (p *Peer) Send(method string, params map[string]any) *Feed {
+	p.T.Helper()
+	body, edits := p.Request(method, params)
+	return p.Open(http.MethodPost, body, edits...)
+}
+
+func (p *Peer) Result(id string) *Feed {
+	p.T.Helper()
+	return p.Send("tasks/result", map[string]any{"taskId": id})
+}
+
+// Next is the next message.
+func (f *Feed) Next() WireMessage {
+	f.T.Helper()
+	select {
+	case m, ok := <-f.Messages:
+		if !ok {
+			f.T.Fatal("the stream has ended")
+		}
+		return m
+	case <-time.After(Patience):
+		f.T.Fatal("nothing on the stream")
+	}
+	return WireMessage{}
+}
+
+// Question is the next message, which is a question of the task.
+func (f *Feed) Question(task string) WireMessage {
+	f.T.Helper()
+	m := f.Next()
+	if m.Method == "" || m.ID == nil || m.Params.Meta.Related.TaskID != task {
+		f.T.Fatalf("no question of %s: %s", task, m.Text)
+	}
+	return m
+}
+
+// Silent fails if anything comes.
+func (f *Feed) Silent() {
+	f.T.Helper()
+	select {
+	case m, ok := <-f.Messages:
+		if ok {
+			f.T.Errorf("unexpected: %s", m.Text)
+		}
+	case <-time.After(80 * time.Millisecond):
+	}
+}
+
+// Respond answers a request of the server's.
+func (p *Peer) Respond(id json.RawMessage, response string, edits ...Edit) {
+	p.T.Helper()
+	r := p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, id, response), edits...)
+	if r.Status != http.StatusAccepted {
+		p.T.Errorf("response: %d %s", r.Status, r.Body)
+	}
+}
+
+func Note(text string) string {
+	return fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, text)
+}
+
+// Outcome is the text of a task's result, once there is one.
+func (p *Peer) Outcome(id string) string {
+	p.T.Helper()
+	var r *Response
+	if p.Revision == ModernRevision {
+		r = p.Until(id, "completed", "failed", "cancelled")
+		r.Result, _ = json.Marshal(r.Get("result"))
+	} else {
+		r = p.Task("tasks/result", id).OK()
+	}
+	return ToolText(r.Result)
+}
+
+func ToolText(result json.RawMessage) string {
+	var content struct {
+		Content []struct{ Text string }
+		IsError bool
+	}
+	if json.Unmarshal(result, &content) != nil || len(content.Content) == 0 {
+		return string(result)
+	}
+	if content.IsError {
+		return "isError: " + content.Content[0].Text
+	}
+	return content.Content[0].Text
+}
+
+func Ask(steps ...string) map[string]any { return map[string]any{"steps": steps} }

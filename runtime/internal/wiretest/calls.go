@@ -1,0 +1,230 @@
+package wiretest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+)
+
+// Tool calls a tool plainly.
+func (p *Peer) Tool(name string, arguments map[string]any) *Response {
+	p.T.Helper()
+	return p.Call("tools/call", map[string]any{"name": name, "arguments": arguments})
+}
+
+// Content is the text of a tool's result.
+func (r *Response) Content() string {
+	r.T.Helper()
+	var result mcptask.Result
+	if err := json.Unmarshal(r.OK().Result, &result); err != nil {
+		r.T.Fatal(err)
+	}
+	return result.Text()
+}
+
+// GoesOn fails unless the result tells of a task; it returns the task.
+func (r *Response) GoesOn(status string) string {
+	r.T.Helper()
+	id := r.Text("structuredContent", "task")
+	text := r.Content()
+	if id == "" || r.Get("isError") != nil || r.Text("structuredContent", "status") != status || fmt.Sprint(r.Get("structuredContent", "pollIntervalMs")) != "50" {
+		r.T.Fatalf("%s, want a task that is %s", r.Body, status)
+	}
+	if !strings.Contains(text, `slow_task_result with {"task":"`+id+`"}`) || strings.Contains(text, "%!") {
+		r.T.Errorf("the text does not say how to go on: %s", text)
+	}
+	return id
+}
+
+// WantText fails unless the result has this in its text and this isError.
+func (r *Response) WantText(isError bool, want string) {
+	r.T.Helper()
+	if text := r.Content(); !strings.Contains(text, want) || (r.Get("isError") == true) != isError {
+		r.T.Errorf("isError %v: %s; want %v: %s", r.Get("isError"), text, isError, want)
+	}
+}
+
+// TooBig sends a request that is refused before its body is read. The connection
+// ends with the refusal, so a client that is still writing may see that end
+// first, and net/http then drops the refusal: it is sent again.
+func (p *Peer) TooBig(request func() *http.Request) *http.Response {
+	p.T.Helper()
+	for try := 1; ; try++ {
+		res, err := p.Client.Do(request())
+		if err == nil {
+			return res
+		}
+		if try == 10 {
+			p.T.Fatal(err)
+		}
+	}
+}
+
+// OnCall is middleware around tools/call.
+func OnCall(f func(next func() (mcp.Result, error), req *mcp.CallToolRequest) (mcp.Result, error)) mcp.Middleware {
+	return func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			call, ok := req.(*mcp.CallToolRequest)
+			if !ok {
+				return next(ctx, method, req)
+			}
+			return f(func() (mcp.Result, error) { return next(ctx, method, req) }, call)
+		}
+	}
+}
+
+// TasksOf lists the principal's tasks, through a session of its own.
+func TasksOf(t *testing.T, p *Peer) []map[string]any {
+	t.Helper()
+	var tasks []map[string]any
+	if p.Revision != CandidateRevision {
+		p = NewPeer(t, p.URL, LegacyRevision, p.Token)
+	}
+	for _, task := range p.Call("tasks/list", nil).OK().Get("tasks").([]any) {
+		tasks = append(tasks, task.(map[string]any))
+	}
+	return tasks
+}
+
+// End closes a peer's session and connections.
+func End(t *testing.T, p *Peer) {
+	t.Helper()
+	if p.Session != "" {
+		res, err := p.Client.Do(p.Start(context.Background(), http.MethodDelete, ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+	}
+	p.Client.CloseIdleConnections()
+}
+
+// Limited fails unless the response is the refusal of a limit, with an HTTP status.
+func (r *Response) Limited(status int, name string, most int) *Response {
+	r.T.Helper()
+	r.Want(status, InternalError)
+	if want := fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most); r.Error != nil && string(r.Error.Data) != want {
+		r.T.Errorf("%s, want data %s", r.Body, want)
+	}
+	if retry := r.Header.Get("Retry-After"); (retry == "1") != (status == http.StatusTooManyRequests) {
+		r.T.Errorf("HTTP %d with Retry-After %q", status, retry)
+	}
+	return r
+}
+
+// Flood repeats a request, several at once, until it is refused, and returns the
+// refusal.
+func Flood(t *testing.T, once func() *Response) *Response {
+	t.Helper()
+	return FloodUntil(t, once, func(r *Response) bool { return r.Status == http.StatusTooManyRequests })
+}
+
+// FloodUntil is flood with another sign of the refusal.
+func FloodUntil(t *testing.T, once func() *Response, refused func(*Response) bool) *Response {
+	t.Helper()
+	const atOnce = 10
+	for range 20 {
+		answers := make(chan *Response, atOnce)
+		var all sync.WaitGroup
+		for range atOnce {
+			all.Go(func() { answers <- once() })
+		}
+		all.Wait()
+		close(answers)
+		for r := range answers {
+			if refused(r) {
+				return r
+			}
+		}
+	}
+	t.Fatal("never refused")
+	return nil
+}
+
+// Newest is the stored ID of the newest of the caller's tasks, as 2025-11-25 lists
+// it.
+func (p *Peer) Newest() string {
+	p.T.Helper()
+	list, _ := p.Call("tasks/list", nil).OK().Get("tasks").([]any)
+	if len(list) == 0 {
+		p.T.Fatal("no tasks")
+	}
+	id, _ := list[len(list)-1].(map[string]any)["taskId"].(string)
+	return id
+}
+
+const (
+	SureKey  = "before/Sure"
+	WhichKey = "before/Which"
+	SureYes  = `{"action":"accept","content":{"yes":true}}`
+	WhichA   = `{"action":"accept","content":{"one":"a","many":["b"],"when":"2026-01-02T03:04:05Z"}}`
+)
+
+// AnswersOf makes inputResponses of keys and values in turn.
+func AnswersOf(pairs ...string) map[string]any {
+	responses := map[string]any{}
+	for pair := range slices.Chunk(pairs, 2) {
+		responses[pair[0]] = json.RawMessage(pair[1])
+	}
+	return responses
+}
+
+func HTTPOptions(jsonReplies bool) *mcp.StreamableHTTPOptions {
+	return &mcp.StreamableHTTPOptions{JSONResponse: jsonReplies}
+}
+
+// Together runs something n times, a few at once.
+func Together(n int, run func(i int)) {
+	const atOnce = 16
+	var all sync.WaitGroup
+	for worker := range atOnce {
+		all.Go(func() {
+			for i := worker; i < n; i += atOnce {
+				run(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func SameJSON(a, b string) bool {
+	var x, y any
+	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
+}
+
+// ContextFor is a context with a time limit.
+func ContextFor(t testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), limit)
+}
+
+// UntilWaiting waits until a request waits for the end of a task.
+func UntilWaiting(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	for end := time.Now().Add(Patience); g.Counts().Waiting == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("nothing waits")
+		}
+	}
+}
+
+// WhileItLasts runs a test of what lasts for a while, again for a longer one where it
+// returns false: the test was itself too slow to see it.
+func WhileItLasts(t *testing.T, while time.Duration, test func(t *testing.T, while time.Duration) bool) {
+	t.Helper()
+	for !test(t, while) {
+		if while *= 2; while > Patience {
+			t.Fatal("the machine is too busy")
+		}
+	}
+}

@@ -1,0 +1,487 @@
+package wiretest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// Nothing below knows a type of the project: JSON text in, JSON text out.
+
+const (
+	// CandidateRevision is spoken on a path of its own.
+	CandidateRevision = wirecheck.Candidate
+	LegacyRevision    = wirecheck.Legacy
+	ModernRevision    = wirecheck.Modern
+
+	TasksExtension = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	WithQuestions  = `{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+
+	InvalidRequest    = -32600
+	MethodNotFound    = -32601
+	InvalidParams     = -32602
+	InternalError     = -32603
+	ParseError        = -32700
+	HeaderMismatch    = -32020
+	MissingCapability = -32021
+	Unsupported       = -32022
+)
+
+// AllRevisions are those that a server speaks whose test names the candidate.
+var AllRevisions = []string{CandidateRevision, LegacyRevision, ModernRevision}
+
+// Patience is how long tests wait for what has to come. It is no promise: it only
+// has to be more than a machine takes that is busy with something else.
+const Patience = time.Minute
+
+var Checker = sync.OnceValues(wirecheck.New)
+
+// Peer is a client that speaks one revision over net/http. Every response that
+// it gets is held against the schema.
+type Peer struct {
+	T        testing.TB
+	URL      string
+	Revision string
+	Token    string // a bearer token
+	Session  string // of the revisions with sessions
+	Caps     string // clientCapabilities, sent with every request of 2026-07-28, else with initialize
+	Client   *http.Client
+	IDs      atomic.Int64
+	Opened   *Response // the answer to initialize
+	// Statuses keeps the status notifications among what its streams bring; else
+	// they are checked and passed over, since they come beside everything.
+	Statuses bool
+}
+
+// NewPeer makes a client of 2026-07-28, or opens a session of an older revision.
+func NewPeer(t testing.TB, url, revision, token string) *Peer {
+	t.Helper()
+	caps := `{}`
+	if revision == ModernRevision {
+		caps = TasksExtension
+	}
+	return NewPeerThat(t, url, revision, token, caps)
+}
+
+// NewPeerThat is newPeer with other capabilities.
+func NewPeerThat(t testing.TB, url, revision, token, caps string) *Peer {
+	t.Helper()
+	p := Unopened(t, url, revision, token, caps)
+	if revision != ModernRevision {
+		p.Initialize()
+	}
+	return p
+}
+
+// Unopened is newPeerThat without a session.
+func Unopened(t testing.TB, url, revision, token, caps string) *Peer {
+	t.Helper()
+	p := &Peer{T: t, URL: At(url, revision), Revision: revision, Token: token, Caps: caps,
+		Client: &http.Client{Timeout: Patience, Transport: memnet.NewTransport()}}
+	t.Cleanup(p.Client.CloseIdleConnections)
+	return p
+}
+
+// At is where a server speaks a revision.
+func At(url, revision string) string {
+	if revision == CandidateRevision {
+		return url + candidatePath
+	}
+	return url
+}
+
+// candidatePath is where the test servers speak the release candidate.
+const candidatePath = "/mcp/" + CandidateRevision
+
+// protocol is what the client negotiates.
+func (p *Peer) protocol() string {
+	if p.Revision == CandidateRevision {
+		return LegacyRevision
+	}
+	return p.Revision
+}
+
+// NewAsked makes a client that declares what it can be asked.
+func NewAsked(t testing.TB, url, revision, token, declared string) *Peer {
+	t.Helper()
+	if revision == ModernRevision {
+		declared = strings.TrimSuffix(declared, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+	}
+	return NewPeerThat(t, url, revision, token, declared)
+}
+
+// Initialize opens the session.
+func (p *Peer) Initialize() {
+	p.T.Helper()
+	if n := p.Greet(); n.Status != http.StatusAccepted {
+		p.T.Fatalf("notifications/initialized: %d %s", n.Status, n.Body)
+	}
+}
+
+// Greet is initialize that returns what the server says to its second message.
+func (p *Peer) Greet() *Response {
+	p.T.Helper()
+	r := p.Call("initialize", map[string]any{
+		"protocolVersion": p.protocol(), "capabilities": json.RawMessage(p.Caps), "clientInfo": map[string]any{"name": "wire", "version": "1"},
+	})
+	if r.Error != nil || r.Status != http.StatusOK {
+		p.T.Fatalf("initialize: %d %s", r.Status, r.Body)
+	}
+	p.Session = r.Header.Get("Mcp-Session-Id")
+	p.Opened = r
+	return p.Post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+}
+
+// Response is what came back for one POST.
+type Response struct {
+	T      testing.TB      `json:"-"`
+	Status int             `json:"-"`
+	Header http.Header     `json:"-"`
+	Body   []byte          `json:"-"` // the JSON-RPC response, taken out of the stream where it came in one
+	Stream bool            `json:"-"`
+	ID     json.RawMessage `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Code    int             `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data"`
+	} `json:"error"`
+}
+
+type Edit func(*http.Request)
+
+func WithHeader(name, value string) Edit {
+	return func(r *http.Request) {
+		if value == "" {
+			r.Header.Del(name)
+			return
+		}
+		r.Header.Set(name, value)
+	}
+}
+
+func JSONOnly(r *http.Request) { r.Header.Set("Accept", "application/json") }
+
+// Call sends a request the way that the revision prescribes.
+func (p *Peer) Call(method string, params map[string]any, edits ...Edit) *Response {
+	p.T.Helper()
+	body, edits := p.Request(method, params, edits...)
+	r := p.Post(body, edits...)
+	p.Check(method, r)
+	return r
+}
+
+// Request makes the body and the headers of a call.
+func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (string, []Edit) {
+	p.T.Helper()
+	params = maps.Clone(params)
+	if p.Revision == ModernRevision {
+		if params == nil {
+			params = map[string]any{}
+		}
+		meta := map[string]any{
+			"io.modelcontextprotocol/protocolVersion":    ModernRevision,
+			"io.modelcontextprotocol/clientInfo":         map[string]any{"name": "wire", "version": "1"},
+			"io.modelcontextprotocol/clientCapabilities": json.RawMessage(p.Caps),
+		}
+		if own, ok := params["_meta"].(map[string]any); ok {
+			maps.Copy(meta, own)
+		}
+		params["_meta"] = meta
+		own := []Edit{WithHeader("Mcp-Method", method)}
+		for _, key := range []string{"name", "taskId"} {
+			if name, ok := params[key].(string); ok {
+				own = append(own, WithHeader("Mcp-Name", HeaderSafe(name)))
+			}
+		}
+		edits = append(own, edits...)
+	}
+	message := map[string]any{"jsonrpc": "2.0", "id": p.IDs.Add(1), "method": method}
+	if params != nil {
+		message["params"] = params
+	}
+	body, err := json.Marshal(message)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	return string(body), edits
+}
+
+// HeaderSafe is E-71.
+func HeaderSafe(value string) string {
+	for _, c := range []byte(value) {
+		if c < ' ' || c > '~' {
+			return "=?base64?" + Base64Of(value) + "?="
+		}
+	}
+	return value
+}
+
+func Base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// Check holds a response against the schema.
+func (p *Peer) Check(method string, r *Response) {
+	p.T.Helper()
+	c, err := Checker()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	if r.Result == nil && r.Error == nil {
+		return // an HTTP error without a JSON-RPC message
+	}
+	if err := c.Response(p.schema(), method, r.Body); err != nil {
+		p.T.Error(err)
+	}
+	if r.Error != nil && r.Error.Message == "" { // C-84, E-78
+		p.T.Errorf("%s: an error without a message: %s", method, r.Body)
+	}
+}
+
+// schema is the revision whose schema counts.
+func (p *Peer) schema() string {
+	if p.Revision == ModernRevision || p.Revision == CandidateRevision {
+		return p.Revision
+	}
+	return LegacyRevision // the older ones have no schema of tasks, and the same shapes
+}
+
+// Start makes an HTTP request with the headers that every one has.
+func (p *Peer) Start(ctx context.Context, method, body string, edits ...Edit) *http.Request {
+	p.T.Helper()
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, p.URL, reader)
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if p.Token != "" {
+		r.Header.Set("Authorization", "Bearer "+p.Token)
+	}
+	if p.Session != "" {
+		r.Header.Set("Mcp-Session-Id", p.Session)
+	}
+	if p.Session != "" || p.Revision == ModernRevision {
+		r.Header.Set("MCP-Protocol-Version", p.protocol())
+	}
+	for _, e := range edits {
+		e(r)
+	}
+	return r
+}
+
+// Post sends a body as it is.
+func (p *Peer) Post(body string, edits ...Edit) *Response {
+	p.T.Helper()
+	r := p.Start(context.Background(), http.MethodPost, body, edits...)
+	res, err := p.Client.Do(r)
+	if err != nil {
+		p.T.Fatalf("no answer to %.200s: %v", body, err)
+	}
+	return p.Read(res)
+}
+
+// Read reads a response to its end.
+func (p *Peer) Read(res *http.Response) *Response {
+	p.T.Helper()
+	defer res.Body.Close()
+	out := &Response{T: p.T, Status: res.StatusCode, Header: res.Header}
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		out.Stream = true
+		for message := range Events(res.Body) {
+			if bytes.Contains(message, []byte(`"method"`)) && !bytes.Contains(message, []byte(`"result"`)) {
+				continue // progress of a plain call
+			}
+			out.Body = message
+		}
+	} else {
+		data, err := io.ReadAll(res.Body)
+		if err != nil {
+			p.T.Fatal("the body ends early: ", err)
+		}
+		out.Body = data
+	}
+	if json.Valid(out.Body) {
+		if err := json.Unmarshal(out.Body, out); err != nil {
+			p.T.Fatalf("%v: %s", err, out.Body)
+		}
+	}
+	return out
+}
+
+// Events reads the data of server-sent events. A line that was cut off is none.
+func Events(r io.Reader) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, 1<<24)
+		lines.Split(func(data []byte, _ bool) (int, []byte, error) {
+			if end := bytes.IndexByte(data, '\n'); end >= 0 {
+				return end + 1, data[:end], nil
+			}
+			return 0, nil, nil
+		})
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data:"); ok && strings.TrimSpace(data) != "" {
+				if !yield([]byte(strings.TrimSpace(data))) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Listen opens the session's standalone stream. Each message is held against
+// the schema.
+func (p *Peer) Listen() (messages <-chan json.RawMessage, stop func()) {
+	p.T.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	client := &http.Client{Transport: p.Client.Transport}
+	var res *http.Response
+	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
+		r := p.Start(ctx, http.MethodGet, "", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
+		var err error
+		if res, err = client.Do(r); err != nil {
+			p.T.Fatal(err)
+		}
+		if res.StatusCode == http.StatusOK {
+			break
+		}
+		res.Body.Close()
+		// A session has one such stream, until the SDK sees that it was closed.
+		if res.StatusCode != http.StatusConflict || time.Now().After(end) {
+			p.T.Fatalf("GET: %d", res.StatusCode)
+		}
+	}
+	c, err := Checker()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	out := make(chan json.RawMessage, 1024)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(out)
+		for message := range Events(res.Body) {
+			if err := c.Message(p.schema(), message); err != nil {
+				p.T.Error(err)
+			}
+			if !p.Statuses && bytes.Contains(message, []byte(`"notifications/tasks/status"`)) {
+				continue
+			}
+			out <- message
+		}
+	}()
+	return out, func() {
+		cancel()
+		<-done
+		res.Body.Close()
+	}
+}
+
+// Want fails unless the response is this error with this HTTP status.
+func (r *Response) Want(status, code int) *Response {
+	r.T.Helper()
+	if r.Error == nil || r.Status != status || r.Error.Code != code {
+		r.T.Errorf("HTTP %d %.400s, want %d with %d", r.Status, r.Body, status, code)
+	}
+	return r
+}
+
+// OK fails unless the response is a result.
+func (r *Response) OK() *Response {
+	r.T.Helper()
+	if r.Error != nil || r.Status != http.StatusOK || r.Result == nil {
+		r.T.Fatalf("HTTP %d %s, want a result", r.Status, r.Body)
+	}
+	return r
+}
+
+// Get reads a member of the result by its path; nil where there is none.
+func (r *Response) Get(path ...string) any {
+	r.T.Helper()
+	if r.Result == nil {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(r.Result))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		r.T.Fatalf("%v: %s", err, r.Body)
+	}
+	for _, key := range path {
+		object, _ := value.(map[string]any)
+		value = object[key]
+	}
+	return value
+}
+
+// Text is a member of the result that is a string.
+func (r *Response) Text(path ...string) string {
+	r.T.Helper()
+	text, _ := r.Get(path...).(string)
+	return text
+}
+
+// Create makes a task and returns its ID.
+func (p *Peer) Create(tool string, arguments map[string]any) string {
+	p.T.Helper()
+	params := map[string]any{"name": tool, "arguments": arguments}
+	path := []string{"taskId"}
+	if p.Revision != ModernRevision {
+		params["task"] = map[string]any{}
+		path = []string{"task", "taskId"}
+	}
+	id := p.Call("tools/call", params).OK().Text(path...)
+	if id == "" {
+		p.T.Fatalf("%s gave no task", tool)
+	}
+	return id
+}
+
+// Task sends a task method for an ID.
+func (p *Peer) Task(method, id string, edits ...Edit) *Response {
+	p.T.Helper()
+	return p.Call(method, map[string]any{"taskId": id}, edits...)
+}
+
+// Until polls until the task has a status.
+func (p *Peer) Until(id string, statuses ...string) *Response {
+	p.T.Helper()
+	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
+		r := p.Task("tasks/get", id).OK()
+		for _, status := range statuses {
+			if r.Text("status") == status {
+				return r
+			}
+		}
+		if time.Now().After(end) {
+			p.T.Fatalf("the task is not %v: %s", statuses, r.Body)
+		}
+	}
+}
+
+func PipelineArgs(branch string, steps ...string) map[string]any {
+	args := map[string]any{"repository": "https://example.com/r", "branch": branch}
+	if len(steps) > 0 {
+		args["steps"] = steps
+	}
+	return args
+}

@@ -1,0 +1,93 @@
+package wiretest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// CI is the implementation behind the tests of this package.
+type CI struct{}
+
+func (CI) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
+	switch in.Branch {
+	case "broken":
+		return pipeline.RunReport{}, errors.New("the branch does not build")
+	case "refused":
+		return pipeline.RunReport{}, mcptask.Errorf(-32050, "the repository is locked")
+	case "panic":
+		panic("a bug in the handler")
+	case "endless":
+		<-ctx.Done()
+		return pipeline.RunReport{}, ctx.Err()
+	}
+	report := pipeline.RunReport{Passed: true, Steps: []pipeline.Step{}}
+	for i, name := range in.Steps {
+		task.Progress(ctx, float64(i), float64(len(in.Steps)), name)
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return report, ctx.Err()
+		}
+		report.Steps = append(report.Steps, pipeline.Step{Name: name, Passed: true})
+	}
+	return report, nil
+}
+
+func (CI) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
+	if in.Environment == "production" {
+		approval, err := pipeline.AskApproval(ctx, task, "ship", "Ship "+in.Service+" to production?")
+		if err != nil {
+			return pipeline.DeployReport{}, err
+		}
+		if !approval.Approve {
+			return pipeline.DeployReport{}, errors.New("not approved")
+		}
+	}
+	return pipeline.DeployReport{Version: "1.2.3"}, nil
+}
+
+func (CI) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
+	return pipeline.LintReport{Findings: []pipeline.Finding{{Line: 1, Message: "in " + in.Path}}}, nil
+}
+
+func Connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipeline.CIClient {
+	t.Helper()
+	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision, Answer: answer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if conn.Revision() != revision {
+		t.Fatalf("the connection speaks %s", conn.Revision())
+	}
+	return pipeline.NewCIClient(conn)
+}
+
+// EachRevision runs a test in both official revisions, in fake time.
+func EachRevision(t *testing.T, test func(t *testing.T, revision string)) {
+	EachLive(t, InBubble(test))
+}
+
+// InBubble is a test in a bubble of its own.
+func InBubble(test func(t *testing.T, revision string)) func(t *testing.T, revision string) {
+	return func(t *testing.T, revision string) {
+		bubble.Test(t, func(t *testing.T) { test(t, revision) })
+	}
+}
+
+// EachLive is eachRevision in real time.
+func EachLive(t *testing.T, test func(t *testing.T, revision string)) {
+	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
+			test(t, revision)
+		})
+	}
+}

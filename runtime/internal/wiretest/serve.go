@@ -1,0 +1,336 @@
+package wiretest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// Main lets more tests wait at once than there are processors: they
+// mostly wait for handlers and polling intervals.
+func Main(m *testing.M) {
+	switch os.Getenv(AsServer) {
+	case "":
+	case "endless": // until nobody reads any more
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(0)
+		}()
+		_, _ = io.Copy(os.Stdout, &Torrent{Rest: os.Getenv(Begins), More: os.Getenv(Continues), Taken: new(atomic.Int64)})
+		return
+	default:
+		if err := serveStdio(); err != nil {
+			log.Fatal(err)
+		}
+		return
+	}
+	http.DefaultTransport.(*http.Transport).DialContext = memnet.Dial
+	debug.SetGCPercent(400) // most of the garbage is small
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		log.Fatal(err)
+	}
+	os.Exit(checked(m))
+}
+
+// checked runs the tests, and fails where a server that was a process of its
+// own has sent what the schemas do not admit.
+func checked(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "wire")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err := os.Setenv(wireFaults, folder); err != nil {
+		log.Fatal(err)
+	}
+	code := m.Run()
+	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	for _, file := range files {
+		text, _ := os.ReadFile(file)
+		log.Printf("what a server on pipes sent is not what the protocol says:\n%s", text)
+	}
+	if err != nil || len(files) > 0 {
+		return 1
+	}
+	return code
+}
+
+// Setup is what a test changes of the server that it runs against.
+type Setup struct {
+	Options mcptask.Options
+	HTTP    *mcp.StreamableHTTPOptions
+	// Middleware is the user's, added before ours as the documentation says.
+	Middleware mcp.Middleware
+	// Bearer asks for a token: its text is the user's ID, "nobody" has none.
+	Bearer bool
+	// Tools are served beside those of every test.
+	Tools []mcptask.Tools
+	// Panics says that a handler is made to panic.
+	Panics bool
+	// Gateway is set to the server's, to see what it holds.
+	Gateway **gateway.Gateway
+	// Wrap stands around the handler, with the SDK's server that is behind it.
+	Wrap func(http.Handler, *mcp.Server) http.Handler
+	// Start starts the server another way than httptest's.
+	Start func(*httptest.Server)
+	// Fallback leaves the pipeline its fallback=tools.
+	Fallback bool
+	// SDK gets the SDK's server.
+	SDK func(*mcp.Server)
+	// Revision is one that the test is about: the candidate is spoken beside the
+	// others then, on candidatePath, and gateway is that path's.
+	Revision string
+}
+
+// Serve starts a server of the pipeline's tools.
+func Serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Server) {
+	t.Helper()
+	return ServeWith(t, Setup{Options: options, Panics: true})
+}
+
+// Hurried lets tests poll faster than anybody should.
+var Hurried = mcptask.Limits{Polls: -1, Lists: -1}
+
+// ServeWith starts a server of the pipeline's tools and of extraTools. A panic
+// in its log fails the test.
+func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
+	t.Helper()
+	logs := &SafeBuffer{}
+	if s.Options.Logger == nil {
+		s.Options.Logger = slog.New(slog.NewTextHandler(logs, nil))
+	}
+	if s.Options.Limits == (mcptask.Limits{}) {
+		s.Options.Limits = Hurried
+	}
+	pipelineTools := EveryCITools()
+	if !s.Fallback {
+		pipelineTools.Fallback = mcptask.FallbackNone
+	}
+	if s.Revision == CandidateRevision {
+		s.Options.Revisions = []string{LegacyRevision, CandidateRevision, ModernRevision}
+	}
+	services := append(s.Tools, pipelineTools, ExtraTools())
+	for i := range services {
+		if s.Options.Revisions != nil && services[i].Capabilities != nil { // which is generated for the released ones
+			services[i].Capabilities = mcptask.Declared()
+		}
+	}
+	tasks, err := mcptask.NewServer(s.Options, services...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+	mcp.AddTool(sdk, &mcp.Tool{Name: "sdk_tool", Description: "is the SDK's own"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "from the SDK"}}}, nil, nil
+		})
+	if s.Middleware != nil {
+		sdk.AddReceivingMiddleware(s.Middleware)
+	}
+	gosdk.AddTools(sdk, tasks)
+	if s.SDK != nil {
+		s.SDK(sdk)
+	}
+	get := func(*http.Request) *mcp.Server { return sdk }
+	handler := wirecheck.Handler(t, s.around(gosdk.NewHandler(tasks, get, s.HTTP), sdk))
+	if s.Revision == CandidateRevision {
+		paths := http.NewServeMux()
+		paths.Handle("/", handler)
+		paths.Handle(candidatePath, wirecheck.RevisionHandler(t, CandidateRevision,
+			s.around(gosdk.NewRevisionHandler(tasks, CandidateRevision, get, s.HTTP), sdk)))
+		handler = paths
+	}
+	url, end := s.listen(handler, log.New(logs, "", 0))
+	t.Cleanup(func() {
+		if err := tasks.Close(); err != nil {
+			t.Error(err)
+		}
+		end()
+		EndSessions(sdk)
+		if text := logs.String(); !s.Panics && strings.Contains(text, "panic") {
+			t.Errorf("the server has panicked:\n%s", text)
+		}
+	})
+	return url, tasks
+}
+
+// EndSessions ends the sessions that clients have left open.
+func EndSessions(sdk *mcp.Server) {
+	for session := range sdk.Sessions() {
+		_ = session.Close()
+	}
+}
+
+// listen serves a handler in memory, unless the test starts the server itself.
+func (s Setup) listen(handler http.Handler, logs *log.Logger) (url string, end func()) {
+	if s.Start == nil {
+		server := memnet.NewServer(handler, logs)
+		return server.URL, server.Close
+	}
+	server := httptest.NewUnstartedServer(handler)
+	server.Config.ErrorLog = logs
+	s.Start(server)
+	return server.URL, func() {
+		server.CloseClientConnections()
+		server.Close()
+	}
+}
+
+// EveryCITools are the pipeline's tools as generated for every revision.
+func EveryCITools() mcptask.Tools {
+	tools := pipeline.CITools(CI{})
+	tools.Capabilities = mcptask.Declared()
+	return tools
+}
+
+// around puts what the test asks for around a gateway.
+func (s Setup) around(handler http.Handler, sdk *mcp.Server) http.Handler {
+	if s.Gateway != nil {
+		*s.Gateway = handler.(*gateway.Gateway)
+	}
+	if s.Bearer {
+		handler = auth.RequireBearerToken(func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+			info := &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}
+			if token == "nobody" {
+				info.UserID = ""
+			}
+			return info, nil
+		}, nil)(handler)
+	}
+	if s.Wrap != nil {
+		handler = s.Wrap(handler, sdk)
+	}
+	return handler
+}
+
+// SafeBuffer is a buffer that several write to, such as a log to read afterwards.
+type SafeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (b *SafeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+// String is what was logged so far.
+func (b *SafeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// Until waits until a text has been logged n times, and returns the log: who tells of
+// something may log it afterwards.
+func (b *SafeBuffer) Until(t testing.TB, text string, n int) string {
+	t.Helper()
+	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
+		if all := b.String(); strings.Count(all, text) >= n || time.Now().After(end) {
+			return all
+		}
+	}
+}
+
+type PonderInput struct {
+	MS       int  `json:"ms"`
+	Stubborn bool `json:"stubborn"`
+}
+
+type NoteInput struct {
+	Note string `json:"note"`
+}
+
+const OpenObject = `{"type":"object"}`
+
+// ExtraTools are what the pipeline's tools do not show.
+func ExtraTools() mcptask.Tools {
+	optional := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 100 * time.Millisecond}
+	immediate := optional
+	immediate.Immediate = "The task is under way."
+	graceful := optional
+	graceful.Grace = time.Hour
+	note := mcptask.InputSpec{Name: "Note", Message: "A note?",
+		Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
+	return mcptask.Tools{Service: "Extra", Impl: struct{}{}, Tools: []mcptask.Tool{
+		// ponder takes a while, with progress, and does not listen where it is stubborn.
+		mcptask.NewTool(mcptask.ToolSpec{Name: "ponder", InputSchema: OpenObject, Policy: immediate}, ponder),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "ponder_at_once", InputSchema: OpenObject, Policy: graceful}, ponder),
+		// raw has a result with everything that decoding and encoding could spoil.
+		mcptask.NewTool(mcptask.ToolSpec{Name: "raw", InputSchema: OpenObject, Policy: optional},
+			func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
+				return &mcptask.Result{
+					Content: []mcptask.Content{mcptask.TextContent("a < b && \u2028 \"c\""), mcptask.ImageContent([]byte{1, 2}, "image/png"),
+						mcptask.Content(`{"type":"text","text":"t","_meta":{"n":9007199254740993}}`)},
+					Structured: json.RawMessage(`{"big":9007199254740993,"one":1.0,"nested":{"null":null}}`),
+					Meta:       map[string]json.RawMessage{"com.example/own": json.RawMessage(`{"n":9007199254740993}`)},
+				}, nil
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "future", InputSchema: OpenObject, Policy: optional},
+			func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
+				return &mcptask.Result{Content: []mcptask.Content{mcptask.Content(`{"type":"scene","hologram":{"z":1.50}}`)}}, nil
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "locked", InputSchema: OpenObject, Policy: optional},
+			func(context.Context, *mcptask.Task, struct{}) (string, error) {
+				err := mcptask.Errorf(-32055, "the repository is locked")
+				err.Data = json.RawMessage(`{"by":"somebody","since":[1,2]}`)
+				return "", fmt.Errorf("wrapped: %w", err)
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "two_notes", InputSchema: OpenObject, Policy: optional},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				var notes [2]NoteInput
+				var errs [2]error
+				var both sync.WaitGroup
+				for i, step := range []string{"first", "second"} {
+					both.Go(func() { notes[i], errs[i] = mcptask.Ask[NoteInput](ctx, task, note, step, "") })
+				}
+				both.Wait()
+				return notes[0].Note + " and " + notes[1].Note, errors.Join(errs[:]...)
+			}),
+	}}
+}
+
+func ponder(ctx context.Context, task *mcptask.Task, in PonderInput) (string, error) {
+	const step = 20
+	for past := 0; past < in.MS; past += step {
+		task.Progress(ctx, float64(past+step), float64(in.MS), "pondering")
+		select {
+		case <-time.After(step * time.Millisecond):
+		case <-ctx.Done():
+			if !in.Stubborn {
+				return "", ctx.Err()
+			}
+			time.Sleep(step * time.Millisecond)
+		}
+	}
+	return "pondered", nil
+}

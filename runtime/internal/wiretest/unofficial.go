@@ -1,0 +1,164 @@
+package wiretest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+// The proposal SEP-1686 over HTTP, as literal JSON.
+
+const (
+	ProposalTask    = "modelcontextprotocol.io/task"
+	ProposalRelated = "modelcontextprotocol.io/related-task"
+	ProposalCreated = "notifications/tasks/created"
+	// before has no tasks of its own.
+	BeforeTasks = "2025-06-18"
+)
+
+// WithProposal are the options of a server that speaks it beside the released ones.
+func WithProposal() mcptask.Options {
+	return mcptask.Options{Revisions: []string{mcptask.RevisionSEP1686, mcptask.Revision20251125, mcptask.Revision20260728}}
+}
+
+// Metadata asks for a task.
+func Metadata(id string) map[string]any {
+	return map[string]any{ProposalTask: map[string]any{"taskId": id}, "progressToken": "token of " + id}
+}
+
+// Proposed is a call that is open: its stream, and its ID.
+type Proposed struct {
+	*Feed
+
+	ID int64
+}
+
+// Propose calls a tool as a task, and reads that there is one.
+func (p *Peer) Propose(id, tool string, arguments map[string]any) *Proposed {
+	p.T.Helper()
+	c := p.ProposeWith(Metadata(id), tool, arguments)
+	quoted, _ := json.Marshal(id) // a string always marshals
+	want := fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:{"taskId":%s}}}}`, ProposalCreated, ProposalRelated, quoted)
+	if m := c.Next(); !SameJSON(m.Text, want) { // A-08, A-09
+		p.T.Fatalf("%s, want %s", m.Text, want)
+	}
+	return c
+}
+
+func (p *Peer) ProposeWith(meta map[string]any, tool string, arguments map[string]any) *Proposed {
+	p.T.Helper()
+	if arguments == nil {
+		arguments = map[string]any{}
+	}
+	f := p.Send("tools/call", map[string]any{"name": tool, "arguments": arguments, "_meta": meta})
+	return &Proposed{f, p.IDs.Load()}
+}
+
+// Answer is the last message of the stream: the call's.
+func (c *Proposed) Answer() WireMessage {
+	c.T.Helper()
+	for {
+		m := c.Next()
+		if m.Method == "notifications/progress" {
+			continue
+		}
+		if m.Method != "" || string(m.ID) != fmt.Sprint(c.ID) {
+			c.T.Fatalf("not the answer: %s", m.Text)
+		}
+		if _, more := <-c.Messages; more {
+			c.T.Error("the stream goes on after the answer")
+		}
+		return m
+	}
+}
+
+// CancelCall sends notifications/cancelled of the call.
+func (p *Peer) CancelCall(c *Proposed) {
+	p.T.Helper()
+	r := p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"enough"}}`, c.ID))
+	if r.Status != http.StatusAccepted {
+		p.T.Errorf("cancelled: %d %s", r.Status, r.Body)
+	}
+}
+
+// Tapped is call for a message that the tap alone checks: peer's own check knows
+// the session's revision only.
+func (p *Peer) Tapped(method string, params map[string]any) *Response {
+	p.T.Helper()
+	body, edits := p.Request(method, params)
+	return p.Post(body, edits...)
+}
+
+// About sends a task method as the proposal prescribes it.
+func (p *Peer) About(method, id string) *Response {
+	p.T.Helper()
+	return p.Tapped(method, map[string]any{"taskId": id, "_meta": map[string]any{ProposalRelated: map[string]any{"taskId": id}}})
+}
+
+// UntilProposed polls until the task has a status.
+func (p *Peer) UntilProposed(id, status string) *Response {
+	p.T.Helper()
+	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
+		r := p.About("tasks/get", id).OK()
+		if r.Text("status") == status {
+			return r
+		}
+		if time.Now().After(end) {
+			p.T.Fatalf("the task is not %s: %s", status, r.Body)
+		}
+	}
+}
+
+// ProposalOf is the ID in a message's related-task metadata.
+func ProposalOf(t testing.TB, message []byte) string {
+	t.Helper()
+	var m struct {
+		Params, Result struct {
+			Meta map[string]struct{ TaskID string } `json:"_meta"`
+		}
+	}
+	_ = json.Unmarshal(message, &m) // of other metadata
+	return m.Params.Meta[ProposalRelated].TaskID + m.Result.Meta[ProposalRelated].TaskID
+}
+
+// QuestionOf is the next message but for progress, which is a question of the task.
+func (c *Proposed) QuestionOf(id string) WireMessage {
+	c.T.Helper()
+	m := c.Next()
+	for m.Method == "notifications/progress" {
+		m = c.Next()
+	}
+	if m.Method == "" || m.ID == nil || ProposalOf(c.T, []byte(m.Text)) != id {
+		c.T.Fatalf("no question of %s: %s", id, m.Text)
+	}
+	return m
+}
+
+// OnlyPatterns and withPatterns are the revisions of a server that speaks the
+// guide's tasks, alone or beside the released ones.
+var (
+	OnlyPatterns = []string{wirecheck.Patterns}
+	WithPatterns = []string{LegacyRevision, wirecheck.Patterns, ModernRevision}
+)
+
+// One task, seen through another revision by the same principal: what the proposal
+// SEP-1686 shows of tasks that others have made, and the other way round.
+
+// Number reads a member of a result that is a number, -1 for null.
+func (r *Response) Number(path ...string) int64 {
+	r.T.Helper()
+	n, ok := r.Get(path...).(json.Number)
+	if !ok {
+		return -1
+	}
+	value, err := n.Int64()
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return value
+}

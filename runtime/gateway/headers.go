@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // Headers that repeat parts of the body, so that an intermediary can route
@@ -42,8 +41,8 @@ func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 }
 
 // checkMeta refuses a request that does not say what it speaks and can do, or
-// speaks another revision than this one and those that were translated to it.
-func checkMeta(meta meta, revision string, translated ...*dialect.Translation) *mcptask.Error {
+// speaks another revision than this one.
+func checkMeta(meta meta, revision string) *mcptask.Error {
 	switch {
 	case meta.Version == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaProtocolVersion)
@@ -51,11 +50,7 @@ func checkMeta(meta meta, revision string, translated ...*dialect.Translation) *
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
 	case *meta.Version != revision:
 		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", brief(*meta.Version))
-		supported := []string{revision, mcptask.Revision20251125}
-		for _, t := range translated {
-			supported = append(supported, t.Protocol)
-		}
-		err.Data, _ = json.Marshal(map[string]any{"supported": supported, "requested": brief(*meta.Version)})
+		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": brief(*meta.Version)})
 		return err
 	}
 	return nil

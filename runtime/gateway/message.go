@@ -25,8 +25,6 @@ type message struct {
 	Error   *mcptask.Error  `json:"error"`
 
 	said *meta // what meta has read
-	// own is the revision that it was translated from, nil for none.
-	own *dialect.Translation
 }
 
 // answers finds the request of ours that the message is the response to.
@@ -52,6 +50,11 @@ func (m *message) reserved() bool {
 // noMethod refuses a request of a reserved method.
 func noMethod(m *message) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is not one of requests", brief(m.Method))
+}
+
+// unknownMethod refuses a request of a method that its revision does not have.
+func unknownMethod(m *message, revision string) *mcptask.Error {
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", brief(m.Method), revision)
 }
 
 // notYet refuses a request of a newer method.

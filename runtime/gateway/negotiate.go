@@ -67,7 +67,7 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 func (g *Gateway) modernFlow(caller mcptask.Caller, m *message, line []byte) (*Flow, []byte, *mcptask.Error) {
 	tool, _ := g.tool(m)
 	params := m.Params
-	if !g.takes(m) { // whatever is declared
+	if !g.without { // whatever is declared
 		params = without(params, "_meta")
 	}
 	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), params)
@@ -76,8 +76,8 @@ func (g *Gateway) modernFlow(caller mcptask.Caller, m *message, line []byte) (*F
 	}
 	if err != nil {
 		refusal := wireError(err)
-		if !g.takes(m) {
-			refusal = g.elsewhere(*tool, g.revisionOf(m), refusal)
+		if !g.without {
+			refusal = g.elsewhere(*tool, g.modern.Revision(), refusal)
 		}
 		return nil, nil, refusal
 	}
@@ -173,9 +173,9 @@ func (g *Gateway) listed(caller mcptask.Caller, declares bool) *Flow {
 	return flow
 }
 
-// declares says whether a request without a session takes tasks.
-func (g *Gateway) declares(m *message, meta meta) bool {
-	return g.takes(m) && g.modern.Check(meta.Capabilities) == nil
+// declares reports whether a request without a session says that its client takes tasks.
+func (g *Gateway) declares(meta meta) bool {
+	return g.without && g.modern.Check(meta.Capabilities) == nil
 }
 
 // sessionList is the flow of a session's tools/list.
@@ -199,6 +199,16 @@ func (g *Gateway) initialized(caller mcptask.Caller) *Flow {
 		_ = json.Unmarshal(result, &negotiated) // it is the SDK's own
 		return g.declare(caller, negotiated.ProtocolVersion, "initialize", result)
 	}}
+}
+
+// discovered returns the flow of a server/discover. It declares tasks only if the
+// gateway speaks them without a session.
+func (g *Gateway) discovered(caller mcptask.Caller) *Flow {
+	method := "server/discover"
+	if !g.without {
+		method = ""
+	}
+	return g.decorated(g.modern, caller, method)
 }
 
 // decorated is the flow of a request whose result gets additions.

@@ -37,8 +37,6 @@ type pipe struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
-	exchanges exchanges
-
 	mu      sync.Mutex
 	waiting map[string]context.CancelFunc // requests that are answered here, by ID
 	brief   int                           // those of them that wait for no task
@@ -340,18 +338,10 @@ func (p *pipe) endListens() {
 }
 
 // write puts a line behind all others, for who may wait for the client to read them.
-func (p *pipe) write(line []byte) { p.out.put(p.inItsWords(line)) }
+func (p *pipe) write(line []byte) { p.out.put(line) }
 
 // reply is write for who reads what the client says.
-func (p *pipe) reply(line []byte) { p.out.putSoon(p.inItsWords(line)) }
-
-// inItsWords is a line in the words of the revision that its request is of.
-func (p *pipe) inItsWords(line []byte) []byte {
-	if p.g.translations != nil {
-		return p.exchanges.out(line)
-	}
-	return line
-}
+func (p *pipe) reply(line []byte) { p.out.putSoon(line) }
 
 // passWith hands a request on together with its flow.
 func (p *pipe) passWith(flow *Flow, m *message, line []byte) {

@@ -19,9 +19,6 @@ func (p *pipe) handle(line []byte) {
 	if refusal == nil && nested(line) > mostNested {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message has more than %d objects and arrays within each other", mostNested)
 	}
-	if refusal == nil && !batch {
-		m, line, refusal = p.translated(m, line)
-	}
 	switch {
 	case refusal != nil && m != nil && m.response():
 		p.g.server.Notice(slog.LevelInfo, "response dropped", "error", refusal) // it gets no answer
@@ -70,7 +67,6 @@ func (p *pipe) note(m *message, line []byte) {
 		}
 		if json.Unmarshal(m.Params, &params) == nil {
 			p.g.sessions.cancel(p.session, params.RequestID)
-			p.exchanges.cancelled(params.RequestID)
 			if p.cancel(params.RequestID) {
 				return
 			}
@@ -164,11 +160,7 @@ func (p *pipe) legacyTask(m *message, caller mcptask.Caller) {
 // modern takes a request of 2026-07-28, where there are no headers to check.
 func (p *pipe) modern(m *message, meta meta, line []byte) {
 	d := p.g.modern
-	if err := p.g.unsupported(meta); err != nil {
-		p.refuse(m, err)
-		return
-	}
-	caller := mcptask.Caller{Principal: p.session.principal, Session: p.session.id, Revision: p.g.revisionOf(m), Method: m.Method, CanAsk: d.CanAsk(meta.Capabilities)}
+	caller := mcptask.Caller{Principal: p.session.principal, Session: p.session.id, Revision: p.g.modern.Revision(), Method: m.Method, CanAsk: d.CanAsk(meta.Capabilities)}
 	switch {
 	case strings.HasPrefix(m.Method, "tasks/"):
 		p.modernTask(m, caller, meta)
@@ -188,13 +180,13 @@ func (p *pipe) modern(m *message, meta meta, line []byte) {
 		}
 		p.passWith(flow, m, line)
 	case m.Method == "tools/list":
-		p.passWith(p.g.listed(caller, p.g.declares(m, meta)), m, line)
-	case m.Method == dialect.Listen && p.g.takes(m) && dialect.Server20260728{}.NamesTasks(m.Params):
+		p.passWith(p.g.listed(caller, p.g.declares(meta)), m, line)
+	case m.Method == dialect.Listen && p.g.without && dialect.Server20260728{}.NamesTasks(m.Params):
 		p.listen(caller, m, meta, line)
 	case m.Method == dialect.Listen:
 		p.passListen(caller, m, line)
 	case m.Method == "server/discover":
-		p.passWith(p.g.discovered(caller, m), m, line)
+		p.passWith(p.g.discovered(caller), m, line)
 	default:
 		p.passRequest(m, line, passing{})
 	}
@@ -204,8 +196,8 @@ func (p *pipe) modern(m *message, meta meta, line []byte) {
 func (p *pipe) modernTask(m *message, caller mcptask.Caller, meta meta) {
 	d := p.g.modern
 	method := d.Method(m.Method)
-	if method == nil || !p.g.takes(m) {
-		p.refuse(m, p.g.unknown(m))
+	if method == nil || !p.g.without {
+		p.refuse(m, unknownMethod(m, d.Revision()))
 		return
 	}
 	if err := checkMeta(meta, d.Revision()); err != nil {

@@ -35,17 +35,6 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string)
 		return
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	if !batch {
-		if t := g.translation(r.Header.Get(versionHeader), m); t != nil {
-			g.postTranslated(w, r, principal, t, m, body)
-			return
-		}
-	}
-	g.serve(w, r, principal, m, batch, body)
-}
-
-// serve serves a message that has been read from a body; of a batch there is no m.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, principal string, m *message, batch bool, body []byte) {
 	version := r.Header.Get(versionHeader)
 	switch {
 	case batch:
@@ -391,11 +380,7 @@ func (g *Gateway) legacyCall(w http.ResponseWriter, r *http.Request, s *session,
 
 // postModern serves a request of 2026-07-28.
 func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal string, m *message, meta meta) {
-	if err := g.unsupported(meta); err != nil {
-		refuseModern(w, m.ID, err)
-		return
-	}
-	caller := mcptask.Caller{Principal: principal, Revision: g.revisionOf(m), Method: m.Method, CanAsk: g.modern.CanAsk(meta.Capabilities)}
+	caller := mcptask.Caller{Principal: principal, Revision: g.modern.Revision(), Method: m.Method, CanAsk: g.modern.CanAsk(meta.Capabilities)}
 	switch {
 	case m.reserved():
 		refuseModern(w, m.ID, noMethod(m))
@@ -404,8 +389,8 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 	case m.Method == "tools/call":
 		g.modernCall(w, r, caller, m, meta)
 	case m.Method == "tools/list":
-		g.pass(w, r, g.config.Stateless, g.listed(caller, g.declares(m, meta)))
-	case m.Method == dialect.Listen && g.takes(m) && dialect.Server20260728{}.NamesTasks(m.Params):
+		g.pass(w, r, g.config.Stateless, g.listed(caller, g.declares(meta)))
+	case m.Method == dialect.Listen && g.without && dialect.Server20260728{}.NamesTasks(m.Params):
 		g.modernListen(w, r, caller, m, meta)
 	case m.Method == dialect.Listen: // the SDK's alone, and a connection all the same
 		done, err := g.block(caller)
@@ -416,7 +401,7 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 		defer done()
 		g.passOpen(g.config.Stateless, w, r)
 	case m.Method == "server/discover":
-		g.pass(w, r, g.config.Stateless, g.discovered(caller, m))
+		g.pass(w, r, g.config.Stateless, g.discovered(caller))
 	default:
 		g.config.Stateless.ServeHTTP(w, r)
 	}
@@ -426,8 +411,8 @@ func (g *Gateway) postModern(w http.ResponseWriter, r *http.Request, principal s
 // prescribes: method, request metadata, capability, headers, task.
 func (g *Gateway) modernTask(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, meta meta) {
 	method := g.modern.Method(m.Method)
-	if method == nil || !g.takes(m) {
-		refuseModern(w, m.ID, g.unknown(m))
+	if method == nil || !g.without {
+		refuseModern(w, m.ID, unknownMethod(m, g.modern.Revision()))
 		return
 	}
 	if err := checkVersion(r.Header, meta, g.modern.Revision()); err != nil {

@@ -22,8 +22,6 @@ type speech struct {
 	// signalled are spoken in the sessions of any protocol, by the requests that
 	// show it.
 	signalled []dialect.Signalled
-	// translations are spoken by what their requests say is their protocol version.
-	translations []*dialect.Translation
 }
 
 // speechOf chooses among the revisions that a server speaks; only is the one of
@@ -32,7 +30,7 @@ func speechOf(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
-	s := speech{names: revisions, legacy: dialect.Server20251125{}, modern: dialect.Server20260728{}, translations: dialect.Translations(revisions)}
+	s := speech{names: revisions, legacy: dialect.Server20251125{}, modern: dialect.Server20260728{}}
 	for _, d := range dialect.Servers() {
 		if !slices.Contains(revisions, d.Revision()) {
 			continue

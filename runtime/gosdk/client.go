@@ -110,9 +110,6 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 		}
 		bounded.Transport = bearer{bounded.Transport, originOf(server), options.Bearer}
 	}
-	if t := translationOf(options.Revision); t != nil {
-		bounded.Transport = translator{bounded.Transport, t}
-	}
 	client = &bounded
 	c, err := connectOver(ctx, url, options, func(b beside) dialed {
 		wire := &transport{client: client, beside: b}
@@ -184,12 +181,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	if err := options.limit(); err != nil {
 		return nil, err
 	}
-	spoken := options.Revision // by what is connected here; what is below may translate
-	t := translationOf(options.Revision)
-	if t != nil {
-		spoken = t.Base
-	}
-	named, err := clientOf(spoken)
+	named, err := clientOf(options.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +191,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	if options.Logger == nil {
 		options.Logger = slog.New(slog.DiscardHandler)
 	}
-	c := &conn{peer: peer, dial: dial, options: options, named: named, translation: t, release: func() {},
+	c := &conn{peer: peer, dial: dial, options: options, named: named, release: func() {},
 		opening: make(chan struct{}, 1), answering: make(chan struct{}, maxReplies)}
 	c.lasts, c.end = context.WithCancel(context.Background())
 	c.watches = &watches{
@@ -230,9 +222,6 @@ func clientOf(revision string) (dialect.Client, error) {
 			return d, nil
 		}
 		known = append(known, d.Revision())
-	}
-	for _, r := range dialect.Renamings() {
-		known = append(known, r.Revision)
 	}
 	return nil, fmt.Errorf("gosdk: the revision %q is not supported: leave it empty or use %s", revision, strings.Join(known, ", "))
 }

@@ -143,6 +143,16 @@ func TestPagesInOrder(t *testing.T) {
 	})
 }
 
+// TestUnknownRevision checks that Connect refuses a revision that it does not know, and
+// names those that it does.
+func TestUnknownRevision(t *testing.T) {
+	t.Parallel()
+	_, err := gosdk.Connect(t.Context(), "http://127.0.0.1:1", gosdk.ClientOptions{Revision: "2027-13-01"})
+	if err == nil || !strings.Contains(err.Error(), `"2027-13-01" is not supported: leave it empty or use `) || !strings.Contains(err.Error(), mcptask.Revision20260728) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestClientLogs: what becomes of each task is logged, with its ID.
 func TestClientLogs(t *testing.T) {
 	rules.Covers(t, "C-105", "C-106", "B-100", "B-101")

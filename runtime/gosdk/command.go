@@ -32,9 +32,6 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 		return nil, err
 	}
 	wire := &lineTransport{inner: &command{cmd, options.MaxMessage}, max: options.MaxMessage}
-	if t := translationOf(options.Revision); t != nil {
-		wire.inner = lineTranslator{wire.inner, t}
-	}
 	c, err := connectOver(ctx, cmd.Path, options, func(b beside) dialed {
 		wire.beside = b
 		return dialed{Transport: wire, capabilities: wire.capabilities, ended: wire.ended, atEnd: wire.atEnd}

@@ -24,8 +24,6 @@ type conn struct {
 	dial    func(beside) dialed
 	options ClientOptions
 	named   dialect.Client // of options.Revision; nil where it names none
-	// translation speaks it where named is its base; nil where it is not translated.
-	translation *dialect.Translation
 	release     func() // what Connect has made beside the session
 	watches     *watches
 	// calls are those whose answer is their task's end; nil in revisions without.
@@ -172,9 +170,6 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	negotiated := session.InitializeResult().ProtocolVersion
 	if want != "" && negotiated != want {
 		_ = session.Close()
-		if c.translation != nil {
-			negotiated, want = c.translation.OutVersion(negotiated), c.translation.Protocol
-		}
 		return nil, fmt.Errorf("the server speaks %s, not %s", negotiated, want)
 	}
 	l.session, l.ended, l.listen, l.meta = session, wire.ended, wire.listen, c.requestMeta(negotiated)
@@ -207,7 +202,7 @@ func (c *conn) recovering(next mcp.MethodHandler) mcp.MethodHandler {
 func (c *conn) Revision() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current == nil || c.translation != nil {
+	if c.current == nil {
 		return c.options.Revision
 	}
 	return c.current.dialect.Revision()

@@ -53,18 +53,14 @@ func run(dir string, check bool) error {
 // surfaces are in order, the oldest first.
 func render(surfaces []*schema.Surface) (output.Files, error) {
 	files := output.Files{}
-	own := withoutBase(surfaces)
-	all, err := collect(own)
+	all, err := collect(surfaces)
 	if err != nil {
 		return nil, err
 	}
 	if files["wire_gen.go"], err = renderFacts(all, surfaces); err != nil {
 		return nil, err
 	}
-	if files["internal/dialect/renamings_gen.go"], err = renderRenamings(surfaces); err != nil {
-		return nil, err
-	}
-	for _, surface := range own {
+	for _, surface := range surfaces {
 		wire, err := renderWire(surface, all)
 		if err != nil {
 			return nil, fmt.Errorf("revision %s: %w", surface.Revision, err)

@@ -40,7 +40,7 @@ func all(t *testing.T) []*schema.Surface {
 
 // outputs are the files that are made, below the runtime's folder.
 func outputs() []string {
-	names := []string{"wire_gen.go", renamings}
+	names := []string{"wire_gen.go"}
 	for _, revision := range schema.Revisions() {
 		names = append(names, "internal/dialect/wire"+strings.ToLower(revisionName(revision))+"/wire_gen.go")
 	}
@@ -124,14 +124,9 @@ func TestOutputCompiles(t *testing.T) {
 				t.Errorf("%s:%d is %d columns wide", name, i+1, width)
 			}
 		}
-		if name != renamings { // which names types of the package that it is written into
-			typeCheck(t, name, content)
-		}
+		typeCheck(t, name, content)
 	}
 }
-
-// renamings are what revisions with a base call otherwise.
-const renamings = "internal/dialect/renamings_gen.go"
 
 // standard imports the standard library from source, each package once.
 var standard = sync.OnceValue(func() types.Importer {

@@ -255,11 +255,11 @@ func (pipeWay) alive()                    {}
 func (pipeWay) left() <-chan struct{}     { return nil }
 
 // passAwaited hands a call on whose answer waits for its task.
-func (g *Gateway) passAwaited(w http.ResponseWriter, r *http.Request, flow *Flow) {
-	way := &postWay{w: w, streams: acceptsStream(r), header: http.Header{}, gone: r.Context().Done()}
+func (x *httpExchange) passAwaited(flow *Flow) {
+	way := &postWay{w: x.w, streams: acceptsStream(x.r), header: http.Header{}, gone: x.r.Context().Done()}
 	flow.awaited.way = way
 	defer way.end() // nothing may be written once the handler has returned
-	g.pass(way, r, g.config.Stateful, flow)
+	x.pass(way, flow)
 }
 
 // postWay is the response to a POST. It becomes a stream when there is something

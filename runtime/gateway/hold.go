@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"net/http"
 	"sync"
 	"time"
 
@@ -108,12 +107,12 @@ func (q *questions) release(s *session, task string, seen *mcptask.Record) bool 
 }
 
 // named settles a task that a request has named, once its reply is on its way.
-func (g *Gateway) named(w http.ResponseWriter, s *session, seen mcptask.Record) {
+func (g *Gateway) named(x exchange, s *session, seen mcptask.Record) {
 	g.questions.mu.Lock()
 	held := g.questions.held(s, seen.ID)
 	g.questions.mu.Unlock()
 	if held {
-		_ = http.NewResponseController(w).Flush() // a client that has left
+		x.flush()
 	}
 	g.questions.settle(s, seen.ID, &seen)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // A store that fails for a while costs time only: no question and no answer is lost, and
@@ -141,7 +142,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 		found := make(chan error, 1)
 		go func() {
 			var err error
-			got, err = a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Method: "tasks/result", Params: params})
+			got, err = a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/result", Params: wire.NewObject(params)}})
 			found <- err
 		}()
 		time.Sleep(time.Minute)
@@ -155,7 +156,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 			t.Errorf("%q, %v", got.ID, err)
 		}
 		a.store.broken.Store(true) // a poll is told, and comes again
-		if _, err := a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Method: "tasks/get", Params: params}); err == nil ||
+		if _, err := a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/get", Params: wire.NewObject(params)}}); err == nil ||
 			!strings.Contains(err.Error(), "could not be read") {
 			t.Error(err)
 		}

@@ -15,6 +15,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // Headers of the session-based revisions.
@@ -284,7 +285,7 @@ func (t *sessions) use(id string) (done func()) {
 func (t *sessions) wait(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := sameID(request)
+	key := wire.IDKey(request)
 	if s.waiting[key] != nil {
 		return func() {} // an ID in use twice is the client's fault: the first one keeps it
 	}
@@ -302,7 +303,7 @@ func (t *sessions) wait(s *session, request json.RawMessage, cancel context.Canc
 // cancel ends a waiting request, if there is one with that ID.
 func (t *sessions) cancel(s *session, request json.RawMessage) {
 	t.mu.Lock()
-	cancel := s.waiting[sameID(request)]
+	cancel := s.waiting[wire.IDKey(request)]
 	t.mu.Unlock()
 	if cancel != nil {
 		cancel()
@@ -385,20 +386,11 @@ func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mc
 		return nil, http.StatusForbidden, foreignSession()
 	}
 	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, the session speaks %s", versionHeader, brief(version), s.revision)
+		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, the session speaks %s", versionHeader, wire.Brief(version), s.revision)
 	}
 	return s, 0, nil
 }
 
 func foreignSession() *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to somebody else: initialize one of your own, or send the credentials that it was initialized with")
-}
-
-// clientCapabilities reads params.capabilities of an initialize.
-func clientCapabilities(params json.RawMessage) json.RawMessage {
-	var p struct {
-		Capabilities json.RawMessage `json:"capabilities"`
-	}
-	_ = json.Unmarshal(params, &p) // the SDK refuses what is malformed
-	return p.Capabilities
 }

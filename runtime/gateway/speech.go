@@ -7,6 +7,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // speech is the revisions that a gateway speaks.
@@ -72,7 +73,7 @@ func (g *Gateway) spoken(s *session, caller mcptask.Caller, m *message) dialect.
 	if g.tasksIn(s.revision) {
 		own = g.legacy
 	}
-	if own != nil && m.Method == "tools/call" && has(m.Params, "task") { // which says it, whatever else is there
+	if own != nil && m.Method == "tools/call" && m.Params.Has("task") { // which says it, whatever else is there
 		g.sessions.shows(s, nil)
 		return own
 	}
@@ -111,7 +112,7 @@ func (s *speech) plainly() dialect.Teller {
 }
 
 // namesTask says whether params name a task in any revision.
-func namesTask(params json.RawMessage) bool { return has(params, "taskId") || has(params, "id") }
+func namesTask(params *wire.Object) bool { return params.Has("taskId") || params.Has("id") }
 
 // declare adds to the result of an initialize or tools/list of a session what its
 // revision says of tasks, or else what the first signalled one does that says

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // What another process ends or deletes is forgotten here, at the latest when its
@@ -42,7 +43,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Method: "tasks/get", Params: params})
+		r, err := a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/get", Params: wire.NewObject(params)}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -254,12 +254,11 @@ func (pipeWay) questions() bool           { return false }
 func (pipeWay) alive()                    {}
 func (pipeWay) left() <-chan struct{}     { return nil }
 
-// passAwaited hands a call on whose answer waits for its task.
-func (x *httpExchange) passAwaited(flow *Flow) {
+// awaitedWay returns the response to a call whose answer waits for its task.
+func (x *httpExchange) awaitedWay(flow *Flow) *postWay {
 	way := &postWay{w: x.w, streams: acceptsStream(x.r), header: http.Header{}, gone: x.r.Context().Done()}
 	flow.awaited.way = way
-	defer way.end() // nothing may be written once the handler has returned
-	x.pass(way, flow)
+	return way
 }
 
 // postWay is the response to a POST. It becomes a stream when there is something

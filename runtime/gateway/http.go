@@ -17,15 +17,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// post reads the message of a POST and routes it.
-func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string) {
+// readPost reads the message of a POST. It returns nil if it has answered already.
+func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal string) *httpExchange {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Type must be application/json"))
-		return
+		return nil
 	}
 	body, ok := g.readBody(w, r)
 	if !ok {
-		return
+		return nil
 	}
 	m, batch, refusal := parse(body)
 	switch {
@@ -38,10 +38,9 @@ func (g *Gateway) post(w http.ResponseWriter, r *http.Request, principal string)
 	case batch:
 		g.batch(w, r, principal, body)
 	default:
-		x := &httpExchange{g: g, w: w, r: r, m: m, principal: principal}
-		defer x.leave()
-		g.route(x)
+		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal}
 	}
+	return nil
 }
 
 // httpExchange is the exchange of one POST.
@@ -243,26 +242,22 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 		x.refuse(refusedRequest, wireError(err))
 		return
 	}
-	switch {
-	case flow == nil:
-		x.next().ServeHTTP(x.w, x.r)
-	case flow.awaited != nil:
-		x.passAwaited(flow)
-	default:
-		x.pass(x.w, flow)
+	w := x.w
+	if flow != nil {
+		if flow.awaited != nil {
+			way := x.awaitedWay(flow)
+			defer way.end() // nothing may be written once the handler has returned
+			w = way
+		}
+		defer flow.announced.wrote()
+		if x.g.config.Direct {
+			x.direct(w, flow)
+			return
+		}
+		token, closeFlow := OpenFlow(x.g.server, flow)
+		defer closeFlow()
+		x.r.Header.Set(FlowHeader, token)
 	}
-}
-
-// pass hands the request on together with its flow; the answer goes to w.
-func (x *httpExchange) pass(w http.ResponseWriter, flow *Flow) {
-	defer flow.announced.wrote()
-	if x.g.config.Direct {
-		x.direct(w, flow)
-		return
-	}
-	token, closeFlow := OpenFlow(x.g.server, flow)
-	defer closeFlow()
-	x.r.Header.Set(FlowHeader, token)
 	x.next().ServeHTTP(w, x.r)
 }
 

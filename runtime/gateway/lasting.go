@@ -37,10 +37,16 @@ func checkLasting(m *message) (refusalKind, *mcptask.Error) {
 	switch {
 	case len(data) <= mostLasting:
 		return 0, nil
-	case len(m.Params.Get("taskId")) > mostLasting: // as of any ID that nobody has
+	case isLongID(m): // as of any ID that nobody has
 		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
 	}
 	return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
+}
+
+// isLongID reports whether a request names its task by an ID that is too long for any.
+func isLongID(m *message) bool {
+	id, _ := m.Params.Text("taskId")
+	return len(id) > mostLasting
 }
 
 // limitedBytes counts the bytes of a call's params that Limits.Arguments bounds.

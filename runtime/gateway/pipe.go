@@ -154,7 +154,9 @@ func (p *pipe) readClient(in io.Reader) {
 			p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
-			p.receive(line)
+			if x := p.read(line); x != nil {
+				p.g.route(x)
+			}
 		}
 		if err != nil || p.ctx.Err() != nil {
 			break
@@ -275,8 +277,8 @@ func (p *pipe) inUse(m *message) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way")
 }
 
-// passRequest notes a request that the SDK is to answer.
-func (p *pipe) passRequest(m *message, passed passing) (refusal *mcptask.Error) {
+// expectReply notes a request that the SDK is to answer.
+func (p *pipe) expectReply(m *message, passed passing) (refusal *mcptask.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if refusal = p.inUse(m); refusal == nil {

@@ -18,8 +18,8 @@ import (
 // more, which it cannot read. Over HTTP it refuses the request alone.
 const mostNested = 1000
 
-// receive reads one line and routes its message.
-func (p *pipe) receive(line []byte) {
+// read reads the message of one line. It returns nil if that is none for the router.
+func (p *pipe) read(line []byte) *pipeExchange {
 	m, batch, refusal := parse(line)
 	if refusal == nil && wire.Depth(line) > mostNested {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message has more than %d objects and arrays within each other", mostNested)
@@ -39,8 +39,9 @@ func (p *pipe) receive(line []byte) {
 		// An SDK ends the session over it. No answer: two peers could go on for ever.
 		p.g.server.Notice(slog.LevelInfo, "response without a request's id dropped")
 	default:
-		p.g.route(&pipeExchange{p: p, m: m, ctx: p.ctx})
+		return &pipeExchange{p: p, m: m, ctx: p.ctx}
 	}
+	return nil
 }
 
 // pipeExchange is the exchange of one line.
@@ -170,34 +171,27 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 
 func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
-	if flow == nil {
-		x.pass(passing{}, edits)
-		return
-	}
-	if flow.awaited != nil {
-		flow.awaited.way = pipeWay{p}
-	}
-	flow.Ended = p.ctx
-	token, closeFlow := OpenFlow(p.g.server, flow)
-	// The SDK takes it at once, or never: it may refuse the request, or not answer.
-	life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
-	if flow.announced != nil { // the questions go the way of the reply
-		flow.announced.then = func(task string) { p.g.questions.settleSoon(p.session, task) }
-	}
-	over := func() { life.Stop(); closeFlow() }
-	x.pass(passing{over, flow.announced}, append(edits, wire.Set(json.RawMessage(`"`+token+`"`), "params", "_meta", FlowMeta)))
-}
-
-// pass passes the message on with its edits.
-func (x *pipeExchange) pass(passed passing, edits []wire.Edit) {
-	p := x.p
-	line, err := x.m.Edited(edits...)
-	refusal := mcptask.Errorf(mcptask.CodeInvalidRequest, "the params are not an object")
-	if err == nil {
-		refusal = nil
-		if x.m.IsRequest() {
-			refusal = p.passRequest(x.m, passed)
+	var passed passing
+	if flow != nil {
+		if flow.awaited != nil {
+			flow.awaited.way = pipeWay{p}
 		}
+		flow.Ended = p.ctx
+		token, closeFlow := OpenFlow(p.g.server, flow)
+		// The SDK takes it at once, or never: it may refuse the request, or not answer.
+		life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
+		if flow.announced != nil { // the questions go the way of the reply
+			flow.announced.then = func(task string) { p.g.questions.settleSoon(p.session, task) }
+		}
+		passed = passing{func() { life.Stop(); closeFlow() }, flow.announced}
+		edits = append(edits, wire.Set(json.RawMessage(`"`+token+`"`), "params", "_meta", FlowMeta))
+	}
+	line, err := x.m.Edited(edits...)
+	var refusal *mcptask.Error
+	if err != nil {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the params are not an object")
+	} else if x.m.IsRequest() {
+		refusal = p.expectReply(x.m, passed)
 	}
 	if refusal == nil {
 		p.pass(line)

@@ -1,5 +1,5 @@
 # What CI does is in .ci/run; these are the parts that one wants by hand.
-.PHONY: test race lint generate golden freeze rules bench bench-generator fuzz siege ci
+.PHONY: test long race lint generate golden freeze rules bench bench-generator fuzz siege ci
 
 # How long each fuzz target runs, and which benchmarks: make fuzz FUZZTIME=5m, make bench BENCH=Get
 FUZZTIME ?= 30s
@@ -9,7 +9,11 @@ BENCH ?= .
 test:
 	go test ./...
 
-# All tests under the race detector, as CI runs them.
+# The tests with the build tag long, which go test ./... leaves out.
+long:
+	bash .ci/run long
+
+# All tests under the race detector.
 race:
 	go test -race ./...
 
@@ -57,8 +61,8 @@ fuzz:
 # siege for as long as SIEGETIME says, under the race detector: make siege SIEGETIME=10m
 SIEGETIME ?= 1m
 siege:
-	MCPTASK_SIEGE=long go test -count=1 -timeout 1h -skip TestSiege ./runtime/gosdk/internal/siege
-	SIEGETIME=$(SIEGETIME) go test -race -count=1 -timeout 24h -run TestSiege -v ./runtime/gosdk/internal/siege
+	MCPTASK_SIEGE=full go test -tags long -count=1 -timeout 1h -skip TestSiege ./runtime/gosdk/internal/siege
+	SIEGETIME=$(SIEGETIME) go test -tags long -race -count=1 -timeout 24h -run TestSiege -v ./runtime/gosdk/internal/siege
 
 # Everything that has to pass before a change lands.
 ci:

@@ -218,11 +218,6 @@ func readProtocol(revisions []string) (emit.Protocol, error) {
 		if len(surface.ServerCapabilities) > 0 {
 			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
 		}
-		if surface.Base != "" { // the runtime translates: programs see what the base has
-			if surface, err = schema.Load(surface.Base); err != nil {
-				return protocol, err
-			}
-		}
 		for _, s := range surface.Statuses {
 			put(&protocol.Statuses, statuses, s.Name, emit.Status{Name: s.Name, Doc: s.Doc})
 		}

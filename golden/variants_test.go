@@ -73,8 +73,8 @@ func TestVariants(t *testing.T) {
 		}
 	}
 	for _, revision := range schema.Revisions() {
-		if surface, err := schema.Load(revision); err != nil || surface.Base == "" && !slices.Contains(revisions, revision) {
-			t.Errorf("no package below variants is generated for %s: %v", revision, err)
+		if !slices.Contains(revisions, revision) {
+			t.Errorf("no package below variants is generated for %s", revision)
 		}
 	}
 }

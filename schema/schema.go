@@ -31,9 +31,6 @@ type Surface struct {
 	// ProtocolVersion is what goes over the wire as such; empty where the
 	// revision has none of its own.
 	ProtocolVersion string
-	// Base is the revision that this one differs from in names and optional members
-	// alone; see [Rename]. Empty for a revision that has code of its own.
-	Base string
 	// Date is when it was published, as 2025-11-25.
 	Date string
 	// About says in a line what it is.
@@ -165,7 +162,6 @@ type surfaceFile struct {
 	Revision           string              `json:"revision"`
 	Standing           Standing            `json:"standing"`
 	ProtocolVersion    string              `json:"protocolVersion"`
-	Base               string              `json:"base"`
 	Date               string              `json:"date"`
 	About              string              `json:"about"`
 	Extension          Extension           `json:"extension"`
@@ -226,7 +222,6 @@ func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
 		Revision:        file.Revision,
 		Standing:        file.Standing,
 		ProtocolVersion: file.ProtocolVersion,
-		Base:            file.Base,
 		Date:            file.Date,
 		About:           file.About,
 		Definitions:     document.Definitions,

@@ -37,7 +37,8 @@ phrases), which are left out where there is nothing, and "text", a sentence.
 
 verify compares with official schema files, as published, what is known of a revision. Tasks of
 2026-07-28 come from two files, that of the extension and that of the core: give both, or one, for
-its own part.
+its own part. For a file of a revision that is not known yet, mcptaskgen --schema FILE says what is
+new in it and what that means.
 
 Flags:
 `
@@ -117,9 +118,10 @@ func (i invocation) diffRevisions(first, second string, asJSON bool) int {
 
 // verifyRevision lists where official files differ from what is known.
 func (i invocation) verifyRevision(revision string, names []string) int {
+	explain := "mcptaskgen --schema " + strings.Join(names, " --schema ")
 	surface, err := schema.Load(revision)
 	if err != nil {
-		return i.fail(err)
+		return i.fail(fmt.Errorf("%w; %s says how a file differs from the nearest of them", err, explain))
 	}
 	var files []*schema.Document
 	for _, name := range names {
@@ -150,7 +152,9 @@ func (i invocation) verifyRevision(revision string, names []string) int {
 	if err != nil {
 		return i.fail(err)
 	}
-	if of != "" {
+	if of == "" {
+		fmt.Fprintf(i.stderr, "this is the schema of no known revision: %s says what its differences mean\n", explain)
+	} else {
 		fmt.Fprintf(i.stderr, "this is the official schema of %s: mcptaskgen schema verify %s %s\n", of, of, strings.Join(names, " "))
 	}
 	return differences

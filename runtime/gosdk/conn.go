@@ -24,8 +24,8 @@ type conn struct {
 	dial    func(beside) dialed
 	options ClientOptions
 	named   dialect.Client // of options.Revision; nil where it names none
-	release     func() // what Connect has made beside the session
-	watches     *watches
+	release func()         // what Connect has made beside the session
+	watches *watches
 	// calls are those whose answer is their task's end; nil in revisions without.
 	calls *announced
 	// receiver runs requests of the server as tasks; nil where none are answered.

@@ -27,7 +27,7 @@ var taps = map[string]bool{
 // untapped are the functions whose servers stand without the tap, and why.
 var untapped = map[string]string{
 	"runtime/gosdk/bench_test.go echo":                                 "the floor of the benchmarks, which is no server of ours",
-	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestHoursTakeNoTime has the same traffic",
+	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestAnHourTakesNoTime has the same traffic",
 	"golden/caller/example_test.go Example":                            "reads as a user's program does; the demo of examples/pipeline has the same traffic",
 	"runtime/gosdk/fuzz_test.go newFuzzed":                             "FuzzHTTP taps the handler for each input",
 	"runtime/gosdk/internal/siege/served_test.go serve":                "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",
@@ -48,10 +48,6 @@ var untapped = map[string]string{
 	"runtime/gateway/batch_test.go TestBatchHidesNothing":              "has no server behind the gateway: what passes is not answered",
 	"runtime/gateway/headers_test.go TestHeadersSayOneThing":           "has no server behind the gateway: what passes is not answered",
 	"runtime/gateway/hold_test.go TestQuestionFollowsSlowReply":        "has no server behind the gateway: the reply is not looked at",
-	"runtime/gateway/translate_test.go ask":                            "speaks a revision that the test has invented, which has no schema",
-	"golden/testdata/sixth/edge_test.go TestMain":                      "speaks an invented revision; its messages are held against its schema there",
-	"golden/testdata/sixth/edge_test.go serveHTTP":                     "as TestMain there",
-	"golden/testdata/sixth/edge_test.go TestClient":                    "as TestMain there",
 }
 
 // TestEverywhere finds a test whose server's messages nobody checks. A server

@@ -112,11 +112,6 @@ func readStates() ([]state, error) {
 	if err != nil {
 		return nil, err
 	}
-	if surface.Base != "" { // the runtime translates: programs see what the base has
-		if surface, err = schema.Load(surface.Base); err != nil {
-			return nil, err
-		}
-	}
 	var states []state
 	for _, s := range surface.Statuses {
 		states = append(states, state{Name: s.Name, Doc: cell(upper(strings.TrimPrefix(s.Doc, "Means that "))), Terminal: s.Terminal})

@@ -1,3 +1,5 @@
+//go:build long
+
 package siege_test
 
 import (
@@ -36,10 +38,10 @@ const (
 // grain is the least time that a floor counts as: less is not measured well.
 const grain = 250 * time.Millisecond
 
-// scale is how big an attack is: n in a plain go test, ten times that with MCPTASK_SIEGE=long, and a fifth of either
-// under the race detector, which makes everything many times slower.
+// scale returns the size of an attack: n, or ten times n with MCPTASK_SIEGE=full. Under the race detector, which
+// makes everything many times slower, it returns a fifth of that.
 func scale(n int) int {
-	if os.Getenv("MCPTASK_SIEGE") == "long" {
+	if os.Getenv("MCPTASK_SIEGE") == "full" {
 		n *= 10
 	}
 	if raced > 1 {

@@ -1,3 +1,5 @@
+//go:build long
+
 package siege_test
 
 import (
@@ -23,7 +25,7 @@ import (
 const mutationWork = 128 << 20
 
 // TestMutations sends the corpus of FuzzHTTP, and random mutations of it, to a server in a process of its own: what
-// ends that one cannot hide from us. With MCPTASK_SIEGE=long they are many, and others each time.
+// ends that one cannot hide from us. With MCPTASK_SIEGE=full they are many, and others each time.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	requests := append(siege.Requests(), corpus(t)...)
@@ -33,7 +35,7 @@ func TestMutations(t *testing.T) {
 	victim := newEnemy(t, b.address, "victim")
 	m.tasks["$VICTIM"] = victim.send(victim.tool("work", "{}", true)).task()
 	seed := uint64(1)
-	if os.Getenv("MCPTASK_SIEGE") == "long" {
+	if os.Getenv("MCPTASK_SIEGE") == "full" {
 		seed = rand.Uint64()
 	}
 	t.Logf("seed %d", seed)

@@ -56,16 +56,6 @@ type callWay interface {
 	left() <-chan struct{}
 }
 
-// await makes a flow answer its call when the task has ended, where the revision
-// says so.
-func (g *Gateway) await(flow *Flow, s *session, d dialect.Teller, caller mcptask.Caller, m *message) {
-	if _, announces := d.(dialect.Announcer); !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
-		return
-	}
-	a := &awaited{g: g, session: s, d: d, caller: caller, tool: flow.Tool, request: m.ID}
-	flow.Held, flow.awaited, flow.Handle = true, a, a.handle
-}
-
 // handle makes the task, tells of it, and waits for its end.
 func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	done, refusal := a.g.block(a.caller)
@@ -246,19 +236,22 @@ func (a *awaited) answer(ctx context.Context, r mcptask.Record, err error) (mcpt
 	return mcptask.CallReply{Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: result, IsError: r.Outcome.IsError}}, nil
 }
 
-// pipeWay is a pipe: there is one stream, which the session's questions are on.
-type pipeWay struct{ p *pipe }
+// overPipe implements carrier.
+func (a *awaited) overPipe(write func([]byte)) { a.way = pipeWay{write} }
 
-func (w pipeWay) say(message []byte) bool { w.p.write(message); return true }
+// pipeWay is a pipe: there is one stream, which the session's questions are on.
+type pipeWay struct{ write func([]byte) }
+
+func (w pipeWay) say(message []byte) bool { w.write(message); return true }
 func (pipeWay) questions() bool           { return false }
 func (pipeWay) alive()                    {}
 func (pipeWay) left() <-chan struct{}     { return nil }
 
-// awaitedWay returns the response to a call whose answer waits for its task.
-func (x *httpExchange) awaitedWay(flow *Flow) *postWay {
-	way := &postWay{w: x.w, streams: acceptsStream(x.r), header: http.Header{}, gone: x.r.Context().Done()}
-	flow.awaited.way = way
-	return way
+// overHTTP implements carrier.
+func (a *awaited) overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func()) {
+	way := &postWay{w: w, streams: acceptsStream(r), header: http.Header{}, gone: r.Context().Done()}
+	a.way = way
+	return way, way.end
 }
 
 // postWay is the response to a POST. It becomes a stream when there is something

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // FlowHeader carries a flow's token to the adapter behind the gateway. The
@@ -64,6 +65,7 @@ type Gateway struct {
 	counts    *counts
 	questions *questions
 	speech
+	sessionSpeech
 }
 
 // New makes a gateway.
@@ -75,7 +77,12 @@ func New(config Config) *Gateway {
 		maxBody:   config.Server.Options().MaxBody,
 		counts:    countsOf(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
-		speech:    speechOf(config.Server.Options().Revisions, config.Revision),
+	}
+	var signalled []dialect.Signalled
+	g.speech, signalled = speechOf(config.Server.Options().Revisions, config.Revision)
+	g.sessionSpeech = negotiated{g}
+	if signalled != nil {
+		g.sessionSpeech = unofficial{negotiated{g}, signalled}
 	}
 	g.questions = newQuestions(config.Server, g.legacy)
 	g.sessions.busy = g.questions.busy

@@ -244,10 +244,10 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 	}
 	w := x.w
 	if flow != nil {
-		if flow.awaited != nil {
-			way := x.awaitedWay(flow)
-			defer way.end() // nothing may be written once the handler has returned
-			w = way
+		if flow.carrier != nil {
+			var end func()
+			w, end = flow.carrier.overHTTP(x.w, x.r)
+			defer end() // nothing may be written once the handler has returned
 		}
 		defer flow.announced.wrote()
 		if x.g.config.Direct {

@@ -66,7 +66,7 @@ func (i *injector) inject(messages []outgoing) {
 
 // standalone passes a session's GET stream on, with the questions of its tasks.
 func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
-	if s == nil || !g.tasksIn(s.revision) && g.signalled == nil {
+	if s == nil || !g.pushes(s.revision) {
 		g.passOpen(g.config.Stateful, w, r)
 		return
 	}

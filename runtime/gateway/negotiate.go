@@ -38,7 +38,7 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 	}
 	raw, silent := m.Params, d == nil
 	if silent { // the older revisions know no tasks: the member means nothing
-		d, raw = g.plainly(), raw.Without("task")
+		d, raw = g.plain(), raw.Without("task")
 	} else {
 		caller.Revision = d.Revision()
 	}
@@ -69,7 +69,7 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 			return encode(reply)
 		}
 	}
-	g.await(flow, s, d, caller, m)
+	g.prepare(flow, s, d, m)
 	return flow, nil
 }
 

@@ -173,8 +173,8 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
 	var passed passing
 	if flow != nil {
-		if flow.awaited != nil {
-			flow.awaited.way = pipeWay{p}
+		if flow.carrier != nil {
+			flow.carrier.overPipe(p.write)
 		}
 		flow.Ended = p.ctx
 		token, closeFlow := OpenFlow(p.g.server, flow)

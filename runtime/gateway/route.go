@@ -120,18 +120,20 @@ func (g *Gateway) deliverAnswer(x exchange, ref requestRef) {
 // request may be one that waits here for a task; the task itself goes on (C-74).
 func (g *Gateway) routeNotice(x exchange) {
 	m := x.message()
-	known := true
-	if !x.modern() {
-		s, _, ok := x.enter(false)
-		if !ok {
-			return
+	if x.modern() { // no session, whose requests it could cancel
+		if m.reserved() {
+			x.accept()
+		} else {
+			x.forward(nil)
 		}
-		known = s != nil
+		return
 	}
+	s, _, ok := x.enter(false)
 	switch {
-	case known && m.reserved():
+	case !ok:
+	case s != nil && m.reserved():
 		x.accept()
-	case known && m.Method == notificationCancelled && x.cancel(m.Params.Get("requestId")):
+	case s != nil && m.Method == notificationCancelled && x.cancel(m.Params.Get("requestId")):
 		x.accept()
 	default:
 		x.forward(nil)

@@ -34,9 +34,9 @@ type session struct {
 	// tasks in the session's own revision.
 	capabilities json.RawMessage
 	requestor    dialect.Requestor
-	// spoken is the signalled revision that a request has shown last, under the
+	// shown is the unofficial revision that a request has shown last, under the
 	// table's lock; nil is none.
-	spoken dialect.Signalled
+	shown dialect.Signalled
 	// ended ends when the session does, and with it the session's streams.
 	ended context.Context
 	end   context.CancelFunc
@@ -71,19 +71,6 @@ func (s *session) negotiated(g *Gateway, protocol string, capabilities json.RawM
 // caller is who sends a request in the session.
 func (s *session) caller(g *Gateway, method string) mcptask.Caller {
 	return mcptask.Caller{Principal: s.principal, Session: s.id, Revision: g.revision(s.revision), Method: method, CanAsk: s.canAsk}
-}
-
-// shows notes the signalled revision of a request; nil is the session's own.
-func (t *sessions) shows(s *session, d dialect.Signalled) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.spoken = d
-}
-
-func (t *sessions) shown(s *session) dialect.Signalled {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return s.spoken
 }
 
 // sessions is the table of open sessions.

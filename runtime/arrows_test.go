@@ -65,6 +65,7 @@ func TestArrows(t *testing.T) {
 		{from: "schema", to: []string{"runtime", "generator", "cmd", "golden"}, tests: true},
 		{from: "templates", to: []string{"runtime", "generator", "cmd", "golden"}, tests: true},
 		{from: "runtime/internal/dialect", to: []string{"runtime/gateway", "runtime/gosdk"}, tests: true},
+		{from: "runtime/internal/wire", to: []string{"runtime/internal/dialect", "runtime/gateway", "runtime/gosdk"}, tests: true},
 		{from: "runtime/gateway", to: []string{"runtime/gosdk"}},
 	}
 	// Parts of package mcptask that know nothing of tasks.

@@ -1,126 +1,186 @@
 package mcptask
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 )
 
-const module = "github.com/mcptaskgen/mcptaskgen/"
-
-// goList runs go list at the module's root.
-func goList(t *testing.T, args ...string) []byte {
-	t.Helper()
-	cmd := exec.Command("go", append([]string{"list"}, args...)...)
-	cmd.Dir = ".."
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("go list %s: %v\n%s", strings.Join(args, " "), err, &stderr)
-	}
-	return out
+// arrow says what the packages of a folder may import.
+type arrow struct {
+	// from is a package of this module. With "/..." it means the package and all below it that
+	// have no arrow of their own.
+	from string
+	// imports are packages of this module, or other modules. "/..." means all below as well. The
+	// standard library and packages of the same arrow are always allowed.
+	imports []string
+	// tests are what their tests may import as well.
+	tests []string
 }
 
-// under says whether a package is path or lies below it.
-func under(pkg, path string) bool { return pkg == path || strings.HasPrefix(pkg, path+"/") }
+// arrows is the structure of the module: the command uses the generator, the generator the schemas
+// and templates, and generated code the runtime. In the runtime, the glue to the two SDKs uses the
+// gateway, the gateway the dialects, the dialects package mcptask, and that only its leaves.
+//
+// The runtime never imports the generator, nor the libraries that derive schemas or write code. The
+// generator never imports the runtime, not even in tests.
+var arrows = []arrow{
+	// The command.
+	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 
-// TestLinksLittle: a program that imports this package links no HTTP, no SDK
-// and no driver.
-func TestLinksLittle(t *testing.T) {
-	deps := strings.Fields(string(goList(t, "-deps", "./runtime")))
-	if len(deps) < 50 || !slices.Contains(deps, module+"runtime") {
-		t.Fatalf("go list tells too little: %v", deps)
+	// The generator.
+	{"generator/...", []string{
+		"schema", "templates", "github.com/dave/jennifer/...", "github.com/invopop/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6",
+		"github.com/spf13/pflag", "golang.org/x/tools/...", "golang.org/x/mod/...", "github.com/rogpeppe/go-internal/...",
+	}, testLibraries},
+	{"templates", nil, nil},
+	{"schema", nil, slices.Concat(testLibraries, []string{"schema/rules", "github.com/santhosh-tekuri/jsonschema/v6"})},
+	{"schema/rules/...", []string{"schema"}, testLibraries},
+	{"schema/wirecheck", []string{"schema", "github.com/santhosh-tekuri/jsonschema/v6"}, testLibraries},
+
+	// The runtime: package mcptask and its leaves, which know nothing of tasks.
+	{"runtime", leaves, slices.Concat(runtimeTests, []string{"runtime/storetest", "golang.org/x/tools/go/packages"})},
+	{"runtime/internal/guard", nil, nil},
+	{"runtime/internal/text", nil, nil},
+	{"runtime/internal/index", nil, runtimeTests},
+	{"runtime/internal/pace", []string{"runtime/internal/guard"}, runtimeTests},
+	{"runtime/internal/limit", []string{"runtime/internal/guard", "runtime/internal/text", "golang.org/x/time/rate"}, runtimeTests},
+	{"runtime/internal/pool", []string{"runtime/internal/guard", "runtime/internal/index"}, runtimeTests},
+	{"runtime/internal/validate", []string{"runtime/internal/text", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/..."}, nil},
+	{"runtime/internal/form", []string{"runtime/internal/text"}, nil},
+
+	// The way of a request, from the SDK inwards.
+	{"runtime/gosdk", []string{
+		"runtime", "runtime/gateway", "runtime/internal/dialect", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
+		"runtime/internal/text",
+		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
+	}, runtimeTests},
+	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
+	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
+	{"runtime/gateway/...", []string{
+		"runtime", "runtime/internal/dialect", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
+		"runtime/internal/limit", "runtime/internal/text", "runtime/internal/validate",
+	},
+		slices.Concat(runtimeTests, []string{"runtime/storetest", "github.com/modelcontextprotocol/go-sdk/jsonrpc"})},
+	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/dialect", "runtime/internal/wire", "runtime/internal/guard", "runtime/internal/text"},
+		slices.Concat(runtimeTests, []string{"github.com/santhosh-tekuri/jsonschema/v6"})},
+	{"runtime/internal/dialect/...", []string{"runtime", "runtime/internal/wire", "runtime/internal/text"}, runtimeTests},
+	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
+
+	// For tests: users' own, and the runtime's.
+	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
+	{"runtime/mcptasktest/bubble", nil, nil},
+	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
+	{"runtime/internal/leak", nil, nil},
+	{"runtime/internal/memnet", nil, runtimeTests},
+	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
+
+	// Generated code, and whole programs that may use any library.
+	{"golden/...", []string{"runtime/...", "schema/...", anyLibrary}, []string{"generator/..."}},
+	{"examples/...", []string{"runtime/...", "golden/...", "schema/...", anyLibrary}, []string{"generator/..."}},
+}
+
+// anyLibrary means all packages of other modules.
+const anyLibrary = "*"
+
+// leaves are what package mcptask uses.
+var leaves = []string{
+	"runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
+	"runtime/internal/validate",
+}
+
+// testLibraries are libraries for tests.
+var testLibraries = []string{"github.com/google/go-cmp/...", "golang.org/x/tools/...", "github.com/rogpeppe/go-internal/..."}
+
+// runtimeTests are what tests of the runtime may import, its own kits and the numbered rules among
+// them. They do not import the generator.
+var runtimeTests = []string{
+	"golden/...", "schema/rules", "schema/wirecheck", "runtime", "runtime/gateway", "runtime/gosdk/...", "runtime/mcptasktest/...", "runtime/internal/leak",
+	"runtime/internal/memnet", "runtime/internal/wiretest", "github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
+}
+
+// covers reports whether a pattern means the package at path.
+func covers(pattern, path string) bool {
+	if pattern == anyLibrary {
+		first, _, _ := strings.Cut(path, "/")
+		return strings.Contains(first, ".")
 	}
-	for _, dep := range deps {
-		for _, heavy := range []string{
-			"net", "database/sql", "os/exec", "testing", "github.com/modelcontextprotocol", "github.com/invopop", "github.com/dave/jennifer",
-			"golang.org/x/tools", "modernc.org", "github.com/jackc", "go.opentelemetry.io", "pgregory.net", module + "generator",
-		} {
-			if under(dep, heavy) && dep != "net/url" && dep != "net/netip" { // these two open no connection
-				t.Errorf("the package links %s", dep)
-			}
+	folder, below := strings.CutSuffix(pattern, "/...")
+	return path == folder || below && strings.HasPrefix(path, folder+"/")
+}
+
+// findArrow returns the arrow of a package: the longest that covers it.
+func findArrow(path string) (found arrow) {
+	for _, a := range arrows {
+		if covers(a.from, path) && len(a.from) > len(found.from) {
+			found = a
 		}
 	}
+	return found
 }
 
-// TestArrows: cmd to generator to schema and templates, generated code to
-// runtime, gateway to dialect to runtime, and never back.
+// Each package imports only what its arrow allows.
 func TestArrows(t *testing.T) {
-	// What a package below the first may not import, directly: since each of
-	// the packages in between is checked as well, not indirectly either.
-	forbidden := []struct {
-		from  string
-		to    []string
-		tests bool
-	}{
-		{from: "runtime", to: []string{"generator", "cmd", "templates"}, tests: true},
-		{from: "runtime", to: []string{"golden", "examples"}},
-		{from: "generator", to: []string{"runtime", "cmd", "golden", "examples"}, tests: true},
-		{from: "schema", to: []string{"runtime", "generator", "cmd", "golden"}, tests: true},
-		{from: "templates", to: []string{"runtime", "generator", "cmd", "golden"}, tests: true},
-		{from: "runtime/internal/dialect", to: []string{"runtime/gateway", "runtime/gosdk"}, tests: true},
-		{from: "runtime/internal/wire", to: []string{"runtime/internal/dialect", "runtime/gateway", "runtime/gosdk"}, tests: true},
-		{from: "runtime/gateway", to: []string{"runtime/gosdk"}},
-	}
-	// Parts of package mcptask that know nothing of tasks.
-	var leaves []string
-	for _, leaf := range []string{"guard", "index", "limit", "pace", "plain", "pool", "token", "validate"} {
-		leaves = append(leaves, module+"runtime/internal/"+leaf)
-	}
-	type pkg struct {
-		ImportPath                         string
-		Imports, TestImports, XTestImports []string
-	}
-	packages := json.NewDecoder(bytes.NewReader(goList(t, "-json=ImportPath,Imports,TestImports,XTestImports", "./...")))
-	checked := map[string]int{}
-	for {
-		var p pkg
-		if err := packages.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
+	listed, checked := listPackages(t), 0
+	for path, p := range listed {
+		path, ours := strings.CutPrefix(path, module)
+		if !ours {
+			continue
 		}
-		for _, arrow := range forbidden {
-			if !under(p.ImportPath, module+arrow.from) {
-				continue
-			}
-			checked[arrow.from]++
-			imports := p.Imports
-			if arrow.tests {
-				imports = slices.Concat(p.Imports, p.TestImports, p.XTestImports)
-			}
+		a := findArrow(path)
+		if a.from == "" {
+			t.Errorf("%s has no arrow: add one to the table in arrows_test.go", path)
+			continue
+		}
+		checked++
+		check := func(imports []string, allowed []string, where string) {
 			for _, imported := range imports {
-				for _, to := range arrow.to {
-					if under(imported, module+to) {
-						t.Errorf("%s imports %s", p.ImportPath, imported)
-					}
+				short := strings.TrimPrefix(imported, module)
+				isCovered := slices.ContainsFunc(allowed, func(pattern string) bool { return covers(pattern, short) })
+				isStandard := !covers(anyLibrary, imported)
+				if !isStandard && !covers(a.from, short) && !isCovered {
+					t.Errorf("%s imports %s%s, which its arrow %s in arrows_test.go does not allow", path, short, where, a.from)
 				}
 			}
 		}
-		switch { // the package itself knows nothing of its subpackages but the leaves, which know each other alone
-		case p.ImportPath == module+"runtime":
-			for _, imported := range p.Imports {
-				if under(imported, module+"runtime") && !slices.Contains(leaves, imported) {
-					t.Errorf("%s imports %s", p.ImportPath, imported)
-				}
-			}
-		case slices.Contains(leaves, p.ImportPath):
-			for _, imported := range p.Imports {
-				if strings.HasPrefix(imported, module) && !slices.Contains(leaves, imported) {
-					t.Errorf("%s imports %s", p.ImportPath, imported)
-				}
-			}
+		check(p.Imports, a.imports, "")
+		check(slices.Concat(p.TestImports, p.XTestImports), slices.Concat(a.imports, a.tests), " in a test")
+	}
+	if checked < 50 {
+		t.Errorf("only %d packages were listed", checked)
+	}
+}
+
+// A program that imports package mcptask links the leaves and few libraries: no HTTP, no SDK, no
+// driver and no generator.
+func TestLinksLittle(t *testing.T) {
+	allowed := []string{
+		"runtime", "runtime/internal/text", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/...", "golang.org/x/time/rate",
+	}
+	allowed = append(allowed, leaves...)
+	// Packages of the standard library that a program has only if it imports them for itself.
+	refused := []string{"net", "net/http/...", "net/rpc/...", "database/sql/...", "os/exec", "os/user", "testing/...", "plugin", "html/template"}
+	listed := listPackages(t)
+	linked := map[string]bool{}
+	var visit func(path string)
+	visit = func(path string) {
+		if linked[path] {
+			return
+		}
+		linked[path] = true
+		for _, imported := range listed[path].Imports {
+			visit(imported)
 		}
 	}
-	for _, arrow := range forbidden {
-		if checked[arrow.from] == 0 {
-			t.Errorf("no package lies below %s", arrow.from)
+	visit(module + "runtime")
+	if len(linked) < 50 {
+		t.Fatalf("go list tells too little: %v", linked)
+	}
+	for path := range linked {
+		short := strings.TrimPrefix(path, module)
+		means := func(pattern string) bool { return covers(pattern, short) }
+		if listed[path].Standard && slices.ContainsFunc(refused, means) || !listed[path].Standard && !slices.ContainsFunc(allowed, means) {
+			t.Errorf("package mcptask links %s", short)
 		}
 	}
 }

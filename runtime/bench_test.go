@@ -78,6 +78,51 @@ func finish(b *testing.B, s *mcptask.Server) mcptask.Record {
 	return r
 }
 
+// BenchmarkQuestions runs a task that asks twice, before it begins and while it runs. Each answer
+// is checked against its schema more than once.
+func BenchmarkQuestions(b *testing.B) {
+	input := mcptask.InputSpec{Name: "Approval", Message: "Ship it?", Schema: `{"type":"object","properties":{
+		"approve":{"type":"boolean","default":false},"reason":{"type":"string","maxLength":200},
+		"when":{"type":"string","format":"date-time"}},"required":["approve"]}`}
+	spec := mcptask.ToolSpec{
+		Name: "t", InputSchema: `{"type":"object"}`, Questions: []mcptask.InputSpec{input},
+		Policy: mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour},
+	}
+	tool := mcptask.NewTool(spec, func(ctx context.Context, task *mcptask.Task, _ benchInput) (string, error) {
+		_, err := mcptask.Ask[map[string]any](ctx, task, input, "ship", "")
+		return "done", err
+	})
+	s, err := mcptask.NewServer(mcptask.Options{Limits: mcptask.Limits{Tasks: -1, Running: -1, Bytes: -1}},
+		mcptask.Tools{Service: "B", Impl: 1, Tools: []mcptask.Tool{tool}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	answer := json.RawMessage(`{"action":"accept","content":{"approve":true,"reason":"it is tested","when":"2026-01-02T03:04:05Z"}}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		reply, err := s.Call(b.Context(), alice, "t", json.RawMessage(`{}`), mcptask.CallRequest{
+			Mode:    mcptask.ModeTask,
+			Answers: map[string]json.RawMessage{"before/Approval": answer},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		r := *reply.Task
+		for len(r.Outstanding()) == 0 {
+			if r, err = s.Changed(b.Context(), alice, r.ID, r.Version); err != nil || r.Done() {
+				b.Fatal(r, err)
+			}
+		}
+		if err := s.Answer(b.Context(), alice, r.ID, map[string]json.RawMessage{"ship": answer}); err != nil {
+			b.Fatal(err)
+		}
+		if r, err := s.Await(b.Context(), alice, r.ID); err != nil || r.Outcome.Kind != mcptask.OutcomeResult || r.Outcome.IsError {
+			b.Fatal(r, err)
+		}
+	}
+}
+
 // BenchmarkCreateToResult makes a task in this process and waits for its result. Its
 // floors do the same without a Server: a goroutine that sends on a channel, and what
 // the store has to do for a task, which is to create it, update it twice and get it.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pace"
 
-	tokens "github.com/mcptaskgen/mcptaskgen/runtime/internal/token"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -286,7 +285,7 @@ func TestTransportErrors(t *testing.T) {
 				}
 				return completed("t", 1), nil
 			}}
-			call, err := Resume[number](conn, "tool", newToken(tokens.Content{Tool: "tool", TaskID: "t"}))
+			call, err := Resume[number](conn, "tool", encodeToken(tokenContent{Tool: "tool", TaskID: "t"}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -355,7 +354,7 @@ func TestExpiredOrNotFound(t *testing.T) {
 		{"before its end", time.Hour, 0, gone, ErrNotFound},
 		{"after its end", time.Hour, 2 * time.Hour, gone, ErrExpired},
 		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound},
-		{"the server says so", -1, 0, expiredError(), ErrExpired},
+		{"the server says so", -1, 0, newExpiredError(), ErrExpired},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
@@ -394,8 +393,8 @@ func TestExpiredOrNotFound(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	good := newToken(tokens.Content{Tool: "tool", TaskID: "t", Expires: epoch})
-	if c, err := tokens.Decode(string(good), "tool"); err != nil || c.TaskID != "t" || !c.Expires.Equal(epoch) {
+	good := encodeToken(tokenContent{Tool: "tool", TaskID: "t", Expires: epoch})
+	if c, err := decodeToken(good, "tool"); err != nil || c.TaskID != "t" || !c.Expires.Equal(epoch) {
 		t.Errorf("%+v, %v", c, err)
 	}
 	for token, want := range map[Token]string{
@@ -406,7 +405,7 @@ func TestTokens(t *testing.T) {
 		"bnVsbA":    "names no task",
 		"e30":       "names no task",
 		good + "\n": "",
-		newToken(tokens.Content{Tool: "other", TaskID: "t"}): "of a call of other, not of tool",
+		encodeToken(tokenContent{Tool: "other", TaskID: "t"}): "of a call of other, not of tool",
 	} {
 		if _, err := Resume[number](&fakeConn{}, "tool", token); want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", token, err)
@@ -514,5 +513,3 @@ func TestDecodeOutput(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
-
-func newToken(c tokens.Content) Token { return Token(tokens.Encode(c)) }

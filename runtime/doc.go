@@ -2,21 +2,29 @@
 // against: tasks of the Model Context Protocol (MCP), their lifecycle, the
 // server that runs them and the calls that wait for them.
 //
-// Who writes a handler needs [Task], [Ask], [Errorf], [Result] and the errors
-// ErrDeclined, ErrDismissed and ErrCannotAsk. Who serves needs [NewServer] and
-// [Options], then package gosdk to stand beside the official SDK over HTTP or
-// standard input and output. Who calls needs gosdk.Connect, the generated
-// client, [Call], [Settled], the options [IdempotencyKey], [Plain] and [TTL],
-// and the errors [ToolError], [Error], ErrCancelled, ErrExpired, ErrNotFound
-// and ErrWorkerLost. Who tests needs package mcptasktest.
+// A handler uses [Task], [Ask], [Errorf], [Result] and the errors ErrDeclined,
+// ErrDismissed and ErrCannotAsk.
 //
-// The rest is for who builds on the runtime: [Store] and [Record] for stores
-// (package storetest tests them), [Executor] for executors, [Caller],
+// A server program uses [NewServer] and [Options]. Package gosdk puts the server
+// beside the official SDK, over HTTP or standard input and output.
+//
+// A client uses gosdk.Connect, the generated client, [Call], [Settled], the
+// options [IdempotencyKey], [Plain] and [TTL], and the errors [ToolError],
+// [Error], ErrCancelled, ErrExpired, ErrNotFound and ErrWorkerLost. Package
+// mcptasktest tests all of them without a network.
+//
+// The other names are for code that extends the runtime: [Store] and [Record] for
+// stores (package storetest tests them), [Executor] for executors, [Caller],
 // [CallRequest] and the methods of [Server] for gateways, [Conn] for clients
 // over other transports, [NewTool] and its types for generated code.
 //
-// A task is kept in one canonical form, whatever revision of the protocol its
-// requestor speaks; the gateway projects it to each revision's wire form. The
-// package links no HTTP server, no MCP SDK and no database driver: those live
-// in its subpackages.
+// The package keeps a task in one canonical form, whatever revision of the
+// protocol its requestor speaks. The gateway projects it to the wire form of
+// each revision. The package links no HTTP server, no MCP SDK and no database
+// driver; those live in its subpackages.
+//
+// Its files are named for its parts. The files server*.go are the server, and
+// call*.go the client; neither part uses the other. The files task*.go are what
+// a handler sees, and store*.go with record.go what a store keeps. The rest is
+// the vocabulary that all of them share.
 package mcptask

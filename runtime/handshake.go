@@ -1,7 +1,9 @@
 package mcptask
 
-// GeneratedV1 is named by generated code, so that a program whose runtime is
-// older than the generator fails to compile. Where generated code is to need
-// more of this package than golden/compat lists for what is released, a name or
-// a meaning, it names a new GeneratedV2 instead. Neither is ever removed.
+// GeneratedV1 makes a program fail to compile if its runtime is older than the
+// generator that wrote its code: generated code names this constant.
+//
+// When generated code starts to need a name or a meaning that golden/compat does
+// not list for a released version, it must name a new constant, GeneratedV2. No
+// such constant is ever removed.
 const GeneratedV1 = true

@@ -23,11 +23,11 @@ const (
 	// FailWhenLost ends the task with an error for which
 	// errors.Is(err, ErrWorkerLost) holds.
 	FailWhenLost LostPolicy = "fail"
-	// RestartWhenLost runs the handler again; [Task.Attempt] tells it.
+	// RestartWhenLost runs the handler again; see [Task.Attempt].
 	RestartWhenLost LostPolicy = "restart"
 )
 
-// Fallback says how clients that know nothing of tasks are served.
+// Fallback says how clients without tasks are served.
 type Fallback string
 
 // The values of Fallback.
@@ -50,26 +50,25 @@ const (
 	DefaultPoll = time.Second
 )
 
-// maxDuration bounds every duration: 2^53-1 milliseconds is the largest that
-// the wire can say (schema of 2026-07-28), and time.Duration ends earlier.
+// maxDuration bounds every duration. The wire ends at 2^53-1 milliseconds (schema of
+// 2026-07-28), and time.Duration ends earlier.
 const maxDuration = 100 * 365 * 24 * time.Hour
 
 // Policy says how a tool runs.
 type Policy struct {
 	// Task says whether the tool may run as a task; "" is TaskForbidden.
 	Task TaskSupport
-	// TTL is how long a task is kept, counted from its creation; 0 is
-	// DefaultTTL. A task that still runs then is cancelled.
+	// TTL is how long a task is kept, counted from its creation; 0 means DefaultTTL. A
+	// task that still runs then is cancelled.
 	TTL time.Duration
-	// Poll is the polling interval that requestors are told; 0 is DefaultPoll.
+	// Poll is the polling interval that requestors are told; 0 means DefaultPoll.
 	Poll time.Duration
-	// Grace is how long a call may take to be answered at once instead of
-	// becoming a task. It has no effect where a client of 2025-11-25 asked for
-	// a task.
+	// Grace is how long a call may take to be answered at once instead of becoming a
+	// task. It has no effect if a client of 2025-11-25 asked for a task.
 	Grace time.Duration
-	// Wait is how long a plain call may block; 0 is without limit.
+	// Wait is how long a plain call may block; 0 means no limit.
 	Wait time.Duration
-	// Deadline bounds the handler's work; 0 is without limit.
+	// Deadline bounds the handler's work; 0 means no limit.
 	Deadline time.Duration
 	// OnLost says what happens when the worker dies; "" is FailWhenLost.
 	OnLost LostPolicy
@@ -77,8 +76,8 @@ type Policy struct {
 	Immediate string
 }
 
-// normalized fills in defaults and refuses what cannot be meant.
-func (p Policy) normalized() (Policy, error) {
+// normalize fills in defaults and refuses invalid values.
+func (p Policy) normalize() (Policy, error) {
 	if p.Task == "" {
 		p.Task = TaskForbidden
 	}
@@ -101,12 +100,18 @@ func (p Policy) normalized() (Policy, error) {
 	default:
 		return p, fmt.Errorf("lost policy %q is not fail or restart", p.OnLost)
 	}
-	for _, d := range []struct {
-		name string
-		d    time.Duration
-	}{{"ttl", p.TTL}, {"poll", p.Poll}, {"grace", p.Grace}, {"wait", p.Wait}, {"deadline", p.Deadline}} {
-		if d.d < 0 || d.d > maxDuration {
-			return p, fmt.Errorf("%s %v is not between 0 and %v", d.name, d.d, maxDuration)
+	for _, key := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"ttl", p.TTL},
+		{"poll", p.Poll},
+		{"grace", p.Grace},
+		{"wait", p.Wait},
+		{"deadline", p.Deadline},
+	} {
+		if key.value < 0 || key.value > maxDuration {
+			return p, fmt.Errorf("%s %v is not between 0 and %v", key.name, key.value, maxDuration)
 		}
 	}
 	if p.Poll < time.Millisecond || p.TTL < time.Millisecond {
@@ -118,7 +123,7 @@ func (p Policy) normalized() (Policy, error) {
 	return p, nil
 }
 
-// Annotations are a tool's hints to clients; nil says nothing of one.
+// Annotations are a tool's hints to clients. A nil field gives no hint.
 type Annotations struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Phase is how far a task has come. The status that a requestor sees is
-// projected from phase and outcome by each revision's dialect.
+// Phase is how far a task has come. Each revision's dialect makes the status that a
+// requestor sees from phase and outcome.
 type Phase string
 
-// The phases. A task goes from queued to running, to and fro between running
+// The phases. A task goes from queued to running, back and forth between running
 // and input required, and ends in done.
 const (
 	PhaseQueued        Phase = "queued"
@@ -28,11 +28,11 @@ const (
 	OutcomeResult OutcomeKind = "result"
 	// OutcomeError is a JSON-RPC error.
 	OutcomeError OutcomeKind = "error"
-	// OutcomeCancelled is a cancelled task: it has neither.
+	// OutcomeCancelled is a cancelled task, without a result or an error.
 	OutcomeCancelled OutcomeKind = "cancelled"
 )
 
-// Outcome is what a task ended with. It is set once and never changes.
+// Outcome is the end of a task. It is set once and never changes.
 type Outcome struct {
 	Kind OutcomeKind
 	// Result is the JSON of a [Result], for OutcomeResult.
@@ -44,52 +44,52 @@ type Outcome struct {
 	Error *Error
 }
 
-// InputState is what became of a question.
+// InputState is the state of a question.
 type InputState string
 
 // The states of a question.
 const (
 	InputOutstanding InputState = "outstanding"
 	InputAnswered    InputState = "answered"
-	// InputSuperseded is a question that nobody waits for any longer.
+	// InputSuperseded is a question whose answer is no longer wanted.
 	InputSuperseded InputState = "superseded"
 )
 
-// Input is one question of a task. Its key is never used again (E-42 to E-44).
+// Input is one question of a task. Its key is used only once (E-42 to E-44).
 type Input struct {
 	Key string
 	// Method and Params are the request as the requestor gets it, such as
 	// elicitation/create.
 	Method string
 	Params json.RawMessage
-	// Schema is what an accepted answer's content must fit; nil is anything.
+	// Schema is the JSON Schema of an accepted answer's content; nil allows anything.
 	Schema   json.RawMessage
 	State    InputState
 	Response json.RawMessage
-	// Error is set in the place of Response where the requestor's side failed.
+	// Error is set instead of Response if the requestor's side failed.
 	Error *Error
 }
 
-// Record is one task as it is stored. A Store takes and hands out copies of it and of
-// its slices and pointers; they share bytes, such as Arguments, which nobody ever changes.
+// Record is one task as it is stored. A Store takes and returns copies of it, and of
+// its slices and pointers. The copies share bytes, such as Arguments, which never
+// change.
 type Record struct {
 	// ID has at least 128 random bits (C-91, E-86).
 	ID string
-	// Version counts the updates; a Store compares it and sets it.
+	// Version counts the updates. The Store compares and sets it.
 	Version int64
-	// Principal owns the task; "" is anonymous, and then the ID is the key.
+	// Principal owns the task. "" is anonymous: then the ID is the key to it.
 	Principal string
-	// Account is what the task counts against: its principal, or the session of
-	// an anonymous caller, or all anonymous callers without one.
+	// Account is the account that the task counts against; see Caller.Account.
 	Account   string
 	Tool      string
 	Arguments json.RawMessage
-	// Revision is the one in which the task was created.
+	// Revision is the revision of the request that created the task.
 	Revision string
-	// IdempotencyKey is the requestor's, "" without one.
+	// IdempotencyKey is the requestor's key, or "".
 	IdempotencyKey string
-	// ExternalID is what the requestor calls the task, in revisions where it does
-	// (A-13, D-05); "" elsewhere. See Caller.Named.
+	// ExternalID is the requestor's own name for the task, in revisions that have such
+	// names (A-13, D-05), or "". See Caller.Named.
 	ExternalID string
 	// CanAsk names the request methods that the requestor answers.
 	CanAsk []string
@@ -105,26 +105,26 @@ type Record struct {
 	TerminalAt time.Time
 	// ExpiresAt is when the task is deleted, whatever its phase.
 	ExpiresAt time.Time
-	// Keep is how long the task is kept once it has ended, where its retention
-	// counts from then: its end sets ExpiresAt. 0 elsewhere.
+	// Keep is how long the task is kept after its end, if its retention counts from
+	// there: the end then sets ExpiresAt. Otherwise it is 0.
 	Keep time.Duration
 	// Poll is the polling interval that requestors are told.
 	Poll time.Duration
 
 	// Attempt counts the runs of the handler, from 1.
 	Attempt int
-	// Tries counts those of them that no closing server has handed over; see
+	// Tries counts the runs that were not handed over by a closing server; see
 	// MaxTries.
 	Tries int
-	// Worker holds the task until LeaseUntil; then another may take it.
+	// Worker has the task until LeaseUntil. After that another may take it.
 	Worker     string
 	LeaseUntil time.Time
 }
 
-// Done says whether the task has ended.
+// Done reports whether the task has ended.
 func (r *Record) Done() bool { return r.Phase == PhaseDone }
 
-// TTL is how long the task is kept, counted from its creation.
+// TTL returns how long the task is kept, counted from its creation.
 func (r *Record) TTL() time.Duration { return r.ExpiresAt.Sub(r.CreatedAt) }
 
 // Outstanding lists the questions that wait for an answer, oldest first.
@@ -138,16 +138,22 @@ func (r *Record) Outstanding() []Input {
 	return open
 }
 
-// input finds a question by its key; -1 is none.
-func (r *Record) input(key string) int {
+// findInput returns the index of the question with the key, or -1.
+func (r *Record) findInput(key string) int {
 	return slices.IndexFunc(r.Inputs, func(in Input) bool { return in.Key == key })
 }
 
-// sameRun says whether two records are of one run of one task: a name may have
-// been given to another task since.
-func (r Record) sameRun(other Record) bool {
+// isOutstanding reports whether the question with the key waits for an answer.
+func (r *Record) isOutstanding(key string) bool {
+	i := r.findInput(key)
+	return i >= 0 && r.Inputs[i].State == InputOutstanding
+}
+
+// isSameRun reports whether two records are of one run of one task. The creation
+// time tells two tasks apart that have had the same name.
+func (r Record) isSameRun(other Record) bool {
 	return r.Attempt == other.Attempt && r.Worker == other.Worker && r.CreatedAt.Equal(other.CreatedAt)
 }
 
-// expired says whether the task's time is over at now.
-func (r *Record) expired(now time.Time) bool { return !now.Before(r.ExpiresAt) }
+// isExpired reports whether the task has expired at now.
+func (r *Record) isExpired(now time.Time) bool { return !now.Before(r.ExpiresAt) }

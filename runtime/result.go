@@ -27,7 +27,7 @@ func (r *Result) Text() string {
 	}
 	var texts []string
 	for _, c := range r.Content {
-		if text, ok := c.text(); ok {
+		if text, ok := c.readText(); ok {
 			texts = append(texts, text)
 		}
 	}
@@ -52,27 +52,28 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// TextContent is a block of text.
+// TextContent makes a block of text.
 func TextContent(text string) Content {
-	return mustContent(map[string]any{"type": "text", "text": text})
+	return encodeBlock(map[string]any{"type": "text", "text": text})
 }
 
-// ImageContent is an image; mime is its media type, image/png say.
+// ImageContent makes a block with an image. mime is its media type, such as image/png.
 func ImageContent(data []byte, mime string) Content {
-	return mustContent(map[string]any{"type": "image", "data": data, "mimeType": mime})
+	return encodeBlock(map[string]any{"type": "image", "data": data, "mimeType": mime})
 }
 
-// AudioContent is a sound; mime is its media type, audio/wav say.
+// AudioContent makes a block with sound. mime is its media type, such as audio/wav.
 func AudioContent(data []byte, mime string) Content {
-	return mustContent(map[string]any{"type": "audio", "data": data, "mimeType": mime})
+	return encodeBlock(map[string]any{"type": "audio", "data": data, "mimeType": mime})
 }
 
-// LinkContent points to a resource.
+// LinkContent makes a block that links to a resource.
 func LinkContent(uri, name string) Content {
-	return mustContent(map[string]any{"type": "resource_link", "uri": uri, "name": name})
+	return encodeBlock(map[string]any{"type": "resource_link", "uri": uri, "name": name})
 }
 
-func mustContent(block map[string]any) Content {
+// encodeBlock writes a content block as JSON.
+func encodeBlock(block map[string]any) Content {
 	data, err := json.Marshal(block)
 	if err != nil { // strings and bytes always marshal
 		return Content(`{"type":"text","text":""}`)
@@ -80,7 +81,8 @@ func mustContent(block map[string]any) Content {
 	return data
 }
 
-func (c Content) text() (string, bool) {
+// readText returns the text of a text block. ok is false for other blocks.
+func (c Content) readText() (text string, ok bool) {
 	var block struct{ Type, Text string }
 	if json.Unmarshal(c, &block) != nil || block.Type != "text" {
 		return "", false
@@ -88,7 +90,7 @@ func (c Content) text() (string, bool) {
 	return block.Text, true
 }
 
-// ErrorResult is the tool error that says message.
+// ErrorResult makes a tool error with a message.
 func ErrorResult(message string) *Result {
 	return &Result{Content: []Content{TextContent(message)}, IsError: true}
 }

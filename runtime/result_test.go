@@ -3,8 +3,6 @@ package mcptask
 import (
 	"encoding/json"
 	"testing"
-
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
 )
 
 // Content blocks are what the protocol calls them, and go there and back.
@@ -15,7 +13,7 @@ func TestContent(t *testing.T) {
 		`{"data":"AQI=","mimeType":"audio/wav","type":"audio"}`:   AudioContent([]byte{1, 2}, "audio/wav"),
 		`{"name":"log","type":"resource_link","uri":"file:///l"}`: LinkContent("file:///l", "log"),
 	} {
-		data, err := plain.Marshal(Result{Content: []Content{c}})
+		data, err := marshalJSON(Result{Content: []Content{c}})
 		if err != nil {
 			t.Fatal(err)
 		}

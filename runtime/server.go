@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
 // Defaults of Options.
@@ -24,55 +25,58 @@ const (
 	DefaultDrain       = 10 * time.Second
 )
 
-// CloseMargin is how long Close may take beyond Options.Drain, to hand over to others
-// what is left, if the store or the executor does not answer.
+// CloseMargin is how long Close may take beyond Options.Drain if the store or the
+// executor does not answer. In that time Close leaves the remaining tasks to other
+// servers.
 const CloseMargin = 5 * time.Second
 
 // Options configure a Server. The zero value is ready to use: tasks in memory,
 // the principal from the transport's authentication, 64 handlers at once.
 type Options struct {
-	// Store keeps the tasks; nil is a memory store of the server's own.
-	// A store given here is not closed by the server.
+	// Store keeps the tasks; nil means a memory store of the server's own.
+	// The server does not close a store that is given here.
 	Store Store
-	// Executor makes the executor that runs the handlers; nil is the local one.
+	// Executor makes the executor that runs the handlers; nil means the local one.
 	Executor func(RunFunc) Executor
-	// Principal tells whose request a context belongs to; "" is anonymous, an
+	// Principal tells whose request a context belongs to. "" is anonymous, and an
 	// error refuses the request. nil leaves it to the gateway.
 	Principal func(context.Context) (string, error)
 	// Context builds what a handler may rely on for a principal, such as its
-	// credentials. It is called for every run, on whatever machine: nothing
-	// else of the request survives. nil adds nothing.
+	// credentials. It is called for every run, on whatever machine: nothing else of
+	// the request survives. nil adds nothing.
 	Context func(ctx context.Context, principal string) (context.Context, error)
-	// Revisions are those that the server speaks; none is 2025-11-25 and 2026-07-28.
-	// Any other is spoken only where it stands here and services are generated for it.
+	// Revisions are the revisions that the server speaks. None means 2025-11-25 and
+	// 2026-07-28. The server speaks any other revision only if it is named here and
+	// the services are generated for it.
 	Revisions []string
 	// Unknown shows a task that lost its worker as unknown in sep-1686, not as failed.
 	Unknown bool
-	// Logger takes what an operator should know; nil is slog.Default for warnings
+	// Logger takes what an operator should know; nil means slog.Default for warnings
 	// and errors, such as a handler's panic. Records of the audit trail have the
-	// attribute audit; the README lists them, and which of them need a Logger.
+	// attribute audit; the README lists them, and says which of them need a Logger.
 	Logger *slog.Logger
 	// Limits bound what each account takes, and all of them together.
 	Limits Limits
-	// Concurrency is how many task handlers the local executor runs at once;
-	// the rest waits in line. 0 or less is DefaultConcurrency. Accounts take turns, and
-	// one has at most three quarters of the slots, so that another finds a free one; all
-	// anonymous callers are one account here, whose sessions share in the same way. Only
-	// the principal "local", that of a client on a pipe, may have all.
+	// Concurrency is how many task handlers the local executor runs at once. The rest
+	// waits in line. 0 or less means DefaultConcurrency.
+	//
+	// Accounts take turns. One account has at most three quarters of the slots, so that
+	// another finds a free one. All anonymous callers are one account here, whose
+	// sessions share in the same way. Only the principal "local", the client on a
+	// pipe, may have all slots.
 	Concurrency int
-	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or
-	// less is DefaultMaxTTL. A tool's own ttl may be longer.
+	// MaxTTL bounds the retention that a requestor may ask for (C-97); 0 or less
+	// means DefaultMaxTTL. A tool's own ttl may be longer.
 	MaxTTL time.Duration
-	// MaxBody bounds a request's body in bytes; 0 or less is DefaultMaxBody.
+	// MaxBody bounds a request's body in bytes; 0 or less means DefaultMaxBody.
 	MaxBody int64
-	// Drain bounds how long Close waits for handlers, and CloseMargin what it does
-	// beyond that; 0 or less is DefaultDrain.
+	// Drain bounds how long Close waits for handlers, and CloseMargin what Close does
+	// after that. 0 or less means DefaultDrain.
 	Drain time.Duration
 }
 
-// Server runs the tools of one or more services and keeps their tasks. It
-// speaks no protocol itself: a gateway does. All methods are safe for
-// concurrent use.
+// Server runs the tools of one or more services and keeps their tasks. It speaks no
+// protocol itself: a gateway does. All methods are safe for concurrent use.
 type Server struct {
 	options  Options
 	store    Store
@@ -80,63 +84,59 @@ type Server struct {
 	executor Executor
 	logger   *slog.Logger
 	catalog  catalog
-	worker   string
-	noted    *limit.Rates[[2]string] // what the audit trail was told, by account and kind
-	notices  limit.Notices
+	schemas  validate.Cache // of questions
+	worker   string         // the name under which this server leases tasks
 
-	attached sync.Map // see Attached
-	progress sync.Map // of chan ProgressFunc by task ID, see takeTurn
-	naming   sync.Map // the IDs of records with an ExternalID that are being stored
+	auditRates *limit.Rates[[2]string] // of audit records, by account and kind
+	notices    limit.Notices
+
+	attached     sync.Map // see Attached
+	progress     sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
+	pendingNames sync.Map // the IDs of records with an ExternalID that are being stored
 
 	mu        sync.Mutex
 	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
 	observers map[*int]func(Record)
 
-	closing   context.Context
+	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc
-	drained   context.Context // ends after closing: leases are kept until then
+	drained   context.Context // ends after the handlers: leases are kept until then
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
-	renewing  atomic.Int32 // calls under way
+	renewing  atomic.Int32 // calls of Renew under way
 
 	adoptions  int           // of the goroutine that adopts
 	adoptEvery time.Duration // of the goroutine that adopts
 
 	unwantedMu sync.Mutex
-	unwanted   []unwanted // see forget
+	unwanted   []unwantedRecord // see discardRecord
 
 	closeOnce sync.Once
 	closeErr  error
 }
 
 // NewServer makes a server of bound services. Duplicate tools, schemas that do
-// not compile and a nil implementation are errors, all of them reported at
+// not compile and a nil implementation are errors; NewServer reports all of them at
 // once. Close the server to stop its tasks.
 func NewServer(options Options, services ...Tools) (*Server, error) {
 	named := options.Revisions
-	options.Limits.fill()
 	if len(options.Revisions) == 0 {
 		options.Revisions = []string{Revision20251125, Revision20260728}
 	}
+	options.setDefaults()
 	s := &Server{
-		options: options,
-		noted:   limit.NewRates[[2]string](1, 1),
-		store:   options.Store,
-		logger:  options.Logger,
-		catalog: catalog{tools: map[string]*registered{}, reserved: map[string]string{}, revisions: named},
-		worker:  rand.Text(),
-
+		options:    options,
+		auditRates: limit.NewRates[[2]string](1, 1),
+		store:      options.Store,
+		logger:     options.Logger,
+		catalog:    catalog{tools: map[string]*registeredTool{}, reserved: map[string]string{}, revisions: named},
+		worker:     rand.Text(),
 		adoptEvery: renewEvery,
-
-		running:   map[string]*context.CancelCauseFunc{},
-		observers: map[*int]func(Record){},
+		running:    map[string]*context.CancelCauseFunc{},
+		observers:  map[*int]func(Record){},
 	}
-	limit.Default(&s.options.Concurrency, DefaultConcurrency)
-	limit.Default(&s.options.MaxTTL, DefaultMaxTTL)
-	limit.Default(&s.options.MaxBody, DefaultMaxBody)
-	limit.Default(&s.options.Drain, DefaultDrain)
 	if s.logger == nil {
-		s.logger = slog.New(warnings{slog.Default().Handler()})
+		s.logger = slog.New(warningHandler{slog.Default().Handler()})
 	}
 	var faults []error
 	for _, revision := range options.Revisions {
@@ -145,7 +145,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		}
 	}
 	for i := range services {
-		faults = append(faults, s.catalog.add(&services[i])...)
+		faults = append(faults, s.catalog.addService(&services[i])...)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
@@ -155,51 +155,73 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 	}
 	newExecutor := options.Executor
 	if newExecutor == nil {
-		newExecutor = func(run RunFunc) Executor { return localExecutor{pool.New(run, s.options.Concurrency)} }
+		newExecutor = func(run RunFunc) Executor { return localExecutor{pool.New(run, options.Concurrency)} }
 	}
-	s.executor = newExecutor(s.run)
+	s.executor = newExecutor(s.runTask)
 	s.drained, s.endUpkeep = context.WithCancel(context.Background())
 	s.closing, s.stop = context.WithCancel(s.drained)
-	s.maintain()
+	s.startUpkeep()
 	return s, nil
 }
 
-// warnings is a slog.Handler that leaves out what is less.
-type warnings struct{ slog.Handler }
+// setDefaults fills in the numbers that are not set.
+func (o *Options) setDefaults() {
+	o.Limits.setDefaults()
+	limit.Default(&o.Concurrency, DefaultConcurrency)
+	limit.Default(&o.MaxTTL, DefaultMaxTTL)
+	limit.Default(&o.MaxBody, DefaultMaxBody)
+	limit.Default(&o.Drain, DefaultDrain)
+}
 
-func (h warnings) Enabled(ctx context.Context, level slog.Level) bool {
+// warningHandler is a slog.Handler that drops records below warnings.
+type warningHandler struct{ slog.Handler }
+
+// Enabled implements slog.Handler.
+func (h warningHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
 }
 
 // Options returns the options, defaults filled in.
 func (s *Server) Options() Options { return s.options }
 
-// Logger is where the gateway logs, never nil.
+// Logger returns the logger for the gateway. It is never nil.
 func (s *Server) Logger() *slog.Logger { return s.logger }
 
-// Closing ends when the server begins to close: streams end with it.
+// Attached returns the value that the server keeps under a key. The first call
+// makes it with create. A gateway keeps there what it shares with the adapter of an
+// SDK.
+func (s *Server) Attached(key any, create func() any) any {
+	value, ok := s.attached.Load(key)
+	if !ok {
+		value, _ = s.attached.LoadOrStore(key, create())
+	}
+	return value
+}
+
+// Closing returns a context that ends when the server begins to close. Streams end
+// with it.
 func (s *Server) Closing() context.Context { return s.closing }
 
-// Close stops the server: handlers get the end of their contexts and
-// Options.Drain to return. A task that could not end stays in a store of the
-// user's own, for another server to take; in the server's own it ends as
-// cancelled, since nobody will. Close may be called twice.
+// Close stops the server: it ends the contexts of handlers and gives them
+// Options.Drain to return. A task that could not end stays in a store of the user's
+// own, for another server to take. In the server's own store it ends as cancelled,
+// since no other server has that store. Close may be called twice.
 func (s *Server) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
 		ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 		defer cancel()
-		if err := s.leave(ctx, "the executor", s.executor.Close); err != nil {
+		if err := s.callDetached(ctx, "the executor", s.executor.Close); err != nil {
 			s.closeErr = fmt.Errorf("mcptask: handlers still run after %v: %w", s.options.Drain, err)
 		}
 		s.endUpkeep()
 		ctx, cancel = context.WithTimeout(context.Background(), CloseMargin)
 		defer cancel()
-		// What still takes orphans would take them after the release.
+		// Wait for the upkeep first: it could take orphans after the release.
 		ending, stop := context.WithTimeout(ctx, CloseMargin/2)
 		defer stop()
-		upkeep := s.leave(ending, "upkeep", func(context.Context) error { s.upkeep.Wait(); return nil })
-		released := s.leave(ctx, "the release of tasks", s.release)
+		upkeep := s.callDetached(ending, "upkeep", func(context.Context) error { s.upkeep.Wait(); return nil })
+		released := s.callDetached(ctx, "the release of tasks", s.releaseStore)
 		if err := errors.Join(upkeep, released); err != nil {
 			s.closeErr = errors.Join(s.closeErr, fmt.Errorf("mcptask: the store did not take what was left: %w", err))
 		}
@@ -207,12 +229,13 @@ func (s *Server) Close() error {
 	return s.closeErr
 }
 
-// release leaves the store, and the tasks in it to others.
-func (s *Server) release(ctx context.Context) error {
+// releaseStore leaves the store, and the tasks in it, to other servers. It closes a
+// store of the server's own.
+func (s *Server) releaseStore(ctx context.Context) error {
 	if s.ownStore {
-		s.abandonAll(ctx)
+		s.cancelUnfinished(ctx)
 	}
-	t := &tries{server: s, end: ctx.Done(), timeout: CloseMargin / 5}
+	t := &storeRetry{server: s, end: ctx.Done(), timeout: CloseMargin / 5}
 	_, err := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Release(ctx, s.worker)
 	})

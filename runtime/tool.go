@@ -5,19 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
-
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/plain"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
-// ToolSpec is what a client sees of a tool, and how it runs.
+// ToolSpec describes a tool to clients, and says how it runs.
 type ToolSpec struct {
 	Name, Title, Description string
 	// InputSchema is a JSON Schema 2020-12 with type object.
 	InputSchema string
-	// OutputSchema describes the structured content; "" is a tool whose output
-	// is text or content of its own.
+	// OutputSchema describes the structured content, or is "" if the tool returns text
+	// or content of its own.
 	OutputSchema string
 	Annotations  Annotations
 	Policy       Policy
@@ -42,14 +38,14 @@ type Tool struct {
 	raw    bool // see NewRawTool
 }
 
-// NewTool binds a typed handler to its spec. Out is a struct (structured
-// content), a string (text), *Result (content of one's own) or struct{}
-// (nothing to say).
+// NewTool binds a typed handler to its spec. Out is a struct for structured content,
+// a string for text, *Result for content of the handler's own, or struct{} for no
+// output.
 func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In) (Out, error)) Tool {
 	return Tool{spec: spec, handle: func(ctx context.Context, task *Task, arguments json.RawMessage) (*Result, error) {
 		var in In
 		if err := json.Unmarshal(arguments, &in); err != nil {
-			return ErrorResult("invalid arguments: " + plain.Mismatch(err)), nil
+			return ErrorResult("invalid arguments: " + describeMismatch(err)), nil
 		}
 		out, err := handler(ctx, task, in)
 		if err != nil {
@@ -59,9 +55,9 @@ func NewTool[In, Out any](spec ToolSpec, handler func(context.Context, *Task, In
 	}}
 }
 
-// NewRawTool binds what is no tool but another request that becomes a task: the
-// handler's JSON object is the result as it stands (C-38). isError has no
-// meaning there, so the handler returns its errors as *Error.
+// NewRawTool binds the handler of a request other than tools/call that becomes a
+// task. The handler's JSON object is the result as it is (C-38). There is no isError,
+// so the handler returns its errors as *Error.
 func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)) Tool {
 	return Tool{spec: spec, raw: true, handle: func(ctx context.Context, _ *Task, params json.RawMessage) (*Result, error) {
 		result, err := handler(ctx, params)
@@ -69,20 +65,21 @@ func NewRawTool(spec ToolSpec, handler func(ctx context.Context, params json.Raw
 	}}
 }
 
-// Tools is one service bound to its implementation: what a generated
-// <Service>Tools returns and NewServer takes.
+// Tools is one service bound to its implementation. A generated <Service>Tools
+// returns it, and NewServer takes it.
 type Tools struct {
 	// Service is the name of the interface.
 	Service string
-	// Impl is the implementation; nil is refused by NewServer.
+	// Impl is the implementation. NewServer refuses nil.
 	Impl any
 	// Fallback says how clients without tasks are served.
 	Fallback Fallback
-	// Prefix stands before the names of the fallback tools.
+	// Prefix starts the names of the fallback tools.
 	Prefix string
-	// Asks says that handlers ask questions: there is a fallback tool to answer.
+	// Asks says that handlers ask questions, so that there is a fallback tool to answer
+	// them.
 	Asks bool
-	// Capabilities is what the gateway declares, by revision.
+	// Capabilities are the capabilities that the gateway declares, by revision.
 	Capabilities Capabilities
 	Tools        []Tool
 }
@@ -93,7 +90,7 @@ type Capabilities map[string]string
 
 var errNoResult = errors.New("the handler returned neither a result nor an error")
 
-// encodeOutput makes the result of what a handler returned.
+// encodeOutput makes a result from a handler's output.
 func encodeOutput[Out any](out Out) (*Result, error) {
 	switch out := any(out).(type) {
 	case *Result:
@@ -110,44 +107,10 @@ func encodeOutput[Out any](out Out) (*Result, error) {
 	case struct{}:
 		return &Result{Content: []Content{}}, nil
 	}
-	structured, err := plain.Marshal(out)
+	structured, err := marshalJSON(out)
 	if err != nil {
 		return nil, fmt.Errorf("encode the output: %w", err)
 	}
 	// The text repeats the structured content for clients that read only text.
 	return &Result{Content: []Content{TextContent(string(structured))}, Structured: structured}, nil
-}
-
-// registered is a tool as the server keeps it: checked and compiled.
-type registered struct {
-	Tool
-	service *Tools
-	input   *validate.Schema
-	output  *validate.Schema // nil without an output schema
-}
-
-var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
-
-// register checks a tool, compiles its schemas and returns all its faults.
-func register(service *Tools, t Tool) (r *registered, faults []error) {
-	if t.handle == nil {
-		faults = append(faults, errors.New("it has no handler: make it with NewTool"))
-	}
-	if !toolName.MatchString(t.spec.Name) {
-		faults = append(faults, errors.New("its name is not 1 to 128 letters, digits, underscores, hyphens or dots"))
-	}
-	r = &registered{Tool: t, service: service}
-	var err error
-	if r.spec.Policy, err = t.spec.Policy.normalized(); err != nil {
-		faults = append(faults, err)
-	}
-	if r.input, err = validate.Compile(t.spec.InputSchema, false); err != nil {
-		faults = append(faults, fmt.Errorf("input schema: %w", err))
-	}
-	if t.spec.OutputSchema != "" {
-		if r.output, err = validate.Compile(t.spec.OutputSchema, false); err != nil {
-			faults = append(faults, fmt.Errorf("output schema: %w", err))
-		}
-	}
-	return r, faults
 }

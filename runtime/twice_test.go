@@ -28,7 +28,7 @@ func TestDeliveredTwice(t *testing.T) {
 				}))
 				r := begin(t, s, alice, "slow")
 				synctest.Wait() // it runs
-				if err := s.executor.Submit(r.submission()); err != nil {
+				if err := s.executor.Submit(r.toSubmission()); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

@@ -72,9 +72,9 @@ type consequence struct {
 const (
 	dialectFile    = "runtime/internal/dialect/revREVISION.go"
 	registryFile   = "runtime/internal/dialect/dialect.go"
-	lifecycleFile  = "runtime/lifecycle.go"
+	lifecycleFile  = "runtime/server_lifecycle.go"
 	recordFile     = "runtime/record.go"
-	operationsFile = "runtime/operations.go"
+	operationsFile = "runtime/server_operations.go"
 	serverFile     = "runtime/gateway/post.go"
 	pipeFile       = "runtime/gateway/pipe_requests.go"
 	messageFile    = "runtime/gateway/message.go"

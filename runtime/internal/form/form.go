@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // Bounds of a question's schema.
@@ -17,6 +19,8 @@ const (
 	// maxPattern is how many bytes a pattern may have: compiled, it takes up to
 	// thousands of times as much.
 	maxPattern = 1 << 10
+	// maxError is how many bytes of an error are told: it has a peer's names in it.
+	maxError = 300
 )
 
 // Check refuses the schema of a question unless it is what MCP allows there: a flat
@@ -31,18 +35,9 @@ func Check(schema json.RawMessage) error {
 		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(schema), MaxSize)
 	}
 	if err := form.check("", schema); err != nil {
-		return errors.New(brief(err.Error()))
+		return errors.New(text.Shorten(err.Error(), maxError))
 	}
 	return nil
-}
-
-// brief cuts a text that has a peer's names in it.
-func brief(text string) string {
-	const longest = 300
-	if len(text) <= longest {
-		return text
-	}
-	return strings.ToValidUTF8(text[:longest], "") + "..."
 }
 
 // keywords are what an object may have as its members, each with the check of its

@@ -1,7 +1,8 @@
-// Package guard keeps a panic within the goroutine that it happens in.
+// Package guard keeps a panic within the goroutine in which it happens.
 //
-// Every goroutine that user data reaches defers [Recover], [Then] or a recover of its own: a panic
-// ends one piece of work, never the process. TestGoroutinesRecover of package mcptask holds that.
+// Every goroutine that user data reaches begins with a deferred [Recover] or [Then], or with a
+// recover of its own. So a panic ends one piece of work, and never the process. TestGoroutinesRecover
+// of package mcptask checks it.
 package guard
 
 import (
@@ -9,26 +10,26 @@ import (
 	"runtime/debug"
 )
 
-// Recover stops a panic and logs it with its stack. Defer it directly, first
-// thing in a goroutine. What names the work for the operator, such as "expiry".
-// A nil logger is slog.Default().
+// Recover stops a panic and logs it with its stack. Defer it directly, as the first statement of a
+// goroutine. what names the work for the operator, such as "expiry". A nil logger means
+// slog.Default().
 func Recover(logger *slog.Logger, what string) {
 	if p := recover(); p != nil {
 		Log(logger, what, p)
 	}
 }
 
-// Then is Recover for work that somebody waits for: after the log record it calls
-// failed, which has to tell them. Defer it directly.
-func Then(logger *slog.Logger, what string, failed func()) {
+// Then is Recover for work that a caller waits for. After the log record, which has the attrs, it
+// calls failed, which sets the error or tells the caller. Defer it directly.
+func Then(logger *slog.Logger, what string, failed func(), attrs ...any) {
 	if p := recover(); p != nil {
-		Log(logger, what, p)
+		Log(logger, what, p, attrs...)
 		failed()
 	}
 }
 
-// Log records a panic for the operator, as [Recover] does, for work that has a recover of
-// its own. Call it in the deferred function that has recovered, so that the stack is the panic's.
+// Log logs a panic, as [Recover] does, for work that has a recover of its own. Call it in the
+// deferred function that has recovered, so that the stack is the panic's.
 func Log(logger *slog.Logger, what string, p any, attrs ...any) {
 	if logger == nil {
 		logger = slog.Default() //nolint:forbidigo // a client without a logger: a panic is never silent

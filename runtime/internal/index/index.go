@@ -1,5 +1,5 @@
-// Package index has containers for what comes and goes in great numbers: what
-// has left them keeps no memory.
+// Package index has containers for entries that come and go in great numbers. Their memory shrinks
+// when entries leave.
 package index
 
 import (
@@ -12,7 +12,7 @@ import (
 // not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	entries map[K]V
-	most    int // entries that the built-in map has had, and has room for
+	most    int // the most entries that the built-in map has had: it has room for as many
 }
 
 // Get returns the value of a key, or the zero value.
@@ -21,7 +21,7 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	return v, ok
 }
 
-// Len is how many keys there are.
+// Len returns the number of keys.
 func (m *Map[K, V]) Len() int { return len(m.entries) }
 
 // Set sets the value of a key.
@@ -33,9 +33,8 @@ func (m *Map[K, V]) Set(key K, v V) {
 	m.most = max(m.most, len(m.entries))
 }
 
-// Delete removes a key. The built-in map keeps the room of what is deleted, so
-// one that is nearly empty is made anew: a copy of one entry for each three
-// that went before.
+// Delete removes a key. The built-in map keeps the room of deleted entries, so Delete copies a map
+// that is nearly empty. That costs the copy of one entry for each three deletions.
 func (m *Map[K, V]) Delete(key K) {
 	const small = 64
 	delete(m.entries, key)
@@ -46,23 +45,21 @@ func (m *Map[K, V]) Delete(key K) {
 	}
 }
 
-// blockSize is how many elements move at most for one that comes or goes.
+// blockSize bounds how many elements move when one comes or goes.
 const blockSize = 128
 
-// Sorted keeps elements in order, in blocks, so that the cost of one hardly
-// depends on how many there are and an order of arrival is as good as another.
-// What an element is compared by must not change while it is in. It is not safe
-// for concurrent use.
+// Sorted keeps elements in order, in blocks. So the cost of a change hardly depends on how many
+// elements there are, or on their order of arrival. The parts of an element that compare looks at
+// must not change while it is in. Sorted is not safe for concurrent use.
 type Sorted[E any] struct {
 	compare func(a, b E) int
 	blocks  [][]E // none is empty
 }
 
-// NewSorted makes an empty Sorted. No two elements that it is given may compare
-// as equal.
+// NewSorted makes an empty Sorted. No two of its elements may compare as equal.
 func NewSorted[E any](compare func(a, b E) int) *Sorted[E] { return &Sorted[E]{compare: compare} }
 
-// find is the place of the first element that is not before what is sought.
+// find returns the place of the first element for which before is false.
 func (s *Sorted[E]) find(before func(E) bool) (block, place int) {
 	block = sort.Search(len(s.blocks), func(i int) bool { return !before(s.blocks[i][len(s.blocks[i])-1]) })
 	if block < len(s.blocks) {
@@ -93,15 +90,15 @@ func (s *Sorted[E]) Insert(e E) {
 	s.blocks[i] = slices.Insert(s.blocks[i], place, e)
 }
 
-// Remove takes an element out; false is none that compares as equal.
+// Remove removes an element. It returns false if there is none that compares as equal.
 func (s *Sorted[E]) Remove(e E) bool {
 	i, place := s.find(func(other E) bool { return s.compare(other, e) < 0 })
 	if i == len(s.blocks) || s.compare(s.blocks[i][place], e) != 0 {
 		return false
 	}
 	s.blocks[i] = slices.Delete(s.blocks[i], place, place+1)
-	// Neighbours that fit into half a block become one: the other half is room
-	// to grow, so that a split does not follow at once.
+	// Neighbors that fit into half a block become one. The other half is room to grow, so that
+	// a split does not follow at once.
 	for _, left := range []int{i - 1, i} {
 		if left >= 0 && left+1 < len(s.blocks) && len(s.blocks[left])+len(s.blocks[left+1]) <= blockSize/2 {
 			s.blocks[left] = append(s.blocks[left], s.blocks[left+1]...)
@@ -118,8 +115,8 @@ func (s *Sorted[E]) Remove(e E) bool {
 	return true
 }
 
-// Range returns the first so many elements at which at is 0, in order. at is
-// negative before them and positive behind them.
+// Range returns up to limit elements for which at is 0, in order. at is negative before them and
+// positive after them.
 func (s *Sorted[E]) Range(limit int, at func(E) int) []E {
 	i, place := s.find(func(e E) bool { return at(e) < 0 })
 	var found []E
@@ -135,8 +132,8 @@ func (s *Sorted[E]) Range(limit int, at func(E) int) []E {
 	return found
 }
 
-// Filter returns the first so many elements for which keep holds, in order. It
-// looks at each one on the way.
+// Filter returns up to limit elements for which keep is true, in order. It looks at each element
+// on the way.
 func (s *Sorted[E]) Filter(limit int, keep func(E) bool) []E {
 	var found []E
 	for _, block := range s.blocks {

@@ -1,11 +1,10 @@
 package index
 
-// Signals has a channel for each key that somebody waits for. Its zero value
-// is ready to use; it is not safe for concurrent use, so that what is waited
-// for can be looked at under the same lock.
+// Signals has a channel for each key that has waiters. Its zero value is ready to use. It is not
+// safe for concurrent use: its owner's lock guards it together with the state that is waited for.
 type Signals[K comparable] struct{ open Map[K, chan struct{}] }
 
-// Next is the channel that the next Wake of the key closes.
+// Next returns the channel that the next Wake of the key closes.
 func (s *Signals[K]) Next(key K) <-chan struct{} {
 	c, ok := s.open.Get(key)
 	if !ok {
@@ -15,7 +14,7 @@ func (s *Signals[K]) Next(key K) <-chan struct{} {
 	return c
 }
 
-// Wake wakes whoever waits for the key.
+// Wake wakes all waiters of the key.
 func (s *Signals[K]) Wake(key K) {
 	if c, ok := s.open.Get(key); ok {
 		close(c)
@@ -23,7 +22,7 @@ func (s *Signals[K]) Wake(key K) {
 	}
 }
 
-// WakeAll wakes whoever waits for any key.
+// WakeAll wakes all waiters.
 func (s *Signals[K]) WakeAll() {
 	for _, c := range s.open.entries {
 		close(c)

@@ -2,8 +2,8 @@ package limit
 
 import "math"
 
-// Fill makes each field one that can be compared with: 0 becomes its default, a
-// negative number, which is no bound, math.MaxInt.
+// Fill makes each field a bound to compare with: 0 becomes the default, and a negative number,
+// which means no bound, becomes math.MaxInt.
 func Fill(defaults map[*int]int) {
 	for field, value := range defaults {
 		switch {
@@ -15,14 +15,14 @@ func Fill(defaults map[*int]int) {
 	}
 }
 
-// Default makes 0 and less the default, for what has to have a bound.
+// Default replaces 0 and less with the default. It is for fields that must have a bound.
 func Default[T ~int | ~int64](field *T, value T) {
 	if *field <= 0 {
 		*field = value
 	}
 }
 
-// Times multiplies a bound; no bound stays none.
+// Times multiplies a bound. math.MaxInt stays, since it means no bound.
 func Times(bound, n int) int {
 	if bound > math.MaxInt/n {
 		return math.MaxInt

@@ -2,22 +2,21 @@ package limit
 
 import "sync"
 
-// Gauge counts what is open, by key. The zero value is ready to use. It is safe
-// for concurrent use, and keeps nothing of a key that has nothing open.
+// Gauge counts what is open, by key. The zero value is ready to use. It is safe for concurrent
+// use. It keeps only keys that have something open.
 type Gauge[K comparable] struct {
 	mu   sync.Mutex
 	open map[K]int
 }
 
-// Bound is the most that a key may have open.
+// Bound says how much a key may have open.
 type Bound[K comparable] struct {
 	Key  K
 	Most int
 }
 
-// Take opens n more for each of some keys, until done is called, once. If one would
-// have more than it may, nothing is opened: done is nil, and full the place of the
-// first such bound.
+// Take opens n more for each key, until done is called. If a key would exceed its bound, Take
+// opens nothing: done is nil, and full is the index of the first such bound.
 func (g *Gauge[K]) Take(n int, bounds ...Bound[K]) (done func(), full int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -58,13 +58,13 @@ func TestRatesStaySmall(t *testing.T) {
 			return len(r.recent) + len(r.older)
 		}
 		long := strings.Repeat("x", 1<<10)
-		for i := range 3 * mostBuckets {
+		for i := range 3 * maxBuckets {
 			r.Allow(long + strconv.Itoa(i))
-			if size() > 2*mostBuckets {
+			if size() > 2*maxBuckets {
 				t.Fatalf("%d buckets", size())
 			}
 		}
-		if got := allowed(r, long+strconv.Itoa(3*mostBuckets-1), 100); got != 39 {
+		if got := allowed(r, long+strconv.Itoa(3*maxBuckets-1), 100); got != 39 {
 			t.Errorf("%d: the bucket was forgotten", got)
 		}
 		time.Sleep(3 * time.Second)

@@ -2,20 +2,21 @@ package limit
 
 import (
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 const (
-	// noticeEvery is how often a message is written at most.
+	// noticeEvery is the least time between two records of one message.
 	noticeEvery = time.Second
 	// longestValue bounds the bytes of a value in a notice.
 	longestValue = 256
 )
 
-// Notices keeps the log small of what outsiders can cause at any rate. The zero value is ready
-// to use. It is safe for concurrent use.
+// Notices limits log messages that outsiders can cause at any rate. The zero value is ready to
+// use. It is safe for concurrent use.
 type Notices struct {
 	mu   sync.Mutex
 	said map[string]*notice // by message
@@ -26,9 +27,9 @@ type notice struct {
 	omitted int
 }
 
-// Log writes a message once a second at most. The next one that is written has in "omitted" how
-// many were not. Strings and errors are cut. The message has to be a constant: there is a record
-// of each.
+// Log writes a message at most once a second. The attribute "omitted" of the next record says how
+// many were left out. Log cuts long strings and errors. The message must be a constant, since
+// Notices remembers each.
 func (n *Notices) Log(log func(message string, attrs ...any), message string, attrs ...any) {
 	now := time.Now()
 	n.mu.Lock()
@@ -52,9 +53,9 @@ func (n *Notices) Log(log func(message string, attrs ...any), message string, at
 	for _, v := range attrs {
 		switch value := v.(type) {
 		case string:
-			v = short(value)
+			v = text.Shorten(value, longestValue)
 		case error:
-			v = short(value.Error())
+			v = text.Shorten(value.Error(), longestValue)
 		}
 		cut = append(cut, v)
 	}
@@ -62,12 +63,4 @@ func (n *Notices) Log(log func(message string, attrs ...any), message string, at
 		cut = append(cut, slog.Int("omitted", omitted))
 	}
 	log(message, cut...)
-}
-
-// short cuts a value from outside.
-func short(value string) string {
-	if len(value) <= longestValue {
-		return value
-	}
-	return strings.ToValidUTF8(value[:longestValue], "") + "…"
 }

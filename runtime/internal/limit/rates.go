@@ -1,5 +1,5 @@
-// Package limit bounds how often something is done, and how often at once, by a
-// key. It knows nothing of tasks.
+// Package limit bounds how often something is done, and how often at once, by a key. It knows
+// nothing of tasks.
 package limit
 
 import (
@@ -13,12 +13,12 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// mostBuckets bounds each of the two generations of a Rates: some 10 MB.
-const mostBuckets = 1 << 16
+// maxBuckets bounds each of the two generations of a Rates, to some 10 MB.
+const maxBuckets = 1 << 16
 
-// Rates gives every key a bucket of tokens. It keeps buckets of two generations:
-// one that was not used for as long as an empty one takes to fill is full, as a
-// new one is, and goes. It is safe for concurrent use.
+// Rates gives every key a bucket of tokens. It keeps the buckets in two generations. A bucket
+// that was not used for as long as an empty one takes to fill is full, as a new one is, so it is
+// dropped. Rates is safe for concurrent use.
 type Rates[K comparable] struct {
 	limit rate.Limit
 	burst int
@@ -30,8 +30,8 @@ type Rates[K comparable] struct {
 	sweeper       *time.Timer              // nil while there are no buckets
 }
 
-// NewRates allows each key so many times a second, and what it has left of
-// some seconds at once. math.MaxInt is no bound.
+// NewRates allows each key perSecond uses a second, and saves up unused ones for as many seconds.
+// math.MaxInt means no bound.
 func NewRates[K comparable](perSecond, seconds int) *Rates[K] {
 	r := &Rates[K]{limit: rate.Inf, seed: maphash.MakeSeed(), recent: map[uint64]*rate.Limiter{}}
 	if perSecond < math.MaxInt/seconds {
@@ -40,7 +40,7 @@ func NewRates[K comparable](perSecond, seconds int) *Rates[K] {
 	return r
 }
 
-// Allow says whether a key may do it once more now.
+// Allow reports whether a key may be used once more now.
 func (r *Rates[K]) Allow(key K) bool {
 	if r.limit == rate.Inf {
 		return true
@@ -52,10 +52,10 @@ func (r *Rates[K]) Allow(key K) bool {
 		if bucket = r.older[hash]; bucket == nil {
 			bucket = rate.NewLimiter(r.limit, r.burst)
 		}
-		if delete(r.older, hash); len(r.recent) >= mostBuckets {
-			// Some are forgotten that are not full, in favour of their keys: a flood of
-			// keys gains little by it, and locks nobody out.
-			r.turn()
+		if delete(r.older, hash); len(r.recent) >= maxBuckets {
+			// This drops buckets that are not full, to the benefit of their keys. A flood of
+			// keys gains little by it, and locks no one out.
+			r.rotateGenerations()
 		}
 		r.recent[hash] = bucket
 		if r.sweeper == nil {
@@ -66,14 +66,15 @@ func (r *Rates[K]) Allow(key K) bool {
 	return bucket.Allow()
 }
 
-func (r *Rates[K]) turn() { r.older, r.recent = r.recent, map[uint64]*rate.Limiter{} }
+// rotateGenerations drops the older generation. r.mu is held.
+func (r *Rates[K]) rotateGenerations() { r.older, r.recent = r.recent, map[uint64]*rate.Limiter{} }
 
-// sweep begins a new generation, as long as there is an old one.
+// sweep begins a new generation while there is an old one.
 func (r *Rates[K]) sweep() {
 	defer guard.Recover(nil, "the sweep of rates")
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.turn(); len(r.older) > 0 {
+	if r.rotateGenerations(); len(r.older) > 0 {
 		r.sweeper.Reset(r.fill)
 	} else {
 		r.sweeper = nil

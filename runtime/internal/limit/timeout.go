@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Timeout ends a context after a time, with a cause; 0 and less is no bound.
+// Timeout returns a context that ends after a time, with a cause. 0 or less means no bound.
 func Timeout(ctx context.Context, after time.Duration, cause error) (context.Context, context.CancelFunc) {
 	if after <= 0 {
 		return ctx, func() {}

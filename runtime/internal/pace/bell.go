@@ -2,17 +2,17 @@ package pace
 
 import "slices"
 
-// Bell wakes whoever waits. It is not safe for concurrent use.
+// Bell wakes all that wait for it. It is not safe for concurrent use.
 type Bell struct{ waiting []chan struct{} }
 
-// Wait adds who waits, by a channel with room for one, and says whether there
-// was nobody before.
+// Wait adds a waiter. Its channel has room for one. Wait reports whether the waiter is the
+// first.
 func (b *Bell) Wait(news chan struct{}) (first bool) {
 	b.waiting = append(b.waiting, news)
 	return len(b.waiting) == 1
 }
 
-// Leave takes one out, and says whether nobody is left.
+// Leave removes a waiter. It reports whether none is left.
 func (b *Bell) Leave(news chan struct{}) (last bool) {
 	if i := slices.Index(b.waiting, news); i >= 0 {
 		b.waiting = slices.Delete(b.waiting, i, i+1)
@@ -20,10 +20,10 @@ func (b *Bell) Leave(news chan struct{}) (last bool) {
 	return len(b.waiting) == 0
 }
 
-// Empty says whether nobody waits.
+// Empty reports whether there is no waiter.
 func (b *Bell) Empty() bool { return len(b.waiting) == 0 }
 
-// Ring wakes all. Who is awake already finds it rung.
+// Ring wakes all waiters. It does not block: a waiter that is awake finds its channel full.
 func (b *Bell) Ring() {
 	for _, news := range b.waiting {
 		select {

@@ -24,48 +24,48 @@ func TestPace(t *testing.T) {
 		if p.Due.After(time.Now()) {
 			t.Error("the first question is due")
 		}
-		p.Answered(0, -1)
+		p.NoteAnswer(0, -1)
 		p.in(t, "no interval", time.Second)
-		p.Answered(5*time.Second, -1)
+		p.NoteAnswer(5*time.Second, -1)
 		p.in(t, "an interval", 5*time.Second)
 
-		p.Told(true)
+		p.SetLive(true)
 		p.in(t, "told, but not since an answer", 5*time.Second)
-		p.Asked(true) // it may have missed the beginning
-		p.Answered(5*time.Second, -1)
+		p.CheckTrust(true) // it may have missed the beginning
+		p.NoteAnswer(5*time.Second, -1)
 		p.in(t, "told", MaxPause)
-		p.Answered(2*time.Second, -1)
+		p.NoteAnswer(2*time.Second, -1)
 		p.in(t, "told, with a short interval", 20*time.Second)
-		p.Answered(time.Hour, -1)
+		p.NoteAnswer(time.Hour, -1)
 		p.in(t, "told, with a long interval", time.Hour)
-		p.Answered(time.Second, -1)
-		p.Asked(false)
-		p.Answered(time.Second, -1)
+		p.NoteAnswer(time.Second, -1)
+		p.CheckTrust(false)
+		p.NoteAnswer(time.Second, -1)
 		p.in(t, "nothing has changed", 10*time.Second)
-		p.Asked(true)
-		p.Answered(time.Second, -1)
+		p.CheckTrust(true)
+		p.NoteAnswer(time.Second, -1)
 		p.in(t, "it should have been told", time.Second)
-		p.Told(true)
-		p.Answered(time.Second, -1)
+		p.SetLive(true)
+		p.NoteAnswer(time.Second, -1)
 		p.in(t, "it tells again", 10*time.Second)
-		p.Told(false)
+		p.SetLive(false)
 		p.in(t, "no longer", time.Second)
 		due := p.Due
-		p.Told(false)
+		p.SetLive(false)
 		if p.Due.After(due) {
 			t.Error("put off")
 		}
-		p.Overtaken()
+		p.RestartInterval()
 		p.in(t, "overtaken", time.Second)
 		_, stop := p.Bound(t.Context())
 		stop()
-		p.Soon() // while the question is under way
-		if p.Answered(time.Second, -1); p.Due.After(time.Now()) {
+		p.PollNow() // while the question is under way
+		if p.NoteAnswer(time.Second, -1); p.Due.After(time.Now()) {
 			t.Error("the answer may be too old")
 		}
 		_, stop = p.Bound(t.Context())
 		stop()
-		p.Answered(time.Hour, time.Nanosecond)
+		p.NoteAnswer(time.Hour, time.Nanosecond)
 		p.in(t, "a life that is over at once", time.Second)
 	})
 }
@@ -86,7 +86,7 @@ func TestAbsurdIntervals(t *testing.T) {
 			{time.Hour, 0, time.Second},
 		} {
 			p := Pace{Default: time.Second}
-			p.Answered(c.asked, c.life)
+			p.NoteAnswer(c.asked, c.life)
 			p.in(t, fmt.Sprintf("%v of %v", c.asked, c.life), c.want)
 		}
 	})
@@ -97,35 +97,35 @@ func TestFailures(t *testing.T) {
 		p := Pace{Default: time.Second}
 		for range 2 { // who asks again tries as often again
 			for n := range MaxFailures {
-				if p.Failed(0) {
+				if p.NoteFailure(0) {
 					t.Fatalf("gave up after %d", n)
 				}
 				p.in(t, "failed", min(time.Second<<n, MaxPause))
 			}
-			if !p.Failed(0) {
+			if !p.NoteFailure(0) {
 				t.Error("tries for ever")
 			}
 		}
-		p.Answered(time.Minute, -1)
-		if p.Failed(0) {
+		p.NoteAnswer(time.Minute, -1)
+		if p.NoteFailure(0) {
 			t.Error("gave up")
 		}
 		p.in(t, "not sooner than the interval", time.Minute)
-		p.Failed(time.Hour)
+		p.NoteFailure(time.Hour)
 		p.in(t, "as the peer asks", time.Hour)
 
-		p.Answered(10*time.Second, -1)
+		p.NoteAnswer(10*time.Second, -1)
 		for n := range 100 {
-			p.Limited(0)
+			p.NoteLimit(0)
 			p.in(t, "limited", 10*time.Second<<min(n+1, maxLimited))
 		}
 		for range MaxFailures {
-			if p.Failed(0) {
+			if p.NoteFailure(0) {
 				t.Error("a limit counts as a failure")
 			}
 		}
-		p.Answered(time.Hour, -1)
-		p.Limited(0)
+		p.NoteAnswer(time.Hour, -1)
+		p.NoteLimit(0)
 		p.in(t, "a long interval", time.Hour)
 	})
 }
@@ -133,36 +133,36 @@ func TestFailures(t *testing.T) {
 func TestEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := Pace{Default: time.Second}
-		p.Answered(time.Second, time.Hour)
+		p.NoteAnswer(time.Second, time.Hour)
 		time.Sleep(time.Hour + Margin - 1)
-		if p.Over() {
+		if p.IsOver() {
 			t.Error("too soon")
 		}
 		ctx, stop := p.Bound(t.Context())
 		defer stop()
 		began := time.Now()
 		<-ctx.Done()
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) || time.Since(began) != Margin || !p.Over() {
-			t.Errorf("%v after %v, over: %v", ctx.Err(), time.Since(began), p.Over())
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) || time.Since(began) != Margin || !p.IsOver() {
+			t.Errorf("%v after %v, over: %v", ctx.Err(), time.Since(began), p.IsOver())
 		}
-		p.Answered(time.Second, 2*time.Hour) // from the first answer
-		if end := time.Until(p.end()); p.Over() || end != time.Hour-Margin+1 {
+		p.NoteAnswer(time.Second, 2*time.Hour) // from the first answer
+		if end := time.Until(p.giveUpTime()); p.IsOver() || end != time.Hour-Margin+1 {
 			t.Errorf("ends in %v", end)
 		}
 		for _, life := range []time.Duration{-1, 1<<63 - 1} {
-			p.Answered(time.Second, life)
+			p.NoteAnswer(time.Second, life)
 			time.Sleep(24 * 365 * time.Hour)
-			if p.Over() {
+			if p.IsOver() {
 				t.Errorf("a life of %v is over", life)
 			}
 		}
 		unanswered := Pace{Default: time.Second, Last: time.Now()}
 		time.Sleep(Margin)
-		if !unanswered.Over() {
+		if !unanswered.IsOver() {
 			t.Error("nobody has answered for too long")
 		}
-		unanswered.Answered(time.Second, time.Hour)
-		if unanswered.Over() {
+		unanswered.NoteAnswer(time.Second, time.Hour)
+		if unanswered.IsOver() {
 			t.Error("it has answered")
 		}
 	})

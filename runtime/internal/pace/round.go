@@ -8,23 +8,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// Round sees to many things at once, each when it is due.
+// Round works on many things at once, each when it is due.
 type Round struct {
-	// AtOnce is how many steps are under way at most.
+	// AtOnce bounds the steps under way.
 	AtOnce int
-	// Due is when a thing is to be seen to next; it is called from one goroutine.
-	// News says that it has changed for some.
+	// Due returns when the next step of a thing is due. It is called from one goroutine.
+	// News says that this has changed for some things.
 	Due  func(i int) time.Time
 	News <-chan struct{}
-	// Step sees to a thing and says whether it is done.
+	// Step does the next step of a thing and reports whether the thing is done.
 	Step func(i int) (done bool)
-	// Done is called for each that is done, from one goroutine; false ends the
-	// round.
+	// Done is called for each thing that is done, from one goroutine. false ends the round.
 	Done func(i int) (more bool)
 }
 
-// Run runs the round for n things until all are done, and returns the error of
-// ctx where that ends first. Steps may be under way then.
+// Run runs the round for n things until all are done. If ctx ends first, it returns the error of
+// ctx, and steps may still be under way.
 func (r Round) Run(ctx context.Context, n int) error {
 	type thing struct {
 		i    int
@@ -32,7 +31,7 @@ func (r Round) Run(ctx context.Context, n int) error {
 		done bool
 	}
 	byDue := func(a, b *thing) int { return a.due.Compare(b.due) }
-	idle := make([]*thing, n) // by due; at first each is
+	idle := make([]*thing, n) // sorted by due; at first all are due
 	for i := range idle {
 		idle[i] = &thing{i: i}
 	}
@@ -58,7 +57,7 @@ func (r Round) Run(ctx context.Context, n int) error {
 		case w := <-stepped:
 			running--
 			if !w.done {
-				w.due = r.Due(w.i) // here, so that no news comes between this and the line
+				w.due = r.Due(w.i) // in this goroutine, so that no news is missed before w is idle again
 				i, _ := slices.BinarySearchFunc(idle, w, byDue)
 				idle = slices.Insert(idle, i, w)
 			} else if ctx.Err() == nil && !r.Done(w.i) {

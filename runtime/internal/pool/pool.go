@@ -1,4 +1,5 @@
-// Package pool is the executor of one process: package mcptask's local one.
+// Package pool runs the handlers of tasks in one process. It is the core of package mcptask's local
+// executor.
 package pool
 
 import (
@@ -11,11 +12,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/index"
 )
 
-// ErrClosed says that the pool takes no more work.
+// ErrClosed says that the pool is closed and takes no work.
 var ErrClosed = errors.New("mcptask: the executor is closed")
 
-// Pool runs handlers in goroutines of this process, at most a given number at once. An idle
-// one has no goroutine. The slots are shared fairly, see [Share].
+// Pool runs handlers in goroutines, at most a given number at once. An idle Pool has no
+// goroutine. It shares its slots fairly, see [Share].
 type Pool struct {
 	run  func(ctx context.Context, taskID string)
 	base context.Context
@@ -25,7 +26,7 @@ type Pool struct {
 	slots   int
 	root    group
 	queued  int
-	tasks   index.Map[string, *waiter] // those in line, by ID
+	tasks   index.Map[string, *waiter] // the tasks in line, by ID
 	closed  bool
 	running sync.WaitGroup
 }
@@ -37,17 +38,17 @@ type waiter struct {
 	slot   chan struct{}
 
 	group *group
-	place *list.Element // in the group's line; nil once it has left that
+	place *list.Element // in the group's line; nil after it has left the line
 }
 
-// New makes a pool of so many slots; run gets each task that is submitted.
+// New makes a pool with concurrency slots. It calls run for each task that is submitted.
 func New(run func(ctx context.Context, taskID string), concurrency int) *Pool {
 	base, stop := context.WithCancel(context.Background())
 	return &Pool{run: run, base: base, stop: stop, slots: concurrency, root: group{ratio: max(1, min(ratio, concurrency-1))}}
 }
 
-// Submit schedules a task of the group that the shares lead to, from the widest to the
-// narrowest; ErrClosed after Close.
+// Submit schedules a task in the group at the end of the path, which goes from the widest group
+// to the narrowest. After Close it returns ErrClosed.
 func (x *Pool) Submit(taskID string, shares ...Share) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -60,7 +61,7 @@ func (x *Pool) Submit(taskID string, shares ...Share) error {
 	return nil
 }
 
-// Withdraw takes a task out of the line: it has ended before its turn, and must not take up
+// Withdraw removes a task from the line, because it has ended before its turn and should not take
 // memory until then. It returns false if the task is not in line: it runs, or has run.
 func (x *Pool) Withdraw(taskID string) bool {
 	x.mu.Lock()
@@ -73,7 +74,7 @@ func (x *Pool) Withdraw(taskID string) bool {
 	return ok
 }
 
-// enqueue has a waiter wait in line. x.mu is held.
+// enqueue puts a waiter into the line. x.mu is held.
 func (x *Pool) enqueue(g *group, w *waiter) {
 	w.group, w.place = g, g.waiting.PushBack(w)
 	g.enlist()
@@ -81,7 +82,7 @@ func (x *Pool) enqueue(g *group, w *waiter) {
 	x.dispatch()
 }
 
-// dequeue takes a waiter out of the line. Its group's hold follows. x.mu is held.
+// dequeue removes a waiter from the line. The caller calls its group's hold next. x.mu is held.
 func (x *Pool) dequeue(w *waiter) {
 	w.group.drop(w.place)
 	w.place = nil
@@ -91,7 +92,7 @@ func (x *Pool) dequeue(w *waiter) {
 	}
 }
 
-// dispatch hands free slots to those whose turn it is. x.mu is held.
+// dispatch gives free slots to the waiters whose turn it is. x.mu is held.
 func (x *Pool) dispatch() {
 	for {
 		g := x.root.turn(x.slots - x.root.held)
@@ -105,7 +106,7 @@ func (x *Pool) dispatch() {
 			close(next.slot)
 			continue
 		}
-		if x.closed { // it stays in the store
+		if x.closed { // the task stays in the store
 			g.hold(0)
 			continue
 		}
@@ -126,7 +127,7 @@ func (x *Pool) Release(shares ...Share) {
 	x.dispatch()
 }
 
-// Acquire takes a slot again, waiting in line until ctx ends.
+// Acquire takes a slot again. It waits in line until ctx ends.
 func (x *Pool) Acquire(ctx context.Context, shares ...Share) {
 	w := &waiter{slot: make(chan struct{})}
 	x.mu.Lock()
@@ -135,8 +136,8 @@ func (x *Pool) Acquire(ctx context.Context, shares ...Share) {
 	select {
 	case <-w.slot:
 	case <-ctx.Done():
-		// A cancelled handler is about to return: it does not wait in line,
-		// and the slot that it releases then is taken in advance.
+		// A cancelled handler is about to return, so it does not wait in line. It takes in
+		// advance the slot that it will release.
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		if w.place != nil {
@@ -146,15 +147,15 @@ func (x *Pool) Acquire(ctx context.Context, shares ...Share) {
 	}
 }
 
-// Load is how many slots are free and how many wait for one.
+// Load returns how many slots are free and how many waiters are in line.
 func (x *Pool) Load() (free, queued int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.slots - x.root.held, x.queued
 }
 
-// Close ends the contexts of what runs and waits for it, at most until ctx
-// ends. Tasks that were not started stay in the store.
+// Close ends the contexts of running handlers and waits for them, at most until ctx ends. Tasks
+// that have not started stay in the store.
 func (x *Pool) Close(ctx context.Context) error {
 	x.mu.Lock()
 	x.closed = true

@@ -1,37 +1,37 @@
 package pool
 
-import (
-	"container/list"
-)
+import "container/list"
 
-// ratio is how many slots a group may have for each that stays free: a group alone has at
-// most three quarters, and the next one finds a slot at once.
+// ratio is how many slots a group may have for each slot that stays free. So a single group
+// has at most three quarters of them, and the next group finds a slot at once.
 const ratio = 3
 
-// Share leads to a group that work belongs to, such as one account's. Groups that have work
-// in line take turns, and in each the first comes first. A group that has the ratio of what
-// is free, or more, gets no further slot: however much work it brings, and however long that
-// takes, another group need not wait for its end. The same holds among the groups of a group.
+// Share is a step on the path to a group of work, such as the work of one account.
+//
+// Groups with work in line take turns, and within a group the first comes first. A group gets
+// no further slot while it has ratio times the free slots, or more. So another group need not
+// wait for its work, however much there is and however long it takes. The same holds among the
+// groups within a group.
 type Share struct {
 	Key string
 	// All lets the group have every slot that is free.
 	All bool
 }
 
-// group is what has slots, or groups that have. Its fields are under the pool's lock.
+// group has slots, or groups that have slots. The pool's lock guards its fields.
 type group struct {
 	Share
 	parent *group
 	ratio  int // of its groups
-	held   int // slots, those of its groups too; more than there are if some are taken in advance
+	held   int // slots, with those of its groups; may exceed all slots if some are taken in advance
 	groups map[string]*group
-	// waiting is in line for a slot; turns are the groups in which somebody is, the next one first.
+	// waiting has the waiters in line for a slot, and turns the groups with waiters, the next first.
 	waiting list.List // of *waiter
 	turns   list.List
 	place   *list.Element // among the parent's turns
 }
 
-// find is the group that shares lead to, made if it is not there.
+// find returns the group at the end of a path. It makes groups that do not exist.
 func (g *group) find(shares []Share) *group {
 	for _, s := range shares {
 		child := g.groups[s.Key]
@@ -47,9 +47,9 @@ func (g *group) find(shares []Share) *group {
 	return g
 }
 
-// turn is the group whose first waiter gets the next slot, and puts it behind the others. room is
-// how many slots g may still take. It passes over groups that have what they may have: each of
-// them has slots, so that there are no more of them than slots.
+// turn returns the group whose first waiter gets the next slot, or nil, and moves it behind the
+// others. room is how many slots g may still take. turn passes over groups that have all they may
+// have. Each of those has slots, so there are no more of them than slots.
 func (g *group) turn(room int) *group {
 	if room <= 0 {
 		return nil
@@ -60,7 +60,7 @@ func (g *group) turn(room int) *group {
 	for e := g.turns.Front(); e != nil; e = e.Next() {
 		child, its := e.Value.(*group), room
 		if !child.All {
-			// The most that it can take with what it has then at the ratio of what is left.
+			// After it takes this many, it has ratio times the slots that stay free.
 			its = (g.ratio*room - child.held + g.ratio) / (g.ratio + 1)
 		}
 		if found := child.turn(its); found != nil {
@@ -71,14 +71,14 @@ func (g *group) turn(room int) *group {
 	return nil
 }
 
-// enlist gives the group, in which somebody waits, its turn.
+// enlist enters a group that has a waiter, and the groups around it, into the turns.
 func (g *group) enlist() {
 	for ; g.parent != nil && g.place == nil; g = g.parent {
 		g.place = g.parent.turns.PushBack(g)
 	}
 }
 
-// drop takes a waiter out, and with the last one the group's turn. hold follows.
+// drop removes a waiter, and after the last one the group's turn. The caller calls hold next.
 func (g *group) drop(place *list.Element) {
 	g.waiting.Remove(place)
 	for ; g.place != nil && g.waiting.Len() == 0 && g.turns.Len() == 0; g = g.parent {
@@ -87,7 +87,7 @@ func (g *group) drop(place *list.Element) {
 	}
 }
 
-// hold adds to the slots that the group has. Groups that have nothing any longer are forgotten.
+// hold adds n to the slots that the group has. It deletes groups that have nothing left.
 func (g *group) hold(n int) {
 	for ; g != nil; g = g.parent {
 		g.held += n

@@ -13,17 +13,12 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	faults "github.com/santhosh-tekuri/jsonschema/v6/kind"
-	"golang.org/x/text/language"
-	"golang.org/x/text/message"
 )
 
 const (
-	// MaxFaults is how many faults of a value a check tells. It ends at the next one.
-	MaxFaults = 5
-	// BaseSteps bounds the work of a check, together with StepsPerByte. A step is one value
-	// against one schema, or as much work on a longer string or number. Most values take a few
-	// steps, one for each alternative of anyOf more. Alternatives that nest can take steps
-	// without end.
+	// BaseSteps and StepsPerByte bound the work of a check. A step is one value against one
+	// schema, or as much work on a longer string or number. Most values take a few steps, and one
+	// more for each alternative of anyOf. Nested alternatives can take any number of steps.
 	BaseSteps = 100_000
 	// StepsPerByte is how many steps each byte of the value adds.
 	StepsPerByte = 16
@@ -34,9 +29,8 @@ const pollEvery = 4096
 
 var errSteps = errors.New("it takes too many steps to check against its schema: send less, or less deeply nested values")
 
-// checker walks a document and the rules that it has to fit. It stops at
-// the first fault that it need not tell, when the steps are used up, and when the
-// caller leaves.
+// checker walks a document and the rules that it must fit. It stops at the first fault that it
+// does not report, when the steps are used up, and when the caller leaves.
 type checker struct {
 	*document
 	ctx    context.Context // it is made for one call
@@ -47,15 +41,10 @@ type checker struct {
 
 	faults   []fault
 	more     bool // there are more faults than are kept
-	silent   int  // the schemas around whose faults nobody wants to know
-	branches int  // the schemas around that may fail while the value fits
+	silent   int  // how many surrounding schemas do not report their faults
+	branches int  // how many surrounding schemas may fail while the value fits
 	around   []frame
 	key      []byte // scratch
-}
-
-type fault struct {
-	node int32
-	kind jsonschema.ErrorKind
 }
 
 // frame is one schema that is being checked against a value.
@@ -63,12 +52,6 @@ type frame struct {
 	rule *rule
 	node int32
 }
-
-// sentence is a fault in words of our own.
-type sentence string
-
-func (sentence) KeywordPath() []string                     { return nil }
-func (s sentence) LocalizedString(*message.Printer) string { return string(s) }
 
 // spend counts steps and says whether to go on.
 func (c *checker) spend(steps int) bool {
@@ -88,40 +71,6 @@ func (c *checker) spend(steps int) bool {
 	}
 	c.poll = 0
 	return false
-}
-
-// brief says that only the verdict matters from here on.
-func (c *checker) brief() bool {
-	return c.silent > 0 || c.err != nil || len(c.faults) > MaxFaults
-}
-
-// add keeps a fault if it is one of the first. It returns false, the verdict.
-func (c *checker) add(i int32, kind func() jsonschema.ErrorKind) bool {
-	if c.silent == 0 && len(c.faults) <= MaxFaults { // one more than is told shows that there are more
-		c.faults = append(c.faults, fault{i, kind()})
-	}
-	return false
-}
-
-// describe joins the faults that were kept.
-func (c *checker) describe() string {
-	slices.SortStableFunc(c.faults, func(a, b fault) int { return int(a.node - b.node) })
-	c.more = c.more || len(c.faults) > MaxFaults
-	printer := message.NewPrinter(language.English)
-	var list []string
-	for _, f := range c.faults[:min(len(c.faults), MaxFaults)] {
-		line := f.kind.LocalizedString(printer)
-		if place := c.place(f.node); place != "" {
-			line = place + ": " + line
-		}
-		if !slices.Contains(list, line) {
-			list = append(list, line)
-		}
-	}
-	if c.more {
-		list = append(list, "and more")
-	}
-	return strings.Join(list, "; ")
 }
 
 // check says whether a value fits a rule. It marks in seen, unless that is nil, which
@@ -603,81 +552,6 @@ func (c *checker) checkNumber(r *rule, i int32) bool {
 	return ok
 }
 
-// checkCombined checks a value against the schemas that a schema is made of.
-func (c *checker) checkCombined(r *rule, i int32, seen marks) bool {
-	ok := true
-	if r.not != nil {
-		c.silent++
-		fits := c.checkInPlace(r.not, i, nil)
-		if c.silent--; fits {
-			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Not{} })
-		}
-	}
-	for _, all := range r.allOf {
-		if !ok && c.brief() {
-			return false
-		}
-		ok = c.checkInPlace(all, i, seen) && ok
-	}
-	if len(r.anyOf) > 0 && (ok || !c.brief()) {
-		ok = c.checkAnyOf(r, i, seen) && ok
-	}
-	if len(r.oneOf) > 0 && (ok || !c.brief()) {
-		ok = c.checkOneOf(r, i, seen) && ok
-	}
-	if r.when != nil && (ok || !c.brief()) {
-		c.silent++
-		fits := c.checkInPlace(r.when, i, seen)
-		c.silent--
-		if fits && r.whenTrue != nil {
-			ok = c.checkInPlace(r.whenTrue, i, seen) && ok
-		} else if !fits && r.whenElse != nil {
-			ok = c.checkInPlace(r.whenElse, i, seen) && ok
-		}
-	}
-	return ok
-}
-
-func (c *checker) checkAnyOf(r *rule, i int32, seen marks) bool {
-	mark, fits := c.mark(), false
-	c.branches++
-	for _, alternative := range r.anyOf {
-		if c.checkInPlace(alternative, i, seen) {
-			if fits = true; seen == nil { // else each one that fits says what it has evaluated
-				break
-			}
-		}
-	}
-	c.branches--
-	if fits {
-		c.back(mark)
-	}
-	return fits
-}
-
-func (c *checker) checkOneOf(r *rule, i int32, seen marks) bool {
-	mark, first := c.mark(), -1
-	for index, alternative := range r.oneOf {
-		if first < 0 {
-			c.branches++
-			fits := c.checkInPlace(alternative, i, seen)
-			c.branches--
-			if fits {
-				first = index
-				c.back(mark)
-			}
-			continue
-		}
-		c.silent++
-		fits := c.checkInPlace(alternative, i, nil)
-		c.silent--
-		if fits {
-			return c.add(i, func() jsonschema.ErrorKind { return &faults.OneOf{Subschemas: []int{first, index}} })
-		}
-	}
-	return first >= 0
-}
-
 // checkUnevaluated checks the children that no other schema has evaluated.
 func (c *checker) checkUnevaluated(r *rule, i int32, seen marks) bool {
 	n, ok, rest, step := c.nodes[i], true, r.unevaluatedItems, int32(0)
@@ -697,28 +571,3 @@ func (c *checker) checkUnevaluated(r *rule, i int32, seen marks) bool {
 	}
 	return ok
 }
-
-// A point to go back to, with the faults of alternatives that turn out not to matter.
-type mark struct {
-	faults int
-	more   bool
-}
-
-func (c *checker) mark() mark { return mark{len(c.faults), c.more} }
-
-func (c *checker) back(to mark) { c.faults, c.more = c.faults[:to.faults], to.more }
-
-// isBehind says whether there have been faults since.
-func (m mark) isBehind(c *checker) bool { return len(c.faults) > m.faults || c.more && !m.more }
-
-// marks say which children of a value have been evaluated.
-type marks []uint64
-
-func (c *checker) newMarks(i int32) marks {
-	words := int(c.nodes[i].size)/64 + 1
-	c.spend(words / 4)
-	return make(marks, words)
-}
-
-func (m marks) set(child int)      { m[child/64] |= 1 << (child % 64) }
-func (m marks) has(child int) bool { return m[child/64]&(1<<(child%64)) != 0 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // What a value may hold. Values are refused at these bounds before anything
@@ -318,15 +320,5 @@ func placed(place string, err error) error {
 	return fmt.Errorf("%s: %w", place, err)
 }
 
-// shorten cuts what a message repeats of a value.
-func shorten(value string) string {
-	const most = 64
-	if len(value) <= most {
-		return value
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(value[cut]) {
-		cut--
-	}
-	return value[:cut] + "…"
-}
+// shorten cuts a value for a message.
+func shorten(value string) string { return text.Shorten(value, 64) }

@@ -1,0 +1,89 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// Conn is a client's connection to a server, in one revision. gosdk.Connect makes
+// one. All methods are safe for concurrent use.
+type Conn interface {
+	// Revision returns the protocol revision that was negotiated.
+	Revision() string
+	// ListTools lists the server's tools, from all pages.
+	ListTools(ctx context.Context) ([]ToolInfo, error)
+	// CallTool calls a tool. The snapshot has a TaskID if the server made a task, and is
+	// done if the server answered at once. An *Error comes from the server.
+	CallTool(ctx context.Context, call ToolCall) (Snapshot, error)
+	// Task reads a task. A snapshot that is done has its result or error.
+	Task(ctx context.Context, taskID string) (Snapshot, error)
+	// CancelTask asks the server to cancel a task.
+	CancelTask(ctx context.Context, taskID string) error
+	// Respond sends the responses to a task's questions, by key.
+	Respond(ctx context.Context, taskID string, responses map[string]json.RawMessage) error
+	// Answer answers a question. ok is false if this client has no answerer for it.
+	Answer(ctx context.Context, q Question) (response json.RawMessage, ok bool, err error)
+	// Close ends the connection. Tasks go on.
+	Close() error
+}
+
+// Watcher is a Conn whose server may send changes of tasks. While it does, a call
+// polls only rarely, to be safe. A call on any other Conn polls.
+type Watcher interface {
+	// Watch calls heard with each state that the server sends of a task, until stop.
+	// live says whether more may come, and the result says so at the start. When the
+	// connection has ended, Watch calls heard without a state. heard does not block, and
+	// is not called before Watch returns. stop does not wait for a call of heard.
+	Watch(taskID string, heard func(live bool, state *Snapshot)) (live bool, stop func())
+	// Ended reports whether the connection has ended, so that every call fails.
+	Ended() bool
+}
+
+// ToolInfo is a tool as a client sees it.
+type ToolInfo struct {
+	Name, Title, Description  string
+	InputSchema, OutputSchema json.RawMessage
+	// TaskSupport is what the server declares, or "" in revisions that do not have it.
+	TaskSupport TaskSupport
+}
+
+// ToolCall is a call of a tool.
+type ToolCall struct {
+	Tool      string
+	Arguments json.RawMessage
+	// Plain asks for no task.
+	Plain bool
+	// TTL is the retention to ask for, counted from the creation; in sep-1686 from the
+	// end. 0 leaves it to the server. 2026-07-28 has no way to ask.
+	TTL            time.Duration
+	IdempotencyKey string
+}
+
+// Snapshot is a task at one moment, as its requestor sees it.
+type Snapshot struct {
+	// TaskID is "" if the call was answered without a task.
+	TaskID string
+	Status Status
+	// Message is the server's text on the status.
+	Message              string
+	CreatedAt, UpdatedAt time.Time
+	// TTL is how long the server keeps the task from CreatedAt. A negative TTL means no
+	// limit, or that the server does not say (sep-1686).
+	TTL time.Duration
+	// Poll is the interval that the server asks for, or 0 if it does not say.
+	Poll time.Duration
+	// Result or Error is set once the task is done and was not cancelled.
+	Result *Result
+	Error  *Error
+	// Questions are the questions that wait for an answer.
+	Questions []Question
+}
+
+// Done reports whether the status is terminal.
+func (s Snapshot) Done() bool { return s.Status.Terminal() }
+
+// differs reports whether other has a newer state.
+func (s Snapshot) differs(other Snapshot) bool {
+	return s.Status != other.Status || s.Message != other.Message || !s.UpdatedAt.Equal(other.UpdatedAt)
+}

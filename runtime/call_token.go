@@ -1,0 +1,49 @@
+package mcptask
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Token identifies a call that this process or another one resumes later. It is
+// printable text. Keep it as secret as the task's ID, which it contains.
+type Token string
+
+// tokenContent is the JSON in a token. The tool's name prevents a token from
+// resuming a call of another tool.
+type tokenContent struct {
+	Tool    string    `json:"tool"`
+	TaskID  string    `json:"task"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// encodeToken writes a content as a token.
+func encodeToken(c tokenContent) Token {
+	data, err := json.Marshal(c)
+	if err != nil { // strings and a time always marshal
+		return ""
+	}
+	return Token(base64.RawURLEncoding.EncodeToString(data))
+}
+
+// decodeToken reads a token of the given tool.
+func decodeToken(token Token, tool string) (tokenContent, error) {
+	var c tokenContent
+	data, err := base64.RawURLEncoding.Strict().DecodeString(string(token))
+	if err == nil {
+		err = json.Unmarshal(data, &c)
+	}
+	if err == nil && c.TaskID == "" {
+		err = errors.New("it names no task")
+	}
+	if err != nil {
+		return c, fmt.Errorf("mcptask: not a token of a call: %w", err)
+	}
+	if c.Tool != tool {
+		return c, fmt.Errorf("mcptask: the token is of a call of %s, not of %s", c.Tool, tool)
+	}
+	return c, nil
+}

@@ -1,0 +1,62 @@
+package validate
+
+import "sync"
+
+const (
+	// generationSize is how many schemas each of a Cache's two generations has.
+	generationSize = 64
+	// maxCachedSchema is how many bytes a schema may have to be kept.
+	maxCachedSchema = 64 << 10
+)
+
+// Cache compiles the schemas of questions and keeps them by their text, in two
+// generations: a schema that is not used while generationSize others are goes. The
+// zero value is ready to use. A nil Cache compiles without keeping. It is safe for
+// concurrent use.
+type Cache struct {
+	mu            sync.Mutex
+	recent, older map[string]*Schema
+}
+
+// Compile returns the compiled schema, as the function Compile does with formats.
+func (c *Cache) Compile(text []byte) (*Schema, error) {
+	if c == nil || len(text) > maxCachedSchema {
+		return Compile(string(text), true)
+	}
+	if schema := c.find(text); schema != nil {
+		return schema, nil
+	}
+	schema, err := Compile(string(text), true)
+	if err == nil {
+		c.keep(string(text), schema)
+	}
+	return schema, err
+}
+
+// find returns a schema that is kept, or nil.
+func (c *Cache) find(text []byte) *Schema {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if schema := c.recent[string(text)]; schema != nil {
+		return schema
+	}
+	schema := c.older[string(text)]
+	if schema != nil {
+		c.add(string(text), schema)
+	}
+	return schema
+}
+
+func (c *Cache) keep(text string, schema *Schema) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(text, schema)
+}
+
+// add puts a schema into the recent generation. c.mu is held.
+func (c *Cache) add(text string, schema *Schema) {
+	if c.recent == nil || len(c.recent) >= generationSize {
+		c.older, c.recent = c.recent, map[string]*Schema{}
+	}
+	c.recent[text] = schema
+}

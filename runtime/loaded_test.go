@@ -1,0 +1,96 @@
+package mcptask
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// module precedes the import paths of this module's packages.
+const module = "github.com/mcptaskgen/mcptaskgen/"
+
+// publicPackages are the packages whose exported names users depend on.
+var publicPackages = []string{
+	"runtime", "runtime/storetest", "runtime/gateway", "runtime/gosdk", "runtime/mcpgo", "runtime/mcptasktest",
+	"generator", "generator/analyzer", "generator/commandline", "generator/upgrade",
+}
+
+// loadPackages returns the public packages and all below runtime, with their types, by their
+// paths in the module. The tests of the code's structure share one load.
+func loadPackages(t *testing.T) map[string]*packages.Package {
+	t.Helper()
+	loaded, err := loadOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+var loadOnce = sync.OnceValues(func() (map[string]*packages.Package, error) {
+	patterns := []string{"./runtime/..."}
+	for _, path := range publicPackages {
+		patterns = append(patterns, "./"+path)
+	}
+	list, err := packages.Load(&packages.Config{
+		Dir:  "..",
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedImports,
+	}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	if n := packages.PrintErrors(list); n > 0 {
+		return nil, fmt.Errorf("%d errors in packages", n)
+	}
+	loaded := map[string]*packages.Package{}
+	for _, p := range list {
+		loaded[strings.TrimPrefix(p.PkgPath, module)] = p
+	}
+	return loaded, nil
+})
+
+// listedPackage is a package as go list describes it.
+type listedPackage struct {
+	ImportPath                         string
+	Standard                           bool
+	Imports, TestImports, XTestImports []string
+}
+
+// listPackages returns all packages of the module, and all that they link, by import path.
+func listPackages(t *testing.T) map[string]listedPackage {
+	t.Helper()
+	listed, err := listOnce()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listed
+}
+
+var listOnce = sync.OnceValues(func() (map[string]listedPackage, error) {
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports,TestImports,XTestImports", "./...")
+	cmd.Dir = ".."
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w\n%s", err, &stderr)
+	}
+	listed := map[string]listedPackage{}
+	decoder := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p listedPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return listed, nil
+		} else if err != nil {
+			return nil, err
+		}
+		listed[p.ImportPath] = p
+	}
+})

@@ -1,0 +1,45 @@
+package mcptask
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Audit writes to the audit trail what a caller did with a task (C-101 to C-104).
+func (s *Server) Audit(level slog.Level, message, kind string, caller Caller, r Record, attrs ...any) {
+	s.logger.Log(context.Background(), level, message, append([]any{"audit", kind, "task", LogID(r.Principal, r.ID), "tool", r.Tool,
+		"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
+}
+
+// Notice logs an event that callers can cause at any rate, such as a refused
+// request. It logs each message at most once a second, with the number of those
+// left out in the attribute omitted, and cuts long values. The message must be a
+// constant.
+func (s *Server) Notice(level slog.Level, message string, attrs ...any) {
+	s.notices.Log(func(message string, attrs ...any) { s.logger.Log(context.Background(), level, message, attrs...) }, message, attrs...)
+}
+
+// LogID returns a task's ID for the log. Without a principal the ID is the key to
+// the task, so LogID returns only its beginning.
+func LogID(principal, id string) string {
+	if principal == "" {
+		return id[:min(len(id), 8)] + "..."
+	}
+	return id
+}
+
+// auditEnd writes how a task ended: with a result, a tool_error or an error, or as
+// cancelled, expired or abandoned.
+func (s *Server) auditEnd(r Record, how string) {
+	switch {
+	case r.isExpired(time.Now()):
+		how = "expired"
+	case r.Done() && r.Outcome.IsError:
+		how = "tool_error"
+	}
+	s.Audit(slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", time.Since(r.CreatedAt).Seconds())
+}
+
+// asCaller returns the owner of the task as a caller.
+func (r *Record) asCaller() Caller { return Caller{Principal: r.Principal, Revision: r.Revision} }

@@ -1,0 +1,117 @@
+package mcptask
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Caller is who sends a request and what it can do, as the gateway found out.
+type Caller struct {
+	// Principal is compared by equality; "" is anonymous.
+	Principal string
+	// Session is the session that the request belongs to, or "".
+	Session string
+	// Revision is the protocol revision of the request.
+	Revision string
+	// Method is the request's method, for the audit trail, or "" if it is not known.
+	Method string
+	// CanAsk names the request methods that the client answers, such as
+	// elicitation/create.
+	CanAsk []string
+}
+
+// Account returns the account that the caller's tasks and requests count against.
+func (c Caller) Account() string {
+	switch {
+	case c.Principal != "":
+		return "principal " + c.Principal
+	case c.Session != "":
+		return "session " + c.Session
+	}
+	return ""
+}
+
+// Named returns the stored ID of a task that the caller named itself. It hashes
+// account and name, so that accounts cannot collide and no lookup table is needed.
+// An ID that is not such a name is used as it is, without Named.
+func (c Caller) Named(external string) string {
+	sum := sha256.Sum256([]byte(c.Account() + "\x00" + external))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// Answers reports whether the caller answers such a request.
+func (c Caller) Answers(in Input) bool { return slices.Contains(c.CanAsk, in.requiredCapability()) }
+
+// checkCanAsk returns an error that says why the caller cannot be asked. reachable
+// says whether there is a way to send it a request.
+func (c Caller) checkCanAsk(in Input, reachable bool) error {
+	switch {
+	case !c.Answers(in):
+		return fmt.Errorf("%w: its client has not declared that it answers %s", ErrCannotAsk, in.requiredCapability())
+	case !reachable:
+		return fmt.Errorf("%w: this plain call in %s has no way to ask: call the tool as a task", ErrCannotAsk, c.Revision)
+	}
+	return nil
+}
+
+// Mode says how to answer a tools/call.
+type Mode int
+
+// The modes.
+const (
+	// ModePlain answers with the result when it is there.
+	ModePlain Mode = iota
+	// ModeTask answers with a task at once, because the requestor asked for one.
+	ModeTask
+	// ModeGrace answers with the result if it is there within the tool's grace, and
+	// with a task otherwise. The server decides.
+	ModeGrace
+	// ModeFallback is ModeGrace for a requestor that does not know tasks: the gateway
+	// tells it what the task is.
+	ModeFallback
+)
+
+// CallRequest is a tools/call, negotiated.
+type CallRequest struct {
+	Mode Mode
+	// TTL is the retention that the requestor asks for; nil leaves it to the tool.
+	TTL *time.Duration
+	// FromEnd counts the retention from the task's end, not from its creation.
+	FromEnd bool
+	// IdempotencyKey makes a repeated call return the first one's task.
+	IdempotencyKey string
+	// ExternalID is the requestor's own name for the task; see Caller.Named. A name
+	// in use is refused, unless the call has the IdempotencyKey of the first.
+	ExternalID string
+	// Answers are the responses that came with the call to the tool's questions,
+	// by key.
+	Answers map[string]json.RawMessage
+	// Retry says that the requestor got the tool's questions, and calls again with
+	// the answers.
+	Retry bool
+	// Later says that the tool's questions may also be answered when the task
+	// exists, by anyone who knows it. Forms then need no capability of the requestor.
+	Later bool
+	// Ask asks the requestor while the call is open; nil means that it cannot.
+	Ask func(context.Context, Input) (json.RawMessage, error)
+	// Progress takes progress if the caller asked for it; nil drops it.
+	Progress ProgressFunc
+}
+
+// ProgressFunc takes the progress of a call; taskID is "" for a plain one.
+type ProgressFunc func(taskID string, done, total float64, message string)
+
+// CallReply is the answer to a tools/call: a task, an outcome, or the questions to
+// answer first. An outcome beside a task describes the task.
+type CallReply struct {
+	Task      *Record
+	Outcome   *Outcome
+	Questions []Input
+	// Answered are the questions that need no second answer.
+	Answered []Input
+}

@@ -1,0 +1,215 @@
+package mcptask
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// minAnonymousKey is how many bytes an idempotency key or a task's name must have
+// without a principal: anyone who guesses it gets the task.
+const minAnonymousKey = 16
+
+// createTask stores a task and submits it to the executor. In ModeGrace it waits
+// for the end of the task within the tool's grace.
+func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) (CallReply, error) {
+	key := call.IdempotencyKey
+	if key != "" && caller.Principal == "" && len(key) < minAnonymousKey {
+		return CallReply{}, Errorf(CodeInvalidParams, "an idempotency key without authentication needs at least %d bytes", minAnonymousKey)
+	}
+	if name := call.ExternalID; name != "" && caller.Account() == "" && len(name) < minAnonymousKey {
+		return CallReply{}, Errorf(CodeInvalidParams, "a task ID without authentication or session needs at least %d bytes", minAnonymousKey)
+	}
+	if err := ctx.Err(); err != nil {
+		return CallReply{}, err // the caller has left and would not learn of the task
+	}
+	if s.closing.Err() != nil {
+		return CallReply{}, newShutdownError()
+	}
+	fresh := s.newRecord(caller, t, arguments, call, answers)
+	record, err := s.insertRecord(ctx, fresh, s.options.Limits.storeQuota())
+	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
+		return replyRepeated(record, arguments, call.Mode)
+	}
+	if refusal := s.explainQuota(caller, err, "tool", t.spec.Name); refusal != nil {
+		return CallReply{}, refusal
+	}
+	switch {
+	case errors.Is(err, ErrExists):
+		return CallReply{}, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
+	case err != nil:
+		s.logger.Error("task not stored", "tool", t.spec.Name, "error", err)
+		// The store may have the record all the same. A caller with a key or a name may
+		// come back for it and finds it running. Any other caller cannot know its ID.
+		if key == "" && call.ExternalID == "" {
+			s.discardRecord(unwantedRecord{fresh, time.Now().Add(leaseFor)})
+		} else if s.executor.Submit(fresh.toSubmission()) != nil {
+			return CallReply{}, newShutdownError()
+		}
+		return CallReply{}, Errorf(CodeInternalError, "the task could not be stored")
+	}
+	s.Audit(slog.LevelInfo, "task created", "created", caller, record)
+	if call.Progress != nil {
+		turn := make(chan ProgressFunc, 1)
+		turn <- call.Progress
+		s.progress.Store(record.ID, turn)
+	}
+	if err := s.executor.Submit(record.toSubmission()); err != nil {
+		s.forgetTask(record)
+		return CallReply{}, newShutdownError()
+	}
+	if grace := t.spec.Policy.Grace; call.Mode == ModeGrace && grace > 0 {
+		return s.awaitGrace(ctx, record, grace)
+	}
+	return CallReply{Task: &record}, nil
+}
+
+// newRecord makes the record of a new task.
+func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) Record {
+	id := rand.Text()
+	if call.ExternalID != "" {
+		id = caller.Named(call.ExternalID)
+	}
+	canAsk := caller.CanAsk
+	if call.Later {
+		canAsk = append(slices.Clone(canAsk), methodElicit)
+	}
+	policy := t.spec.Policy
+	// Stores and cursors keep whole microseconds of the wall clock.
+	now := time.Now().UTC().Truncate(time.Microsecond)
+	record := Record{
+		ID:             id,
+		ExternalID:     call.ExternalID,
+		Principal:      caller.Principal,
+		Account:        caller.Account(),
+		Tool:           t.spec.Name,
+		Arguments:      bytes.Clone(arguments),
+		Revision:       caller.Revision,
+		IdempotencyKey: call.IdempotencyKey,
+		CanAsk:         canAsk,
+		Inputs:         answers,
+		Phase:          PhaseQueued,
+		CreatedAt:      now,
+		UpdatedAt:      now,
+		ExpiresAt:      now.Add(s.chooseRetention(policy, call.TTL)),
+		Poll:           policy.Poll,
+		Worker:         s.worker,
+		LeaseUntil:     now.Add(leaseFor),
+	}
+	if call.FromEnd {
+		record.Keep = record.TTL()
+		record.ExpiresAt = now.Add(max(s.options.MaxTTL, policy.TTL))
+	}
+	return record
+}
+
+// replyRepeated answers a call whose idempotency key has a task already.
+func replyRepeated(record Record, arguments json.RawMessage, mode Mode) (CallReply, error) {
+	if !bytes.Equal(record.Arguments, arguments) {
+		return CallReply{}, Errorf(CodeInvalidParams, "the idempotency key was used before with other arguments")
+	}
+	if mode == ModeGrace && record.Done() && record.Outcome.Kind != OutcomeCancelled {
+		// The server chooses between task and result, and the result is here.
+		return CallReply{Outcome: record.Outcome}, nil
+	}
+	return CallReply{Task: &record}, nil
+}
+
+// chooseRetention returns the retention that the requestor asks for, up to
+// Options.MaxTTL, or else the tool's ttl (C-56). A wish of 0 or less means the
+// tool's ttl.
+func (s *Server) chooseRetention(policy Policy, wish *time.Duration) time.Duration {
+	if wish == nil || *wish <= 0 {
+		return policy.TTL
+	}
+	return min(*wish, s.options.MaxTTL)
+}
+
+// awaitGrace waits until the task ends, asks its first question, or grace is over.
+// A task that has ended was never announced, so its record is deleted. A task whose
+// caller has left is stopped.
+func (s *Server) awaitGrace(ctx context.Context, record Record, grace time.Duration) (CallReply, error) {
+	waiting, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	latest := record
+	for !latest.Done() && latest.Phase != PhaseInputRequired {
+		r, err := s.awaitVersion(waiting, s.newTaskRetry(), record.ID, latest.Version)
+		if err != nil {
+			break
+		}
+		latest = r
+	}
+	switch {
+	case latest.Done():
+		s.Abandon(latest)
+		return CallReply{Outcome: latest.Outcome}, nil
+	case ctx.Err() != nil:
+		s.Abandon(latest)
+		return CallReply{}, ctx.Err()
+	}
+	return CallReply{Task: &latest}, nil
+}
+
+// Abandon stops and deletes a task that was not announced to its caller. A task
+// with an idempotency key stays: its caller may come back for it with the key.
+func (s *Server) Abandon(r Record) {
+	if r.IdempotencyKey == "" {
+		s.forgetTask(r) // first, so that a handler that starts from now on finds no task
+		s.cancelHandler(r.ID, ErrCancelled)
+	}
+}
+
+// insertRecord stores a new record. It replaces one that has expired and is not
+// deleted yet. It fails with the store's errors; ErrExists comes with the record
+// that exists, if the store returned it.
+func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (Record, error) {
+	if fresh.ExternalID != "" {
+		// Only its creation time tells a record that a lost try has stored from one of
+		// another call, so each name has one call at a time.
+		if _, taken := s.pendingNames.LoadOrStore(fresh.ID, nil); taken {
+			return Record{}, ErrExists
+		}
+		defer s.pendingNames.Delete(fresh.ID)
+	}
+	t := s.newRequestRetry()
+	for replaced := false; ; replaced = true {
+		record, err := callStore(ctx, t, "Create", func(ctx context.Context) (Record, error) {
+			fresh.LeaseUntil = time.Now().Add(leaseFor)
+			return s.store.Create(ctx, fresh, quota)
+		})
+		if !errors.Is(err, ErrExists) {
+			return record, err
+		}
+		former := record
+		if former.Version == 0 { // only the ID is taken
+			var unread error
+			if former, unread = s.getRecord(ctx, t, fresh.ID); unread != nil {
+				if errors.Is(unread, ErrNoRecord) && !replaced {
+					continue // it was deleted meanwhile
+				}
+				return record, cmp.Or(unread, err)
+			}
+		}
+		switch {
+		case t.failures > 0 && former.ID == fresh.ID && former.isSameRun(fresh):
+			return former, nil // an earlier try stored it, and its answer was lost
+		case replaced || !former.isExpired(fresh.CreatedAt):
+			return record, err
+		}
+		_, err = callStore(ctx, t, "Delete", func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, s.store.Delete(ctx, former)
+		})
+		switch {
+		case err == nil:
+			s.announceExpiry(former)
+		case !errors.Is(err, ErrNoRecord) && !errors.Is(err, ErrConflict):
+			return record, err
+		}
+	}
+}

@@ -1,0 +1,341 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+// stored counts alice's tasks.
+func stored(t *testing.T, s *Server, caller Caller) int {
+	t.Helper()
+	page, _, err := s.List(context.Background(), caller, Position{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(page)
+}
+
+func TestInvalidArgumentsCreateNothing(t *testing.T) {
+	ran := false
+	s := newServer(t, Options{}, numberTool("t", Policy{Task: TaskOptional}, func(context.Context, *Task, number) (number, error) {
+		ran = true
+		return number{}, nil
+	}))
+	for _, arguments := range []string{`{}`, ``, `null`, `{"n":"x"}`, `{"n":1,"m":2}`, `[]`, `{`, `{"n":1}{}`} {
+		for _, mode := range []Mode{ModePlain, ModeTask, ModeGrace} {
+			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(arguments), CallRequest{Mode: mode})
+			if mode == ModeTask {
+				var wire *Error
+				if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, "invalid arguments for t") {
+					t.Errorf("%q as a task: %v", arguments, err)
+				}
+				continue
+			}
+			if err != nil || reply.Task != nil || reply.Outcome == nil || !reply.Outcome.IsError {
+				t.Errorf("%q in mode %d: %+v, %v", arguments, mode, reply, err)
+			}
+		}
+	}
+	if n := stored(t, s, alice); n != 0 || ran {
+		t.Errorf("%d tasks stored, handler ran: %v", n, ran)
+	}
+	if _, err := s.Call(t.Context(), alice, "unknown", nil, CallRequest{}); err == nil || !strings.Contains(err.Error(), `unknown tool "unknown"`) {
+		t.Errorf("unknown tool: %v", err)
+	}
+}
+
+func TestGrace(t *testing.T) {
+	rules.Covers(t, "E-03")
+	graced := Policy{Task: TaskOptional, Grace: 200 * time.Millisecond}
+	call := func(s *Server, ctx context.Context, tool string) (CallReply, error) {
+		return s.Call(ctx, alice, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeGrace})
+	}
+	t.Run("a quick call leaves no record", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", graced, double))
+			reply, err := call(s, t.Context(), "t")
+			if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+			synctest.Wait()
+			if n := stored(t, s, alice); n != 0 {
+				t.Errorf("%d records are left", n)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.running)+listeners(s) != 0 {
+				t.Error("the server still knows the task")
+			}
+		})
+	})
+	t.Run("a slow call becomes a task", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", graced, after(time.Second)))
+			began := time.Now()
+			reply, err := call(s, t.Context(), "t")
+			if err != nil || reply.Task == nil || time.Since(began) != graced.Grace {
+				t.Fatalf("%+v, %v after %v", reply, err, time.Since(began))
+			}
+			if r := ended(t, s, alice, reply.Task.ID); r.Outcome.Kind != OutcomeResult {
+				t.Errorf("%s", outcomeText(r.Outcome))
+			}
+		})
+	})
+	t.Run("who asked for a task gets one", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", graced, double))
+			r := begin(t, s, alice, "t")
+			if r.Done() {
+				t.Errorf("the task was not there before its end: %+v", r)
+			}
+			ended(t, s, alice, r.ID)
+		})
+	})
+	t.Run("a question ends it", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", graced, confirm))
+			began := time.Now()
+			reply, err := call(s, t.Context(), "t")
+			if err != nil || reply.Task == nil || reply.Task.Phase != PhaseInputRequired || time.Since(began) != 0 {
+				t.Fatalf("%+v, %v after %v", reply, err, time.Since(began))
+			}
+		})
+	})
+	for _, concurrency := range []int{1, 2} { // with one slot the call waits in the queue
+		t.Run("who left has no task", func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				var stopped, started atomic.Int32
+				s := newServer(t, Options{Concurrency: concurrency}, numberTool("other", Policy{}, hang),
+					numberTool("t", graced, func(ctx context.Context, task *Task, in number) (number, error) {
+						started.Add(1)
+						defer stopped.Add(1)
+						return hang(ctx, task, in)
+					}))
+				begin(t, s, bob, "other")
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				reply, err := call(s, ctx, "t")
+				if !errors.Is(err, context.DeadlineExceeded) || reply.Task != nil || reply.Outcome != nil {
+					t.Fatalf("%+v, %v", reply, err)
+				}
+				synctest.Wait()
+				if n := stored(t, s, alice); n != 0 || started.Load() != stopped.Load() || int(started.Load()) != concurrency-1 {
+					t.Errorf("%d records are left, %d started, %d stopped", n, started.Load(), stopped.Load())
+				}
+			})
+		})
+	}
+	t.Run("nobody was there from the start", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", graced, double))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if reply, err := call(s, ctx, "t"); !errors.Is(err, context.Canceled) || reply.Task != nil || reply.Outcome != nil || stored(t, s, alice) != 0 {
+			t.Errorf("%+v, %v", reply, err)
+		}
+	})
+}
+
+func TestIdempotency(t *testing.T) {
+	const key = "a key of 24 bytes or so.."
+	call := func(s *Server, caller Caller, tool, arguments, key string, mode Mode) (CallReply, error) {
+		return s.Call(context.Background(), caller, tool, json.RawMessage(arguments), CallRequest{Mode: mode, IdempotencyKey: key})
+	}
+	policy := Policy{Task: TaskOptional, TTL: time.Minute, Grace: time.Second}
+	t.Run("one key, one task", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			var runs atomic.Int32
+			s := newServer(t, Options{}, numberTool("t", policy, func(ctx context.Context, task *Task, in number) (number, error) {
+				runs.Add(1)
+				return after(time.Second)(ctx, task, in)
+			}))
+			ids := map[string]bool{}
+			var mu sync.Mutex
+			var calling sync.WaitGroup
+			for range 20 {
+				calling.Go(func() {
+					reply, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
+					if err != nil || reply.Task == nil {
+						t.Errorf("%+v, %v", reply, err)
+						return
+					}
+					mu.Lock()
+					ids[reply.Task.ID] = true
+					mu.Unlock()
+				})
+			}
+			calling.Wait()
+			time.Sleep(2 * time.Second)
+			if len(ids) != 1 || runs.Load() != 1 {
+				t.Errorf("%d tasks, %d runs", len(ids), runs.Load())
+			}
+			_, err := call(s, alice, "t", `{"n":2}`, key, ModeTask)
+			var wire *Error
+			if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
+				t.Errorf("other arguments: %v", err)
+			}
+			if reply, err := call(s, bob, "t", `{"n":2}`, key, ModeTask); err != nil || ids[reply.Task.ID] {
+				t.Errorf("somebody else's key: %+v, %v", reply, err)
+			}
+		})
+	})
+	t.Run("a quick call can be repeated", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", policy, double))
+			if reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace); err != nil || outcomeText(reply.Outcome) != doubled {
+				t.Fatalf("%+v, %v", reply, err)
+			}
+			reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace)
+			if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
+				t.Errorf("%+v, %v", reply, err)
+			}
+			// Who asks for a task gets one, though it has ended.
+			reply, err = call(s, alice, "t", `{"n":21}`, key, ModeTask)
+			if err != nil || reply.Task == nil || outcomeText(reply.Task.Outcome) != doubled {
+				t.Errorf("%+v, %v", reply, err)
+			}
+		})
+	})
+	t.Run("who left with a key finds the task again", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", policy, after(10*time.Second)))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			if _, err := s.Call(ctx, alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeGrace, IdempotencyKey: key}); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			reply, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
+			if err != nil || ended(t, s, alice, reply.Task.ID).Outcome.Kind != OutcomeResult {
+				t.Errorf("%+v, %v", reply, err)
+			}
+		})
+	})
+	t.Run("a key is free when its task has expired, swept or not", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			time.Sleep(300 * time.Millisecond)
+			s := newServer(t, Options{}, numberTool("t", policy, double))
+			time.Sleep(300 * time.Millisecond) // between two sweeps
+			first, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(policy.TTL)
+			second, err := call(s, alice, "t", `{"n":2}`, key, ModeTask)
+			if err != nil || second.Task.ID == first.Task.ID {
+				t.Errorf("%+v, %v", second, err)
+			}
+		})
+	})
+	t.Run("an anonymous key must not be guessable", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", policy, double))
+		anonymous := Caller{Revision: Revision20260728}
+		_, err := call(s, anonymous, "t", `{"n":1}`, key[:15], ModeTask)
+		var wire *Error
+		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, "16 bytes") {
+			t.Errorf("%v", err)
+		}
+		if _, err := call(s, anonymous, "t", `{"n":1}`, key[:16], ModeTask); err != nil {
+			t.Error(err)
+		}
+		if _, err := call(s, alice, "t", `{"n":1}`, "k", ModeTask); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRetention(t *testing.T) {
+	rules.Covers(t, "C-56", "C-97", "B-51", "B-92")
+	hour, minute, year, negative, zero := time.Hour, time.Minute, 365*24*time.Hour, -time.Second, time.Duration(0)
+	huge := time.Duration(1<<63 - 1)
+	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("t", Policy{TTL: minute}, double))
+	for _, c := range []struct {
+		wish *time.Duration
+		want time.Duration
+	}{{nil, minute}, {&hour, hour}, {&year, 2 * hour}, {&huge, 2 * hour}, {&negative, minute}, {&zero, minute}} {
+		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: c.wish})
+		if err != nil || reply.Task.TTL() != c.want {
+			t.Errorf("%+v, %v; want %v", reply.Task, err, c.want)
+		}
+	}
+}
+
+func TestPlainCalls(t *testing.T) {
+	plain := func(s *Server, ctx context.Context, tool string) (CallReply, error) {
+		return s.Call(ctx, alice, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModePlain})
+	}
+	t.Run("wait bounds it", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("slow", Policy{Wait: time.Minute}, hang), numberTool("quick", Policy{Wait: time.Minute}, double))
+			if reply, err := plain(s, t.Context(), "quick"); err != nil || outcomeText(reply.Outcome) != doubled {
+				t.Errorf("%+v, %v", reply, err)
+			}
+			began := time.Now()
+			reply, err := plain(s, t.Context(), "slow")
+			if err != nil || time.Since(began) != time.Minute || !reply.Outcome.IsError ||
+				!strings.Contains(outcomeText(reply.Outcome), "slow did not finish within the 1m0s") {
+				t.Errorf("%s, %v after %v", outcomeText(reply.Outcome), err, time.Since(began))
+			}
+			if stored(t, s, alice) != 0 {
+				t.Error("a plain call left a task")
+			}
+		})
+	})
+	t.Run("deadline and caller bound it too", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", Policy{Wait: time.Minute, Deadline: time.Second}, hang))
+			reply, err := plain(s, t.Context(), "t")
+			if err != nil || reply.Outcome.Kind != OutcomeError || reply.Outcome.Error.Reason() != reasonDeadline {
+				t.Errorf("%s, %v", outcomeText(reply.Outcome), err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			if reply, err := plain(s, ctx, "t"); err != nil || reply.Outcome.Kind != OutcomeCancelled {
+				t.Errorf("%s, %v", outcomeText(reply.Outcome), err)
+			}
+		})
+	})
+	t.Run("the server's end ends it", func(t *testing.T) {
+		bubble.Test(t, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("t", Policy{}, hang))
+			go func() { time.Sleep(time.Second); _ = s.Close() }()
+			for range 2 { // at work, and afterwards
+				if _, err := plain(s, t.Context(), "t"); err == nil || err.Error() != newShutdownError().Error() {
+					t.Errorf("%v", err)
+				}
+			}
+			if _, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask}); err == nil || err.Error() != newShutdownError().Error() {
+				t.Errorf("%v", err)
+			}
+		})
+	})
+	t.Run("its task", func(t *testing.T) {
+		var progress []string
+		s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+			if task == nil || task.ID() != "" || task.Principal() != "alice" || task.Attempt() != 1 {
+				t.Errorf("%+v", task)
+			}
+			task.Progress(ctx, 1, 2, "half")
+			task.Message(ctx, "soon")
+			if _, err := Ask[approval](ctx, task, approvalInput, "ship", ""); !errors.Is(err, ErrCannotAsk) || !strings.Contains(err.Error(), "call the tool as a task") {
+				t.Errorf("%v", err)
+			}
+			return in, nil
+		}))
+		_, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Progress: func(id string, done, total float64, message string) {
+			progress = append(progress, id+formatStatus(done, total, message))
+		}})
+		if err != nil || strings.Join(progress, ", ") != "half (1/2), soon" {
+			t.Errorf("%v, %v", progress, err)
+		}
+	})
+}

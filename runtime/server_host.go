@@ -1,0 +1,192 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+)
+
+// errWithdrawn says that an earlier attempt has withdrawn a question.
+var errWithdrawn = errors.New("mcptask: the question was withdrawn")
+
+// taskHost is the Host of a stored task.
+type taskHost struct {
+	server *Server
+	record Record // as it was when the attempt began
+	// attempt is the handler's context, and cancel ends it.
+	attempt context.Context
+	cancel  context.CancelCauseFunc
+	asking  atomic.Int32 // questions that wait for their answers
+}
+
+// restrictToRun returns a function that decides for e while the attempt still has
+// the task, and for no event otherwise.
+func (h *taskHost) restrictToRun(e event) func(Record) event {
+	return func(r Record) event {
+		if !h.record.isSameRun(r) {
+			return event{}
+		}
+		return e
+	}
+}
+
+// Report implements Host.
+func (h *taskHost) Report(ctx context.Context, done, total float64, message string) {
+	id := h.record.ID
+	send, giveBack := h.server.takeProgressTurn(id, true)
+	defer giveBack()
+	report := event{kind: eventReport, message: formatStatus(done, total, message)}
+	_, err := h.server.applyEvent(ctx, id, h.restrictToRun(report))
+	if err != nil {
+		// The task has ended, or there is no room, or the next report succeeds.
+		_ = h.explainQuota(err)
+		h.cancelIfLost(err)
+		return
+	}
+	if send != nil {
+		send(id, done, total, message)
+	}
+}
+
+// Ask implements Host. It stores the question before anyone can see it, releases
+// the handler's slot and waits. A step that was answered in an earlier attempt
+// returns at once.
+func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
+	s, id := h.server, h.record.ID
+	if err := (Caller{CanAsk: h.record.CanAsk}).checkCanAsk(in, true); err != nil {
+		return nil, err
+	}
+	record, err := h.storeQuestion(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	if response, ok, err := readAnswer(record, in.Key); ok || err != nil {
+		return response, err
+	}
+	if slots, ok := s.executor.(Slots); ok {
+		// A handler has one slot, however many of its goroutines ask.
+		if h.asking.Add(1) == 1 {
+			slots.Release(h.record.toSubmission())
+		}
+		defer func() {
+			if h.asking.Add(-1) == 0 {
+				slots.Acquire(h.attempt, h.record.toSubmission())
+			}
+		}()
+	}
+	for {
+		record, err = s.awaitVersion(ctx, s.newTaskRetry(), id, record.Version)
+		if err != nil {
+			h.withdrawQuestion(ctx, in.Key)
+			return nil, h.explainUnasked(ctx, in.Key, err)
+		}
+		if !record.Done() && !h.record.isSameRun(record) {
+			h.cancel(errStolen)
+		}
+		if response, ok, err := readAnswer(record, in.Key); ok || err != nil {
+			return response, err
+		}
+	}
+}
+
+// storeQuestion stores a question, unless an earlier attempt has stored it.
+func (h *taskHost) storeQuestion(ctx context.Context, in Input) (Record, error) {
+	s, id := h.server, h.record.ID
+	most, tooMany := s.options.Limits.Questions, false
+	record, err := s.moveTask(ctx, s.newTaskRetry(), id, func(r Record) event {
+		isStored := r.findInput(in.Key) >= 0
+		tooMany = !isStored && len(r.Inputs) >= most
+		if isStored || tooMany {
+			return event{}
+		}
+		return h.restrictToRun(event{kind: eventAsk, input: in})(r)
+	})
+	if tooMany {
+		return record, s.Limited(h.record.asCaller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
+	}
+	if err == nil || errors.Is(err, errVoid) {
+		return record, nil
+	}
+	if refusal := h.explainQuota(err); refusal != nil {
+		return record, refusal
+	}
+	return record, h.explainUnasked(ctx, in.Key, err)
+}
+
+// explainQuota returns the refusal for a *QuotaError, and nil for any other error.
+func (h *taskHost) explainQuota(err error) *Error {
+	return h.server.explainQuota(h.record.asCaller(), err, "tool", h.record.Tool, "task", LogID(h.record.Principal, h.record.ID))
+}
+
+// readAnswer returns the response to a question. ok is false while it is open.
+func readAnswer(r Record, key string) (response json.RawMessage, ok bool, err error) {
+	i := r.findInput(key)
+	if i < 0 {
+		return nil, false, fmt.Errorf("mcptask: question %q: %w", key, errVoid)
+	}
+	switch r.Inputs[i].State {
+	case InputAnswered:
+		if failed := r.Inputs[i].Error; failed != nil {
+			// Only the text: if the handler returns it, the task must not end with the
+			// requestor's own JSON-RPC error.
+			return nil, false, fmt.Errorf("%w: %s", ErrCannotAsk, failed.Error())
+		}
+		return r.Inputs[i].Response, true, nil
+	case InputSuperseded:
+		if !r.Done() {
+			return nil, false, errWithdrawn
+		}
+		return nil, false, ErrCancelled
+	}
+	return nil, false, nil
+}
+
+// withdrawQuestion withdraws a question that the handler no longer waits for. When
+// the server closes, the question stays: the next attempt asks for the same step.
+func (h *taskHost) withdrawQuestion(ctx context.Context, key string) {
+	if h.server.closing.Err() != nil || errors.Is(context.Cause(ctx), errStolen) {
+		return
+	}
+	_, err := h.server.applyEvent(context.WithoutCancel(ctx), h.record.ID, func(r Record) event {
+		if !r.isOutstanding(key) {
+			return event{} // answered meanwhile
+		}
+		return h.restrictToRun(event{kind: eventWithdraw, key: key})(r)
+	})
+	if err != nil && !isOver(err) {
+		h.server.logger.Warn("question not withdrawn", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
+	}
+}
+
+// explainUnasked returns the handler's error for a question that could not be asked
+// or awaited. It logs the store's own error and hides it from the handler, which may
+// pass its errors on.
+func (h *taskHost) explainUnasked(ctx context.Context, key string, err error) error {
+	h.cancelIfLost(err)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, errTerminal):
+	case errors.Is(err, ErrNoRecord):
+		err = ErrExpired
+	default:
+		if !errors.Is(err, ErrServerClosed) {
+			h.server.logger.Error("question not asked", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)
+		}
+		err = ErrServerClosed // the store is called again and again until then
+	}
+	return fmt.Errorf("mcptask: question %q: %w", key, err)
+}
+
+// cancelIfLost ends the handler's context if an event was refused because the task
+// is gone or another run has it.
+func (h *taskHost) cancelIfLost(err error) {
+	switch {
+	case errors.Is(err, errVoid):
+		h.cancel(errStolen)
+	case errors.Is(err, ErrNoRecord):
+		h.cancel(ErrExpired)
+	}
+}

@@ -1,0 +1,168 @@
+package mcptask
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// errTerminal refuses every event after the end (C-29).
+var errTerminal = errors.New("the task has already ended")
+
+// eventKind names what can happen to a task.
+type eventKind string
+
+const (
+	eventStart    eventKind = "start"    // a worker begins to run the handler
+	eventReport   eventKind = "report"   // the handler reports its progress
+	eventAsk      eventKind = "ask"      // the handler asks the requestor
+	eventAnswer   eventKind = "answer"   // the requestor answers
+	eventWithdraw eventKind = "withdraw" // the handler no longer waits for an answer
+	eventStop     eventKind = "stop"     // the requestor asks it to stop
+	eventFinish   eventKind = "finish"   // it ends with an outcome
+	eventClaim    eventKind = "claim"    // a worker takes it from a worker that was lost
+	eventHandOver eventKind = "handover" // a worker that closes leaves it to another one
+)
+
+// event is one thing that happens to a task, at one time. The comments name the
+// kinds that use a field.
+type event struct {
+	kind    eventKind
+	at      time.Time
+	worker  string          // start, claim
+	lease   time.Time       // start, claim
+	message string          // report
+	input   Input           // ask
+	key     string          // answer, withdraw
+	answer  json.RawMessage // answer
+	failed  *Error          // answer, if the requestor's side failed
+	outcome Outcome         // finish
+	// unbounded stores the record even if it goes beyond the account's bytes.
+	unbounded bool
+}
+
+// transitions is the whole lifecycle: the phases in which an event is allowed, and
+// what it does (C-27 to C-29, E-21).
+var transitions = map[eventKind]struct {
+	from  []Phase
+	apply func(*Record, event) error
+}{
+	// A start in running or input_required is a restart: the handler runs again.
+	eventStart:    {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStart},
+	eventReport:   {[]Phase{PhaseRunning, PhaseInputRequired}, applyReport},
+	eventAsk:      {[]Phase{PhaseRunning, PhaseInputRequired}, applyAsk},
+	eventAnswer:   {[]Phase{PhaseInputRequired}, applyAnswer},
+	eventWithdraw: {[]Phase{PhaseInputRequired}, applyWithdraw},
+	eventStop:     {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyStop},
+	eventFinish:   {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyFinish},
+	eventClaim:    {[]Phase{PhaseQueued, PhaseRunning, PhaseInputRequired}, applyClaim},
+	eventHandOver: {[]Phase{PhaseRunning, PhaseInputRequired}, applyHandOver},
+}
+
+// nextRecord is the one transition function: every write of a task's state goes
+// through it. It is pure, and the record that it returns shares no slices with r.
+func nextRecord(r Record, e event) (Record, error) {
+	if r.Phase == PhaseDone {
+		return r, errTerminal
+	}
+	t, ok := transitions[e.kind]
+	if !ok || !slices.Contains(t.from, r.Phase) {
+		return r, fmt.Errorf("event %s is not allowed in phase %s", e.kind, r.Phase)
+	}
+	n := r
+	n.Inputs = slices.Clone(r.Inputs)
+	if err := t.apply(&n, e); err != nil {
+		return r, err
+	}
+	n.UpdatedAt = e.at
+	return n, nil
+}
+
+func applyStart(r *Record, e event) error {
+	if r.Phase == PhaseQueued {
+		r.Phase = PhaseRunning
+	}
+	r.Attempt++
+	r.Tries++
+	r.Worker, r.LeaseUntil = e.worker, e.lease
+	return nil
+}
+
+func applyClaim(r *Record, e event) error {
+	r.Worker, r.LeaseUntil = e.worker, e.lease
+	return nil
+}
+
+func applyHandOver(r *Record, _ event) error {
+	r.Tries--
+	r.Worker, r.LeaseUntil = "", time.Time{}
+	return nil
+}
+
+func applyReport(r *Record, e event) error {
+	r.StatusMessage = e.message
+	return nil
+}
+
+func applyAsk(r *Record, e event) error {
+	if r.findInput(e.input.Key) >= 0 {
+		return fmt.Errorf("the question %q was asked before", e.input.Key)
+	}
+	e.input.State = InputOutstanding
+	r.Inputs = append(r.Inputs, e.input)
+	r.Phase = PhaseInputRequired
+	return nil
+}
+
+func applyAnswer(r *Record, e event) error {
+	return settleInput(r, e.key, InputAnswered, e.answer, e.failed)
+}
+
+func applyWithdraw(r *Record, e event) error {
+	return settleInput(r, e.key, InputSuperseded, nil, nil)
+}
+
+// settleInput ends a question. The end of the last one lets the task run again (C-52).
+func settleInput(r *Record, key string, state InputState, answer json.RawMessage, failed *Error) error {
+	i := r.findInput(key)
+	if !r.isOutstanding(key) {
+		return fmt.Errorf("the question %q is not outstanding", key)
+	}
+	r.Inputs[i].State, r.Inputs[i].Response, r.Inputs[i].Error = state, answer, failed
+	if len(r.Outstanding()) == 0 {
+		r.Phase = PhaseRunning
+	}
+	return nil
+}
+
+func applyStop(r *Record, _ event) error {
+	r.CancelRequested = true
+	return nil
+}
+
+func applyFinish(r *Record, e event) error {
+	for i := range r.Inputs {
+		if r.Inputs[i].State == InputOutstanding {
+			r.Inputs[i].State = InputSuperseded
+		}
+	}
+	outcome := e.outcome
+	r.Phase, r.Outcome, r.TerminalAt = PhaseDone, &outcome, e.at
+	r.Worker, r.LeaseUntil = "", time.Time{}
+	if r.Keep > 0 {
+		r.ExpiresAt = e.at.Add(r.Keep)
+	}
+	switch {
+	case outcome.Kind == OutcomeError:
+		r.StatusMessage = outcome.Error.Message
+	case outcome.Kind == OutcomeCancelled:
+		r.StatusMessage = "The task was cancelled."
+	case outcome.IsError:
+		r.StatusMessage = readFirstText(outcome.Result)
+	default:
+		r.StatusMessage = ""
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// allEvents is one event of each kind, and a kind that does not exist.
+func allEvents() []event {
+	at := epoch.Add(time.Minute)
+	return []event{
+		{kind: eventStart, at: at, worker: "w2", lease: at.Add(leaseFor)},
+		{kind: eventReport, at: at, message: "half"},
+		{kind: eventAsk, at: at, input: Input{Key: "new", Method: methodElicit}},
+		{kind: eventAnswer, at: at, key: "open", answer: json.RawMessage(`{"action":"decline"}`)},
+		{kind: eventWithdraw, at: at, key: "open"},
+		{kind: eventStop, at: at},
+		{kind: eventFinish, at: at, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
+		{kind: eventClaim, at: at, worker: "w2", lease: at.Add(leaseFor)},
+		{kind: eventHandOver, at: at},
+		{kind: "nonsense", at: at},
+	}
+}
+
+// recordIn is a task in a phase, with the questions that belong there.
+func recordIn(phase Phase) Record {
+	r := Record{ID: "t", Version: 7, Phase: phase, CreatedAt: epoch, UpdatedAt: epoch, ExpiresAt: epoch.Add(time.Hour), StatusMessage: "before"}
+	if phase != PhaseQueued {
+		r.Attempt, r.Worker, r.LeaseUntil = 1, "w1", epoch.Add(leaseFor)
+		r.Inputs = []Input{{Key: "old", State: InputAnswered, Response: json.RawMessage(`{"action":"cancel"}`)}}
+	}
+	switch phase {
+	case PhaseInputRequired:
+		r.Inputs = append(r.Inputs, Input{Key: "open", State: InputOutstanding})
+	case PhaseDone:
+		r.Outcome, r.TerminalAt, r.Worker = &Outcome{Kind: OutcomeCancelled}, epoch, ""
+	}
+	return r
+}
+
+// TestNext goes through every phase and every event: C-27 to C-29, E-21.
+func TestNext(t *testing.T) {
+	rules.Covers(t, "C-27", "C-28", "C-29", "E-21", "B-28", "B-29", "B-30")
+	allowed := map[Phase]map[eventKind]Phase{
+		PhaseQueued: {eventStart: PhaseRunning, eventStop: PhaseQueued, eventFinish: PhaseDone, eventClaim: PhaseQueued},
+		PhaseRunning: {eventStart: PhaseRunning, eventReport: PhaseRunning, eventAsk: PhaseInputRequired,
+			eventStop: PhaseRunning, eventFinish: PhaseDone, eventClaim: PhaseRunning, eventHandOver: PhaseRunning},
+		PhaseInputRequired: {eventStart: PhaseInputRequired, eventReport: PhaseInputRequired, eventAsk: PhaseInputRequired,
+			eventAnswer: PhaseRunning, eventWithdraw: PhaseRunning, eventStop: PhaseInputRequired, eventFinish: PhaseDone,
+			eventClaim: PhaseInputRequired, eventHandOver: PhaseInputRequired},
+		PhaseDone: {},
+	}
+	for _, phase := range []Phase{PhaseQueued, PhaseRunning, PhaseInputRequired, PhaseDone, "nowhere"} {
+		for _, e := range allEvents() {
+			t.Run(fmt.Sprintf("%s/%s", phase, e.kind), func(t *testing.T) {
+				before, untouched := recordIn(phase), recordIn(phase)
+				after, err := nextRecord(before, e)
+				if !reflect.DeepEqual(before, untouched) {
+					t.Fatalf("the record given was changed: %+v", before)
+				}
+				want, ok := allowed[phase][e.kind]
+				if !ok {
+					if err == nil {
+						t.Fatalf("taken: %+v", after)
+					}
+					if (phase == PhaseDone) != errors.Is(err, errTerminal) {
+						t.Errorf("error %v", err)
+					}
+					if !reflect.DeepEqual(after, untouched) {
+						t.Errorf("a refused event changed the record: %+v", after)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if after.Phase != want {
+					t.Errorf("phase %s, want %s", after.Phase, want)
+				}
+				if !after.UpdatedAt.Equal(e.at) || after.Version != before.Version {
+					t.Errorf("updated %v, version %d", after.UpdatedAt, after.Version)
+				}
+				if done := after.Phase == PhaseDone; done != (after.Outcome != nil) || done == after.TerminalAt.IsZero() ||
+					done && (!after.TerminalAt.Equal(e.at) || after.Worker != "" || !after.LeaseUntil.IsZero() || len(after.Outstanding()) > 0) {
+					t.Errorf("the end is not set as a whole: %+v", after)
+				}
+				for i := range after.Inputs { // what is returned shares nothing
+					after.Inputs[i].State = "scribble"
+				}
+				if !reflect.DeepEqual(before, untouched) {
+					t.Error("the records share their inputs")
+				}
+			})
+		}
+	}
+}
+
+func TestNextDetails(t *testing.T) {
+	rules.Covers(t, "C-52", "C-88", "E-42", "E-43", "E-44", "E-80", "B-49", "B-84")
+	step := func(t *testing.T, r Record, e event) Record {
+		t.Helper()
+		e.at = epoch.Add(time.Second)
+		r, err := nextRecord(r, e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	t.Run("the last answer lets the task go on (C-52)", func(t *testing.T) {
+		r := step(t, recordIn(PhaseInputRequired), event{kind: eventAsk, input: Input{Key: "second"}})
+		if r = step(t, r, event{kind: eventAnswer, key: "open", answer: json.RawMessage(`1`)}); r.Phase != PhaseInputRequired {
+			t.Errorf("one of two answered: %s", r.Phase)
+		}
+		if r = step(t, r, event{kind: eventWithdraw, key: "second"}); r.Phase != PhaseRunning {
+			t.Errorf("none left: %s", r.Phase)
+		}
+		for _, key := range []string{"open", "second", "old", "unknown"} {
+			if _, err := nextRecord(r, event{kind: eventAnswer, key: key}); err == nil {
+				t.Errorf("an answer to %s was taken", key)
+			}
+		}
+	})
+	t.Run("a key is never used again (E-42 to E-44)", func(t *testing.T) {
+		for _, key := range []string{"open", "old"} {
+			if _, err := nextRecord(recordIn(PhaseInputRequired), event{kind: eventAsk, input: Input{Key: key}}); err == nil {
+				t.Errorf("%s was asked twice", key)
+			}
+		}
+	})
+	t.Run("a restart counts and moves the lease", func(t *testing.T) {
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2", lease: epoch.Add(time.Hour)})
+		if r.Attempt != 2 || r.Worker != "w2" || !r.LeaseUntil.Equal(epoch.Add(time.Hour)) {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("a run that was handed over is not counted among the tries", func(t *testing.T) {
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})
+		r = step(t, r, event{kind: eventHandOver})
+		if r.Attempt != 2 || r.Tries != 0 || r.Worker != "" || !r.LeaseUntil.IsZero() {
+			t.Errorf("%+v", r)
+		}
+	})
+	t.Run("the status message of each end", func(t *testing.T) {
+		for _, c := range []struct {
+			outcome Outcome
+			want    string
+		}{
+			{Outcome{Kind: OutcomeCancelled}, "The task was cancelled."},
+			{Outcome{Kind: OutcomeError, Error: Errorf(-1, "locked")}, "locked"},
+			{Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[{"type":"image"},{"type":"text","text":"no"}],"isError":true}`), IsError: true}, "no"},
+			{Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[{"type":"text","text":"yes"}]}`)}, ""},
+			{Outcome{Kind: OutcomeResult, Result: json.RawMessage(`not JSON`), IsError: true}, ""},
+		} {
+			if r := step(t, recordIn(PhaseRunning), event{kind: eventFinish, outcome: c.outcome}); r.StatusMessage != c.want {
+				t.Errorf("%+v: %q", c.outcome, r.StatusMessage)
+			}
+		}
+	})
+}
+
+// recordingStore keeps every version that was stored, in order.
+type recordingStore struct {
+	Store
+	mu      sync.Mutex
+	history []Record
+}
+
+func (s *recordingStore) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, err := s.Store.Update(ctx, r, quota)
+	if err == nil {
+		s.history = append(s.history, r)
+	}
+	return r, err
+}
+
+// TestLifecycleProperty sends random events from many goroutines through the
+// one way that leads to the store.
+func TestLifecycleProperty(t *testing.T) {
+	rules.Covers(t, "C-29", "E-21", "E-42", "E-43", "B-30")
+	keys := rapid.SampledFrom([]string{"a", "b", "c"})
+	anyEvent := rapid.Custom(func(t *rapid.T) event {
+		e := event{
+			kind:    rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver}).Draw(t, "kind"),
+			worker:  rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker"),
+			message: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "message"),
+			key:     keys.Draw(t, "key"),
+			input:   Input{Key: keys.Draw(t, "input"), Method: methodElicit},
+			answer:  json.RawMessage(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "answer"))),
+		}
+		e.outcome = rapid.SampledFrom([]Outcome{
+			{Kind: OutcomeCancelled},
+			{Kind: OutcomeError, Error: Errorf(-32603, "no")},
+			{Kind: OutcomeResult, Result: json.RawMessage(`{}`)},
+			{Kind: OutcomeResult, Result: json.RawMessage(`{}`), IsError: true},
+		}).Draw(t, "outcome")
+		return e
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		sequences := rapid.SliceOfN(rapid.SliceOfN(anyEvent, 1, 12), 2, 8).Draw(t, "sequences")
+		store := &recordingStore{Store: NewMemoryStore()}
+		ctx := context.Background()
+		s := &Server{store: store, logger: slog.New(slog.DiscardHandler), drained: ctx}
+		first, err := store.Create(ctx, Record{ID: "t", Phase: PhaseQueued, CreatedAt: epoch, ExpiresAt: epoch.Add(time.Hour)}, Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored sync.WaitGroup
+		for _, events := range sequences {
+			stored.Go(func() {
+				for _, e := range events {
+					// Most random events are refused; what counts is what was stored.
+					_, _ = s.applyEvent(ctx, "t", func(Record) event { return e })
+				}
+			})
+		}
+		stored.Wait()
+		before := first
+		for _, after := range store.history {
+			checkStep(t, before, after)
+			before = after
+		}
+		if last, err := store.Get(ctx, "t"); err != nil || !reflect.DeepEqual(last, before) {
+			t.Fatalf("the store has %+v, %v; stored last was %+v", last, err, before)
+		}
+	})
+}
+
+// checkStep holds what is true between a version and the next.
+func checkStep(t *rapid.T, before, after Record) {
+	if after.Version != before.Version+1 {
+		t.Fatalf("version %d after %d", after.Version, before.Version)
+	}
+	if before.Done() {
+		t.Fatalf("an ended task was changed: %+v to %+v", before, after)
+	}
+	if after.Done() != (after.Outcome != nil) || after.Done() == after.TerminalAt.IsZero() {
+		t.Fatalf("outcome and end are not set together: %+v", after)
+	}
+	if after.Attempt < before.Attempt || before.CancelRequested && !after.CancelRequested {
+		t.Fatalf("the past was undone: %+v to %+v", before, after)
+	}
+	seen := map[string]bool{}
+	for i, in := range after.Inputs {
+		if seen[in.Key] {
+			t.Fatalf("key %s was used twice", in.Key)
+		}
+		seen[in.Key] = true
+		if i < len(before.Inputs) {
+			was := before.Inputs[i]
+			if was.Key != in.Key || was.State != InputOutstanding && !reflect.DeepEqual(was, in) {
+				t.Fatalf("question %+v became %+v", was, in)
+			}
+		}
+	}
+	if len(after.Inputs) < len(before.Inputs) {
+		t.Fatal("a question was lost")
+	}
+	if (after.Phase == PhaseInputRequired) != (len(after.Outstanding()) > 0) {
+		t.Fatalf("phase %s with %d open questions", after.Phase, len(after.Outstanding()))
+	}
+}

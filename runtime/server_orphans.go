@@ -1,0 +1,153 @@
+package mcptask
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// MaxTries is how many runs of a task with onlost=restart may lose their worker. A
+// task that kills each of its workers fails after as many, with data.reason
+// "worker_lost". A run that a closing server has handed over is not counted.
+const MaxTries = 5
+
+const (
+	// claimFor is how long a server has to take the orphans that it found. After that
+	// they are free again.
+	claimFor = renewEvery
+	// rarestAdoption is the longest interval of a server that finds only orphans of
+	// tools that it does not have.
+	rarestAdoption = 6 * renewEvery
+)
+
+// adoptOrphans takes the tasks of dead workers. It queues a task that never ran,
+// and restarts or fails one that ran, as its tool says.
+//
+// It leases them under a name of its own that is never renewed. So a task that it
+// does not take is free again soon, whether the store's answer was lost or the tool
+// is not here.
+func (s *Server) adoptOrphans() time.Duration {
+	if s.renewLeases() != nil {
+		return s.adoptEvery // its own tasks, whose leases ended while the store was away, are no orphans
+	}
+	unknownTool := false
+	for s.closing.Err() == nil {
+		s.adoptions++
+		finder := fmt.Sprint(s.worker, "/", s.adoptions)
+		orphans, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
+			now := time.Now()
+			return s.store.Lease(ctx, finder, now, now.Add(claimFor), sweepBatch)
+		})
+		if err != nil {
+			if s.closing.Err() == nil {
+				s.logger.Error("orphaned tasks not taken", "error", err)
+			}
+			break
+		}
+		for _, r := range orphans {
+			if known := s.resumeOrphan(r); !known {
+				unknownTool = true
+			}
+		}
+		if len(orphans) < sweepBatch {
+			break
+		}
+	}
+	if unknownTool { // let servers that have the tool come first
+		s.adoptEvery = min(4*s.adoptEvery, rarestAdoption)
+	} else {
+		s.adoptEvery = max(s.adoptEvery/2, renewEvery)
+	}
+	return s.adoptEvery
+}
+
+// resumeOrphan decides what becomes of one orphan. known is false if its tool is
+// not here: the task is then left, until its ttl, to a server that has the tool.
+func (s *Server) resumeOrphan(orphan Record) (known bool) {
+	_, known = s.catalog.findTool(orphan.Tool)
+	switch {
+	case !known && !orphan.CancelRequested:
+		s.logger.Warn("task left to a server that has its tool", "task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
+		return false
+	case s.isRunnable(orphan):
+		s.restartOrphan(orphan)
+	default:
+		s.failOrphan(orphan)
+	}
+	return true
+}
+
+// restartOrphan takes an orphan and submits it. It uses a retry that gives up, since
+// one record that the store does not take must not hold up the other orphans.
+func (s *Server) restartOrphan(orphan Record) {
+	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
+	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, func(r Record) event {
+		if !r.isSameRun(orphan) {
+			return event{}
+		}
+		return event{kind: eventClaim, worker: s.worker, lease: time.Now().Add(leaseFor)}
+	})
+	if claimed := orphan; errors.Is(err, errVoid) {
+		if claimed.Worker = s.worker; r.isSameRun(claimed) {
+			err = nil // an Update whose answer was lost has claimed it
+		}
+	}
+	if err == nil {
+		if err = s.executor.Submit(r.toSubmission()); err != nil {
+			s.returnOrphan(r, orphan.Worker)
+		}
+	}
+	switch {
+	case err == nil:
+		log.Info("task resumed", "attempt", r.Attempt+1)
+	case s.closing.Err() == nil:
+		log.Warn("task not resumed", "error", err)
+	}
+}
+
+// failOrphan ends an orphan that must not run again: as cancelled if a requestor
+// has asked for it, and with the error "worker_lost" otherwise.
+func (s *Server) failOrphan(orphan Record) {
+	lost := Errorf(CodeInternalError, "the worker of the task was lost").withReason(reasonWorkerLost)
+	outcome := Outcome{Kind: OutcomeError, Error: lost}
+	if orphan.CancelRequested {
+		outcome = Outcome{Kind: OutcomeCancelled}
+	}
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, func(r Record) event {
+		if !r.isSameRun(orphan) {
+			return event{}
+		}
+		return event{kind: eventFinish, outcome: outcome}
+	})
+	s.logger.Warn("task lost with its worker", "task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool,
+		"attempt", orphan.Attempt, "tries", orphan.Tries, "error", err)
+}
+
+// returnOrphan gives a task that this server has taken and cannot run back to the
+// name that it was found under. There its lease ends soon; under this server's name
+// it would be renewed forever.
+func (s *Server) returnOrphan(claimed Record, finder string) {
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed.ID, func(r Record) event {
+		if !r.isSameRun(claimed) {
+			return event{}
+		}
+		return event{kind: eventClaim, worker: finder, lease: time.Now().Add(claimFor)}
+	})
+	if err != nil && s.closing.Err() == nil && !errors.Is(err, errVoid) {
+		s.logger.Warn("task not left to other servers", "task", LogID(claimed.Principal, claimed.ID), "error", err)
+	}
+}
+
+// isRunnable reports whether a task's handler may be started. It may start a second
+// time only if its tool allows that, even if an executor delivers a task twice.
+func (s *Server) isRunnable(r Record) bool {
+	_, ok := s.catalog.findTool(r.Tool)
+	return ok && (r.Attempt == 0 || s.allowsRestart(r) && r.Tries < MaxTries)
+}
+
+// allowsRestart reports whether the tool of a task is here and has onlost=restart.
+func (s *Server) allowsRestart(r Record) bool {
+	tool, ok := s.catalog.findTool(r.Tool)
+	return ok && tool.spec.Policy.OnLost == RestartWhenLost
+}

@@ -1,0 +1,364 @@
+package mcptask
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// lifeline is a process's way to a shared store: cut, its writes fail as in a
+// process that hangs or has lost its network.
+type lifeline struct {
+	Store
+	mu  sync.Mutex
+	cut bool
+}
+
+var errCut = errors.New("the store is away")
+
+func (l *lifeline) set(cut bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = cut
+}
+
+func (l *lifeline) check() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cut {
+		return errCut
+	}
+	return nil
+}
+
+func (l *lifeline) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
+	if err := l.check(); err != nil {
+		return r, err
+	}
+	return l.Store.Update(ctx, r, quota)
+}
+
+func (l *lifeline) Renew(ctx context.Context, worker string, until time.Time) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	return l.Store.Renew(ctx, worker, until)
+}
+
+func (l *lifeline) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	return l.Store.Lease(ctx, worker, now, until, limit)
+}
+
+var restart = Policy{Task: TaskRequired, OnLost: RestartWhenLost}
+
+func TestLostWorkerRestarts(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		first := &lifeline{Store: store}
+		late := make(chan struct{})
+		a := newServer(t, Options{Store: first}, numberTool("t", restart, func(ctx context.Context, task *Task, in number) (number, error) {
+			if _, err := confirm(ctx, task, in); err != nil {
+				t.Errorf("%v", err)
+			}
+			if task.Attempt() != 1 {
+				t.Errorf("attempt %d in the first process", task.Attempt())
+			}
+			<-late // deaf to everything
+			return number{-1}, nil
+		}))
+		b := newServer(t, Options{Store: store}, numberTool("t", restart, func(ctx context.Context, task *Task, in number) (number, error) {
+			began := time.Now()
+			got, err := confirm(ctx, task, in) // the stored answer, at once
+			if err != nil || time.Since(began) != 0 || task.Attempt() != 2 || task.Principal() != "alice" {
+				t.Errorf("attempt %d: %+v, %v after %v", task.Attempt(), got, err, time.Since(began))
+			}
+			time.Sleep(10 * time.Second)
+			return number{42}, nil
+		}))
+		id := begin(t, a, alice, "t").ID
+		asks(t, b, alice, id) // the question is answered through the other process
+		if err := answer(t, b, alice, id, "ship", yes); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		first.set(true)
+		began := time.Now()
+		r, err := b.Changed(t.Context(), alice, id, 4)
+		for err == nil && r.Attempt != 2 {
+			r, err = b.Changed(t.Context(), alice, id, r.Version)
+		}
+		if err != nil || r.Worker != b.worker || time.Since(began) < leaseFor-renewEvery || time.Since(began) > leaseFor+renewEvery {
+			t.Fatalf("%+v, %v after %v", r, err, time.Since(began))
+		}
+		first.set(false)
+		close(late) // the dead one finishes while the other works
+		synctest.Wait()
+		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Done() {
+			t.Fatalf("the void outcome counts: %s, %v", outcomeText(r.Outcome), err)
+		}
+		if r := ended(t, a, alice, id); outcomeText(r.Outcome) != doubled || r.Attempt != 2 || len(r.Inputs) != 1 {
+			t.Errorf("%+v: %s", r, outcomeText(r.Outcome))
+		}
+	})
+}
+
+func TestLostWorkerFails(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		first := &lifeline{Store: store}
+		late := make(chan struct{})
+		var runs atomic.Int32
+		handler := func(ctx context.Context, _ *Task, in number) (number, error) {
+			runs.Add(1)
+			<-late
+			return in, nil
+		}
+		tools := []Tool{numberTool("t", Policy{}, handler)}
+		a := newServer(t, Options{Store: first}, tools...)
+		b := newServer(t, Options{Store: store}, tools...)
+		id, stopped := begin(t, a, alice, "t").ID, begin(t, a, alice, "t").ID
+		synctest.Wait()
+		if err := a.Stop(t.Context(), alice, stopped); err != nil {
+			t.Fatal(err)
+		}
+		first.set(true)
+		r := ended(t, b, alice, id)
+		if !errors.Is(r.Outcome.Error, ErrWorkerLost) || r.Outcome.Error.Code != CodeInternalError || r.Attempt != 1 {
+			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+		if r := ended(t, b, alice, stopped); r.Outcome.Kind != OutcomeCancelled { // it was to stop anyway
+			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+		first.set(false)
+		close(late)
+		time.Sleep(time.Hour)
+		if again := ended(t, b, alice, id); again.Version != r.Version || runs.Load() != 2 {
+			t.Errorf("after the end: %+v, %d runs", again, runs.Load())
+		}
+	})
+}
+
+// TestQueuedTaskMoves: a task that waits in a process that hangs runs in
+// another, and only there.
+func TestQueuedTaskMoves(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		first := &lifeline{Store: store}
+		late := make(chan struct{})
+		var runs atomic.Int32
+		tools := []Tool{
+			numberTool("blocks", Policy{}, func(context.Context, *Task, number) (number, error) { <-late; return number{}, nil }),
+			numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+				runs.Add(1)
+				return after(time.Minute)(ctx, task, in)
+			}),
+		}
+		a := newServer(t, Options{Store: first, Concurrency: 1}, tools...)
+		b := newServer(t, Options{Store: store, Concurrency: 1}, tools...)
+		begin(t, a, alice, "blocks")
+		id := begin(t, a, alice, "t").ID
+		synctest.Wait()
+		first.set(true)
+		time.Sleep(leaseFor + 2*renewEvery)
+		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Attempt != 1 || r.Worker != b.worker {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		first.set(false)
+		close(late) // the first process comes to its queue while the second works
+		r := ended(t, b, alice, id)
+		if r.Outcome.Kind != OutcomeResult || r.Attempt != 1 || runs.Load() != 1 {
+			t.Errorf("%s, attempt %d, %d runs", outcomeText(r.Outcome), r.Attempt, runs.Load())
+		}
+	})
+}
+
+// TestTaskComesBack: a process loses a task, and gets it back while its first
+// handler still runs.
+func TestTaskComesBack(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		firstLine, secondLine := &lifeline{Store: store}, &lifeline{Store: store}
+		late := make(chan struct{})
+		stolen := make(chan error, 1)
+		a := newServer(t, Options{Store: firstLine}, numberTool("t", restart, func(ctx context.Context, task *Task, in number) (number, error) {
+			if task.Attempt() == 1 {
+				<-ctx.Done()
+				stolen <- context.Cause(ctx)
+				<-late
+				return number{-1}, nil
+			}
+			return after(time.Minute)(ctx, task, in)
+		}))
+		newServer(t, Options{Store: secondLine}, numberTool("t", restart, hang))
+		id := begin(t, a, alice, "t").ID
+		synctest.Wait()
+		firstLine.set(true)
+		time.Sleep(leaseFor + 2*renewEvery)
+		firstLine.set(false)
+		secondLine.set(true)
+		time.Sleep(leaseFor + 2*renewEvery)
+		r, err := a.Get(t.Context(), alice, id)
+		if err != nil || r.Attempt != 3 || r.Worker != a.worker {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		if err := <-stolen; !errors.Is(err, errStolen) {
+			t.Errorf("the first handler ended by %v", err)
+		}
+		close(late)
+		synctest.Wait()
+		a.mu.Lock()
+		if a.running[id] == nil {
+			t.Error("the handler that runs cannot be cancelled")
+		}
+		a.mu.Unlock()
+		if r := ended(t, a, alice, id); outcomeText(r.Outcome) == "" || r.Attempt != 3 || r.Outcome.Kind != OutcomeResult {
+			t.Errorf("%s, attempt %d", outcomeText(r.Outcome), r.Attempt)
+		}
+		secondLine.set(false)
+	})
+}
+
+func TestClosedServerHandsOver(t *testing.T) {
+	for _, queued := range []bool{false, true} {
+		bubble.Test(t, func(t *testing.T) {
+			store := NewMemoryStore()
+			tools := []Tool{numberTool("t", restart, after(time.Minute)), numberTool("hang", Policy{}, hang)}
+			a := newServer(t, Options{Store: store, Concurrency: 1}, tools...)
+			b := newServer(t, Options{Store: store}, tools...)
+			want := 2
+			var lost Record
+			if queued {
+				want = 1
+				lost = begin(t, a, alice, "hang")
+			}
+			id := begin(t, a, alice, "t").ID
+			time.Sleep(time.Second)
+			if err := a.Close(); err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if r := ended(t, b, alice, id); r.Attempt != want || r.Outcome.Kind != OutcomeResult || time.Since(began) > renewEvery+time.Minute {
+				t.Errorf("attempt %d: %s after %v", r.Attempt, outcomeText(r.Outcome), time.Since(began))
+			}
+			if queued {
+				if r := ended(t, b, alice, lost.ID); !errors.Is(r.Outcome.Error, ErrWorkerLost) {
+					t.Errorf("%s", outcomeText(r.Outcome))
+				}
+			}
+		})
+	}
+}
+
+// TestQuestionOutlivesServer: a question that is open when a server closes
+// stays, and its answer reaches the next attempt.
+func TestQuestionOutlivesServer(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		tool := numberTool("t", restart, confirm)
+		a := newServer(t, Options{Store: store}, tool)
+		id := begin(t, a, alice, "t").ID
+		asks(t, a, alice, id)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b := newServer(t, Options{Store: store}, tool)
+		synctest.Wait()
+		if r := asks(t, b, alice, id); r.Attempt != 2 || len(r.Inputs) != 1 {
+			t.Errorf("%+v", r)
+		}
+		if err := answer(t, b, alice, id, "ship", yes); err != nil {
+			t.Fatal(err)
+		}
+		if r := ended(t, b, alice, id); r.Outcome.Kind != OutcomeResult || r.Outcome.IsError {
+			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+	})
+}
+
+// TestLongDrain: a handler that takes longer than a lease to end keeps it.
+func TestLongDrain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		var runs atomic.Int32
+		tool := numberTool("t", restart, func(ctx context.Context, _ *Task, in number) (number, error) {
+			runs.Add(1)
+			<-ctx.Done()
+			time.Sleep(2 * leaseFor)
+			return number{42}, nil
+		})
+		a := newServer(t, Options{Store: store, Drain: 5 * leaseFor}, tool)
+		b := newServer(t, Options{Store: store}, tool)
+		id := begin(t, a, alice, "t").ID
+		synctest.Wait()
+		if err := a.Close(); err != nil {
+			t.Error(err)
+		}
+		if r, err := b.Get(t.Context(), alice, id); err != nil || !r.Done() || outcomeText(r.Outcome) != doubled || runs.Load() != 1 {
+			t.Errorf("%s, %v, %d runs", outcomeText(r.Outcome), err, runs.Load())
+		}
+	})
+}
+
+func TestShortDrain(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		late := make(chan struct{})
+		s, err := NewServer(Options{Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{
+			numberTool("t", Policy{}, func(context.Context, *Task, number) (number, error) { <-late; return number{}, nil })}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := begin(t, s, alice, "t").ID
+		synctest.Wait()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			r, err := s.Await(t.Context(), alice, id) // the end that the task gets, or that of the store after it
+			if err == nil && r.Outcome.Kind != OutcomeCancelled || err != nil && err.Error() != newShutdownError().Error() {
+				t.Errorf("who waits gets %s, %v", outcomeText(r.Outcome), err)
+			}
+		})
+		began := time.Now()
+		for range 2 {
+			if err := s.Close(); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+		}
+		waiting.Wait()
+		close(late)
+	})
+}
+
+// TestStoreAway: a store that is away for minutes costs time, not tasks.
+func TestStoreAway(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		log := &logged{}
+		line := &lifeline{Store: NewMemoryStore()}
+		s := newServer(t, Options{Store: line, Concurrency: 1, Logger: log.logger()},
+			numberTool("t", Policy{}, after(time.Second)))
+		first, queued := begin(t, s, alice, "t").ID, begin(t, s, alice, "t").ID
+		synctest.Wait()
+		line.set(true)
+		time.Sleep(10 * time.Minute)
+		if r, err := s.Get(t.Context(), alice, first); err != nil || r.Done() {
+			t.Errorf("%+v, %v", r, err)
+		}
+		line.set(false)
+		began := time.Now()
+		for _, id := range []string{first, queued} {
+			if r := ended(t, s, alice, id); r.Outcome.Kind != OutcomeResult {
+				t.Errorf("%s", outcomeText(r.Outcome))
+			}
+		}
+		if time.Since(began) > 2*renewEvery {
+			t.Errorf("ended after %v", time.Since(began))
+		}
+	})
+}

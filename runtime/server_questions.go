@@ -1,0 +1,99 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// upfrontKeyPrefix starts the keys of questions that are asked before the task, so
+// that they never equal the keys of steps.
+const upfrontKeyPrefix = "before/"
+
+// settleUpfrontQuestions gets the answers to the questions that a tool asks before
+// its call. It takes those that came with the call, asks while the call is open, or
+// returns a reply that makes the requestor call again. A refusal is a tool error,
+// and the handler does not run. The run of a task also calls it, for the questions
+// that were left to the task.
+func (s *Server) settleUpfrontQuestions(ctx context.Context, caller Caller, t *registeredTool, call CallRequest) (answers []Input, reply *CallReply, err error) {
+	var missing []Input
+	for _, spec := range t.spec.Questions {
+		in, err := newElicitation(upfrontKeyPrefix+spec.Name, spec, spec.Message)
+		if err != nil {
+			return nil, nil, err
+		}
+		response, ok := call.Answers[in.Key]
+		switch {
+		case ok:
+		case call.Retry && caller.Answers(in):
+			missing = append(missing, in)
+			continue
+		case call.Later:
+			continue // the task asks before its handler runs
+		default:
+			if err = caller.checkCanAsk(in, call.Ask != nil); err == nil {
+				response, err = call.Ask(ctx, in)
+			}
+			switch {
+			case endedByCaller(ctx):
+				return nil, nil, ctx.Err()
+			case err != nil:
+				return refuseUpfront(spec, err)
+			}
+		}
+		if err := checkAnswer(ctx, &s.schemas, in, response); err != nil {
+			if endedByCaller(ctx) {
+				return nil, nil, ctx.Err()
+			}
+			if call.Retry {
+				return nil, nil, Errorf(CodeInvalidParams, "the answer to %q was not taken: %v", in.Key, err)
+			}
+			return refuseUpfront(spec, err)
+		}
+		if _, err := parseElicitation(response); err != nil {
+			return refuseUpfront(spec, err)
+		}
+		in.State, in.Response = InputAnswered, response
+		answers = append(answers, in)
+	}
+	if missing != nil {
+		return nil, &CallReply{Questions: missing, Answered: answers}, nil
+	}
+	return answers, nil, nil
+}
+
+// endedByCaller reports whether a context has ended, and not because the server
+// closes.
+func endedByCaller(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrServerClosed)
+}
+
+// refuseUpfront makes the reply to a call whose question was not answered.
+func refuseUpfront(spec InputSpec, err error) ([]Input, *CallReply, error) {
+	if errors.Is(err, ErrServerClosed) {
+		return nil, nil, newShutdownError()
+	}
+	reply, encodeErr := newErrorReply(fmt.Sprintf("%s was asked for and not given: %v", spec.Name, err))
+	return nil, &reply, encodeErr
+}
+
+// collectResponses returns the answers that a task has, by key.
+func (r *Record) collectResponses() map[string]json.RawMessage {
+	responses := map[string]json.RawMessage{}
+	for _, in := range r.Inputs {
+		if in.Response != nil {
+			responses[in.Key] = in.Response
+		}
+	}
+	return responses
+}
+
+// pairUpfrontAnswers pairs a tool's questions with their answers.
+func pairUpfrontAnswers(t *registeredTool, inputs []Input) []upfrontAnswer {
+	var list []upfrontAnswer
+	for i, in := range inputs {
+		list = append(list, upfrontAnswer{t.spec.Questions[i], in.Response})
+	}
+	return list
+}

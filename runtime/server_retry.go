@@ -1,0 +1,218 @@
+package mcptask
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// How the server calls the user's Store. It makes a call again if it fails with an
+// error that is not one of this package's, after pauses that grow. For a task it
+// does so until the call succeeds, the task is gone or the server is closed.
+const (
+	// StoreTimeout is how long one call may take before its context ends and it
+	// counts as failed.
+	StoreTimeout = 5 * time.Second
+	// StoreWait is how long one Wait may take before it is made again.
+	StoreWait = 30 * time.Second
+	// StorePatience is how long the failing calls of a request are made again. Then
+	// the request fails.
+	StorePatience = 10 * time.Second
+	// StoreOutage is StorePatience for a request that waits for a task anyway, such as
+	// tasks/result or a subscription.
+	StoreOutage = 5 * time.Minute
+)
+
+// The pauses before a call is made again.
+const (
+	shortestPause = 50 * time.Millisecond
+	longestPause  = 5 * time.Second
+	// After a conflict, another writer has succeeded: there is less to wait for.
+	shortestConflict = time.Millisecond
+	longestConflict  = time.Second
+)
+
+// storeRetry decides whether and when a store call is made again. Each piece of
+// work has its own. It is not safe for concurrent use.
+type storeRetry struct {
+	server  *Server
+	end     <-chan struct{} // ends all tries
+	limit   time.Duration   // since the first failure; 0 means no limit
+	timeout time.Duration   // of one call
+
+	failing   time.Time // the time of the first failure
+	failures  int
+	conflicts int
+}
+
+// newRequestRetry is for a request: its caller waits, and can send it again.
+func (s *Server) newRequestRetry() *storeRetry {
+	return &storeRetry{server: s, end: s.drained.Done(), limit: StorePatience, timeout: StoreTimeout}
+}
+
+// newWaitRetry is for a request that waits for a task.
+func (s *Server) newWaitRetry() *storeRetry {
+	return &storeRetry{server: s, end: s.closing.Done(), limit: StoreOutage, timeout: StoreTimeout}
+}
+
+// newTaskRetry is for the run of a task. It has no limit: this process keeps the
+// task's lease, so no other process would move the task.
+func (s *Server) newTaskRetry() *storeRetry {
+	return &storeRetry{server: s, end: s.drained.Done(), timeout: StoreTimeout}
+}
+
+// pauseAfterFailure waits after a call that failed. It reports whether to make the
+// call again.
+func (t *storeRetry) pauseAfterFailure(ctx context.Context, call string, err error) bool {
+	if isStoreAnswer(err) || !t.hasTimeLeft(ctx) {
+		return false
+	}
+	if s := t.server; s.auditRates.Allow([2]string{"store", call}) { // once a second for each
+		s.logger.Warn("store call failed, and is made again", "call", call, "error", err)
+	}
+	t.failures++
+	return t.pauseFor(ctx, min(shortestPause<<min(t.failures-1, 20), longestPause))
+}
+
+// pauseAfterConflict waits after ErrConflict, except after the first one. It reports
+// whether to make the call again.
+func (t *storeRetry) pauseAfterConflict(ctx context.Context) bool {
+	t.conflicts++
+	if t.conflicts == 1 {
+		return true
+	}
+	return t.hasTimeLeft(ctx) && t.pauseFor(ctx, min(shortestConflict<<min(t.conflicts-2, 20), longestConflict))
+}
+
+// hasTimeLeft reports whether the limit has not passed and nothing has ended.
+func (t *storeRetry) hasTimeLeft(ctx context.Context) bool {
+	if t.failing.IsZero() {
+		t.failing = time.Now()
+	}
+	select {
+	case <-t.end:
+		return false
+	default:
+		return ctx.Err() == nil && (t.limit == 0 || time.Since(t.failing) < t.limit)
+	}
+}
+
+// pauseFor waits for half to all of d, so that calls that failed together do not
+// come back together. It reports whether nothing has ended meanwhile.
+func (t *storeRetry) pauseFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d/2 + rand.N(d/2+1))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-t.end:
+	}
+	return false
+}
+
+// isStoreAnswer reports whether an error is a store's answer: the same call would
+// get it again. Any other error is a fault, which may pass.
+func isStoreAnswer(err error) bool {
+	answers := []error{ErrNoRecord, ErrExists, ErrConflict, ErrQuotaStored, ErrQuotaUnfinished, ErrQuotaBytes, ErrServerClosed}
+	return slices.ContainsFunc(answers, func(answer error) bool { return errors.Is(err, answer) })
+}
+
+// callOnce makes one call of the store, bounded by the timeout. The server's own
+// store needs no bound.
+func callOnce[T any](ctx context.Context, t *storeRetry, call func(context.Context) (T, error)) (T, error) {
+	if t.server.ownStore {
+		return call(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	return call(ctx)
+}
+
+// callStore makes a call until the store answers or the tries are over.
+func callStore[T any](ctx context.Context, t *storeRetry, name string, call func(context.Context) (T, error)) (T, error) {
+	for {
+		v, err := callOnce(ctx, t, call)
+		if err == nil || !t.pauseAfterFailure(ctx, name, err) {
+			return v, err
+		}
+	}
+}
+
+// getRecord reads a record. It stops the handler of this process if the record says so.
+func (s *Server) getRecord(ctx context.Context, t *storeRetry, id string) (Record, error) {
+	record, err := callStore(ctx, t, "Get", func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+	if err == nil {
+		s.stopIfEnded(record)
+	}
+	return record, err
+}
+
+// awaitVersion waits for a version of a record beyond the given one. If the store
+// misses a change, the wait takes up to StoreWait longer. If its Wait fails,
+// awaitVersion tries Get.
+func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, version int64) (Record, error) {
+	wait := *t
+	wait.timeout = StoreWait
+	for {
+		began := time.Now()
+		record, err := callOnce(ctx, &wait, func(ctx context.Context) (Record, error) { return s.store.Wait(ctx, id, version) })
+		if err != nil && !isStoreAnswer(err) {
+			if time.Since(began) >= StoreWait && ctx.Err() == nil {
+				wait.failing = time.Time{} // Wait works, but nothing has changed
+				continue
+			}
+			if !wait.pauseAfterFailure(ctx, "Wait", err) {
+				return record, err
+			}
+			record, err = callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
+			switch {
+			case err == nil && record.Version <= version:
+				wait.failing = time.Time{} // the store works
+				continue
+			case err != nil && !isStoreAnswer(err):
+				continue
+			}
+		}
+		if err == nil {
+			s.stopIfEnded(record)
+		}
+		return record, err
+	}
+}
+
+// stopIfEnded stops the handler of this process if its task has ended elsewhere, or
+// was asked to stop there.
+func (s *Server) stopIfEnded(r Record) {
+	switch {
+	case r.Done() && r.Outcome.Kind != OutcomeCancelled:
+		s.cancelHandler(r.ID, errStolen)
+	case r.Done(), r.CancelRequested:
+		s.cancelHandler(r.ID, ErrCancelled)
+	}
+}
+
+// callDetached makes a call in a goroutine. It returns when ctx ends, even if the
+// call goes on.
+func (s *Server) callDetached(ctx context.Context, what string, call func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() {
+		defer guard.Then(s.logger, what, func() { done <- errors.New(what + " panicked") })
+		done <- call(ctx)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		select {
+		case err := <-done:
+			return err
+		default:
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,380 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+)
+
+func TestEndOfTTL(t *testing.T) {
+	rules.Covers(t, "C-58", "C-85", "C-98", "E-79", "B-53", "B-81", "B-93")
+	bubble.Test(t, func(t *testing.T) {
+		var cause error
+		s := newServer(t, Options{Concurrency: 1},
+			numberTool("hang", Policy{TTL: 5 * time.Second}, func(ctx context.Context, task *Task, in number) (number, error) {
+				<-ctx.Done()
+				cause = context.Cause(ctx)
+				return in, ctx.Err()
+			}),
+			numberTool("next", Policy{}, double))
+		time.Sleep(1500 * time.Millisecond) // the end falls between two sweeps
+		first, second := begin(t, s, alice, "hang"), begin(t, s, alice, "next")
+		began := time.Now()
+		var waiting sync.WaitGroup
+		for range 3 {
+			waiting.Go(func() {
+				_, err := s.Await(t.Context(), alice, first.ID)
+				var wire *Error
+				if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || wire.Reason() != reasonExpired || !errors.Is(err, ErrExpired) {
+					t.Errorf("who waits gets %v", err)
+				}
+			})
+		}
+		waiting.Wait()
+		if d := time.Since(began); d != 5*time.Second {
+			t.Errorf("expired after %v", d)
+		}
+		if _, err := s.Get(t.Context(), alice, first.ID); err == nil || err.Error() != newNotFoundError().Error() {
+			t.Errorf("who asks afterwards gets %v", err)
+		}
+		ended(t, s, alice, second.ID) // the slot is free
+		if time.Since(began) != 5*time.Second || !errors.Is(cause, ErrExpired) {
+			t.Errorf("the next ran after %v; the handler ended by %v", time.Since(began), cause)
+		}
+		time.Sleep(2 * sweepEvery)
+		if _, err := s.store.Get(t.Context(), first.ID); !errors.Is(err, ErrNoRecord) {
+			t.Errorf("the record stays: %v", err)
+		}
+	})
+}
+
+// TestEndOfTTLElsewhere lets a task expire that never ran, and one that asks.
+func TestEndOfTTLElsewhere(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var ran atomic.Bool
+		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{}, hang),
+			numberTool("asks", Policy{TTL: 5 * time.Second}, confirm),
+			numberTool("queued", Policy{TTL: 5 * time.Second}, func(context.Context, *Task, number) (number, error) {
+				ran.Store(true)
+				return number{}, nil
+			}))
+		asking := begin(t, s, alice, "asks")
+		asks(t, s, alice, asking.ID)
+		first, queued := begin(t, s, alice, "hang"), begin(t, s, alice, "queued")
+		var waiting sync.WaitGroup
+		for _, id := range []string{asking.ID, queued.ID} {
+			waiting.Go(func() {
+				if _, err := s.Await(t.Context(), alice, id); !errors.Is(err, ErrExpired) {
+					t.Errorf("%v", err)
+				}
+			})
+		}
+		waiting.Wait()
+		if _, _, err := s.Cancel(t.Context(), alice, first.ID); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		if ran.Load() {
+			t.Error("a task ran after its end")
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.running)+listeners(s) != 0 {
+			t.Errorf("%d running, %d progress left", len(s.running), listeners(s))
+		}
+	})
+}
+
+// listeners counts the tasks whose progress goes somewhere.
+func listeners(s *Server) (n int) {
+	s.progress.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+func TestOutcomes(t *testing.T) {
+	type key struct{}
+	var nilError *Error
+	shared := &Result{}
+	log := &logged{}
+	deadline := Policy{Deadline: time.Second, TTL: time.Hour}
+	text := func(name string, handler func(context.Context) (*Result, error)) Tool {
+		return NewTool(ToolSpec{Name: name, InputSchema: `{"type":"object"}`}, func(ctx context.Context, _ *Task, _ struct{}) (*Result, error) { return handler(ctx) })
+	}
+	fails := func(name string, err error) Tool {
+		return text(name, func(context.Context) (*Result, error) { return nil, err })
+	}
+	tools := []Tool{
+		numberTool("deadline", deadline, hang),
+		text("panic", func(context.Context) (*Result, error) { panic("secret") }),
+		text("goexit", func(context.Context) (*Result, error) { runtime.Goexit(); return nil, nil }),
+		fails("plain", errors.New("no such branch")),
+		fails("wire", fmt.Errorf("wrapped: %w", &Error{Code: -32050, Message: "locked", Data: json.RawMessage(`{"by":"x"}`)})),
+		fails("typed nil", nil),
+		fails("nothing", nil),
+		text("shared", func(context.Context) (*Result, error) { return shared, nil }),
+		text("bad content", func(context.Context) (*Result, error) { return &Result{Content: []Content{nil}}, nil }),
+		NewTool(ToolSpec{Name: "misfit", InputSchema: `{"type":"object"}`, OutputSchema: `{"type":"object","required":["x"]}`},
+			func(context.Context, *Task, struct{}) (number, error) { return number{}, nil }),
+		text("context", func(ctx context.Context) (*Result, error) {
+			return &Result{Content: []Content{TextContent(fmt.Sprint(ctx.Value(key{})))}}, nil
+		}),
+		text("context ends", func(ctx context.Context) (*Result, error) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
+			}
+			return nil, ctx.Err()
+		}),
+	}
+	tools[5] = text("typed_nil", func(context.Context) (*Result, error) { return nil, nilError })
+	want := map[string]string{
+		"deadline":     `error deadline did not finish within its deadline of 1s (code -32603) {"reason":"deadline"}`,
+		"panic":        `error internal error (code -32603) `,
+		"goexit":       `error internal error (code -32603) `,
+		"plain":        `result {"content":[{"text":"no such branch","type":"text"}],"isError":true}`,
+		"wire":         `error locked (code -32050) {"by":"x"}`,
+		"typed_nil":    `error internal error (code -32603) `,
+		"nothing":      `result {"content":[{"text":"the handler returned neither a result nor an error","type":"text"}],"isError":true}`,
+		"shared":       `result {"content":[]}`,
+		"bad_content":  `error internal error (code -32603) `,
+		"misfit":       `error the tool's output does not fit its schema (code -32603) `,
+		"context":      `result {"content":[{"text":"alice's","type":"text"}]}`,
+		"context_ends": `result {"content":[{"text":"context deadline exceeded","type":"text"}],"isError":true}`,
+	}
+	bubble.Test(t, func(t *testing.T) {
+		for i := range tools {
+			tools[i].spec.Name = strings.ReplaceAll(tools[i].spec.Name, " ", "_")
+		}
+		s := newServer(t, Options{Logger: log.logger(), Context: func(ctx context.Context, principal string) (context.Context, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			context.AfterFunc(ctx, cancel)
+			switch principal {
+			case "bob":
+				return nil, errors.New("secret")
+			case "carol":
+				return nil, nilError
+			}
+			return context.WithValue(ctx, key{}, principal+"'s"), nil
+		}}, tools...)
+		for name, want := range want {
+			reply, err := s.Call(t.Context(), alice, name, json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := outcomeText(ended(t, s, alice, reply.Task.ID).Outcome); got != want {
+				t.Errorf("%s:\n got %s\nwant %s", name, got, want)
+			}
+			if name == "goexit" {
+				continue // ends the goroutine of a plain call, which is the caller's
+			}
+			plain, err := s.Call(t.Context(), alice, name, json.RawMessage(`{"n":1}`), CallRequest{})
+			if err != nil || outcomeText(plain.Outcome) != want {
+				t.Errorf("%s, plainly:\n got %s, %v\nwant %s", name, outcomeText(plain.Outcome), err, want)
+			}
+		}
+		for _, principal := range []string{"bob", "carol"} {
+			caller := Caller{Principal: principal}
+			if got := outcomeText(ended(t, s, caller, begin(t, s, caller, "deadline").ID).Outcome); got != "error internal error (code -32603) " {
+				t.Errorf("without a context for %s: %s", principal, got)
+			}
+		}
+	})
+	if shared.Content != nil {
+		t.Error("the handler's own result was changed")
+	}
+	if !strings.Contains(log.String(), `panic=secret`) || !strings.Contains(log.String(), "no context for the principal") {
+		t.Errorf("the log does not tell the operator:\n%s", log)
+	}
+}
+
+// TestOnlyPrincipalSurvives: a task's handler sees nothing of the request.
+func TestOnlyPrincipalSurvives(t *testing.T) {
+	type key struct{}
+	s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+		if ctx.Value(key{}) != nil || task.Principal() != "alice" || task.Attempt() != 1 || task.ID() == "" {
+			return number{}, errors.New("no")
+		}
+		return in, nil
+	}))
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, 1))
+	reply, err := s.Call(ctx, alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
+	cancel() // the request is over: the task is not
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := ended(t, s, alice, reply.Task.ID); r.Outcome.IsError || r.Outcome.Kind != OutcomeResult {
+		t.Error(outcomeText(r.Outcome))
+	}
+}
+
+func TestCancelAndStop(t *testing.T) {
+	rules.Covers(t, "C-77", "E-57", "E-58", "B-73")
+	tools := []Tool{
+		numberTool("hang", Policy{}, hang),
+		numberTool("finishes", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
+			<-ctx.Done()
+			return number{2 * in.N}, nil
+		}),
+		numberTool("asks", Policy{}, confirm),
+	}
+	for _, c := range []struct{ tool, cancelled, stopped string }{
+		{"hang", "cancelled", "cancelled"},
+		{"finishes", "cancelled", doubled}, // E-57
+		{"asks", "cancelled", "cancelled"},
+		{"queued", "cancelled", "cancelled"},
+	} {
+		t.Run(c.tool, func(t *testing.T) {
+			for _, stop := range []bool{false, true} {
+				bubble.Test(t, func(t *testing.T) {
+					s := newServer(t, Options{Concurrency: 1}, append(tools, numberTool("queued", Policy{}, double))...)
+					if c.tool == "queued" {
+						begin(t, s, bob, "hang")
+					}
+					id := begin(t, s, alice, c.tool).ID
+					synctest.Wait()
+					want := c.cancelled
+					if stop {
+						want = c.stopped
+						if err := s.Stop(t.Context(), alice, id); err != nil {
+							t.Fatal(err)
+						}
+						if err := s.Stop(t.Context(), alice, id); err != nil {
+							t.Fatal(err)
+						}
+					} else if r, done, err := s.Cancel(t.Context(), alice, id); err != nil || done || r.Outcome.Kind != OutcomeCancelled {
+						t.Fatalf("%+v, %v, %v", r, done, err)
+					}
+					synctest.Wait()
+					r := ended(t, s, alice, id)
+					if got := outcomeText(r.Outcome); got != want || len(r.Outstanding()) != 0 {
+						t.Errorf("stop %v: %s", stop, got)
+					}
+					if _, done, err := s.Cancel(t.Context(), alice, id); err != nil || !done {
+						t.Errorf("cancelled again: %v, %v", done, err)
+					}
+					if err := s.Stop(t.Context(), alice, id); err != nil {
+						t.Error(err)
+					}
+					if again := ended(t, s, alice, id); again.Version != r.Version {
+						t.Errorf("an ended task moved: %+v", again)
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestCancelRacesFinish: whoever comes first decides, for good.
+func TestCancelRacesFinish(t *testing.T) {
+	rules.Covers(t, "C-29", "C-78", "B-30", "B-74")
+	store := &recordingStore{Store: NewMemoryStore()}
+	s := newServer(t, Options{Store: store, Concurrency: 8}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+		task.Progress(ctx, 1, 2, "half")
+		return in, nil
+	}))
+	const rounds = 1000
+	answered := map[string]OutcomeKind{}
+	for i := range rounds {
+		id := begin(t, s, alice, "t").ID
+		for range i % 8 {
+			runtime.Gosched()
+		}
+		r, done, err := s.Cancel(t.Context(), alice, id)
+		if err != nil || !done && r.Outcome.Kind != OutcomeCancelled || done && r.Outcome.Kind != OutcomeResult {
+			t.Fatalf("%+v, %v, %v", r, done, err)
+		}
+		answered[id] = r.Outcome.Kind
+	}
+	if err := s.Close(); err != nil { // every handler has returned
+		t.Fatal(err)
+	}
+	ends, kinds := map[string]int{}, map[OutcomeKind]int{}
+	for _, r := range store.history {
+		if ends[r.ID] > 0 {
+			t.Errorf("%s was stored after its end", r.ID)
+		}
+		if r.Done() {
+			ends[r.ID]++
+			kinds[r.Outcome.Kind]++
+			if r.Outcome.Kind != answered[r.ID] {
+				t.Errorf("%s: stored %s, answered %s", r.ID, r.Outcome.Kind, answered[r.ID])
+			}
+		}
+	}
+	if len(ends) != rounds {
+		t.Errorf("%d ends", len(ends))
+	}
+	t.Log(kinds)
+}
+
+// TestIsolation: somebody else's task is the same as none, to the byte.
+func TestIsolation(t *testing.T) {
+	rules.Covers(t, "C-92", "C-93", "C-94", "E-87", "B-88", "B-89")
+	s := newServer(t, Options{}, numberTool("asks", Policy{}, confirm))
+	id := begin(t, s, alice, "asks").ID
+	asks(t, s, alice, id)
+	anonymous := Caller{Revision: Revision20260728}
+	operations := map[string]func(Caller, string) error{
+		"get":     func(c Caller, id string) error { _, err := s.Get(t.Context(), c, id); return err },
+		"changed": func(c Caller, id string) error { _, err := s.Changed(t.Context(), c, id, 0); return err },
+		"await":   func(c Caller, id string) error { _, err := s.Await(t.Context(), c, id); return err },
+		"cancel":  func(c Caller, id string) error { _, _, err := s.Cancel(t.Context(), c, id); return err },
+		"stop":    func(c Caller, id string) error { return s.Stop(t.Context(), c, id) },
+		"answer": func(c Caller, id string) error {
+			return s.Answer(t.Context(), c, id, map[string]json.RawMessage{"ship": json.RawMessage(`{"action":"accept","content":{"approve":true}}`)})
+		},
+	}
+	for name, operate := range operations {
+		for _, caller := range []Caller{bob, anonymous, {Principal: "Alice"}, {Principal: "alice "}} {
+			theirs, err1 := json.Marshal(operate(caller, id))
+			none, err2 := json.Marshal(operate(caller, "there-is-no-such-task"))
+			if err1 != nil || err2 != nil || string(theirs) != string(none) || !strings.Contains(string(none), "-32602") {
+				t.Errorf("%s by %q: %s for a task, %s for none", name, caller.Principal, theirs, none)
+			}
+		}
+	}
+	if r, err := s.Get(t.Context(), alice, id); err != nil || r.Phase != PhaseInputRequired || r.CancelRequested {
+		t.Errorf("a stranger changed the task: %+v, %v", r, err)
+	}
+	if page, _, err := s.List(t.Context(), bob, Position{}); err != nil || len(page) != 0 {
+		t.Errorf("bob's list: %v, %v", page, err)
+	}
+	if _, _, err := s.List(t.Context(), anonymous, Position{}); err == nil {
+		t.Error("anonymous callers have a list (C-92)")
+	}
+}
+
+func TestList(t *testing.T) {
+	rules.Covers(t, "C-69", "C-72", "B-64", "B-67")
+	s := newServer(t, Options{}, numberTool("t", Policy{}, double))
+	made := map[string]bool{}
+	for range PageSize + 5 {
+		made[begin(t, s, alice, "t").ID] = true
+	}
+	first, more, err := s.List(t.Context(), alice, Position{})
+	if err != nil || !more || len(first) != PageSize {
+		t.Fatal(len(first), more, err)
+	}
+	last := first[PageSize-1]
+	rest, more, err := s.List(t.Context(), alice, Position{time.Unix(0, last.CreatedAt.UnixNano()), last.ID}) // as from a cursor
+	if err != nil || more || len(rest) != 5 {
+		t.Fatal(len(rest), more, err)
+	}
+	for _, r := range append(first, rest...) {
+		delete(made, r.ID)
+	}
+	if len(made) != 0 {
+		t.Errorf("%d tasks were left out", len(made))
+	}
+}

@@ -1,0 +1,162 @@
+package mcptask
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+)
+
+// errVoid says that an event no longer applies.
+var errVoid = errors.New("mcptask: the event no longer applies")
+
+// isOver reports whether an event was refused because the task has ended, is gone,
+// or belongs to another run.
+func isOver(err error) bool {
+	return errors.Is(err, errTerminal) || errors.Is(err, ErrNoRecord) || errors.Is(err, errVoid)
+}
+
+// applyEvent moves a task by one event, for a caller that waits for it.
+func (s *Server) applyEvent(ctx context.Context, id string, decide func(Record) event) (Record, error) {
+	return s.moveTask(ctx, s.newRequestRetry(), id, decide)
+}
+
+// moveTask moves a task by one event: it reads the record, computes the next one,
+// compares and sets. It does so again after a conflict and when the store fails.
+// decide sees the record as it is and returns the event, or a zero event to stop.
+func (s *Server) moveTask(ctx context.Context, t *storeRetry, id string, decide func(Record) event) (Record, error) {
+	var sent Record // by an Update that failed
+	var sentKind eventKind
+	for {
+		record, err := s.getRecord(ctx, t, id)
+		if err != nil {
+			return sent, err
+		}
+		if updateLanded(sentKind, sent, record) {
+			s.announceChange(record)
+			return record, nil
+		}
+		e := decide(record)
+		if e.kind == "" {
+			return record, errVoid
+		}
+		e.at = time.Now().UTC().Truncate(time.Microsecond)
+		moved, err := nextRecord(record, e)
+		if err != nil {
+			return record, err
+		}
+		_, giveBack := s.takeProgressTurn(id, moved.Done())
+		stored, moved, err := s.updateRecord(ctx, t, record, moved, e)
+		giveBack()
+		var again bool
+		switch {
+		case err == nil:
+			s.announceChange(stored)
+			return stored, nil
+		case errors.Is(err, ErrConflict):
+			again = t.pauseAfterConflict(ctx)
+		default:
+			sent, sentKind = moved, e.kind
+			again = t.pauseAfterFailure(ctx, "Update", err)
+		}
+		if !again {
+			return moved, err
+		}
+	}
+}
+
+// updateLanded reports whether an Update that failed was carried out all the same,
+// and only its answer was lost. Without this check, a run that it began would be
+// taken for another worker's, and an end for another caller's. Other events are
+// harmless: they do not apply twice.
+func updateLanded(kind eventKind, sent, now Record) bool {
+	switch kind {
+	case eventStart:
+		return now.isSameRun(sent)
+	case eventFinish:
+		return now.Done() && now.CreatedAt.Equal(sent.CreatedAt) && now.TerminalAt.Equal(sent.TerminalAt) &&
+			now.Outcome.Kind == sent.Outcome.Kind && bytes.Equal(now.Outcome.Result, sent.Outcome.Result)
+	}
+	return false
+}
+
+// updateRecord stores what an event made of a record. A task ends even if its
+// account has no room for the outcome: then it ends with an error that says so, and
+// that error is smaller than the outcome. sent is the record that the store was
+// given last.
+func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved Record, e event) (stored, sent Record, err error) {
+	quota := s.options.Limits.storeQuota()
+	if e.unbounded || e.kind == eventFinish && e.outcome.Kind == OutcomeCancelled {
+		quota = Quota{}
+	}
+	write := func(quota Quota) (Record, error) {
+		return callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, moved, quota) })
+	}
+	stored, err = write(quota)
+	if err == nil || e.kind != eventFinish {
+		return stored, moved, err
+	}
+	refusal := s.explainQuota(record.asCaller(), err, "tool", record.Tool, "task", LogID(record.Principal, record.ID))
+	if refusal != nil {
+		e.outcome = Outcome{Kind: OutcomeError, Error: refusal}
+		if refused, err := nextRecord(record, e); err == nil && refused.Size() < moved.Size() {
+			moved = refused
+		}
+		stored, err = write(Quota{})
+	}
+	return stored, moved, err
+}
+
+// announceChange tells observers and the audit trail of a stored version.
+func (s *Server) announceChange(r Record) {
+	s.notifyObservers(r)
+	if r.Done() {
+		s.progress.Delete(r.ID)
+		s.withdrawSubmission(r.ID)
+		s.auditEnd(r, string(r.Outcome.Kind))
+	}
+}
+
+// Observe calls f with each version of a task that this process stores, or sees
+// while a requestor waits. It also calls f with a task that this process deletes
+// unfinished because its ExpiresAt has passed. A version may come twice or late. f
+// must not block. The calls end when stop is called.
+func (s *Server) Observe(f func(Record)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := new(int)
+	s.observers[key] = f
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.observers, key)
+	}
+}
+
+// notifyObservers calls the functions that Observe was given.
+func (s *Server) notifyObservers(r Record) {
+	s.mu.Lock()
+	observers := make([]func(Record), 0, len(s.observers))
+	for _, f := range s.observers {
+		observers = append(observers, f)
+	}
+	s.mu.Unlock()
+	for _, f := range observers {
+		f(r)
+	}
+}
+
+// takeProgressTurn keeps a task from ending between a report and its progress
+// notification, so that no progress follows the end (C-68). It gives up after a
+// second: a client that does not read its stream must not keep its task alive.
+func (s *Server) takeProgressTurn(id string, wanted bool) (send ProgressFunc, giveBack func()) {
+	if turn, ok := s.progress.Load(id); ok && wanted {
+		turn := turn.(chan ProgressFunc)
+		select {
+		case send = <-turn:
+			return send, func() { turn <- send }
+		case <-time.After(time.Second):
+		}
+	}
+	return nil, func() {}
+}

@@ -1,0 +1,93 @@
+package mcptask
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever happens to records, the memory store's tally is that of what it has, and nothing in the end.
+func TestMemoryStoreTally(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := NewMemoryStore().(*memoryStore)
+		ctx := t.Context()
+		start := time.Unix(1_000_000, 0).UTC()
+		quota := Quota{Account: Usage{5, 3, 3000}, Anonymous: Usage{6, 4, 4000}, Server: Usage{9, 7, 6000}}
+		id := func() string { return fmt.Sprint("task", rapid.IntRange(0, 7).Draw(t, "task")) }
+		text := func() string { return strings.Repeat("x", rapid.IntRange(0, 900).Draw(t, "bytes")) }
+		check := func() {
+			want := map[string]Usage{}
+			var all Quota
+			add := func(u *Usage, r *Record) { u.add(r.Usage(), 1) }
+			for _, e := range s.expiry.Range(math.MaxInt, func(*Record) int { return 0 }) {
+				u := want[e.Account]
+				add(&u, e)
+				want[e.Account] = u
+				add(&all.Server, e)
+				if e.Principal == "" {
+					add(&all.Anonymous, e)
+				}
+			}
+			if s.all != all || s.counts.Len() != len(want) {
+				t.Fatalf("%+v, want %+v; %d accounts, want %d", s.all, all, s.counts.Len(), len(want))
+			}
+			for account, u := range want {
+				if got, _ := s.counts.Get(account); got != u {
+					t.Fatalf("%q: %+v, want %+v", account, got, u)
+				}
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			r, err := s.Get(ctx, id())
+			found := err == nil
+			switch op := rapid.IntRange(0, 7).Draw(t, "op"); {
+			case op <= 2:
+				c := rapid.SampledFrom([]Caller{{Principal: "a"}, {Principal: "b"}, {Session: "s"}, {}}).Draw(t, "caller")
+				_, _ = s.Create(ctx, Record{ID: id(), Principal: c.Principal, Account: c.Account(), Tool: "t", Phase: PhaseQueued,
+					Arguments: json.RawMessage(text()), IdempotencyKey: rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key"),
+					CreatedAt: start, ExpiresAt: start.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "ttl")) * time.Second), Worker: "w"}, quota)
+			case op == 3 && found:
+				r.StatusMessage, r.Principal, r.Account = text(), "another", "another"
+				_, _ = s.Update(ctx, r, quota)
+			case op == 4 && found && !r.Done():
+				if r, err = nextRecord(r, event{kind: eventFinish, at: start, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`"` + text() + `"`)}}); err != nil {
+					t.Fatal(err)
+				}
+				_, _ = s.Update(ctx, r, rapid.SampledFrom([]Quota{quota, {}}).Draw(t, "quota"))
+			case op == 5 && found:
+				if err := s.Delete(ctx, r); err != nil {
+					t.Fatal(err)
+				}
+			case op == 6:
+				start = start.Add(10 * time.Second)
+				_, _ = s.Expire(ctx, start, 3)
+			case op == 7:
+				_, _ = s.Lease(ctx, fmt.Sprint("w", start.Unix()), start, start.Add(time.Second), 3)
+				_ = s.Renew(ctx, "w", start.Add(time.Minute))
+			}
+			check()
+		}
+		for {
+			gone, err := s.Expire(ctx, start.Add(time.Hour), 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(gone) == 0 {
+				break
+			}
+		}
+		check()
+		if s.all != (Quota{}) || s.keys.Len() != 0 || s.entries.Len() != 0 {
+			t.Fatalf("left: %+v, %d keys", s.all, s.keys.Len())
+		}
+		if _, err := s.Get(ctx, "task1"); !errors.Is(err, ErrNoRecord) {
+			t.Fatal(err)
+		}
+	})
+}

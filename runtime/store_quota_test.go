@@ -1,0 +1,285 @@
+package mcptask
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+)
+
+// exceededBy fails unless an error is the refusal of a limit of several accounts together.
+func exceededBy(t *testing.T, err error, scope Scope, name string, most int) {
+	t.Helper()
+	var wire *Error
+	if !errors.As(err, &wire) || wire.Code != CodeInternalError || wire.Limit() != name ||
+		string(wire.Data) != fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope) {
+		t.Errorf("%v is not the limit %s of %d of the %s", err, name, most, scope)
+	}
+}
+
+// anonymous is a caller with a session of its own.
+func anonymous(session int) Caller {
+	return Caller{Session: fmt.Sprint("session", session), Revision: Revision20251125, CanAsk: []string{methodElicit}}
+}
+
+// Sessions cost nothing, so that a client that opens one for every few calls has no more tasks than
+// all anonymous callers may have together, and principals go on.
+func TestSessionsDoNotMultiplyLimits(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		const most = 10
+		tr := &trail{}
+		s := newServer(t, Options{Logger: tr.logger(), Limits: Limits{Running: most}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
+		made := 0
+		var last error
+		for i := range 600 {
+			if _, err := call(s, anonymous(i/12), "hang", ModeTask); err == nil {
+				made++
+			} else if i%12 < most { // else the session has as many as it may have
+				last = err
+			}
+		}
+		if made != 4*most {
+			t.Errorf("%d tasks run, of %d that all anonymous callers may have", made, 4*most)
+		}
+		if exceededBy(t, last, ScopeAnonymous, "running", 4*most); !strings.HasSuffix(hideInternals(last).Message, " for all anonymous callers together is exceeded: try again later, or authenticate") {
+			t.Error(last)
+		}
+		_, err := call(s, Caller{Revision: Revision20260728}, "hang", ModeTask)
+		exceededBy(t, err, ScopeAnonymous, "running", 4*most) // no session is no way around
+		begin(t, s, alice, "hang")
+		// The sessions are told of once: they are one flood, in a second.
+		if got := tr.of("limit"); len(got) != 2 || got[1]["scope"] != "anonymous" || got[1]["option"] != "Limits.Anonymous.Running" || got[0]["scope"] != nil {
+			t.Errorf("%v", got)
+		}
+	})
+}
+
+// However many accounts there are, the whole server has no more than it may have.
+func TestLimitServer(t *testing.T) {
+	for name, limits := range map[string]Limits{
+		"running": {Server: Totals{Running: 5}}, "tasks": {Server: Totals{Tasks: 5}},
+	} {
+		s := newServer(t, Options{Limits: limits}, numberTool("hang", Policy{Task: TaskOptional}, hang))
+		for i := range 5 {
+			begin(t, s, Caller{Principal: fmt.Sprint(i), Revision: Revision20260728}, "hang")
+		}
+		_, err := call(s, alice, "hang", ModeTask)
+		exceededBy(t, err, ScopeServer, name, 5)
+	}
+}
+
+// lengthy is a tool whose result has so many bytes more than its frame.
+func lengthy(n int) Tool {
+	return NewTool(ToolSpec{Name: "big", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskOptional}},
+		func(context.Context, *Task, struct{}) (string, error) { return strings.Repeat("x", n), nil })
+}
+
+// bytesOf are the bytes of some tasks, as they are stored.
+func bytesOf(t *testing.T, s *Server, ids []string) (n int) {
+	t.Helper()
+	for _, id := range ids {
+		r, err := s.Peek(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += int(r.Size())
+	}
+	return n
+}
+
+// Results count too: those that there is no room for are not stored, and their tasks end with an error
+// that says so. What is stored is at most the bound, and these errors.
+func TestLimitBytesOfResults(t *testing.T) {
+	const size, most, tasks = 10_000, 45_000, 10
+	for scope, limits := range map[Scope]Limits{
+		ScopeAccount: {Bytes: most}, ScopeAnonymous: {Anonymous: Totals{Bytes: most}}, ScopeServer: {Server: Totals{Bytes: most}},
+	} {
+		s := newServer(t, Options{Limits: limits}, lengthy(size))
+		var ids []string
+		kept := 0
+		for i := range tasks {
+			caller := alice
+			switch scope {
+			case ScopeAnonymous:
+				caller = anonymous(i)
+			case ScopeServer:
+				caller.Principal = fmt.Sprint(i)
+			}
+			reply, err := s.Call(t.Context(), caller, "big", nil, CallRequest{Mode: ModeTask})
+			if err != nil {
+				t.Fatalf("%s: %v", scope, err)
+			}
+			r := ended(t, s, caller, reply.Task.ID)
+			ids = append(ids, r.ID)
+			switch {
+			case r.Outcome.Kind == OutcomeResult:
+				kept++
+			case scope == ScopeAccount:
+				exceeded(t, r.Outcome.Error, "bytes", most)
+			default:
+				exceededBy(t, r.Outcome.Error, scope, "bytes", most)
+			}
+		}
+		if n := bytesOf(t, s, ids); kept != most/size || n > most+tasks*500 {
+			t.Errorf("%s: %d results are kept, and %d bytes of %d", scope, kept, n, most)
+		}
+	}
+}
+
+// Arguments count as well, and what is gone makes room.
+func TestLimitBytesOfArguments(t *testing.T) {
+	const most = 10_000
+	s := newServer(t, Options{Limits: Limits{Bytes: most}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
+	arguments := json.RawMessage(`{"n":1` + strings.Repeat(" ", 4000) + `}`)
+	var ids []string
+	for range 2 {
+		reply, err := s.Call(t.Context(), alice, "hang", arguments, CallRequest{Mode: ModeTask})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, reply.Task.ID)
+	}
+	_, err := s.Call(t.Context(), alice, "hang", arguments, CallRequest{Mode: ModeTask})
+	exceeded(t, err, "bytes", most)
+	begin(t, s, alice, "hang") // a small one fits
+	if _, err := s.Call(t.Context(), bob, "hang", arguments, CallRequest{Mode: ModeTask}); err != nil {
+		t.Errorf("bob: %v", err)
+	}
+	for deleted := false; !deleted; { // its start may come between
+		r, err := s.store.Get(t.Context(), ids[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch err := s.store.Delete(t.Context(), r); {
+		case err == nil:
+			deleted = true
+		case !errors.Is(err, ErrConflict):
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Call(t.Context(), alice, "hang", arguments, CallRequest{Mode: ModeTask}); err != nil {
+		t.Errorf("one has gone: %v", err)
+	}
+}
+
+// Whatever the account has, a task can be cancelled and can end with little.
+func TestFullAccountEnds(t *testing.T) {
+	store := NewMemoryStore()
+	open := newServer(t, Options{Store: store}, numberTool("hang", Policy{Task: TaskOptional}, hang))
+	id := begin(t, open, alice, "hang").ID
+	r, err := store.Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newServer(t, Options{Store: store, Limits: Limits{Bytes: int(r.Size())}}, numberTool("double", Policy{Task: TaskOptional}, double))
+	if r, done, err := s.Cancel(t.Context(), alice, id); err != nil || done || r.Outcome.Kind != OutcomeCancelled {
+		t.Errorf("%+v, %v", r.Outcome, err)
+	}
+}
+
+// The answers and questions of a task count: one that there is no room for is refused to whoever
+// sends it, and ends the question if nobody could be told.
+func TestLimitBytesOfAnswers(t *testing.T) {
+	const most = 5000
+	answer := json.RawMessage(`{"action":"accept","content":{"approve":true,"note":"` + strings.Repeat("x", most) + `"}}`)
+	asking := numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
+		_, err := Ask[approval](ctx, task, approvalInput, "step", "")
+		return in, err
+	})
+	s := newServer(t, Options{Limits: Limits{Bytes: most}}, asking)
+	id := asks(t, s, alice, begin(t, s, alice, "asks").ID).ID
+	exceeded(t, s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"step": answer}), "bytes", most)
+	if r := asks(t, s, alice, id); len(r.Outstanding()) != 1 {
+		t.Errorf("%+v", r.Inputs)
+	}
+	if err := s.Respond(t.Context(), alice, id, "step", answer, nil); err != nil {
+		t.Error(err)
+	}
+	r := ended(t, s, alice, id)
+	if !r.Outcome.IsError || !strings.Contains(string(r.Outcome.Result), `\"bytes\"`) || r.Size() > most {
+		t.Errorf("%s of %d bytes", r.Outcome.Result, r.Size())
+	}
+	asksMuch := numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
+		_, err := Ask[approval](ctx, task, approvalInput, "step", strings.Repeat("x", most))
+		return in, err
+	})
+	s = newServer(t, Options{Limits: Limits{Bytes: most}}, asksMuch)
+	r = ended(t, s, alice, begin(t, s, alice, "asks").ID)
+	exceeded(t, r.Outcome.Error, "bytes", most)
+}
+
+// A report that there is no room for is dropped, and the task goes on.
+func TestLimitBytesOfReports(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		const most = 2000
+		s := newServer(t, Options{Limits: Limits{Bytes: most}}, numberTool("reports", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
+			task.Message(ctx, "fits")
+			task.Message(ctx, strings.Repeat("x", most))
+			return hang(ctx, task, in)
+		}))
+		id := begin(t, s, alice, "reports").ID
+		synctest.Wait()
+		if r, err := s.Get(t.Context(), alice, id); err != nil || r.StatusMessage != "fits" || r.Phase != PhaseRunning {
+			t.Errorf("%s: %.20q, %v", r.Phase, r.StatusMessage, err)
+		}
+	})
+}
+
+// Tasks that sleep, of one principal, of one session or of as many sessions as there are tasks,
+// delay nobody else's: another's ends before the first of them.
+func TestSleepersDelayNobody(t *testing.T) {
+	const sleepers = 200
+	for name, tc := range map[string]struct {
+		flood  func(i int) Caller
+		others []Caller
+	}{
+		"a principal": {func(int) Caller { return alice }, []Caller{bob, anonymous(1), {Revision: Revision20260728}}},
+		"a session":   {func(int) Caller { return anonymous(1) }, []Caller{bob, anonymous(2), {Revision: Revision20260728}}},
+		"no session":  {func(int) Caller { return Caller{Revision: Revision20260728} }, []Caller{bob, anonymous(2)}},
+		"sessions":    {anonymous, []Caller{bob}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				s := newServer(t, Options{}, numberTool("sleep", Policy{Task: TaskOptional}, after(8*time.Second)), numberTool("double", Policy{Task: TaskOptional}, double))
+				var last string
+				for i := range sleepers {
+					last = begin(t, s, tc.flood(i), "sleep").ID
+				}
+				synctest.Wait()
+				for _, caller := range tc.others {
+					began := time.Now()
+					ended(t, s, caller, begin(t, s, caller, "double").ID)
+					if waited := time.Since(began); waited != 0 {
+						t.Errorf("%+v waits for %v", caller, waited)
+					}
+				}
+				ended(t, s, tc.flood(sleepers-1), last) // they run all the same
+			})
+		})
+	}
+}
+
+// The client of a pipe has the server to itself, and all of its slots.
+func TestLocalHasAllSlots(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{Concurrency: 4}, numberTool("sleep", Policy{Task: TaskOptional}, after(time.Second)))
+		local := Caller{Principal: "local", Revision: Revision20260728}
+		began := time.Now()
+		var ids []string
+		for range 4 {
+			ids = append(ids, begin(t, s, local, "sleep").ID)
+		}
+		for _, id := range ids {
+			ended(t, s, local, id)
+		}
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("four at once took %v", took)
+		}
+	})
+}

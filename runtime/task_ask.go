@@ -1,0 +1,155 @@
+package mcptask
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+// Ask asks the requestor's person and waits for the answer. Step names the
+// question within the task: when the handler runs again after a restart, the
+// same step gets the stored answer. An empty message means the declared one.
+// Generated Ask<Input> functions call it.
+//
+// Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, ErrInvalidAnswer, and the
+// context's own.
+func Ask[T any](ctx context.Context, task *Task, input InputSpec, step, message string) (T, error) {
+	var answer T
+	if message == "" {
+		message = input.Message
+	}
+	in, err := newElicitation("", input, message)
+	if err != nil {
+		return answer, err
+	}
+	response, err := task.askStep(ctx, step, in)
+	if err != nil {
+		return answer, err
+	}
+	return decodeAnswer[T](response, input)
+}
+
+// upfrontAnswer is an answer that was given before the task.
+type upfrontAnswer struct {
+	input    InputSpec
+	response json.RawMessage
+}
+
+// Asked returns the answer that was given before the task to the i-th of
+// ToolSpec.Questions. Generated code calls it.
+func Asked[T any](task *Task, i int) (T, error) {
+	var answer T
+	if i >= len(task.upfront) {
+		return answer, ErrCannotAsk
+	}
+	return decodeAnswer[T](task.upfront[i].response, task.upfront[i].input)
+}
+
+// SampleRequest asks the requestor's model for a message.
+type SampleRequest struct {
+	Messages []SampleMessage `json:"messages"`
+	// SystemPrompt is a wish; the client may change it.
+	SystemPrompt string `json:"systemPrompt,omitempty"`
+	// MaxTokens bounds the answer. The protocol requires it.
+	MaxTokens     int      `json:"maxTokens"`
+	Temperature   *float64 `json:"temperature,omitempty"`
+	StopSequences []string `json:"stopSequences,omitempty"`
+}
+
+// SampleMessage is one message of a conversation.
+type SampleMessage struct {
+	// Role is "user" or "assistant".
+	Role    string  `json:"role"`
+	Content Content `json:"content"`
+}
+
+// SampleResult is the model's answer.
+type SampleResult struct {
+	Role       string  `json:"role"`
+	Content    Content `json:"content"`
+	Model      string  `json:"model"`
+	StopReason string  `json:"stopReason,omitempty"`
+}
+
+// Sample asks the requestor's model. Step names the question, as for [Ask].
+// Errors: ErrCannotAsk, ErrInvalidAnswer, and the context's own.
+func (t *Task) Sample(ctx context.Context, step string, request SampleRequest) (*SampleResult, error) {
+	response, err := t.sendRequest(ctx, step, methodSample, request)
+	if err != nil {
+		return nil, err
+	}
+	result := new(SampleResult)
+	return result, json.Unmarshal(response, result)
+}
+
+// Root is a place that the requestor's user has opened.
+type Root struct {
+	URI  string `json:"uri"`
+	Name string `json:"name,omitempty"`
+}
+
+// Roots asks which places the requestor's user has opened. Step names the
+// question, as for [Ask]. Errors: ErrCannotAsk, ErrInvalidAnswer, and the
+// context's own.
+func (t *Task) Roots(ctx context.Context, step string) ([]Root, error) {
+	response, err := t.sendRequest(ctx, step, methodRoots, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	var result struct {
+		Roots []Root `json:"roots"`
+	}
+	err = json.Unmarshal(response, &result)
+	return result.Roots, err
+}
+
+// AskURL asks the requestor's person to open a page, for what must not pass
+// through the client, such as a password or a payment. It returns when the
+// person has agreed to open the page, not when the page is done. Step names the
+// question, as for [Ask]. Errors: ErrDeclined, ErrDismissed, ErrCannotAsk, and
+// the context's own.
+func (t *Task) AskURL(ctx context.Context, step, message, url string) error {
+	response, err := t.sendRequest(ctx, step, methodElicit, map[string]any{
+		"mode": "url", "message": message, "url": url, "elicitationId": rand.Text(),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = parseElicitation(response)
+	return err
+}
+
+// sendRequest sends a request of the task and returns its result.
+func (t *Task) sendRequest(ctx context.Context, step, method string, params any) (json.RawMessage, error) {
+	data, err := marshalJSON(params)
+	if err != nil {
+		return nil, fmt.Errorf("mcptask: question %s: %w", step, err)
+	}
+	return t.askStep(ctx, step, Input{Method: method, Params: data})
+}
+
+// askStep asks a question under the step's key. If an earlier attempt withdrew
+// the question of that key, the key cannot be used again (E-42), and the step
+// takes its next one.
+func (t *Task) askStep(ctx context.Context, step string, in Input) (json.RawMessage, error) {
+	if step == "" {
+		return nil, errors.New("mcptask: a question needs the name of its step")
+	}
+	if !utf8.ValidString(step) { // it is part of the ID by which the answer comes back
+		return nil, fmt.Errorf("mcptask: the name of the step %q is not UTF-8", step)
+	}
+	for {
+		in.Key = t.takeStepKey(step)
+		response, err := t.host.Ask(ctx, in)
+		if errors.Is(err, errWithdrawn) {
+			continue
+		}
+		if err == nil {
+			err = checkAnswer(ctx, t.schemas, in, response) // 2025-11-25 stores responses unchecked
+		}
+		return response, err
+	}
+}

@@ -52,13 +52,13 @@ type httpExchange struct {
 	principal string
 
 	session *session
-	unused  func() // ends the use of the session; nil without one
+	endUse  func() // ends the use of the session; nil without one
 
-	// out is the stream that the answer ends; nil if the answer is JSON. alive keeps it alive
-	// from the first message on.
-	out     *shared
-	alive   sync.Once
-	notKept func()
+	// out is the stream that the answer ends; nil if the answer is JSON. It is kept alive
+	// from the first message on, until stopAlive.
+	out       *shared
+	alive     sync.Once
+	stopAlive func()
 }
 
 func (x *httpExchange) context() context.Context { return x.r.Context() }
@@ -88,7 +88,7 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	if s == nil || x.m.Method == "initialize" {
 		return nil, x.caller(), true
 	}
-	x.session, x.unused = s, x.g.sessions.use(id)
+	x.session, x.endUse = s, x.g.sessions.use(id)
 	if x.m.IsRequest() && x.m.Method != "ping" {
 		x.g.sessions.work(s)
 	}
@@ -97,8 +97,8 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 
 // leave ends what the exchange holds.
 func (x *httpExchange) leave() {
-	if x.unused != nil {
-		x.unused()
+	if x.endUse != nil {
+		x.endUse()
 	}
 }
 
@@ -153,8 +153,8 @@ func (x *httpExchange) answer(work work) {
 		defer work.written()
 	}
 	result, err := x.g.attempt(ctx, x.m, work)
-	if x.notKept != nil {
-		x.notKept()
+	if x.stopAlive != nil {
+		x.stopAlive()
 	}
 	switch {
 	case errors.Is(err, errAnswered):
@@ -176,7 +176,7 @@ func (x *httpExchange) send(message []byte) {
 		if x.out == nil {
 			x.out = &shared{stream: newStream(x.w)}
 		}
-		x.notKept = x.out.keepAlive()
+		x.stopAlive = x.out.keepAlive()
 	})
 	x.out.message(message)
 }
@@ -190,7 +190,7 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 	q := x.g.questions
 	c := q.connectIn(d, x.session, task)
 	x.out = &shared{stream: newStream(x.w)}
-	x.notKept = x.out.keepAlive()
+	x.stopAlive = x.out.keepAlive()
 	over := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {

@@ -49,7 +49,7 @@ func TestLostAcknowledgement(t *testing.T) {
 		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.m.agreed != acknowledged {
 			t.Errorf("%s: %s", answer, said)
 		}
-		if refused := m.end(); refused || m.m.answer == nil || string(m.m.answer.Bytes()) != answer {
+		if _, refused := m.end(); refused || m.m.answer == nil || string(m.m.answer.Bytes()) != answer {
 			t.Errorf("%s is not kept", answer)
 		}
 	}

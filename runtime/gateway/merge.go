@@ -99,6 +99,7 @@ func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription)
 			cancel(errTasksFailed)
 		} // else the SDK's part goes on
 	})
+	defer following.Wait()
 	defer cancel(nil)
 	refused := x.forwardMerged(both, m)
 	acked := isClosed(m.acked)
@@ -141,7 +142,11 @@ func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	}
 	x.out = &in.out
 	x.next().ServeHTTP(in, x.r.WithContext(ctx))
-	return in.end()
+	begun, refused := in.end()
+	if !begun { // the answer is no event then
+		x.out = nil
+	}
+	return refused
 }
 
 // merger is the response that the SDK writes its part of a merged subscription to.
@@ -214,13 +219,13 @@ func (m *merger) Flush() {
 	}
 }
 
-// end closes the stream for the SDK. It returns true if the SDK has written something else
-// than a stream.
-func (m *merger) end() (refused bool) {
+// end closes the stream for the SDK. It returns whether the SDK has written anything, and whether that is
+// something else than a stream.
+func (m *merger) end() (begun, refused bool) {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
 	m.over = true
-	return m.begun && !m.isSSE
+	return m.begun, m.begun && !m.isSSE
 }
 
 // forwardMerged implements exchange.

@@ -200,7 +200,7 @@ func (p *pipe) deliver(line []byte) {
 		p.write(line)
 		return
 	}
-	replied := p.answered(said) // before the reply: the client may use the ID again
+	replied := p.noteReply(said) // before the reply: the client may use the ID again
 	if !p.passMerged(said) {
 		p.write(line)
 	}
@@ -208,9 +208,9 @@ func (p *pipe) deliver(line []byte) {
 	replied.wrote()
 }
 
-// answered notes the response to a request that was passed on, until noteWritten
+// noteReply notes the response to a request that was passed on, until noteWritten
 // finds it written.
-func (p *pipe) answered(said *wire.Message) *announcement {
+func (p *pipe) noteReply(said *wire.Message) *announcement {
 	if said.Method != "" {
 		return nil
 	}

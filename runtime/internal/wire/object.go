@@ -159,7 +159,7 @@ func (o *Object) index() {
 		return
 	}
 	o.isObject = true
-	o.members = make([]member, 0, 6)
+	o.members = make([]member, 0, 4) // what nearly every message has
 	for i = skipSpace(data, i+1); i < len(data) && data[i] == '"'; {
 		end := skipText(data, i)
 		m := member{quoted: data[i:end], name: unescape(data[i:end])}

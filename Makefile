@@ -29,6 +29,7 @@ generate:
 # The golden files, generated packages and error cases both. Read the diff before you commit it.
 golden:
 	go test ./golden ./golden/tools ./golden/compat -update
+	go test -tags long ./golden -run TestDocsDiffs -update
 
 # What the generator writes today, kept as the output of a version: make freeze VERSION=v0.1.0
 freeze:

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/format"
 	"go/parser"
 	"go/scanner"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime/metrics"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -114,19 +117,11 @@ type workshop struct {
 
 func newWorkshop(tb testing.TB) *workshop {
 	tb.Helper()
-	w := &workshop{dir: tb.TempDir(), fset: token.NewFileSet(), imports: map[string]*types.Package{"unsafe": types.Unsafe}}
-	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedExportFile, Fset: w.fset},
-		"context", "encoding", "encoding/json", "errors", "fmt", "iter", "log/slog", "math/big", "net", "net/netip", "net/url", "os", "slices",
-		"strings", "sync", "time")
+	std, err := loadStd()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	for _, p := range loaded {
-		if !p.Types.Complete() {
-			tb.Fatalf("%s: %v", p.PkgPath, p.Errors)
-		}
-		w.imports[p.PkgPath] = p.Types
-	}
+	w := &workshop{dir: tb.TempDir(), fset: stdFiles, imports: maps.Clone(std)}
 	stub, failures := w.check(tb, declaration.Runtime, map[string][]byte{"runtime.go": []byte(runtimeStub)})
 	if len(failures) > 0 {
 		tb.Fatal(failures)
@@ -137,6 +132,27 @@ func newWorkshop(tb testing.TB) *workshop {
 	}
 	return w
 }
+
+// stdFiles has the positions of the packages of loadStd, and of what workshops read.
+var stdFiles = token.NewFileSet()
+
+// loadStd loads the packages of the standard library that declarations may import, once for all workshops.
+var loadStd = sync.OnceValues(func() (map[string]*types.Package, error) {
+	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedExportFile, Fset: stdFiles},
+		"context", "encoding", "encoding/json", "errors", "fmt", "iter", "log/slog", "math/big", "net", "net/netip", "net/url", "os", "slices",
+		"strings", "sync", "time")
+	if err != nil {
+		return nil, err
+	}
+	std := map[string]*types.Package{"unsafe": types.Unsafe}
+	for _, p := range loaded {
+		if !p.Types.Complete() {
+			return nil, fmt.Errorf("%s: %v", p.PkgPath, p.Errors)
+		}
+		std[p.PkgPath] = p.Types
+	}
+	return std, nil
+})
 
 // Import has what newWorkshop has loaded.
 func (w *workshop) Import(path string) (*types.Package, error) {

@@ -10,67 +10,65 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 )
 
-// TestDiffs: a reviewer reads what changed and nothing else. Each edit of the pipeline's declaration is
-// generated in a copy, and the unified diffs of the generated file and of the reference compared with those
-// in diffs; where there is none, the edit changes nothing.
+// edits are changes of the pipeline's declaration, each with how many lines it may change.
+var edits = []struct {
+	name, from, to string
+	lines, docs    int // removed or added at most, in the generated file and in the reference
+}{
+	{"rename-field", "\tBranch string `json:\"branch,omitempty\"`", "\tRef string `json:\"ref,omitempty\"`", 2, 2},
+	{"rename-go-field", "\tVersion  string    `json:\"version\"`", "\tRelease  string    `json:\"version\"`", 0, 0},
+	{"add-field", "\tLine    int ", "\tColumn  int    `json:\"column\"`\n\tLine    int ", 3, 1},
+	{"change-tool-doc", "LintFile checks one file at once.", "LintFile checks one file and waits for it.", 4, 2},
+	{"change-field-doc", "Branch is the branch to build", "Branch is what to build", 2, 2},
+	{"change-service-doc", "CI runs continuous-integration jobs.", "CI runs jobs.", 0, 2},
+	{"change-policy", "poll=2s", "poll=5s", 2, 2},
+	{"change-tag", "jsonschema:\"minLength=1\"", "jsonschema:\"minLength=2\"", 2, 2},
+	{"remove-omitempty", "`json:\"summary,omitempty\"`", "`json:\"summary\"`", 2, 2},
+	{"add-tool", "\t// LintFile checks", "\t// Rollback takes a deployment back.\n\tRollback(ctx context.Context, in LintInput) error\n\n\t// LintFile checks", 60, 22},
+	{"add-tool-last", "in LintInput) (LintReport, error)\n", "in LintInput) (LintReport, error)\n\n\t// Ping answers.\n\tPing(ctx context.Context) (string, error)\n", 60, 20},
+	{"rename-parameter", "LintFile(ctx context.Context, in LintInput)", "LintFile(ctx context.Context, input LintInput)", 0, 0},
+	{"move-type", "// Step is one step of a pipeline.", "// Extra is not used.\ntype Extra struct{}\n\n// Step is one step of a pipeline.", 0, 0},
+	{"rename-type", "LintReport", "Findings", 12, 0},
+}
+
+// TestDiffs: a reviewer reads what changed and nothing else. The pipeline is generated after each edit, and the unified
+// diffs of the generated file compared with those in diffs. An edit without a diff there changes nothing.
 func TestDiffs(t *testing.T) {
-	declaration, err := os.ReadFile("pipeline/pipeline.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	declaration := readPipeline(t)
 	before, err := os.ReadFile("pipeline/mcptask_gen.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
 	writeStub(t, root)
-	set := diffs.New(t, *update)
-	reference := pipelineDocs(t, filepath.Join(root, "before"), string(declaration))
-	for _, test := range []struct {
-		name, from, to string
-		lines, docs    int // removed or added at most, in the generated file and in the reference
-	}{
-		{"rename-field", "\tBranch string `json:\"branch,omitempty\"`", "\tRef string `json:\"ref,omitempty\"`", 2, 2},
-		{"rename-go-field", "\tVersion  string    `json:\"version\"`", "\tRelease  string    `json:\"version\"`", 0, 0},
-		{"add-field", "\tLine    int ", "\tColumn  int    `json:\"column\"`\n\tLine    int ", 3, 1},
-		{"change-tool-doc", "LintFile checks one file at once.", "LintFile checks one file and waits for it.", 4, 2},
-		{"change-field-doc", "Branch is the branch to build", "Branch is what to build", 2, 2},
-		{"change-service-doc", "CI runs continuous-integration jobs.", "CI runs jobs.", 0, 2},
-		{"change-policy", "poll=2s", "poll=5s", 2, 2},
-		{"change-tag", "jsonschema:\"minLength=1\"", "jsonschema:\"minLength=2\"", 2, 2},
-		{"remove-omitempty", "`json:\"summary,omitempty\"`", "`json:\"summary\"`", 2, 2},
-		{"add-tool", "\t// LintFile checks", "\t// Rollback takes a deployment back.\n\tRollback(ctx context.Context, in LintInput) error\n\n\t// LintFile checks", 60, 22},
-		{"add-tool-last", "in LintInput) (LintReport, error)\n", "in LintInput) (LintReport, error)\n\n\t// Ping answers.\n\tPing(ctx context.Context) (string, error)\n", 60, 20},
-		{"rename-parameter", "LintFile(ctx context.Context, in LintInput)", "LintFile(ctx context.Context, input LintInput)", 0, 0},
-		{"move-type", "// Step is one step of a pipeline.", "// Extra is not used.\ntype Extra struct{}\n\n// Step is one step of a pipeline.", 0, 0},
-		{"rename-type", "LintReport", "Findings", 12, 0},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if !strings.Contains(string(declaration), test.from) {
-				t.Fatalf("the declaration does not say %q", test.from)
-			}
-			dir, edited := filepath.Join(root, test.name), strings.ReplaceAll(string(declaration), test.from, test.to)
-			docs := pipelineDocs(t, dir, edited)
-			out, err := generator.Generate(t.Context(), generator.Config{Dir: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
-			after := out.Files[generator.OutputName]
-			checkLayout(t, test.name, string(after))
-			set.Check(t, test.name, generator.OutputName, before, after, test.lines)
-			set.Check(t, test.name+".docs", "reference.md", []byte(reference), []byte(docs), test.docs)
+	// The files come from one run, since each run lists packages with the go command.
+	dir := filepath.Join(root, "edited")
+	writeModule(t, dir, modulePath+"/golden")
+	for _, edit := range edits {
+		if !strings.Contains(declaration, edit.from) {
+			t.Errorf("%s: the declaration does not say %q", edit.name, edit.from)
+		}
+		writeFile(t, filepath.Join(dir, edit.name, "pipeline.go"), strings.ReplaceAll(declaration, edit.from, edit.to))
+	}
+	out, err := generator.Generate(t.Context(), generator.Config{Dir: dir, Patterns: []string{"./..."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := diffs.New(t, "diffs", *update)
+	for _, edit := range edits {
+		t.Run(edit.name, func(t *testing.T) {
+			after := out.Files[edit.name+"/"+generator.OutputName]
+			checkLayout(t, edit.name, string(after))
+			set.Check(t, edit.name, generator.OutputName, before, after, edit.lines)
 		})
 	}
 }
 
-// pipelineDocs makes a module of the declaration and returns its reference.
-func pipelineDocs(t *testing.T, dir, declaration string) string {
+func readPipeline(t *testing.T) string {
 	t.Helper()
-	writeModule(t, dir, "github.com/mcptaskgen/mcptaskgen/golden/pipeline")
-	writeFile(t, filepath.Join(dir, "pipeline.go"), declaration)
-	docs, err := generator.Docs(t.Context(), generator.Config{Dir: dir})
+	declaration, err := os.ReadFile("pipeline/pipeline.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return docs
+	return string(declaration)
 }

@@ -132,56 +132,6 @@ type Task struct{}
 type Result struct{}
 `
 
-// TestErrors runs the generator on each archive and compares what it says with the file stderr.
-func TestErrors(t *testing.T) {
-	archives, err := filepath.Glob("errors/*.txtar")
-	if err != nil || len(archives) == 0 {
-		t.Fatalf("no cases: %v", err)
-	}
-	root := t.TempDir()
-	writeStub(t, root)
-	for _, path := range archives {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
-			t.Parallel()
-			archive, err := txtar.ParseFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := filepath.Join(root, filepath.Base(path))
-			writeModule(t, dir, "example.com/p")
-			var want []byte
-			var kept []txtar.File
-			for _, f := range archive.Files {
-				if f.Name == "stderr" {
-					want = f.Data
-					continue
-				}
-				kept = append(kept, f)
-				writeFile(t, filepath.Join(dir, f.Name), string(f.Data))
-			}
-			cfg := generator.Config{Dir: dir}
-			if first, _, _ := strings.Cut(string(archive.Comment), "\n"); strings.HasPrefix(first, "patterns: ") {
-				cfg.Patterns = strings.Fields(strings.TrimPrefix(first, "patterns: "))
-			}
-			_, err = generator.Generate(t.Context(), cfg)
-			if err == nil {
-				t.Fatal("no error")
-			}
-			got := err.Error() + "\n"
-			if *update {
-				archive.Files = append(kept, txtar.File{Name: "stderr", Data: []byte(got)})
-				if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if d := cmp.Diff(lines(want), lines([]byte(got))); d != "" {
-				t.Errorf("stderr (-want +got):\n%s", d)
-			}
-		})
-	}
-}
-
 // TestMistakes counts what the error cases cover.
 func TestMistakes(t *testing.T) {
 	archives, err := filepath.Glob("errors/*.txtar")

@@ -43,6 +43,7 @@ func TestSecurityClaims(t *testing.T) {
 	options := reflect.ValueOf(s.Options())
 	limits := options.FieldByName("Limits")
 	said := map[string]bool{}
+	constants := map[string]map[string]ast.Expr{}
 	for _, cells := range row.FindAllStringSubmatch(string(text), -1) {
 		want := quantity(t, cells[1], strings.TrimSpace(cells[2]))
 		source := cells[3]
@@ -54,7 +55,11 @@ func TestSecurityClaims(t *testing.T) {
 			got = intOf(t, source, options, name)
 		} else {
 			dot := strings.LastIndexByte(source, '.')
-			got = constantOf(t, filepath.Join("..", filepath.FromSlash(source[:dot])), source[dot+1:])
+			folder := source[:dot]
+			if constants[folder] == nil {
+				constants[folder] = readConstants(t, filepath.Join("..", filepath.FromSlash(folder)))
+			}
+			got = evaluateConstant(t, constants[folder], source[dot+1:])
 		}
 		if got != want {
 			t.Errorf("SECURITY.md says %s%s for %s, which is %d", cells[1], cells[2], source, got)
@@ -115,8 +120,8 @@ func intOf(t *testing.T, source string, from reflect.Value, name string) int64 {
 	return from.Int()
 }
 
-// constantOf evaluates a constant of a package by its source, since it may be of a test.
-func constantOf(t *testing.T, folder, name string) int64 {
+// readConstants reads the constants in the Go files of a folder, tests included.
+func readConstants(t *testing.T, folder string) map[string]ast.Expr {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil {
@@ -124,7 +129,7 @@ func constantOf(t *testing.T, folder, name string) int64 {
 	}
 	constants := map[string]ast.Expr{}
 	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,6 +144,12 @@ func constantOf(t *testing.T, folder, name string) int64 {
 			}
 		}
 	}
+	return constants
+}
+
+// evaluateConstant evaluates a constant by its source, since it may be of a test.
+func evaluateConstant(t *testing.T, constants map[string]ast.Expr, name string) int64 {
+	t.Helper()
 	var text func(ast.Expr) string
 	text = func(e ast.Expr) string {
 		switch e := e.(type) {
@@ -160,12 +171,12 @@ func constantOf(t *testing.T, folder, name string) int64 {
 		return "unknown"
 	}
 	if constants[name] == nil {
-		t.Errorf("SECURITY.md names the constant %s of %s, which does not exist", name, folder)
+		t.Errorf("SECURITY.md names the constant %s, which does not exist", name)
 		return 0
 	}
 	value, err := types.Eval(token.NewFileSet(), nil, token.NoPos, text(constants[name]))
 	if err != nil {
-		t.Errorf("%s of %s: %v", name, folder, err)
+		t.Errorf("%s: %v", name, err)
 		return 0
 	}
 	n, _ := constant.Int64Val(constant.ToInt(value.Value))

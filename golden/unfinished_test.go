@@ -3,6 +3,7 @@ package golden_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,7 +24,9 @@ func TestNeedNotCompile(t *testing.T) {
 	}
 	root := t.TempDir()
 	writeStub(t, root)
-	for name, other := range map[string]string{
+	dir := filepath.Join(root, "packages")
+	writeModule(t, dir, modulePath+"/golden")
+	others := map[string]string{
 		"alone":                    "package pipeline\n",
 		"generated symbols":        "package pipeline\n\nvar shared = NewCIClient(nil)\n\nfunc helper() TaskStatus { a, _ := AskApproval(nil, nil, \"\", \"\"); return StatusWorking + a }\n",
 		"type errors":              "package pipeline\n\nvar n int = \"text\"\n\ntype broken struct{ x missing }\n\nfunc helper() { undefined(1) }\n\nfunc helper() {}\n",
@@ -33,18 +36,20 @@ func TestNeedNotCompile(t *testing.T) {
 		"import clause":            "package pipeline\n\nimport \"fmt\n\nvar x fmt.Stringer\n",
 		"package clause":           "package\n\nvar x int\n",
 		"unused import":            "package pipeline\n\nimport \"fmt\"\n",
-	} {
+	}
+	folder := func(name string) string { return strings.ReplaceAll(name, " ", "-") }
+	for name, other := range others {
+		writeFile(t, filepath.Join(dir, folder(name), "pipeline.go"), string(declaration))
+		writeFile(t, filepath.Join(dir, folder(name), "other.go"), other)
+	}
+	out, err := generator.Generate(t.Context(), generator.Config{Dir: dir, Patterns: []string{"./..."}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range others {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(root, name)
-			writeModule(t, dir, "github.com/mcptaskgen/mcptaskgen/golden/pipeline")
-			writeFile(t, filepath.Join(dir, "pipeline.go"), string(declaration))
-			writeFile(t, filepath.Join(dir, "other.go"), other)
-			out, err := generator.Generate(t.Context(), generator.Config{Dir: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if d := cmp.Diff(lines(want), lines(out.Files[generator.OutputName])); d != "" {
+			got := out.Files[folder(name)+"/"+generator.OutputName]
+			if d := cmp.Diff(lines(want), lines(got)); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})

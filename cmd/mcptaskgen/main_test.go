@@ -22,9 +22,13 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestScripts runs the command as a user does, in a module of its own. A stub stands for the runtime:
-// the generator needs its names alone.
-func TestScripts(t *testing.T) {
+// TestScripts runs the command as a user does.
+func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
+
+// runScripts runs each script of a folder in a module of its own. A stub stands for the runtime: the generator needs its
+// names alone.
+func runScripts(t *testing.T, dir string) {
+	t.Helper()
 	// The scripts' HOME is empty, so that these are not where the go command would look.
 	caches, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
@@ -54,7 +58,7 @@ func TestScripts(t *testing.T) {
 			"replace github.com/mcptaskgen/mcptaskgen => ./mcptask\n",
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:           "testdata/script",
+		Dir:           dir,
 		UpdateScripts: *update,
 		Condition: func(condition string) (bool, error) {
 			if condition == "root" { // whom no permission keeps from anything
@@ -81,19 +85,4 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
-}
-
-// TestCheckout compares every generated file of this module with what the line of its package makes. What
-// released versions wrote is theirs.
-func TestCheckout(t *testing.T) {
-	var out, errs strings.Builder
-	code := run(t.Context(), []string{"--check", "../../..."}, &out, &errs)
-	if code == failure || errs.Len() > 0 {
-		t.Fatalf("exit code %d\n%s", code, errs.String())
-	}
-	for name := range strings.Lines(out.String()) {
-		if !strings.HasPrefix(name, "../../golden/compat/v") {
-			t.Errorf("stale: %s", name)
-		}
-	}
 }

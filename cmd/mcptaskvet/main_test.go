@@ -4,52 +4,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// TestScripts builds the command and runs it as users do, by itself and by go vet, in a module that
-// requires this one.
+func TestMain(m *testing.M) { testscript.Main(m, map[string]func(){"mcptaskvet": main}) }
+
+// TestScripts runs the command as users do, by itself and by go vet, in a module without the runtime.
 func TestScripts(t *testing.T) {
-	run := func(name string, args ...string) string {
-		t.Helper()
-		out, err := exec.CommandContext(t.Context(), name, args...).Output()
-		if err != nil {
-			t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	bin := t.TempDir()
-	run("go", "build", "-o", bin+string(filepath.Separator), ".", "../mcptaskgen")
+	runScripts(t, "testdata/script", map[string]string{"go.mod": "module example.com/app\n\ngo 1.26\n"})
+}
+
+// runScripts runs each script of a folder in a module of its own, with files in it.
+func runScripts(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
 	// The scripts' HOME is empty, so that these are not where the go command would look.
-	buildCache, moduleCache, _ := strings.Cut(run("go", "env", "GOCACHE", "GOMODCACHE"), "\n")
-	checkout, err := filepath.Abs("../..")
+	caches := strings.Split(runCommand(t, "go", "env", "GOCACHE", "GOMODCACHE"), "\n")
+	tool, err := exec.LookPath("mcptaskvet")
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(name string) string {
-		content, err := os.ReadFile(filepath.Join(checkout, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
-	}
-	files := map[string]string{
-		// What go get and go mod tidy would leave, had this checkout been released.
-		"go.mod": strings.Replace(read("go.mod"), "module github.com/mcptaskgen/mcptaskgen\n", "module example.com/app\n", 1) +
-			"\nrequire github.com/mcptaskgen/mcptaskgen v0.0.0\n\nreplace github.com/mcptaskgen/mcptaskgen => " + strconv.Quote(checkout) + "\n",
-		"go.sum": read("go.sum"),
-	}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Dir: dir,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", bin+string(filepath.ListSeparator)+env.Getenv("PATH"))
-			env.Setenv("VET", filepath.Join(bin, "mcptaskvet"))
-			env.Setenv("GOCACHE", buildCache)
-			env.Setenv("GOMODCACHE", moduleCache)
+			env.Setenv("VET", tool)
+			env.Setenv("GOCACHE", caches[0])
+			env.Setenv("GOMODCACHE", caches[1])
 			env.Setenv("GOFLAGS", "-mod=mod")
 			env.Setenv("GOPROXY", "off")
 			env.Setenv("GOWORK", "off")
@@ -61,4 +43,13 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+func runCommand(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), name, args...).Output()
+	if err != nil {
+		t.Fatalf("%s %s: %v", name, strings.Join(args, " "), err)
+	}
+	return strings.TrimSpace(string(out))
 }

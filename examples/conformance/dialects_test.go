@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/examples/conformance/fixture"
 	"github.com/mcptaskgen/mcptaskgen/examples/internal/peer"
@@ -13,51 +13,55 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
 
+func TestMain(m *testing.M) { peer.Main(m, main) }
+
 // spoken are the revisions that server and client have.
 var spoken = revisions("all")
 
-// TestDialects calls the fixture's tools with their generated client, in every
-// revision at once.
+// TestDialects calls the fixture's tools with their generated client, in every revision at once. Most of it waits for
+// polls, so the revisions do not wait for a turn, as parallel subtests do.
 func TestDialects(t *testing.T) {
 	t.Parallel()
-	url := peer.Serve(t, ".", "-dialects", "all")
+	url := peer.ServeSelf(t, "-dialects", "all")
+	var revisions sync.WaitGroup
+	defer revisions.Wait()
 	for _, revision := range spoken {
-		t.Run(revision, func(t *testing.T) {
-			t.Parallel()
-			at := url
-			if revision == mcptask.Revision20251125RC {
-				at = strings.TrimSuffix(url, "/mcp") + candidatePath
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-			defer cancel()
-			tools := dial(t, at, revision)
-			call, err := tools.StartSlowCompute(ctx, fixture.SlowComputeInput{Seconds: 0.3, Label: "x"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, isTask := call.Token()
-			if text, err := call.Wait(ctx); err != nil || !isTask || text != "computed x in 0.3 s" {
-				t.Errorf("%q, %v, a task: %v", text, err, isTask)
-			}
-			var failed *mcptask.ToolError
-			if _, err := tools.FailingJob(ctx); !errors.As(err, &failed) {
-				t.Errorf("%v", err)
-			}
-			var broken *mcptask.Error
-			if _, err := tools.ProtocolErrorJob(ctx); !errors.As(err, &broken) || broken.Code != mcptask.CodeInternalError {
-				t.Errorf("%v", err)
-			}
-			if text, err := tools.ConfirmDelete(ctx, fixture.ConfirmDeleteInput{Filename: "a"}); err != nil || text != "a was deleted" {
-				t.Errorf("%q, %v", text, err)
-			}
-		})
+		at := url
+		if revision == mcptask.Revision20251125RC {
+			at = strings.TrimSuffix(url, "/mcp") + candidatePath
+		}
+		revisions.Go(func() { t.Run(revision, func(t *testing.T) { callTools(t, at, revision) }) })
+	}
+}
+
+func callTools(t *testing.T, url, revision string) {
+	t.Helper()
+	tools := dial(t, url, revision)
+	call, err := tools.StartSlowCompute(t.Context(), fixture.SlowComputeInput{Seconds: 0.3, Label: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, isTask := call.Token()
+	if text, err := call.Wait(t.Context()); err != nil || !isTask || text != "computed x in 0.3 s" {
+		t.Errorf("%q, %v, a task: %v", text, err, isTask)
+	}
+	var failed *mcptask.ToolError
+	if _, err := tools.FailingJob(t.Context()); !errors.As(err, &failed) {
+		t.Errorf("%v", err)
+	}
+	var broken *mcptask.Error
+	if _, err := tools.ProtocolErrorJob(t.Context()); !errors.As(err, &broken) || broken.Code != mcptask.CodeInternalError {
+		t.Errorf("%v", err)
+	}
+	if text, err := tools.ConfirmDelete(t.Context(), fixture.ConfirmDeleteInput{Filename: "a"}); err != nil || text != "a was deleted" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
 
 // TestDefaultDialects: what is not named is not spoken.
 func TestDefaultDialects(t *testing.T) {
 	t.Parallel()
-	url := peer.Serve(t, ".")
+	url := peer.ServeSelf(t)
 	for _, revision := range spoken {
 		call, err := dial(t, url, revision).StartSlowCompute(t.Context(), fixture.SlowComputeInput{Label: "x"})
 		if err != nil {

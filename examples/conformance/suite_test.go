@@ -44,7 +44,7 @@ func TestOfficialSuite(t *testing.T) {
 	t.Setenv("PATH", node+string(os.PathListSeparator)+os.Getenv("PATH"))
 	for reply, args := range map[string][]string{"SSE": nil, "JSON": {"-json"}} {
 		t.Run(reply, func(t *testing.T) {
-			url := peer.Serve(t, ".", args...)
+			url := peer.ServeSelf(t, args...)
 			total := 0
 			for name, want := range scenarios {
 				t.Run(name, func(t *testing.T) {

@@ -22,21 +22,28 @@ type demo struct {
 
 // runDemo connects to a server and goes through the calls.
 func runDemo(ctx context.Context, out io.Writer, url, revision string) error {
-	conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{
-		Revision: revision,
-		Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
-			if strings.Contains(q.Message, "billing") {
-				say(out, "question", "%s  no", q.Message)
-				return pipeline.Approval{}, mcptask.ErrDeclined
-			}
-			say(out, "question", "%s  yes", q.Message)
-			return pipeline.Approval{Approve: true}, nil
-		}),
-	})
+	conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: revision, Answer: answerApproval(out)})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	return showCalls(ctx, out, conn)
+}
+
+// answerApproval answers as a person who ships everything but billing.
+func answerApproval(out io.Writer) mcptask.Answerer {
+	return pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
+		if strings.Contains(q.Message, "billing") {
+			say(out, "question", "%s  no", q.Message)
+			return pipeline.Approval{}, mcptask.ErrDeclined
+		}
+		say(out, "question", "%s  yes", q.Message)
+		return pipeline.Approval{Approve: true}, nil
+	})
+}
+
+// showCalls goes through the calls on one connection.
+func showCalls(ctx context.Context, out io.Writer, conn mcptask.Conn) error {
 	fmt.Fprintf(out, "\n%s\n", conn.Revision())
 	d := demo{out, pipeline.NewCIClient(conn)}
 	for _, part := range []func(context.Context) error{

@@ -9,22 +9,25 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/analyzer"
 )
 
+// TestAnalyzers runs all analyzers as one on all packages, since loading these and what they import takes longer than
+// everything else.
 func TestAnalyzers(t *testing.T) {
 	t.Setenv("GOFLAGS", "")
 	if err := analysis.Validate(analyzer.Analyzers()); err != nil {
 		t.Error(err)
 	}
-	for _, test := range []struct {
-		analyzer *analysis.Analyzer
-		packages []string
-	}{
-		{analyzer.Context, []string{"./ci", "./handlers"}},
-		{analyzer.Directive, []string{"./ci", "./directives", "./plain"}},
-		{analyzer.Stale, []string{"./ci", "./leftover", "./missing", "./stale"}},
-		{analyzer.Step, []string{"./ci", "./steps"}},
-	} {
-		t.Run(test.analyzer.Name, func(t *testing.T) {
-			analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), test.analyzer, test.packages...)
-		})
+	all := &analysis.Analyzer{Name: "all", Doc: "all runs every analyzer", RunDespiteErrors: true}
+	for _, one := range analyzer.Analyzers() {
+		all.Requires = append(all.Requires, one.Requires...)
 	}
+	all.Run = func(pass *analysis.Pass) (any, error) {
+		for _, one := range analyzer.Analyzers() {
+			if _, err := one.Run(pass); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil //nolint:nilnil // no analyzer has a result
+	}
+	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), all,
+		"./ci", "./directives", "./handlers", "./leftover", "./missing", "./plain", "./stale", "./steps")
 }

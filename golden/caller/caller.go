@@ -13,13 +13,18 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 )
 
-// Run calls the tools of a server in every way that the client has.
+// Run connects to a server in one revision and calls its tools.
 func Run(ctx context.Context, out io.Writer, url, revision string, askThePerson func(context.Context, mcptask.Question) (pipeline.Approval, error)) error {
 	conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: revision, Answer: pipeline.AnswerApproval(askThePerson)})
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	return Call(ctx, out, conn)
+}
+
+// Call calls the tools of a server in every way that the client has.
+func Call(ctx context.Context, out io.Writer, conn mcptask.Conn) error {
 	ci := pipeline.NewCIClient(conn)
 	in := pipeline.RunInput{Repository: "https://example.com/shop", Branch: "main", Steps: []string{"build"}}
 
@@ -29,7 +34,7 @@ func Run(ctx context.Context, out io.Writer, url, revision string, askThePerson 
 	}
 	fmt.Fprintln(out, "run:", report.Passed, len(report.Steps))
 
-	key := "nightly-2026-11-20-" + revision // the same key again is the same task
+	key := "nightly-2026-11-20-" + conn.Revision() // the same key again is the same task
 	call, err := ci.StartRunPipeline(ctx, in, mcptask.IdempotencyKey(key))
 	if err != nil {
 		return err
@@ -43,7 +48,7 @@ func Run(ctx context.Context, out io.Writer, url, revision string, askThePerson 
 		return err
 	}
 	again, ok := same.Token() // in 2026-07-28 the answer itself, where the task has ended meanwhile
-	fmt.Fprintln(out, "same task:", token == again || !ok && revision == mcptask.Revision20260728)
+	fmt.Fprintln(out, "same task:", token == again || !ok && conn.Revision() == mcptask.Revision20260728)
 
 	call, err = ci.ResumeRunPipeline(token)
 	if err != nil {

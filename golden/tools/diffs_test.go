@@ -27,7 +27,7 @@ func TestDiffs(t *testing.T) {
 			`"properties": {"number": {"type": "integer"}}, "required": ["number"]}, "execution": {"taskSupport": "forbidden"}}`
 		lastTool = `{"name": "whoami", "inputSchema": {"type": "object", "properties": {}}}`
 	)
-	set := diffs.New(t, *update)
+	set := diffs.New(t, "diffs", *update)
 	for _, test := range []struct {
 		name, from, to string
 		lines          int // removed or added at most

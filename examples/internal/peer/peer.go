@@ -70,12 +70,41 @@ func Build(t testing.TB, folder string) string {
 	return binary
 }
 
+// asProgram is set in a process of a test binary that is to be the program.
+const asProgram = "MCPTASK_TEST_AS_PROGRAM"
+
+// Main runs the tests of an example, or its program in a process that ServeSelf has started. It is for TestMain.
+func Main(m *testing.M, program func()) {
+	if os.Getenv(asProgram) != "" {
+		program()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// ServeSelf starts the example that the test belongs to, and returns its URL. The test binary itself is the program, so
+// that nothing has to be built.
+func ServeSelf(t testing.TB, args ...string) string {
+	t.Helper()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, binary, args)
+}
+
 // Serve builds and starts the example in a folder, and returns its URL.
 func Serve(t testing.TB, folder string, args ...string) string {
 	t.Helper()
-	binary := Build(t, folder)
+	return start(t, Build(t, folder), args)
+}
+
+// start starts a program and returns its URL.
+func start(t testing.TB, binary string, args []string) string {
+	t.Helper()
 	// Not the test's context: it ends before the cleanup, and would kill the server.
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, "-http", "127.0.0.1:0")...)
+	server.Env = append(os.Environ(), asProgram+"=1")
 	server.Stderr = os.Stderr
 	stdout, err := server.StdoutPipe()
 	if err != nil {

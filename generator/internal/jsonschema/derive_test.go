@@ -1,6 +1,7 @@
 package jsonschema_test
 
 import (
+	"context"
 	"encoding/json"
 	"go/token"
 	"net"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,34 +23,43 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
-// loadKinds loads the kinds.
-func loadKinds(t *testing.T) *load.Package {
-	t.Helper()
+// loadedKinds are the kinds, loaded once for all tests.
+var loadedKinds = sync.OnceValues(loadKinds)
+
+func loadKinds() (*load.Package, error) {
 	dir, err := filepath.Abs("testdata/kinds")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	_, packages, err := load.Load(t.Context(), load.Config{Dir: dir, Patterns: []string{"."}, Output: "none.go"})
+	_, packages, err := load.Load(context.Background(), load.Config{Dir: dir, Patterns: []string{"."}, Output: "none.go"})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	return packages[0]
+	return packages[0], nil
 }
 
 // derive returns a function that derives the schema of one of the kinds.
 func derive(t *testing.T) func(name string, use jsonschema.Use) string {
 	t.Helper()
-	packages := []*load.Package{loadKinds(t)}
-	fset := packages[0].Fset
-	deriver := jsonschema.New(fset, packages[0])
+	pkg, err := loadedKinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deriveIn(t, pkg)
+}
+
+// deriveIn is derive in a package that is loaded.
+func deriveIn(t *testing.T, pkg *load.Package) func(name string, use jsonschema.Use) string {
+	t.Helper()
+	deriver := jsonschema.New(pkg.Fset, pkg)
 	return func(name string, use jsonschema.Use) string {
 		t.Helper()
-		obj := packages[0].Types.Scope().Lookup(name)
+		obj := pkg.Types.Scope().Lookup(name)
 		if obj == nil {
 			t.Fatalf("no type %s", name)
 		}
 		return deriver.Derive(obj.Type(), use, obj.Pos(), func(pos token.Pos, message, hint string) {
-			t.Errorf("%s: %s; %s", fset.Position(pos), message, hint)
+			t.Errorf("%s: %s; %s", pkg.Fset.Position(pos), message, hint)
 		})
 	}
 }
@@ -191,6 +202,13 @@ func TestDeterministic(t *testing.T) {
 		if again := derive(t)("Collections", jsonschema.Argument); again != first {
 			t.Fatal(cmp.Diff(first, again))
 		}
+	}
+	anew, err := loadKinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := deriveIn(t, anew)("Collections", jsonschema.Argument); again != first {
+		t.Fatal(cmp.Diff(first, again))
 	}
 	if strings.Contains(first, "$schema") || strings.Contains(first, "$id") {
 		t.Error("the root has $schema or $id")

@@ -57,7 +57,11 @@ func named(values ...any) map[string]reflect.Type {
 // TestShapesAreAll: a struct that is added to the kinds is tested, too.
 func TestShapesAreAll(t *testing.T) {
 	elsewhere := []string{"Enums", "EnumsByTag", "EnumMaps"} // see TestEnumsLikeTags
-	scope := loadKinds(t).Types.Scope()
+	loaded, err := loadedKinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scope := loaded.Types.Scope()
 	for _, name := range scope.Names() {
 		obj, ok := scope.Lookup(name).(*types.TypeName)
 		if !ok || !obj.Exported() || slices.Contains(elsewhere, name) {

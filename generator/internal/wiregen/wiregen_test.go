@@ -128,9 +128,9 @@ func TestOutputCompiles(t *testing.T) {
 	}
 }
 
-// standard imports the standard library from source, each package once.
+// standard imports the standard library, each package once.
 var standard = sync.OnceValue(func() types.Importer {
-	return importer.ForCompiler(token.NewFileSet(), "source", nil)
+	return importer.ForCompiler(token.NewFileSet(), "gc", nil)
 })
 
 func typeCheck(t *testing.T, name string, content []byte) *types.Package {

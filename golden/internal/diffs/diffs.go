@@ -11,18 +11,20 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Set is the diffs that a test keeps in the folder diffs beside it.
+// Set is the diffs that a test keeps in a folder.
 type Set struct {
+	folder string
 	update bool
 	used   map[string]bool
 }
 
-// New makes a set, which at the end of the test fails it for each diff that belongs to no edit. With
+// New makes a set, which at the end of the test fails it for each diff in the folder that belongs to no edit. With
 // update, the diffs are written instead of compared.
-func New(t *testing.T, update bool) *Set {
-	s := &Set{update: update, used: map[string]bool{}}
+func New(t *testing.T, folder string, update bool) *Set {
+	t.Helper()
+	s := &Set{folder: folder, update: update, used: map[string]bool{}}
 	t.Cleanup(func() {
-		files, err := filepath.Glob("diffs/*")
+		files, err := filepath.Glob(filepath.Join(folder, "*.diff"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -35,13 +37,13 @@ func New(t *testing.T, update bool) *Set {
 	return s
 }
 
-// Check compares the diff of a file before and after an edit with diffs/NAME.diff, and the lines that it
+// Check compares the diff of a file before and after an edit with NAME.diff in the folder, and the lines that it
 // removes and adds with what the edit may change at most. An edit that changes nothing has no diff.
 func (s *Set) Check(t *testing.T, name, file string, before, after []byte, most int) {
 	t.Helper()
 	got := string(diff.Diff("a/"+file, before, "b/"+file, after))
 	_, got, _ = strings.Cut(got, "\n") // the command that would make it
-	path := filepath.Join("diffs", name+".diff")
+	path := filepath.Join(s.folder, name+".diff")
 	s.used[path] = got != ""
 	if n := changed(got); n > most {
 		t.Errorf("%d lines of %s change, want at most %d", n, file, most)

@@ -127,7 +127,7 @@ func membersOf(pkg *types.Package) map[types.Object]string {
 // Exported are the names that the runtime has: Run, and Policy.TTL for fields and methods.
 func Exported(dir string) (map[string]bool, error) {
 	loaded, err := packages.Load(&packages.Config{
-		Dir: dir, Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps,
+		Dir: dir, Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile,
 	}, runtimePath)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package generics_test
+package serve_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-type impl struct{}
+type genericsImpl struct{}
 
-func (impl) Turn(_ context.Context, _ *mcptask.Task, in generics.Page[generics.Item]) (generics.Page[generics.Pair[string, *generics.Item]], error) {
-	return turned(in), nil
+func (genericsImpl) Turn(_ context.Context, _ *mcptask.Task, in generics.Page[generics.Item]) (generics.Page[generics.Pair[string, *generics.Item]], error) {
+	return turnPage(in), nil
 }
 
-func turned(in generics.Page[generics.Item]) generics.Page[generics.Pair[string, *generics.Item]] {
+func turnPage(in generics.Page[generics.Item]) generics.Page[generics.Pair[string, *generics.Item]] {
 	out := generics.Page[generics.Pair[string, *generics.Item]]{Next: in.Next}
 	for _, item := range in.Items {
 		out.Items = append(out.Items, generics.Pair[string, *generics.Item]{Key: item.Name, Value: &item}, generics.Pair[string, *generics.Item]{})
@@ -23,13 +23,13 @@ func turned(in generics.Page[generics.Item]) generics.Page[generics.Pair[string,
 	return out
 }
 
-func (impl) Same(_ context.Context, in generics.Both) (generics.Both, error) { return in, nil }
+func (genericsImpl) Same(_ context.Context, in generics.Both) (generics.Both, error) { return in, nil }
 
-func (impl) Constrained(_ context.Context, in *generics.Range[float64]) (*generics.Range[int], error) {
-	return whole(in), nil
+func (genericsImpl) Constrained(_ context.Context, in *generics.Range[float64]) (*generics.Range[int], error) {
+	return wholeRange(in), nil
 }
 
-func whole(in *generics.Range[float64]) *generics.Range[int] {
+func wholeRange(in *generics.Range[float64]) *generics.Range[int] {
 	out := &generics.Range[int]{From: int(in.From)}
 	if in.To != nil {
 		to := int(*in.To)
@@ -38,21 +38,21 @@ func whole(in *generics.Range[float64]) *generics.Range[int] {
 	return out
 }
 
-func (impl) Tree(_ context.Context, in generics.Tree[generics.Item]) (generics.Tree[generics.Item], error) {
+func (genericsImpl) Tree(_ context.Context, in generics.Tree[generics.Item]) (generics.Tree[generics.Item], error) {
 	return in, nil
 }
 
-func TestServe(t *testing.T) {
+func TestGenerics(t *testing.T) {
 	serve.Each(t, nil, nil, func(s *serve.Session) {
 		client := generics.NewGenericsClient(s)
 		for _, in := range []generics.Page[generics.Item]{{}, {Items: []generics.Item{}}, {Items: []generics.Item{{}, {Name: "a"}}, Next: "b"}} {
-			serve.Wants(s, "turn", turned(in), func() (generics.Page[generics.Pair[string, *generics.Item]], error) {
+			serve.Wants(s, "turn", turnPage(in), func() (generics.Page[generics.Pair[string, *generics.Item]], error) {
 				return client.Turn(s.Context(), in)
 			})
 		}
 		to := 2.5
 		for _, in := range []generics.Range[float64]{{}, {From: -1, To: &to}} {
-			serve.Wants(s, "constrained", whole(&in), func() (*generics.Range[int], error) { return client.Constrained(s.Context(), &in) })
+			serve.Wants(s, "constrained", wholeRange(&in), func() (*generics.Range[int], error) { return client.Constrained(s.Context(), &in) })
 		}
 		numbers := generics.Page[int]{Items: []int{1, 2}, Next: "3"}
 		full := generics.Both{
@@ -65,5 +65,5 @@ func TestServe(t *testing.T) {
 		leaf := generics.Tree[generics.Item]{Value: generics.Item{Name: "leaf"}}
 		serve.Echoes(s, "tree", client.Tree, generics.Tree[generics.Item]{}, leaf,
 			generics.Tree[generics.Item]{Left: &leaf, Children: []generics.Tree[generics.Item]{leaf, {Left: &leaf}}})
-	}, generics.GenericsTools(impl{}))
+	}, generics.GenericsTools(genericsImpl{}))
 }

@@ -1,4 +1,4 @@
-package enums_test
+package serve_test
 
 import (
 	"context"
@@ -14,13 +14,15 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-type impl struct{}
+type enumsImpl struct{}
 
-func (impl) Run(_ context.Context, _ *mcptask.Task, in enums.Job) (enums.Job, error) { return in, nil }
-func (impl) Paint(_ context.Context, in enums.Wall) (enums.Wall, error)              { return in, nil }
-func (impl) Collect(_ context.Context, in enums.Lists) (enums.Lists, error)          { return in, nil }
+func (enumsImpl) Run(_ context.Context, _ *mcptask.Task, in enums.Job) (enums.Job, error) {
+	return in, nil
+}
+func (enumsImpl) Paint(_ context.Context, in enums.Wall) (enums.Wall, error)     { return in, nil }
+func (enumsImpl) Collect(_ context.Context, in enums.Lists) (enums.Lists, error) { return in, nil }
 
-func (impl) Choose(ctx context.Context, task *mcptask.Task, first enums.Choice) (enums.Job, error) {
+func (enumsImpl) Choose(ctx context.Context, task *mcptask.Task, first enums.Choice) (enums.Job, error) {
 	again, err := enums.AskChoice(ctx, task, "again", "And now?")
 	if err == nil && !reflect.DeepEqual(again, first) {
 		err = errors.New("the answers differ")
@@ -28,7 +30,7 @@ func (impl) Choose(ctx context.Context, task *mcptask.Task, first enums.Choice) 
 	return enums.Job{Mode: first.Mode, Priority: &first.Priority, Target: *first.Target}, err
 }
 
-func TestServe(t *testing.T) {
+func TestEnums(t *testing.T) {
 	high, web, full, small := enums.PriorityHigh, enums.TargetWeb, enums.ModeFull, enums.SizeSmall
 	answer := func(s *serve.Session) mcptask.Answerer {
 		return enums.AnswerChoice(serve.Answers(s, enums.Choice{
@@ -60,5 +62,5 @@ func TestServe(t *testing.T) {
 		if _, err := client.Run(s.Unchecked(), enums.Secret()); err == nil {
 			s.Error("a value that no constant exports is admitted")
 		}
-	}, enums.EnumsTools(impl{}))
+	}, enums.EnumsTools(enumsImpl{}))
 }

@@ -1,4 +1,4 @@
-package foreign_test
+package serve_test
 
 import (
 	"context"
@@ -12,25 +12,27 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-type impl struct{}
+type foreignImpl struct{}
 
-func (impl) Others(_ context.Context, in other.Context) (foreign.Both, error) { return both(in), nil }
+func (foreignImpl) Others(_ context.Context, in other.Context) (foreign.Both, error) {
+	return foreignBoth(in), nil
+}
 
-func both(in other.Context) foreign.Both {
+func foreignBoth(in other.Context) foreign.Both {
 	return foreign.Both{Here: foreign.Node{ID: len(in.Tags)}, There: other.Node{Label: in.Source}}
 }
 
-func (impl) Near(_ context.Context, _ *mcptask.Task, in other.Node) (other2.Node, error) {
+func (foreignImpl) Near(_ context.Context, _ *mcptask.Task, in other.Node) (other2.Node, error) {
 	return other2.Node{Weight: float64(len(in.Label))}, nil
 }
 
-func (impl) Both(_ context.Context, in foreign.Both) (*foreign.Both, error) { return &in, nil }
+func (foreignImpl) Both(_ context.Context, in foreign.Both) (*foreign.Both, error) { return &in, nil }
 
-func TestServe(t *testing.T) {
+func TestForeign(t *testing.T) {
 	serve.Each(t, nil, nil, func(s *serve.Session) {
 		client := foreign.NewForeignClient(s)
 		for _, in := range []other.Context{{}, {Meta: other.Meta{Source: "s", At: time.Now()}, Tags: []string{"a"}}} {
-			serve.Wants(s, "others", both(in), func() (foreign.Both, error) { return client.Others(s.Context(), in) })
+			serve.Wants(s, "others", foreignBoth(in), func() (foreign.Both, error) { return client.Others(s.Context(), in) })
 		}
 		serve.Wants(s, "near", other2.Node{Weight: 3}, func() (other2.Node, error) {
 			return client.Near(s.Context(), other.Node{Label: "abc"})
@@ -42,5 +44,5 @@ func TestServe(t *testing.T) {
 		for _, in := range []foreign.Both{{}, full} {
 			serve.Wants(s, "both", &in, func() (*foreign.Both, error) { return client.Both(s.Context(), in) })
 		}
-	}, foreign.ForeignTools(impl{}))
+	}, foreign.ForeignTools(foreignImpl{}))
 }

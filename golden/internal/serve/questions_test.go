@@ -1,4 +1,4 @@
-package questions_test
+package serve_test
 
 import (
 	"context"
@@ -11,45 +11,45 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-var when = time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC)
+var questionsTime = time.Date(2026, 11, 20, 8, 30, 0, 0, time.UTC)
 
-type impl struct{}
+type questionsImpl struct{}
 
-func answered(sure questions.Sure, which questions.Which) bool {
-	return sure.Yes && which.One == "a" && len(which.Many) == 2 && which.Count == 3 && which.When.Equal(when) && *which.Note == "n"
+func questionsAnswer(sure questions.Sure, which questions.Which) bool {
+	return sure.Yes && which.One == "a" && len(which.Many) == 2 && which.Count == 3 && which.When.Equal(questionsTime) && *which.Note == "n"
 }
 
-func (impl) AskFirst(_ context.Context, _ *mcptask.Task, _ questions.Input, sure questions.Sure, which questions.Which) (questions.Report, error) {
-	return questions.Report{Done: answered(sure, which)}, nil
+func (questionsImpl) AskFirst(_ context.Context, _ *mcptask.Task, _ questions.Input, sure questions.Sure, which questions.Which) (questions.Report, error) {
+	return questions.Report{Done: questionsAnswer(sure, which)}, nil
 }
 
-func (impl) AskOnly(_ context.Context, which questions.Which) error {
-	if !answered(questions.Sure{Yes: true}, which) {
+func (questionsImpl) AskOnly(_ context.Context, which questions.Which) error {
+	if !questionsAnswer(questions.Sure{Yes: true}, which) {
 		return errors.New("another answer")
 	}
 	return nil
 }
 
-func (impl) AskInside(ctx context.Context, task *mcptask.Task, _ questions.Input) (questions.Report, error) {
+func (questionsImpl) AskInside(ctx context.Context, task *mcptask.Task, _ questions.Input) (questions.Report, error) {
 	which, err := questions.AskWhich(ctx, task, "which", "")
 	if err != nil {
 		return questions.Report{}, err
 	}
 	for range 2 {
 		sure, err := questions.AskSure(ctx, task, "sure", "")
-		if err != nil || !answered(sure, which) {
+		if err != nil || !questionsAnswer(sure, which) {
 			return questions.Report{}, err
 		}
 	}
 	return questions.Report{Done: true}, nil
 }
 
-func TestServe(t *testing.T) {
+func TestQuestions(t *testing.T) {
 	note := "n"
 	answer := func(s *serve.Session) mcptask.Answerer {
 		return mcptask.Answers(
 			questions.AnswerSure(serve.Answers(s, questions.Sure{Yes: true})),
-			questions.AnswerWhich(serve.Answers(s, questions.Which{One: "a", Many: []string{"a", "b"}, Count: 3, When: when, Note: &note})))
+			questions.AnswerWhich(serve.Answers(s, questions.Which{One: "a", Many: []string{"a", "b"}, Count: 3, When: questionsTime, Note: &note})))
 	}
 	serve.Each(t, answer, []string{"Sure", "Which"}, func(s *serve.Session) {
 		client, insider := questions.NewAskerClient(s), questions.NewInsiderClient(s)
@@ -61,5 +61,5 @@ func TestServe(t *testing.T) {
 			return insider.AskInside(s.Context(), questions.Input{})
 		})
 		serve.Wants(s, "ask_only", struct{}{}, func() (struct{}, error) { return struct{}{}, client.AskOnly(s.Context()) })
-	}, questions.AskerTools(impl{}), questions.InsiderTools(impl{}))
+	}, questions.AskerTools(questionsImpl{}), questions.InsiderTools(questionsImpl{}))
 }

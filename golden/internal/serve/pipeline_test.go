@@ -1,4 +1,4 @@
-package pipeline_test
+package serve_test
 
 import (
 	"context"
@@ -10,13 +10,13 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-type impl struct{}
+type pipelineImpl struct{}
 
-func (impl) RunPipeline(_ context.Context, _ *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
-	return ran(in), nil
+func (pipelineImpl) RunPipeline(_ context.Context, _ *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
+	return pipelineRan(in), nil
 }
 
-func ran(in pipeline.RunInput) pipeline.RunReport {
+func pipelineRan(in pipeline.RunInput) pipeline.RunReport {
 	report := pipeline.RunReport{Passed: in.Branch != ""}
 	for _, name := range in.Steps {
 		report.Steps = append(report.Steps, pipeline.Step{Name: name, Took: time.Minute})
@@ -24,7 +24,7 @@ func ran(in pipeline.RunInput) pipeline.RunReport {
 	return report
 }
 
-func (impl) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
+func (pipelineImpl) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
 	a, err := pipeline.AskApproval(ctx, task, "ship", "")
 	if err != nil || !a.Approve {
 		return pipeline.DeployReport{}, err
@@ -32,18 +32,18 @@ func (impl) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.D
 	return pipeline.DeployReport{Version: in.Version, URL: in.Environment}, nil
 }
 
-func (impl) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
-	return linted(in), nil
+func (pipelineImpl) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
+	return pipelineLinted(in), nil
 }
 
-func linted(in pipeline.LintInput) pipeline.LintReport {
+func pipelineLinted(in pipeline.LintInput) pipeline.LintReport {
 	if in.Path == "" {
 		return pipeline.LintReport{}
 	}
 	return pipeline.LintReport{Findings: []pipeline.Finding{{Line: 1, Message: in.Path}}}
 }
 
-func TestServe(t *testing.T) {
+func TestPipeline(t *testing.T) {
 	answer := func(s *serve.Session) mcptask.Answerer {
 		return pipeline.AnswerApproval(serve.Answers(s, pipeline.Approval{Approve: true}))
 	}
@@ -53,13 +53,13 @@ func TestServe(t *testing.T) {
 			{Repository: "https://example.com/a"},
 			{Repository: "https://example.com/a", Branch: "main", Steps: []string{"build", "test"}},
 		} {
-			serve.Wants(s, "run_pipeline", ran(in), func() (pipeline.RunReport, error) { return client.RunPipeline(s.Context(), in) })
+			serve.Wants(s, "run_pipeline", pipelineRan(in), func() (pipeline.RunReport, error) { return client.RunPipeline(s.Context(), in) })
 		}
 		serve.Wants(s, "deploy_service", pipeline.DeployReport{Version: "1", URL: "staging"}, func() (pipeline.DeployReport, error) {
 			return client.DeployService(s.Context(), pipeline.DeployInput{Service: "api", Environment: "staging", Version: "1"})
 		})
 		for _, in := range []pipeline.LintInput{{}, {Path: "a.go"}} {
-			serve.Wants(s, "lint_file", linted(in), func() (pipeline.LintReport, error) { return client.LintFile(s.Context(), in) })
+			serve.Wants(s, "lint_file", pipelineLinted(in), func() (pipeline.LintReport, error) { return client.LintFile(s.Context(), in) })
 		}
-	}, pipeline.CITools(impl{}))
+	}, pipeline.CITools(pipelineImpl{}))
 }

@@ -1,4 +1,4 @@
-package embedded_test
+package serve_test
 
 import (
 	"context"
@@ -10,12 +10,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/serve"
 )
 
-type impl struct{}
+type embeddedImpl struct{}
 
-func (impl) Flat(_ context.Context, in embedded.Flat) (embedded.Flat, error)       { return in, nil }
-func (impl) Hidden(_ context.Context, in embedded.Hidden) (embedded.Hidden, error) { return in, nil }
+func (embeddedImpl) Flat(_ context.Context, in embedded.Flat) (embedded.Flat, error) { return in, nil }
+func (embeddedImpl) Hidden(_ context.Context, in embedded.Hidden) (embedded.Hidden, error) {
+	return in, nil
+}
 
-func TestServe(t *testing.T) {
+func TestEmbedded(t *testing.T) {
 	serve.Each(t, nil, nil, func(s *serve.Session) {
 		client := embedded.NewEmbeddedClient(s)
 		serve.Echoes(s, "flat", client.Flat, embedded.Flat{}, embedded.Flat{
@@ -24,5 +26,5 @@ func TestServe(t *testing.T) {
 			Named: embedded.Named{Deep: true}, Text: "t", Own: "o",
 		})
 		serve.Echoes(s, "hidden", client.Hidden, embedded.Hidden{}, embedded.Seen("inner", "shown", 3))
-	}, embedded.EmbeddedTools(impl{}))
+	}, embedded.EmbeddedTools(embeddedImpl{}))
 }

@@ -1,4 +1,4 @@
-package recursive_test
+package serve_test
 
 import (
 	"context"
@@ -8,13 +8,19 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/recursive"
 )
 
-type impl struct{}
+type recursiveImpl struct{}
 
-func (impl) Grow(_ context.Context, in recursive.Tree) (recursive.Tree, error)     { return in, nil }
-func (impl) Chain(_ context.Context, in recursive.List) (recursive.List, error)    { return in, nil }
-func (impl) Ring(_ context.Context, in recursive.Author) (recursive.Author, error) { return in, nil }
+func (recursiveImpl) Grow(_ context.Context, in recursive.Tree) (recursive.Tree, error) {
+	return in, nil
+}
+func (recursiveImpl) Chain(_ context.Context, in recursive.List) (recursive.List, error) {
+	return in, nil
+}
+func (recursiveImpl) Ring(_ context.Context, in recursive.Author) (recursive.Author, error) {
+	return in, nil
+}
 
-func TestServe(t *testing.T) {
+func TestRecursive(t *testing.T) {
 	serve.Each(t, nil, nil, func(s *serve.Session) {
 		client := recursive.NewRecursiveClient(s)
 		leaf := recursive.Tree{Name: "leaf"}
@@ -29,5 +35,5 @@ func TestServe(t *testing.T) {
 		serve.Echoes(s, "ring", client.Ring, recursive.Author{}, recursive.Author{
 			Name: "a", Books: []*recursive.Book{nil, {}, {Title: "t", Authors: []recursive.Author{{}, {Name: "b"}}}},
 		})
-	}, recursive.RecursiveTools(impl{}))
+	}, recursive.RecursiveTools(recursiveImpl{}))
 }

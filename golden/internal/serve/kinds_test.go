@@ -1,4 +1,4 @@
-package kinds_test
+package serve_test
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/kinds"
 )
 
-type impl struct{}
+type kindsImpl struct{}
 
-func (impl) Same(_ context.Context, in kinds.Fields) (kinds.Fields, error) { return in, nil }
+func (kindsImpl) Same(_ context.Context, in kinds.Fields) (kinds.Fields, error) { return in, nil }
 
-func TestServe(t *testing.T) {
+func TestKinds(t *testing.T) {
 	serve.Each(t, nil, nil, func(s *serve.Session) {
 		client := kinds.NewKindsClient(s)
 		text, x, one := "text", "x", 1
@@ -33,5 +33,5 @@ func TestServe(t *testing.T) {
 			URL: url.URL{Scheme: "https", Host: "example.com", Path: "/a"}, On: true, Defaults: []int{1}, Nullable: "n",
 		}
 		serve.Echoes(s, "same", client.Same, least, full)
-	}, kinds.KindsTools(impl{}))
+	}, kinds.KindsTools(kindsImpl{}))
 }

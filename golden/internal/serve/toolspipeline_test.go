@@ -1,4 +1,4 @@
-package pipeline_test
+package serve_test
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-var deployed = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+var toolsPipelineTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-type impl struct{}
+type toolsPipelineImpl struct{}
 
-func (impl) RunPipeline(_ context.Context, _ *mcptask.Task, in ours.RunInput) (ours.RunReport, error) {
+func (toolsPipelineImpl) RunPipeline(_ context.Context, _ *mcptask.Task, in ours.RunInput) (ours.RunReport, error) {
 	report := ours.RunReport{Passed: in.Branch != ""}
 	for _, name := range in.Steps {
 		report.Steps = append(report.Steps, ours.Step{Name: name, Took: time.Minute})
@@ -23,20 +23,20 @@ func (impl) RunPipeline(_ context.Context, _ *mcptask.Task, in ours.RunInput) (o
 	return report, nil
 }
 
-func (impl) DeployService(ctx context.Context, task *mcptask.Task, in ours.DeployInput) (ours.DeployReport, error) {
+func (toolsPipelineImpl) DeployService(ctx context.Context, task *mcptask.Task, in ours.DeployInput) (ours.DeployReport, error) {
 	a, err := ours.AskApproval(ctx, task, "ship", "")
 	if err != nil || !a.Approve {
 		return ours.DeployReport{}, err
 	}
-	return ours.DeployReport{Version: in.Version, URL: in.Environment, Deployed: deployed}, nil
+	return ours.DeployReport{Version: in.Version, URL: in.Environment, Deployed: toolsPipelineTime}, nil
 }
 
-func (impl) LintFile(_ context.Context, in ours.LintInput) (ours.LintReport, error) {
+func (toolsPipelineImpl) LintFile(_ context.Context, in ours.LintInput) (ours.LintReport, error) {
 	return ours.LintReport{Findings: []ours.Finding{{Line: 1, Message: in.Path}}}, nil
 }
 
-// TestServe calls a server of ours with the client that was made of its list, in each revision.
-func TestServe(t *testing.T) {
+// TestToolsPipeline calls a server of ours with the client that was made of its list, in each revision.
+func TestToolsPipeline(t *testing.T) {
 	answer := func(s *serve.Session) mcptask.Answerer {
 		return ours.AnswerApproval(serve.Answers(s, ours.Approval{Approve: true}))
 	}
@@ -50,17 +50,17 @@ func TestServe(t *testing.T) {
 		deploy := pipeline.DeployServiceInput{
 			Service: "api", Environment: pipeline.DeployServiceInputEnvironmentStaging, Version: new("1"),
 		}
-		shipped := pipeline.DeployServiceOutput{Version: "1", URL: new("staging"), Deployed: deployed}
+		shipped := pipeline.DeployServiceOutput{Version: "1", URL: new("staging"), Deployed: toolsPipelineTime}
 		serve.Wants(s, "deploy_service", shipped, func() (pipeline.DeployServiceOutput, error) { return client.DeployService(s.Context(), deploy) })
 		lint := pipeline.LintFileInput{Path: "a.go"}
 		found := pipeline.LintFileOutput{Findings: []pipeline.LintFileOutputFindingsItem{{Line: 1, Message: "a.go"}}}
 		serve.Wants(s, "lint_file", found, func() (pipeline.LintFileOutput, error) { return client.LintFile(s.Context(), lint) })
-		resumes(s, run, ran)
-	}, ours.CITools(impl{}))
+		resumeRun(s, run, ran)
+	}, ours.CITools(toolsPipelineImpl{}))
 }
 
-// resumes holds a task by its token, and takes it up again.
-func resumes(s *serve.Session, in pipeline.RunPipelineInput, want pipeline.RunPipelineOutput) {
+// resumeRun holds a task by its token, and takes it up again.
+func resumeRun(s *serve.Session, in pipeline.RunPipelineInput, want pipeline.RunPipelineOutput) {
 	client := pipeline.NewJobsClient(s)
 	call, err := client.StartRunPipeline(s.Context(), in)
 	if err != nil {

@@ -1,0 +1,45 @@
+//go:build linux && long
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSubject: both tools do their work on the package, which compiles with what they write.
+func TestSubject(t *testing.T) {
+	s, err := prepare(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{s.ours, s.stringer} {
+		p, err := s.once(t.Context(), command, func(int) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.wall <= 0 || p.tree < 1e6 {
+			t.Errorf("%s took %v and %.0f bytes", command[0], p.wall, p.tree)
+		}
+	}
+	if _, err := output(t.Context(), s.dir, "go", "build", "."); err != nil {
+		t.Error(err)
+	}
+	for name, want := range map[string]string{
+		"mcptask_gen.go":  "type ReleasesClient struct",
+		"server.go":       `"github.com/modelcontextprotocol/go-sdk/mcp"`,
+		"state_string.go": "func (i State) String() string",
+	} {
+		if text, err := os.ReadFile(filepath.Join(s.dir, name)); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s does not say %q: %v", name, want, err)
+		}
+	}
+	for _, command := range [][]string{s.ours, s.stringer} { // warm: what they write is what there is
+		own, err := s.ownPeak(t.Context(), command)
+		if err != nil || own < 1e6 {
+			t.Errorf("%s: %.0f bytes, %v", command[0], own, err)
+		}
+	}
+}

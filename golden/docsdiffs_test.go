@@ -1,0 +1,39 @@
+//go:build long
+
+package golden_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
+)
+
+// TestDocsDiffs is TestDiffs of the reference: the unified diffs are those in diffs/docs. Each reference takes a run.
+func TestDocsDiffs(t *testing.T) {
+	declaration := readPipeline(t)
+	root := t.TempDir()
+	writeStub(t, root)
+	before := pipelineDocs(t, filepath.Join(root, "before"), declaration)
+	set := diffs.New(t, "diffs/docs", *update)
+	for _, edit := range edits {
+		t.Run(edit.name, func(t *testing.T) {
+			after := pipelineDocs(t, filepath.Join(root, edit.name), strings.ReplaceAll(declaration, edit.from, edit.to))
+			set.Check(t, edit.name, "reference.md", []byte(before), []byte(after), edit.docs)
+		})
+	}
+}
+
+// pipelineDocs makes a module of the declaration and returns its reference.
+func pipelineDocs(t *testing.T, dir, declaration string) string {
+	t.Helper()
+	writeModule(t, dir, "github.com/mcptaskgen/mcptaskgen/golden/pipeline")
+	writeFile(t, filepath.Join(dir, "pipeline.go"), declaration)
+	docs, err := generator.Docs(t.Context(), generator.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}

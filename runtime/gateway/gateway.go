@@ -16,7 +16,6 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // FlowHeader carries a flow's token to the adapter behind the gateway. The
@@ -77,12 +76,11 @@ func New(config Config) *Gateway {
 		maxBody:   config.Server.Options().MaxBody,
 		counts:    countsOf(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
+		speech:    speechOf(config.Server.Options().Revisions, config.Revision),
 	}
-	var signalled []dialect.Signalled
-	g.speech, signalled = speechOf(config.Server.Options().Revisions, config.Revision)
 	g.sessionSpeech = negotiated{g}
-	if signalled != nil {
-		g.sessionSpeech = unofficial{negotiated{g}, signalled}
+	if g.signalled != nil {
+		g.sessionSpeech = unofficial{negotiated{g}}
 	}
 	g.questions = newQuestions(config.Server, g.legacy)
 	g.sessions.busy = g.questions.busy

@@ -555,9 +555,8 @@ func TestRemoteCancelled(t *testing.T) {
 func TestNegotiated(t *testing.T) {
 	rules.Covers(t, "C-03")
 	var s session
-	spoken, _ := speechOf([]string{mcptask.Revision20251125}, "")
 	for revision, want := range map[string]bool{mcptask.Revision20251125: true, "2025-06-18": false, "": false} {
-		s.negotiated(&Gateway{speech: spoken}, revision, json.RawMessage(takesTasks))
+		s.negotiated(&Gateway{speech: speechOf([]string{mcptask.Revision20251125}, "")}, revision, json.RawMessage(takesTasks))
 		if s.requestor.Augments("elicitation/create") != want || s.requestor.Cancels() != want || len(s.canAsk) != 3 {
 			t.Errorf("%s: %+v", revision, s.requestor)
 		}

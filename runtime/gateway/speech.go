@@ -18,6 +18,8 @@ type speech struct {
 	modern dialect.Server
 	// inSessions and without say that tasks are spoken in legacy and in modern.
 	inSessions, without bool
+	// signalled are the unofficial revisions, which no protocol version names.
+	signalled []dialect.Signalled
 }
 
 // sessionSpeech tells in which revision the requests of sessions are spoken.
@@ -36,19 +38,19 @@ type sessionSpeech interface {
 }
 
 // speechOf chooses among the revisions that a server speaks; only is the one of
-// a gateway that speaks no other, "" if it speaks all. signalled are those that no protocol version names.
-func speechOf(revisions []string, only string) (s speech, signalled []dialect.Signalled) {
+// a gateway that speaks no other, "" if it speaks all.
+func speechOf(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
-	s = speech{names: revisions, legacy: dialect.Server20251125{}, modern: dialect.Server20260728{}}
+	s := speech{names: revisions, legacy: dialect.Server20251125{}, modern: dialect.Server20260728{}}
 	for _, d := range dialect.Servers() {
 		if !slices.Contains(revisions, d.Revision()) {
 			continue
 		}
 		switch d := d.(type) {
 		case dialect.Signalled:
-			signalled = append(signalled, d)
+			s.signalled = append(s.signalled, d)
 		case dialect.Teller:
 			if !s.inSessions || d.Revision() == d.Protocol() { // one that says its own name goes first
 				s.legacy, s.inSessions = d, true
@@ -57,7 +59,7 @@ func speechOf(revisions []string, only string) (s speech, signalled []dialect.Si
 			s.modern, s.without = d, true
 		}
 	}
-	return s, signalled
+	return s
 }
 
 // tasksIn says whether sessions of a protocol version have tasks.

@@ -11,10 +11,7 @@ import (
 // unofficial is the sessionSpeech of a gateway that speaks revisions which were never released and
 // which no protocol version names. They are spoken in the sessions of any protocol, by the requests
 // that show it; all others are spoken as ever.
-type unofficial struct {
-	negotiated
-	signalled []dialect.Signalled
-}
+type unofficial struct{ negotiated }
 
 // spoken implements sessionSpeech.
 func (u unofficial) spoken(s *session, caller mcptask.Caller, m *message) dialect.Teller {
@@ -28,7 +25,7 @@ func (u unofficial) spoken(s *session, caller mcptask.Caller, m *message) dialec
 		return own
 	}
 	named := func(external string) bool { return dialect.Names(g.server, caller, external) }
-	for _, d := range u.signalled {
+	for _, d := range u.g.signalled {
 		if d.Signals(m.Method, m.Params, named) {
 			g.sessions.setShown(s, d)
 			return d
@@ -43,7 +40,7 @@ func (u unofficial) spoken(s *session, caller mcptask.Caller, m *message) dialec
 		}
 	}
 	if own == nil {
-		for _, d := range u.signalled {
+		for _, d := range u.g.signalled {
 			if d.Method(m.Method) != nil {
 				return d
 			}
@@ -69,7 +66,7 @@ func (t *sessions) lastShown(s *session) dialect.Signalled {
 // plain implements sessionSpeech: a revision in which no tool has to be called as a task
 // goes first.
 func (u unofficial) plain() dialect.Teller {
-	for _, d := range u.signalled {
+	for _, d := range u.g.signalled {
 		if _, ok := d.(dialect.Announcer); ok {
 			return d
 		}
@@ -83,7 +80,7 @@ func (u unofficial) declare(caller mcptask.Caller, protocol, method string, resu
 	if u.g.tasksIn(protocol) {
 		return u.negotiated.declare(caller, protocol, method, result)
 	}
-	for _, d := range u.signalled {
+	for _, d := range u.g.signalled {
 		decorated, err := d.Decorate(u.g.server, caller, method, result)
 		if err != nil || string(decorated) != string(result) {
 			return decorated, err

@@ -23,7 +23,7 @@ type meta struct {
 }
 
 // Readers of JSON differ in what they make of a member that stands twice, or
-// of "Name" where "name" is meant. The gateway must not see another request
+// of "Name" if they know "name". The gateway must not see another request
 // than the SDK behind it, so it refuses what could be read in two ways.
 var (
 	paramsMembers = []string{"_meta", "name", "arguments", "task", "taskId", "cursor", "inputResponses", "protocolVersion", "capabilities"}

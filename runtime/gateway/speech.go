@@ -67,7 +67,7 @@ func (s *speech) tasksIn(protocol string) bool {
 	return s.inSessions && protocol == s.legacy.Protocol()
 }
 
-// revision is what a session's requests are spoken in, where they show no other.
+// revision returns what the requests of a session are spoken in, unless they show another.
 func (s *speech) revision(protocol string) string {
 	if s.tasksIn(protocol) {
 		return s.legacy.Revision()

@@ -158,16 +158,7 @@ func (a *awaited) announce(r mcptask.Record) {
 		return
 	}
 	if !a.way.say(data) {
-		a.g.questions.aside(a.session, data)
-	}
-}
-
-// aside sends a message on a session's standalone stream, where there is one.
-func (q *questions) aside(s *session, data []byte) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if streams := q.standalone[s]; len(streams) > 0 {
-		streams[0].put("", data)
+		a.g.questions.mailbox(a.session).Send(data)
 	}
 }
 

@@ -1,7 +1,5 @@
 package gateway
 
-import "maps"
-
 // Counts is how much a gateway holds at a moment, for an operator's gauges
 // (C-101). All of it goes back to zero when its clients are gone.
 type Counts struct {
@@ -30,44 +28,11 @@ func (g *Gateway) Counts() Counts {
 		c.Waiting += len(s.waiting)
 	}
 	g.sessions.mu.Unlock()
-	g.questions.count(&c)
+	pushed := g.questions.Count()
+	c.Streams, c.Watched, c.Followed = pushed.Streams, pushed.Watched, pushed.Followed
 	flowsOf(g.server).Range(func(any, any) bool {
 		c.Flows++
 		return true
 	})
 	return c
-}
-
-// count counts streams and tasks, each task once however it is held.
-func (q *questions) count(c *Counts) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	tasks := map[string]bool{}
-	owing := map[*session]bool{}
-	for id, t := range q.known {
-		tasks[id] = true
-		c.Streams += len(t.blocked)
-		c.Followed += len(t.remotes)
-		for s := range t.sessions {
-			owing[s] = true
-		}
-	}
-	for s := range q.standalone {
-		owing[s] = true
-	}
-	for s := range owing {
-		c.Followed += len(s.owed)
-	}
-	for _, streams := range q.standalone {
-		c.Streams += len(streams)
-	}
-	for _, shown := range q.shown {
-		maps.Copy(tasks, shown)
-	}
-	for _, fresh := range q.fresh {
-		for id := range fresh {
-			tasks[id] = true
-		}
-	}
-	c.Watched = len(tasks)
 }

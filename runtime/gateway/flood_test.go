@@ -11,11 +11,12 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // Nobody fills the log from outside: neither a caller who is refused, nor a client with what it
-// says on a pipe or answers to what it was not asked.
+// says on a pipe.
 func TestLogStaysSmall(t *testing.T) {
 	const flood, most = 300, 10_000 // bytes of log: a few lines
 	inBubble(t, "refused principals", func(t *testing.T) {
@@ -47,20 +48,6 @@ func TestLogStaysSmall(t *testing.T) {
 			t.Errorf("%d bytes: %.1000s", len(text), text)
 		}
 	})
-	inBubble(t, "answers that nobody asked for", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		begin := a.log.Len()
-		long := strings.Repeat("x", 2000)
-		for range flood {
-			a.reply("mcptask/NOSUCHTASK/"+long, yes)
-			a.reply("mcptask:get:7/"+a.task+"/"+long, yes)
-		}
-		if n := a.log.Len() - begin; n > most {
-			t.Errorf("%d bytes", n)
-		}
-		a.reply(q.ID, yes)
-		a.ends("yes")
-	})
 	inBubble(t, "a pipe", func(t *testing.T) {
 		var log strings.Builder
 		server, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -78,4 +65,8 @@ func TestLogStaysSmall(t *testing.T) {
 		}
 		_ = p.in.Close()
 	})
+}
+
+func inBubble(t *testing.T, name string, test func(t *testing.T)) {
+	t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
 }

@@ -87,7 +87,6 @@ func New(config Config) *Gateway {
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}
-	g.questions.observe()
 	if own := config.Server.Options().Principal; own != nil {
 		g.principal = own
 	}

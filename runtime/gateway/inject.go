@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"sync"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
@@ -55,12 +57,12 @@ func (i *injector) start(code int) {
 }
 
 // inject writes whole events between the SDK's.
-func (i *injector) inject(messages []outgoing) {
+func (i *injector) inject(messages [][]byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := stream{w: i.w, flush: http.NewResponseController(i.w).Flush}
 	for _, m := range messages {
-		s.message(m.data)
+		s.message(m)
 	}
 }
 
@@ -70,21 +72,19 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 		g.passOpen(g.config.Stateful, w, r)
 		return
 	}
-	var c *channel
-	done := make(chan struct{})
+	var c *push.Stream
+	ctx, stop := context.WithCancel(r.Context())
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		var tasks []string
-		c, tasks = g.questions.open(nil, s, "")
-		g.questions.refreshBeside(done, tasks) // the stream flows meanwhile
+		c = g.questions.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
 		writer.Go(func() {
 			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {
 				select {
-				case <-c.wake:
-					in.inject(c.take())
-				case <-done:
+				case <-c.Wake():
+					in.inject(c.Take())
+				case <-ctx.Done():
 					return
 				}
 			}
@@ -92,10 +92,10 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	}
 	// Nothing may be written once the handler has returned.
 	defer func() {
-		close(done)
+		stop()
 		writer.Wait()
 		if c != nil {
-			g.questions.disconnect(c)
+			c.Close()
 		}
 	}()
 	g.passOpen(g.config.Stateful, in, r)

@@ -1,8 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,132 +15,56 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// A store that fails for a while costs time only: no question and no answer is lost, and
-// nobody is asked twice.
-func TestStoreFailsForAWhile(t *testing.T) {
-	const outage = time.Minute
-	repaired := func(a *asked) {
-		a.t.Helper()
-		a.none()
-		time.Sleep(outage)
-		a.none()
-		a.store.broken.Store(false)
-		time.Sleep(longestRetry)
+// faulty is a store that can be made to fail.
+type faulty struct {
+	mcptask.Store
+	broken atomic.Bool
+}
+
+func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if s.broken.Load() {
+		return mcptask.Record{}, errors.New("the disk is slow")
 	}
-	inBubble(t, "a question moves to another stream", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		a.store.broken.Store(true)
-		a.drop()
-		a.connect()
-		repaired(a)
-		if again := a.one("elicitation/create"); again.ID != q.ID {
-			t.Errorf("%+v", again)
-		}
-		a.reply(q.ID, yes)
-		a.ends("yes")
-	})
-	inBubble(t, "a question moves to a stream that comes later", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		a.store.broken.Store(true)
-		a.drop()
-		time.Sleep(outage)
-		a.store.broken.Store(false)
-		time.Sleep(longestRetry)
-		a.connect()
-		a.one("elicitation/create")
-		a.reply(q.ID, yes)
-		a.ends("yes")
-	})
-	inBubble(t, "an answer", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		a.store.broken.Store(true)
-		a.reply(q.ID, yes)
-		a.reply(q.ID, `"result":{"action":"decline"}`) // the first one counts
-		a.drop()
-		a.connect()
-		repaired(a)
-		a.none()
-		a.ends("yes")
-	})
-	inBubble(t, "an answer of a client that has left", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		a.store.broken.Store(true)
-		a.reply(q.ID, yes)
-		a.session.end()
-		a.g.questions.end(a.session)
-		repaired(a)
-		a.ends("yes")
-	})
-	inBubble(t, "an answer that is a task", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.store.broken.Store(true)
-		a.reply(q.ID, began("r", 0))
-		repaired(a)
-		a.reply(a.one("tasks/result").ID, yes)
-		a.ends("yes")
-	})
-	inBubble(t, "the answer of a client's task", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 0))
-		result := a.one("tasks/result")
-		a.store.broken.Store(true)
-		a.reply(result.ID, yes)
-		repaired(a)
-		a.none()
-		a.ends("yes")
-	})
-	inBubble(t, "a stranger's answer is not kept", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		mallory := a.open(`{"elicitation":{}}`)
-		mallory.principal = "mallory"
-		a.store.broken.Store(true)
-		owner := a.caller
-		a.caller.Principal = "mallory"
-		a.replyFrom(mallory, q.ID, `"result":{"action":"decline"}`)
-		a.caller = owner
-		a.reply(q.ID, yes)
-		repaired(a)
-		a.ends("yes")
-	})
-	inBubble(t, "the server closes", func(t *testing.T) {
-		a, _ := newAsked(t, `{"elicitation":{}}`)
-		a.store.broken.Store(true)
-		a.drop()
-		a.connect()
-		time.Sleep(outage)
-		a.store.broken.Store(false)
-		if err := a.g.server.Close(); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * longestRetry)
-		a.g.questions.mu.Lock()
-		defer a.g.questions.mu.Unlock()
-		if n := len(a.g.questions.retries.due); n > 0 {
-			t.Errorf("%d tasks are tried for ever", n)
+	return s.Store.Get(ctx, id)
+}
+
+// stored is a task that runs, in a store that can be made to fail, and a session of its owner.
+type stored struct {
+	store   *faulty
+	g       *Gateway
+	session *session
+	caller  mcptask.Caller
+	task    mcptask.Record
+}
+
+func newStored(t *testing.T) stored {
+	t.Helper()
+	store := &faulty{Store: mcptask.NewMemoryStore()}
+	server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
 		}
 	})
-	inBubble(t, "what is to be kept is bounded", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		a.g.questions.retries.held = mostHeld
-		a.store.broken.Store(true)
-		a.reply(q.ID, yes)
-		a.g.questions.retries.held = 0
-		repaired(a)
-		a.one("elicitation/create") // asked again, since the answer was not kept
-		a.reply(q.ID, yes)
-		a.ends("yes")
-	})
+	s := stored{store: store, g: New(Config{Server: server}), session: &session{principal: "p"}, caller: mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}}
+	s.task, err = store.Create(t.Context(), mcptask.Record{
+		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", LeaseUntil: time.Now().Add(time.Hour), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+	}, mcptask.Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // A tasks/result that comes while the store fails waits for its task once it is
 // sound, with a stream for the task's questions.
 func TestResultWaitsForTheStore(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
-		a, _ := newAsked(t, `{"elicitation":{}}`)
-		params, err := json.Marshal(map[string]string{"taskId": a.task})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := newStored(t)
+		params := json.RawMessage(`{"taskId":"task"}`)
 		a.store.broken.Store(true)
 		var got mcptask.Record
 		found := make(chan error, 1)
@@ -152,7 +80,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 		default:
 		}
 		a.store.broken.Store(false)
-		if err := <-found; err != nil || got.ID != a.task {
+		if err := <-found; err != nil || got.ID != a.task.ID {
 			t.Errorf("%q, %v", got.ID, err)
 		}
 		a.store.broken.Store(true) // a poll is told, and comes again
@@ -171,22 +99,22 @@ func TestResultWaitsForTheStore(t *testing.T) {
 // meanwhile.
 func TestSubscriptionOutlivesTheStore(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		s := &subscription{g: a.g, caller: a.caller, id: json.RawMessage("1"), tasks: []string{a.task}}
+		a := newStored(t)
+		s := &subscription{g: a.g, caller: a.caller, id: json.RawMessage("1"), tasks: []string{a.task.ID}}
 		var last string
 		ended := make(chan error, 1)
 		go func() { ended <- s.follow(t.Context(), func(data []byte) { last = string(data) }) }()
 		synctest.Wait()
-		r, err := a.store.Get(t.Context(), a.task)
+		a.store.broken.Store(true)
+		r, err := a.store.Update(t.Context(), a.task, mcptask.Quota{}) // wakes the subscription, which then reads
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.store.broken.Store(true)
-		if _, err := a.store.Store.Update(t.Context(), r, mcptask.Quota{}); err != nil { // wakes the subscription, which then reads
+		time.Sleep(time.Minute)
+		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		if _, err := a.store.Update(t.Context(), r, mcptask.Quota{}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
-		a.reply(q.ID, yes)
 		synctest.Wait()
 		select {
 		case err := <-ended:
@@ -194,7 +122,7 @@ func TestSubscriptionOutlivesTheStore(t *testing.T) {
 		default:
 		}
 		a.store.broken.Store(false)
-		if err := <-ended; err != nil || !strings.Contains(last, `"completed"`) {
+		if err := <-ended; err != nil || !strings.Contains(last, `"cancelled"`) {
 			t.Errorf("%v, %s", err, last)
 		}
 	})

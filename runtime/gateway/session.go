@@ -10,9 +10,11 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
@@ -48,15 +50,14 @@ type session struct {
 	idle   *time.Timer
 	place  *list.Element
 	expire func()
-	// worked says that a request other than initialize and ping has come.
-	worked bool
+	// worked says that a request other than initialize and ping has come. It needs no lock.
+	worked atomic.Bool
 	// waiting has the end of every request of ours that waits, by its ID.
 	waiting map[string]context.CancelFunc
 
-	// Under the lock of the questions: those that are tasks at this client, and
-	// those of its tasks that it has yet to cancel, by their IDs there.
-	remotes map[string]*remote
-	owed    map[string]*owed
+	// mailbox has what the session is sent of its own accord; opened makes it.
+	mailbox *push.Mailbox
+	opened  sync.Once
 }
 
 // negotiated notes what initialize has settled.
@@ -147,8 +148,8 @@ func (t *sessions) spare(o *owner) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)
 		switch {
-		case s.worked && spared != nil, t.busy != nil && t.busy(s):
-		case !s.worked:
+		case s.worked.Load() && spared != nil, t.busy != nil && t.busy(s):
+		case !s.worked.Load():
 			return s
 		default:
 			spared = s
@@ -169,10 +170,8 @@ func (t *sessions) spareOfMost() (spared *session) {
 }
 
 // work notes that a session is used for more than to be there.
-func (t *sessions) work(s *session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.worked = true
+func (*sessions) work(s *session) {
+	s.worked.Store(true)
 }
 
 // settle drops an owner of nothing. t.mu is held.

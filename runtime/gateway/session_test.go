@@ -17,6 +17,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // A session does not keep the request that has opened it, whose body may be as big
@@ -256,3 +257,17 @@ func TestRoomInAll(t *testing.T) {
 		t.Errorf("%d of %d are open", len(table.open), inAll)
 	}
 }
+
+// TestNegotiated: earlier revisions have no tasks, whatever a client declares.
+func TestNegotiated(t *testing.T) {
+	rules.Covers(t, "C-03")
+	var s session
+	for revision, want := range map[string]bool{mcptask.Revision20251125: true, "2025-06-18": false, "": false} {
+		s.negotiated(&Gateway{speech: speechOf([]string{mcptask.Revision20251125}, "")}, revision, json.RawMessage(takesTasks))
+		if s.requestor.Augments("elicitation/create") != want || s.requestor.Cancels() != want || len(s.canAsk) != 3 {
+			t.Errorf("%s: %+v", revision, s.requestor)
+		}
+	}
+}
+
+const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`

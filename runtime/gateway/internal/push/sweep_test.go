@@ -1,21 +1,20 @@
-package gateway
+package push
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // What another process ends or deletes is forgotten here, at the latest when its
 // ttl is over. Other sessions hear of an end that one has asked for; the reply
 // tells that one.
 func TestForgetsWhatOthersEnd(t *testing.T) {
-	begin := func(t *testing.T) (a *asked, asks *session) {
+	begin := func(t *testing.T) (a *asked, asks *peer) {
 		t.Helper()
 		a, _ = newAsked(t, `{"elicitation":{}}`)
 		asks = a.open(`{"elicitation":{}}`)
@@ -23,31 +22,33 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.g.questions.know(asks, a.g.legacy, r)
-		a.stream.take()
-		if c := a.g.Counts(); c.Watched != 1 {
+		asks.Know(legacy, r)
+		a.stream.Take()
+		if c := a.hub.Count(); c.Watched != 1 {
 			t.Fatalf("%+v", c)
 		}
 		return a, asks
 	}
 	forgotten := func(t *testing.T, a *asked, want bool) {
 		t.Helper()
-		q := a.g.questions
-		if got := a.g.Counts().Watched == 0 && len(q.known)+len(q.shown)+len(q.fresh)+len(q.status.told)+len(q.status.late) == 0; got != want {
-			t.Errorf("forgotten: %v, %+v", got, a.g.Counts())
+		synctest.Wait()
+		views := 0
+		for m := range a.hub.mailboxes {
+			views += len(m.views)
+		}
+		if got := a.hub.Count().Watched == 0 && views == 0; got != want {
+			t.Errorf("forgotten: %v, %+v, %d views", got, a.hub.Count(), views)
 		}
 	}
-	get := func(t *testing.T, a *asked, s *session) {
+	get := func(t *testing.T, a *asked, s *peer) {
 		t.Helper()
-		params, err := json.Marshal(map[string]string{"taskId": a.task})
+		r, err := a.server.Get(t.Context(), a.caller, a.task)
 		if err != nil {
-			t.Fatal(err)
+			s.Forget(a.task)
+			return
 		}
-		r, err := a.g.shown(t.Context(), a.caller, s, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/get", Params: wire.NewObject(params)}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.g.questions.settle(s, a.task, &r) // the reply is written
+		s.KnowUnsettled(legacy, r)
+		s.Settle(a.task, &r) // the reply is written
 	}
 	inBubble(t, "ended", func(t *testing.T) {
 		a, asks := begin(t)
@@ -59,12 +60,12 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		if _, err := a.store.Update(t.Context(), r, mcptask.Quota{}); err != nil {
 			t.Fatal(err)
 		}
-		own := a.g.questions.connect(asks, "")
-		defer a.g.questions.disconnect(own)
-		_ = own.take() // of the question
+		own := asks.Connect(nil, "")
+		defer own.Close()
+		_ = own.Take() // of the question
 		get(t, a, asks)
-		told := func(c *channel) bool {
-			return slices.ContainsFunc(c.take(), func(m outgoing) bool { return strings.Contains(string(m.data), `"status":"cancelled"`) })
+		told := func(c *Stream) bool {
+			return slices.ContainsFunc(c.Take(), func(m []byte) bool { return strings.Contains(string(m), `"status":"cancelled"`) })
 		}
 		if !told(a.stream) {
 			t.Error("the other session does not hear of it")
@@ -74,7 +75,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		}
 		forgotten(t, a, true)
 	})
-	gone := func(t *testing.T) (*asked, *session) {
+	gone := func(t *testing.T) (*asked, *peer) {
 		t.Helper()
 		a, asks := begin(t)
 		r, err := a.store.Get(t.Context(), a.task)
@@ -103,7 +104,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		forgotten(t, a, false)
 		time.Sleep(2*sweepEvery + time.Second)
 		forgotten(t, a, true)
-		if a.g.questions.sweeper != nil {
+		if a.hub.sweeper != nil {
 			t.Error("the sweeper goes on")
 		}
 	})

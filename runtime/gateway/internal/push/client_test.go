@@ -1,4 +1,4 @@
-package gateway
+package push
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,18 +13,45 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`
 
-// asked is a client behind a gateway, without a transport: what is sent to it
-// is in its outbox. Run it in a bubble, where the time is its own.
+var legacy = dialect.Server20251125{}
+
+// peer is a session with its client.
+type peer struct {
+	*Mailbox
+	principal string
+	canAsk    []string
+	requestor dialect.Requestor
+}
+
+// Principal implements Client.
+func (p *peer) Principal() string { return p.principal }
+
+// CanAsk implements Client.
+func (p *peer) CanAsk() []string { return p.canAsk }
+
+// Requestor implements Client.
+func (p *peer) Requestor(dialect.Teller) dialect.Requestor { return p.requestor }
+
+func newPeer(h *Hub, principal, capabilities string) *peer {
+	p := &peer{principal: principal, canAsk: legacy.CanAsk([]byte(capabilities)), requestor: legacy.Requestor([]byte(capabilities))}
+	p.Mailbox = h.Open(p)
+	return p
+}
+
+// asked is a client without a transport: what is sent to it is on its stream. Run it in a
+// bubble, so that the time is its own.
 type asked struct {
 	t       *testing.T
-	g       *Gateway
-	session *session
-	stream  *channel
+	server  *mcptask.Server
+	hub     *Hub
+	session *peer
+	stream  *Stream
 	caller  mcptask.Caller
 	task    string
 	log     *strings.Builder
@@ -78,7 +104,7 @@ func newAsked(t *testing.T, capabilities string) (*asked, sentMessage) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.g = New(Config{Server: server, Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
+	a.server, a.hub = server, New(server, legacy)
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
@@ -91,29 +117,24 @@ func newAsked(t *testing.T, capabilities string) (*asked, sentMessage) {
 		t.Fatal(err)
 	}
 	a.task = reply.Task.ID
-	a.g.questions.know(a.session, a.g.legacy, *reply.Task)
+	a.session.Know(legacy, *reply.Task)
 	a.connect()
 	return a, a.one("elicitation/create")
 }
 
-func (a *asked) open(capabilities string) *session {
-	s := &session{principal: "p"}
-	s.negotiated(a.g, mcptask.Revision20251125, json.RawMessage(capabilities))
-	s.ended, s.end = context.WithCancel(context.Background())
-	return s
-}
+func (a *asked) open(capabilities string) *peer { return newPeer(a.hub, "p", capabilities) }
 
-func (a *asked) connect() { a.stream = a.g.questions.connect(a.session, "") }
+func (a *asked) connect() { a.stream = a.session.Connect(nil, "") }
 
-func (a *asked) drop() { a.g.questions.disconnect(a.stream) }
+func (a *asked) drop() { a.stream.Close() }
 
 // sent is what has come, once nothing is under way.
 func (a *asked) sent() (messages []sentMessage) {
 	a.t.Helper()
 	synctest.Wait()
-	for _, out := range a.stream.take() {
+	for _, out := range a.stream.Take() {
 		var m sentMessage
-		if err := json.Unmarshal(out.data, &m); err != nil {
+		if err := json.Unmarshal(out, &m); err != nil {
 			a.t.Fatal(err)
 		}
 		if m.Method != "notifications/tasks/status" { // which comes beside everything
@@ -153,24 +174,24 @@ func (a *asked) after(d time.Duration, method string) sentMessage {
 // reply answers a request; response is its result or error as members.
 func (a *asked) reply(id, response string) { a.t.Helper(); a.replyFrom(a.session, id, response) }
 
-func (a *asked) replyFrom(s *session, id, response string) {
+func (a *asked) replyFrom(s *peer, id, response string) {
 	a.t.Helper()
-	m, _, refusal := parse(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%q,%s}`, id, response))
-	if refusal != nil {
-		a.t.Fatal(refusal)
+	var said Response
+	if err := json.Unmarshal([]byte("{"+response+"}"), &said); err != nil {
+		a.t.Fatal(err)
 	}
-	ref, ok := m.answers()
+	ref, ok := ParseRequestID(id)
 	if !ok {
 		a.t.Fatalf("%s is not ours", id)
 	}
-	a.g.take(a.t.Context(), s, a.caller, ref, m)
+	s.Take(a.t.Context(), a.caller, ref, said)
 }
 
 // outcome is the text that the task has ended with.
 func (a *asked) outcome() string {
 	a.t.Helper()
 	synctest.Wait()
-	r, err := a.g.server.Get(a.t.Context(), a.caller, a.task)
+	r, err := a.server.Get(a.t.Context(), a.caller, a.task)
 	if err != nil || !r.Done() {
 		a.t.Fatalf("the task has not ended: %s %v\n%s", r.Phase, err, a.log)
 	}
@@ -186,8 +207,8 @@ func (a *asked) ends(text string) {
 	if got := a.outcome(); !strings.Contains(got, text) {
 		a.t.Errorf("%s, want %s", got, text)
 	}
-	if len(a.session.remotes) > 0 || len(a.g.questions.known) > 0 {
-		a.t.Errorf("kept: %v %v", a.session.remotes, a.g.questions.known)
+	if len(a.session.clientTasks) > 0 || len(a.hub.topics) > 0 {
+		a.t.Errorf("kept: %v %v", a.session.clientTasks, a.hub.topics)
 	}
 }
 
@@ -212,4 +233,23 @@ const (
 
 func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
+}
+
+// A client does not fill the log with answers to what it was not asked.
+func TestLogStaysSmall(t *testing.T) {
+	const flood, most = 300, 10_000 // bytes of log: a few lines
+	bubble.Test(t, func(t *testing.T) {
+		a, q := newAsked(t, takesTasks)
+		begin := a.log.Len()
+		long := strings.Repeat("x", 2000)
+		for range flood {
+			a.reply("mcptask/NOSUCHTASK/"+long, yes)
+			a.reply("mcptask:get:7/"+a.task+"/"+long, yes)
+		}
+		if n := a.log.Len() - begin; n > most {
+			t.Errorf("%d bytes", n)
+		}
+		a.reply(q.ID, yes)
+		a.ends("yes")
+	})
 }

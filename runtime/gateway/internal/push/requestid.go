@@ -1,14 +1,13 @@
-package gateway
+package push
 
 import (
 	"strconv"
 	"strings"
 )
 
-// requestRef is what the ID of a request of ours says by itself: which
-// question it is about, so that an answer may reach any process that shares the
-// store.
-type requestRef struct {
+// RequestID says which question a request of the server's is about. The ID of the
+// request is its text, so an answer may reach any process that shares the store.
+type RequestID struct {
 	kind requestKind
 	// serial tells the follow-ups of this process apart: no ID is used twice in a
 	// session. It is 0 for a question that is asked for the first time.
@@ -16,13 +15,14 @@ type requestRef struct {
 	task, key string
 }
 
-// requestKind is what a request of ours asks for.
+// requestKind is what a request of the server's asks for.
 type requestKind string
 
 const (
 	// The question itself: mcptask/TASK/KEY.
 	kindQuestion requestKind = ""
-	// What follows where the client has made a task of it: mcptask:KIND:SERIAL/TASK/KEY.
+	// The follow-ups, if the client has made a task of the question:
+	// mcptask:KIND:SERIAL/TASK/KEY.
 	kindGet    requestKind = "get"
 	kindResult requestKind = "result"
 	kindCancel requestKind = "cancel"
@@ -32,31 +32,32 @@ const (
 
 const requestPrefix = "mcptask"
 
-func (r requestRef) String() string {
+// String returns the ID as it is sent.
+func (r RequestID) String() string {
 	if r.kind == kindQuestion {
 		return requestPrefix + "/" + r.task + "/" + r.key
 	}
 	return requestPrefix + ":" + string(r.kind) + ":" + strconv.FormatUint(r.serial, 10) + "/" + r.task + "/" + r.key
 }
 
-// parseRequestID reads an ID; ok is false for those that are not ours. A key is
-// what a handler calls its step: it may hold anything.
-func parseRequestID(id string) (r requestRef, ok bool) {
+// ParseRequestID reads the ID of a response. It returns false if the request was not
+// one of the server's own. A key is what a handler calls its step: it may hold anything.
+func ParseRequestID(id string) (r RequestID, ok bool) {
 	head, rest, ok := strings.Cut(id, "/")
 	if !ok {
 		return r, false
 	}
 	if r.task, r.key, ok = strings.Cut(rest, "/"); !ok {
-		return requestRef{}, false
+		return RequestID{}, false
 	}
 	if head != requestPrefix {
 		kind, serial, _ := strings.Cut(strings.TrimPrefix(head, requestPrefix+":"), ":")
 		n, err := strconv.ParseUint(serial, 10, 64)
 		switch r.kind = requestKind(kind); {
 		case err != nil:
-			return requestRef{}, false
+			return RequestID{}, false
 		case r.kind != kindGet && r.kind != kindResult && r.kind != kindCancel && r.kind != kindAgain:
-			return requestRef{}, false
+			return RequestID{}, false
 		}
 		r.serial = n
 	}

@@ -1,4 +1,4 @@
-package gateway
+package push
 
 import (
 	"encoding/json"
@@ -12,9 +12,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestRemotePolling: where nothing waits at the client, its task is polled, at
+// TestClientTaskPolling: where nothing waits at the client, its task is polled, at
 // its interval.
-func TestRemotePolling(t *testing.T) {
+func TestClientTaskPolling(t *testing.T) {
 	rules.Covers(t, "C-16", "C-30", "C-31", "C-32", "C-46", "C-47", "C-51")
 	for ms, want := range map[int64]time.Duration{0: time.Second, -1: time.Second, 5000: 5 * time.Second, 1: 100 * time.Millisecond} {
 		inBubble(t, fmt.Sprint("pollInterval ", ms), func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestRemotePolling(t *testing.T) {
 		a.reply(a.one("tasks/result").ID, refusal)
 		time.Sleep(59 * time.Minute)
 		a.none()
-		if poll := a.session.remotes["r"].poll; poll != longestPoll {
+		if poll := a.session.clientTasks["r"].interval; poll != longestPoll {
 			t.Error(poll)
 		}
 	})
@@ -62,9 +62,9 @@ func TestRemotePolling(t *testing.T) {
 		}
 		a.reply(q.ID, began("r", 1000))
 		result := a.one("tasks/result")
-		get := a.after(patience, "tasks/get") // a lost reply is found out about
+		get := a.after(replyWithin, "tasks/get") // a lost reply is found out about
 		a.reply(get.ID, `"result":`+state("r", "working", 1000))
-		a.reply(a.after(patience, "tasks/get").ID, `"result":`+state("r", "completed", 1000))
+		a.reply(a.after(replyWithin, "tasks/get").ID, `"result":`+state("r", "completed", 1000))
 		again := a.one("tasks/result")
 		if again.ID == result.ID {
 			t.Error("an ID is used twice")
@@ -87,14 +87,14 @@ func TestRemotePolling(t *testing.T) {
 		if last := got[len(got)-1]; last.Method != "tasks/cancel" || last.Params.TaskID != "r" {
 			t.Fatalf("%+v", got)
 		}
-		if len(a.g.questions.known) > 0 || len(a.session.remotes) > 0 {
+		if len(a.hub.topics) > 0 || len(a.session.clientTasks) > 0 {
 			t.Error("kept")
 		}
 	})
 }
 
-// TestRemoteDrops: a stream may be dropped at any point.
-func TestRemoteDrops(t *testing.T) {
+// TestClientTaskDrops: a stream may be dropped at any point.
+func TestClientTaskDrops(t *testing.T) {
 	rules.Covers(t, "C-32")
 	inBubble(t, "before the task is told of", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
@@ -168,38 +168,57 @@ func TestRemoteDrops(t *testing.T) {
 		a.drop()
 		old := a.session
 		a.session = a.open(takesTasks)
-		r, err := a.g.server.Peek(a.task)
+		r, err := a.server.Peek(a.task)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.g.questions.know(a.session, a.g.legacy, r)
+		a.session.Know(legacy, r)
 		a.connect()
 		again := a.one("elicitation/create")
 		a.reply(again.ID, began("r", 1000)) // another client has IDs of its own
 		a.one("tasks/result")
 		fresh := a.stream
-		a.stream = a.g.questions.connect(old, "")
+		a.stream = old.Connect(nil, "")
 		if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "r" {
 			t.Errorf("%+v", cancel)
 		}
 		a.stream = fresh
 		a.drop()
-		a.g.questions.end(old)
-		a.g.questions.end(a.session)
-		if len(a.g.questions.known)+len(old.remotes)+len(old.owed)+len(a.session.remotes) > 0 {
+		old.Close()
+		a.session.Close()
+		if len(a.hub.topics)+len(old.clientTasks)+len(old.pendingCancels)+len(a.session.clientTasks) > 0 {
 			t.Error("kept")
 		}
+	})
+	inBubble(t, "another session comes after the stream is dropped", func(t *testing.T) {
+		a, q := newAsked(t, takesTasks)
+		a.drop()
+		a.reply(q.ID, began("r", 1000))
+		old := a.session
+		a.session = a.open(takesTasks)
+		r, err := a.server.Peek(a.task)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.session.Know(legacy, r)
+		a.connect()
+		again := a.one("elicitation/create")
+		a.stream = old.Connect(nil, "")
+		if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "r" {
+			t.Errorf("%+v", cancel)
+		}
+		a.reply(again.ID, yes)
+		a.ends("yes")
 	})
 	inBubble(t, "the session is over", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 1000))
 		result := a.one("tasks/result")
-		a.session.end()
 		a.drop()
-		a.g.questions.end(a.session)
+		a.session.Close()
 		time.Sleep(time.Minute)
 		a.reply(q.ID, began("s", 1000))
-		if len(a.g.questions.known)+len(a.session.remotes)+len(a.session.owed) > 0 {
+		if len(a.hub.topics)+len(a.session.clientTasks)+len(a.session.pendingCancels) > 0 {
 			t.Error("kept")
 		}
 		a.reply(result.ID, yes) // by whoever owns the task, in whatever process
@@ -207,8 +226,8 @@ func TestRemoteDrops(t *testing.T) {
 	})
 }
 
-// TestRemoteEnds: how a client's task may end, and how it may be told of.
-func TestRemoteEnds(t *testing.T) {
+// TestClientTaskEnds: how a client's task may end, and how it may be told of.
+func TestClientTaskEnds(t *testing.T) {
 	const cannot = "the requestor cannot be asked"
 	// Each gets the first tasks/result.
 	for name, test := range map[string]func(a *asked, result sentMessage){
@@ -219,12 +238,12 @@ func TestRemoteEnds(t *testing.T) {
 			a.ends(cannot)
 		},
 		"failed, told by tasks/get": func(a *asked, result sentMessage) {
-			a.reply(a.after(patience, "tasks/get").ID, `"result":`+state("r", "failed", 0))
+			a.reply(a.after(replyWithin, "tasks/get").ID, `"result":`+state("r", "failed", 0))
 			a.reply(a.one("tasks/result").ID, `"error":{"code":-1,"message":"the person has left"}`)
 			a.ends(cannot)
 		},
 		"failed with an answer": func(a *asked, result sentMessage) {
-			a.reply(a.after(patience, "tasks/get").ID, `"result":`+state("r", "failed", 0))
+			a.reply(a.after(replyWithin, "tasks/get").ID, `"result":`+state("r", "failed", 0))
 			a.reply(a.one("tasks/result").ID, yes)
 			a.ends("yes")
 		},
@@ -281,12 +300,12 @@ func TestRemoteEnds(t *testing.T) {
 			a.ends("yes")
 		},
 		"lost twice": func(a *asked, result sentMessage) {
-			a.reply(a.after(patience, "tasks/get").ID, unknown)
+			a.reply(a.after(replyWithin, "tasks/get").ID, unknown)
 			a.reply(a.one("elicitation/create").ID, began("s", 0)) // which it was not asked for
 			a.ends("isError")
 		},
 		"lost, and the first question answered after all": func(a *asked, result sentMessage) {
-			a.reply(a.after(patience, "tasks/get").ID, unknown)
+			a.reply(a.after(replyWithin, "tasks/get").ID, unknown)
 			a.one("elicitation/create")
 			a.reply("mcptask/"+a.task+"/one", began("s", 0))
 			if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "s" {
@@ -307,7 +326,7 @@ func TestRemoteEnds(t *testing.T) {
 		},
 		"a client without tasks/get whose tasks/result waits": func(a *asked, result sentMessage) {
 			for range 5 {
-				a.reply(a.after(patience, "tasks/get").ID, `"error":{"code":-32601,"message":"Method not found"}`)
+				a.reply(a.after(replyWithin, "tasks/get").ID, `"error":{"code":-32601,"message":"Method not found"}`)
 			}
 			a.reply(result.ID, yes)
 			a.ends("yes")
@@ -321,10 +340,10 @@ func TestRemoteEnds(t *testing.T) {
 	}
 }
 
-// TestRemoteMalformed: whatever a client says of its task, the question fails or
+// TestClientTaskMalformed: whatever a client says of its task, the question fails or
 // stays open, and the log says so.
-func TestRemoteMalformed(t *testing.T) {
-	long := strings.Repeat("x", longestRemoteID+1)
+func TestClientTaskMalformed(t *testing.T) {
+	long := strings.Repeat("x", longestTaskID+1)
 	for _, response := range []string{
 		`"result":{"task":{}}`, `"result":{"task":{"taskId":""}}`, `"result":{"task":{"taskId":5,"status":"working"}}`,
 		`"result":{"task":` + state("r", "shrugging", 0) + `}`, `"result":{"task":` + state(long, "working", 0) + `}`,
@@ -377,7 +396,7 @@ func TestRemoteMalformed(t *testing.T) {
 		a.none()
 		a.reply(q.ID, began("r", 0))
 		result := a.one("tasks/result")
-		get := a.after(patience, "tasks/get")
+		get := a.after(replyWithin, "tasks/get")
 		other := a.open(takesTasks)
 		a.replyFrom(other, get.ID, unknown) // another session's client knows other tasks
 		a.replyFrom(other, result.ID, refusal)
@@ -392,11 +411,11 @@ func TestRemoteMalformed(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		result := a.one("tasks/result")
-		for range 2 * mostRefusals {
+		for range 2 * mostFailures {
 			a.reply(result.ID, refusal)
 		}
-		for range 2 * mostRefusals { // and not three in a row
-			for range mostRefusals - 1 {
+		for range 2 * mostFailures { // and not three in a row
+			for range mostFailures - 1 {
 				a.reply(a.after(time.Second, "tasks/get").ID, refusal)
 			}
 			a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "working", 0))
@@ -411,7 +430,7 @@ func TestRemoteMalformed(t *testing.T) {
 		a.replyFrom(mallory, q.ID, began("m", 0))
 		a.replyFrom(mallory, "mcptask:result:1/"+a.task+"/one", yes)
 		a.none()
-		if len(mallory.remotes)+len(mallory.owed) > 0 {
+		if len(mallory.clientTasks)+len(mallory.pendingCancels) > 0 {
 			t.Error("a stranger is followed")
 		}
 		a.caller.Principal = "p"
@@ -420,11 +439,11 @@ func TestRemoteMalformed(t *testing.T) {
 	})
 	inBubble(t, "one task for two questions", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
-		reply, err := a.g.server.Call(t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+		reply, err := a.server.Call(t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.g.questions.know(a.session, a.g.legacy, *reply.Task)
+		a.session.Know(legacy, *reply.Task)
 		second := a.one("elicitation/create")
 		a.reply(q.ID, began("r", 0))
 		result := a.one("tasks/result")
@@ -439,20 +458,20 @@ func TestRemoteMalformed(t *testing.T) {
 	})
 	inBubble(t, "floods", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
-		for i := range 3 * mostOwed {
+		for i := range 3 * mostPendingCancels {
 			a.reply(q.ID, began(fmt.Sprint("r", i), 0))
 		}
-		if n := len(a.session.owed); n != mostOwed {
+		if n := len(a.session.pendingCancels); n != mostPendingCancels {
 			t.Errorf("%d are owed", n)
 		}
 		for range 2 {
-			for range 2 * mostSent { // a client that never answers
+			for range 2 * mostCancels { // a client that never answers
 				a.drop()
 				a.connect()
 				a.sent()
 			}
 		}
-		if n := len(a.session.owed); n != 0 {
+		if n := len(a.session.pendingCancels); n != 0 {
 			t.Errorf("%d are owed", n)
 		}
 		a.reply(q.ID, yes)
@@ -460,13 +479,13 @@ func TestRemoteMalformed(t *testing.T) {
 	})
 }
 
-// TestRemoteCancelled: a client's task that nobody needs is cancelled as a task
+// TestClientTaskCancelled: a client's task that nobody needs is cancelled as a task
 // is, where the client takes that.
-func TestRemoteCancelled(t *testing.T) {
+func TestClientTaskCancelled(t *testing.T) {
 	rules.Covers(t, "C-73", "C-74", "C-80")
 	cancel := func(a *asked) {
 		a.t.Helper()
-		if _, _, err := a.g.server.Cancel(a.t.Context(), a.caller, a.task); err != nil {
+		if _, _, err := a.server.Cancel(a.t.Context(), a.caller, a.task); err != nil {
 			a.t.Fatal(err)
 		}
 	}
@@ -520,14 +539,14 @@ func TestRemoteCancelled(t *testing.T) {
 	})
 	inBubble(t, "on a stream that stays", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
-		blocked := a.g.questions.connect(a.session, a.task)
+		blocked := a.session.Connect(nil, a.task)
 		a.reply(q.ID, began("r", 0))
-		if messages := blocked.take(); len(messages) != 1 || !strings.Contains(string(messages[0].data), "tasks/result") {
+		if messages := blocked.Take(); len(messages) != 1 || !strings.Contains(string(messages[0]), "tasks/result") {
 			t.Errorf("%v", messages)
 		}
 		cancel(a)
 		a.one("tasks/cancel")
-		a.g.questions.disconnect(blocked)
+		blocked.Close()
 		a.none()
 	})
 	inBubble(t, "answered elsewhere", func(t *testing.T) {
@@ -549,16 +568,4 @@ func TestRemoteCancelled(t *testing.T) {
 		a.none()
 		a.ends("cancelled")
 	})
-}
-
-// TestNegotiated: earlier revisions have no tasks, whatever a client declares.
-func TestNegotiated(t *testing.T) {
-	rules.Covers(t, "C-03")
-	var s session
-	for revision, want := range map[string]bool{mcptask.Revision20251125: true, "2025-06-18": false, "": false} {
-		s.negotiated(&Gateway{speech: speechOf([]string{mcptask.Revision20251125}, "")}, revision, json.RawMessage(takesTasks))
-		if s.requestor.Augments("elicitation/create") != want || s.requestor.Cancels() != want || len(s.canAsk) != 3 {
-			t.Errorf("%s: %+v", revision, s.requestor)
-		}
-	}
 }

@@ -1,0 +1,210 @@
+package push
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+)
+
+// Response is a client's response to a request of the server's.
+type Response struct {
+	Result json.RawMessage `json:"result"`
+	Error  *mcptask.Error  `json:"error"`
+}
+
+// heldAnswer is a client's answer that the store has not taken yet. A question has at most
+// one: the first answer counts.
+type heldAnswer struct {
+	mailbox *Mailbox
+	ref     RequestID
+	size    int
+	deliver func(context.Context) error
+}
+
+// mostHeldBytes bounds the bytes of all answers that wait for the store. The client of one
+// that exceeds it is asked again.
+const mostHeldBytes = 16 << 20
+
+// Take takes the client's response to a request of the server's. Whether the caller owns
+// the task is the server's to check. It returns false if the response was neither stored
+// nor kept to be stored later.
+func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID, said Response) bool {
+	response, failed, answers := said.Result, said.Error, true
+	switch ref.kind {
+	case kindResult:
+		if failed == nil {
+			response, failed = m.takeAnswer(ref, response)
+		}
+		answers = m.takeResult(ref, failed)
+	case kindGet:
+		response = nil
+		failed, answers = m.takeState(ref, said)
+	case kindCancel:
+		m.confirmCancel(ref)
+		return true
+	}
+	if !answers {
+		m.hub.Refresh(ref.task)
+		return true
+	}
+	size := len(response)
+	if failed != nil {
+		size += len(failed.Message) + len(failed.Data)
+	}
+	return m.store(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
+		if ref.kind == kindQuestion && said.Error == nil {
+			if isTask, err := m.takeTask(ctx, caller, ref, said.Result); isTask || err != nil {
+				return err
+			}
+		}
+		return m.hub.server.Respond(ctx, caller, ref.task, ref.key, response, failed)
+	}})
+}
+
+// takeTask takes the response to a question that tells of a task. It returns false for any
+// other, which is to be judged as the question's answer. An error is the server's.
+func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref RequestID, result json.RawMessage) (bool, error) {
+	m.mu.Lock()
+	requestor := m.client.Requestor(m.revisionOf(ref.task))
+	m.mu.Unlock()
+	started, ok, err := requestor.Started(result)
+	if !ok {
+		return false, nil
+	}
+	r, unread := m.hub.server.Get(ctx, caller, ref.task)
+	if unread != nil {
+		return false, unread
+	}
+	for _, in := range r.Inputs {
+		if in.Key != ref.key || !requestor.Augments(in.Method) {
+			continue
+		}
+		if err == nil && len(started.TaskID) > longestTaskID {
+			err = errors.New("its ID is too long")
+		}
+		if err == nil {
+			err = m.startFollowing(r, in, requestor, started)
+		}
+		if err != nil {
+			m.logQuestion(slog.LevelWarn, "a client's task for a question is not followed", ref.task, ref.key, "error", err)
+		}
+		return err == nil, nil
+	}
+	return false, nil
+}
+
+// store stores an answer, or keeps it until the store takes it. It returns false if the
+// answer is lost, and then the question is asked again.
+func (m *Mailbox) store(ctx context.Context, a *heldAnswer) bool {
+	err := a.deliver(ctx)
+	if err == nil || dialect.Gone(err) {
+		if err != nil {
+			m.noteLost(a.ref, err)
+		}
+		m.hub.Refresh(a.ref.task)
+		return true
+	}
+	if m.keep(a) {
+		return true
+	}
+	m.noteLost(a.ref, err)
+	return false
+}
+
+// keep keeps an answer until the store takes it, if the session has been asked the
+// question. If there is no room the question is asked again.
+func (m *Mailbox) keep(a *heldAnswer) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.live(a.ref.task)
+	if v == nil { // a task of another process, perhaps, or somebody else's
+		return false
+	}
+	_, asked := v.sent[a.ref.key]
+	if m.hub.hold(a, asked || v.clientTasks[a.ref.key] != nil) {
+		return true
+	}
+	delete(v.sent, a.ref.key)
+	m.hub.release(m, a.ref.task, a.ref.key)
+	return false
+}
+
+// noteLost logs an answer that is lost, and goes on with the task at the client that it is
+// the answer of.
+func (m *Mailbox) noteLost(ref RequestID, err error) {
+	m.logQuestion(slog.LevelInfo, "response to a question not taken", ref.task, ref.key, "error", err)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.clientTaskOf(ref); t != nil {
+		t.answered, t.result = false, sentRequest{}
+	}
+}
+
+// hold keeps an answer until the store takes it, and has the task tried again. It returns
+// false if there is no room, or if the answer is not worth keeping.
+func (h *Hub) hold(a *heldAnswer, worth bool) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.topics[a.ref.task]
+	if t == nil {
+		return false
+	}
+	h.retryLater(a.ref.task)
+	switch {
+	case t.held[a.ref.key] != nil: // the first answer counts
+		return true
+	case !worth || h.heldBytes+a.size > mostHeldBytes || h.server.Closing().Err() != nil:
+		return false
+	case t.held == nil:
+		t.held = map[string]*heldAnswer{}
+	}
+	t.held[a.ref.key] = a
+	h.heldBytes += a.size
+	return true
+}
+
+// storeHeld tries to store the answers of a task that wait for the store. It returns false
+// if the store fails again, and then the task is tried again.
+func (h *Hub) storeHeld(task string) bool {
+	h.mu.Lock()
+	var answers []*heldAnswer
+	if t := h.topics[task]; t != nil {
+		answers = slices.Collect(maps.Values(t.held))
+	}
+	h.mu.Unlock()
+	for _, a := range answers {
+		err := a.deliver(h.server.Closing())
+		if !h.dropHeld(a, err) {
+			return false
+		}
+		if err != nil {
+			a.mailbox.noteLost(a.ref, err)
+		}
+	}
+	return true
+}
+
+// dropHeld forgets an answer that the store has taken, or that nothing waits for. If the
+// store has failed it returns false and has the task tried again.
+func (h *Hub) dropHeld(a *heldAnswer, err error) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.topics[a.ref.task]
+	switch {
+	case t == nil || t.held[a.ref.key] != a:
+	case err != nil && !dialect.Gone(err):
+		h.retryLater(a.ref.task)
+		return false
+	default:
+		delete(t.held, a.ref.key)
+		h.heldBytes -= a.size
+		h.removeUnused(a.ref.task, t)
+	}
+	return true
+}

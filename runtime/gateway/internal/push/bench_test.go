@@ -1,0 +1,53 @@
+package push
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// BenchmarkHandlerWrite is what a change of a task costs the handler that makes it, beside the
+// store's part, by the number of sessions that know the task.
+func BenchmarkHandlerWrite(b *testing.B) {
+	for _, sessions := range []int{0, 1, 100} {
+		b.Run(fmt.Sprint(sessions), func(b *testing.B) {
+			store := mcptask.NewMemoryStore()
+			server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer server.Close()
+			h := New(server, legacy)
+			r, err := store.Create(b.Context(), mcptask.Record{ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, ExpiresAt: time.Now().Add(time.Hour)}, mcptask.Quota{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			for range sessions {
+				s := newPeer(h, "p", `{}`)
+				defer s.Close()
+				c := s.Connect(nil, "")
+				s.Know(legacy, r)
+				go func() {
+					for {
+						select {
+						case <-c.Wake():
+							c.Take()
+						case <-b.Context().Done():
+							return
+						}
+					}
+				}()
+			}
+			messages := [2]string{"one", "two"}
+			b.ReportAllocs()
+			for b.Loop() {
+				r.Version++
+				r.StatusMessage = messages[r.Version%2]
+				h.Observe(r)
+			}
+		})
+	}
+}

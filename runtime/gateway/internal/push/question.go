@@ -1,0 +1,92 @@
+package push
+
+import (
+	"log/slog"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Questions of 2025-11-25 are requests that the server sends. A client gets them on whatever
+// stream it has open: that of a request that waits for the task (C-51), else the session's
+// own (C-53). Each is on one stream at a time, and goes to the next when that one is dropped
+// unanswered.
+
+// ask sends a question if it waits for its answer, and takes it back if it does not. m.mu is held.
+func (m *Mailbox) ask(v *view, r *mcptask.Record, in mcptask.Input) {
+	sent, ok := v.sent[in.Key]
+	switch {
+	case in.State == mcptask.InputOutstanding && !ok:
+		m.sendQuestion(v, r, in)
+	case in.State == mcptask.InputOutstanding || !ok:
+	case in.State == mcptask.InputSuperseded:
+		delete(v.sent, in.Key)
+		sent.on.cancel(sent.id)
+	default: // answered, perhaps in another session
+		delete(v.sent, in.Key)
+		sent.on.retract(sent.id)
+	}
+}
+
+// sendQuestion puts a question on the best stream that the session has, unless another
+// session is asked. m.mu is held.
+func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
+	var c *Stream
+	switch {
+	case len(v.blocked) > 0:
+		c = v.blocked[0]
+	case len(m.streams) > 0 && !v.unsettled:
+		c = m.streams[0]
+	default:
+		return
+	}
+	if !m.answers(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
+		return
+	}
+	d := v.revision
+	if c.revision != nil {
+		d = c.revision
+	}
+	id := v.questionID(in.Key)
+	params, err := d.Question(*r, in, m.keepFor(v, r, in))
+	var request []byte
+	if err == nil {
+		request, err = encodeRequest(id, in.Method, params)
+	}
+	if err != nil {
+		m.logQuestion(slog.LevelError, "question not encoded", r.ID, in.Key, "error", err)
+		return
+	}
+	if v.sent == nil {
+		v.sent = map[string]sentQuestion{}
+	}
+	v.sent[in.Key] = sentQuestion{id, c}
+	c.put(id, request)
+}
+
+// answers says whether the client answers such questions.
+func (m *Mailbox) answers(in mcptask.Input) bool {
+	return mcptask.Caller{CanAsk: m.client.CanAsk()}.Answers(in)
+}
+
+// questionID returns the request ID of a question.
+func (v *view) questionID(key string) string {
+	if serial := v.again[key]; serial > 0 {
+		return RequestID{kindAgain, serial, v.task, key}.String()
+	}
+	return RequestID{task: v.task, key: key}.String()
+}
+
+// keepFor returns for how long the client is asked to keep a question as a task: as long
+// as our task can wait for it. 0 asks for no task (C-03, C-04).
+func (m *Mailbox) keepFor(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
+	if v.again[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
+		return 0
+	}
+	return max(time.Until(r.ExpiresAt), time.Millisecond)
+}
+
+// logQuestion logs something about a question.
+func (m *Mailbox) logQuestion(level slog.Level, message, task, key string, attrs ...any) {
+	m.hub.server.Notice(level, message, append([]any{"task", mcptask.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
+}

@@ -1,0 +1,122 @@
+package push
+
+import (
+	"testing"
+	"time"
+)
+
+// A store that fails for a while costs time only: no question and no answer is lost, and
+// nobody is asked twice.
+func TestStoreFailsForAWhile(t *testing.T) {
+	const outage = time.Minute
+	repaired := func(a *asked) {
+		a.t.Helper()
+		a.none()
+		time.Sleep(outage)
+		a.none()
+		a.store.broken.Store(false)
+		time.Sleep(longestRetry)
+	}
+	inBubble(t, "a question moves to another stream", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		a.store.broken.Store(true)
+		a.drop()
+		a.connect()
+		repaired(a)
+		if again := a.one("elicitation/create"); again.ID != q.ID {
+			t.Errorf("%+v", again)
+		}
+		a.reply(q.ID, yes)
+		a.ends("yes")
+	})
+	inBubble(t, "a question moves to a stream that comes later", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		a.store.broken.Store(true)
+		a.drop()
+		time.Sleep(outage)
+		a.store.broken.Store(false)
+		time.Sleep(longestRetry)
+		a.connect()
+		a.one("elicitation/create")
+		a.reply(q.ID, yes)
+		a.ends("yes")
+	})
+	inBubble(t, "an answer", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		a.store.broken.Store(true)
+		a.reply(q.ID, yes)
+		a.reply(q.ID, `"result":{"action":"decline"}`) // the first one counts
+		a.drop()
+		a.connect()
+		repaired(a)
+		a.none()
+		a.ends("yes")
+	})
+	inBubble(t, "an answer of a client that has left", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		a.store.broken.Store(true)
+		a.reply(q.ID, yes)
+		a.session.Close()
+		repaired(a)
+		a.ends("yes")
+	})
+	inBubble(t, "an answer that is a task", func(t *testing.T) {
+		a, q := newAsked(t, takesTasks)
+		a.store.broken.Store(true)
+		a.reply(q.ID, began("r", 0))
+		repaired(a)
+		a.reply(a.one("tasks/result").ID, yes)
+		a.ends("yes")
+	})
+	inBubble(t, "the answer of a client's task", func(t *testing.T) {
+		a, q := newAsked(t, takesTasks)
+		a.reply(q.ID, began("r", 0))
+		result := a.one("tasks/result")
+		a.store.broken.Store(true)
+		a.reply(result.ID, yes)
+		repaired(a)
+		a.none()
+		a.ends("yes")
+	})
+	inBubble(t, "a stranger's answer is not kept", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		mallory := a.open(`{"elicitation":{}}`)
+		mallory.principal = "mallory"
+		a.store.broken.Store(true)
+		owner := a.caller
+		a.caller.Principal = "mallory"
+		a.replyFrom(mallory, q.ID, `"result":{"action":"decline"}`)
+		a.caller = owner
+		a.reply(q.ID, yes)
+		repaired(a)
+		a.ends("yes")
+	})
+	inBubble(t, "the server closes", func(t *testing.T) {
+		a, _ := newAsked(t, `{"elicitation":{}}`)
+		a.store.broken.Store(true)
+		a.drop()
+		a.connect()
+		time.Sleep(outage)
+		a.store.broken.Store(false)
+		if err := a.server.Close(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * longestRetry)
+		a.hub.mu.Lock()
+		defer a.hub.mu.Unlock()
+		if n := len(a.hub.retries.tasks); n > 0 {
+			t.Errorf("%d tasks are tried for ever", n)
+		}
+	})
+	inBubble(t, "what is to be kept is bounded", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		a.hub.heldBytes = mostHeldBytes
+		a.store.broken.Store(true)
+		a.reply(q.ID, yes)
+		a.hub.heldBytes = 0
+		repaired(a)
+		a.one("elicitation/create") // asked again, since the answer was not kept
+		a.reply(q.ID, yes)
+		a.ends("yes")
+	})
+}

@@ -1,0 +1,63 @@
+package push
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// A stream that nobody reads holds one status for each task, the last.
+func TestStatusesInQueue(t *testing.T) {
+	store := mcptask.NewMemoryStore()
+	server, err := mcptask.NewServer(mcptask.Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	h := New(server, legacy)
+	s := newPeer(h, "a", `{}`)
+	defer s.Close()
+	tasks := make([]mcptask.Record, 3)
+	for i := range tasks {
+		tasks[i], err = store.Create(t.Context(), mcptask.Record{
+			ID: fmt.Sprint("task", i), Principal: "a", Phase: mcptask.PhaseQueued, ExpiresAt: time.Now().Add(time.Hour),
+		}, mcptask.Quota{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Know(legacy, tasks[i])
+	}
+	c := s.Connect(nil, "")
+	c.Take()
+	for n := range 10_000 {
+		for i := range tasks {
+			tasks[i].Version, tasks[i].Phase, tasks[i].StatusMessage = tasks[i].Version+1, mcptask.PhaseRunning, fmt.Sprint("message ", n)
+			h.Observe(tasks[i])
+			late := tasks[i]
+			late.Version, late.StatusMessage = late.Version-1, "late"
+			h.Observe(late)
+		}
+	}
+	queue := c.Take()
+	if len(queue) != len(tasks) {
+		t.Fatalf("%d messages for %d tasks", len(queue), len(tasks))
+	}
+	for _, m := range queue {
+		if !strings.Contains(string(m), "message 9999") {
+			t.Errorf("%s", m)
+		}
+	}
+	for i := range tasks {
+		tasks[i].Version, tasks[i].Phase, tasks[i].Outcome = tasks[i].Version+1, mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		h.Observe(tasks[i])
+	}
+	if queue = c.Take(); len(queue) != len(tasks) || !strings.Contains(string(queue[0]), `"cancelled"`) {
+		t.Errorf("%d messages", len(queue))
+	}
+	if len(h.topics)+len(s.views) > 0 { // nothing stays of a task that is done
+		t.Errorf("%v, %v", h.topics, s.views)
+	}
+}

@@ -1,0 +1,24 @@
+package push
+
+import (
+	"strings"
+	"testing"
+)
+
+// A client that does not read has no more in its queue than is open.
+func TestQueue(t *testing.T) {
+	h := &Hub{}
+	c := &Stream{mailbox: &Mailbox{hub: h}, wake: make(chan struct{}, 1)}
+	for range 1000 {
+		c.put("a", []byte("question a"))
+		c.cancel("a")
+	}
+	c.put("b", []byte("question b"))
+	if queue := c.Take(); len(queue) != 1 || string(queue[0]) != "question b" {
+		t.Fatalf("%s", queue)
+	}
+	c.cancel("b") // the client may have read it
+	if queue := c.Take(); len(queue) != 1 || !strings.Contains(string(queue[0]), `"requestId":"b"`) {
+		t.Fatalf("%s", queue)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
@@ -89,7 +90,7 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 	if a.made(record.ID) {
 		a.end(record.ID) // cancelled while it was made
 	}
-	a.g.questions.created(a.session, a.d, record)
+	a.g.mailbox(a.session).KnowUnsettled(a.d, record)
 	a.announce(record)
 	tell()
 	over := a.serve(record.ID, done)
@@ -158,30 +159,30 @@ func (a *awaited) announce(r mcptask.Record) {
 		return
 	}
 	if !a.way.say(data) {
-		a.g.questions.mailbox(a.session).Send(data)
+		a.g.mailbox(a.session).Send(data)
 	}
 }
 
 // serve sends the task's questions on the call's stream until over is called, or
 // until the client has left: then the call is none that waits, and done is called.
 func (a *awaited) serve(task string, done func()) (over func()) {
-	q := a.g.questions
+	box := a.g.mailbox(a.session)
 	if !a.way.questions() {
-		q.settle(a.session, task, nil)
+		box.Settle(task, nil)
 		return func() {}
 	}
-	c := q.connectIn(a.d, a.session, task)
-	q.settle(a.session, task, nil) // it knows of the task now
+	c := box.Connect(a.d, task)
+	box.Settle(task, nil) // it knows of the task now
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		defer guard.Then(a.g.server.Logger(), "the stream of a call", done)
-		defer q.disconnect(c)
+		defer c.Close()
 		tick := time.NewTicker(keepAlive)
 		defer tick.Stop()
 		for {
 			select {
-			case <-c.wake:
+			case <-c.Wake():
 				a.flush(c)
 			case <-tick.C:
 				a.way.alive()
@@ -189,7 +190,7 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 				done()
 				return
 			case <-stop:
-				q.refresh([]string{task}) // what the end takes back comes before it
+				a.g.hub.Refresh(task) // what the end takes back comes before it
 				a.flush(c)
 				return
 			}
@@ -201,9 +202,9 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 	}
 }
 
-func (a *awaited) flush(c *channel) {
-	for _, m := range c.take() {
-		a.way.say(m.data)
+func (a *awaited) flush(c *push.Stream) {
+	for _, m := range c.Take() {
+		a.way.say(m)
 	}
 }
 

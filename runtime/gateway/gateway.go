@@ -16,6 +16,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 )
 
 // FlowHeader carries a flow's token to the adapter behind the gateway. The
@@ -62,7 +63,7 @@ type Gateway struct {
 	maxBody   int64
 	sessions  sessions
 	counts    *counts
-	questions *questions
+	hub       *push.Hub
 	speech
 	sessionSpeech
 }
@@ -82,8 +83,8 @@ func New(config Config) *Gateway {
 	if g.signalled != nil {
 		g.sessionSpeech = unofficial{negotiated{g}}
 	}
-	g.questions = newQuestions(config.Server, g.legacy)
-	g.sessions.busy = g.questions.busy
+	g.hub = push.New(config.Server, g.legacy)
+	g.sessions.busy = func(s *session) bool { return g.mailbox(s).KeepsTasks() }
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}

@@ -8,10 +8,11 @@ import (
 
 // named settles a task that a request has named, once its reply is on its way.
 func (g *Gateway) named(x exchange, s *session, seen mcptask.Record) {
-	if g.questions.mailbox(s).HasUnsettled() {
+	box := g.mailbox(s)
+	if box.HasUnsettled() {
 		x.flush()
 	}
-	g.questions.settle(s, seen.ID, &seen)
+	box.Settle(seen.ID, &seen)
 }
 
 // announcement waits for a call's task and for its reply. It calls then, with the task's ID, when

@@ -187,8 +187,7 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 	if !acceptsStream(x.r) {
 		return func() {}
 	}
-	q := x.g.questions
-	c := q.connectIn(d, x.session, task)
+	c := x.g.mailbox(x.session).Connect(d, task)
 	x.out = &shared{stream: newStream(x.w)}
 	x.stopAlive = x.out.keepAlive()
 	over := make(chan struct{})
@@ -197,19 +196,19 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 		defer guard.Recover(x.g.server.Logger(), "the stream of a request that waits")
 		for {
 			select {
-			case <-c.wake:
-				x.out.messages(c.take())
+			case <-c.Wake():
+				x.out.messages(c.Take())
 			case <-over:
 				return
 			}
 		}
 	})
 	return func() {
-		q.refresh([]string{task}) // what the end takes back comes before it
+		x.g.hub.Refresh(task) // what the end takes back comes before it
 		close(over)
 		writer.Wait()
-		x.out.messages(c.take())
-		q.disconnect(c)
+		x.out.messages(c.Take())
+		c.Close()
 	}
 }
 

@@ -77,7 +77,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		c = g.questions.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
+		c = g.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
 		writer.Go(func() {
 			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
@@ -236,14 +237,14 @@ func (x *pipeExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	p.mu.Unlock()
 	p.pass(x.m.Bytes())
 	if ctx.Err() != nil { // the SDK may have heard of the end before the beginning
-		p.pass(cancelled(x.m.ID, errTasksFailed.Error()))
+		p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		return false
 	}
 	select {
 	case <-m.ended:
 	case <-ctx.Done():
 		if errors.Is(context.Cause(ctx), errTasksFailed) { // else the client has told the SDK
-			p.pass(cancelled(x.m.ID, errTasksFailed.Error()))
+			p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		}
 	}
 	return false

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -76,12 +77,12 @@ func readMeta(params *wire.Object) (said meta) {
 }
 
 // answers finds the request of ours that the message is the response to.
-func (m *message) answers() (ref requestRef, ok bool) {
+func (m *message) answers() (request push.RequestID, ok bool) {
 	if m.Method != "" {
-		return ref, false
+		return request, false
 	}
 	id, _ := wire.Text(m.ID)
-	return parseRequestID(id)
+	return push.ParseRequestID(id)
 }
 
 // reserved says whether the message is a notification about tasks, which no

@@ -59,11 +59,11 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 	}
 	if s != nil {
 		flow.Ended = s.ended
-		flow.announced = &announcement{then: func(task string) { g.questions.settleLater(s, task) }}
+		flow.announced = &announcement{then: func(task string) { g.mailbox(s).SettleAfter(task, settling) }}
 		encode := flow.Encode
 		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 			if reply.Task != nil {
-				g.questions.created(s, d, *reply.Task)
+				g.mailbox(s).KnowUnsettled(d, *reply.Task)
 				flow.announced.made(reply.Task.ID)
 			}
 			return encode(reply)

@@ -164,7 +164,7 @@ func (p *pipe) readClient(in io.Reader) {
 	}
 	p.await(lastReplies, func() bool { return len(p.passed)+p.brief == 0 && !p.saying })
 	p.stop()
-	p.g.questions.end(p.session)
+	p.g.mailbox(p.session).Close()
 	p.finish()
 	if !p.out.flush(lastReplies) {
 		// The client has closed its side and does not read either: nothing that is
@@ -313,13 +313,13 @@ func (p *pipe) pass(line []byte) {
 // ask writes the questions of tasks.
 func (p *pipe) ask() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
-	c := p.g.questions.connect(p.session, "")
-	defer p.g.questions.disconnect(c)
+	c := p.g.mailbox(p.session).Connect(nil, "")
+	defer c.Close()
 	for {
 		select {
-		case <-c.wake:
-			for _, m := range c.take() {
-				p.write(m.data)
+		case <-c.Wake():
+			for _, message := range c.Take() {
+				p.write(message)
 			}
 		case <-p.ctx.Done():
 			return

@@ -181,7 +181,7 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		// The SDK takes it at once, or never: it may refuse the request, or not answer.
 		life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
 		if flow.announced != nil { // the questions go the way of the reply
-			flow.announced.then = func(task string) { p.g.questions.settleSoon(p.session, task) }
+			flow.announced.then = func(task string) { p.g.mailbox(p.session).SettleAfter(task, 0) }
 		}
 		passed = passing{func() { life.Stop(); closeFlow() }, flow.announced}
 		edits = append(edits, wire.Set(json.RawMessage(`"`+token+`"`), "params", "_meta", FlowMeta))

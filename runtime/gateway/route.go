@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -83,8 +84,8 @@ var errAnswered = errors.New("the SDK has answered")
 // route decides what becomes of a message.
 func (g *Gateway) route(x exchange) {
 	m := x.message()
-	if ref, ok := m.answers(); ok {
-		g.deliverAnswer(x, ref)
+	if request, ok := m.answers(); ok {
+		g.deliverAnswer(x, request)
 		return
 	}
 	if !m.IsRequest() {
@@ -103,13 +104,13 @@ func (g *Gateway) route(x exchange) {
 }
 
 // deliverAnswer takes the response to a request of ours.
-func (g *Gateway) deliverAnswer(x exchange, ref requestRef) {
+func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
 	s, caller, ok := x.enter(true)
 	if !ok {
 		return
 	}
 	caller.Method = "response"
-	if !g.take(x.context(), s, caller, ref, x.message()) { // on a pipe it is asked for again
+	if !g.takeAnswer(x.context(), s, caller, request, x.message()) { // on a pipe it is asked for again
 		x.refuse(refusedStore, mcptask.Errorf(mcptask.CodeInternalError, "the answer could not be stored: send it again later"))
 		return
 	}

@@ -333,7 +333,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 	context.AfterFunc(s.ended, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a session")
 		release()
-		g.questions.end(s)
+		g.mailbox(s).Close()
 	})
 	if wait != nil { // else only a DELETE or the idle time ends it
 		go func() {

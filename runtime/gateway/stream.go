@@ -53,10 +53,9 @@ func (s *shared) message(data []byte) {
 	s.stream.message(data)
 }
 
-// messages sends what goes out to a client of its own accord.
-func (s *shared) messages(all []outgoing) {
-	for _, m := range all {
-		s.message(m.data)
+func (s *shared) messages(all [][]byte) {
+	for _, data := range all {
+		s.message(data)
 	}
 }
 

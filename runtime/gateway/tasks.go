@@ -86,16 +86,16 @@ func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, 
 	}
 	switch {
 	case dialect.Gone(err):
-		g.questions.lose(s, id)
+		g.mailbox(s).Forget(id)
 		return mcptask.Record{}, nil
 	case err != nil:
 		return mcptask.Record{}, err
 	}
 	if d.Blocks(m.Method) { // its reply is far
-		g.questions.know(s, d, record)
-		g.questions.settle(s, record.ID, nil)
+		g.mailbox(s).Know(d, record)
+		g.mailbox(s).Settle(record.ID, nil)
 	} else {
-		g.questions.asks(s, d, record)
+		g.mailbox(s).KnowUnsettled(d, record)
 	}
 	return record, nil
 }

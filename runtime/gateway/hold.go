@@ -6,8 +6,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// named settles a task that a request has named, once its reply is on its way.
-func (g *Gateway) named(x exchange, s *session, seen mcptask.Record) {
+// settleNamed settles a task that a request has named, once its reply is on its way.
+func (g *Gateway) settleNamed(x exchange, s *session, seen mcptask.Record) {
 	box := g.mailbox(s)
 	if box.HasUnsettled() {
 		x.flush()

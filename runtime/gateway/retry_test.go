@@ -70,7 +70,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 		found := make(chan error, 1)
 		go func() {
 			var err error
-			got, err = a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/result", Params: wire.NewObject(params)}})
+			got, err = a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/result", Params: wire.NewObject(params)}})
 			found <- err
 		}()
 		time.Sleep(time.Minute)
@@ -84,7 +84,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 			t.Errorf("%q, %v", got.ID, err)
 		}
 		a.store.broken.Store(true) // a poll is told, and comes again
-		if _, err := a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/get", Params: wire.NewObject(params)}}); err == nil ||
+		if _, err := a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/get", Params: wire.NewObject(params)}}); err == nil ||
 			!strings.Contains(err.Error(), "could not be read") {
 			t.Error(err)
 		}

@@ -36,12 +36,12 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 	written := func() {}
 	x.answer(work{
 		run: func(ctx context.Context) (json.RawMessage, error) {
-			record, err := g.shown(ctx, caller, s, d, m)
+			record, err := g.findTask(ctx, caller, s, d, m)
 			if err != nil {
 				return nil, err
 			}
 			if record.ID != "" {
-				written = func() { g.named(x, s, record) }
+				written = func() { g.settleNamed(x, s, record) }
 				if m.Method == "tasks/get" { // which does not read it again
 					return d.Show(ctx, g.server, caller, m.Params, record)
 				}
@@ -60,7 +60,7 @@ func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller 
 	}
 	defer done() // before the reply: who has it may ask again
 	m := x.message()
-	record, err := g.shown(ctx, caller, s, d, m)
+	record, err := g.findTask(ctx, caller, s, d, m)
 	if err != nil {
 		return nil, err
 	}
@@ -70,11 +70,11 @@ func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller 
 	return method(ctx, g.server, caller, m.Params)
 }
 
-// shown finds the task that a request names, and notes that the session knows
+// findTask finds the task that a request names, and notes that the session knows
 // it. If the request does not wait for the task, the caller has to settle it. There is
 // no record, and no error, if the request names no task or there is no such task: the
 // method says so. A request that waits for a task waits for the store too.
-func (g *Gateway) shown(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (record mcptask.Record, err error) {
+func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (record mcptask.Record, err error) {
 	id := d.TaskID(g.server, caller, m.Params)
 	if id == "" {
 		return record, nil

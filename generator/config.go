@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-func (cfg Config) output() string {
+func (cfg Config) outputName() string {
 	if cfg.Output == "" {
 		return OutputName
 	}
@@ -32,8 +32,8 @@ func (cfg Config) side() model.Side {
 	return model.Both
 }
 
-// step begins a step; the function that it returns ends it.
-func (cfg Config) step(name string) (end func()) {
+// startStep starts the clock of a step. The returned function reports its duration.
+func (cfg Config) startStep(name string) (end func()) {
 	if cfg.Step == nil {
 		return func() {}
 	}
@@ -41,39 +41,39 @@ func (cfg Config) step(name string) (end func()) {
 	return func() { cfg.Step(name, time.Since(begin)) }
 }
 
-// check refuses what asks for no file, or for one that cannot be.
+// check refuses a configuration that would generate no file or an invalid one.
 func (cfg Config) check() error {
 	if cfg.ServerOnly && cfg.ClientOnly {
-		return errors.New("a file for the server only and for the client only has nothing in it; leave one of the two out")
+		return errors.New("--server-only and --client-only together leave nothing to generate; use one of them")
 	}
-	return checkOutputName(cfg.output())
+	return checkOutputName(cfg.outputName())
 }
 
-// checkOutputName refuses what is no name of a file beside the declarations that every build of the
-// package reads.
+// checkOutputName refuses a name that is not a file beside the declarations, or one that only some
+// builds of the package include.
 func checkOutputName(name string) error {
-	const hint = "it is the name of a Go file beside the declarations, such as " + OutputName
+	const hint = "give the name of a Go file beside the declarations, such as " + OutputName
 	switch {
 	case name != filepath.Base(name) || strings.ContainsAny(name, `/\`):
 		return fmt.Errorf("%q is a path; %s", name, hint)
 	case filepath.Ext(name) != ".go" || strings.ContainsAny(name[:1], "._"):
-		return fmt.Errorf("the go command does not read a file %q; %s", name, hint)
+		return fmt.Errorf("the go command ignores a file named %q; %s", name, hint)
 	case strings.HasSuffix(name, "_test.go"):
 		return fmt.Errorf("%q is the name of a test file; %s", name, hint)
 	}
-	// Elsewhere is no system that a name could end in, so that one which ends in any is left out.
+	// No file name ends in this made-up system, so it excludes every name that ends in a real one.
 	elsewhere := build.Context{
 		GOOS: "elsewhere", GOARCH: "elsewhere", Compiler: "gc",
 		OpenFile: func(string) (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("package p\n")), nil },
 	}
 	if ok, err := elsewhere.MatchFile("", name); err != nil || !ok {
-		return fmt.Errorf("%q is built for one system only, which the end of its name says; %s", name, hint)
+		return fmt.Errorf("%q ends in the name of a system, so other systems would not build it; %s", name, hint)
 	}
 	return nil
 }
 
-// Revisions returns the wanted revisions of the protocol, the oldest first; all released ones
-// where none is wanted.
+// Revisions returns the wanted protocol revisions, oldest first. It returns all released revisions
+// if wanted is empty.
 func Revisions(wanted []string) ([]string, error) {
 	known := schema.Revisions()
 	if len(wanted) == 0 {
@@ -83,11 +83,11 @@ func Revisions(wanted []string) ([]string, error) {
 		if slices.Contains(known, revision) {
 			continue
 		}
-		hint := "the known ones are " + strings.Join(known, ", ")
+		hint := "known revisions are " + strings.Join(known, ", ")
 		if near := diag.Nearest(revision, known); near != "" {
 			hint = fmt.Sprintf("did you mean %s? %s", near, hint)
 		}
-		return nil, fmt.Errorf("%q is no revision of the protocol that has tasks; %s", revision, hint)
+		return nil, fmt.Errorf("%q is not a protocol revision with tasks; %s", revision, hint)
 	}
 	return slices.DeleteFunc(known, func(revision string) bool { return !slices.Contains(wanted, revision) }), nil
 }

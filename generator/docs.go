@@ -11,8 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/reference"
 )
 
-// Docs reads the packages as [Generate] does and returns the reference of their tools, as Markdown.
-// Config.Output names the generated file, as for Generate. It is safe for concurrent use.
+// Docs reads the packages as [Generate] does and returns the reference of their tools as Markdown.
+// Config.Output names the generated file, as for Generate. Docs is safe for concurrent use.
 func Docs(ctx context.Context, cfg Config) (string, error) {
 	in, err := readDeclarations(ctx, cfg)
 	if err != nil {
@@ -21,12 +21,12 @@ func Docs(ctx context.Context, cfg Config) (string, error) {
 	if len(in.models) == 0 {
 		return "", fmt.Errorf("no //mcptask:service in %s; put the directive into the doc comment of an interface", strings.Join(cfg.Patterns, " "))
 	}
-	defer cfg.step("render")()
+	defer cfg.startStep("render")()
 	return reference.Write(in.models)
 }
 
-// WriteDocs writes a reference to a file, whole or not at all, where it would change. It does not
-// replace a file that is none.
+// WriteDocs writes a reference to a file if its content would change. It writes the whole file or
+// nothing. It refuses to replace a file that mcptaskgen docs did not write.
 func WriteDocs(path, text string) error {
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	old, err := output.Read(dir, name)

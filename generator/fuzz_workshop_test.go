@@ -238,7 +238,7 @@ func (w *workshop) generate(tb testing.TB, source []byte) (content []byte, docs 
 		checkError(tb, problems.Err(w.dir), sourceName, source)
 		return nil, ""
 	}
-	models, _, err := read(w.fset, []*load.Package{pkg}, w.protocol, w.dir, OutputName)
+	models, _, err := readPackages(w.fset, []*load.Package{pkg}, w.protocol, w.dir, OutputName)
 	if err != nil {
 		checkError(tb, err, sourceName, source)
 		return nil, ""

@@ -1,29 +1,31 @@
-// Package generator turns the declarations of Go packages, interfaces marked with //mcptask:service,
-// into the code that serves and calls them.
+// Package generator turns Go declarations into the code that serves and calls MCP tools. A
+// declaration is an interface marked with //mcptask:service.
 //
-// [Generate] is the whole of it, and pure: it reads packages and returns files. Writing, checking
-// and testing share its result.
+// [Generate] is the entry point and has no side effects: it reads packages and returns files. The
+// code that writes, compares and tests files starts from its result.
 //
-// What the declaration leaves open is settled so:
-//   - The methods of an interface that a service embeds are tools too where it stands in the same
-//     package; others are refused, because their comments are not there to read.
-//   - A service's prefix stands before the name of every tool of its, a name= included, and before
-//     those of its fallback tools.
-//   - An input schema is closed (additionalProperties: false), so that a model that misspells an
-//     argument is told so; an output schema is open, so that a server may grow a field before its
-//     clients do; a question's is open, because clients add to their answers.
-//   - A type with MarshalJSON or UnmarshalJSON needs schema=, the file of an input's schema, or
-//     outputschema=, that of an output's; in a field, jsonschema:"type=string" will do.
-//     The same goes for one with MarshalText or UnmarshalText alone, which writes what it cannot read.
-//   - Comments of fields are descriptions, of types their first sentence; comments of the standard
-//     library are left out, because they change with the Go release.
-//   - A named string or integer with constants of its type in its package is an enum of them, unless
-//     they are flags; of the standard library's types none is. What no constant names is refused, ""
-//     too: where a field may be empty, say omitempty or declare a constant for it. A field that is
-//     open after all says jsonschema:"type=string" or "type=integer"; its own enum= wins as well.
-//   - A declaration behind a build constraint gives a generated file behind the same one.
-//   - Generated files are not read: what a run writes does not depend on what an earlier one wrote.
-//     So the type of a tool cannot use a generated identifier.
+// The generator decides what a declaration leaves open:
+//   - Methods of an embedded interface are tools too if the interface is declared in the same
+//     package. Other embedded interfaces are errors, because their comments are not loaded.
+//   - A service's prefix comes before the name of each of its tools, including names set with
+//     name=, and before the names of its fallback tools.
+//   - Input schemas are closed (additionalProperties: false), so that a model learns when it
+//     misspells an argument. Output schemas are open, so that a server can add a field before its
+//     clients do. Question schemas are open because clients add members to their answers.
+//   - A type with MarshalJSON or UnmarshalJSON needs schema= (the file of an input's schema) or
+//     outputschema= (the file of an output's schema). A field of such a type can say
+//     jsonschema:"type=string" instead. The same holds for a type with only one of MarshalText and
+//     UnmarshalText, because it cannot read what it writes.
+//   - Comments of fields become descriptions. Comments of types contribute their first sentence.
+//     Comments of the standard library are left out because they change with the Go release.
+//   - A named string or integer type with constants in its package is an enum of these constants,
+//     unless they are flags. Types of the standard library are never enums. Values without a
+//     constant are refused, including "". If a field may be empty, use omitempty or declare a
+//     constant for the empty value. To keep a field open, use jsonschema:"type=string" or
+//     "type=integer". A field's own enum= overrides the constants.
+//   - A declaration behind a build constraint produces a generated file behind the same constraint.
+//   - Generated files are not read, so that the output of a run does not depend on an earlier run.
+//     For this reason, a tool's types cannot use a generated identifier.
 package generator
 
 import (
@@ -46,31 +48,36 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// OutputName is the file that a package with declarations gets where [Config.Output] says nothing.
+// OutputName is the default name of the generated file in each package. [Config.Output] overrides
+// it.
 const OutputName = "mcptask_gen.go"
 
-// Config says what to generate from. The zero value is the package in the current folder.
+// Config selects the packages and what is generated for them. The zero value selects the package in
+// the current directory.
 type Config struct {
-	Dir      string   // the working directory; empty for the process's own
-	Patterns []string // packages as go list takes them; none is the one in Dir
+	Dir      string   // the working directory; empty means the process's own
+	Patterns []string // packages in the syntax of go list; empty means the package in Dir
 	Tags     string   // build tags, comma-separated
-	// Output is the base name of generated files; empty is OutputName.
+	// Output is the base name of generated files. Empty means [OutputName].
 	Output string
-	// Revisions are those of the protocol that generated servers declare tasks in; none is all
-	// released ones that package schema knows.
+	// Revisions are the protocol revisions that generated servers declare tasks in. Empty means all
+	// released revisions that package schema knows.
 	Revisions []string
-	// Schemas are schema files of MCP, as published; their revisions are added to Revisions.
+	// Schemas are paths of published MCP schema files. Their revisions are added to Revisions.
 	Schemas []string
-	// ServerOnly and ClientOnly leave the other half out; not both.
+	// ServerOnly leaves the client out and ClientOnly leaves the server out. Setting both is an
+	// error.
 	ServerOnly, ClientOnly bool
-	// Step, where it is set, is told how long each step took.
+	// Step, if set, receives the duration of each step.
 	Step func(name string, took time.Duration)
 }
 
-// Generate reads the packages and returns what their generated files should be. It writes nothing.
-// Its error lists every mistake of every package, as path/file.go:12:3: message, with the line of the
-// source, a caret and a hint below. The rest of a package need not compile or even parse, as long as
-// the declarations and the types that they use do.
+// Generate reads the packages and returns their generated files. It writes nothing.
+//
+// Its error lists every mistake of every package. Each has the form path/file.go:12:3: message,
+// followed by the source line, a caret and a hint. The rest of a package does not need to compile
+// or even parse, as long as the declarations and the types they use do.
+//
 // Generate is safe for concurrent use.
 func Generate(ctx context.Context, cfg Config) (Output, error) {
 	if err := cfg.check(); err != nil {
@@ -80,43 +87,26 @@ func Generate(ctx context.Context, cfg Config) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	return in.render(cfg)
+	return in.renderFiles(cfg)
 }
 
-// render writes the generated files.
-func (in declarations) render(cfg Config) (Output, error) {
-	defer cfg.step("render")()
-	files := map[string][]byte{}
-	for _, m := range in.models {
-		m.Side = cfg.side()
-		content, err := emit.File(m, in.protocol)
-		if err != nil {
-			return Output{}, err
-		}
-		files[filepath.Join(m.Dir, cfg.output())] = content
-	}
-	out := NewOutput(in.dir, files, in.leftOver)
-	out.Notes = in.notes
-	return out, nil
-}
-
-// Declared reads what the packages declare, as [Generate] does, in the order of their import paths. It
-// writes nothing. It is safe for concurrent use.
+// Declared reads the declarations of the packages, as [Generate] does, and returns them sorted by
+// import path. It writes nothing and is safe for concurrent use.
 func Declared(ctx context.Context, cfg Config) ([]*model.Package, error) {
 	in, err := readDeclarations(ctx, cfg)
 	return in.models, err
 }
 
-// declarations are what the packages of a run declare.
+// declarations holds what one run has read.
 type declarations struct {
 	dir      string // the working directory, absolute
 	protocol emit.Protocol
-	notes    string // of the schema files
+	notes    string // about the schema files
 	models   []*model.Package
 	leftOver []string
 }
 
-// readDeclarations loads the packages and reads what they declare.
+// readDeclarations loads the packages and reads their declarations.
 func readDeclarations(ctx context.Context, cfg Config) (in declarations, err error) {
 	if in.dir, err = filepath.Abs(cfg.Dir); err != nil {
 		return in, err
@@ -125,7 +115,7 @@ func readDeclarations(ctx context.Context, cfg Config) (in declarations, err err
 	if len(patterns) == 0 {
 		patterns = []string{"."}
 	}
-	if err := checkOutputName(cfg.output()); err != nil {
+	if err := checkOutputName(cfg.outputName()); err != nil {
 		return in, err
 	}
 	var revisions []string
@@ -135,40 +125,40 @@ func readDeclarations(ctx context.Context, cfg Config) (in declarations, err err
 	if in.protocol, err = readProtocol(revisions); err != nil {
 		return in, err
 	}
-	loaded := cfg.step("load")
+	loaded := cfg.startStep("load")
 	fset, packages, err := load.Load(ctx, load.Config{
-		Dir: in.dir, Patterns: patterns, Tags: cfg.Tags, Output: cfg.output(), Header: emit.Header,
+		Dir: in.dir, Patterns: patterns, Tags: cfg.Tags, Output: cfg.outputName(), Header: emit.Header,
 	})
 	loaded()
 	if err != nil {
 		return in, err
 	}
-	defer cfg.step("read")()
-	in.models, in.leftOver, err = read(fset, packages, in.protocol, in.dir, cfg.output())
+	defer cfg.startStep("read")()
+	in.models, in.leftOver, err = readPackages(fset, packages, in.protocol, in.dir, cfg.outputName())
 	if err == nil && len(in.models) == 0 && len(in.leftOver) == 0 {
-		err = errNothing(patterns, packages)
+		err = newNothingError(patterns, packages)
 	}
 	return in, err
 }
 
-// ErrNothing is the error of packages that declare nothing, and for which nothing was generated before.
+// ErrNothing reports that the packages declare nothing and that no generated files are left over.
 var ErrNothing = errors.New("no //mcptask:service")
 
-// errNothing says that packages declare nothing, and what to do.
-func errNothing(patterns []string, packages []*load.Package) error {
+// newNothingError returns [ErrNothing] with the patterns and a hint.
+func newNothingError(patterns []string, packages []*load.Package) error {
 	hint := "put the directive into the doc comment of an interface, or begin with mcptaskgen init"
 	switch {
 	case slices.ContainsFunc(packages, declaresElsewhere):
 		hint = "files that build constraints leave out have directives: name build tags with --tags"
-	case slices.ContainsFunc(packages, func(p *load.Package) bool { return slices.ContainsFunc(p.Generated, isFromTools) }):
-		hint = "what --tools made of a list is made and checked with --tools alone"
+	case slices.ContainsFunc(packages, func(p *load.Package) bool { return slices.ContainsFunc(p.Generated, isToolsClient) }):
+		hint = "clients of a list of tools are generated and checked only with --tools"
 	}
 	return fmt.Errorf("%w in %s; %s", ErrNothing, strings.Join(patterns, " "), hint)
 }
 
-// read reads the declarations of the packages, and finds generated files that a run does not write:
-// of packages that declare nothing any more, and of another name.
-func read(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol, dir, output string) (models []*model.Package, leftOver []string, err error) {
+// readPackages reads the declarations of the packages. It also finds generated files that this run
+// does not write: files of packages that no longer declare anything, and files with another name.
+func readPackages(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol, dir, output string) (models []*model.Package, leftOver []string, err error) {
 	var problems diag.List
 	for _, pkg := range packages {
 		m := declaration.Read(fset, pkg, protocol.Names(), &problems)
@@ -181,7 +171,7 @@ func read(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol,
 			models = append(models, m)
 		}
 		others := slices.DeleteFunc(slices.Clone(pkg.Generated), func(name string) bool {
-			return m != nil && name == path || isFromTools(name)
+			return m != nil && name == path || isToolsClient(name)
 		})
 		if len(others) > 0 && !declaresElsewhere(pkg) {
 			leftOver = append(leftOver, others...)
@@ -190,8 +180,8 @@ func read(fset *token.FileSet, packages []*load.Package, protocol emit.Protocol,
 	return models, leftOver, problems.Err(dir)
 }
 
-// declaresElsewhere tells whether a file that this run's build tags leave out has declarations: the
-// generated file is theirs then.
+// declaresElsewhere reports whether a file that the build tags exclude has declarations. Generated
+// files then belong to these declarations and are not left over.
 func declaresElsewhere(pkg *load.Package) bool {
 	for _, name := range pkg.IgnoredFiles {
 		if slices.Contains(pkg.Generated, name) || filepath.Ext(name) != ".go" {
@@ -199,14 +189,14 @@ func declaresElsewhere(pkg *load.Package) bool {
 		}
 		src, err := os.ReadFile(name)
 		if err != nil || strings.Contains(string(src), "//mcptask:") {
-			return true // what cannot be read is not removed
+			return true // keep the generated files if a source cannot be read
 		}
 	}
 	return false
 }
 
-// readProtocol reads what every generated file says about MCP. Where revisions describe a thing
-// differently, the newest has the word.
+// readProtocol reads what every generated file says about MCP. If revisions describe the same thing
+// differently, the newest one wins.
 func readProtocol(revisions []string) (emit.Protocol, error) {
 	var protocol emit.Protocol
 	statuses, codes := map[string]int{}, map[string]int{}
@@ -219,17 +209,17 @@ func readProtocol(revisions []string) (emit.Protocol, error) {
 			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
 		}
 		for _, s := range surface.Statuses {
-			put(&protocol.Statuses, statuses, s.Name, emit.Status{Name: s.Name, Doc: s.Doc})
+			replaceOrAppend(&protocol.Statuses, statuses, s.Name, emit.Status{Name: s.Name, Doc: s.Doc})
 		}
 		for _, c := range surface.ErrorCodes {
-			put(&protocol.Codes, codes, c.Name, emit.Code{Name: c.Name, Value: c.Code, Doc: c.Doc})
+			replaceOrAppend(&protocol.Codes, codes, c.Name, emit.Code{Name: c.Name, Value: c.Code, Doc: c.Doc})
 		}
 	}
 	return protocol, nil
 }
 
-// put replaces the item of a name, or appends it.
-func put[T any](list *[]T, index map[string]int, name string, item T) {
+// replaceOrAppend replaces the item with that name, or appends it.
+func replaceOrAppend[T any](list *[]T, index map[string]int, name string, item T) {
 	if i, ok := index[name]; ok {
 		(*list)[i] = item
 		return
@@ -238,32 +228,49 @@ func put[T any](list *[]T, index map[string]int, name string, item T) {
 	*list = append(*list, item)
 }
 
-// Output is what the generated files should be.
+// renderFiles renders the generated files in memory.
+func (in declarations) renderFiles(cfg Config) (Output, error) {
+	defer cfg.startStep("render")()
+	files := map[string][]byte{}
+	for _, m := range in.models {
+		m.Side = cfg.side()
+		content, err := emit.File(m, in.protocol)
+		if err != nil {
+			return Output{}, err
+		}
+		files[filepath.Join(m.Dir, cfg.outputName())] = content
+	}
+	out := NewOutput(in.dir, files, in.leftOver)
+	out.Notes = in.notes
+	return out, nil
+}
+
+// Output holds generated files and their locations.
 type Output struct {
-	// Root is the folder that all paths are relative to: the deepest that holds every package and
-	// the working directory.
+	// Root is the directory that all paths are relative to: the deepest one that contains every
+	// package and the working directory.
 	Root string
-	// Files are the generated files by their slash-separated path.
+	// Files holds the generated files by slash-separated path.
 	Files output.Files
-	// LeftOver are files with the header of generated ones that this run does not produce: of packages
-	// that declare nothing any more, and of another name.
+	// LeftOver lists files that have a generated file's header but that this run does not produce:
+	// files of packages that no longer declare anything, and files with another name.
 	LeftOver []string
-	// Notes says, in lines, what the schema files of the run have that generated code does without;
-	// empty where that is nothing.
+	// Notes describes, one line each, the features of the run's schema files that generated code
+	// does not support. It is empty if there are none.
 	Notes string
 
 	dir string
 }
 
-// NewOutput is an output of files, and of files that are left over, by their absolute path; dir is the
-// working directory, absolute.
+// NewOutput returns an Output with the given files and left-over files, which are named by absolute
+// path. dir is the absolute working directory.
 func NewOutput(dir string, files map[string][]byte, leftOver []string) Output {
 	out := Output{Root: dir, Files: output.Files{}, dir: dir}
 	for path := range files {
-		out.Root = common(out.Root, filepath.Dir(path))
+		out.Root = commonFolder(out.Root, filepath.Dir(path))
 	}
 	for _, path := range leftOver {
-		out.Root = common(out.Root, filepath.Dir(path))
+		out.Root = commonFolder(out.Root, filepath.Dir(path))
 	}
 	for path, content := range files {
 		out.Files[diag.Relative(out.Root, path)] = content
@@ -274,17 +281,17 @@ func NewOutput(dir string, files map[string][]byte, leftOver []string) Output {
 	return out
 }
 
-// Merge is the output of several runs, with paths shown relative to a working directory, absolute. Left
-// over is what none of them produces.
+// Merge combines the outputs of several runs. It shows paths relative to dir, an absolute path. A
+// file is left over only if no run produces it.
 func Merge(dir string, outputs []Output) Output {
 	files := map[string][]byte{}
 	var leftOver, notes []string
 	for _, o := range outputs {
 		for name, content := range o.Files {
-			files[o.path(name)] = content
+			files[o.absolutePath(name)] = content
 		}
 		for _, name := range o.LeftOver {
-			leftOver = append(leftOver, o.path(name))
+			leftOver = append(leftOver, o.absolutePath(name))
 		}
 		if !slices.Contains(notes, o.Notes) {
 			notes = append(notes, o.Notes)
@@ -297,11 +304,13 @@ func Merge(dir string, outputs []Output) Output {
 	return out
 }
 
-// path is where a file of the output stands.
-func (o Output) path(name string) string { return filepath.Join(o.Root, filepath.FromSlash(name)) }
+// absolutePath returns the absolute path of a file of the output.
+func (o Output) absolutePath(name string) string {
+	return filepath.Join(o.Root, filepath.FromSlash(name))
+}
 
-// common is the deepest folder that holds both.
-func common(a, b string) string {
+// commonFolder returns the deepest directory that contains both a and b.
+func commonFolder(a, b string) string {
 	for {
 		rel, err := filepath.Rel(a, b)
 		if err == nil && filepath.IsLocal(rel) || filepath.Dir(a) == a {
@@ -311,11 +320,11 @@ func common(a, b string) string {
 	}
 }
 
-// shown makes paths relative to the working directory, sorted.
-func (o Output) shown(names []string) []string {
+// relativePaths returns paths relative to the working directory, sorted.
+func (o Output) relativePaths(names []string) []string {
 	paths := make([]string, len(names))
 	for i, name := range names {
-		paths[i] = diag.Relative(o.dir, o.path(name))
+		paths[i] = diag.Relative(o.dir, o.absolutePath(name))
 	}
 	slices.Sort(paths)
 	return paths

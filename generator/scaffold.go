@@ -20,24 +20,25 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/templates"
 )
 
-// tool is the import path of the command, which go.mod names.
-const tool = "github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen"
+// commandPath is the import path of mcptaskgen, as a tool line in go.mod names it.
+const commandPath = "github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen"
 
-// declared is the folder, and the package, of a scaffold's declaration.
-const declared = "reports"
+// declarationPackage is the directory and package name of a scaffold's declaration.
+const declarationPackage = "reports"
 
-// Scaffold is a first program: a declaration, its implementation, a main and a test.
+// Scaffold is a first program for a new user: a declaration, its implementation, a main and a test.
 type Scaffold struct {
-	// Files are the files by their slash-separated path in the folder.
+	// Files holds the files by slash-separated path within the directory.
 	Files output.Files
 
 	dir     string // absolute
-	shown   string // as the caller named it
+	shown   string // as the caller wrote it
 	hasTool bool   // go.mod names the command
 }
 
-// NewScaffold renders a scaffold for a folder, which need not be there yet; empty is the current one.
-// It has to stand in a module and hold no Go files. Nothing is written.
+// NewScaffold renders a scaffold for a directory. Empty means the current one. The directory does
+// not need to exist, but it must be in a module and contain no Go files. NewScaffold writes
+// nothing.
 func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
 	s := Scaffold{Files: output.Files{}, shown: filepath.Clean(dir)}
 	var err error
@@ -48,8 +49,8 @@ func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
 	if err != nil {
 		return s, err
 	}
-	s.hasTool = mod.Module.Path+"/cmd/mcptaskgen" == tool ||
-		slices.ContainsFunc(mod.Tool, func(t struct{ Path string }) bool { return t.Path == tool })
+	s.hasTool = mod.Module.Path+"/cmd/mcptaskgen" == commandPath ||
+		slices.ContainsFunc(mod.Tool, func(t struct{ Path string }) bool { return t.Path == commandPath })
 	rel, err := filepath.Rel(mod.dir, s.dir)
 	if err != nil {
 		return s, err
@@ -59,47 +60,47 @@ func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
 	}
 	importPath := path.Join(mod.Module.Path, filepath.ToSlash(rel))
 	data := map[string]string{
-		"Package": path.Join(importPath, declared), "Runtime": declaration.Runtime, "Command": filepath.Base(s.dir),
+		"Package": path.Join(importPath, declarationPackage), "Runtime": declaration.Runtime, "Command": filepath.Base(s.dir),
 	}
 	for name, template := range map[string]string{
-		declared + "/" + declared + ".go": "reports.go.tmpl",
-		"main.go":                         "main.go.tmpl",
-		"service.go":                      "service.go.tmpl",
-		"service_test.go":                 "service_test.go.tmpl",
+		declarationPackage + "/" + declarationPackage + ".go": "reports.go.tmpl",
+		"main.go":         "main.go.tmpl",
+		"service.go":      "service.go.tmpl",
+		"service_test.go": "service_test.go.tmpl",
 	} {
 		text, err := templates.Render("init/"+template, data)
 		if err != nil {
 			return s, err
 		}
-		// Where the imports stand in their order depends on the user's module.
+		// Sort the imports: their order depends on the user's module path.
 		if s.Files[name], err = format.Source([]byte(text)); err != nil {
 			return s, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return s, s.checkEmpty()
+	return s, s.checkNoGoFiles()
 }
 
-// element is a folder that the go command takes for a package.
-var element = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~+-]*$`)
+// folderName matches directory names that the go command accepts as a package.
+var folderName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~+-]*$`)
 
-// checkElements refuses a folder that cannot be imported, or that ./... leaves out.
+// checkElements refuses a directory that cannot be imported or that ./... skips.
 func checkElements(rel string) error {
 	if rel == "." {
 		return nil
 	}
 	for _, name := range strings.Split(filepath.ToSlash(rel), "/") {
-		if !element.MatchString(name) || name == "testdata" || name == "vendor" {
-			return fmt.Errorf("the go command takes no package in a folder %q; its name begins with a letter or digit, and has letters, digits, -, . and _", name)
+		if !folderName.MatchString(name) || name == "testdata" || name == "vendor" {
+			return fmt.Errorf("the go command finds no package in a folder named %q; use letters, digits, -, . and _, with a letter or digit first", name)
 		}
 	}
 	return nil
 }
 
-// checkEmpty reports what stands where a file of the scaffold would, or would become part of its
+// checkNoGoFiles refuses Go files that the scaffold would replace or that would become part of its
 // packages.
-func (s Scaffold) checkEmpty() error {
+func (s Scaffold) checkNoGoFiles() error {
 	var found []string
-	for _, folder := range []string{s.dir, filepath.Join(s.dir, declared)} {
+	for _, folder := range []string{s.dir, filepath.Join(s.dir, declarationPackage)} {
 		names, err := filepath.Glob(filepath.Join(escapeGlob(folder), "*.go"))
 		if err != nil {
 			return err
@@ -112,27 +113,27 @@ func (s Scaffold) checkEmpty() error {
 		return nil
 	}
 	slices.Sort(found)
-	return fmt.Errorf("there is Go code already, which is never replaced: %s; name a folder without any, such as mcptaskgen init %s",
+	return fmt.Errorf("init does not replace existing Go code: %s; name a folder without any, such as mcptaskgen init %s",
 		strings.Join(found, ", "), filepath.ToSlash(filepath.Join(s.shown, "hello")))
 }
 
-// escapeGlob makes a path a pattern that matches it alone.
+// escapeGlob returns a pattern that matches only path.
 func escapeGlob(path string) string {
 	return strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]").Replace(path)
 }
 
-// Write writes the files, all or none, and says what to do next.
+// Write writes all files or none. It returns instructions for the next steps.
 func (s Scaffold) Write() (next string, err error) {
 	written, err := s.Files.Write(s.dir)
 	if err != nil {
-		return "", Output{}.explain(written, err)
+		return "", Output{}.explainWriteError(written, err)
 	}
 	data := struct {
 		Files              []string
 		Chdir, Declaration string
 		Tool               string
 		HasTool            bool
-	}{Tool: tool, HasTool: s.hasTool, Declaration: declared + "/" + declared + ".go"}
+	}{Tool: commandPath, HasTool: s.hasTool, Declaration: declarationPackage + "/" + declarationPackage + ".go"}
 	for _, name := range written {
 		data.Files = append(data.Files, filepath.ToSlash(filepath.Join(s.shown, name)))
 	}
@@ -142,7 +143,7 @@ func (s Scaffold) Write() (next string, err error) {
 	return templates.Render("init/next.txt.tmpl", data)
 }
 
-// goModule is what a go.mod says.
+// goModule is the part of a go.mod file that a scaffold needs.
 type goModule struct {
 	Module struct{ Path string }
 	Tool   []struct{ Path string }
@@ -150,7 +151,7 @@ type goModule struct {
 	dir string
 }
 
-// findModule finds the module that a folder stands in, or would.
+// findModule finds the module that contains a directory. The directory may not exist yet.
 func findModule(ctx context.Context, dir string) (goModule, error) {
 	var mod goModule
 	at := dir
@@ -170,7 +171,7 @@ func findModule(ctx context.Context, dir string) (goModule, error) {
 	}
 	name := strings.TrimSpace(string(file))
 	if name == "" || name == os.DevNull {
-		return mod, fmt.Errorf("%s is in no module; run go mod init example.com/%s there first", at, filepath.Base(at))
+		return mod, fmt.Errorf("%s is not in a module; run go mod init example.com/%s there first", at, filepath.Base(at))
 	}
 	mod.dir = filepath.Dir(name)
 	text, err := goCommand(ctx, at, "mod", "edit", "-json", name)

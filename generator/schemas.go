@@ -8,8 +8,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/schemafile"
 )
 
-// revisions are those to generate for, the oldest first: the ones that the configuration names and those
-// of its schema files; notes is what these have that the runtime does without.
+// revisions returns the revisions to generate for, oldest first: those that the configuration names
+// and those of its schema files. notes describes what the schema files have and the runtime does
+// not support.
 func (cfg Config) revisions(dir string) (revisions []string, notes string, err error) {
 	wanted := slices.Clone(cfg.Revisions)
 	schemas, err := schemafile.Read(dir, cfg.Schemas)

@@ -19,64 +19,66 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/toolschema"
 )
 
-// ToolsConfig says what to make of a server's list of tools.
+// ToolsConfig selects a server's list of tools and what is generated from it.
 type ToolsConfig struct {
-	Dir  string // the working directory; empty for the process's own
+	Dir  string // the working directory; empty means the process's own
 	File string // the JSON file
-	// Out is the generated file; empty is File with _gen.go in the place of .json.
+	// Out is the generated file. Empty means File with _gen.go instead of .json.
 	Out string
-	// Package is the name of its package; empty is that of the Go files beside it, else of its folder.
+	// Package is the package name of the generated file. Empty means the package of the Go files
+	// beside it, or else a name derived from its directory.
 	Package string
-	// Service is the name of the interface; empty is the server's name where the file has it, else
-	// that of the file, or of its folder where the file is tools.json.
+	// Service is the name of the interface. Empty means the server's name if the file contains it,
+	// or else the name of the file. For a file named tools.json, it is the name of its directory.
 	Service string
 }
 
-// GenerateTools reads what a server answers to tools/list and returns the file with a typed client for
-// it: the result, its array of tools, the JSON-RPC response, several pages of them in one array or one
-// after another, or a recorded session. It writes nothing. Its error lists every mistake of the file,
-// one a line, as tools.json:12:3: message.
+// GenerateTools reads a server's answer to tools/list and returns a file with a typed client. The
+// input can be the result, its array of tools, the JSON-RPC response, a recorded session, or
+// several pages, in one array or one after another. GenerateTools writes nothing. Its error lists
+// every mistake of the file, one per line, as tools.json:12:3: message.
 //
-// A schema becomes a type so:
-//   - The input and output of a tool are structs that are named after its method; what stands in them is
-//     named after its path, a schema under $defs after its key.
-//   - A property that is not required is left out where it is zero. Where zero is a value of its own,
-//     valid and not the default, its field is a pointer; a slice or a map is left out where it is nil.
-//   - null is nil. A property that may be null or missing is left out.
-//   - An enum of strings is a type with constants; other enums and bounds stand in comments.
-//   - date-time is time.Time, an integer int64 unless its format or bounds need another type, a number
-//     float64. Other formats are strings.
-//   - allOf is merged. A union of objects is one struct with the properties of all of them, required
-//     where all agree; of strings, numbers or lists it is what holds them all.
-//   - Where Go has no type that holds all valid values and few others, it is json.RawMessage, and a
+// A schema becomes a type by these rules:
+//   - The input and output of a tool are structs named after its method. Types inside them are
+//     named after their path, or after their key if they are under $defs.
+//   - An optional property is omitted if it is zero. If zero is a valid value and not the default,
+//     the field is a pointer. A slice or map is omitted if it is nil.
+//   - nil stands for null. A property that may be null or missing is omitted if it is nil.
+//   - An enum of strings is a type with constants. Other enums and bounds become comments.
+//   - date-time is time.Time. An integer is int64 unless its format or bounds need another type. A
+//     number is float64. Other formats are strings.
+//   - allOf is merged. A union of objects is one struct with the properties of all of them; a
+//     property is required if all require it. A union of strings, numbers or lists is the type that
+//     holds all of them.
+//   - If no Go type holds all valid values and few others, the type is json.RawMessage and a
 //     comment says why.
-//   - What a schema allows beside its properties is in AdditionalProperties where it says so, and is
-//     passed over where it does not.
-//   - A tool without output schema gives its *mcptask.Result.
-//   - Start and Resume are there unless the server says that the tool is never a task.
+//   - Additional properties are kept in AdditionalProperties if the schema mentions them, and are
+//     ignored otherwise.
+//   - A tool without an output schema returns its *mcptask.Result.
+//   - Start and Resume are generated unless the server says that the tool is never a task.
 func GenerateTools(cfg ToolsConfig) (Output, error) {
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return Output{}, err
 	}
-	path := absolute(dir, cfg.File)
+	path := absolutePath(dir, cfg.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return Output{}, fmt.Errorf("the list of tools cannot be read: %w", err)
+		return Output{}, fmt.Errorf("cannot read the list of tools: %w", err)
 	}
 	out := strings.TrimSuffix(path, filepath.Ext(path)) + "_gen.go"
 	if cfg.Out != "" {
-		out = absolute(dir, cfg.Out)
+		out = absolutePath(dir, cfg.Out)
 	}
 	if err := checkTarget(dir, out); err != nil {
 		return Output{}, err
 	}
 	pkg := cfg.Package
 	if pkg == "" {
-		pkg = packageBeside(out)
+		pkg = findPackageName(out)
 	}
 	if !isPackageName(pkg) {
-		return Output{}, fmt.Errorf("%q is not the name of a package; give one with --package", pkg)
+		return Output{}, fmt.Errorf("%q is not a valid package name; give one with --package", pkg)
 	}
 	if cfg.Service != "" && (!token.IsIdentifier(cfg.Service) || !token.IsExported(cfg.Service)) {
 		return Output{}, fmt.Errorf("--service=%s is not an exported Go identifier, such as Search", cfg.Service)
@@ -95,21 +97,22 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 
 func isPackageName(name string) bool { return token.IsIdentifier(name) && name != "_" }
 
-func absolute(dir, path string) string {
+func absolutePath(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(dir, path)
 }
 
-// checkTarget keeps files that others wrote, and the name of what declarations make.
+// checkTarget refuses to replace files that others wrote, and the name of the file generated from
+// declarations.
 func checkTarget(dir, out string) error {
 	name := diag.Relative(dir, out)
 	if filepath.Ext(out) != ".go" || strings.HasSuffix(out, "_test.go") {
-		return fmt.Errorf("%s is not the name of a Go file; --out names the file that is written", name)
+		return fmt.Errorf("%s is not the name of a Go file; give --out the name of the file to write", name)
 	}
 	if filepath.Base(out) == OutputName {
-		return fmt.Errorf("%s is the file of a package's own declarations; give --out another name", name)
+		return fmt.Errorf("%s is reserved for the package's own declarations; give --out another name", name)
 	}
 	text, err := os.ReadFile(out)
 	if errors.Is(err, os.ErrNotExist) {
@@ -121,13 +124,14 @@ func checkTarget(dir, out string) error {
 	return err
 }
 
-// packageBeside is the name of the package that a file is written into: that of the other files there, of
-// those that are built where there are any, else that of the folder.
-func packageBeside(out string) string {
+// findPackageName returns the name of the package that a file is written into. It prefers the
+// package of the other Go files there, first those that the current build includes. Otherwise it
+// derives a name from the directory.
+func findPackageName(out string) string {
 	dir := filepath.Dir(out)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		entries = nil // the folder is yet to be made
+		entries = nil // the directory does not exist yet
 	}
 	found := ""
 	for _, entry := range entries {
@@ -153,9 +157,10 @@ func packageBeside(out string) string {
 	}, filepath.Base(dir))
 }
 
-// isFromTools tells whether a generated file comes from a list of tools, by what remote.tmpl says in its
-// header. Such a file is not left over where a run reads declarations. One that cannot be read is kept too.
-func isFromTools(path string) bool {
+// isToolsClient reports whether a generated file comes from a list of tools. It looks for the words
+// that remote.tmpl writes into the header. A run that reads declarations does not treat such a file
+// as left over. The same goes for a file that cannot be read.
+func isToolsClient(path string) bool {
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
 	if err != nil || len(file.Comments) == 0 {
 		return err != nil && !errors.As(err, new(scanner.ErrorList))

@@ -12,11 +12,11 @@ import (
 
 var room = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
-// TestRooms compares the list of rooms in CONTRIBUTING.md with the folders that have Go files. A row
+// TestRooms compares the list of packages in docs/dev/architecture.md with the folders that have Go files. A row
 // that ends in /... covers what is below it too, except what is internal there.
 func TestRooms(t *testing.T) {
 	const root = ".."
-	text, err := os.ReadFile(filepath.Join(root, "CONTRIBUTING.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,10 +24,10 @@ func TestRooms(t *testing.T) {
 	for _, row := range room.FindAllStringSubmatch(string(text), -1) {
 		dir, whole := strings.CutSuffix(row[1], "/...")
 		if info, err := os.Stat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
-			t.Errorf("CONTRIBUTING.md has a row for %s, which is no folder", dir)
+			t.Errorf("docs/dev/architecture.md has a row for %s, which is no folder", dir)
 		}
 		if slices.Contains(rooms, dir) {
-			t.Errorf("CONTRIBUTING.md has two rows for %s", dir)
+			t.Errorf("docs/dev/architecture.md has two rows for %s", dir)
 		}
 		rooms = append(rooms, dir)
 		if whole {
@@ -53,7 +53,7 @@ func TestRooms(t *testing.T) {
 			return below && !strings.HasPrefix(rest, "internal/")
 		})
 		if !covered {
-			t.Errorf("CONTRIBUTING.md has no row for %s", dir)
+			t.Errorf("docs/dev/architecture.md has no row for %s", dir)
 		}
 		return nil
 	})

@@ -14,19 +14,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestReadmeLimits holds what the README tells an operator of the limits: those
-// that there are, with the defaults that a server has.
-func TestReadmeLimits(t *testing.T) {
+// TestDocsLimits compares what the pages tell an operator about limits with the limits and defaults of a server.
+func TestDocsLimits(t *testing.T) {
 	rules.Covers(t, "C-90", "C-99", "C-100", "B-86", "B-94", "B-95", "A-69", "A-74")
-	text, err := os.ReadFile(filepath.Join("..", "README.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", "reference", "limits.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(text), "\n## Limits and security\n")
-	section, _, ok := strings.Cut(section, "\n## ")
-	if !ok {
-		t.Fatal("the section is missing")
-	}
+	section := string(text)
 	s, err := mcptask.NewServer(mcptask.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -46,14 +41,21 @@ func TestReadmeLimits(t *testing.T) {
 	}
 	for _, text := range want {
 		if !strings.Contains(section, text) {
-			t.Errorf("the README does not say %q", text)
+			t.Errorf("docs/reference/limits.md does not say %q", text)
 		}
 	}
 	row := regexp.MustCompile(`(?m)^\| the longest ttl [^|]*\| (\d+) days\b[^|]*\| [^|]*Options\.MaxTTL`).FindStringSubmatch(section)
 	if days := fmt.Sprint(int(mcptask.DefaultMaxTTL / (24 * time.Hour))); row == nil || row[1] != days {
 		t.Errorf("no row for the longest ttl, which is %s days: %q", days, row)
 	}
-	if !regexp.MustCompile(`(?s)Without authentication the ID is the key.*who knows a task's ID may\s+read, answer and cancel`).MatchString(section) {
-		t.Error("nothing says that tasks of callers without authentication are bound to nobody")
+	said := regexp.MustCompile(`anyone\s+who\s+knows\s+a\s+task's\s+ID\s+can\s+read,\s+answer\s+and\s+cancel`)
+	for _, name := range []string{"README.md", "docs/security.md"} {
+		text, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !said.Match(text) {
+			t.Errorf("%s does not say that the ID is the only key to the tasks of callers without authentication", name)
+		}
 	}
 }

@@ -53,7 +53,7 @@ type Options struct {
 	Unknown bool
 	// Logger takes what an operator should know; nil means slog.Default for warnings
 	// and errors, such as a handler's panic. Records of the audit trail have the
-	// attribute audit; the README lists them, and says which of them need a Logger.
+	// attribute audit; docs/observe.md lists them, and says which of them need a Logger.
 	Logger *slog.Logger
 	// Limits bound what each account takes, and all of them together.
 	Limits Limits

@@ -2,10 +2,10 @@
 
 package mcptask
 
-// Status is where a task stands, as its requestor sees it.
+// Status is the state of a task, as its requestor sees it.
 type Status string
 
-// The statuses, in the order of a task's life.
+// Statuses in the order of a task's life.
 const (
 	// StatusWorking means that the work is going on, or waits for its turn.
 	StatusWorking Status = "working"
@@ -42,8 +42,8 @@ const (
 	CodeInvalidParams = -32602
 	// CodeInternalError says that the receiver failed on its own.
 	CodeInternalError = -32603
-	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or says something
-	// else than the body.
+	// CodeHeaderMismatch says that an HTTP header is missing or malformed, or contradicts the
+	// body.
 	CodeHeaderMismatch = -32020
 	// CodeMissingClientCapability says that the request needs a capability that it does not
 	// declare; the error's data names it.
@@ -53,7 +53,7 @@ const (
 	CodeUnsupportedProtocolVersion = -32022
 )
 
-// The revisions of MCP, as they go over the wire.
+// Revisions of MCP, as sent on the wire.
 const (
 	// Revision20251125 is MCP revision 2025-11-25.
 	Revision20251125 = "2025-11-25"
@@ -61,20 +61,20 @@ const (
 	Revision20260728 = "2026-07-28"
 )
 
-// What is no released revision. These names are this project's and never go over the wire.
+// Revisions that were not released. Their names belong to this project and are never sent.
 const (
-	// RevisionSEP1686 is off unless it is named. The proposal SEP-1686: task IDs from the
+	// RevisionSEP1686 is off unless you name it. The proposal SEP-1686: task IDs from the
 	// requestor, beside the ordinary answer; never released.
 	RevisionSEP1686 = "sep-1686"
-	// Revision20251125RC is off unless it is named. The release candidate of 2025-11-25:
+	// Revision20251125RC is off unless you name it. The release candidate of 2025-11-25:
 	// published, superseded within days, never negotiable.
 	Revision20251125RC = "2025-11-25-rc"
-	// RevisionTaskPatterns is off unless it is named. A third party's guide: the caller's ID in
+	// RevisionTaskPatterns is off unless you name it. A third party's guide: the caller's ID in
 	// _meta, wrapped results; nothing official, no schema.
 	RevisionTaskPatterns = "task-patterns"
 )
 
-// The protocol's keys in capabilities (Extension) and in _meta (Meta).
+// Keys of the protocol in capabilities (Extension) and in _meta (Meta).
 const (
 	// ExtensionTasks is the extension that carries tasks: its key among the extensions of the
 	// capabilities.
@@ -95,22 +95,23 @@ const (
 	MetaSubscriptionID = "io.modelcontextprotocol/subscriptionId"
 )
 
-// The capabilities of a server of tasks, as JSON objects.
+// Capabilities of a server with tasks, as JSON objects.
 const (
-	// DeclaredSEP1686 is what a server of tasks adds to its capabilities in sep-1686.
+	// DeclaredSEP1686 is the capability object that a server with tasks adds in sep-1686.
 	DeclaredSEP1686 = `{"tasks":{"requests":{"tools":{"call":true}}}}`
-	// Declared20251125RC is what a server of tasks adds to its capabilities in 2025-11-25-rc.
+	// Declared20251125RC is the capability object that a server with tasks adds in
+	// 2025-11-25-rc.
 	Declared20251125RC = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	// Declared20251125 is what a server of tasks adds to its capabilities in 2025-11-25.
+	// Declared20251125 is the capability object that a server with tasks adds in 2025-11-25.
 	Declared20251125 = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	// DeclaredTaskPatterns is what a server of tasks adds to its capabilities in task-patterns.
+	// DeclaredTaskPatterns is the capability object that a server with tasks adds in
+	// task-patterns.
 	DeclaredTaskPatterns = `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`
-	// Declared20260728 is what a server of tasks adds to its capabilities in 2026-07-28.
+	// Declared20260728 is the capability object that a server with tasks adds in 2026-07-28.
 	Declared20260728 = `{"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 )
 
-// Declared is what a server of tasks adds to its capabilities in each revision that this package
-// knows.
+// Declared returns the capabilities that a server with tasks adds, by revision.
 func Declared() map[string]string {
 	return map[string]string{
 		Revision20251125:     Declared20251125,

@@ -10,22 +10,21 @@ import (
 //go:embed canon.json
 var canonFile []byte
 
-// canon is the vocabulary that the revisions share: canonical names, each with a
-// phrase, in the order in which they are spoken of. A surface says what its own
-// names mean by these, so that two surfaces can be compared without anything
-// that knows both.
+// canon is the vocabulary that the revisions share: canonical names with phrases, in the order in
+// which texts mention them. A surface maps its own names to canonical ones. Any two surfaces can
+// then be compared without code that knows both.
 type canon struct {
 	Statuses     words `json:"statuses"`
-	Purposes     words `json:"purposes"` // of methods and notifications
+	Purposes     words `json:"purposes"` // for methods and notifications
 	Fields       words `json:"fields"`
 	MetaKeys     words `json:"metaKeys"`
 	Capabilities words `json:"capabilities"`
-	Support      words `json:"support"` // of tools, values of a field
+	Support      words `json:"support"` // for tools; the values of a field
 	Cases        words `json:"cases"`   // in which a request is refused
 	Aspects      words `json:"aspects"`
 }
 
-// words are canonical names with their phrases.
+// words is an ordered list of canonical names with their phrases.
 type words []word
 
 type word struct{ name, phrase string }
@@ -55,7 +54,7 @@ func (w words) phrase(name string) string {
 	return ""
 }
 
-var vocabulary = sync.OnceValues(func() (canon, error) {
+var loadVocabulary = sync.OnceValues(func() (canon, error) {
 	var c canon
 	if err := decodeStrict(canonFile, &c); err != nil {
 		return c, fmt.Errorf("schema/canon.json: %w", err)

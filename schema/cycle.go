@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// checkCycles refuses definitions that are themselves: a chain of references
-// through $ref, allOf, anyOf and oneOf alone that comes back means nothing. One
-// through the members of an object or an array is a recursive type.
+// checkCycles refuses a definition that refers to itself only through $ref, allOf, anyOf and oneOf,
+// because it has no meaning. A cycle through the members of an object or array is a recursive type.
 func checkCycles(order []Definition, definitions map[string]any) error {
 	const (
 		open = iota + 1
@@ -26,7 +25,7 @@ func checkCycles(order []Definition, definitions map[string]any) error {
 			return fmt.Errorf("%s: the definition refers to itself: %s", name, strings.Join(chain, " -> "))
 		}
 		state[name] = open
-		for _, next := range sameAs(definitions[name], nil) {
+		for _, next := range directReferences(definitions[name], nil) {
 			if err := visit(next, chain); err != nil {
 				return err
 			}
@@ -42,8 +41,8 @@ func checkCycles(order []Definition, definitions map[string]any) error {
 	return nil
 }
 
-// sameAs appends the definitions that a schema holds to the same value.
-func sameAs(schema any, names []string) []string {
+// directReferences appends the definitions that a schema applies to the same value.
+func directReferences(schema any, names []string) []string {
 	object, ok := schema.(map[string]any)
 	if !ok {
 		return names
@@ -56,7 +55,7 @@ func sameAs(schema any, names []string) []string {
 	for _, keyword := range []string{"allOf", "anyOf", "oneOf"} {
 		members, _ := object[keyword].([]any)
 		for _, member := range members {
-			names = sameAs(member, names)
+			names = directReferences(member, names)
 		}
 	}
 	return names

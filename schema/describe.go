@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// The texts about revisions, for a terminal.
+// This file writes texts about revisions for a terminal.
 
-// width is that of a line.
+// width is the maximum length of a line.
 const width = 100
 
 // text collects lines.
 type text struct{ strings.Builder }
 
-// line adds a paragraph, broken into lines: the first is indented by lead, the
-// others by as many spaces.
-func (t *text) line(lead, format string, args ...any) {
+// addParagraph adds a paragraph and wraps its lines. The first line starts with lead, the others
+// with as many spaces.
+func (t *text) addParagraph(lead, format string, args ...any) {
 	var line strings.Builder
 	line.WriteString(lead)
 	indent, empty := strings.Repeat(" ", len(lead)), true
@@ -37,10 +37,10 @@ func (t *text) line(lead, format string, args ...any) {
 	t.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
-func (t *text) heading(title string) { t.WriteString("\n" + title + "\n") }
+func (t *text) addHeading(title string) { t.WriteString("\n" + title + "\n") }
 
-// List describes each known revision in a line: its name, its standing, the
-// protocol version that goes over the wire, and what it is.
+// List describes each known revision in one line: its name, its standing, its protocol version on
+// the wire, and what it is.
 func List() (string, error) {
 	var rows [][3]string
 	var about []string
@@ -63,8 +63,8 @@ func List() (string, error) {
 	return out.String(), nil
 }
 
-// titles are the headings of the sections.
-var titles = []struct {
+// sectionTitles are the headings of the sections.
+var sectionTitles = []struct {
 	section Section
 	title   string
 }{
@@ -74,33 +74,33 @@ var titles = []struct {
 	{Definitions, "Definitions of the schema"}, {Mended, "Mistakes of the official schemas"},
 }
 
-// Changes describes what Diff has found.
+// Changes describes the result of Diff.
 func Changes(from, to *Surface, changes []Change) (string, error) {
-	c, err := vocabulary()
+	c, err := loadVocabulary()
 	if err != nil {
 		return "", err
 	}
 	var t text
-	t.line("", "From %s to %s", from.Revision, to.Revision)
+	t.addParagraph("", "From %s to %s", from.Revision, to.Revision)
 	t.WriteString("\n")
 	for _, s := range []*Surface{from, to} {
-		t.line("  ", "%s (%s, %s): %s", s.Revision, s.Standing, s.Date, s.About)
+		t.addParagraph("  ", "%s (%s, %s): %s", s.Revision, s.Standing, s.Date, s.About)
 	}
 	if len(changes) == 0 {
-		t.heading("No difference in what is known of tasks.")
+		t.addHeading("There are no known differences in tasks.")
 	}
-	for _, part := range titles {
+	for _, part := range sectionTitles {
 		of := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Section != part.section })
 		if len(of) == 0 {
 			continue
 		}
-		t.heading(part.title)
+		t.addHeading(part.title)
 		switch part.section {
 		case Aspects:
 			for _, change := range of {
-				t.line("  ", "%s", c.Aspects.phrase(change.Means))
-				t.line("    before: ", "%s", cmp.Or(change.From, "not said"))
-				t.line("    now:    ", "%s", cmp.Or(change.To, "not said"))
+				t.addParagraph("  ", "%s", c.Aspects.phrase(change.Means))
+				t.addParagraph("    before: ", "%s", cmp.Or(change.From, "unspecified"))
+				t.addParagraph("    now:    ", "%s", cmp.Or(change.To, "unspecified"))
 			}
 		case TaskParams, Definitions:
 			names := map[Kind][]string{}
@@ -109,69 +109,69 @@ func Changes(from, to *Surface, changes []Change) (string, error) {
 			}
 			for _, kind := range []Kind{Removed, Added} {
 				if list := names[kind]; len(list) > 0 {
-					t.line("  - ", "%s: %s", map[Kind]string{Removed: "gone", Added: "new"}[kind], strings.Join(list, ", "))
+					t.addParagraph("  - ", "%s: %s", map[Kind]string{Removed: "gone", Added: "new"}[kind], strings.Join(list, ", "))
 				}
 			}
 		default:
 			for _, change := range of {
-				t.line("  - ", "%s", change.Text)
+				t.addParagraph("  - ", "%s", change.Text)
 			}
 		}
 	}
 	return t.String(), nil
 }
 
-// Show describes all that is known of a revision.
+// Show describes everything known about a revision.
 func Show(s *Surface) (string, error) {
-	c, err := vocabulary()
+	c, err := loadVocabulary()
 	if err != nil {
 		return "", err
 	}
 	var t text
-	t.line("", "%s: %s", s.Revision, s.About)
+	t.addParagraph("", "%s: %s", s.Revision, s.About)
 	t.WriteString("\n")
-	t.line("  standing:         ", "%s", s.Provenance.Standing)
-	t.line("  protocol version: ", "%s", cmp.Or(s.ProtocolVersion, "none of its own"))
+	t.addParagraph("  standing:         ", "%s", s.Provenance.Standing)
+	t.addParagraph("  protocol version: ", "%s", cmp.Or(s.ProtocolVersion, "none"))
 	for _, source := range s.Provenance.Sources {
-		t.line("  schema:           ", "%s %s at %s", source.Repository, source.Path, source.Commit)
+		t.addParagraph("  schema:           ", "%s %s at %s", source.Repository, source.Path, source.Commit)
 	}
 	for _, document := range s.Provenance.Documents {
-		t.line("  text:             ", "%s %s at %s", document.Repository, document.Path, document.Commit)
+		t.addParagraph("  text:             ", "%s %s at %s", document.Repository, document.Path, document.Commit)
 	}
 
-	t.heading("How tasks work")
+	t.addHeading("How tasks work")
 	for _, aspect := range c.Aspects {
 		if answer := s.Aspects[aspect.name]; answer != "" {
-			t.line("  ", "%s: %s", aspect.phrase, answer)
+			t.addParagraph("  ", "%s: %s", aspect.phrase, answer)
 		}
 	}
-	t.heading("States")
+	t.addHeading("States")
 	for _, status := range s.Statuses {
 		switch {
 		case status.Terminal:
-			t.line("  ", "%s (final): %s", status.Name, sentence(status.Doc))
+			t.addParagraph("  ", "%s (final): %s", status.Name, phraseFromDoc(status.Doc))
 		default:
-			t.line("  ", "%s -> %s: %s", status.Name, strings.Join(status.Next, ", "), sentence(status.Doc))
+			t.addParagraph("  ", "%s -> %s: %s", status.Name, strings.Join(status.Next, ", "), phraseFromDoc(status.Doc))
 		}
 	}
-	t.heading("Methods")
+	t.addHeading("Methods")
 	for _, m := range s.Methods {
-		t.line("  ", "%s, %s: %s", m.Name, m.Direction.text(), sentence(m.Doc))
-		s.members(&t, "params", m.Params)
-		s.members(&t, "result", m.Result)
+		t.addParagraph("  ", "%s, %s: %s", m.Name, m.Direction.describe(), phraseFromDoc(m.Doc))
+		s.listMembers(&t, "params", m.Params)
+		s.listMembers(&t, "result", m.Result)
 	}
-	t.heading("Notifications")
+	t.addHeading("Notifications")
 	for _, n := range s.Notifications {
-		t.line("  ", "%s, %s: %s", n.Name, n.Direction.text(), sentence(n.Doc))
-		s.members(&t, "params", n.Params)
+		t.addParagraph("  ", "%s, %s: %s", n.Name, n.Direction.describe(), phraseFromDoc(n.Doc))
+		s.listMembers(&t, "params", n.Params)
 	}
-	t.heading("Fields")
+	t.addHeading("Fields")
 	for _, f := range s.Fields {
 		if f.In != "tool" {
 			s.showField(&t, c, f)
 		}
 	}
-	t.heading("Fields of a tool")
+	t.addHeading("Fields of a tool")
 	before := t.Len()
 	for _, f := range s.Fields {
 		if f.In == "tool" {
@@ -179,80 +179,80 @@ func Show(s *Surface) (string, error) {
 		}
 	}
 	if t.Len() == before {
-		t.line("  ", "none")
+		t.addParagraph("  ", "none")
 	}
 	if len(s.MetaKeys) > 0 {
-		t.heading("Keys of _meta")
+		t.addHeading("Keys of _meta")
 	}
 	for _, key := range s.MetaKeys {
-		t.line("  ", "%s: %s", key.Key, sentence(key.Doc))
+		t.addParagraph("  ", "%s: %s", key.Key, phraseFromDoc(key.Doc))
 	}
-	t.heading("Capabilities")
+	t.addHeading("Capabilities")
 	for _, capability := range c.Capabilities {
 		for _, party := range []struct {
 			name   string
 			places map[string]string
 		}{{"server", s.Capabilities.Server}, {"client", s.Capabilities.Client}} {
 			if place := party.places[capability.name]; place != "" {
-				t.line("  ", "%s: capabilities%s: %s", party.name, dotted(pointerSteps(place)), capability.phrase)
+				t.addParagraph("  ", "%s: capabilities%s: %s", party.name, joinPath(pointerSteps(place)), capability.phrase)
 			}
 		}
 	}
-	t.line("  ", "a generated server declares %s", s.ServerCapabilities)
-	t.heading("Error codes")
+	t.addParagraph("  ", "a generated server declares %s", s.ServerCapabilities)
+	t.addHeading("Error codes")
 	for _, code := range s.ErrorCodes {
 		http := ""
 		if code.HTTPStatus != 0 {
 			http = fmt.Sprintf(" (HTTP %d)", code.HTTPStatus)
 		}
-		t.line("  ", "%d %s%s: %s", code.Code, code.Name, http, sentence(code.Doc))
+		t.addParagraph("  ", "%d %s%s: %s", code.Code, code.Name, http, phraseFromDoc(code.Doc))
 	}
-	t.heading("What is refused")
+	t.addHeading("What is refused")
 	for _, r := range s.Refusals {
 		own := ""
 		if r.Own {
-			own = "; nothing is said of it, this is the project's choice"
+			own = "; the revision does not say, so this project chose it"
 		}
-		t.line("  ", "%s: %s%s", c.Cases.phrase(r.Case), s.answer(r), own)
+		t.addParagraph("  ", "%s: %s%s", c.Cases.phrase(r.Case), s.describeAnswer(r), own)
 	}
 	if len(s.Headers) > 0 {
-		t.heading("HTTP headers")
+		t.addHeading("HTTP headers")
 	}
 	for _, h := range s.Headers {
-		t.line("  ", "%s: %s", h.Name, sentence(h.Doc))
+		t.addParagraph("  ", "%s: %s", h.Name, phraseFromDoc(h.Doc))
 	}
 	if len(s.Patched) > 0 {
-		t.heading("Mistakes of the official schema")
+		t.addHeading("Mistakes of the official schema")
 	}
 	for _, p := range s.Patched {
-		t.line("  ", "%s is %s there. %s", p.place(), p.Official, p.Reason)
+		t.addParagraph("  ", "%s is %s there. %s", p.describePlace(), p.Official, p.Reason)
 	}
 	return t.String(), nil
 }
 
 func (s *Surface) showField(t *text, c canon, f Field) {
-	kind, presence := s.form(f)
-	t.line("  ", "%s: %s (%s, %s)%s", f.Place(), c.Fields.phrase(f.Means), kind, presence, noted(f))
+	kind, presence := s.describeField(f)
+	t.addParagraph("  ", "%s: %s (%s, %s)%s", f.Place(), c.Fields.phrase(f.Means), kind, presence, describeNotes(f))
 }
 
-// members lists the members of a message, those that must be there first.
-func (s *Surface) members(t *text, what, definition string) {
+// listMembers lists the members of a message, required ones first.
+func (s *Surface) listMembers(t *text, what, definition string) {
 	d, ok := s.Definition(definition)
 	if !ok {
 		return
 	}
 	root, _ := d.value.(map[string]any)
 	if what == "params" {
-		s.property(root, "params", 0, func(inner map[string]any, _ bool) { root = inner })
+		s.visitProperty(root, "params", 0, func(inner map[string]any, _ bool) { root = inner })
 	}
 	found := map[string]string{}
 	required := map[string]bool{}
-	s.collect(root, 0, func(name string, member map[string]any, needed bool) {
-		kind := s.typeText(member, 0)
-		if name == "_meta" && kind == "object" && !s.speaks(member) {
+	s.visitMembers(root, 0, func(name string, member map[string]any, needed bool) {
+		kind := s.describeType(member, 0)
+		if name == "_meta" && kind == "object" && !s.hasTaskKeys(member) {
 			return
 		}
-		found[name] = kind // of an allOf, the later part narrows the earlier
+		found[name] = kind // a later part of an allOf narrows an earlier one
 		required[name] = required[name] || needed
 	})
 	var list []string
@@ -263,18 +263,18 @@ func (s *Surface) members(t *text, what, definition string) {
 			}
 		}
 	}
-	t.line("    "+what+": ", "%s", cmp.Or(strings.Join(list, ", "), "none of its own"))
+	t.addParagraph("    "+what+": ", "%s", cmp.Or(strings.Join(list, ", "), "none of its own"))
 }
 
-// speaks says whether a _meta has keys that concern tasks.
-func (s *Surface) speaks(meta map[string]any) bool {
+// hasTaskKeys reports whether a _meta has keys about tasks.
+func (s *Surface) hasTaskKeys(meta map[string]any) bool {
 	properties, _ := meta["properties"].(map[string]any)
 	return len(properties) > 1 || len(properties) == 1 && properties["progressToken"] == nil
 }
 
-// collect gives every member of a schema, in what it refers to and is made of
-// too. One of alternatives is required where each of them requires it.
-func (s *Surface) collect(value map[string]any, depth int, each func(name string, member map[string]any, required bool)) {
+// visitMembers calls each for every member of a schema, including its references and parts. A
+// member of alternatives is required if all of them require it.
+func (s *Surface) visitMembers(value map[string]any, depth int, each func(name string, member map[string]any, required bool)) {
 	const deepest = 20
 	if depth > deepest {
 		return
@@ -283,7 +283,7 @@ func (s *Surface) collect(value map[string]any, depth int, each func(name string
 		target, _ := refName(ref)
 		d, _ := s.Definition(target)
 		inner, _ := d.value.(map[string]any)
-		s.collect(inner, depth+1, each)
+		s.visitMembers(inner, depth+1, each)
 	}
 	list, _ := stringList(value["required"])
 	properties, _ := value["properties"].(map[string]any)
@@ -294,13 +294,13 @@ func (s *Surface) collect(value map[string]any, depth int, each func(name string
 	parts, _ := value["allOf"].([]any)
 	for _, part := range parts {
 		inner, _ := part.(map[string]any)
-		s.collect(inner, depth+1, each)
+		s.visitMembers(inner, depth+1, each)
 	}
 	alternatives, _ := value["anyOf"].([]any)
 	members, needed := map[string][]any{}, map[string]int{}
 	for _, alternative := range alternatives {
 		inner, _ := alternative.(map[string]any)
-		s.collect(inner, depth+1, func(name string, member map[string]any, required bool) {
+		s.visitMembers(inner, depth+1, func(name string, member map[string]any, required bool) {
 			members[name] = append(members[name], member)
 			if required {
 				needed[name]++

@@ -7,56 +7,56 @@ import (
 	"strings"
 )
 
-// More kinds of a difference, between two revisions.
+// Kinds of a difference between two revisions.
 const (
-	// Renamed has another name in the same place.
+	// Renamed means that it has another name in the same place.
 	Renamed Kind = "renamed"
-	// Moved is somewhere else, with its name or another.
+	// Moved means that it is in another place, perhaps with another name.
 	Moved Kind = "moved"
 )
 
-// Section is a part of what changes between two revisions.
+// Section is a part of the changes between two revisions.
 type Section string
 
-// The sections of the changes, in their order.
+// The sections in their order.
 const (
 	Aspects       Section = "aspects" // how tasks work
 	States        Section = "states"  // statuses and their transitions
 	Methods       Section = "methods" // requests
 	Notifications Section = "notifications"
-	Fields        Section = "fields" // members of messages, the fields of tools among them
+	Fields        Section = "fields" // members of messages, including the fields of tools
 	MetaKeys      Section = "meta"   // keys of _meta
 	Capabilities  Section = "capabilities"
-	Errors        Section = "errors" // what is refused with which code
+	Errors        Section = "errors" // refused requests and their error codes
 	Headers       Section = "headers"
 	TaskParams    Section = "params"      // the params that may ask for a task
-	Definitions   Section = "definitions" // of the JSON Schema
-	Mended        Section = "mended"      // where an official schema does not say what its text says
+	Definitions   Section = "definitions" // definitions of the JSON Schema
+	Mended        Section = "mended"      // mistakes of an official schema
 )
 
-// Change is one thing that is otherwise in another revision.
+// Change is one difference between two revisions.
 type Change struct {
 	Section Section `json:"section"`
 	Kind    Kind    `json:"kind"`
-	// Means is the canonical name of what it is about; empty where it has none.
+	// Means is the canonical name of the changed thing. It may be empty.
 	Means string `json:"means,omitempty"`
-	// From and To are what stands in either revision: names, places, codes or
-	// phrases; empty for nothing.
+	// From and To are the names, places, codes or phrases in both revisions. Empty means that a
+	// revision has none.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
-	// Text says it to a user.
+	// Text describes the change to a user.
 	Text string `json:"text"`
 }
 
-// Comparison is what changes from one revision to another, as JSON. Its form is
-// stable: members may be added, and none is taken away.
+// Comparison is the JSON form of the changes between two revisions. Its format is stable: members
+// may be added but not removed.
 type Comparison struct {
 	From    Heading  `json:"from"`
 	To      Heading  `json:"to"`
 	Changes []Change `json:"changes"`
 }
 
-// Heading says which revision is meant.
+// Heading identifies a revision.
 type Heading struct {
 	Revision        string   `json:"revision"`
 	Standing        Standing `json:"standing"`
@@ -65,39 +65,38 @@ type Heading struct {
 	About           string   `json:"about"`
 }
 
-// Report puts what Diff has found under the names of the revisions.
+// Report combines the result of Diff with the headings of the revisions.
 func Report(from, to *Surface, changes []Change) Comparison {
 	heading := func(s *Surface) Heading {
 		return Heading{s.Revision, s.Standing, s.ProtocolVersion, s.Date, s.About}
 	}
 	if changes == nil {
-		changes = []Change{} // a list in JSON, not null
+		changes = []Change{} // encode an empty list, not null
 	}
 	return Comparison{heading(from), heading(to), changes}
 }
 
-// Diff lists what changes for a user from one revision to another, by section.
-// Both are read as data: what is the same thing under two names, their canonical
-// names tell.
+// Diff lists what changes for a user from one revision to another, by section. It only reads data:
+// canonical names tell which names mean the same thing.
 func Diff(from, to *Surface) ([]Change, error) {
-	c, err := vocabulary()
+	c, err := loadVocabulary()
 	if err != nil {
 		return nil, err
 	}
 	d := &diff{canon: c, from: from, to: to}
-	d.aspects()
-	d.states()
-	d.methods()
-	d.notifications()
-	d.fields()
-	d.metaKeys()
-	d.capabilities("server", from.Capabilities.Server, to.Capabilities.Server)
-	d.capabilities("client", from.Capabilities.Client, to.Capabilities.Client)
-	d.errors()
-	d.headers()
-	d.taskParams()
-	d.definitions()
-	d.mended()
+	d.compareAspects()
+	d.compareStates()
+	d.compareMethods()
+	d.compareNotifications()
+	d.compareFields()
+	d.compareMetaKeys()
+	d.compareCapabilities("server", from.Capabilities.Server, to.Capabilities.Server)
+	d.compareCapabilities("client", from.Capabilities.Client, to.Capabilities.Client)
+	d.compareErrors()
+	d.compareHeaders()
+	d.compareTaskParams()
+	d.compareDefinitions()
+	d.comparePatches()
 	return d.changes, nil
 }
 
@@ -107,21 +106,21 @@ type diff struct {
 	changes  []Change
 }
 
-func (d *diff) add(section Section, kind Kind, means, from, to, format string, args ...any) {
+func (d *diff) addChange(section Section, kind Kind, means, from, to, format string, args ...any) {
 	d.changes = append(d.changes, Change{section, kind, means, from, to, fmt.Sprintf(format, args...)})
 }
 
-func (d *diff) aspects() {
+func (d *diff) compareAspects() {
 	for _, aspect := range d.canon.Aspects {
 		was, is := d.from.Aspects[aspect.name], d.to.Aspects[aspect.name]
 		if was != is {
-			d.add(Aspects, Changed, aspect.name, was, is, "%s: %s (before: %s)", aspect.phrase, cmp.Or(is, "not said"), cmp.Or(was, "not said"))
+			d.addChange(Aspects, Changed, aspect.name, was, is, "%s: %s (before: %s)", aspect.phrase, cmp.Or(is, "unspecified"), cmp.Or(was, "unspecified"))
 		}
 	}
 }
 
-// shows returns the status that stands for a canonical one.
-func (s *Surface) shows(means string) (Status, bool) {
+// statusMeaning returns the status with a canonical meaning.
+func (s *Surface) statusMeaning(means string) (Status, bool) {
 	for _, status := range s.Statuses {
 		if slices.Contains(status.Means, means) {
 			return status, true
@@ -130,53 +129,53 @@ func (s *Surface) shows(means string) (Status, bool) {
 	return Status{}, false
 }
 
-// means is the first of a status's meanings.
-func (s Status) means() string {
+// mainMeaning returns the first meaning of a status.
+func (s Status) mainMeaning() string {
 	if len(s.Means) == 0 {
 		return ""
 	}
 	return s.Means[0]
 }
 
-func (d *diff) states() {
+func (d *diff) compareStates() {
 	for _, was := range d.from.Statuses {
-		means := was.means()
-		is, ok := d.to.shows(means)
+		means := was.mainMeaning()
+		is, ok := d.to.statusMeaning(means)
 		switch {
 		case !ok:
-			d.add(States, Removed, means, was.Name, "", "%s is gone: %s", was.Name, d.canon.Statuses.phrase(means))
-		case is.means() != means:
-			d.add(States, Removed, means, was.Name, is.Name, "%s is gone: a task is %s where %s", was.Name, is.Name, d.canon.Statuses.phrase(means))
+			d.addChange(States, Removed, means, was.Name, "", "%s is gone: %s", was.Name, d.canon.Statuses.phrase(means))
+		case is.mainMeaning() != means:
+			d.addChange(States, Removed, means, was.Name, is.Name, "%s is gone: a task is %s when %s", was.Name, is.Name, d.canon.Statuses.phrase(means))
 		case is.Name != was.Name:
-			d.add(States, Renamed, means, was.Name, is.Name, "%s is called %s", was.Name, is.Name)
+			d.addChange(States, Renamed, means, was.Name, is.Name, "%s is called %s", was.Name, is.Name)
 		}
 	}
 	for _, is := range d.to.Statuses {
-		means := is.means()
-		was, ok := d.from.shows(means)
-		if !ok || was.means() != means {
+		means := is.mainMeaning()
+		was, ok := d.from.statusMeaning(means)
+		if !ok || was.mainMeaning() != means {
 			before := ""
 			if ok {
 				before = "; before, such a task was " + was.Name
 			}
-			d.add(States, Added, means, was.Name, is.Name, "%s is new: %s%s", is.Name, d.canon.Statuses.phrase(means), before)
+			d.addChange(States, Added, means, was.Name, is.Name, "%s is new: %s%s", is.Name, d.canon.Statuses.phrase(means), before)
 			continue
 		}
 		if was.Terminal != is.Terminal {
 			final := map[bool]string{true: "final", false: "not final"}
-			d.add(States, Changed, means, final[was.Terminal], final[is.Terminal], "%s is %s", is.Name, final[is.Terminal])
+			d.addChange(States, Changed, means, final[was.Terminal], final[is.Terminal], "%s is %s", is.Name, final[is.Terminal])
 		}
-		d.transitions(was, is)
+		d.compareTransitions(was, is)
 	}
 }
 
-// transitions compares where a status leads, among the statuses of both.
-func (d *diff) transitions(was, is Status) {
+// compareTransitions compares the transitions between statuses that both revisions have.
+func (d *diff) compareTransitions(was, is Status) {
 	common := func(s *Surface, other *Surface, next []string) (list []string) {
 		for _, name := range next {
 			i := slices.IndexFunc(s.Statuses, func(o Status) bool { return o.Name == name })
-			means := s.Statuses[i].means()
-			if o, ok := other.shows(means); ok && o.means() == means {
+			means := s.Statuses[i].mainMeaning()
+			if o, ok := other.statusMeaning(means); ok && o.mainMeaning() == means {
 				list = append(list, means)
 			}
 		}
@@ -184,23 +183,23 @@ func (d *diff) transitions(was, is Status) {
 	}
 	before, now := common(d.from, d.to, was.Next), common(d.to, d.from, is.Next)
 	name := func(means string) string {
-		status, _ := d.to.shows(means)
+		status, _ := d.to.statusMeaning(means)
 		return status.Name
 	}
 	for _, means := range before {
 		if !slices.Contains(now, means) {
-			d.add(States, Removed, is.means(), was.Name+" -> "+name(means), "", "%s can no longer become %s", is.Name, name(means))
+			d.addChange(States, Removed, is.mainMeaning(), was.Name+" -> "+name(means), "", "%s can no longer become %s", is.Name, name(means))
 		}
 	}
 	for _, means := range now {
 		if !slices.Contains(before, means) {
-			d.add(States, Added, is.means(), "", is.Name+" -> "+name(means), "%s can become %s", is.Name, name(means))
+			d.addChange(States, Added, is.mainMeaning(), "", is.Name+" -> "+name(means), "%s can become %s", is.Name, name(means))
 		}
 	}
 }
 
-// servants are the methods and notifications that serve a purpose.
-func (s *Surface) servants(purpose string) (names []string) {
+// namesServing returns the methods and notifications that serve a purpose.
+func (s *Surface) namesServing(purpose string) (names []string) {
 	for _, m := range s.Methods {
 		if slices.Contains(m.Serves, purpose) {
 			names = append(names, m.Name)
@@ -214,14 +213,14 @@ func (s *Surface) servants(purpose string) (names []string) {
 	return names
 }
 
-// instead says for each purpose who serves it in a surface.
-func (d *diff) instead(serves []string, in *Surface, nobody string) (names, text string) {
+// describeCounterparts says for each purpose what serves it in a surface.
+func (d *diff) describeCounterparts(serves []string, in *Surface, absent string) (names, text string) {
 	var parts, all []string
 	for _, purpose := range serves {
-		servants := in.servants(purpose)
+		servants := in.namesServing(purpose)
 		phrase := d.canon.Purposes.phrase(purpose)
 		if len(servants) == 0 {
-			parts = append(parts, phrase+": "+nobody)
+			parts = append(parts, phrase+": "+absent)
 			continue
 		}
 		for _, name := range servants {
@@ -234,50 +233,50 @@ func (d *diff) instead(serves []string, in *Surface, nobody string) (names, text
 	return strings.Join(all, ", "), strings.Join(parts, "; ")
 }
 
-// gone says that a message is, or that it has to do with tasks no longer.
-func gone(name string) string {
+// describeRemoval says that a message is gone, or that it no longer concerns tasks.
+func describeRemoval(name string) string {
 	if strings.Contains(name, "tasks") {
 		return name + " is gone"
 	}
-	return name + " has nothing to do with tasks any more"
+	return name + " no longer concerns tasks"
 }
 
-func (d *diff) methods() {
+func (d *diff) compareMethods() {
 	for _, was := range d.from.Methods {
-		if _, ok := d.to.method(was.Name); !ok {
-			names, text := d.instead(was.Serves, d.to, "nothing in its place")
-			d.add(Methods, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), cmp.Or(text, "nothing in its place"))
+		if _, ok := d.to.findMethod(was.Name); !ok {
+			names, text := d.describeCounterparts(was.Serves, d.to, "nothing in its place")
+			d.addChange(Methods, Removed, firstOrEmpty(was.Serves), was.Name, names, "%s (now, %s)", describeRemoval(was.Name), cmp.Or(text, "nothing in its place"))
 		}
 	}
 	for _, is := range d.to.Methods {
-		was, ok := d.from.method(is.Name)
+		was, ok := d.from.findMethod(is.Name)
 		if !ok {
-			names, text := d.instead(is.Serves, d.from, "nobody")
+			names, text := d.describeCounterparts(is.Serves, d.from, "nothing")
 			before := ""
 			if text != "" {
 				before = " (before, " + text + ")"
 			}
-			d.add(Methods, Added, first(is.Serves), names, is.Name, "%s is new: %s%s", is.Name, sentence(is.Doc), before)
+			d.addChange(Methods, Added, firstOrEmpty(is.Serves), names, is.Name, "%s is new: %s%s", is.Name, phraseFromDoc(is.Doc), before)
 			continue
 		}
 		if was.Direction != is.Direction {
-			d.add(Methods, Changed, first(is.Serves), string(was.Direction), string(is.Direction), "%s goes %s (before: %s)", is.Name, is.Direction.text(), was.Direction.text())
+			d.addChange(Methods, Changed, firstOrEmpty(is.Serves), string(was.Direction), string(is.Direction), "%s goes %s (before: %s)", is.Name, is.Direction.describe(), was.Direction.describe())
 		}
 		if was.Creates && !is.Creates {
-			d.add(Methods, Changed, first(was.Serves), "may become a task", "", "%s is never answered with a task", is.Name)
+			d.addChange(Methods, Changed, firstOrEmpty(was.Serves), "may become a task", "", "%s is never answered with a task", is.Name)
 		}
 		if is.Creates && !was.Creates {
-			d.add(Methods, Changed, first(is.Serves), "", "may become a task", "%s may be answered with a task", is.Name)
+			d.addChange(Methods, Changed, firstOrEmpty(is.Serves), "", "may become a task", "%s may be answered with a task", is.Name)
 		}
 		for _, purpose := range is.Serves {
 			if !slices.Contains(was.Serves, purpose) {
-				d.add(Methods, Changed, purpose, "", is.Name, "%s also serves for %s", is.Name, d.canon.Purposes.phrase(purpose))
+				d.addChange(Methods, Changed, purpose, "", is.Name, "%s also serves for %s", is.Name, d.canon.Purposes.phrase(purpose))
 			}
 		}
 	}
 }
 
-func (s *Surface) method(name string) (Method, bool) {
+func (s *Surface) findMethod(name string) (Method, bool) {
 	i := slices.IndexFunc(s.Methods, func(m Method) bool { return m.Name == name })
 	if i < 0 {
 		return Method{}, false
@@ -285,7 +284,7 @@ func (s *Surface) method(name string) (Method, bool) {
 	return s.Methods[i], true
 }
 
-func (d Direction) text() string {
+func (d Direction) describe() string {
 	switch d {
 	case ClientToServer:
 		return "from client to server only"
@@ -295,22 +294,22 @@ func (d Direction) text() string {
 	return "both ways"
 }
 
-// sentence is a Doc as a phrase: its first letter small, without its full stop.
-func sentence(doc string) string {
+// phraseFromDoc turns a Doc into a phrase with a lowercase first letter and no final period.
+func phraseFromDoc(doc string) string {
 	if doc == "" {
 		return ""
 	}
 	return strings.ToLower(doc[:1]) + strings.TrimSuffix(doc[1:], ".")
 }
 
-func first(list []string) string {
+func firstOrEmpty(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}
 	return list[0]
 }
 
-func (d *diff) notifications() {
+func (d *diff) compareNotifications() {
 	find := func(s *Surface, name string) bool {
 		return slices.ContainsFunc(s.Notifications, func(n Notification) bool { return n.Name == name })
 	}
@@ -320,84 +319,84 @@ func (d *diff) notifications() {
 			continue
 		}
 		i := slices.IndexFunc(d.to.Notifications, func(n Notification) bool {
-			return first(n.Serves) == first(was.Serves) && !find(d.from, n.Name)
+			return firstOrEmpty(n.Serves) == firstOrEmpty(was.Serves) && !find(d.from, n.Name)
 		})
 		if i >= 0 {
 			is := d.to.Notifications[i]
 			renamed[is.Name] = true
-			d.add(Notifications, Renamed, first(was.Serves), was.Name, is.Name, "%s is called %s: %s", was.Name, is.Name, sentence(is.Doc))
+			d.addChange(Notifications, Renamed, firstOrEmpty(was.Serves), was.Name, is.Name, "%s is called %s: %s", was.Name, is.Name, phraseFromDoc(is.Doc))
 			if was.Direction != is.Direction {
-				d.add(Notifications, Changed, first(is.Serves), string(was.Direction), string(is.Direction), "%s goes %s (before: %s)", is.Name, is.Direction.text(), was.Direction.text())
+				d.addChange(Notifications, Changed, firstOrEmpty(is.Serves), string(was.Direction), string(is.Direction), "%s goes %s (before: %s)", is.Name, is.Direction.describe(), was.Direction.describe())
 			}
 			continue
 		}
-		names, text := d.instead(was.Serves, d.to, "nothing in its place")
-		d.add(Notifications, Removed, first(was.Serves), was.Name, names, "%s (now, %s)", gone(was.Name), cmp.Or(text, "nothing in its place"))
+		names, text := d.describeCounterparts(was.Serves, d.to, "nothing in its place")
+		d.addChange(Notifications, Removed, firstOrEmpty(was.Serves), was.Name, names, "%s (now, %s)", describeRemoval(was.Name), cmp.Or(text, "nothing in its place"))
 	}
 	for _, is := range d.to.Notifications {
 		if !find(d.from, is.Name) && !renamed[is.Name] {
-			names, text := d.instead(is.Serves, d.from, "nobody")
-			d.add(Notifications, Added, first(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, sentence(is.Doc), cmp.Or(text, "nobody"))
+			names, text := d.describeCounterparts(is.Serves, d.from, "nothing")
+			d.addChange(Notifications, Added, firstOrEmpty(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, phraseFromDoc(is.Doc), cmp.Or(text, "nothing"))
 		}
 	}
 }
 
-func (d *diff) headers() {
+func (d *diff) compareHeaders() {
 	find := func(s *Surface, name string) bool {
 		return slices.ContainsFunc(s.Headers, func(h Header) bool { return strings.EqualFold(h.Name, name) })
 	}
 	for _, was := range d.from.Headers {
 		if !find(d.to, was.Name) {
-			d.add(Headers, Removed, "", was.Name, "", "%s is gone: it %s", was.Name, sentence(was.Doc))
+			d.addChange(Headers, Removed, "", was.Name, "", "%s is gone: it %s", was.Name, phraseFromDoc(was.Doc))
 		}
 	}
 	for _, is := range d.to.Headers {
 		if !find(d.from, is.Name) {
-			d.add(Headers, Added, "", "", is.Name, "%s is new: it %s", is.Name, sentence(is.Doc))
+			d.addChange(Headers, Added, "", "", is.Name, "%s is new: it %s", is.Name, phraseFromDoc(is.Doc))
 		}
 	}
 }
 
-func (d *diff) taskParams() {
+func (d *diff) compareTaskParams() {
 	if len(d.from.TaskParams) == 0 || len(d.to.TaskParams) == 0 {
-		return // asked for in another way: one of the fields says so
+		return // tasks are requested in another way; a field describes it
 	}
 	for _, name := range d.from.TaskParams {
 		if !slices.Contains(d.to.TaskParams, name) {
-			d.add(TaskParams, Removed, "asked", name+".task", "", "%s has no member task any more", name)
+			d.addChange(TaskParams, Removed, "asked", name+".task", "", "%s has no member task any more", name)
 		}
 	}
 	for _, name := range d.to.TaskParams {
 		if !slices.Contains(d.from.TaskParams, name) {
-			d.add(TaskParams, Added, "asked", "", name+".task", "%s has a member task", name)
+			d.addChange(TaskParams, Added, "asked", "", name+".task", "%s has a member task", name)
 		}
 	}
 }
 
-func (d *diff) definitions() {
+func (d *diff) compareDefinitions() {
 	for _, was := range d.from.Definitions {
 		if _, ok := d.to.Definition(was.Name); !ok && !slices.Contains(d.from.Core, was.Name) {
-			d.add(Definitions, Removed, "", was.Name, "", "%s is gone", was.Name)
+			d.addChange(Definitions, Removed, "", was.Name, "", "%s is gone", was.Name)
 		}
 	}
 	for _, is := range d.to.Definitions {
 		if _, ok := d.from.Definition(is.Name); !ok && !slices.Contains(d.to.Core, is.Name) {
-			d.add(Definitions, Added, "", "", is.Name, "%s is new", is.Name)
+			d.addChange(Definitions, Added, "", "", is.Name, "%s is new", is.Name)
 		}
 	}
 }
 
-// mended compares what the official schemas get wrong.
-func (d *diff) mended() {
+// comparePatches compares the mistakes of the official schemas.
+func (d *diff) comparePatches() {
 	report := func(s, other *Surface) {
 		for _, p := range s.Patched {
 			if slices.ContainsFunc(other.Patched, func(o Patch) bool { return o.Definition == p.Definition && o.Pointer == p.Pointer }) {
 				continue
 			}
 			own, _ := s.Definition(p.Definition)
-			value, _ := at(own.value, p.Pointer)
-			d.add(Mended, Changed, "", string(p.Official), canonical(value), "%s is %s in the official schema of %s, and %s is meant. %s",
-				p.place(), p.Official, s.Revision, canonical(value), p.Reason)
+			value, _ := valueAt(own.value, p.Pointer)
+			d.addChange(Mended, Changed, "", string(p.Official), canonicalJSON(value), "%s is %s in the official schema of %s, but %s is meant. %s",
+				p.describePlace(), p.Official, s.Revision, canonicalJSON(value), p.Reason)
 		}
 	}
 	report(d.from, d.to)

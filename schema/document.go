@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Document is the definitions of one schema file, or of several combined.
+// Document holds the definitions of one schema file, or of several combined.
 type Document struct {
 	Definitions []Definition
 }
 
-// Definition is one named schema.
+// Definition is a named schema.
 type Definition struct {
 	Name string
 	// Doc is the definition's description.
@@ -30,8 +30,7 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns the members of a JSON object in the order of its text. A
-// repeated name is an error.
+// Members returns the members of a JSON object in source order. A repeated name is an error.
 func Members(object json.RawMessage) ([]Member, error) {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	token, err := decoder.Token()
@@ -53,7 +52,7 @@ func Members(object json.RawMessage) ([]Member, error) {
 			return nil, errors.New("not JSON: a member's name is not a string")
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("the member %q is there twice", name)
+			return nil, fmt.Errorf("duplicate member %q", name)
 		}
 		seen[name] = true
 		var value json.RawMessage
@@ -68,9 +67,9 @@ func Members(object json.RawMessage) ([]Member, error) {
 	return members, nil
 }
 
-// Parse reads a schema file as published: an object with $defs, or with
-// definitions as before JSON Schema 2019-09. Every definition is checked as far
-// as [Compare] reads it, so that the errors name the place in the file.
+// Parse reads a published schema file: an object with $defs, or with definitions as before JSON
+// Schema 2019-09. It checks what [Compare] reads of every definition, so that an error names the
+// place in the file.
 func Parse(data []byte) (*Document, error) {
 	if !json.Valid(data) {
 		var into any
@@ -91,7 +90,7 @@ func Parse(data []byte) (*Document, error) {
 	document := &Document{}
 	for _, member := range members {
 		definition := Definition{Name: member.Name, Schema: member.Value}
-		if definition.value, err = decode(member.Value); err != nil {
+		if definition.value, err = decodeJSON(member.Value); err != nil {
 			return nil, fmt.Errorf("%s: %w", member.Name, err)
 		}
 		if object, ok := definition.value.(map[string]any); ok {
@@ -99,9 +98,9 @@ func Parse(data []byte) (*Document, error) {
 		}
 		document.Definitions = append(document.Definitions, definition)
 	}
-	values := document.values()
+	values := document.valuesByName()
 	for _, definition := range document.Definitions {
-		if err := check(definition.Name, definition.value, values); err != nil {
+		if err := checkSchema(definition.Name, definition.value, values); err != nil {
 			return nil, err
 		}
 	}
@@ -111,8 +110,7 @@ func Parse(data []byte) (*Document, error) {
 	return document, nil
 }
 
-// Combine puts documents together; where two define the same name, the later
-// one counts.
+// Combine combines documents. If two define the same name, the later one wins.
 func Combine(documents ...*Document) *Document {
 	combined := &Document{}
 	for _, document := range documents {
@@ -128,8 +126,8 @@ func Combine(documents ...*Document) *Document {
 	return combined
 }
 
-// values maps each definition's name to its decoded schema.
-func (d *Document) values() map[string]any {
+// valuesByName maps the name of each definition to its decoded schema.
+func (d *Document) valuesByName() map[string]any {
 	values := make(map[string]any, len(d.Definitions))
 	for _, definition := range d.Definitions {
 		values[definition.Name] = definition.value
@@ -137,8 +135,8 @@ func (d *Document) values() map[string]any {
 	return values
 }
 
-// decode keeps numbers as written.
-func decode(raw json.RawMessage) (any, error) {
+// decodeJSON decodes JSON and keeps numbers as written.
+func decodeJSON(raw json.RawMessage) (any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	var value any
@@ -156,8 +154,8 @@ func refName(ref string) (string, bool) {
 	return "", false
 }
 
-// check refuses what the normalisation could not read.
-func check(path string, schema any, definitions map[string]any) error {
+// checkSchema refuses schemas that cannot be normalized.
+func checkSchema(path string, schema any, definitions map[string]any) error {
 	object, ok := schema.(map[string]any)
 	if !ok {
 		if _, ok := schema.(bool); ok {
@@ -181,19 +179,19 @@ func checkKeyword(path, keyword string, value any, definitions map[string]any) e
 			return fmt.Errorf("%s: must be an object", path)
 		}
 		for _, name := range sortedKeys(object) {
-			if err := check(path+"."+name, object[name], definitions); err != nil {
+			if err := checkSchema(path+"."+name, object[name], definitions); err != nil {
 				return err
 			}
 		}
 	case "items", "additionalProperties", "propertyNames", "not", "contains", "if", "then", "else":
-		return check(path, value, definitions)
+		return checkSchema(path, value, definitions)
 	case "anyOf", "oneOf", "allOf":
 		list, ok := value.([]any)
 		if !ok || len(list) == 0 {
 			return fmt.Errorf("%s: must be a list of schemas", path)
 		}
 		for i, member := range list {
-			if err := check(fmt.Sprintf("%s[%d]", path, i), member, definitions); err != nil {
+			if err := checkSchema(fmt.Sprintf("%s[%d]", path, i), member, definitions); err != nil {
 				return err
 			}
 		}
@@ -219,7 +217,7 @@ func checkKeyword(path, keyword string, value any, definitions map[string]any) e
 			return fmt.Errorf("%s: %v is not a reference to a definition of the same file", path, value)
 		}
 		if _, ok := definitions[name]; !ok {
-			return fmt.Errorf("%s: there is no definition %q", path, name)
+			return fmt.Errorf("%s: unknown definition %q", path, name)
 		}
 	}
 	return nil

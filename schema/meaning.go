@@ -6,43 +6,40 @@ import (
 	"strings"
 )
 
-// What surface.json says beyond names and types, so that a user can be told what
-// changes from one revision to another. Each of these names its meaning by a
-// canonical name of canon.json.
+// This file reads the parts of surface.json that describe changes to users. Each part refers to its
+// meaning by a canonical name of canon.json.
 
-// Field is a member of a message whose meaning other revisions have too, perhaps
-// by another name, in another place, in another unit.
+// Field is a member of a message. Other revisions may have a member with the same meaning but
+// another name, place or unit.
 type Field struct {
 	// Means is its canonical name.
 	Means string `json:"means"`
-	// In is what it is a member of, for a reader: task, params, result, tool or the
-	// name of a notification.
+	// In is the owner that a reader sees: task, params, result, tool or the name of a notification.
 	In string `json:"in"`
-	// At is its place in the definitions: a definition's name and the members
-	// below it, as in a JSON pointer without the first slash.
+	// At is the place in the definitions: the name of a definition and the members below it, as in
+	// a JSON pointer without the first slash.
 	At string `json:"at"`
-	// Unit is of a quantity; Clock is what a duration counts from.
+	// Unit is the unit of a quantity. Clock is what a duration counts from.
 	Unit  string `json:"unit"`
 	Clock string `json:"clock"`
-	// Values maps canonical values to those of the revision, for a field whose
-	// values were renamed.
+	// Values maps canonical values to those of the revision, for a field with renamed values.
 	Values map[string]string `json:"values"`
-	// Note is a condition, or more that is to be known.
+	// Note is a condition or a remark.
 	Note string `json:"note"`
 }
 
-// Place is where a reader looks for the field, such as "task.ttl" or
+// Place returns the field's place for a reader, such as "task.ttl" or
 // `params._meta["modelcontextprotocol.io/task"].keepAlive`.
 func (f Field) Place() string {
 	steps := pointerSteps(f.At)[1:]
 	if len(steps) > 1 && steps[0] == f.In {
 		steps = steps[1:]
 	}
-	return f.In + dotted(steps)
+	return f.In + joinPath(steps)
 }
 
-// dotted writes members one after the other as one writes them in code.
-func dotted(steps []string) string {
+// joinPath joins members as in code.
+func joinPath(steps []string) string {
 	var out strings.Builder
 	for _, step := range steps {
 		if strings.ContainsAny(step, "./-") {
@@ -54,27 +51,27 @@ func dotted(steps []string) string {
 	return out.String()
 }
 
-// Refusal is how a receiver answers what it cannot do.
+// Refusal is a receiver's answer to a request that it cannot fulfill.
 type Refusal struct {
-	// Case is its canonical name.
+	// Case is the canonical name of the case.
 	Case string `json:"case"`
-	// Code names the error code; where it is empty, Answer says what comes instead.
+	// Code names the error code. If it is empty, Answer describes the answer.
 	Code   string `json:"code"`
 	Answer string `json:"answer"`
-	// Own says that the revision has no word on it, and this project chose.
+	// Own means that the revision does not specify the answer and this project chose it.
 	Own bool `json:"own"`
 }
 
-// CapabilityPlaces are the places of capabilities by their canonical name, as
-// JSON pointers into the capabilities of each party.
+// CapabilityPlaces maps the canonical names of capabilities to their places, as JSON pointers into
+// the capabilities of each party.
 type CapabilityPlaces struct {
 	Server map[string]string `json:"server"`
 	Client map[string]string `json:"client"`
 }
 
-// checkMeanings holds the meanings against the vocabulary and the definitions.
+// checkMeanings checks the canonical names against the vocabulary and the definitions.
 func (s *Surface) checkMeanings() error {
-	c, err := vocabulary()
+	c, err := loadVocabulary()
 	if err != nil {
 		return err
 	}
@@ -82,7 +79,7 @@ func (s *Surface) checkMeanings() error {
 	known := func(where string, list words, names ...string) {
 		for _, name := range names {
 			if list.phrase(name) == "" {
-				faults = append(faults, fmt.Sprintf("%s: %q is in no list of canon.json", where, name))
+				faults = append(faults, fmt.Sprintf("%s: %q is not in canon.json", where, name))
 			}
 		}
 	}
@@ -90,7 +87,7 @@ func (s *Surface) checkMeanings() error {
 		known("status "+status.Name, c.Statuses, status.Means...)
 		for _, next := range status.Next {
 			if !slices.ContainsFunc(s.Statuses, func(o Status) bool { return o.Name == next }) {
-				faults = append(faults, fmt.Sprintf("status %s: there is no status %s to go to", status.Name, next))
+				faults = append(faults, fmt.Sprintf("status %s: unknown next status %s", status.Name, next))
 			}
 		}
 	}
@@ -108,14 +105,14 @@ func (s *Surface) checkMeanings() error {
 	for _, f := range s.Fields {
 		known("field "+f.At, c.Fields, f.Means)
 		known("field "+f.At, c.Support, sortedKeys(f.Values)...)
-		if _, _, ok := s.lookup(f.At); !ok {
+		if _, _, ok := s.lookupMember(f.At); !ok {
 			faults = append(faults, fmt.Sprintf("field %s: tasks.schema.json does not have it", f.At))
 		}
 	}
 	for _, r := range s.Refusals {
 		known("refusal", c.Cases, r.Case)
-		if (r.Code == "") == (r.Answer == "") || r.Code != "" && s.code(r.Code).Code == 0 {
-			faults = append(faults, fmt.Sprintf("refusal %s: it needs an error code that there is, or an answer", r.Case))
+		if (r.Code == "") == (r.Answer == "") || r.Code != "" && s.errorCode(r.Code).Code == 0 {
+			faults = append(faults, fmt.Sprintf("refusal %s: needs either a known error code or an answer", r.Case))
 		}
 	}
 	known("server capability", c.Capabilities, sortedKeys(s.Capabilities.Server)...)
@@ -127,8 +124,8 @@ func (s *Surface) checkMeanings() error {
 	return nil
 }
 
-// code returns the error code of a name.
-func (s *Surface) code(name string) ErrorCode {
+// errorCode returns the error code with that name.
+func (s *Surface) errorCode(name string) ErrorCode {
 	i := slices.IndexFunc(s.ErrorCodes, func(c ErrorCode) bool { return c.Name == name })
 	if i < 0 {
 		return ErrorCode{}
@@ -136,8 +133,8 @@ func (s *Surface) code(name string) ErrorCode {
 	return s.ErrorCodes[i]
 }
 
-// lookup finds a member by definition and names, and whether it is required.
-func (s *Surface) lookup(at string) (value map[string]any, required, ok bool) {
+// lookupMember finds a member by its place and reports whether it is required.
+func (s *Surface) lookupMember(at string) (value map[string]any, required, ok bool) {
 	steps := pointerSteps(at)
 	d, ok := s.Definition(steps[0])
 	if !ok {
@@ -149,7 +146,7 @@ func (s *Surface) lookup(at string) (value map[string]any, required, ok bool) {
 		var next []map[string]any
 		required = false
 		for _, inside := range found {
-			s.property(inside, step, 0, func(member map[string]any, needed bool) {
+			s.visitProperty(inside, step, 0, func(member map[string]any, needed bool) {
 				next = append(next, member)
 				required = required || needed
 			})
@@ -159,13 +156,13 @@ func (s *Surface) lookup(at string) (value map[string]any, required, ok bool) {
 		}
 		found = next
 	}
-	return found[len(found)-1], required, true // the later part of an allOf narrows the earlier
+	return found[len(found)-1], required, true // a later part of an allOf narrows an earlier one
 }
 
-// property gives each schema of a property, in what its owner refers to and is
-// made of too, and whether it is required there.
-func (s *Surface) property(owner map[string]any, name string, depth int, each func(member map[string]any, required bool)) {
-	const deepest = 20 // references in a circle
+// visitProperty calls each for every schema of a property, including those in the owner's
+// references and parts, with whether it is required there.
+func (s *Surface) visitProperty(owner map[string]any, name string, depth int, each func(member map[string]any, required bool)) {
+	const deepest = 20 // stops circular references
 	if depth > deepest {
 		return
 	}
@@ -173,7 +170,7 @@ func (s *Surface) property(owner map[string]any, name string, depth int, each fu
 		target, _ := refName(ref)
 		d, _ := s.Definition(target)
 		inner, _ := d.value.(map[string]any)
-		s.property(inner, name, depth+1, each)
+		s.visitProperty(inner, name, depth+1, each)
 	}
 	list, _ := stringList(owner["required"])
 	properties, _ := owner["properties"].(map[string]any)
@@ -183,12 +180,12 @@ func (s *Surface) property(owner map[string]any, name string, depth int, each fu
 	parts, _ := owner["allOf"].([]any)
 	for _, part := range parts {
 		inner, _ := part.(map[string]any)
-		s.property(inner, name, depth+1, each)
+		s.visitProperty(inner, name, depth+1, each)
 	}
 }
 
-// typeText describes the values that a schema takes: "integer or null".
-func (s *Surface) typeText(value map[string]any, depth int) string {
+// describeType describes the values that a schema accepts: "integer or null".
+func (s *Surface) describeType(value map[string]any, depth int) string {
 	const deepest = 20
 	if ref, _ := value["$ref"].(string); ref != "" && depth < deepest {
 		target, _ := refName(ref)
@@ -199,26 +196,26 @@ func (s *Surface) typeText(value map[string]any, depth int) string {
 				return target
 			}
 		}
-		return s.typeText(inner, depth+1)
+		return s.describeType(inner, depth+1)
 	}
 	if alternatives, ok := value["anyOf"].([]any); ok {
 		var kinds []string
 		for _, alternative := range alternatives {
 			inner, _ := alternative.(map[string]any)
-			if kind := s.typeText(inner, depth+1); !slices.Contains(kinds, kind) {
+			if kind := s.describeType(inner, depth+1); !slices.Contains(kinds, kind) {
 				kinds = append(kinds, kind)
 			}
 		}
 		return orList(kinds)
 	}
 	if list, ok := stringList(value["enum"]); ok {
-		return orList(quoted(list))
+		return orList(quoteAll(list))
 	}
 	if fixed, ok := value["const"].(string); ok {
 		return fmt.Sprintf("%q", fixed)
 	}
 	if items, _ := value["items"].(map[string]any); items != nil {
-		return "list of " + s.typeText(items, depth+1)
+		return "list of " + s.describeType(items, depth+1)
 	}
 	switch t := value["type"].(type) {
 	case string:
@@ -230,7 +227,7 @@ func (s *Surface) typeText(value map[string]any, depth int) string {
 	return "anything"
 }
 
-func quoted(list []string) []string {
+func quoteAll(list []string) []string {
 	out := make([]string, len(list))
 	for i, text := range list {
 		out[i] = fmt.Sprintf("%q", text)
@@ -238,10 +235,10 @@ func quoted(list []string) []string {
 	return out
 }
 
-func orList(list []string) string  { return joined(list, "or") }
-func andList(list []string) string { return joined(list, "and") }
+func orList(list []string) string  { return joinWith(list, "or") }
+func andList(list []string) string { return joinWith(list, "and") }
 
-func joined(list []string, word string) string {
+func joinWith(list []string, word string) string {
 	last := len(list) - 1
 	if last < 1 {
 		return strings.Join(list, "")

@@ -9,73 +9,66 @@ import (
 	"strings"
 )
 
-// origin marks, in a normal form, a schema that was a plain reference.
+// origin marks a schema in a normal form that was a plain reference.
 const origin = "$origin"
 
-// maxNodes bounds how much of one definition is written out: a file of nested
-// references could otherwise grow without end. The rest stays references.
+// maxNodes limits how much of a definition is inlined, because nested references could grow without
+// end. The rest stays references.
 const maxNodes = 5_000
 
-// annotations say nothing about what is valid.
+// annotations are the keywords that do not restrict values.
 var annotations = []string{"title", "description", "$schema", "$id", "$comment", "examples"}
 
-// Fingerprint is the SHA-256 (hex) of the normal form of one definition of a
-// document, of the parts that the surface compares. ok is false where the
-// document does not have it, or the surface compares none of it.
+// Fingerprint returns the SHA-256 (hex) of the normal form of a definition, limited to the parts
+// that the surface compares. ok is false if the document does not have the definition or the
+// surface compares none of it.
 //
-// Two schemas that mean the same have the same normal form, as far as these
-// rules go:
-//
-//   - titles, descriptions, $schema, $id, $comment and examples are dropped, and
-//     the order of members, required, enum, type, anyOf and oneOf does not count;
-//   - a reference to a definition that the surface follows as a whole is
-//     replaced by that definition; any other stays a reference by name, and so
-//     does one inside itself;
-//   - allOf is merged into one schema where that is exact (types and enums
-//     intersect, required and properties unite); what cannot be merged stays
-//     in allOf, sorted;
-//   - const is an enum of one, anyOf of enums is one enum, anyOf of one is that
-//     one, anyOf of plain types (at most one of them with numeric bounds) is a
-//     list of types, and a type that an enum implies is dropped;
-//   - what is always true is dropped (additionalProperties, items: true or {};
-//     propertyNames: string; empty properties and required), and {"not": {}} is
-//     false.
+// Two schemas with the same meaning have the same normal form, as far as these rules go:
+//   - Titles, descriptions, $schema, $id, $comment and examples are dropped. The order of members,
+//     required, enum, type, anyOf and oneOf does not count.
+//   - A reference to a definition that the surface compares as a whole is inlined. Other
+//     references, and those inside themselves, stay references by name.
+//   - allOf is merged into one schema if that is exact: types and enums intersect, required and
+//     properties unite. What cannot be merged stays in allOf, sorted.
+//   - const becomes an enum of one value. anyOf of enums becomes one enum. anyOf of one schema
+//     becomes that schema. anyOf of plain types, at most one of them with numeric bounds, becomes a
+//     list of types. A type that an enum implies is dropped.
+//   - Keywords that are always true are dropped: additionalProperties and items with true or {},
+//     propertyNames with type string, and empty properties and required. {"not": {}} means false.
 func Fingerprint(surface *Surface, document *Document, definition string) (fingerprint string, ok bool) {
-	form, ok := normalForm(surface, surface.mended(document.values()), definition)
-	if !ok || surface.alone(definition) {
+	form, ok := normalForm(surface, surface.applyPatches(document.valuesByName()), definition)
+	if !ok || surface.isNotCompared(definition) {
 		return "", false
 	}
-	sum := sha256.Sum256([]byte(canonical(form)))
+	sum := sha256.Sum256([]byte(canonicalJSON(form)))
 	return hex.EncodeToString(sum[:]), true
 }
 
-// normalForm returns the normal form of what the surface compares of a
-// definition.
+// normalForm returns the normal form of the parts of a definition that the surface compares.
 func normalForm(surface *Surface, definitions map[string]any, name string) (map[string]any, bool) {
 	value, ok := definitions[name]
 	if !ok {
 		return nil, false
 	}
-	n := &normaliser{definitions: definitions, inline: map[string]bool{}, left: maxNodes}
+	n := &normalizer{definitions: definitions, inline: map[string]bool{}, left: maxNodes}
 	for _, d := range surface.Definitions {
 		n.inline[d.Name] = surface.Compared[d.Name] == nil
 	}
-	form := n.schema(value, []string{name})
+	form := n.normalize(value, []string{name})
 	if parts := surface.Compared[name]; parts != nil {
-		form = pick(form, parts)
+		form = selectParts(form, parts)
 	}
 	return form, true
 }
 
-type normaliser struct {
+type normalizer struct {
 	definitions map[string]any
 	inline      map[string]bool
-	left        int // nodes that may still be written out
+	left        int // the number of nodes that may still be inlined
 }
 
-// schema returns a fresh normal form; within lists the definitions that are
-// being written out.
-func (n *normaliser) schema(value any, within []string) map[string]any {
+// normalize returns a new normal form. within lists the definitions being inlined.
+func (n *normalizer) normalize(value any, within []string) map[string]any {
 	n.left--
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -86,37 +79,37 @@ func (n *normaliser) schema(value any, within []string) map[string]any {
 	}
 	out := map[string]any{}
 	var conjuncts []map[string]any
-	for _, keyword := range sortedKeys(object) { // in order: the budget must run out at the same place
+	for _, keyword := range sortedKeys(object) { // sorted, so that the limit always cuts at the same place
 		value := object[keyword]
 		switch keyword {
 		case "$ref":
-			conjuncts = append(conjuncts, n.reference(value, within))
+			conjuncts = append(conjuncts, n.normalizeReference(value, within))
 		case "allOf":
 			for _, member := range value.([]any) {
-				conjuncts = append(conjuncts, n.schema(member, within))
+				conjuncts = append(conjuncts, n.normalize(member, within))
 			}
 		case "anyOf":
-			conjuncts = append(conjuncts, anyOf(n.schemas(value, within)))
+			conjuncts = append(conjuncts, mergeAlternatives(n.normalizeAll(value, within)))
 		case "oneOf":
-			out[keyword] = sortedForms(n.schemas(value, within))
+			out[keyword] = sortedForms(n.normalizeAll(value, within))
 		case "properties", "patternProperties":
 			members := map[string]any{}
 			for _, name := range sortedKeys(value.(map[string]any)) {
-				members[name] = n.schema(value.(map[string]any)[name], within)
+				members[name] = n.normalize(value.(map[string]any)[name], within)
 			}
 			if len(members) > 0 {
 				out[keyword] = members
 			}
 		case "items", "additionalProperties", "contains":
-			if form := n.schema(value, within); !trivial(form) {
+			if form := n.normalize(value, within); !isTrivial(form) {
 				out[keyword] = form
 			}
 		case "propertyNames":
-			if form := n.schema(value, within); !trivial(form) && canonical(form) != `{"type":"string"}` {
+			if form := n.normalize(value, within); !isTrivial(form) && canonicalJSON(form) != `{"type":"string"}` {
 				out[keyword] = form
 			}
 		case "not", "if", "then", "else":
-			out[keyword] = n.schema(value, within)
+			out[keyword] = n.normalize(value, within)
 		case "required":
 			if list := sortedValues(value.([]any)); len(list) > 0 {
 				out[keyword] = list
@@ -126,7 +119,7 @@ func (n *normaliser) schema(value any, within []string) map[string]any {
 			if !ok {
 				list = []any{value}
 			}
-			out[keyword] = typeOf(sortedValues(list))
+			out[keyword] = typeValue(sortedValues(list))
 		case "const":
 			out["enum"] = []any{value}
 		case "enum":
@@ -143,31 +136,31 @@ func (n *normaliser) schema(value any, within []string) map[string]any {
 	}
 	slices.SortFunc(conjuncts, compareForms)
 	for _, conjunct := range conjuncts {
-		out = merge(out, conjunct)
+		out = mergeForms(out, conjunct)
 	}
 	return out
 }
 
-func (n *normaliser) schemas(value any, within []string) []map[string]any {
+func (n *normalizer) normalizeAll(value any, within []string) []map[string]any {
 	var forms []map[string]any
 	for _, member := range value.([]any) {
-		forms = append(forms, n.schema(member, within))
+		forms = append(forms, n.normalize(member, within))
 	}
 	return forms
 }
 
-func (n *normaliser) reference(value any, within []string) map[string]any {
+func (n *normalizer) normalizeReference(value any, within []string) map[string]any {
 	name, _ := refName(value.(string))
 	if !n.inline[name] || slices.Contains(within, name) || n.left <= 0 {
 		return map[string]any{"$ref": name}
 	}
-	form := n.schema(n.definitions[name], append(slices.Clone(within), name))
+	form := n.normalize(n.definitions[name], append(slices.Clone(within), name))
 	form[origin] = name
 	return form
 }
 
-// anyOf joins alternatives where one schema says the same.
-func anyOf(forms []map[string]any) map[string]any {
+// mergeAlternatives merges alternatives if one schema can express them.
+func mergeAlternatives(forms []map[string]any) map[string]any {
 	if len(forms) == 1 {
 		return forms[0]
 	}
@@ -191,7 +184,7 @@ func anyOf(forms []map[string]any) map[string]any {
 			switch key {
 			case "type":
 			case "minimum", "maximum":
-				// Bounds concern numbers only, so they survive beside other types.
+				// Bounds only restrict numbers, so they can be combined with other types.
 				if _, twice := bounds[key]; twice || !slices.Contains(list, any("integer")) {
 					plain = false
 				}
@@ -211,19 +204,19 @@ func anyOf(forms []map[string]any) map[string]any {
 	case enums:
 		return map[string]any{"enum": sortedValues(values)}
 	case plain && (len(bounds) == 0 || numbers == 1):
-		bounds["type"] = typeOf(sortedValues(types))
+		bounds["type"] = typeValue(sortedValues(types))
 		return bounds
 	}
 	return map[string]any{"anyOf": sortedForms(forms)}
 }
 
-// merge returns the conjunction of two normal forms; it may reuse both.
-func merge(a, b map[string]any) map[string]any {
+// mergeForms returns the conjunction of two normal forms. It may modify both.
+func mergeForms(a, b map[string]any) map[string]any {
 	delete(a, origin)
 	delete(b, origin)
 	if a["additionalProperties"] != nil && b["properties"] != nil ||
 		b["additionalProperties"] != nil && a["properties"] != nil {
-		return keepApart(a, b) // it speaks of the properties beside it only
+		return addConjunct(a, b) // additionalProperties refers only to the properties beside it
 	}
 	rest := map[string]any{}
 	for _, key := range sortedKeys(b) {
@@ -233,7 +226,7 @@ func merge(a, b map[string]any) map[string]any {
 			a[key] = right
 			continue
 		}
-		if canonical(left) == canonical(right) {
+		if canonicalJSON(left) == canonicalJSON(right) {
 			continue
 		}
 		switch key {
@@ -243,20 +236,20 @@ func merge(a, b map[string]any) map[string]any {
 			properties := left.(map[string]any)
 			for name, member := range right.(map[string]any) {
 				if other, ok := properties[name].(map[string]any); ok {
-					member = merge(other, member.(map[string]any))
+					member = mergeForms(other, member.(map[string]any))
 				}
 				properties[name] = member
 			}
 		case "items", "additionalProperties":
-			a[key] = merge(left.(map[string]any), right.(map[string]any))
+			a[key] = mergeForms(left.(map[string]any), right.(map[string]any))
 		case "type":
-			if common := intersect(typeList(left), typeList(right)); len(common) > 0 {
-				a[key] = typeOf(common)
+			if common := intersectValues(typeList(left), typeList(right)); len(common) > 0 {
+				a[key] = typeValue(common)
 			} else {
 				rest[key] = right
 			}
 		case "enum":
-			if common := intersect(left.([]any), right.([]any)); len(common) > 0 {
+			if common := intersectValues(left.([]any), right.([]any)); len(common) > 0 {
 				a[key] = common
 			} else {
 				rest[key] = right
@@ -269,13 +262,13 @@ func merge(a, b map[string]any) map[string]any {
 	}
 	dropImpliedType(a)
 	if len(rest) > 0 {
-		return keepApart(a, rest)
+		return addConjunct(a, rest)
 	}
 	return a
 }
 
-// keepApart adds b to a's allOf.
-func keepApart(a, b map[string]any) map[string]any {
+// addConjunct adds b to the allOf of a.
+func addConjunct(a, b map[string]any) map[string]any {
 	list, _ := a["allOf"].([]any)
 	a["allOf"] = sortedValues(append(slices.Clone(list), b))
 	return a
@@ -308,8 +301,8 @@ func dropImpliedType(form map[string]any) {
 	delete(form, "type")
 }
 
-// pick keeps the parts of a normal form that the JSON pointers name.
-func pick(form map[string]any, pointers []string) map[string]any {
+// selectParts keeps the parts of a normal form that the JSON pointers name.
+func selectParts(form map[string]any, pointers []string) map[string]any {
 	out := map[string]any{}
 	for _, pointer := range pointers {
 		from, to := form, out
@@ -335,7 +328,7 @@ func pick(form map[string]any, pointers []string) map[string]any {
 	return out
 }
 
-func trivial(form map[string]any) bool {
+func isTrivial(form map[string]any) bool {
 	return len(form) == 0 || len(form) == 1 && form[origin] != nil
 }
 
@@ -349,28 +342,28 @@ func typeList(value any) []any {
 	return []any{value}
 }
 
-func typeOf(list []any) any {
+func typeValue(list []any) any {
 	if len(list) == 1 {
 		return list[0]
 	}
 	return list
 }
 
-func intersect(a, b []any) []any {
+func intersectValues(a, b []any) []any {
 	var common []any
 	for _, value := range a {
-		if slices.ContainsFunc(b, func(other any) bool { return canonical(other) == canonical(value) }) {
+		if slices.ContainsFunc(b, func(other any) bool { return canonicalJSON(other) == canonicalJSON(value) }) {
 			common = append(common, value)
 		}
 	}
 	return common
 }
 
-// sortedValues sorts by canonical text and drops repeats.
+// sortedValues sorts by canonical text and drops duplicates.
 func sortedValues(list []any) []any {
 	out := slices.Clone(list)
-	slices.SortFunc(out, func(a, b any) int { return strings.Compare(canonical(a), canonical(b)) })
-	return slices.CompactFunc(out, func(a, b any) bool { return canonical(a) == canonical(b) })
+	slices.SortFunc(out, func(a, b any) int { return strings.Compare(canonicalJSON(a), canonicalJSON(b)) })
+	return slices.CompactFunc(out, func(a, b any) bool { return canonicalJSON(a) == canonicalJSON(b) })
 }
 
 func sortedForms(forms []map[string]any) []any {
@@ -381,31 +374,33 @@ func sortedForms(forms []map[string]any) []any {
 	return sortedValues(list)
 }
 
-func compareForms(a, b map[string]any) int { return strings.Compare(canonical(a), canonical(b)) }
+func compareForms(a, b map[string]any) int {
+	return strings.Compare(canonicalJSON(a), canonicalJSON(b))
+}
 
-// canonical is the text of a normal form without the marks of its references.
-func canonical(value any) string {
-	text, err := json.Marshal(withoutOrigin(value))
+// canonicalJSON returns the text of a normal form without reference marks.
+func canonicalJSON(value any) string {
+	text, err := json.Marshal(removeOrigin(value))
 	if err != nil {
 		return fmt.Sprint(value) // decoded JSON always encodes
 	}
 	return string(text)
 }
 
-func withoutOrigin(value any) any {
+func removeOrigin(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		out := make(map[string]any, len(value))
 		for key, member := range value {
 			if key != origin {
-				out[key] = withoutOrigin(member)
+				out[key] = removeOrigin(member)
 			}
 		}
 		return out
 	case []any:
 		out := make([]any, len(value))
 		for i, member := range value {
-			out[i] = withoutOrigin(member)
+			out[i] = removeOrigin(member)
 		}
 		return out
 	}

@@ -75,7 +75,7 @@ func TestOfficial(t *testing.T) {
 				if len(differences) > 0 || len(notes) != len(surface.Patched) || err != nil {
 					t.Errorf("%s: %v, %q, %v", source.File, differences, notes, err)
 				}
-				if of, err := schema.Of(parse(t, read(t, dir, source.File))); of != revision || err != nil {
+				if of, err := schema.IdentifyRevision(parse(t, read(t, dir, source.File))); of != revision || err != nil {
 					t.Errorf("%s is taken for one of %q: %v", source.File, of, err)
 				}
 			}

@@ -5,38 +5,37 @@ import (
 	"strings"
 )
 
-// Patch is a place where a surface knows better than the official schema of its
-// revision: the text beside that schema says otherwise. [Compare] and
-// [Fingerprint] read the official value as ours there; any other is a difference.
+// Patch is a place at which a surface deliberately differs from the official schema, because the
+// specification's text contradicts the schema. [Compare] and [Fingerprint] treat the official value
+// at this place as equal to ours. Any other value is a difference.
 type Patch struct {
 	Definition string `json:"definition"`
 	// Pointer is the place in the definition, as a JSON pointer.
 	Pointer string `json:"pointer"`
-	// Official is what the official schema has there.
+	// Official is the official schema's value at that place.
 	Official json.RawMessage `json:"official"`
-	// Reason is how one knows, in a sentence.
+	// Reason justifies the patch in a sentence.
 	Reason string `json:"reason"`
 }
 
-// mended returns the definitions of a document with the surface's patches
-// applied, where they have what the patch is about.
-func (s *Surface) mended(definitions map[string]any) map[string]any {
-	own := (&Document{Definitions: s.Definitions}).values()
+// applyPatches applies the surface's patches to definitions that have the official values.
+func (s *Surface) applyPatches(definitions map[string]any) map[string]any {
+	own := (&Document{Definitions: s.Definitions}).valuesByName()
 	for _, patch := range s.Patched {
-		official := mustDecode(patch.Official)
-		value, ok := at(own[patch.Definition], patch.Pointer)
+		official := decodeOrNil(patch.Official)
+		value, ok := valueAt(own[patch.Definition], patch.Pointer)
 		if !ok {
-			continue // ParseSurface has found it
+			continue // ParseSurface reported it
 		}
-		if theirs, ok := at(definitions[patch.Definition], patch.Pointer); ok && canonical(theirs) == canonical(official) {
-			definitions[patch.Definition] = with(definitions[patch.Definition], pointerSteps(patch.Pointer), value)
+		if theirs, ok := valueAt(definitions[patch.Definition], patch.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(official) {
+			definitions[patch.Definition] = withValue(definitions[patch.Definition], pointerSteps(patch.Pointer), value)
 		}
 	}
 	return definitions
 }
 
-// at is the value that a JSON pointer names; lists are no part of one here.
-func at(value any, pointer string) (any, bool) {
+// valueAt returns the value that a JSON pointer names. It does not step into lists.
+func valueAt(value any, pointer string) (any, bool) {
 	for _, step := range pointerSteps(pointer) {
 		object, _ := value.(map[string]any)
 		inner, ok := object[step]
@@ -48,8 +47,8 @@ func at(value any, pointer string) (any, bool) {
 	return value, true
 }
 
-// with returns a copy of an object with the value at the end of the steps.
-func with(object any, steps []string, value any) any {
+// withValue returns a copy of an object with the value at the end of the steps.
+func withValue(object any, steps []string, value any) any {
 	if len(steps) == 0 {
 		return value
 	}
@@ -58,7 +57,7 @@ func with(object any, steps []string, value any) any {
 	for name, member := range from {
 		out[name] = member
 	}
-	out[steps[0]] = with(from[steps[0]], steps[1:], value)
+	out[steps[0]] = withValue(from[steps[0]], steps[1:], value)
 	return out
 }
 

@@ -2,16 +2,16 @@ package schema
 
 import "slices"
 
-// Provenance says which official files the facts of a surface come from.
+// Provenance names the official files that a surface's facts come from.
 type Provenance struct {
-	// Standing says in plain words what the revision is worth.
+	// Standing describes the status of the revision in plain words.
 	Standing string `json:"standing"`
-	// Note says how the facts were taken.
+	// Note says how the facts were collected.
 	Note string `json:"note"`
-	// Documents are the texts that count where no schema says it, or says it wrong.
+	// Documents are the texts that count if no schema states a fact, or states it wrongly.
 	Documents []Text `json:"documents,omitempty"`
-	// Sources are read in order; where two define the same name, the later one
-	// counts. An unofficial revision has none.
+	// Sources are the schema files in reading order. If two define the same name, the later one
+	// wins. An unofficial revision has none.
 	Sources []Source `json:"sources"`
 }
 
@@ -32,8 +32,8 @@ type Source struct {
 	Commit     string `json:"commit"`
 	SHA256     string `json:"sha256"`
 	Licence    string `json:"licence"`
-	// Fingerprints maps each definition that comes from this file to the
-	// fingerprint of its official text; see [Fingerprint].
+	// Fingerprints maps each definition from this file to the fingerprint of its official text. See
+	// [Fingerprint].
 	Fingerprints map[string]string `json:"fingerprints"`
 }
 

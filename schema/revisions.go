@@ -8,39 +8,38 @@ import (
 	"sync"
 )
 
-// Standing says what a revision is worth to a peer.
+// Standing is the official status of a revision.
 type Standing string
 
 // The standings of a revision.
 const (
-	// Released revisions are part of MCP; peers may agree on one. What names no
-	// revision means these.
+	// Released revisions are part of MCP, and peers may agree on one. They are the default.
 	Released Standing = "released"
-	// ReleaseCandidate is what was published ahead of a release, and differs from
-	// it. No peer negotiates it.
+	// ReleaseCandidate revisions were published before a release and differ from it. Peers do not
+	// negotiate them.
 	ReleaseCandidate Standing = "release-candidate"
-	// Proposal is what was proposed and never released.
+	// Proposal revisions were proposed and never released.
 	Proposal Standing = "proposal"
-	// Unofficial is what no MCP document says.
+	// Unofficial revisions are not in any MCP document.
 	Unofficial Standing = "unofficial"
 )
 
 var standings = []Standing{Released, ReleaseCandidate, Proposal, Unofficial}
 
-// known is what is to be known of a revision without reading its schema.
-type known struct {
+// knownRevision holds the facts about a revision that do not need its schema.
+type knownRevision struct {
 	name     string
 	date     string
 	standing Standing
 }
 
-// all is every revision, the oldest first.
-var all = sync.OnceValues(func() ([]known, error) {
+// allRevisions returns every revision, oldest first.
+var allRevisions = sync.OnceValues(func() ([]knownRevision, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
-	var list []known
+	var list []knownRevision
 	for _, entry := range entries {
 		data, err := files.ReadFile(path.Join(entry.Name(), "surface.json"))
 		if err != nil {
@@ -50,24 +49,24 @@ var all = sync.OnceValues(func() ([]known, error) {
 		if err := decodeStrict(data, &file); err != nil {
 			return nil, fmt.Errorf("schema/%s/surface.json: %w", entry.Name(), err)
 		}
-		list = append(list, known{entry.Name(), file.Date, file.Standing})
+		list = append(list, knownRevision{entry.Name(), file.Date, file.Standing})
 	}
-	slices.SortFunc(list, func(a, b known) int { return strings.Compare(a.date+a.name, b.date+b.name) })
+	slices.SortFunc(list, func(a, b knownRevision) int { return strings.Compare(a.date+a.name, b.date+b.name) })
 	return list, nil
 })
 
-// Revisions lists all known revisions, the oldest first, also those that are
-// off unless they are named.
-func Revisions() []string { return revisions(func(Standing) bool { return true }) }
+// Revisions lists all known revisions, oldest first, including those that must be enabled by name.
+func Revisions() []string { return listRevisions(func(Standing) bool { return true }) }
 
-// ReleasedRevisions lists the revisions that count where none is named, the
-// oldest first.
-func ReleasedRevisions() []string { return revisions(func(s Standing) bool { return s == Released }) }
+// ReleasedRevisions lists the released revisions, oldest first. They are the default.
+func ReleasedRevisions() []string {
+	return listRevisions(func(s Standing) bool { return s == Released })
+}
 
-func revisions(wanted func(Standing) bool) []string {
-	list, err := all()
+func listRevisions(wanted func(Standing) bool) []string {
+	list, err := allRevisions()
 	if err != nil {
-		return nil // an embedded file, which the tests read
+		return nil // an embedded file; a test reads it
 	}
 	var names []string
 	for _, k := range list {

@@ -1,7 +1,7 @@
-// Package schema holds the task surface of each MCP revision as data: the
-// definitions as JSON Schema 2020-12, what JSON Schema cannot say (methods,
-// error codes, statuses, capabilities) beside them, and where the facts come
-// from. It reads them, and compares them with the official schema files.
+// Package schema holds the task surface of each MCP revision as data: its definitions as JSON
+// Schema 2020-12, facts that JSON Schema cannot express (methods, error codes, statuses,
+// capabilities), and the sources of these facts. The package reads the data and compares it with
+// the official schema files.
 //
 // All functions are pure and safe for concurrent use.
 package schema
@@ -21,79 +21,78 @@ var files embed.FS
 
 // Surface is what one revision says about tasks.
 //
-// Every Doc in it, except a definition's, is a sentence that begins with its
-// verb ("Means that …"), to be read after the name that it describes.
+// Every Doc in it, except that of a definition, is a sentence that starts with a verb ("Means that
+// …") and follows the name that it describes.
 type Surface struct {
-	// Revision names the revision, such as "2025-11-25" or "sep-1686".
+	// Revision is the name of the revision, such as "2025-11-25" or "sep-1686".
 	Revision string
-	// Standing is what it is worth to a peer.
+	// Standing is the official status of the revision.
 	Standing Standing
-	// ProtocolVersion is what goes over the wire as such; empty where the
-	// revision has none of its own.
+	// ProtocolVersion is the version sent on the wire. It is empty if the revision has none of its
+	// own.
 	ProtocolVersion string
-	// Date is when it was published, as 2025-11-25.
+	// Date is the date of publication, such as 2025-11-25.
 	Date string
-	// About says in a line what it is.
+	// About describes the revision in one line.
 	About string
-	// Definitions are the schema's $defs, in the order of the file.
+	// Definitions are the schema's $defs in file order.
 	Definitions []Definition
-	// Compared names, for a definition of which only a part concerns tasks,
-	// the parts that follow the official schema, as JSON pointers; none for a
-	// definition that is ours alone. A definition that is not listed follows it
-	// as a whole.
+	// Compared lists, for a definition with parts that do not concern tasks, the parts that follow
+	// the official schema, as JSON pointers. The list is empty for a definition of our own. A
+	// definition without an entry follows the official schema as a whole.
 	Compared map[string][]string
-	// Core lists the definitions that are the protocol's own, of which tasks make
-	// use: their coming and going is no matter of tasks.
+	// Core lists definitions of the protocol itself that tasks use. Adding or removing them does
+	// not change tasks.
 	Core []string
-	// Patched are the places that deliberately do not follow it.
+	// Patched lists the places that deliberately differ from the official schema.
 	Patched []Patch
 	// Statuses are in lifecycle order.
 	Statuses   []Status
 	ErrorCodes []ErrorCode
-	// Extension is the extension that carries tasks; empty where they are part of the core.
+	// Extension is the extension that carries tasks. It is empty if tasks are part of the core.
 	Extension     Extension
 	Methods       []Method
 	Notifications []Notification
 	MetaKeys      []MetaKey
 	Headers       []Header
-	// ServerCapabilities is merged into the server's capabilities; compact JSON.
+	// ServerCapabilities is compact JSON that is merged into the server's capabilities.
 	ServerCapabilities json.RawMessage
-	// ClientCapabilities is merged into the client's capabilities; compact JSON.
+	// ClientCapabilities is compact JSON that is merged into the client's capabilities.
 	ClientCapabilities json.RawMessage
-	// Capabilities are where the capabilities of both are declared.
+	// Capabilities are the places in which both parties declare capabilities.
 	Capabilities CapabilityPlaces
 	Fields       []Field
 	Refusals     []Refusal
-	// TaskParams are the params of the whole official schema, by definition, that
-	// have a member task; none where a task is not asked for that way.
+	// TaskParams lists the definitions of params in the whole official schema that have a member
+	// task. It is empty if the revision requests tasks in another way.
 	TaskParams []string
-	// Aspects answer, by its canonical name, each question about how tasks work
-	// that no name or type answers.
+	// Aspects answers questions about how tasks work that names and types do not answer, by
+	// canonical name.
 	Aspects    map[string]string
 	Provenance Provenance
 
-	skipped map[string]bool // definitions that are not compared this time
+	skipped map[string]bool // definitions excluded from this comparison
 }
 
-// Status is one value of a task's status.
+// Status is a value of a task's status.
 type Status struct {
 	Name string `json:"name"`
 	Doc  string `json:"doc"`
-	// Terminal statuses are final.
+	// Terminal means that the status is final.
 	Terminal bool `json:"terminal"`
-	// Means are canonical names of what it stands for, the first above all.
+	// Means lists the canonical meanings of the status, the main one first.
 	Means []string `json:"means"`
-	// Next are the statuses that may follow it.
+	// Next lists the statuses that may follow.
 	Next []string `json:"next"`
 }
 
 // ErrorCode is a JSON-RPC error code.
 type ErrorCode struct {
-	// Name is a Go-like name without prefix, such as "InvalidParams".
+	// Name is a Go-like name without a prefix, such as "InvalidParams".
 	Name string `json:"name"`
 	Code int    `json:"code"`
 	Doc  string `json:"doc"`
-	// HTTPStatus goes with the error over HTTP; 0 where the revision names none.
+	// HTTPStatus is the status of the error over HTTP. It is 0 if the revision specifies none.
 	HTTPStatus int `json:"httpStatus"`
 }
 
@@ -101,7 +100,7 @@ type ErrorCode struct {
 type Extension struct {
 	// Name is a Go-like name, such as "Tasks".
 	Name string `json:"name"`
-	// Key is the key in the extensions member of the capabilities.
+	// Key is the key in the extensions member of capabilities.
 	Key string `json:"key"`
 	Doc string `json:"doc"`
 }
@@ -109,7 +108,7 @@ type Extension struct {
 // Direction says who sends a message.
 type Direction string
 
-// The directions of a message.
+// Directions of a message.
 const (
 	ClientToServer Direction = "client-to-server"
 	ServerToClient Direction = "server-to-client"
@@ -120,14 +119,14 @@ const (
 type Method struct {
 	Name      string    `json:"name"`
 	Direction Direction `json:"direction"`
-	// Params and Result name definitions. A request definition stands for its
-	// inline params. Both are empty for a method that is not a task's own.
+	// Params and Result name definitions. A request definition stands for its inline params. Both
+	// are empty for a method that does not belong to tasks.
 	Params string `json:"params"`
 	Result string `json:"result"`
-	// Creates says that the answer may be a task instead of the result.
+	// Creates means that the answer may be a task instead of the result.
 	Creates bool   `json:"creates"`
 	Doc     string `json:"doc"`
-	// Serves are canonical names of what it is for.
+	// Serves lists the canonical purposes of the method.
 	Serves []string `json:"serves"`
 }
 
@@ -137,7 +136,7 @@ type Notification struct {
 	Direction Direction `json:"direction"`
 	Params    string    `json:"params"`
 	Doc       string    `json:"doc"`
-	// Serves are canonical names of what it is for.
+	// Serves lists the canonical purposes of the notification.
 	Serves []string `json:"serves"`
 }
 
@@ -147,7 +146,7 @@ type MetaKey struct {
 	Name string `json:"name"`
 	Key  string `json:"key"`
 	Doc  string `json:"doc"`
-	// Means is its canonical name.
+	// Means is the canonical name of the key.
 	Means string `json:"means"`
 }
 
@@ -157,7 +156,7 @@ type Header struct {
 	Doc  string `json:"doc"`
 }
 
-// surfaceFile is surface.json.
+// surfaceFile is the content of surface.json.
 type surfaceFile struct {
 	Revision           string              `json:"revision"`
 	Standing           Standing            `json:"standing"`
@@ -183,11 +182,10 @@ type surfaceFile struct {
 	Patched            []Patch             `json:"patched"`
 }
 
-// Load reads the surface of a revision. The error for an unknown revision
-// lists the known ones.
+// Load reads the surface of a revision. The error for an unknown revision lists the known ones.
 func Load(revision string) (*Surface, error) {
 	if !slices.Contains(Revisions(), revision) {
-		return nil, fmt.Errorf("unknown revision %q: the known ones are %s", revision, strings.Join(Revisions(), ", "))
+		return nil, fmt.Errorf("unknown revision %q; known revisions are %s", revision, strings.Join(Revisions(), ", "))
 	}
 	read := func(name string) []byte {
 		data, err := files.ReadFile(path.Join(revision, name))
@@ -242,10 +240,10 @@ func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
 		Aspects:         file.Aspects,
 		Provenance:      origin,
 	}
-	if s.ServerCapabilities, err = compact(file.ServerCapabilities); err != nil {
+	if s.ServerCapabilities, err = compactJSON(file.ServerCapabilities); err != nil {
 		return nil, fmt.Errorf("surface.json: serverCapabilities: %w", err)
 	}
-	if s.ClientCapabilities, err = compact(file.ClientCapabilities); err != nil {
+	if s.ClientCapabilities, err = compactJSON(file.ClientCapabilities); err != nil {
 		return nil, fmt.Errorf("surface.json: clientCapabilities: %w", err)
 	}
 	if err := s.checkNames(); err != nil {
@@ -266,7 +264,7 @@ func (s *Surface) Definition(name string) (Definition, bool) {
 	return s.Definitions[i], true
 }
 
-// checkNames holds surface.json and tasks.schema.json together.
+// checkNames checks the names in surface.json against tasks.schema.json.
 func (s *Surface) checkNames() error {
 	check := func(where, name string) error {
 		if _, ok := s.Definition(name); name != "" && !ok {
@@ -296,12 +294,12 @@ func (s *Surface) checkNames() error {
 			return err
 		}
 	}
-	own := (&Document{Definitions: s.Definitions}).values()
+	own := (&Document{Definitions: s.Definitions}).valuesByName()
 	for _, patch := range s.Patched {
 		if err := check("patched", patch.Definition); err != nil {
 			return err
 		}
-		if _, ok := at(own[patch.Definition], patch.Pointer); !ok || len(patch.Official) == 0 {
+		if _, ok := valueAt(own[patch.Definition], patch.Pointer); !ok || len(patch.Official) == 0 {
 			return fmt.Errorf("patched: %s has nothing at %s, or the official value is missing", patch.Definition, patch.Pointer)
 		}
 	}
@@ -317,7 +315,7 @@ func decodeStrict(data []byte, into any) error {
 	return decoder.Decode(into)
 }
 
-func compact(raw json.RawMessage) (json.RawMessage, error) {
+func compactJSON(raw json.RawMessage) (json.RawMessage, error) {
 	var out bytes.Buffer
 	if err := json.Compact(&out, raw); err != nil {
 		return nil, err

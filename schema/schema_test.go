@@ -21,7 +21,7 @@ func TestLoad(t *testing.T) {
 		t.Error(diff)
 	}
 	_, err := schema.Load("2024-01-01")
-	if want := `unknown revision "2024-01-01": the known ones are ` + strings.Join(schema.Revisions(), ", "); err == nil || err.Error() != want {
+	if want := `unknown revision "2024-01-01"; known revisions are ` + strings.Join(schema.Revisions(), ", "); err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 	for _, revision := range schema.Revisions() {
@@ -232,7 +232,7 @@ func TestParseRefuses(t *testing.T) {
 		{"a list", `[]`, "not a JSON object"},
 		{"no definitions", `{"type": "object"}`, `no "$defs"`},
 		{"definitions as list", `{"$defs": []}`, "$defs: not a JSON object"},
-		{"a repeated name", `{"$defs": {"A": {}, "A": {}}}`, `"A" is there twice`},
+		{"a repeated name", `{"$defs": {"A": {}, "A": {}}}`, `duplicate member "A"`},
 		{"a number", `{"$defs": {"A": 1}}`, "A: a schema must be an object or a boolean"},
 		{"null inside", `{"$defs": {"A": {"properties": {"x": null}}}}`, "A.properties.x: a schema must be"},
 		{"properties as list", `{"$defs": {"A": {"properties": []}}}`, "A.properties: must be an object"},
@@ -241,7 +241,7 @@ func TestParseRefuses(t *testing.T) {
 		{"required of numbers", `{"$defs": {"A": {"required": [1]}}}`, "A.required: must be a list of strings"},
 		{"type as number", `{"$defs": {"A": {"type": 1}}}`, "A.type: must be a string"},
 		{"empty enum", `{"$defs": {"A": {"enum": []}}}`, "A.enum: must be a list"},
-		{"an unknown reference", `{"$defs": {"A": {"items": {"$ref": "#/$defs/B"}}}}`, `A.items.$ref: there is no definition "B"`},
+		{"an unknown reference", `{"$defs": {"A": {"items": {"$ref": "#/$defs/B"}}}}`, `A.items.$ref: unknown definition "B"`},
 		{"a reference elsewhere", `{"$defs": {"A": {"$ref": "https://example.com/x"}}}`, "A.$ref: https://example.com/x is not a reference"},
 		{"a reference that is a number", `{"$defs": {"A": {"$ref": 7}}}`, "A.$ref: 7 is not a reference"},
 	}

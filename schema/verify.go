@@ -7,31 +7,31 @@ import (
 	"strings"
 )
 
-// Verify compares a surface with official schema files, as published. Where its
-// revision has more sources than there are files, it compares the part that comes
-// from the source which a file resembles most. The notes are about what differs
-// on purpose. The error is for a revision without an official schema.
+// Verify compares a surface with published official schema files. If the revision has more sources
+// than there are files, Verify compares only the part from the sources that the files resemble
+// most. notes describe deliberate differences. The error reports a revision without an official
+// schema.
 func Verify(s *Surface, files ...*Document) (differences []Difference, notes []string, err error) {
 	if len(s.Provenance.Sources) == 0 {
 		return nil, nil, fmt.Errorf("there is no official schema of %s: %s", s.Revision, s.Provenance.Standing)
 	}
 	of := s
 	if len(files) < len(s.Provenance.Sources) {
-		of = s.part(files)
+		of = s.selectSources(files)
 	}
 	official := Combine(files...)
-	values := official.values()
+	values := official.valuesByName()
 	for _, p := range of.Patched {
-		if theirs, ok := at(values[p.Definition], p.Pointer); ok && canonical(theirs) == canonical(mustDecode(p.Official)) {
-			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, and is something else here. %s", p.place(), p.Official, p.Reason))
+		if theirs, ok := valueAt(values[p.Definition], p.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(decodeOrNil(p.Official)) {
+			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, but different here. %s", p.describePlace(), p.Official, p.Reason))
 		}
 	}
 	return Compare(of, official), notes, nil
 }
 
-// Of is the revision whose official schema files, as published, these are, by
-// [Verify]; "" where it is none that is known.
-func Of(files ...*Document) (revision string, err error) {
+// IdentifyRevision returns the revision whose published official schema files these are, according
+// to [Verify]. It returns "" if they match no known revision.
+func IdentifyRevision(files ...*Document) (revision string, err error) {
 	for _, name := range Revisions() {
 		s, err := Load(name)
 		if err != nil {
@@ -47,12 +47,12 @@ func Of(files ...*Document) (revision string, err error) {
 	return "", nil
 }
 
-// part is the surface without the definitions of sources that no file resembles.
-// What those hold is not compared, wherever it stands.
-func (s *Surface) part(files []*Document) *Surface {
+// selectSources returns the surface without the definitions of sources that no file resembles.
+// Their definitions are not compared.
+func (s *Surface) selectSources(files []*Document) *Surface {
 	counts := make([]bool, len(s.Provenance.Sources))
 	for _, file := range files {
-		values, best, most := file.values(), 0, -1.0
+		values, best, most := file.valuesByName(), 0, -1.0
 		for i, source := range s.Provenance.Sources {
 			has := 0
 			for name := range source.Fingerprints {
@@ -76,15 +76,15 @@ func (s *Surface) part(files []*Document) *Surface {
 	return &out
 }
 
-// place is where a patch is, for a reader.
-func (p Patch) place() string {
+// describePlace returns the place of a patch for a reader.
+func (p Patch) describePlace() string {
 	steps := slices.DeleteFunc(pointerSteps(p.Pointer), func(step string) bool { return step == "properties" })
-	return strings.TrimSuffix(p.Definition+dotted(steps), ".type")
+	return strings.TrimSuffix(p.Definition+joinPath(steps), ".type")
 }
 
-// mustDecode decodes what ParseSurface has decoded before.
-func mustDecode(raw json.RawMessage) any {
-	value, err := decode(raw)
+// decodeOrNil decodes JSON that ParseSurface decoded before.
+func decodeOrNil(raw json.RawMessage) any {
+	value, err := decodeJSON(raw)
 	if err != nil {
 		return nil
 	}

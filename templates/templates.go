@@ -1,5 +1,5 @@
-// Package templates holds the parts of generated files that are prose, not Go, the reference of tools,
-// and under init the first program of a newcomer.
+// Package templates holds the text templates of the generator: prose in generated files, the
+// reference of tools, the upgrade report and, under init, a new user's first program.
 package templates
 
 import (
@@ -11,7 +11,7 @@ import (
 //go:embed *.tmpl init/*.tmpl
 var files embed.FS
 
-// Render executes a template of this folder, such as "header.tmpl" or "init/main.go.tmpl".
+// Render executes a template of this directory, such as "header.tmpl" or "init/main.go.tmpl".
 func Render(name string, data any) (string, error) {
 	t, err := template.ParseFS(files, name)
 	if err != nil {

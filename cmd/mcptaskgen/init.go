@@ -10,15 +10,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-const initUsage = `mcptaskgen init writes a first program, to be changed.
+const initUsage = `mcptaskgen init writes a first program for you to change.
 
 Usage:
   mcptaskgen init [dir]
 
-In the folder, or in the current one, it writes a declaration with a tool that runs as a task, its
-implementation, a program that serves it over HTTP and calls it, and a test. They build and run as
-they are, once the commands have run that it prints. The folder has to be in a module, which
-go mod init makes, and to hold no Go files: what is there is never replaced.
+It writes a declaration with a tool that runs as a task, its implementation, a program that serves
+the tool over HTTP and calls it, and a test. The default folder is the current one. Then it prints
+the commands to run next. After them the program builds and runs as it is.
+
+The folder must be in a module, which go mod init makes. It must hold no Go files: init never
+replaces a file.
 
   go mod init example.com/hello
   go run github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest init
@@ -32,7 +34,7 @@ func initCommand() command {
 	return command{name: "init", usage: initUsage, after: initAfter, bind: func(*pflag.FlagSet) func(context.Context, invocation) int {
 		return func(ctx context.Context, i invocation) int {
 			if len(i.args) > 1 {
-				return i.fail(errors.New("mcptaskgen init takes one folder; see mcptaskgen init --help"))
+				return i.printError(errors.New("mcptaskgen init takes one folder; see mcptaskgen init --help"))
 			}
 			dir := "."
 			if len(i.args) == 1 {
@@ -40,14 +42,14 @@ func initCommand() command {
 			}
 			scaffold, err := generator.NewScaffold(ctx, dir)
 			if err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
 			next, err := scaffold.Write()
 			if err != nil {
-				return i.fail(err)
+				return i.printError(err)
 			}
 			fmt.Fprint(i.stdout, next)
-			return ok
+			return exitOK
 		}
 	}}
 }

@@ -15,7 +15,7 @@ func TestLongScripts(t *testing.T) { runScripts(t, "testdata/long") }
 func TestCheckout(t *testing.T) {
 	var out, errs strings.Builder
 	code := run(t.Context(), []string{"--check", "../../..."}, &out, &errs)
-	if code == failure || errs.Len() > 0 {
+	if code == exitFailure || errs.Len() > 0 {
 		t.Fatalf("exit code %d\n%s", code, errs.String())
 	}
 	for name := range strings.Lines(out.String()) {

@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The exit codes.
+// Exit codes of the command.
 const (
-	ok = iota
-	differences
-	failure
+	exitOK = iota
+	exitDifferences
+	exitFailure
 )
 
 const exitCodes = `
@@ -32,55 +32,55 @@ func main() {
 	os.Exit(code)
 }
 
-// command is one of the commands: what its help says and what it does.
+// command is a subcommand: its help and its action.
 type command struct {
 	name  string
 	usage string // the help, above the flags
 	after string // the help, below the flags
-	// bind declares the flags and returns what runs once they are read.
+	// bind declares the flags and returns the action to run after they are parsed.
 	bind func(*pflag.FlagSet) func(context.Context, invocation) int
 }
 
-// invocation is one run of a command.
+// invocation holds the arguments and output streams of one run.
 type invocation struct {
 	args           []string
 	stdout, stderr io.Writer
 }
 
-// fail prints an error and returns the exit code for it.
-func (i invocation) fail(err error) int {
+// printError prints an error and returns the exit code for it.
+func (i invocation) printError(err error) int {
 	fmt.Fprintln(i.stderr, err)
-	return failure
+	return exitFailure
 }
 
-// commands are those that have a name; without one, code is generated.
-func commands() []command {
+// namedCommands returns the subcommands. Without a subcommand, mcptaskgen generates code.
+func namedCommands() []command {
 	return []command{initCommand(), docsCommand(), schemaCommand(), upgradeCommand()}
 }
 
-// checkCommand refuses what help is asked of where there is no such command.
+// checkCommand refuses an unknown command after help.
 func checkCommand(name string) error {
 	var names []string
-	for _, c := range commands() {
+	for _, c := range namedCommands() {
 		names = append(names, c.name)
 	}
 	if strings.HasPrefix(name, "-") || slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("mcptaskgen: there is no command %q; the commands are %s; see mcptaskgen --help", name, strings.Join(names, ", "))
+	return fmt.Errorf("mcptaskgen: unknown command %q; the commands are %s; see mcptaskgen --help", name, strings.Join(names, ", "))
 }
 
-// run is the command without the process around it.
+// run runs the command line without touching the process.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "help" {
 		args = append(args[1:], "--help")
 		if err := checkCommand(args[0]); err != nil {
-			return invocation{stderr: stderr}.fail(err)
+			return invocation{stderr: stderr}.printError(err)
 		}
 	}
 	c := generateCommand()
 	if len(args) > 0 {
-		for _, named := range commands() {
+		for _, named := range namedCommands() {
 			if named.name == args[0] {
 				c, args = named, args[1:]
 				break
@@ -99,10 +99,10 @@ func (c command) run(ctx context.Context, args []string, stdout, stderr io.Write
 	do := c.bind(flags)
 	if err := flags.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		fmt.Fprint(stdout, c.usage, flags.FlagUsages(), c.after)
-		return ok
+		return exitOK
 	} else if err != nil {
 		fmt.Fprintf(stderr, "%s: %v; see %[1]s --help\n", title, err)
-		return failure
+		return exitFailure
 	}
 	return do(ctx, invocation{flags.Args(), stdout, stderr})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-const schemaUsage = `mcptaskgen schema tells what the revisions of MCP say about tasks.
+const schemaUsage = `mcptaskgen schema prints what the revisions of MCP say about tasks.
 
 Usage:
   mcptaskgen schema list
@@ -21,24 +21,27 @@ Usage:
   mcptaskgen schema diff [--json] REVISION REVISION
   mcptaskgen schema verify REVISION FILE...
 
-list has a line for each known revision: its name, its standing, its protocol version and what it is.
-Those that are not released are off unless they are named.
+list prints a line for each known revision: its name, its standing, its protocol version and what it
+is. A revision that is not released is off unless it is named.
 
-show has all of one revision: how tasks work, the states and where they lead, methods with their
-params and results, notifications, fields with their units, capabilities, error codes and what is
-refused with them.
+show prints one revision: how tasks work, the states and their transitions, methods with their
+params and results, notifications, fields with their units, capabilities, and error codes with what
+they refuse.
 
-diff says what changes for a user from the first revision to the second. With --json it is an object
-with "from" and "to" (revision, standing, protocolVersion, date and about of each) and "changes", a
-list: of each its "section" (aspects, states, methods, notifications, fields, meta, capabilities,
-errors, headers, params, definitions or mended), its "kind" (added, removed, renamed, moved or
-changed), "means" (a name for the thing that all revisions share), "from" and "to" (names, places or
-phrases), which are left out where there is nothing, and "text", a sentence.
+diff prints what changes for a user from the first revision to the second. With --json it prints an
+object. Its "from" and "to" describe the revisions: revision, standing, protocolVersion, date and
+about. Its "changes" is a list. Each change has:
+  section   aspects, states, methods, notifications, fields, meta, capabilities, errors, headers,
+            params, definitions or mended
+  kind      added, removed, renamed, moved or changed
+  means     a name for the thing that all revisions share
+  from, to  names, places or phrases; left out if there is none
+  text      a sentence
 
-verify compares with official schema files, as published, what is known of a revision. Tasks of
-2026-07-28 come from two files, that of the extension and that of the core: give both, or one, for
-its own part. For a file of a revision that is not known yet, mcptaskgen --schema FILE says what is
-new in it and what that means.
+verify compares published schema files with what is known of a revision. Tasks of 2026-07-28 come
+from two files, one of the extension and one of the core. Give both, or one to check its part. For a
+file of a revision that is not known yet, mcptaskgen --schema FILE reports what is new in it and what
+that means.
 
 Flags:
 `
@@ -56,11 +59,11 @@ func schemaCommand() command {
 				what, args = args[0], args[1:]
 			}
 			if *asJSON && what != "diff" {
-				return i.fail(errors.New("mcptaskgen schema: --json goes with diff"))
+				return i.printError(errors.New("mcptaskgen schema: --json can only be used with diff"))
 			}
 			switch {
 			case what == "list" && len(args) == 0:
-				return i.print(schema.List())
+				return i.printText(schema.List())
 			case what == "show" && len(args) == 1:
 				return i.showRevision(args[0])
 			case what == "diff" && len(args) == 2:
@@ -68,76 +71,76 @@ func schemaCommand() command {
 			case what == "verify" && len(args) > 1:
 				return i.verifyRevision(args[0], args[1:])
 			}
-			return i.fail(errors.New("mcptaskgen schema takes list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
+			return i.printError(errors.New("mcptaskgen schema takes list, show REVISION, diff REVISION REVISION or verify REVISION FILE...; see mcptaskgen schema --help"))
 		}
 	}}
 }
 
-// print writes a text that is not there where err is not nil.
-func (i invocation) print(text string, err error) int {
+// printText prints a text, or the error if it is not nil.
+func (i invocation) printText(text string, err error) int {
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	fmt.Fprint(i.stdout, text)
-	return ok
+	return exitOK
 }
 
 func (i invocation) showRevision(revision string) int {
 	surface, err := schema.Load(revision)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
-	return i.print(schema.Show(surface))
+	return i.printText(schema.Show(surface))
 }
 
 // diffRevisions prints what changes from one revision to another.
 func (i invocation) diffRevisions(first, second string, asJSON bool) int {
 	from, err := schema.Load(first)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	to, err := schema.Load(second)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	changes, err := schema.Diff(from, to)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	if !asJSON {
-		return i.print(schema.Changes(from, to, changes))
+		return i.printText(schema.Changes(from, to, changes))
 	}
 	encoder := json.NewEncoder(i.stdout)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(schema.Report(from, to, changes)); err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
-	return ok
+	return exitOK
 }
 
-// verifyRevision lists where official files differ from what is known.
+// verifyRevision prints the differences between a known revision and official schema files.
 func (i invocation) verifyRevision(revision string, names []string) int {
 	explain := "mcptaskgen --schema " + strings.Join(names, " --schema ")
 	surface, err := schema.Load(revision)
 	if err != nil {
-		return i.fail(fmt.Errorf("%w; %s says how a file differs from the nearest of them", err, explain))
+		return i.printError(fmt.Errorf("%w; for the differences from the nearest known revision, run %s", err, explain))
 	}
 	var files []*schema.Document
 	for _, name := range names {
 		data, err := os.ReadFile(name)
 		if err != nil {
-			return i.fail(err)
+			return i.printError(err)
 		}
 		file, err := schema.Parse(data)
 		if err != nil {
-			return i.fail(fmt.Errorf("%s: %w", name, err))
+			return i.printError(fmt.Errorf("%s: %w", name, err))
 		}
 		files = append(files, file)
 	}
 	found, notes, err := schema.Verify(surface, files...)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	for _, note := range notes {
 		fmt.Fprintln(i.stderr, note)
@@ -146,16 +149,16 @@ func (i invocation) verifyRevision(revision string, names []string) int {
 		fmt.Fprintln(i.stdout, difference)
 	}
 	if len(found) == 0 {
-		return ok
+		return exitOK
 	}
-	of, err := schema.Of(files...)
+	of, err := schema.IdentifyRevision(files...)
 	if err != nil {
-		return i.fail(err)
+		return i.printError(err)
 	}
 	if of == "" {
-		fmt.Fprintf(i.stderr, "this is the schema of no known revision: %s says what its differences mean\n", explain)
+		fmt.Fprintf(i.stderr, "this is not the schema of a known revision: %s explains the differences\n", explain)
 	} else {
 		fmt.Fprintf(i.stderr, "this is the official schema of %s: mcptaskgen schema verify %s %s\n", of, of, strings.Join(names, " "))
 	}
-	return differences
+	return exitDifferences
 }

@@ -1,5 +1,5 @@
-// Mcptaskvet finds mistakes in packages that declare and implement tools: go vet -vettool=$(which
-// mcptaskvet) ./... runs it, and so does mcptaskvet ./... by itself. See mcptaskvet help.
+// Mcptaskvet finds mistakes in packages that declare and implement tools. Run it as go vet
+// -vettool=$(which mcptaskvet) ./... or as mcptaskvet ./... See mcptaskvet help.
 package main
 
 import (
@@ -8,5 +8,5 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/analyzer"
 )
 
-// Where go vet is the caller, multichecker does what unitchecker would.
+// multichecker does the work of unitchecker when go vet calls the program.
 func main() { multichecker.Main(analyzer.Analyzers()...) }

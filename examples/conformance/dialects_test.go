@@ -16,7 +16,7 @@ import (
 func TestMain(m *testing.M) { peer.Main(m, main) }
 
 // spoken are the revisions that server and client have.
-var spoken = revisions("all")
+var spoken = parseRevisions("all")
 
 // TestDialects calls the fixture's tools with their generated client, in every revision at once. Most of it waits for
 // polls, so the revisions do not wait for a turn, as parallel subtests do.
@@ -70,11 +70,11 @@ func TestDefaultDialects(t *testing.T) {
 		if text, err := call.Wait(t.Context()); err != nil || !strings.HasPrefix(text, "computed x") {
 			t.Errorf("%s: %q, %v", revision, text, err)
 		}
-		if _, isTask := call.Token(); isTask != strings.Contains(","+released+",", ","+revision+",") {
+		if _, isTask := call.Token(); isTask != strings.Contains(","+defaultRevisions+",", ","+revision+",") {
 			t.Errorf("%s: a task: %v", revision, isTask)
 		}
 	}
-	if err := serve(t.Context(), "127.0.0.1:0", false, revisions("2025-11-25,2025-11-26")); err == nil || !strings.Contains(err.Error(), "2025-11-26") {
+	if err := serve(t.Context(), "127.0.0.1:0", false, parseRevisions("2025-11-25,2025-11-26")); err == nil || !strings.Contains(err.Error(), "2025-11-26") {
 		t.Errorf("%v", err)
 	}
 }

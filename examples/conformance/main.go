@@ -32,14 +32,14 @@ func main() {
 	addr := flag.String("http", "127.0.0.1:8080", "serve /mcp at this `address`")
 	jsonOnly := flag.Bool("json", false, "answer calls with JSON instead of event streams")
 	stdio := flag.Bool("stdio", false, "serve one client on standard input and output")
-	dialects := flag.String("dialects", released, "speak these `revisions`, with commas between them, or all; "+
+	dialects := flag.String("dialects", defaultRevisions, "speak these `revisions`, with commas between them, or all; "+
 		mcptask.Revision20251125RC+" beside "+mcptask.Revision20251125+" only at "+candidatePath)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if *stdio {
 		*addr = ""
 	}
-	err := serve(ctx, *addr, *jsonOnly, revisions(*dialects))
+	err := serve(ctx, *addr, *jsonOnly, parseRevisions(*dialects))
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
@@ -48,24 +48,22 @@ func main() {
 }
 
 const (
-	// released are the revisions that are spoken unless others are named.
-	released = mcptask.Revision20251125 + "," + mcptask.Revision20260728
-	// candidatePath is where the release candidate is spoken, which no request tells
-	// from the release.
+	// defaultRevisions are the revisions that the server speaks by default.
+	defaultRevisions = mcptask.Revision20251125 + "," + mcptask.Revision20260728
+	// candidatePath is the path of the release candidate, because its requests look like those of
+	// the release.
 	candidatePath = "/mcp/" + mcptask.Revision20251125RC
 )
 
-// revisions are those that a text names; a name that is none is the server's to
-// refuse.
-func revisions(text string) []string {
+// parseRevisions returns the revisions that a text names. The server refuses unknown names.
+func parseRevisions(text string) []string {
 	if text == "all" {
 		return slices.Sorted(maps.Keys(mcptask.Declared()))
 	}
 	return strings.Split(text, ",")
 }
 
-// serve serves revisions over HTTP, or where there is no address over standard
-// input and output.
+// serve serves revisions over HTTP, or over standard input and output if there is no address.
 func serve(ctx context.Context, addr string, jsonOnly bool, revisions []string) error {
 	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: revisions}, fixture.FixtureTools(tools{}))
 	if err != nil {
@@ -88,8 +86,8 @@ func serve(ctx context.Context, addr string, jsonOnly bool, revisions []string) 
 	}
 	server := &http.Server{
 		Handler: mux, MaxHeaderBytes: 64 << 10,
-		// They bound how long a request may take to arrive, and how long a connection may be idle. Streams outlive them.
-		// NewHandler bounds each write.
+		// Limits for slow requests and idle connections. Streams may last longer. NewHandler limits
+		// each write.
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 	}
 	served := make(chan error, 1)

@@ -1,5 +1,5 @@
-// Command everything calls a server that somebody else has written, with a client that was generated
-// from its list of tools. Run npm ci in this folder first; then
+// Command everything calls the tools of another project's server. Its client was generated from the
+// server's list of tools. Run npm ci in this directory first, then:
 //
 //	go run ./examples/everything
 package main
@@ -23,8 +23,8 @@ import (
 )
 
 func main() {
-	dir := flag.String("dir", "examples/everything", "the folder where npm ci has put the server")
-	node := flag.String("node", "node", "the Node.js that runs it")
+	dir := flag.String("dir", "examples/everything", "the directory in which npm ci installed the server")
+	node := flag.String("node", "node", "the Node.js program that runs the server")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Stdout, *node, *dir)
@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// clarification is what the server asks where a topic may mean several things: its question has no
-// name, so the schema tells it.
+// clarification is the schema of the server's question about an ambiguous topic. The question has
+// no name, so the schema identifies it.
 const clarification = `{
   "type": "object",
   "properties": {
@@ -54,7 +54,7 @@ const clarification = `{
   "required": ["interpretation"]
 }`
 
-// choice is an answer to it.
+// choice is an answer to clarification.
 type choice struct {
 	Interpretation string `json:"interpretation"`
 }
@@ -71,16 +71,16 @@ func run(ctx context.Context, out io.Writer, node, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer conn.Close() // it has to be killed: it goes on where its input ends
+	defer conn.Close() // kills the server, which continues after the end of its input
 	client := everything.NewEverythingClient(conn)
-	if err := plain(ctx, out, client); err != nil {
+	if err := callPlainTools(ctx, out, client); err != nil {
 		return err
 	}
-	return research(ctx, out, client)
+	return runResearchTask(ctx, out, client)
 }
 
-// plain calls tools that answer at once: one with an output schema, one with text.
-func plain(ctx context.Context, out io.Writer, server everything.Everything) error {
+// callPlainTools calls tools that return at once: one with an output schema, one with text.
+func callPlainTools(ctx context.Context, out io.Writer, server everything.Everything) error {
 	weather, err := server.GetStructuredContent(ctx, everything.GetStructuredContentInput{
 		Location: everything.GetStructuredContentInputLocationNewYork,
 	})
@@ -96,9 +96,9 @@ func plain(ctx context.Context, out io.Writer, server everything.Everything) err
 	return nil
 }
 
-// research runs the server's task: it follows the task, answers what it asks, and takes it up again
-// by its token.
-func research(ctx context.Context, out io.Writer, client *everything.EverythingClient) error {
+// runResearchTask runs a task on the server. It follows the task, answers its question, and resumes
+// it by its token.
+func runResearchTask(ctx context.Context, out io.Writer, client *everything.EverythingClient) error {
 	call, err := client.StartSimulateResearchQuery(ctx, everything.SimulateResearchQueryInput{Topic: "python", Ambiguous: true})
 	if err != nil {
 		return err

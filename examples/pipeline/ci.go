@@ -11,16 +11,16 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// ci implements the declared tools. The work is only waited for; everything
-// around it is as in a real server.
+// ci implements the declared tools. It sleeps instead of working; everything else is as in a real
+// server.
 type ci struct{}
 
-// codeLocked is this server's own JSON-RPC error code.
+// codeLocked is a JSON-RPC error code of this server.
 const codeLocked = -32050
 
 var stages = []string{"checkout", "build", "test", "package"}
 
-// RunPipeline implements pipeline.CI. The branch decides how it ends.
+// RunPipeline implements pipeline.CI. The name of the branch decides the outcome.
 func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
 	if in.Branch == "locked" {
 		return pipeline.RunReport{}, mcptask.Errorf(codeLocked, "the repository %s is locked", in.Repository)
@@ -42,7 +42,7 @@ func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunIn
 	return report, nil
 }
 
-// work takes a while, a long one on the branch "slow", or until it is cancelled.
+// work takes a moment, or a minute on the branch "slow", unless ctx ends first.
 func work(ctx context.Context, branch string) (time.Duration, error) {
 	takes := 250 * time.Millisecond
 	if branch == "slow" {

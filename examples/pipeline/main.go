@@ -48,7 +48,7 @@ func main() {
 	}
 }
 
-// mode is what the flags say.
+// mode holds the values of the flags.
 type mode struct {
 	addr, url string
 	stdio     bool
@@ -59,7 +59,7 @@ func run(ctx context.Context, out io.Writer, m mode) error {
 	case m.addr != "" && m.url != "", m.stdio && (m.addr != "" || m.url != ""):
 		return errors.New("-http, -stdio and -call exclude each other")
 	case m.url != "":
-		return call(ctx, out, m.url)
+		return runClient(ctx, out, m.url)
 	case m.stdio:
 		return serveStdio(ctx)
 	case m.addr != "":
@@ -71,12 +71,12 @@ func run(ctx context.Context, out io.Writer, m mode) error {
 	}
 	return serve(ctx, "127.0.0.1:0", func(url string) error {
 		fmt.Fprintf(out, "a generated server at %s, called by its generated client\n", url)
-		return call(ctx, out, url)
+		return runClient(ctx, out, url)
 	})
 }
 
-// call runs the client in one revision after the other.
-func call(ctx context.Context, out io.Writer, url string) error {
+// runClient runs the client in one revision after another.
+func runClient(ctx context.Context, out io.Writer, url string) error {
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		if err := runDemo(ctx, out, url, revision); err != nil {
 			return err
@@ -85,7 +85,7 @@ func call(ctx context.Context, out io.Writer, url string) error {
 	return nil
 }
 
-// newServer makes the generated server and the SDK's around it.
+// newServer creates the generated server and the SDK's server for it.
 func newServer() (*mcptask.Server, *mcp.Server, error) {
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	tasks, err := mcptask.NewServer(mcptask.Options{Logger: logger}, pipeline.CITools(ci{}))
@@ -97,7 +97,7 @@ func newServer() (*mcptask.Server, *mcp.Server, error) {
 	return tasks, sdk, nil
 }
 
-// serveStdio serves one client, until its input ends.
+// serveStdio serves one client until its input ends.
 func serveStdio(ctx context.Context) error {
 	tasks, sdk, err := newServer()
 	if err != nil {
@@ -106,7 +106,7 @@ func serveStdio(ctx context.Context) error {
 	return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close())
 }
 
-// serve runs the server while work does.
+// serve runs the server until work returns.
 func serve(ctx context.Context, addr string, work func(url string) error) error {
 	tasks, sdk, err := newServer()
 	if err != nil {
@@ -121,8 +121,8 @@ func serve(ctx context.Context, addr string, work func(url string) error) error 
 	}
 	server := &http.Server{
 		Handler: mux, MaxHeaderBytes: 64 << 10,
-		// They bound how long a request may take to arrive, and how long a connection may be idle. Streams outlive them.
-		// NewHandler bounds each write.
+		// Limits for slow requests and idle connections. Streams may last longer. NewHandler limits
+		// each write.
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
 	}
 	served := make(chan error, 1)

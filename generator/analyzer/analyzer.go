@@ -1,15 +1,16 @@
-// Package analyzer finds mistakes in packages that declare and implement tools, for go vet, editors and
-// every other driver of golang.org/x/tools/go/analysis. Command mcptaskvet runs it.
+// Package analyzer finds mistakes in packages that declare and implement tools. Its analyzers run
+// in go vet, in editors and in every other driver of golang.org/x/tools/go/analysis. Command
+// mcptaskvet runs them too.
 //
-// It finds generated files that are not what the generator would write now ([Stale]), directives that
-// the generator would not take ([Directive]), handlers that cannot be stopped ([Context]) and questions
-// that share the name of a step ([Step]). None of the analyzers uses facts, so that a driver runs them
-// on the packages alone that it was asked for.
+// [Stale] finds generated files that differ from what the generator would write now. [Directive]
+// finds directives that the generator refuses. [Context] finds handlers that cannot be stopped.
+// [Step] finds questions that share a step name. None of them uses facts, so a driver analyzes only
+// the packages it was asked for.
 package analyzer
 
 import "golang.org/x/tools/go/analysis"
 
-// Analyzers are all of them. They are safe for concurrent use, as every analyzer is.
+// Analyzers returns all analyzers. They are safe for concurrent use.
 func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{Context, Directive, Stale, Step}
 }
@@ -17,37 +18,38 @@ func Analyzers() []*analysis.Analyzer {
 // Stale reports a generated file that is missing, left over, or not what the generator would write.
 var Stale = &analysis.Analyzer{
 	Name: "mcptaskstale",
-	Doc: `report files that mcptaskgen would write otherwise
+	Doc: `report generated files that are out of date
 
-What the package declares is generated again, as its line for go generate says, or one in a folder above
-that covers it, or else as mcptaskgen does without flags. A file that would change, is missing, or is left
-over from declarations that are gone, is reported at that line, or at the first directive.
+The package is generated again, as its //go:generate line says, or a line in a directory above that covers
+the package. Without a line, mcptaskgen runs without flags. A file that would change, is missing, or is
+left over from removed declarations is reported at that line, or at the first directive.
 
-Files that are not the package's own are read too: schemas, lists of tools, the comments of other
-packages' types. Where it has found the package clean before, go vet does not see that they have changed;
-mcptaskvet by itself does.`,
-	Requires:         []*analysis.Analyzer{reading},
+The result also depends on files outside the package: schemas, lists of tools, and the comments of other
+packages' types. go vet caches a clean result and does not notice when these files change. Running
+mcptaskvet directly does.`,
+	Requires:         []*analysis.Analyzer{generation},
 	RunDespiteErrors: true,
 	Run: func(pass *analysis.Pass) (any, error) {
-		return nil, report(pass, pass.ResultOf[reading].(*findings).stale)
+		return nil, reportAll(pass, pass.ResultOf[generation].(*findings).stale)
 	},
 }
 
-// Directive reports what the generator would not take, also where it never runs.
+// Directive reports mistakes in directives, even in packages that the generator never runs on.
 var Directive = &analysis.Analyzer{
 	Name: "mcptaskdirective",
 	Doc: `report mcptask directives that are misplaced or wrong
 
-These are the errors of mcptaskgen, also in packages that it never runs on: a directive that attaches to
-nothing, looks like one and is none, has an unknown key, or stands above a method that is no tool.`,
-	Requires:         []*analysis.Analyzer{reading},
+These are the errors of mcptaskgen, reported even in packages that it never runs on: a directive that is
+attached to nothing, a comment that only looks like a directive, an unknown key, or a directive above a
+method that is not a tool.`,
+	Requires:         []*analysis.Analyzer{generation},
 	RunDespiteErrors: true,
 	Run: func(pass *analysis.Pass) (any, error) {
-		return nil, report(pass, pass.ResultOf[reading].(*findings).mistakes)
+		return nil, reportAll(pass, pass.ResultOf[generation].(*findings).mistakes)
 	},
 }
 
-func report(pass *analysis.Pass, diagnostics []analysis.Diagnostic) error {
+func reportAll(pass *analysis.Pass, diagnostics []analysis.Diagnostic) error {
 	for _, d := range diagnostics {
 		pass.Report(d)
 	}

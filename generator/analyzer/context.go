@@ -12,20 +12,21 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
 )
 
-// Context reports handlers that go on when their context has ended.
+// Context reports handlers that continue after their context has ended.
 var Context = &analysis.Analyzer{
 	Name: "mcptaskcontext",
 	Doc: `report handlers that ignore their context
 
-A cancel, the deadline and the ttl of a task reach its handler by the context alone. One that has no use
-for it, but to tell its progress, and sleeps, waits, loops over calls, or calls what takes a context, goes
-on after the task has ended. So does what gets context.Background() where the handler's own is at hand; a
-deferred call may have it, and context.WithoutCancel(ctx) is for what must outlive the task.
+A cancel, a deadline and an expired ttl reach a task's handler only through its context. A handler is
+reported if it uses its context only to report progress, and also sleeps, waits, loops over calls, or calls
+a function that takes a context: it would continue after the task has ended. Passing context.Background()
+to a call is reported too if the handler's own context is available. Deferred calls may use it, and
+context.WithoutCancel(ctx) is for work that must outlive the task.
 
-Handlers are the methods of types that implement a //mcptask:service, and functions that are passed to
-gosdk.AddTaskTool and mcptask.NewTool. A handler that is done at once needs no context.`,
+Handlers are the methods of types that implement a //mcptask:service, and functions passed to
+gosdk.AddTaskTool and mcptask.NewTool. A handler that returns at once does not need its context.`,
 	Run: func(pass *analysis.Pass) (any, error) {
-		for _, h := range handlers(pass) {
+		for _, h := range findHandlers(pass) {
 			checkContext(pass, h)
 		}
 		return nil, nil
@@ -37,7 +38,7 @@ func checkContext(pass *analysis.Pass, h handler) {
 		return
 	}
 	param := h.t.Params.List[0]
-	var own types.Object // nil where it has no name
+	var own types.Object // nil if the parameter has no name
 	at := param.Pos()
 	if len(param.Names) > 0 {
 		own = pass.TypesInfo.Defs[param.Names[0]]
@@ -46,29 +47,29 @@ func checkContext(pass *analysis.Pass, h handler) {
 		}
 	}
 	if own != nil {
-		fresh := freshContexts(pass.TypesInfo, h.body)
+		fresh := findFreshContexts(pass.TypesInfo, h.body)
 		for _, call := range fresh {
 			replaceContext(pass, h, own, call)
 		}
-		if len(fresh) > 0 || uses(pass.TypesInfo, h.body, own) {
+		if len(fresh) > 0 || usesContext(pass.TypesInfo, h.body, own) {
 			return
 		}
 	}
-	if why := busy(pass.TypesInfo, h.body); why != "" {
+	if why := findSlowWork(pass.TypesInfo, h.body); why != "" {
 		pass.Report(analysis.Diagnostic{
 			Pos: at, End: param.End(),
-			Message: fmt.Sprintf("%s ignores its context, and %s: it goes on when the task has ended", h.name, why),
+			Message: fmt.Sprintf("%s ignores its context and %s: it continues after the task has ended", h.name, why),
 		})
 	}
 }
 
-// uses says whether a body has use for its context, beyond telling how far it is.
-func uses(info *types.Info, body ast.Node, obj types.Object) bool {
+// usesContext reports whether a body uses its context for more than reporting progress.
+func usesContext(info *types.Info, body ast.Node, obj types.Object) bool {
 	found := false
 	ast.Inspect(body, func(node ast.Node) bool {
-		if call, ok := node.(*ast.CallExpr); ok && tells(info, call) {
+		if call, ok := node.(*ast.CallExpr); ok && reportsProgress(info, call) {
 			for _, arg := range call.Args[1:] {
-				found = found || uses(info, arg, obj)
+				found = found || usesContext(info, arg, obj)
 			}
 			return false
 		}
@@ -80,9 +81,9 @@ func uses(info *types.Info, body ast.Node, obj types.Object) bool {
 	return found
 }
 
-// freshContexts are the calls that make a context which never ends, but for deferred ones: what cleans
-// up after a context has ended needs another.
-func freshContexts(info *types.Info, body ast.Node) []*ast.CallExpr {
+// findFreshContexts returns the calls that make a context that never ends. It skips deferred calls,
+// because cleaning up after a context has ended needs another one.
+func findFreshContexts(info *types.Info, body ast.Node) []*ast.CallExpr {
 	var calls []*ast.CallExpr
 	ast.Inspect(body, func(node ast.Node) bool {
 		switch node := node.(type) {
@@ -101,7 +102,7 @@ func freshContexts(info *types.Info, body ast.Node) []*ast.CallExpr {
 func replaceContext(pass *analysis.Pass, h handler, own types.Object, call *ast.CallExpr) {
 	d := analysis.Diagnostic{
 		Pos: call.Pos(), End: call.End(),
-		Message: fmt.Sprintf("%s uses %s, where its own context ends with the task: use %s, or context.WithoutCancel(%[3]s) for what must outlive it",
+		Message: fmt.Sprintf("%s uses %s, but its own context ends with the task: use %s, or context.WithoutCancel(%[3]s) for work that must outlive it",
 			h.name, types.ExprString(call), own.Name()),
 	}
 	scope := pass.Pkg.Scope().Innermost(call.Pos())
@@ -116,10 +117,11 @@ func replaceContext(pass *analysis.Pass, h handler, own types.Object, call *ast.
 	pass.Report(d)
 }
 
-// busy says what a body does that may take its time; "" where it is done at once.
-func busy(info *types.Info, body ast.Node) string {
+// findSlowWork describes what a body does that may take long. It returns "" if the body returns at
+// once.
+func findSlowWork(info *types.Info, body ast.Node) string {
 	why := ""
-	polled := map[ast.Node]bool{} // operations on channels that do not wait
+	polled := map[ast.Node]bool{} // channel operations in a select with a default
 	ast.Inspect(body, func(node ast.Node) bool {
 		if why != "" || polled[node] {
 			return false
@@ -143,23 +145,23 @@ func busy(info *types.Info, body ast.Node) string {
 		case *ast.RangeStmt:
 			if _, ok := info.TypeOf(node.X).Underlying().(*types.Chan); ok {
 				why = "waits on a channel"
-			} else if calls(info, node.Body) {
+			} else if callsSlowCode(info, node.Body) {
 				why = "loops"
 			}
 		case *ast.ForStmt:
-			if calls(info, node) {
+			if callsSlowCode(info, node) {
 				why = "loops"
 			}
 		case *ast.CallExpr:
-			why = slow(info, node)
+			why = describeSlowCall(info, node)
 		}
 		return true
 	})
 	return why
 }
 
-// waiting are functions that wait, and have no form that takes a context.
-var waiting = map[string]bool{
+// waitingFunctions are functions that wait and have no variant with a context.
+var waitingFunctions = map[string]bool{
 	"time.Sleep": true, "(*sync.WaitGroup).Wait": true, "(*sync.Cond).Wait": true,
 	"net.Dial": true, "net.DialTimeout": true, "net.LookupHost": true,
 	"net/http.Get": true, "net/http.Head": true, "net/http.Post": true, "net/http.PostForm": true,
@@ -167,20 +169,20 @@ var waiting = map[string]bool{
 	"(*net/http.Client).PostForm": true,
 }
 
-// tells says whether a call tells how far the task is: it is done at once, and does not stop the handler
-// when the task has ended.
-func tells(info *types.Info, call *ast.CallExpr) bool {
+// reportsProgress reports whether a call reports the progress of a task. Such a call returns at
+// once and does not stop the handler when the task has ended.
+func reportsProgress(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.StaticCallee(info, call)
-	return f != nil && telling[f.FullName()] && len(call.Args) > 0
+	return f != nil && progressMethods[f.FullName()] && len(call.Args) > 0
 }
 
-var telling = map[string]bool{
+var progressMethods = map[string]bool{
 	"(*" + declaration.Runtime + ".Task).Progress": true, "(*" + declaration.Runtime + ".Task).Message": true,
 }
 
-// slow says why a call may take its time.
-func slow(info *types.Info, call *ast.CallExpr) string {
-	if t := info.Types[call.Fun]; t.IsType() || t.IsBuiltin() || tells(info, call) {
+// describeSlowCall says why a call may take long. It returns "" if it does not.
+func describeSlowCall(info *types.Info, call *ast.CallExpr) string {
+	if t := info.Types[call.Fun]; t.IsType() || t.IsBuiltin() || reportsProgress(info, call) {
 		return ""
 	}
 	name := types.ExprString(ast.Unparen(call.Fun))
@@ -188,13 +190,13 @@ func slow(info *types.Info, call *ast.CallExpr) string {
 		name = "a function"
 	}
 	f := typeutil.StaticCallee(info, call)
-	if f == nil { // of an interface, or a variable
+	if f == nil { // a method of an interface, or a variable
 		f, _ = typeutil.Callee(info, call).(*types.Func)
 	}
 	switch {
 	case f != nil && f.Pkg() != nil && f.Pkg().Path() == "log/slog":
-		return "" // its context is for values
-	case f != nil && waiting[f.Origin().FullName()]:
+		return "" // its context only carries values
+	case f != nil && waitingFunctions[f.Origin().FullName()]:
 		return "calls " + name + ", which waits"
 	}
 	if signature, ok := info.TypeOf(call.Fun).Underlying().(*types.Signature); ok && takesContext(signature) {
@@ -204,8 +206,8 @@ func slow(info *types.Info, call *ast.CallExpr) string {
 		return ""
 	}
 	for _, suffix := range []string{"Context", "WithContext"} {
-		if other := sibling(f, f.Name()+suffix); other != nil && takesContext(other.Signature()) {
-			return "calls " + name + ", where " + other.Name() + " takes one"
+		if other := lookupSibling(f, f.Name()+suffix); other != nil && takesContext(other.Signature()) {
+			return "calls " + name + " instead of " + other.Name() + ", which takes one"
 		}
 	}
 	return ""
@@ -220,8 +222,8 @@ func takesContext(signature *types.Signature) bool {
 	return false
 }
 
-// sibling is the function or method of another name beside one.
-func sibling(f *types.Func, name string) *types.Func {
+// lookupSibling finds the function or method with another name in the same scope as f.
+func lookupSibling(f *types.Func, name string) *types.Func {
 	if recv := f.Signature().Recv(); recv != nil {
 		obj, _, _ := types.LookupFieldOrMethod(recv.Type(), true, f.Pkg(), name)
 		other, _ := obj.(*types.Func)
@@ -231,23 +233,23 @@ func sibling(f *types.Func, name string) *types.Func {
 	return other
 }
 
-// quick are packages whose functions compute and are done: a loop over them needs no context.
-var quick = map[string]bool{
+// quickPackages are packages whose functions only compute. A loop over them needs no context.
+var quickPackages = map[string]bool{
 	"bytes": true, "cmp": true, "encoding/base64": true, "encoding/hex": true, "encoding/json": true, "errors": true,
 	"fmt": true, "log/slog": true, "maps": true, "math": true, "path": true, "path/filepath": true, "regexp": true,
 	"slices": true, "sort": true, "strconv": true, "strings": true, "time": true, "unicode": true, "unicode/utf8": true,
 }
 
-// calls tells whether a loop calls anything that is not quick.
-func calls(info *types.Info, loop ast.Node) bool {
+// callsSlowCode reports whether a loop calls code outside quickPackages.
+func callsSlowCode(info *types.Info, loop ast.Node) bool {
 	found := false
 	ast.Inspect(loop, func(node ast.Node) bool {
 		call, ok := node.(*ast.CallExpr)
-		if !ok || info.Types[call.Fun].IsType() || info.Types[call.Fun].IsBuiltin() || tells(info, call) {
+		if !ok || info.Types[call.Fun].IsType() || info.Types[call.Fun].IsBuiltin() || reportsProgress(info, call) {
 			return !found
 		}
 		f, _ := typeutil.Callee(info, call).(*types.Func)
-		found = found || f == nil || f.Pkg() != nil && !quick[f.Pkg().Path()] || slow(info, call) != ""
+		found = found || f == nil || f.Pkg() != nil && !quickPackages[f.Pkg().Path()] || describeSlowCall(info, call) != ""
 		return !found
 	})
 	return found

@@ -18,11 +18,11 @@ type handler struct {
 	body *ast.BlockStmt
 }
 
-// handlers finds the handlers that the package has: methods of its types that implement a service, and
-// functions that it passes to where tools are registered. Tests and generated files have none: theirs
-// have the signature of a handler, whatever they use of it.
-func handlers(pass *analysis.Pass) []handler {
-	methods := implementations(pass)
+// findHandlers returns the handlers of the package: methods of its types that implement a service,
+// and functions that it registers as tools. It skips tests and generated files, whose functions may
+// have the signature of a handler without using all of it.
+func findHandlers(pass *analysis.Pass) []handler {
+	methods := findImplementations(pass)
 	declared := map[*types.Func]*ast.FuncDecl{}
 	var written []*ast.File
 	for _, file := range pass.Files {
@@ -51,14 +51,14 @@ func handlers(pass *analysis.Pass) []handler {
 			if !ok {
 				return true
 			}
-			switch f := registered(pass.TypesInfo, call).(type) {
+			switch f := registeredHandler(pass.TypesInfo, call).(type) {
 			case *ast.FuncLit:
 				list = append(list, handler{"the handler", f.Type, f.Body})
 			case *ast.Ident:
 				if f, ok := pass.TypesInfo.Uses[f].(*types.Func); ok && declared[f.Origin()] != nil && !methods[f.Origin()] {
 					decl := declared[f.Origin()]
 					list = append(list, handler{decl.Name.Name, decl.Type, decl.Body})
-					methods[f.Origin()] = true // once
+					methods[f.Origin()] = true // list it once
 				}
 			}
 			return true
@@ -67,9 +67,10 @@ func handlers(pass *analysis.Pass) []handler {
 	return list
 }
 
-// implementations are the methods of the package's types that implement services. A service is known by
-// the function <Service>Tools that is generated for it, so the types need not be registered here.
-func implementations(pass *analysis.Pass) map[*types.Func]bool {
+// findImplementations returns the methods of the package's types that implement services. A service
+// is recognized by its generated function <Service>Tools. Its implementation does not need to be
+// registered in this package.
+func findImplementations(pass *analysis.Pass) map[*types.Func]bool {
 	services := servicesOf(pass.Pkg)
 	for _, pkg := range pass.Pkg.Imports() {
 		services = append(services, servicesOf(pkg)...)
@@ -99,7 +100,7 @@ func implementations(pass *analysis.Pass) map[*types.Func]bool {
 	return found
 }
 
-// servicesOf are the interfaces of a package that have a generated function for their tools.
+// servicesOf returns the interfaces of a package that have a generated <Service>Tools function.
 func servicesOf(pkg *types.Package) []*types.Interface {
 	var list []*types.Interface
 	for _, name := range pkg.Scope().Names() {
@@ -120,8 +121,9 @@ func servicesOf(pkg *types.Package) []*types.Interface {
 	return list
 }
 
-// registered returns the function that a call makes the handler of a tool; nil where it makes none.
-func registered(info *types.Info, call *ast.CallExpr) ast.Expr {
+// registeredHandler returns the function that a call registers as a handler, or nil if it registers
+// none.
+func registeredHandler(info *types.Info, call *ast.CallExpr) ast.Expr {
 	f := typeutil.StaticCallee(info, call)
 	if f == nil || f.Pkg() == nil {
 		return nil

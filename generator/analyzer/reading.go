@@ -24,48 +24,49 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
-// reading generates what the package declares, once for the analyzers that need it.
-var reading = &analysis.Analyzer{
+// generation generates the files of the package once, for the analyzers that need them.
+var generation = &analysis.Analyzer{
 	Name:             "mcptaskread",
 	Doc:              "generate what a package declares, for other analyzers",
-	Run:              read,
+	Run:              readPackage,
 	ResultType:       reflect.TypeFor[*findings](),
 	RunDespiteErrors: true,
 }
 
-// findings are what is wrong with the declarations of a package and with what was generated from them.
+// findings are the mistakes in a package's declarations, and its stale files.
 type findings struct {
 	mistakes, stale []analysis.Diagnostic
 }
 
-// reader reads one package.
+// reader generates the files of one package and collects findings.
 type reader struct {
 	findings
 
 	pass *analysis.Pass
 	src  generator.Source
-	// first is where the first directive stands, or what was meant as one; invalid where none does.
+	// first is the position of the first comment that is or resembles a directive. It is invalid if
+	// there is none.
 	first     token.Pos
 	generated []*ast.File
 	runs      []run
 }
 
-// run is one time that the generator runs.
+// run is one run of the generator.
 type run struct {
 	line *commandline.Line
-	pos  token.Pos // of the line for go generate; invalid where it stands elsewhere or nowhere
+	pos  token.Pos // of the go:generate line; invalid if it is in another package or missing
 }
 
-// mentions finds what may be a directive.
-var mentions = regexp.MustCompile(`(?i)mcptask[ \t]*:`)
+// directiveMention matches text that may be a directive.
+var directiveMention = regexp.MustCompile(`(?i)mcptask[ \t]*:`)
 
-func read(pass *analysis.Pass) (any, error) {
-	r := &reader{pass: pass, src: source(pass)}
-	if len(pass.TypeErrors) > 0 && !r.parses() {
-		return &r.findings, nil // half a tree is not what the generator reads
+func readPackage(pass *analysis.Pass) (any, error) {
+	r := &reader{pass: pass, src: newSource(pass)}
+	if len(pass.TypeErrors) > 0 && !r.filesParse() {
+		return &r.findings, nil // the generator does not read incomplete syntax trees
 	}
 	for _, file := range pass.Files {
-		r.scan(file)
+		r.scanComments(file)
 	}
 	if len(r.src.Files) == 0 {
 		return &r.findings, nil
@@ -75,13 +76,13 @@ func read(pass *analysis.Pass) (any, error) {
 	}
 	made := r.generate()
 	if len(r.mistakes) == 0 {
-		r.compare(made)
+		r.compareFiles(made)
 	}
 	return &r.findings, nil
 }
 
-// source is what the generator needs of the package.
-func source(pass *analysis.Pass) generator.Source {
+// newSource returns the package in the form that the generator needs.
+func newSource(pass *analysis.Pass) generator.Source {
 	src := generator.Source{
 		Path: pass.Pkg.Path(), Fset: pass.Fset, Ignored: pass.IgnoredFiles,
 		Imports: map[string]*types.Package{}, Sizes: pass.TypesSizes, Version: pass.Pkg.GoVersion(),
@@ -92,7 +93,7 @@ func source(pass *analysis.Pass) generator.Source {
 			continue
 		}
 		src.Files = append(src.Files, file)
-		if src.Dir == "" && filepath.Base(name) != "_cgo_gotypes.go" { // which is none of the folder
+		if src.Dir == "" && filepath.Base(name) != "_cgo_gotypes.go" { // that file is in another directory
 			src.Dir = filepath.Dir(name)
 		}
 		for _, spec := range file.Imports {
@@ -105,7 +106,8 @@ func source(pass *analysis.Pass) generator.Source {
 	return src
 }
 
-// fileName is the absolute path of a file; of what cgo made, that of its source.
+// fileName returns the absolute path of a file. For a file that cgo generated, it returns the path
+// of the source.
 func fileName(pass *analysis.Pass, file *ast.File) string {
 	name := pass.Fset.Position(file.Package).Filename
 	if abs, err := filepath.Abs(name); err == nil {
@@ -114,8 +116,8 @@ func fileName(pass *analysis.Pass, file *ast.File) string {
 	return name
 }
 
-// parses tells whether the files of a package that does not compile are whole.
-func (r *reader) parses() bool {
+// filesParse reports whether all files parse, for a package that does not compile.
+func (r *reader) filesParse() bool {
 	for _, file := range r.src.Files {
 		name := fileName(r.pass, file)
 		src, err := r.readFile(name)
@@ -129,7 +131,7 @@ func (r *reader) parses() bool {
 	return true
 }
 
-// readFile reads a file as the driver has it, an editor's unsaved text included.
+// readFile reads a file through the driver, which may have an editor's unsaved text.
 func (r *reader) readFile(path string) ([]byte, error) {
 	if src, err := r.pass.ReadFile(path); err == nil {
 		return src, nil
@@ -137,8 +139,8 @@ func (r *reader) readFile(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// scan looks a file's comments over.
-func (r *reader) scan(file *ast.File) {
+// scanComments collects the directives and go:generate lines of a file.
+func (r *reader) scanComments(file *ast.File) {
 	if generator.HasHeader(file) {
 		r.generated = append(r.generated, file)
 		return
@@ -148,16 +150,16 @@ func (r *reader) scan(file *ast.File) {
 	for _, group := range file.Comments {
 		for _, comment := range group.List {
 			switch {
-			case mentions.MatchString(comment.Text):
-				if test && directive.Is(comment.Text) {
-					r.mistake(comment.Pos(), "a directive in a test file is not read", "move it, with what it belongs to, into a file that is no test")
+			case directiveMention.MatchString(comment.Text):
+				if test && directive.IsDirective(comment.Text) {
+					r.addMistake(comment.Pos(), "the generator does not read directives in test files", "move the declaration into a file that is not a test")
 				} else if !test && !r.first.IsValid() {
 					r.first = comment.Pos()
 				}
 			case r.pass.Fset.Position(comment.Pos()).Column == 1:
 				line, err := commandline.ParseLine(comment.Text, name, r.pass.Pkg.Name())
 				if err != nil {
-					r.mistake(comment.Pos(), "go generate fails here: "+err.Error(), "")
+					r.addMistake(comment.Pos(), "go generate fails here: "+err.Error(), "")
 				} else if line != nil {
 					r.runs = append(r.runs, run{line, comment.Pos()})
 				}
@@ -166,19 +168,20 @@ func (r *reader) scan(file *ast.File) {
 	}
 }
 
-func (r *reader) mistake(pos token.Pos, message, hint string) {
+func (r *reader) addMistake(pos token.Pos, message, hint string) {
 	if hint != "" {
 		message += "; " + hint
 	}
 	d := analysis.Diagnostic{Pos: pos, Message: message}
 	if !slices.ContainsFunc(r.mistakes, func(o analysis.Diagnostic) bool { return o.Pos == pos && o.Message == message }) {
-		d.SuggestedFixes = r.respell(pos)
+		d.SuggestedFixes = r.suggestSpelling(pos)
 		r.mistakes = append(r.mistakes, d)
 	}
 }
 
-// chooseRuns leaves the runs of lines of the package that are for it, and finds another way where there
-// are none, as long as there is anything to generate.
+// chooseRuns keeps the lines of the package that generate code for it. If there are none, it looks
+// for lines in directories above, and finally uses a run without flags. It does this only if the
+// package has directives or generated files.
 func (r *reader) chooseRuns() error {
 	covers := func(run run) bool { return run.line.Covers(r.src.Dir, r.src.Path) }
 	own := slices.ContainsFunc(r.runs, covers)
@@ -203,17 +206,17 @@ func (r *reader) chooseRuns() error {
 	return nil
 }
 
-// made is what the runs make, by absolute path, and what none of them does.
+// made holds the generated files by absolute path, and the left-over files.
 type made struct {
 	files    map[string][]byte
 	by       map[string]run
 	leftOver []string
 }
 
-// generate does every run.
+// generate performs every run.
 func (r *reader) generate() made {
 	m := made{files: map[string][]byte{}, by: map[string]run{}}
-	var over []string // by every run so far
+	var over []string // left over in every run so far
 	first := true
 	for _, run := range r.runs {
 		var out generator.Output
@@ -224,7 +227,7 @@ func (r *reader) generate() made {
 			out, err = run.line.GenerateSource(context.Background(), r.src)
 		}
 		if err != nil {
-			r.refused(run, err)
+			r.addRunError(run, err)
 			continue
 		}
 		for name, content := range out.Files {
@@ -251,27 +254,28 @@ func (r *reader) generate() made {
 	return m
 }
 
-// refused reports what a run says is wrong.
-func (r *reader) refused(run run, err error) {
-	at := r.at(run)
+// addRunError reports the error of a run.
+func (r *reader) addRunError(run run, err error) {
+	at := r.runPosition(run)
 	var list *diag.Error
 	if !errors.As(err, &list) {
 		message, _, _ := strings.Cut(err.Error(), "\n")
-		r.mistake(at, "mcptaskgen fails here: "+message, "")
+		r.addMistake(at, "mcptaskgen fails here: "+message, "")
 		return
 	}
 	for _, p := range list.Problems {
-		pos, ok := r.position(p.Pos)
+		pos, ok := r.findPosition(p.Pos)
 		if !ok {
 			p.Message = fmt.Sprintf("%s: %s", p.Pos, p.Message)
 			pos = at
 		}
-		r.mistake(pos, p.Message, p.Hint)
+		r.addMistake(pos, p.Message, p.Hint)
 	}
 }
 
-// at is where a run is spoken of: its line, else the first directive, else the first file.
-func (r *reader) at(run run) token.Pos {
+// runPosition returns the position for messages about a run: its line, or else the first directive,
+// or else the first file.
+func (r *reader) runPosition(run run) token.Pos {
 	switch {
 	case run.pos.IsValid():
 		return run.pos
@@ -281,8 +285,8 @@ func (r *reader) at(run run) token.Pos {
 	return r.src.Files[0].Package
 }
 
-// position finds a place that the generator names.
-func (r *reader) position(p token.Position) (token.Pos, bool) {
+// findPosition converts a position in the generator's message.
+func (r *reader) findPosition(p token.Position) (token.Pos, bool) {
 	name := filepath.FromSlash(p.Filename)
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(r.src.Dir, name)
@@ -292,7 +296,7 @@ func (r *reader) position(p token.Position) (token.Pos, bool) {
 			continue
 		}
 		f := r.pass.Fset.File(file.FileStart)
-		for n := 1; n <= f.LineCount(); n++ { // cgo moves lines
+		for n := 1; n <= f.LineCount(); n++ { // search, because cgo moves lines
 			start := f.LineStart(n)
 			if at := r.pass.Fset.Position(start); at.Line == p.Line && filepath.Base(at.Filename) == filepath.Base(name) {
 				return min(start+token.Pos(max(p.Column-1, 0)), file.FileEnd), true

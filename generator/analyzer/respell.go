@@ -12,11 +12,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
-// misspelt is how a line comment begins that was meant as a directive.
-var misspelt = regexp.MustCompile(`(?i)^//[ \t]*mcptask[ \t]*:[ \t]*([a-z]+)`)
+// misspelledDirective matches the start of a line comment that was meant as a directive.
+var misspelledDirective = regexp.MustCompile(`(?i)^//[ \t]*mcptask[ \t]*:[ \t]*([a-z]+)`)
 
-// respell writes a comment that looks like a directive, and is none, as one.
-func (r *reader) respell(pos token.Pos) []analysis.SuggestedFix {
+// suggestSpelling returns a fix for a comment that only resembles a directive.
+func (r *reader) suggestSpelling(pos token.Pos) []analysis.SuggestedFix {
 	for _, file := range r.pass.Files {
 		if pos < file.FileStart || pos >= file.FileEnd {
 			continue
@@ -27,8 +27,8 @@ func (r *reader) respell(pos token.Pos) []analysis.SuggestedFix {
 				continue
 			}
 			comment := group.List[i]
-			_, meant := directive.Meant(comment.Text)
-			begin := misspelt.FindStringSubmatch(comment.Text)
+			_, meant := directive.FindStray(comment.Text)
+			begin := misspelledDirective.FindStringSubmatch(comment.Text)
 			if !meant || begin == nil || !slices.Contains(directive.Kinds, strings.ToLower(begin[1])) {
 				return nil
 			}

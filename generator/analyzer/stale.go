@@ -14,11 +14,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// compare reports the files that are not what the runs have made.
-func (r *reader) compare(m made) {
+// compareFiles reports files that differ from what the runs produced.
+func (r *reader) compareFiles(m made) {
 	for _, path := range slices.Sorted(maps.Keys(m.files)) {
 		run, name := m.by[path], diag.Relative(r.src.Dir, path)
-		d := analysis.Diagnostic{Pos: r.at(run)}
+		d := analysis.Diagnostic{Pos: r.runPosition(run)}
 		old, err := r.readFile(path)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -36,7 +36,7 @@ func (r *reader) compare(m made) {
 	}
 	for _, path := range m.leftOver {
 		name := diag.Relative(r.src.Dir, path)
-		d := analysis.Diagnostic{Pos: r.first, Message: name + " is left over, since nothing makes it any more: remove it, or run mcptaskgen --prune"}
+		d := analysis.Diagnostic{Pos: r.first, Message: name + " is left over, because no declaration produces it any more: remove it, or run mcptaskgen --prune"}
 		if file := r.fileOf(path); file != nil && !d.Pos.IsValid() {
 			d.Pos = file.Package
 		}
@@ -47,7 +47,7 @@ func (r *reader) compare(m made) {
 	}
 }
 
-// firstDifference is the line from which on two texts differ.
+// firstDifference returns the number of the first line in which two texts differ.
 func firstDifference(a, b []byte) int {
 	line := 1
 	for i := range min(len(a), len(b)) {
@@ -61,13 +61,13 @@ func firstDifference(a, b []byte) int {
 	return line
 }
 
-// pointTo adds the place in the stale file, where the driver has it. It offers no fix: drivers change no
-// generated files.
+// pointTo adds the position in the stale file if the driver has loaded it. It offers no fix,
+// because drivers do not change generated files.
 func (r *reader) pointTo(d *analysis.Diagnostic, path string, line int) {
 	if file := r.fileOf(path); file != nil {
 		f := r.pass.Fset.File(file.FileStart)
 		pos := f.LineStart(min(line, f.LineCount()))
-		d.Related = []analysis.RelatedInformation{{Pos: pos, Message: "what mcptaskgen writes begins to differ here"}}
+		d.Related = []analysis.RelatedInformation{{Pos: pos, Message: "the output of mcptaskgen differs from here on"}}
 	}
 }
 

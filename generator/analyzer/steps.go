@@ -16,15 +16,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/declaration"
 )
 
-// Step reports questions of one function that share the name of a step.
+// Step reports questions in one function that share a step name.
 var Step = &analysis.Analyzer{
 	Name: "mcptaskstep",
 	Doc: `report a second question under one step name
 
-A question is stored under the name of its step, so that a handler which runs again gets the answers that
-it has. Where two questions share the name, the second gets a number in the order in which they are
-asked, and after a restart that takes another way, one may get the answer of the other. One question
-in a loop, which is asked again on purpose, is fine, and so are two of which a run reaches only one.`,
+A question is stored under its step name, so that a handler that runs again gets the stored answer. If two
+questions share a name, the second one gets a number in the order of asking. After a restart that takes
+another path, one question may get the other's answer. One question in a loop, asked again on purpose, is
+fine. So are two questions of which a run reaches only one.`,
 	Run: func(pass *analysis.Pass) (any, error) {
 		for _, file := range pass.Files {
 			if strings.HasSuffix(fileName(pass, file), "_test.go") || ast.IsGenerated(file) {
@@ -40,11 +40,11 @@ in a loop, which is asked again on purpose, is fine, and so are two of which a r
 	},
 }
 
-// question is a place where a task asks.
+// question is a call that asks the user.
 type question struct {
 	step ast.Expr
-	// way are the function bodies that the question stands in, from the outermost on, each with what of
-	// it holds the question: the call, or the function literal around it.
+	// way lists the function bodies around the question, outermost first. Each is paired with the
+	// node in it that contains the question: the call, or the function literal around it.
 	way []hold
 }
 
@@ -53,15 +53,35 @@ type hold struct {
 	node ast.Node
 }
 
-// key is what makes two questions one.
+// key identifies questions that share an answer.
 type key struct {
-	task any // what names the task: its object, or else its expression
+	task any // the task variable's object, or else its expression
 	step string
 }
 
 func checkSteps(pass *analysis.Pass, body *ast.BlockStmt) {
-	var order []key
-	asked := map[key][]question{}
+	order, asked := collectQuestions(pass.TypesInfo, body)
+	graphs := map[*ast.BlockStmt]*cfg.CFG{}
+	for _, k := range order {
+		for i, second := range asked[k] {
+			first := slices.IndexFunc(asked[k][:i], func(first question) bool { return canAskBoth(pass.TypesInfo, graphs, first, second) })
+			if first < 0 {
+				continue
+			}
+			before := asked[k][first].step
+			pass.Report(analysis.Diagnostic{
+				Pos: second.step.Pos(), End: second.step.End(),
+				Message: fmt.Sprintf("the step %q also names the question on line %d: when the handler runs again, one may get the other's answer; give each question its own step name",
+					k.step, pass.Fset.Position(before.Pos()).Line),
+				Related: []analysis.RelatedInformation{{Pos: before.Pos(), End: before.End(), Message: "the other question"}},
+			})
+		}
+	}
+}
+
+// collectQuestions returns the questions in a body by key, and the keys in source order.
+func collectQuestions(info *types.Info, body *ast.BlockStmt) (order []key, asked map[key][]question) {
+	asked = map[key][]question{}
 	bodies := []*ast.BlockStmt{body}
 	var literals []ast.Node
 	var stack []ast.Node
@@ -78,7 +98,7 @@ func checkSteps(pass *analysis.Pass, body *ast.BlockStmt) {
 		case *ast.FuncLit:
 			bodies, literals = append(bodies, node.Body), append(literals, node)
 		case *ast.CallExpr:
-			k, step, ok := asks(pass.TypesInfo, node)
+			k, step, ok := readQuestion(info, node)
 			if !ok {
 				return true
 			}
@@ -97,26 +117,11 @@ func checkSteps(pass *analysis.Pass, body *ast.BlockStmt) {
 		}
 		return true
 	})
-	graphs := map[*ast.BlockStmt]*cfg.CFG{}
-	for _, k := range order {
-		for i, second := range asked[k] {
-			first := slices.IndexFunc(asked[k][:i], func(first question) bool { return both(pass.TypesInfo, graphs, first, second) })
-			if first < 0 {
-				continue
-			}
-			before := asked[k][first].step
-			pass.Report(analysis.Diagnostic{
-				Pos: second.step.Pos(), End: second.step.End(),
-				Message: fmt.Sprintf("the step %q names the question in line %d too: when the handler runs again, one may get the other's answer; give each a name of its own",
-					k.step, pass.Fset.Position(before.Pos()).Line),
-				Related: []analysis.RelatedInformation{{Pos: before.Pos(), End: before.End(), Message: "the other question"}},
-			})
-		}
-	}
+	return order, asked
 }
 
-// asks reads a call that asks a question under a constant name.
-func asks(info *types.Info, call *ast.CallExpr) (k key, step ast.Expr, ok bool) {
+// readQuestion reads a call that asks a question with a constant step name.
+func readQuestion(info *types.Info, call *ast.CallExpr) (k key, step ast.Expr, ok bool) {
 	f := typeutil.StaticCallee(info, call)
 	if f == nil || f.Pkg() == nil {
 		return k, nil, false
@@ -125,7 +130,8 @@ func asks(info *types.Info, call *ast.CallExpr) (k key, step ast.Expr, ok bool) 
 	switch params := f.Signature().Params(); {
 	case f.Signature().Recv() != nil:
 		selector, isSelector := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-		if !isSelector || !isTask(f.Signature().Recv().Type()) || !slices.Contains([]string{"AskURL", "Roots", "Sample"}, f.Name()) || len(call.Args) < 2 {
+		asks := isTask(f.Signature().Recv().Type()) && slices.Contains([]string{"AskURL", "Roots", "Sample"}, f.Name())
+		if !isSelector || !asks || len(call.Args) < 2 {
 			return k, nil, false
 		}
 		task, step = selector.X, call.Args[1]
@@ -155,22 +161,22 @@ func isTask(t types.Type) bool {
 
 func isString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }
 
-// both tells whether one run may ask both questions. What is asked in a function literal counts as asked
-// where the literal stands.
-func both(info *types.Info, graphs map[*ast.BlockStmt]*cfg.CFG, a, b question) bool {
+// canAskBoth reports whether one run may ask both questions. A question in a function literal
+// counts as asked at the position of the literal.
+func canAskBoth(info *types.Info, graphs map[*ast.BlockStmt]*cfg.CFG, a, b question) bool {
 	i := 0
 	for i+1 < min(len(a.way), len(b.way)) && a.way[i] == b.way[i] {
 		i++
 	}
 	body := a.way[i].body
 	if graphs[body] == nil {
-		graphs[body] = cfg.New(body, func(call *ast.CallExpr) bool { return !ends(info, call) })
+		graphs[body] = cfg.New(body, func(call *ast.CallExpr) bool { return !neverReturns(info, call) })
 	}
-	return follows(graphs[body], a.way[i].node, b.way[i].node) || follows(graphs[body], b.way[i].node, a.way[i].node)
+	return mayFollow(graphs[body], a.way[i].node, b.way[i].node) || mayFollow(graphs[body], b.way[i].node, a.way[i].node)
 }
 
-// ends tells whether a call never returns.
-func ends(info *types.Info, call *ast.CallExpr) bool {
+// neverReturns reports whether a call never returns.
+func neverReturns(info *types.Info, call *ast.CallExpr) bool {
 	switch f := typeutil.Callee(info, call).(type) {
 	case *types.Builtin:
 		return f.Name() == "panic"
@@ -180,12 +186,12 @@ func ends(info *types.Info, call *ast.CallExpr) bool {
 	return false
 }
 
-// follows tells whether b may run after a.
-func follows(graph *cfg.CFG, a, b ast.Node) bool {
-	from, i := locate(graph, a)
-	to, j := locate(graph, b)
+// mayFollow reports whether b may run after a.
+func mayFollow(graph *cfg.CFG, a, b ast.Node) bool {
+	from, i := locateNode(graph, a)
+	to, j := locateNode(graph, b)
 	if from == nil || to == nil {
-		return false // never reached
+		return false // unreachable
 	}
 	if from == to && (i < j || i == j && a.Pos() < b.Pos()) {
 		return true
@@ -206,9 +212,9 @@ func follows(graph *cfg.CFG, a, b ast.Node) bool {
 	return false
 }
 
-// locate finds the block that runs a node, and the node's place in it: the narrowest, since the nodes of
-// a graph may hold each other.
-func locate(graph *cfg.CFG, node ast.Node) (*cfg.Block, int) {
+// locateNode finds the block that contains a node, and the index in it. Nodes of a graph may
+// contain each other, so it picks the narrowest one.
+func locateNode(graph *cfg.CFG, node ast.Node) (*cfg.Block, int) {
 	var in *cfg.Block
 	at, width := 0, token.Pos(0)
 	for _, block := range graph.Blocks {

@@ -15,23 +15,23 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// Line is a line for go generate that runs mcptaskgen. It is not safe for concurrent use.
+// Line is a //go:generate line that runs mcptaskgen. It is not safe for concurrent use.
 type Line struct {
 	Flags
 
-	Packages []string // the patterns; none is the folder of the line
-	File     string   // that it stands in
-	Number   int      // in the file, from 1; 0 where it was parsed as a comment alone
+	Packages []string // the patterns; empty means the directory of the line
+	File     string   // the file that contains the line
+	Number   int      // the line number in the file; 0 if only a comment was parsed
 }
 
-// other are the flags of the command that do not change what is generated.
-var other = []string{"check", "diff", "prune", "verbose", "version"}
+// ignoredFlags are the command's flags that do not change what is generated.
+var ignoredFlags = []string{"check", "diff", "prune", "verbose", "version"}
 
-// ParseLine reads the text of a comment in a Go file, of which it needs the path and the name of the
-// package. It returns nil where the comment is no line for go generate that has mcptaskgen generate:
-// as itself, by go tool or by go run. The error says what is wrong with its arguments.
+// ParseLine reads the text of a comment in a Go file. It needs the path of the file and the name of
+// its package. It returns nil if the comment is not a //go:generate line that runs mcptaskgen,
+// directly or by go tool or go run, to generate code. The error reports invalid arguments.
 func ParseLine(comment, file, pkg string) (*Line, error) {
-	args, ok := arguments(comment, file, pkg)
+	args, ok := parseArguments(comment, file, pkg)
 	if !ok {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func ParseLine(comment, file, pkg string) (*Line, error) {
 	set := pflag.NewFlagSet("mcptaskgen", pflag.ContinueOnError)
 	set.Usage = func() {}
 	line.Add(set)
-	for _, name := range other {
+	for _, name := range ignoredFlags {
 		set.Bool(name, false, "")
 	}
 	switch err := set.Parse(args); {
@@ -53,16 +53,16 @@ func ParseLine(comment, file, pkg string) (*Line, error) {
 	return line, nil
 }
 
-// command is the first word after mcptaskgen where it does not generate, such as docs.
-var command = regexp.MustCompile(`^[a-z]+$`)
+// subcommand matches a first argument that selects another command, such as docs.
+var subcommand = regexp.MustCompile(`^[a-z]+$`)
 
-// arguments are what mcptaskgen gets from a line.
-func arguments(comment, file, pkg string) ([]string, bool) {
+// parseArguments returns the arguments that a line passes to mcptaskgen.
+func parseArguments(comment, file, pkg string) ([]string, bool) {
 	text, ok := strings.CutPrefix(comment, "//go:generate")
 	if !ok || strings.TrimLeft(text, " \t") == text || !strings.Contains(text, "mcptaskgen") {
 		return nil, false
 	}
-	words := split(strings.TrimRight(text, "\r"))
+	words := splitWords(strings.TrimRight(text, "\r"))
 	for i, word := range words {
 		words[i] = os.Expand(word, func(name string) string {
 			switch name {
@@ -84,13 +84,13 @@ func arguments(comment, file, pkg string) ([]string, bool) {
 		}
 		byGo := i >= 2 && words[0] == "go" && (words[1] == "tool" || words[1] == "run")
 		args := words[i+1:]
-		return args, (i == 0 || byGo) && (len(args) == 0 || !command.MatchString(args[0]))
+		return args, (i == 0 || byGo) && (len(args) == 0 || !subcommand.MatchString(args[0]))
 	}
 	return nil, false
 }
 
-// split is what go generate does: words between spaces, and Go strings in double quotes.
-func split(line string) []string {
+// splitWords splits a line as go generate does: at spaces, except in double-quoted Go strings.
+func splitWords(line string) []string {
 	var words []string
 	for {
 		line = strings.TrimLeft(line, " \t")
@@ -112,8 +112,8 @@ func split(line string) []string {
 	}
 }
 
-// Covers tells whether the line generates for the package in a folder, by its import path where the
-// patterns are import paths. A Go file stands for its package, which has one generated file.
+// Covers reports whether the line generates code for the package in a directory. importPath is
+// compared with patterns that are import paths. A Go file stands for its package.
 func (l *Line) Covers(dir, importPath string) bool {
 	if l.ReadsTools() {
 		return false
@@ -123,30 +123,31 @@ func (l *Line) Covers(dir, importPath string) bool {
 	}
 	for _, pattern := range l.Packages {
 		what := importPath
-		if file := absolute(l.Config.Dir, pattern); filepath.Ext(file) == ".go" {
-			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() { // as $GOFILE is
+		if file := absolutePath(l.Config.Dir, pattern); filepath.Ext(file) == ".go" {
+			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() { // such as $GOFILE
 				pattern = "./" + path.Dir(filepath.ToSlash(pattern))
 			}
 		}
 		if pattern == "." || pattern == ".." || strings.HasPrefix(pattern, "./") || strings.HasPrefix(pattern, "../") {
 			pattern, what = path.Join(filepath.ToSlash(l.Config.Dir), pattern), filepath.ToSlash(filepath.Clean(dir))
 		}
-		if matches(pattern, what) {
+		if matchesPattern(pattern, what) {
 			return true
 		}
 	}
 	return false
 }
 
-func absolute(dir, path string) string {
+func absolutePath(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(dir, path)
 }
 
-// matches is what go list does with a pattern: ... is anything, and /... at its end also nothing.
-func matches(pattern, name string) bool {
+// matchesPattern matches as go list does: "..." matches anything, and a final "/..." also matches
+// nothing.
+func matchesPattern(pattern, name string) bool {
 	if pattern == name {
 		return true
 	}
@@ -158,8 +159,9 @@ func matches(pattern, name string) bool {
 	return ok && err == nil
 }
 
-// GenerateSource is [Flags.Generate] for a package that is loaded already, where the line covers it.
-// With --tags it is loaded again, by the go command: the source may have been built without them.
+// GenerateSource is like [Flags.Generate] for a loaded package that the line covers. If the line
+// has --tags, the go command loads the package again, because the source may have been built
+// without them.
 func (l *Line) GenerateSource(ctx context.Context, src generator.Source) (generator.Output, error) {
 	cfg := l.Config
 	if cfg.Tags == "" {

@@ -12,72 +12,72 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// Lines finds lines for go generate in files on the disk. It reads each folder once. The zero value is
-// ready; it is not safe for concurrent use.
+// Lines finds //go:generate lines in files on disk. It reads each directory once. The zero value is
+// ready to use. A Lines is not safe for concurrent use.
 type Lines struct {
-	Dir     string // absolute; paths in messages are relative to it
+	Dir     string // the absolute directory that paths in messages are relative to
 	folders map[string]folder
 }
 
-// folder has the lines of a folder, and what is wrong with others.
+// folder holds the valid lines of a directory, and what is wrong with the others.
 type folder struct {
-	lines []*Line
-	wrong diag.List
+	lines    []*Line
+	mistakes diag.List
 }
 
-// For returns the lines that generate for the package in a folder, an absolute path: those in the
-// folder itself, or, where there are none, those of [Lines.Above]. The error says which lines of the
-// folder are wrong, or is that of reading a file.
+// For returns the lines that generate code for the package in dir, an absolute path: the lines in
+// dir itself, or else those of [Lines.Above]. The error lists invalid lines in dir, or reports a
+// file that cannot be read.
 func (l *Lines) For(dir, importPath string) ([]*Line, error) {
-	own, err := l.in(dir)
+	own, err := l.readFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	if err := own.wrong.Err(l.Dir); err != nil {
+	if err := own.mistakes.Err(l.Dir); err != nil {
 		return nil, err
 	}
-	if lines := covering(own.lines, dir, importPath); len(lines) > 0 {
+	if lines := filterCovering(own.lines, dir, importPath); len(lines) > 0 {
 		return lines, nil
 	}
 	return l.Above(dir, importPath)
 }
 
-// Above returns the lines that generate for the package in a folder and stand in the folders above
-// it, up to that of the module, in the order in which go generate runs them. It leaves out lines that
-// are wrong: they may be for others.
+// Above returns the lines that generate code for the package in dir and are in a directory above
+// it, up to the root of the module. They are in the order in which go generate runs them. Invalid
+// lines are ignored because they may be for other packages.
 func (l *Lines) Above(dir, importPath string) (found []*Line, err error) {
 	var above []string
 	for at := dir; ; above = append(above, at) {
 		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
 			break
 		}
-		if filepath.Dir(at) == at { // in no module, and what is above is anybody's
+		if filepath.Dir(at) == at { // not in a module, so lines above belong to other code
 			return nil, nil
 		}
 		at = filepath.Dir(at)
 	}
 	for _, at := range slices.Backward(above) {
-		other, err := l.in(at)
+		other, err := l.readFolder(at)
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, covering(other.lines, dir, importPath)...)
+		found = append(found, filterCovering(other.lines, dir, importPath)...)
 	}
 	return found, nil
 }
 
-// Tools returns the lines in a folder that read a list of tools.
+// Tools returns the lines in a directory that read a list of tools.
 func (l *Lines) Tools(dir string) ([]*Line, error) {
-	own, err := l.in(dir)
+	own, err := l.readFolder(dir)
 	return slices.DeleteFunc(slices.Clone(own.lines), func(line *Line) bool { return !line.ReadsTools() }), err
 }
 
-func covering(lines []*Line, dir, importPath string) []*Line {
+func filterCovering(lines []*Line, dir, importPath string) []*Line {
 	return slices.DeleteFunc(slices.Clone(lines), func(line *Line) bool { return !line.Covers(dir, importPath) })
 }
 
-// in returns the lines of a folder.
-func (l *Lines) in(dir string) (folder, error) {
+// readFolder returns the lines of a directory.
+func (l *Lines) readFolder(dir string) (folder, error) {
 	if found, ok := l.folders[dir]; ok {
 		return found, nil
 	}
@@ -87,11 +87,12 @@ func (l *Lines) in(dir string) (folder, error) {
 	}
 	var found folder
 	for _, entry := range entries {
-		// The go command reads no file that begins so. Editors leave some that nobody can read.
+		// The go command ignores these names. Editors use them for temporary files, some of which
+		// cannot be read.
 		if filepath.Ext(entry.Name()) != ".go" || strings.ContainsAny(entry.Name()[:1], "._") || entry.IsDir() {
 			continue
 		}
-		if err := found.read(filepath.Join(dir, entry.Name())); err != nil {
+		if err := found.readFile(filepath.Join(dir, entry.Name())); err != nil {
 			return folder{}, err
 		}
 	}
@@ -102,8 +103,8 @@ func (l *Lines) in(dir string) (folder, error) {
 	return found, nil
 }
 
-// read reads the lines of a file.
-func (f *folder) read(name string) error {
+// readFile adds the lines of a file.
+func (f *folder) readFile(name string) error {
 	src, err := os.ReadFile(name)
 	if err != nil || !strings.Contains(string(src), "//go:generate") {
 		return err
@@ -117,8 +118,8 @@ func (f *folder) read(name string) error {
 		number++
 		line, err := ParseLine(strings.TrimRight(text, "\n"), name, pkg)
 		switch {
-		case err != nil && isRun(name):
-			f.wrong.Add(token.Position{Filename: name, Line: number, Column: 1}, "go generate fails here: "+err.Error(), "")
+		case err != nil && isRunByGoGenerate(name):
+			f.mistakes.Add(token.Position{Filename: name, Line: number, Column: 1}, "go generate fails here: "+err.Error(), "")
 		case line != nil:
 			line.Number = number
 			f.lines = append(f.lines, line)
@@ -127,10 +128,10 @@ func (f *folder) read(name string) error {
 	return nil
 }
 
-// isRun tells whether go generate runs the lines of a file here, by its build constraints.
-func isRun(name string) bool {
+// isRunByGoGenerate reports whether build constraints let go generate run the lines of a file.
+func isRunByGoGenerate(name string) bool {
 	system := build.Default
-	system.BuildTags = append(slices.Clone(system.BuildTags), "generate") // as go generate has it
+	system.BuildTags = append(slices.Clone(system.BuildTags), "generate") // go generate sets this tag
 	ok, err := system.MatchFile(filepath.Split(name))
 	return ok && err == nil
 }

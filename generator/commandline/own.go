@@ -15,70 +15,91 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
-// ownRun is one run of the generator, for what lines say alike.
-type ownRun struct {
+// lineRun is one run of the generator, for lines with the same arguments.
+type lineRun struct {
 	cfg  generator.Config
-	line *Line // the first; nil where the flags of the command say it
-	// alone tells that a line is for its folder alone: go generate fails where that declares nothing.
-	alone bool
+	line *Line // the first line; nil if the command's own flags are used
+	// mustDeclare is set if a line is only for its own directory. go generate then fails if that
+	// directory declares nothing.
+	mustDeclare bool
 }
 
-// generateOwn generates packages, each as its lines for go generate say, or as the flags do where it
-// has none.
-func (f *Flags) generateOwn(ctx context.Context, patterns []string) (generator.Output, error) {
+// linePlan says what to generate for the lines of packages.
+type linePlan struct {
+	runs  []lineRun // the first one uses the command's flags
+	lists []*Line   // lines for lists of tools
+	errs  []error
+}
+
+// generateByLines generates each package as its //go:generate lines say. It uses the flags for
+// packages without a line.
+func (f *Flags) generateByLines(ctx context.Context, patterns []string) (generator.Output, error) {
 	cfg := f.Config
 	cfg.Patterns = patterns
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return generator.Output{}, err
 	}
-	plain := cfg
-	plain.Patterns = nil
-	runs := []ownRun{{cfg: plain}} // that of the flags is the first
-	var outputs []generator.Output
-	var errs []error
+	plan := planRuns(ctx, cfg, dir)
+	if len(plan.runs) == 1 && len(plan.lists) == 0 && diag.Join(plan.errs...) == nil {
+		return generator.Generate(ctx, cfg)
+	}
+	return plan.generate(ctx, dir)
+}
+
+// planRuns finds the lines of the packages in cfg and groups the packages by configuration.
+func planRuns(ctx context.Context, cfg generator.Config, dir string) linePlan {
+	base := cfg
+	base.Patterns = nil
+	plan := linePlan{runs: []lineRun{{cfg: base}}}
 	lines := Lines{Dir: dir}
 	begin := time.Now()
-	folders := load.Folders(ctx, load.Config{Dir: dir, Patterns: patterns, Tags: cfg.Tags})
+	folders := load.Folders(ctx, load.Config{Dir: dir, Patterns: cfg.Patterns, Tags: cfg.Tags})
 	if cfg.Step != nil {
 		cfg.Step("find", time.Since(begin))
 	}
 	for _, folder := range folders {
 		var own, lists []*Line
 		if folder.Dir != "" {
+			var err error
 			if own, err = lines.For(folder.Dir, folder.Path); err == nil {
 				lists, err = lines.Tools(folder.Dir)
 			}
-			errs = append(errs, err)
+			plan.errs = append(plan.errs, err)
 		}
+		plan.lists = append(plan.lists, lists...)
 		if len(own) == 0 {
-			runs = addFolder(runs, ownRun{cfg: plain}, folder)
+			plan.runs = addFolder(plan.runs, lineRun{cfg: base}, folder)
 		}
 		for i, line := range own {
-			// Of lines that make the same file, the last has its way.
+			// If several lines write the same file, the last one wins.
 			if !slices.ContainsFunc(own[i+1:], func(later *Line) bool { return later.Config.Output == line.Config.Output }) {
-				runs = addFolder(runs, ownRun{line.under(plain), line, len(line.Packages) == 0}, folder)
+				plan.runs = addFolder(plan.runs, lineRun{line.configFor(base), line, len(line.Packages) == 0}, folder)
 			}
 		}
-		for _, line := range lists {
-			out, err := line.generateList(dir)
-			outputs, errs = append(outputs, out), append(errs, line.place(dir, err))
-		}
 	}
-	if len(runs) == 1 && len(outputs) == 0 && diag.Join(errs...) == nil { // which is most often so, and patterns are shorter than what they match
-		return generator.Generate(ctx, cfg)
+	return plan
+}
+
+// generate performs the runs of a plan. dir is the absolute working directory.
+func (p linePlan) generate(ctx context.Context, dir string) (generator.Output, error) {
+	var outputs []generator.Output
+	errs := p.errs
+	for _, line := range p.lists {
+		out, err := line.generateList(dir)
+		outputs, errs = append(outputs, out), append(errs, line.locateError(dir, err))
 	}
 	var nothing []error
-	for _, run := range runs {
+	for _, run := range p.runs {
 		if len(run.cfg.Patterns) == 0 {
 			continue
 		}
 		out, err := generator.Generate(ctx, run.cfg)
 		if run.line != nil {
-			err = run.line.place(dir, err)
+			err = run.line.locateError(dir, err)
 		}
-		if errors.Is(err, generator.ErrNothing) && !run.alone {
-			nothing = append(nothing, err) // which is no mistake where other runs find something
+		if errors.Is(err, generator.ErrNothing) && !run.mustDeclare {
+			nothing = append(nothing, err) // not a mistake if another run finds something
 			continue
 		}
 		outputs, errs = append(outputs, out), append(errs, err)
@@ -92,52 +113,54 @@ func (f *Flags) generateOwn(ctx context.Context, patterns []string) (generator.O
 	return generator.Merge(dir, outputs), nil
 }
 
-// place says in an error of a line where that stands, as seen from the working directory. Of
-// declarations, which have places of their own, [diag.Join] keeps these alone.
-func (l *Line) place(dir string, err error) error {
+// locateError adds the position of the line to an error, relative to the working directory. For
+// mistakes in declarations, which have their own positions, [diag.Join] drops it again.
+func (l *Line) locateError(dir string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return fmt.Errorf("%s:%d: %w", diag.Relative(dir, l.File), l.Number, err)
 }
 
-// under is the configuration of a line in a run of the command.
-func (l *Line) under(command generator.Config) generator.Config {
+// configFor returns the line's configuration within a run of the command.
+func (l *Line) configFor(command generator.Config) generator.Config {
 	cfg := l.Config
 	cfg.Schemas = nil
 	for _, file := range l.Config.Schemas {
-		cfg.Schemas = append(cfg.Schemas, absolute(l.Config.Dir, file))
+		cfg.Schemas = append(cfg.Schemas, absolutePath(l.Config.Dir, file))
 	}
 	cfg.Dir, cfg.Step, cfg.Tags = command.Dir, command.Step, cmp.Or(cfg.Tags, command.Tags)
 	return cfg
 }
 
-// generateList makes what a line makes of a list of tools, in a run in another folder.
+// generateList generates the client of a list of tools. dir is the working directory of the run,
+// which may differ from the line's.
 func (l *Line) generateList(dir string) (generator.Output, error) {
 	cfg, err := l.toolsConfig(l.Packages)
 	if err != nil {
 		return generator.Output{}, err
 	}
-	cfg.File = absolute(cfg.Dir, cfg.File)
+	cfg.File = absolutePath(cfg.Dir, cfg.File)
 	if cfg.Out != "" {
-		cfg.Out = absolute(cfg.Dir, cfg.Out)
+		cfg.Out = absolutePath(cfg.Dir, cfg.Out)
 	}
 	cfg.Dir = dir
 	return generator.GenerateTools(cfg)
 }
 
-// addFolder adds a folder to the run that is like another one, or to that itself where there is none.
-func addFolder(runs []ownRun, like ownRun, folder load.Folder) []ownRun {
+// addFolder adds a directory to the run with the same configuration as like, or to like itself if
+// there is none.
+func addFolder(runs []lineRun, like lineRun, folder load.Folder) []lineRun {
 	key := func(c generator.Config) generator.Config {
 		c.Patterns, c.Step = nil, nil
 		return c
 	}
-	i := slices.IndexFunc(runs, func(run ownRun) bool { return reflect.DeepEqual(key(run.cfg), key(like.cfg)) })
+	i := slices.IndexFunc(runs, func(run lineRun) bool { return reflect.DeepEqual(key(run.cfg), key(like.cfg)) })
 	if i < 0 {
 		i = len(runs)
 		runs = append(runs, like)
 	}
-	runs[i].alone = runs[i].alone || like.alone
+	runs[i].mustDeclare = runs[i].mustDeclare || like.mustDeclare
 	if !slices.Contains(runs[i].cfg.Patterns, folder.Pattern) {
 		runs[i].cfg.Patterns = append(runs[i].cfg.Patterns, folder.Pattern)
 	}

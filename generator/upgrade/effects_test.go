@@ -23,11 +23,11 @@ func TestEffects(t *testing.T) {
 			}
 			for i, e := range effects {
 				for _, c := range m.changes {
-					seen[i] = seen[i] || e.concerns(c)
+					seen[i] = seen[i] || e.matchesChange(c)
 				}
 			}
 			pkg := everything()
-			text, err := report([]movedPackage{{model: pkg, shown: "p", before: []string{from}, after: []string{to}}}, nil, []string{to}, true)
+			text, err := renderReport([]movedPackage{{model: pkg, shown: "p", before: []string{from}, after: []string{to}}}, nil, []string{to}, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +73,7 @@ func TestUnused(t *testing.T) {
 		}
 	}
 	write := func(pkg *model.Package) string {
-		text, err := report([]movedPackage{{model: pkg, shown: "p", before: []string{"2025-11-25"}, after: []string{"2026-07-28"}}}, nil, []string{"2026-07-28"}, true)
+		text, err := renderReport([]movedPackage{{model: pkg, shown: "p", before: []string{"2025-11-25"}, after: []string{"2026-07-28"}}}, nil, []string{"2026-07-28"}, true)
 		if err != nil {
 			t.Fatal(err)
 		}

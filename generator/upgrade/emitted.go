@@ -8,24 +8,24 @@ import (
 	"strconv"
 )
 
-// emitted is what a generated file says of itself.
-type emitted struct {
-	revisions     []string // that it declares tasks in; none in a file for clients only
-	names         []string // its exported constants of the protocol: states and error codes
-	serves, calls bool     // which halves it has
+// generatedFile is what a generated file declares.
+type generatedFile struct {
+	revisions     []string // the revisions it declares tasks in; empty for a file with only a client
+	names         []string // its exported protocol constants: states and error codes
+	serves, calls bool     // the halves it has
 }
 
-// readEmitted reads a generated file; one that does not parse says nothing.
-func readEmitted(src []byte) (e emitted) {
+// parseGeneratedFile reads a generated file. If the file does not parse, the result is empty.
+func parseGeneratedFile(src []byte) (e generatedFile) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", src, parser.SkipObjectResolution)
 	if err != nil {
-		return emitted{}
+		return generatedFile{}
 	}
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
 		case *ast.FuncDecl:
 			if decl.Name.Name == "taskCapabilities" {
-				e.serves, e.revisions = true, keys(decl.Body)
+				e.serves, e.revisions = true, findStringKeys(decl.Body)
 			}
 			e.calls = e.calls || decl.Recv != nil
 		case *ast.GenDecl:
@@ -43,8 +43,8 @@ func readEmitted(src []byte) (e emitted) {
 	return e
 }
 
-// keys are the strings that are keys of a literal.
-func keys(body ast.Node) (found []string) {
+// findStringKeys returns the string keys of composite literals.
+func findStringKeys(body ast.Node) (found []string) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if pair, ok := n.(*ast.KeyValueExpr); ok {
 			if key, ok := pair.Key.(*ast.BasicLit); ok && key.Kind == token.STRING {
@@ -58,7 +58,7 @@ func keys(body ast.Node) (found []string) {
 	return found
 }
 
-// findNames finds where the files of a package use names that the generated file has.
+// findNames returns the positions at which the files use the given names.
 func findNames(fset *token.FileSet, files []*ast.File, names []string) map[string][]token.Position {
 	found := map[string][]token.Position{}
 	for _, file := range files {

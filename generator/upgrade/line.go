@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// word is one of a line, which Go's quotes may hold together.
+// word matches one word of a line, which may be quoted.
 var word = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|[^\s"]+`)
 
-// nameRevisions returns the text of a line with other revisions behind its --revision, the first where
-// there are several, which the others go with.
+// nameRevisions returns a line with other revisions after --revision. If the flag is repeated, the
+// first one names all revisions and the others are removed.
 func nameRevisions(line string, revisions []string) string {
 	const flag = "--revision"
 	var out strings.Builder
@@ -19,12 +19,12 @@ func nameRevisions(line string, revisions []string) string {
 	words := word.FindAllStringIndex(line, -1)
 	for i := 0; i < len(words); i++ {
 		from, to := words[i][0], words[i][1]
-		text := unquoted(line[from:to])
+		text := unquote(line[from:to])
 		var value string
 		switch {
 		case text == flag && i+1 < len(words):
 			i++
-			value, to = flag+line[to:words[i][0]]+like(line[words[i][0]:words[i][1]], revisions), words[i][1]
+			value, to = flag+line[to:words[i][0]]+quoteLike(line[words[i][0]:words[i][1]], revisions), words[i][1]
 		case strings.HasPrefix(text, flag+"="):
 			value = flag + "=" + strings.Join(revisions, ",")
 		default:
@@ -40,8 +40,8 @@ func nameRevisions(line string, revisions []string) string {
 	return out.String() + line[end:]
 }
 
-// like writes revisions with quotes where what they replace has them.
-func like(old string, revisions []string) string {
+// quoteLike returns the revisions joined by commas, quoted if the old value was quoted.
+func quoteLike(old string, revisions []string) string {
 	text := strings.Join(revisions, ",")
 	if strings.HasPrefix(old, `"`) {
 		return strconv.Quote(text)
@@ -49,14 +49,14 @@ func like(old string, revisions []string) string {
 	return text
 }
 
-func unquoted(text string) string {
+func unquote(text string) string {
 	if plain, err := strconv.Unquote(text); err == nil {
 		return plain
 	}
 	return text
 }
 
-// rewrite returns the text of a file with other revisions in the lines of those numbers.
+// rewrite returns the text of a file with other revisions in the lines with the given numbers.
 func rewrite(src string, numbers []int, revisions []string) string {
 	var out strings.Builder
 	number := 0

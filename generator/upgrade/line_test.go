@@ -27,13 +27,13 @@ func TestNameRevisions(t *testing.T) {
 
 func TestReadEmitted(t *testing.T) {
 	const server = "package p\n\nconst (\n\tCodeA = 1\n\tlower = 2\n)\n\nfunc taskCapabilities() m { return m{\"B\": `x`, \"A\": `y`} }\n"
-	if e := readEmitted([]byte(server)); !e.serves || e.calls || len(e.revisions) != 2 || e.revisions[0] != "B" || len(e.names) != 1 {
+	if e := parseGeneratedFile([]byte(server)); !e.serves || e.calls || len(e.revisions) != 2 || e.revisions[0] != "B" || len(e.names) != 1 {
 		t.Errorf("got %+v", e)
 	}
-	if e := readEmitted([]byte("package p\n\ntype c struct{}\n\nfunc (c) Run() {}\n")); e.serves || !e.calls {
+	if e := parseGeneratedFile([]byte("package p\n\ntype c struct{}\n\nfunc (c) Run() {}\n")); e.serves || !e.calls {
 		t.Errorf("got %+v", e)
 	}
-	if e := readEmitted([]byte("<<<<<<< HEAD\n")); e.serves || e.calls || e.revisions != nil {
+	if e := parseGeneratedFile([]byte("<<<<<<< HEAD\n")); e.serves || e.calls || e.revisions != nil {
 		t.Errorf("got %+v", e)
 	}
 }

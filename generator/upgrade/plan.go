@@ -1,5 +1,5 @@
-// Package upgrade moves packages with declared tools to other revisions of the protocol, and says what
-// that means for them.
+// Package upgrade moves packages with declared tools to other revisions of the protocol and reports
+// what changes for them.
 package upgrade
 
 import (
@@ -29,32 +29,34 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Config says which packages are to be moved to which revisions.
+// Config selects the packages and the revisions.
 type Config struct {
-	Dir      string   // the working directory; empty for the process's own
-	Patterns []string // packages as go list takes them; none is the one in Dir
+	Dir      string   // the working directory; empty means the process's own
+	Patterns []string // packages in the syntax of go list; empty means the package in Dir
 	Tags     string   // build tags, comma-separated
-	// Revisions are those that the packages are to be generated for; at least one.
+	// Revisions are the revisions to generate for. At least one is required.
 	Revisions []string
-	// Check says that nothing is going to be written: the report is put so.
+	// Check means that nothing will be written. It only affects the wording of the report.
 	Check bool
 }
 
-// Upgrade is what moves packages to other revisions.
+// Upgrade holds the changed files and the report of an upgrade.
 type Upgrade struct {
-	// Output has the generated files, and the sources whose go:generate lines name other revisions now.
+	// Output has the generated files, and the source files whose go:generate lines were changed.
 	generator.Output
-	// Report says as Markdown what changes for the tools and what is to be done.
+	// Report says in Markdown what changes for the tools and what to do.
 	Report string
 }
 
-// Plan generates packages for other revisions of the protocol, with the flags that their lines for go
-// generate have. It writes nothing. A line that names revisions names the new ones; one that names none
-// stays as it is, and makes all released revisions. A package without a line is generated in the halves
-// that its generated file has. Its errors are those of [generator.Generate].
+// Plan generates packages for other revisions of the protocol, with the flags of their go:generate
+// lines. It writes nothing.
+//
+// A line that names revisions names the new ones afterwards. A line that names none stays unchanged
+// and still means all released revisions. A package without a line is generated with the halves
+// that its generated file has. Errors are those of [generator.Generate].
 func Plan(ctx context.Context, cfg Config) (Upgrade, error) {
 	if len(cfg.Revisions) == 0 {
-		return Upgrade{}, fmt.Errorf("say which revision to upgrade to, with --revision; the known ones are %s", strings.Join(schema.Revisions(), ", "))
+		return Upgrade{}, fmt.Errorf("name the revision to upgrade to with --revision; known revisions are %s", strings.Join(schema.Revisions(), ", "))
 	}
 	wanted, err := generator.Revisions(cfg.Revisions)
 	if err != nil {
@@ -64,8 +66,11 @@ func Plan(ctx context.Context, cfg Config) (Upgrade, error) {
 	if err != nil {
 		return Upgrade{}, err
 	}
-	u := upgrader{cfg: cfg, wanted: wanted, dir: dir, files: map[string][]byte{}, found: commandline.Lines{Dir: dir}, lines: map[string][]int{}}
-	models, err := u.declared(ctx)
+	u := upgrader{
+		cfg: cfg, wanted: wanted, dir: dir,
+		files: map[string][]byte{}, found: commandline.Lines{Dir: dir}, lines: map[string][]int{},
+	}
+	models, err := u.readModels(ctx)
 	if err != nil {
 		return Upgrade{}, err
 	}
@@ -73,40 +78,40 @@ func Plan(ctx context.Context, cfg Config) (Upgrade, error) {
 		return Upgrade{}, errors.New("no //mcptask:service in the packages; there is nothing to upgrade")
 	}
 	for _, m := range models {
-		if err := u.prepare(m); err != nil {
+		if err := u.preparePackage(m); err != nil {
 			return Upgrade{}, err
 		}
 	}
-	if err := u.generate(ctx); err != nil {
+	if err := u.generateFiles(ctx); err != nil {
 		return Upgrade{}, err
 	}
 	if err := u.rewriteLines(); err != nil {
 		return Upgrade{}, err
 	}
-	return u.finish()
+	return u.buildUpgrade()
 }
 
-// upgrader gathers what an upgrade changes.
+// upgrader collects the changes of an upgrade.
 type upgrader struct {
 	cfg      Config
 	wanted   []string
 	dir      string
 	packages []movedPackage
 	runs     []run
-	files    map[string][]byte // the new content of files, by their path
+	files    map[string][]byte // the new content of files by path
 	found    commandline.Lines
-	lines    map[string][]int // the numbers of the go:generate lines to rewrite, by their file
+	lines    map[string][]int // the numbers of go:generate lines to rewrite, by file
 }
 
-// run is one run of the generator, for the packages that have the same flags.
+// run is one run of the generator, for packages with the same flags.
 type run struct {
 	cfg      generator.Config
 	packages []int // indices into upgrader.packages
 }
 
-// declared reads what the packages declare, each with the build tags that its lines name.
-func (u *upgrader) declared(ctx context.Context) ([]*model.Package, error) {
-	patterns := map[string][]string{} // by the tags
+// readModels reads the declarations of the packages, with the build tags that their lines name.
+func (u *upgrader) readModels(ctx context.Context) ([]*model.Package, error) {
+	patterns := map[string][]string{} // by build tags
 	for _, folder := range load.Folders(ctx, load.Config{Dir: u.dir, Patterns: u.cfg.Patterns, Tags: u.cfg.Tags}) {
 		var lines []*commandline.Line
 		if folder.Dir != "" {
@@ -124,7 +129,7 @@ func (u *upgrader) declared(ctx context.Context) ([]*model.Package, error) {
 		}
 	}
 	if _, asked := patterns[u.cfg.Tags]; len(patterns) == 0 || len(patterns) == 1 && asked {
-		patterns = map[string][]string{u.cfg.Tags: u.cfg.Patterns} // which are shorter than what they match
+		patterns = map[string][]string{u.cfg.Tags: u.cfg.Patterns} // shorter than the packages they match
 	}
 	var models []*model.Package
 	var nothing error
@@ -132,7 +137,7 @@ func (u *upgrader) declared(ctx context.Context) ([]*model.Package, error) {
 	for _, tags := range slices.Sorted(maps.Keys(patterns)) {
 		found, err := generator.Declared(ctx, generator.Config{Dir: u.dir, Patterns: patterns[tags], Tags: tags})
 		if errors.Is(err, generator.ErrNothing) {
-			nothing, err = err, nil // which is no mistake where others declare something
+			nothing, err = err, nil // not a mistake if other packages declare something
 		}
 		errs = append(errs, err)
 		for _, m := range found {
@@ -148,8 +153,9 @@ func (u *upgrader) declared(ctx context.Context) ([]*model.Package, error) {
 	return models, diag.Join(errs...)
 }
 
-// prepare reads how a package is generated, and what from.
-func (u *upgrader) prepare(m *model.Package) error {
+// preparePackage decides how a package is generated, and notes what its current file was generated
+// for.
+func (u *upgrader) preparePackage(m *model.Package) error {
 	lines, err := u.found.For(m.Dir, m.Path)
 	if err != nil {
 		return err
@@ -159,7 +165,7 @@ func (u *upgrader) prepare(m *model.Package) error {
 	for _, line := range lines {
 		cfg := line.Config
 		cfg.Schemas, cfg.Tags = nil, cmp.Or(cfg.Tags, u.cfg.Tags)
-		before, _, err := u.emitted(m, cfg)
+		before, _, err := u.readGeneratedFile(m, cfg)
 		if err != nil {
 			return err
 		}
@@ -168,46 +174,46 @@ func (u *upgrader) prepare(m *model.Package) error {
 		case len(cfg.Revisions) > 0:
 			cfg.Revisions = u.wanted
 			u.lines[line.File] = append(u.lines[line.File], line.Number)
-		case !u.released():
+		case !u.wantsOnlyReleased():
 			cfg.Revisions = u.wanted
-			pkg.notes = append(pkg.notes, fmt.Sprintf("Add `--revision %s` to `%s`, which names no revision and so means the released ones alone.", strings.Join(u.wanted, ","), place))
+			pkg.notes = append(pkg.notes, fmt.Sprintf("Add `--revision %s` to `%s`: the line names no revision, so it means only the released ones.", strings.Join(u.wanted, ","), place))
 		}
 		if len(line.Config.Schemas) > 0 {
-			pkg.notes = append(pkg.notes, fmt.Sprintf("`%s` takes a revision from a file with `--schema`: see whether it still should.", place))
+			pkg.notes = append(pkg.notes, fmt.Sprintf("`%s` takes a revision from a file with `--schema`: check whether it is still needed.", place))
 		}
-		u.add(index, cfg, m)
-		pkg.merge(before, cfg)
+		u.addToRun(index, cfg, m)
+		pkg.mergeRevisions(before, cfg)
 	}
 	if len(lines) == 0 {
 		cfg := generator.Config{Output: generator.OutputName, Tags: u.cfg.Tags}
-		before, halves, err := u.emitted(m, cfg)
+		before, halves, err := u.readGeneratedFile(m, cfg)
 		if err != nil {
 			return err
 		}
 		cfg.ServerOnly, cfg.ClientOnly = halves.serves && !halves.calls, halves.calls && !halves.serves
-		if !u.released() || len(before) > 0 && !slices.Equal(before, schema.ReleasedRevisions()) {
+		if !u.wantsOnlyReleased() || len(before) > 0 && !slices.Equal(before, schema.ReleasedRevisions()) {
 			cfg.Revisions = u.wanted
-			pkg.notes = append(pkg.notes, fmt.Sprintf("No `//go:generate` line for `%s` was found: give `--revision %s` where mcptaskgen is run for it.", pkg.shown, strings.Join(u.wanted, ",")))
+			pkg.notes = append(pkg.notes, fmt.Sprintf("No `//go:generate` line for `%s` was found: pass `--revision %s` when you run mcptaskgen for it.", pkg.shown, strings.Join(u.wanted, ",")))
 		}
-		u.add(index, cfg, m)
-		pkg.merge(before, cfg)
+		u.addToRun(index, cfg, m)
+		pkg.mergeRevisions(before, cfg)
 	}
 	u.packages = append(u.packages, pkg)
 	return nil
 }
 
-// released tells whether what is wanted is generated where no revision is named.
-func (u *upgrader) released() bool {
+// wantsOnlyReleased reports whether all wanted revisions are generated without --revision.
+func (u *upgrader) wantsOnlyReleased() bool {
 	return !slices.ContainsFunc(u.wanted, func(revision string) bool { return !slices.Contains(schema.ReleasedRevisions(), revision) })
 }
 
-// merge adds to what a package was and is generated for.
-func (p *movedPackage) merge(before []string, cfg generator.Config) {
+// mergeRevisions adds to the revisions that a package was and will be generated for.
+func (p *movedPackage) mergeRevisions(before []string, cfg generator.Config) {
 	after := cfg.Revisions
 	if len(after) == 0 {
 		after = schema.ReleasedRevisions()
 	}
-	union := func(a, b []string) []string { // of known ones, the oldest first
+	union := func(a, b []string) []string { // known revisions, oldest first
 		return slices.DeleteFunc(schema.Revisions(), func(revision string) bool {
 			return !slices.Contains(a, revision) && !slices.Contains(b, revision)
 		})
@@ -215,14 +221,15 @@ func (p *movedPackage) merge(before []string, cfg generator.Config) {
 	p.before, p.after = union(p.before, before), union(p.after, after)
 }
 
-// emitted reads the generated file of a package; before is nil where there is none. A file for clients
-// alone names no revision: it was generated for those that its line names, or else for the released ones.
-func (u *upgrader) emitted(m *model.Package, cfg generator.Config) (before []string, e emitted, err error) {
+// readGeneratedFile reads the generated file of a package. before is nil if there is no such file.
+// A file with only a client names no revisions: it was generated for those that its line names, or
+// for the released ones.
+func (u *upgrader) readGeneratedFile(m *model.Package, cfg generator.Config) (before []string, e generatedFile, err error) {
 	src, err := output.Read(m.Dir, cfg.Output)
 	if err != nil || src == nil || !load.IsGenerated(src, emit.Header) {
 		return nil, e, err
 	}
-	e = readEmitted(src)
+	e = parseGeneratedFile(src)
 	switch {
 	case e.serves:
 		return e.revisions, e, nil
@@ -232,8 +239,8 @@ func (u *upgrader) emitted(m *model.Package, cfg generator.Config) (before []str
 	return schema.ReleasedRevisions(), e, nil
 }
 
-// add puts a package to those that are generated with the same flags.
-func (u *upgrader) add(index int, cfg generator.Config, m *model.Package) {
+// addToRun adds a package to the run with the same flags.
+func (u *upgrader) addToRun(index int, cfg generator.Config, m *model.Package) {
 	i := slices.IndexFunc(u.runs, func(r run) bool {
 		return r.cfg.Output == cfg.Output && r.cfg.Tags == cfg.Tags && r.cfg.ServerOnly == cfg.ServerOnly &&
 			r.cfg.ClientOnly == cfg.ClientOnly && slices.Equal(r.cfg.Revisions, cfg.Revisions)
@@ -247,8 +254,8 @@ func (u *upgrader) add(index int, cfg generator.Config, m *model.Package) {
 	u.runs[i].packages = append(u.runs[i].packages, index)
 }
 
-// generate makes the new files, and finds the names that they no longer have.
-func (u *upgrader) generate(ctx context.Context) error {
+// generateFiles generates the new files and finds the names that they no longer have.
+func (u *upgrader) generateFiles(ctx context.Context) error {
 	for _, r := range u.runs {
 		out, err := generator.Generate(ctx, r.cfg)
 		if err != nil {
@@ -259,11 +266,11 @@ func (u *upgrader) generate(ctx context.Context) error {
 		}
 		for _, i := range r.packages {
 			pkg := &u.packages[i]
-			_, was, err := u.emitted(pkg.model, r.cfg)
+			_, was, err := u.readGeneratedFile(pkg.model, r.cfg)
 			if err != nil {
 				return err
 			}
-			is := readEmitted(u.files[filepath.Join(pkg.model.Dir, r.cfg.Output)])
+			is := parseGeneratedFile(u.files[filepath.Join(pkg.model.Dir, r.cfg.Output)])
 			gone := slices.DeleteFunc(was.names, func(name string) bool { return slices.Contains(is.names, name) })
 			if err := u.findUses(pkg, gone); err != nil {
 				return err
@@ -273,7 +280,7 @@ func (u *upgrader) generate(ctx context.Context) error {
 	return nil
 }
 
-// findUses notes where the files that people wrote use names that are gone.
+// findUses finds hand-written code that uses names that are gone.
 func (u *upgrader) findUses(pkg *movedPackage, gone []string) error {
 	if len(gone) == 0 {
 		return nil
@@ -296,7 +303,7 @@ func (u *upgrader) findUses(pkg *movedPackage, gone []string) error {
 		if load.IsGenerated(src, emit.Header) {
 			continue
 		}
-		// A file that does not parse is read as far as it does.
+		// The parser returns what it could read of an invalid file.
 		if file, _ := parser.ParseFile(fset, diag.Relative(u.dir, path), src, parser.SkipObjectResolution); file != nil {
 			files = append(files, file)
 		}
@@ -308,7 +315,7 @@ func (u *upgrader) findUses(pkg *movedPackage, gone []string) error {
 	return nil
 }
 
-// rewriteLines names the new revisions in go:generate lines that name any.
+// rewriteLines replaces the revisions in go:generate lines that name some.
 func (u *upgrader) rewriteLines() error {
 	for path, numbers := range u.lines {
 		src, err := os.ReadFile(path)
@@ -320,8 +327,8 @@ func (u *upgrader) rewriteLines() error {
 	return nil
 }
 
-// finish makes the report of what has been gathered.
-func (u *upgrader) finish() (Upgrade, error) {
+// buildUpgrade compares the files with those on disk and renders the report.
+func (u *upgrader) buildUpgrade() (Upgrade, error) {
 	out := generator.NewOutput(u.dir, u.files, nil)
 	names, err := out.Files.Diff(out.Root)
 	if err != nil {
@@ -337,7 +344,7 @@ func (u *upgrader) finish() (Upgrade, error) {
 		file.Added, file.Removed = countLines(diff.Diff("old", old, "new", out.Files[name]))
 		changed = append(changed, file)
 	}
-	text, err := report(u.packages, changed, u.wanted, u.cfg.Check)
+	text, err := renderReport(u.packages, changed, u.wanted, u.cfg.Check)
 	return Upgrade{out, text}, err
 }
 

@@ -12,13 +12,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/templates"
 )
 
-// movedPackage is a package that is moved to other revisions.
+// movedPackage is a package that moves to other revisions.
 type movedPackage struct {
 	model         *model.Package
-	shown         string   // its folder, as messages have it
-	before, after []string // the revisions that it was and is generated for, the oldest first
-	notes         []string // what could not be done for it
-	// gone are exported names that its generated file no longer has, with where the package uses them.
+	shown         string   // its directory, as shown in messages
+	before, after []string // the revisions it was and will be generated for, oldest first
+	notes         []string // manual steps that it needs
+	// gone holds the exported names that its generated file no longer has, with the positions at
+	// which the package uses them.
 	gone map[string][]token.Position
 }
 
@@ -28,14 +29,14 @@ type changedFile struct {
 	Added, Removed int // lines
 }
 
-// page is what the template needs.
+// page is the data of the template.
 type page struct {
 	Title    string
 	Check    bool
 	Packages []row
 	Tools    []tool
 	Todo     []string
-	Moves    []news
+	Moves    []revisionNews
 	Files    []changedFile
 }
 
@@ -43,8 +44,8 @@ type row struct{ Name, Before, After, Note string }
 
 type tool struct{ Name, Package, Task, Changes string }
 
-// news are what a revision changes against another.
-type news struct {
+// revisionNews lists the changes from one revision to another.
+type revisionNews struct {
 	From, To string
 	Sections []section
 }
@@ -54,9 +55,9 @@ type section struct {
 	Changes []string
 }
 
-// report writes what changes for the packages and what is to be done, as Markdown. wanted are the
-// revisions asked for; check says that nothing was written.
-func report(packages []movedPackage, files []changedFile, wanted []string, check bool) (string, error) {
+// renderReport says in Markdown what changes for the packages and what to do. wanted are the
+// requested revisions. check means that nothing was written.
+func renderReport(packages []movedPackage, files []changedFile, wanted []string, check bool) (string, error) {
 	p := page{Check: check, Files: files}
 	var names []string
 	var todo []string
@@ -65,49 +66,49 @@ func report(packages []movedPackage, files []changedFile, wanted []string, check
 			todo = append(todo, text)
 		}
 	}
-	usage := map[string]*uses{} // by the move's names
+	usage := map[string]*toolUsage{} // by the revisions of the move
 	var order []move
 	for _, pkg := range packages {
 		names = append(names, pkg.model.Name)
-		moves, err := pkg.moves()
+		moves, err := pkg.findMoves()
 		if err != nil {
 			return "", err
 		}
-		p.Packages = append(p.Packages, row{"`" + pkg.shown + "`", list(pkg.before), list(pkg.after), pkg.remark()})
-		pkg.names(more)
+		p.Packages = append(p.Packages, row{"`" + pkg.shown + "`", joinOrNone(pkg.before), joinOrNone(pkg.after), pkg.describeState()})
+		pkg.listGoneNames(more)
 		for _, note := range pkg.notes {
 			more(note)
 		}
 		for _, m := range moves {
 			key := m.from.Revision + " " + m.to.Revision
 			if usage[key] == nil {
-				usage[key] = &uses{}
+				usage[key] = &toolUsage{}
 				order = append(order, m)
 			}
-			usage[key].add(pkg.model)
+			usage[key].addPackage(pkg.model)
 		}
 		for _, service := range pkg.model.Services {
 			for _, t := range service.Tools {
 				s := subject{pkg.model, service, t}
-				p.Tools = append(p.Tools, tool{"`" + t.Name + "`", "`" + pkg.shown + "`", string(t.Policy.Task), s.changes(moves, more)})
+				p.Tools = append(p.Tools, tool{"`" + t.Name + "`", "`" + pkg.shown + "`", string(t.Policy.Task), s.describeChanges(moves, more)})
 			}
 		}
-		pkg.revisions(more)
+		pkg.listRevisionChanges(more)
 	}
 	for _, m := range order {
-		if n := read(m, *usage[m.from.Revision+" "+m.to.Revision]); len(n.Sections) > 0 {
+		if n := collectNews(m, *usage[m.from.Revision+" "+m.to.Revision]); len(n.Sections) > 0 {
 			p.Moves = append(p.Moves, n)
 		}
 	}
 	slices.Sort(names)
-	p.Title = fmt.Sprintf("Tasks of MCP %s in %s", join(wanted), join(slices.Compact(names)))
+	p.Title = fmt.Sprintf("Tasks of MCP %s in %s", joinWords(wanted), joinWords(slices.Compact(names)))
 	p.Todo = todo
 	text, err := templates.Render("upgrade.md.tmpl", p)
 	return strings.TrimSpace(text) + "\n", err
 }
 
-// moves pairs each revision that comes with the one before it that was there.
-func (p movedPackage) moves() (moves []move, err error) {
+// findMoves pairs each new revision with the newest older one that the package had.
+func (p movedPackage) findMoves() (moves []move, err error) {
 	known := schema.Revisions()
 	for _, is := range p.after {
 		if slices.Contains(p.before, is) || len(p.before) == 0 {
@@ -128,7 +129,7 @@ func (p movedPackage) moves() (moves []move, err error) {
 	return moves, nil
 }
 
-func (p movedPackage) remark() string {
+func (p movedPackage) describeState() string {
 	switch {
 	case slices.Equal(p.before, p.after):
 		return "as before"
@@ -138,8 +139,8 @@ func (p movedPackage) remark() string {
 	return ""
 }
 
-// names says what to do about names that are gone.
-func (p movedPackage) names(more func(string)) {
+// listGoneNames adds steps for names that are gone.
+func (p movedPackage) listGoneNames(more func(string)) {
 	var gone []string
 	for name := range p.gone {
 		gone = append(gone, name)
@@ -152,22 +153,22 @@ func (p movedPackage) names(more func(string)) {
 			for _, pos := range at {
 				places = append(places, "`"+pos.String()+"`")
 			}
-			more(text + "; the package uses it at " + join(places) + ", and does not compile until it is replaced.")
+			more(text + "; the package uses it at " + joinWords(places) + " and does not compile until you replace it.")
 			continue
 		}
-		more(text + "; code of yours that names it does not compile until it is replaced.")
+		more(text + "; code that uses it does not compile until you replace it.")
 	}
 }
 
-// revisions says what servers have to know of the revisions that come and go.
-func (p movedPackage) revisions(more func(string)) {
+// listRevisionChanges adds what operators of servers must know about new and removed revisions.
+func (p movedPackage) listRevisionChanges(more func(string)) {
 	if len(p.model.Services) == 0 {
 		return
 	}
 	for _, was := range p.before {
 		if !slices.Contains(p.after, was) {
-			more(fmt.Sprintf("Clients that speak only %s get no tasks any more from the servers of `%s`. Where there still are some, name it too: `--revision %s`. Else take it out of `mcptask.Options.Revisions` where it stands there: `NewServer` refuses it.",
-				was, p.shown, strings.Join(sorted(append([]string{was}, p.after...)), ",")))
+			more(fmt.Sprintf("Clients that speak only %s no longer get tasks from the servers of `%s`. If you still have such clients, name it too: `--revision %s`. Otherwise remove it from `mcptask.Options.Revisions`, or `NewServer` returns an error.",
+				was, p.shown, strings.Join(sortRevisions(append([]string{was}, p.after...)), ",")))
 		}
 	}
 	released := schema.ReleasedRevisions()
@@ -176,27 +177,27 @@ func (p movedPackage) revisions(more func(string)) {
 		for _, revision := range p.after {
 			quoted = append(quoted, fmt.Sprintf("%q", revision))
 		}
-		text := fmt.Sprintf("Servers of `%s` speak %s with `mcptask.Options{Revisions: []string{%s}}`.", p.shown, join(p.after), strings.Join(quoted, ", "))
+		text := fmt.Sprintf("Servers of `%s` speak %s with `mcptask.Options{Revisions: []string{%s}}`.", p.shown, joinWords(p.after), strings.Join(quoted, ", "))
 		if slices.ContainsFunc(p.after, func(revision string) bool { return !slices.Contains(released, revision) }) {
-			text += " What is not a released revision is off without it."
+			text += " A revision that is not released is off without this option."
 		}
 		more(text)
 	}
 }
 
-// uses are what packages have that revisions differ in.
-type uses struct{ tasks, asks bool }
+// toolUsage says which features the tools of a move use.
+type toolUsage struct{ tasks, asks bool }
 
-func (u *uses) add(pkg *model.Package) {
+func (u *toolUsage) addPackage(pkg *model.Package) {
 	for _, service := range pkg.Services {
 		for _, t := range service.Tools {
 			u.tasks = u.tasks || t.Policy.Task != model.Forbidden
-			u.asks = u.asks || subject{pkg, service, t}.asks()
+			u.asks = u.asks || subject{pkg, service, t}.mayAsk()
 		}
 	}
 }
 
-// titles are the sections that users notice, with what a report calls them.
+// titles are the sections that users notice, with their titles in the report.
 var titles = []struct {
 	section schema.Section
 	title   string
@@ -206,12 +207,13 @@ var titles = []struct {
 	{schema.Headers, "HTTP headers"},
 }
 
-// ofQuestions are the canonical names of what only those notice who ask or answer questions.
+// ofQuestions are the canonical names of changes that only affect programs that ask or answer
+// questions.
 var ofQuestions = []string{"answer", "answers", "ask", "before", "input", "questions"}
 
-// read gathers the changes of a move that matter to those who use it so.
-func read(m move, u uses) news {
-	n := news{From: m.from.Revision, To: m.to.Revision}
+// collectNews returns the changes of a move that affect the used features.
+func collectNews(m move, u toolUsage) revisionNews {
+	n := revisionNews{From: m.from.Revision, To: m.to.Revision}
 	for _, title := range titles {
 		s := section{Title: title.title}
 		for _, c := range m.changes {
@@ -227,15 +229,15 @@ func read(m move, u uses) news {
 	return n
 }
 
-// sorted puts revisions in their order, the oldest first.
-func sorted(revisions []string) []string {
+// sortRevisions returns the revisions, oldest first.
+func sortRevisions(revisions []string) []string {
 	return slices.DeleteFunc(schema.Revisions(), func(revision string) bool { return !slices.Contains(revisions, revision) })
 }
 
-func list(revisions []string) string { return cmp.Or(strings.Join(revisions, ", "), "none") }
+func joinOrNone(revisions []string) string { return cmp.Or(strings.Join(revisions, ", "), "none") }
 
-// join lists things in a sentence.
-func join(names []string) string {
+// joinWords joins names for a sentence.
+func joinWords(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}

@@ -1,18 +1,17 @@
-// Package mcpgo gives tasks to servers that are built with
-// github.com/mark3labs/mcp-go. It is the smaller sibling of package gosdk, and
-// what that SDK withholds is missing here:
+// Package mcpgo adds tasks to servers built with github.com/mark3labs/mcp-go. It is a smaller
+// version of package gosdk, with limits that come from that SDK:
 //
-//   - Its handlers cannot answer a call with a task of ours, so the gateway
-//     answers calls of task tools itself. Hooks, middleware and filters of
-//     mcp-go do not see them; its other tools are served as before.
-//   - A handler that runs in a plain call has no way to ask the client, so
-//     questions there end in ErrCannotAsk. Inside a task they work.
-//   - Progress goes out as the task's status message, never as a notification.
-//   - mcp-go ends sessions without telling: the gateway forgets one when the
-//     client deletes it, or after Options.SessionTimeout.
+//   - Its handlers cannot return our tasks, so the gateway answers calls of task tools itself.
+//     mcp-go's hooks, middleware and filters do not see these calls. It serves its other tools as
+//     before.
+//   - A handler in a plain call cannot ask the client, so its questions return ErrCannotAsk.
+//     Questions inside a task work.
+//   - Progress is sent as the task's status message, never as a notification.
+//   - mcp-go does not report the end of a session. The gateway forgets a session when the client
+//     deletes it, or after Options.SessionTimeout.
 //
-// The server's own task support (WithTaskCapabilities, AddTaskTool) must not be
-// used beside this one: the gateway answers tasks/* alone.
+// Do not use the server's own task support (WithTaskCapabilities, AddTaskTool) with this package,
+// because the gateway answers all tasks/* methods.
 package mcpgo
 
 import (
@@ -28,18 +27,18 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
-// AddTools registers the tools of tasks with an mcp-go server, and the fallback
-// tools of services that have them, so that it lists them. A call that does not
-// come through NewHandler fails: nobody knows whose it is.
+// AddTools registers the tools of tasks and the fallback tools of its services with an mcp-go
+// server, so that the server lists them. A call that does not come through NewHandler fails,
+// because its caller is unknown.
 func AddTools(s *server.MCPServer, tasks *mcptask.Server) {
 	for _, spec := range gateway.Tools(tasks) {
-		s.AddTool(tool(spec), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		s.AddTool(convertTool(spec), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return nil, mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name)
 		})
 	}
 }
 
-func tool(spec mcptask.ToolSpec) mcp.Tool {
+func convertTool(spec mcptask.ToolSpec) mcp.Tool {
 	t := mcp.NewToolWithRawSchema(spec.Name, spec.Description, json.RawMessage(spec.InputSchema))
 	t.Title = spec.Title
 	if spec.OutputSchema != "" {
@@ -54,21 +53,18 @@ func tool(spec mcptask.ToolSpec) mcp.Tool {
 
 // Options configure NewHandler. The zero value is ready to use.
 type Options struct {
-	// Principal tells whose request a context belongs to; "" is anonymous, an
-	// error refuses the request. The options of tasks come first; nil makes
-	// every caller anonymous.
+	// Principal returns the owner of a request. "" means anonymous, and an error refuses the
+	// request. The options of tasks take precedence. A nil Principal makes every caller anonymous.
 	Principal func(context.Context) (string, error)
-	// CrossOrigin decides which browser origins may call; nil refuses all
-	// cross-origin requests.
+	// CrossOrigin decides which browser origins may call. Nil refuses all cross-origin requests.
 	CrossOrigin *http.CrossOriginProtection
-	// SessionTimeout ends a session that had no request and no open stream for
-	// so long; 0 is never.
+	// SessionTimeout ends a session after this time without a request or an open stream. 0 means
+	// never.
 	SessionTimeout time.Duration
 }
 
-// NewHandler stands in front of an mcp-go server over streamable HTTP and adds
-// tasks, in 2025-11-25 and in 2026-07-28 on the same URL. inner has to serve
-// the server that AddTools was called on, and to keep sessions
+// NewHandler adds tasks to an mcp-go server over streamable HTTP, in 2025-11-25 and 2026-07-28 at
+// the same URL. inner must serve the server that AddTools was called on, and keep sessions
 // (server.WithStateful(true)).
 func NewHandler(tasks *mcptask.Server, inner *server.StreamableHTTPServer, options Options) http.Handler {
 	return gateway.New(gateway.Config{

@@ -1,6 +1,6 @@
-// Package mcptasktest tests handlers and clients without a network. It works
-// inside testing/synctest, where hours of polling take no time: begin such tests
-// with bubble.Test, of the package below this one.
+// Package mcptasktest tests handlers and clients without a network. It works inside
+// testing/synctest, so that hours of polling take no time. Start such tests with bubble.Test of the
+// package below.
 package mcptasktest
 
 import (
@@ -20,23 +20,22 @@ const Local = "local"
 
 // Options configure Connect. The zero value is ready to use.
 type Options struct {
-	// Answer answers questions; the zero Answerer declares that nobody can be
-	// asked.
+	// Answer answers questions. The zero Answerer declares that the client cannot answer any.
 	Answer mcptask.Answerer
-	// Server are the server's options. A nil Principal makes every caller Local, nil
-	// Revisions speak what the test asks for, one that is off by default too.
+	// Server holds the server's options. A nil Principal makes Local the caller. Nil Revisions
+	// enable the revision of the test, even one that is off by default.
 	Server mcptask.Options
 }
 
-// Connect serves tools in this process and connects a client to them in one
-// revision: the same bytes go the same way as over HTTP. Server and connection
-// are closed when the test ends. What goes wrong fails the test.
+// Connect serves tools in this process and connects a client to them in one revision. The messages
+// are the same bytes as over HTTP. Connect closes the server and the connection at the end of the
+// test. An error fails the test.
 func Connect(t testing.TB, revision string, options Options, tools ...mcptask.Tools) mcptask.Conn {
 	t.Helper()
 	if options.Server.Principal == nil {
 		options.Server.Principal = func(context.Context) (string, error) { return Local, nil }
 	}
-	if options.Server.Revisions == nil && !slices.Contains(released, revision) { // which has to be named
+	if options.Server.Revisions == nil && !slices.Contains(defaultRevisions, revision) { // this revision must be enabled by name
 		options.Server.Revisions = []string{revision}
 	}
 	tasks, err := mcptask.NewServer(options.Server, tools...)
@@ -46,7 +45,7 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "mcptasktest", Version: "1"}, nil)
 	gosdk.AddTools(sdk, tasks)
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
-	if w, ok := t.(wrapper); ok {
+	if w, ok := t.(handlerWrapper); ok {
 		handler = w.WrapHandler(handler)
 	}
 	wire := &handlerTransport{handler: handler}
@@ -69,20 +68,19 @@ func Connect(t testing.TB, revision string, options Options, tools ...mcptask.To
 	return conn
 }
 
-// wrapper is a test that looks at the wire: this module's own hold every
-// message against the schemas, which no user's test has to link.
-type wrapper interface {
+// handlerWrapper is a test that inspects messages. This module's tests check every message against
+// the schemas, which users' tests do not need to link.
+type handlerWrapper interface {
 	WrapHandler(next http.Handler) http.Handler
 }
 
-// released are the revisions that a server speaks without being told to.
-var released = []string{mcptask.Revision20251125, mcptask.Revision20260728}
+// defaultRevisions are the revisions that a server speaks by default.
+var defaultRevisions = []string{mcptask.Revision20251125, mcptask.Revision20260728}
 
-// EachRevision runs a test once in every revision that a server speaks without
-// being told to.
+// EachRevision runs a test once in every revision that a server speaks by default.
 func EachRevision(t *testing.T, test func(t *testing.T, revision string)) {
 	t.Helper()
-	for _, revision := range released {
+	for _, revision := range defaultRevisions {
 		t.Run(revision, func(t *testing.T) { test(t, revision) })
 	}
 }

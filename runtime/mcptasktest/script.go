@@ -10,8 +10,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Script is the answer to one question of a handler under test. Make one with
-// Accept, Decline or Dismiss.
+// Script is the scripted answer to one question of a handler. Create one with Accept, Decline or
+// Dismiss.
 type Script struct {
 	step, input string
 	response    func() (json.RawMessage, error)
@@ -24,28 +24,27 @@ func Accept[T any](step string, answer T) Script {
 	}}
 }
 
-// Decline refuses to answer: the handler gets mcptask.ErrDeclined.
-func Decline[T any](step string) Script { return action[T](step, `{"action":"decline"}`) }
+// Decline refuses to answer. The handler gets mcptask.ErrDeclined.
+func Decline[T any](step string) Script { return newScript[T](step, `{"action":"decline"}`) }
 
-// Dismiss closes the question: the handler gets mcptask.ErrDismissed.
-func Dismiss[T any](step string) Script { return action[T](step, `{"action":"cancel"}`) }
+// Dismiss closes the question. The handler gets mcptask.ErrDismissed.
+func Dismiss[T any](step string) Script { return newScript[T](step, `{"action":"cancel"}`) }
 
-func action[T any](step, response string) Script {
+func newScript[T any](step, response string) Script {
 	return Script{step, reflect.TypeFor[T]().Name(), func() (json.RawMessage, error) {
 		return json.RawMessage(response), nil
 	}}
 }
 
-// NewTask makes a task for the test of one handler, called directly. Its
-// questions get the scripted answers, in any order; a question without one
-// gets mcptask.ErrCannotAsk and fails the test, and so does an answer that
-// nobody asked for. Progress is logged.
+// NewTask returns a task for the test of one handler that is called directly. Its questions get the
+// scripted answers, in any order. A question without a script gets mcptask.ErrCannotAsk and fails
+// the test. A script without a question fails the test too. Progress is logged.
 func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 	t.Helper()
-	host := &scripted{t: t, scripts: map[string]Script{}}
+	host := &scriptedHost{t: t, scripts: map[string]Script{}}
 	for _, s := range scripts {
 		if _, twice := host.scripts[s.step]; twice {
-			t.Fatalf("mcptasktest: step %q is scripted twice: a step that is asked again is %s#2", s.step, s.step)
+			t.Fatalf("mcptasktest: step %q has two scripts; if the handler asks it again, the second step is %s#2", s.step, s.step)
 		}
 		host.scripts[s.step] = s
 	}
@@ -59,15 +58,15 @@ func NewTask(t testing.TB, scripts ...Script) *mcptask.Task {
 	return mcptask.NewTask("mcptasktest", Local, 1, host)
 }
 
-// scripted is the mcptask.Host behind NewTask.
-type scripted struct {
+// scriptedHost is the mcptask.Host behind NewTask.
+type scriptedHost struct {
 	t       testing.TB
 	mu      sync.Mutex
-	scripts map[string]Script // those that were not asked for yet
+	scripts map[string]Script // scripts that were not used yet
 }
 
 // Report implements mcptask.Host.
-func (h *scripted) Report(_ context.Context, done, total float64, message string) {
+func (h *scriptedHost) Report(_ context.Context, done, total float64, message string) {
 	h.t.Helper()
 	if done == 0 && total == 0 {
 		h.t.Logf("message %s", message)
@@ -77,7 +76,7 @@ func (h *scripted) Report(_ context.Context, done, total float64, message string
 }
 
 // Ask implements mcptask.Host.
-func (h *scripted) Ask(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
+func (h *scriptedHost) Ask(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
 	h.t.Helper()
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -91,18 +90,18 @@ func (h *scripted) Ask(ctx context.Context, in mcptask.Input) (json.RawMessage, 
 		return nil, err
 	}
 	if !ok {
-		h.t.Errorf("mcptasktest: step %q asks %q, and no answer is scripted", in.Key, q.Message)
+		h.t.Errorf("mcptasktest: step %q asks %q without a scripted answer", in.Key, q.Message)
 		return nil, mcptask.ErrCannotAsk
 	}
 	if q.Input != s.input {
-		h.t.Errorf("mcptasktest: step %q asks for %s, and the script answers with %s", in.Key, q.Input, s.input)
+		h.t.Errorf("mcptasktest: step %q asks for %s, but the script answers with %s", in.Key, q.Input, s.input)
 	}
 	response, err := s.response()
 	if err != nil {
 		return nil, err
 	}
 	if err := mcptask.CheckAnswer(ctx, in, response); err != nil && q.Input == s.input {
-		h.t.Errorf("mcptasktest: the answer scripted for step %q would not be taken: %v", in.Key, err)
+		h.t.Errorf("mcptasktest: the scripted answer for step %q is invalid: %v", in.Key, err)
 	}
 	return response, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// handlerTransport is an http.RoundTripper that calls a handler in this
-// process. Responses are streamed: the client reads while the handler writes.
+// handlerTransport is an http.RoundTripper that calls a handler in this process. It streams
+// responses: the client reads while the handler writes.
 type handlerTransport struct {
 	handler  http.Handler
 	requests sync.WaitGroup
@@ -44,7 +44,7 @@ func (t *handlerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-w.begun:
 	case <-r.Context().Done(): // not ctx, which may have ended with the handler
 		cancel()
-		_ = reader.CloseWithError(r.Context().Err()) // the handler's writes end
+		_ = reader.CloseWithError(r.Context().Err()) // makes the handler's writes fail
 		return nil, context.Cause(r.Context())
 	}
 	// The end of the request's context ends the reading, as over a socket.
@@ -74,7 +74,7 @@ func (b *responseBody) Close() error {
 	return b.PipeReader.Close()
 }
 
-// responseWriter hands what a handler writes to the client at once.
+// responseWriter passes what a handler writes to the client at once.
 type responseWriter struct {
 	header http.Header
 	body   *io.PipeWriter

@@ -748,7 +748,7 @@ func TestBrokenStores(t *testing.T) {
 				f.fault(b)
 				return b
 			}}
-			allowed := patience
+			allowed := testTimeout
 			if f.hangs {
 				allowed = 500 * time.Millisecond
 			}
@@ -776,7 +776,7 @@ func TestSoundStore(t *testing.T) {
 		if p.name == "all/shared" || p.name == "all/reopened" {
 			want = 1 // skipped
 		}
-		if failures := recorded(t, p.name, stores, patience); len(failures) != want {
+		if failures := recorded(t, p.name, stores, testTimeout); len(failures) != want {
 			t.Errorf("%s: %q", p.name, failures)
 		}
 	}

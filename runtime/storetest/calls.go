@@ -9,8 +9,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// each runs f so many times at once and waits for all.
-func each(n int, f func(i int)) {
+// runConcurrently calls f n times at once and waits for all calls.
+func runConcurrently(n int, f func(i int)) {
 	var running sync.WaitGroup
 	for i := range n {
 		running.Go(func() { f(i) })
@@ -18,8 +18,8 @@ func each(n int, f func(i int)) {
 	running.Wait()
 }
 
-// pause waits a moment, so that what was started may have come to where it
-// waits. Nothing depends on it but how much a test sees.
+// pause waits a moment, so that other calls probably start to wait. The tests pass without it, but
+// may see less.
 func (k *kit) pause() {
 	const moment = 5 * time.Millisecond
 	timer := time.NewTimer(moment)
@@ -30,10 +30,10 @@ func (k *kit) pause() {
 	}
 }
 
-// delete removes a record that has to be there.
-func (k *kit) delete(id string) {
+// deleteRecord deletes a record that must exist.
+func (k *kit) deleteRecord(id string) {
 	k.Helper()
-	if err := k.s.Delete(k.ctx, k.get(id)); err != nil {
+	if err := k.s.Delete(k.ctx, k.getRecord(id)); err != nil {
 		k.Fatalf("delete %q: %v", id, err)
 	}
 }
@@ -42,7 +42,7 @@ func isQuota(err error) bool {
 	return errors.As(err, new(*mcptask.QuotaError))
 }
 
-// isContext says whether an error is what an ended context brings.
+// isContext reports whether an error is that of an ended context.
 func isContext(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

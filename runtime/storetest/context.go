@@ -6,8 +6,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// testContext makes every call with a context that has ended. Each may say so,
-// or do what it is for; nothing in between.
+// testContext makes every call with an ended context. A call may return the context's error, or do
+// all its work, but nothing in between.
 func testContext(k *kit) {
 	ctx, cancel := context.WithCancel(k.ctx)
 	cancel()
@@ -17,17 +17,17 @@ func testContext(k *kit) {
 		}
 		return err != nil
 	}
-	r := record("t", "p", epoch)
+	r := newRecord("t", "p", epoch)
 	r.IdempotencyKey = "k"
 	if _, err := k.s.Create(ctx, r, quotaOf(1, 0)); refused("Create", err) {
-		k.absent("t")
+		k.wantAbsent("t")
 		if _, err := k.s.Create(k.ctx, r, quotaOf(1, 0)); err != nil {
 			k.Fatalf("create after a refusal: %v", err)
 		}
 	}
 	r.Version = 1
 	if got, err := k.s.Get(ctx, "t"); !refused("Get", err) {
-		k.same("Get", got, r)
+		k.wantRecord("Get", got, r)
 	}
 	if page, err := k.s.List(ctx, "p", mcptask.Position{}, 5); !refused("List", err) && len(page) != 1 {
 		k.Errorf("List: %d records", len(page))
@@ -38,28 +38,28 @@ func testContext(k *kit) {
 		r = change
 		r.Version++
 	}
-	k.same("after Update", k.get("t"), r)
-	if err := k.s.Renew(ctx, "w1", minutes(5)); !refused("Renew", err) {
-		r.LeaseUntil = minutes(5)
+	k.wantRecord("after Update", k.getRecord("t"), r)
+	if err := k.s.Renew(ctx, "w1", minutesAfter(5)); !refused("Renew", err) {
+		r.LeaseUntil = minutesAfter(5)
 	}
-	k.same("after Renew", k.get("t"), r)
-	if taken, err := k.s.Lease(ctx, "w2", minutes(6), minutes(7), 5); !refused("Lease", err) && len(taken) == 1 {
-		r.Worker, r.LeaseUntil, r.Version = "w2", minutes(7), r.Version+1
+	k.wantRecord("after Renew", k.getRecord("t"), r)
+	if taken, err := k.s.Lease(ctx, "w2", minutesAfter(6), minutesAfter(7), 5); !refused("Lease", err) && len(taken) == 1 {
+		r.Worker, r.LeaseUntil, r.Version = "w2", minutesAfter(7), r.Version+1
 	}
-	k.same("after Lease", k.get("t"), r)
+	k.wantRecord("after Lease", k.getRecord("t"), r)
 	released := k.s.Release(ctx, r.Worker)
 	refused("Release", released)
-	if taken, err := k.s.Lease(k.ctx, "w3", epoch, minutes(9), 5); err != nil || (len(taken) == 1) != (released == nil) {
+	if taken, err := k.s.Lease(k.ctx, "w3", epoch, minutesAfter(9), 5); err != nil || (len(taken) == 1) != (released == nil) {
 		k.Errorf("Release answered %v, and then %d were taken: %v", released, len(taken), err)
 	}
-	if gone, err := k.s.Expire(ctx, minutes(60), 5); !refused("Expire", err) != (len(gone) == 1) {
+	if gone, err := k.s.Expire(ctx, minutesAfter(60), 5); !refused("Expire", err) != (len(gone) == 1) {
 		k.Errorf("Expire: %d records, %v", len(gone), err)
 	} else if err != nil {
 		if err := k.s.Delete(ctx, r); refused("Delete", err) {
-			k.get("t")
-			k.delete("t")
+			k.getRecord("t")
+			k.deleteRecord("t")
 		}
 	}
-	k.absent("t")
-	k.create(r)
+	k.wantAbsent("t")
+	k.createRecord(r)
 }

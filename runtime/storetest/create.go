@@ -11,56 +11,56 @@ import (
 )
 
 func testCreate(k *kit) {
-	want := record("t", "p", epoch)
+	want := newRecord("t", "p", epoch)
 	given := want
-	given.Version = 7 // means nothing
-	stored := k.create(given)
+	given.Version = 7 // ignored
+	stored := k.createRecord(given)
 	want.Version = 1
-	k.same("created", stored, want)
-	k.same("got", k.get("t"), want)
+	k.wantRecord("created", stored, want)
+	k.wantRecord("got", k.getRecord("t"), want)
 
-	twice, err := k.other.Create(k.ctx, record("t", "somebody else", minutes(1)), mcptask.Quota{})
-	k.is("a second record with the ID", err, mcptask.ErrExists)
+	twice, err := k.other.Create(k.ctx, newRecord("t", "somebody else", minutesAfter(1)), mcptask.Quota{})
+	k.wantError("a second record with the ID", err, mcptask.ErrExists)
 	if twice.Version != 0 {
-		k.Errorf("a record was returned by its ID alone: %s", brief(twice))
+		k.Errorf("the ID of another record returned it: %s", describeRecords(twice))
 	}
-	k.same("after a refused create", k.get("t"), want)
-	if ids := k.list("somebody else", 10, nil); len(ids) != 0 {
+	k.wantRecord("after a refused create", k.getRecord("t"), want)
+	if ids := k.listIDs("somebody else", 10, nil); len(ids) != 0 {
 		k.Errorf("a refused record is listed: %q", ids)
 	}
 
 	if err := k.s.Delete(k.ctx, mcptask.Record{ID: "t", Version: 1, CreatedAt: epoch}); err != nil {
 		k.Fatalf("delete: %v", err)
 	}
-	k.absent("t")
-	k.is("delete what is not there", k.other.Delete(k.ctx, want), mcptask.ErrNoRecord)
-	if ids := k.list("p", 10, nil); len(ids) != 0 {
+	k.wantAbsent("t")
+	k.wantError("delete what is not there", k.other.Delete(k.ctx, want), mcptask.ErrNoRecord)
+	if ids := k.listIDs("p", 10, nil); len(ids) != 0 {
 		k.Errorf("a deleted record is listed: %q", ids)
 	}
-	again := k.create(record("t", "q", minutes(2)))
+	again := k.createRecord(newRecord("t", "q", minutesAfter(2)))
 	if again.Version != 1 || again.Principal != "q" {
-		k.Errorf("a new record with the ID of a deleted one: %s", brief(again))
+		k.Errorf("a new record with the ID of a deleted one: %s", describeRecords(again))
 	}
 }
 
-// testDelete deletes only what the caller has seen: not a later version, and not
-// a new record of the same name, whatever its version.
+// testDelete checks that Delete only removes the version that the caller has read: not a later
+// version, and not a new record with the same ID.
 func testDelete(k *kit) {
-	former := k.create(record("t", "p", epoch))
-	latest := k.update(former)
-	k.is("delete what has changed", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
-	k.same("after a refused delete", k.get("t"), latest)
+	former := k.createRecord(newRecord("t", "p", epoch))
+	latest := k.updateRecord(former)
+	k.wantError("delete what has changed", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
+	k.wantRecord("after a refused delete", k.getRecord("t"), latest)
 	if err := k.s.Delete(k.ctx, latest); err != nil {
 		k.Fatalf("delete: %v", err)
 	}
-	next := k.create(record("t", "p", minutes(1)))
-	k.is("delete a new record by an old one's version", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
-	k.same("the new record", k.get("t"), next)
+	next := k.createRecord(newRecord("t", "p", minutesAfter(1)))
+	k.wantError("delete a new record by an old one's version", k.other.Delete(k.ctx, former), mcptask.ErrConflict)
+	k.wantRecord("the new record", k.getRecord("t"), next)
 	for range 10 {
-		current := k.get("t")
+		current := k.getRecord("t")
 		var won atomic.Int32
-		each(20, func(i int) {
-			switch err := k.way(i).Delete(k.ctx, current); {
+		runConcurrently(20, func(i int) {
+			switch err := k.pickStore(i).Delete(k.ctx, current); {
 			case err == nil:
 				won.Add(1)
 			case !errors.Is(err, mcptask.ErrConflict) && !errors.Is(err, mcptask.ErrNoRecord):
@@ -70,47 +70,47 @@ func testDelete(k *kit) {
 		if won.Load() != 1 {
 			k.Errorf("%d have deleted one record", won.Load())
 		}
-		k.create(record("t", "p", current.CreatedAt.Add(time.Minute)))
+		k.createRecord(newRecord("t", "p", current.CreatedAt.Add(time.Minute)))
 	}
 }
 
-// keyed is a record with an idempotency key.
-func keyed(id, principal, tool, key string) mcptask.Record {
-	r := record(id, principal, epoch)
+// newKeyedRecord returns a record with an idempotency key.
+func newKeyedRecord(id, principal, tool, key string) mcptask.Record {
+	r := newRecord(id, principal, epoch)
 	r.Tool, r.IdempotencyKey = tool, key
 	return r
 }
 
 func testKeys(k *kit) {
-	first := k.create(keyed("1", "p", "tool", "k"))
-	for _, id := range []string{"2", "1"} { // with an ID of its own, and sent again as it was
-		got, err := k.other.Create(k.ctx, keyed(id, "p", "tool", "k"), mcptask.Quota{})
-		k.is("the same key", err, mcptask.ErrExists)
-		k.same("the record of the key", got, first)
+	first := k.createRecord(newKeyedRecord("1", "p", "tool", "k"))
+	for _, id := range []string{"2", "1"} { // a new ID, and the same record again
+		got, err := k.other.Create(k.ctx, newKeyedRecord(id, "p", "tool", "k"), mcptask.Quota{})
+		k.wantError("the same key", err, mcptask.ErrExists)
+		k.wantRecord("the record of the key", got, first)
 	}
-	k.absent("2")
+	k.wantAbsent("2")
 	first.Phase = mcptask.PhaseRunning
-	first = k.update(first)
-	got, err := k.s.Create(k.ctx, keyed("2", "p", "tool", "k"), quotaOf(1, 0))
-	k.is("the same key, at the quota", err, mcptask.ErrExists)
-	k.same("the record of the key as it is now", got, first)
+	first = k.updateRecord(first)
+	got, err := k.s.Create(k.ctx, newKeyedRecord("2", "p", "tool", "k"), quotaOf(1, 0))
+	k.wantError("the same key, at the quota", err, mcptask.ErrExists)
+	k.wantRecord("the record of the key as it is now", got, first)
 
-	// Whatever differs in one of the three is another key, and none is no key.
+	// A difference in any of the three makes another key. An empty key is not a key.
 	for i, r := range []mcptask.Record{
-		keyed("", "q", "tool", "k"), keyed("", "p", "other", "k"), keyed("", "p", "tool", "K"), keyed("", "p", "tool", "k "),
-		keyed("", "p", "tool", ""), keyed("", "p", "tool", ""), keyed("", "", "tool", "k"), keyed("", "ptool", "", "k"), keyed("", "p", "toolk", "k"),
-		keyed("", "p", "tool", "k\x00"), keyed("", "p\x00tool", "", "k"), keyed("", "p", "tool", "\xff"), keyed("", "p", "tool", "\xfe"), keyed("", "p", "tool", "\ufffd"),
+		newKeyedRecord("", "q", "tool", "k"), newKeyedRecord("", "p", "other", "k"), newKeyedRecord("", "p", "tool", "K"), newKeyedRecord("", "p", "tool", "k "),
+		newKeyedRecord("", "p", "tool", ""), newKeyedRecord("", "p", "tool", ""), newKeyedRecord("", "", "tool", "k"), newKeyedRecord("", "ptool", "", "k"), newKeyedRecord("", "p", "toolk", "k"),
+		newKeyedRecord("", "p", "tool", "k\x00"), newKeyedRecord("", "p\x00tool", "", "k"), newKeyedRecord("", "p", "tool", "\xff"), newKeyedRecord("", "p", "tool", "\xfe"), newKeyedRecord("", "p", "tool", "\ufffd"),
 	} {
 		r.ID = fmt.Sprint("other", i)
-		k.create(r)
+		k.createRecord(r)
 	}
 
-	k.delete("1")
-	k.create(keyed("3", "p", "tool", "k")) // the key went with its record
-	if gone, err := k.s.Expire(k.ctx, minutes(60), 100); err != nil || len(gone) != 15 {
+	k.deleteRecord("1")
+	k.createRecord(newKeyedRecord("3", "p", "tool", "k")) // the key was deleted with its record
+	if gone, err := k.s.Expire(k.ctx, minutesAfter(60), 100); err != nil || len(gone) != 15 {
 		k.Fatalf("%d expired, want 15: %v", len(gone), err)
 	}
-	k.create(keyed("4", "p", "tool", "k"))
+	k.createRecord(newKeyedRecord("4", "p", "tool", "k"))
 }
 
 func testKeysRace(k *kit) {
@@ -118,21 +118,21 @@ func testKeysRace(k *kit) {
 		key := fmt.Sprint("key", round)
 		var mu sync.Mutex
 		made, ids := 0, map[string]bool{}
-		each(20, func(i int) {
-			r, err := k.way(i).Create(k.ctx, keyed(fmt.Sprint(key, "-", i), "p", "tool", key), mcptask.Quota{})
+		runConcurrently(20, func(i int) {
+			r, err := k.pickStore(i).Create(k.ctx, newKeyedRecord(fmt.Sprint(key, "-", i), "p", "tool", key), mcptask.Quota{})
 			mu.Lock()
 			defer mu.Unlock()
 			ids[r.ID] = true
 			if err == nil {
 				made++
 			} else {
-				k.is("a key that another has", err, mcptask.ErrExists)
+				k.wantError("a key that another has", err, mcptask.ErrExists)
 			}
 		})
 		if made != 1 || len(ids) != 1 {
 			k.Errorf("%d records were made for one key, and %d returned", made, len(ids))
 		}
-		if stored := k.list("p", 100, nil); len(stored) != round+1 {
+		if stored := k.listIDs("p", 100, nil); len(stored) != round+1 {
 			k.Errorf("%d records are stored for %d keys", len(stored), round+1)
 		}
 	}
@@ -142,54 +142,54 @@ func testQuota(k *kit) {
 	quota := quotaOf(4, 2)
 	create := func(id string, want error) {
 		k.Helper()
-		r := record(id, "p", epoch)
+		r := newRecord(id, "p", epoch)
 		r.IdempotencyKey = "key of " + id
-		_, err := k.way(len(id)).Create(k.ctx, r, quota)
-		k.is("create "+id, err, want)
+		_, err := k.pickStore(len(id)).Create(k.ctx, r, quota)
+		k.wantError("create "+id, err, want)
 		if want != nil {
-			k.absent(id)
+			k.wantAbsent(id)
 		}
 	}
 	create("a", nil)
 	create("bb", nil)
 	create("c", mcptask.ErrQuotaUnfinished)
-	other := record("other", "p", epoch)
+	other := newRecord("other", "p", epoch)
 	other.Account = "another"
 	if _, err := k.s.Create(k.ctx, other, quota); err != nil {
 		k.Errorf("another account: %v", err)
 	}
-	stranger := record("stranger", "q", epoch)
+	stranger := newRecord("stranger", "q", epoch)
 	stranger.Account = "account of p"
 	_, err := k.s.Create(k.ctx, stranger, quota)
-	k.is("another principal on the account", err, mcptask.ErrQuotaUnfinished)
+	k.wantError("another principal on the account", err, mcptask.ErrQuotaUnfinished)
 
-	a := k.update(done(k.get("a"))) // an end makes room
-	create("c", nil)                // which was refused before: neither its ID nor its key is taken
+	a := k.updateRecord(finishRecord(k.getRecord("a"))) // an end makes room
+	create("c", nil)                                    // the refused create took neither the ID nor the key
 	create("dd", mcptask.ErrQuotaUnfinished)
-	k.update(done(k.get("bb")))
+	k.updateRecord(finishRecord(k.getRecord("bb")))
 	create("dd", nil)
 	create("e", mcptask.ErrQuotaStored)
-	k.update(done(k.get("c")))
+	k.updateRecord(finishRecord(k.getRecord("c")))
 	create("e", mcptask.ErrQuotaStored)
-	k.delete("c")
+	k.deleteRecord("c")
 	create("e", nil)
 	create("f", mcptask.ErrQuotaStored)
-	a.ExpiresAt = minutes(1)
-	k.update(a)
-	if gone, err := k.other.Expire(k.ctx, minutes(1), 10); err != nil || len(gone) != 1 {
-		k.Fatalf("expired: %s, %v", brief(gone...), err)
+	a.ExpiresAt = minutesAfter(1)
+	k.updateRecord(a)
+	if gone, err := k.other.Expire(k.ctx, minutesAfter(1), 10); err != nil || len(gone) != 1 {
+		k.Fatalf("expired: %s, %v", describeRecords(gone...), err)
 	}
 	create("f", mcptask.ErrQuotaUnfinished)
-	k.delete("dd")
+	k.deleteRecord("dd")
 	create("f", nil)
-	if taken, err := k.s.Lease(k.ctx, "w2", minutes(2), minutes(3), 10); err != nil || len(taken) != 3 { // a new worker is no new task
+	if taken, err := k.s.Lease(k.ctx, "w2", minutesAfter(2), minutesAfter(3), 10); err != nil || len(taken) != 3 { // a new worker is not a new task
 		k.Fatalf("leased: %v, %v", taken, err)
 	}
 	create("g", mcptask.ErrQuotaUnfinished)
-	if _, err := k.s.Create(k.ctx, record("g", "p", epoch), mcptask.Quota{}); err != nil {
+	if _, err := k.s.Create(k.ctx, newRecord("g", "p", epoch), mcptask.Quota{}); err != nil {
 		k.Errorf("without a quota: %v", err)
 	}
-	if _, err := k.s.Create(k.ctx, record("h", "p", epoch), quotaOf(0, 4)); err != nil {
+	if _, err := k.s.Create(k.ctx, newRecord("h", "p", epoch), quotaOf(0, 4)); err != nil {
 		k.Errorf("with a quota of one kind: %v", err)
 	}
 }
@@ -197,20 +197,20 @@ func testQuota(k *kit) {
 func testQuotaRace(k *kit) {
 	const workers, rounds, stored, unfinished = 16, 12, 6, 3
 	quota := quotaOf(stored, unfinished)
-	// Nobody makes room: exactly as many are made as there is room for.
+	// Nothing makes room, so exactly as many creates succeed as there is room for.
 	for round := range rounds {
 		var mu sync.Mutex
 		var made []mcptask.Record
-		each(workers, func(i int) {
-			r := record(fmt.Sprintf("%d-%d", round, i), "p", epoch)
+		runConcurrently(workers, func(i int) {
+			r := newRecord(fmt.Sprintf("%d-%d", round, i), "p", epoch)
 			bound := quota
 			switch round % 3 {
 			case 1:
-				r = done(r)
+				r = finishRecord(r)
 			case 2: // an account each
 				r.Account, bound = r.ID, mcptask.Quota{Server: quota.Account}
 			}
-			r, err := k.way(i).Create(k.ctx, r, bound)
+			r, err := k.pickStore(i).Create(k.ctx, r, bound)
 			mu.Lock()
 			defer mu.Unlock()
 			if err == nil {
@@ -219,25 +219,25 @@ func testQuotaRace(k *kit) {
 				k.Errorf("create: %v", err)
 			}
 		})
-		if want := []int{unfinished, stored, unfinished}[round%3]; len(made) != want || len(k.list("p", workers, nil)) != want {
-			k.Errorf("%d records were made where there was room for %d", len(made), want)
+		if want := []int{unfinished, stored, unfinished}[round%3]; len(made) != want || len(k.listIDs("p", workers, nil)) != want {
+			k.Errorf("%d records were made with room for %d", len(made), want)
 		}
-		each(len(made), func(i int) {
-			if err := k.way(i).Delete(k.ctx, made[i]); err != nil {
+		runConcurrently(len(made), func(i int) {
+			if err := k.pickStore(i).Delete(k.ctx, made[i]); err != nil {
 				k.Errorf("delete: %v", err)
 			}
 		})
 	}
-	// All make room and take it: none is lost, and none is made up.
-	each(workers, func(i int) {
-		s := k.way(i)
+	// All make room and use it. No room may get lost or be invented.
+	runConcurrently(workers, func(i int) {
+		s := k.pickStore(i)
 		for n := range rounds {
-			r, err := s.Create(k.ctx, record(fmt.Sprintf("%d-%d", i, n), "p", epoch), quota)
+			r, err := s.Create(k.ctx, newRecord(fmt.Sprintf("%d-%d", i, n), "p", epoch), quota)
 			if isQuota(err) {
 				continue
 			}
 			if err == nil && n%2 == 0 {
-				r, err = s.Update(k.ctx, done(r), mcptask.Quota{})
+				r, err = s.Update(k.ctx, finishRecord(r), mcptask.Quota{})
 			}
 			if err == nil {
 				err = s.Delete(k.ctx, r)
@@ -248,10 +248,10 @@ func testQuotaRace(k *kit) {
 		}
 	})
 	for i := range unfinished {
-		if _, err := k.s.Create(k.ctx, record(fmt.Sprint("last", i), "p", epoch), quota); err != nil {
+		if _, err := k.s.Create(k.ctx, newRecord(fmt.Sprint("last", i), "p", epoch), quota); err != nil {
 			k.Errorf("after the race: %v", err)
 		}
 	}
-	_, err := k.s.Create(k.ctx, record("beyond", "p", epoch), quota)
-	k.is("beyond the quota", err, mcptask.ErrQuotaUnfinished)
+	_, err := k.s.Create(k.ctx, newRecord("beyond", "p", epoch), quota)
+	k.wantError("beyond the quota", err, mcptask.ErrQuotaUnfinished)
 }

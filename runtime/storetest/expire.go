@@ -11,20 +11,20 @@ import (
 func testExpire(k *kit) {
 	const records = 25
 	for i := range records {
-		r := record(fmt.Sprintf("t%02d", i), "p", epoch)
-		r.ExpiresAt, r.IdempotencyKey = minutes(i*7%records), fmt.Sprintf("t%02d", i)
+		r := newRecord(fmt.Sprintf("t%02d", i), "p", epoch)
+		r.ExpiresAt, r.IdempotencyKey = minutesAfter(i*7%records), fmt.Sprintf("t%02d", i)
 		if i%2 == 0 {
-			r = done(r)
+			r = finishRecord(r)
 		}
-		k.create(r)
+		k.createRecord(r)
 	}
 	if gone, err := k.s.Expire(k.ctx, epoch.Add(-time.Microsecond), 10); err != nil || len(gone) != 0 {
-		k.Errorf("before the first: %s, %v", brief(gone...), err)
+		k.Errorf("before the first: %s, %v", describeRecords(gone...), err)
 	}
-	if gone, err := k.s.Expire(k.ctx, minutes(12), 0); err != nil || len(gone) != 0 {
-		k.Errorf("at a limit of 0: %s, %v", brief(gone...), err)
+	if gone, err := k.s.Expire(k.ctx, minutesAfter(12), 0); err != nil || len(gone) != 0 {
+		k.Errorf("at a limit of 0: %s, %v", describeRecords(gone...), err)
 	}
-	now := minutes(12) // 13 records, the one at this very moment included
+	now := minutesAfter(12) // 13 records, including the one that expires at this moment
 	total := map[string]bool{}
 	for _, want := range []int{5, 5, 3, 0} {
 		gone, err := k.other.Expire(k.ctx, now, 5)
@@ -33,38 +33,38 @@ func testExpire(k *kit) {
 		}
 		for _, r := range gone {
 			if r.ExpiresAt.After(now) || r.Version != 1 || r.Principal != "p" || r.Tool != "tool" || r.IdempotencyKey != r.ID {
-				k.Errorf("expired: %s", brief(r))
+				k.Errorf("expired: %s", describeRecords(r))
 			}
 			total[r.ID] = true
-			k.absent(r.ID)
+			k.wantAbsent(r.ID)
 		}
 	}
-	if left := k.list("p", 50, nil); len(total) != 13 || len(left) != 12 {
+	if left := k.listIDs("p", 50, nil); len(total) != 13 || len(left) != 12 {
 		k.Errorf("%d gone, %d left", len(total), len(left))
 	}
-	if gone, err := k.s.Expire(k.ctx, minutes(13).Add(-time.Microsecond), 5); err != nil || len(gone) != 0 {
-		k.Errorf("a microsecond too soon: %s, %v", brief(gone...), err)
+	if gone, err := k.s.Expire(k.ctx, minutesAfter(13).Add(-time.Microsecond), 5); err != nil || len(gone) != 0 {
+		k.Errorf("a microsecond too soon: %s, %v", describeRecords(gone...), err)
 	}
-	for id := range total { // nothing of them is left, so that they may come again
-		r := record(id, "p", epoch)
+	for id := range total { // nothing of them is left, so they can be created again
+		r := newRecord(id, "p", epoch)
 		r.IdempotencyKey = id
-		k.create(r)
+		k.createRecord(r)
 	}
-	// An expiry that moves is followed.
-	sooner, later := k.get("t24"), k.get("t00")
+	// Expire uses a changed expiry.
+	sooner, later := k.getRecord("t24"), k.getRecord("t00")
 	if sooner.ID == "" || total[sooner.ID] {
 		k.Fatalf("t24 should be left: %v", total)
 	}
-	sooner.ExpiresAt, later.ExpiresAt = minutes(-10), minutes(600)
-	k.update(sooner)
-	k.update(later)
-	if gone, err := k.s.Expire(k.ctx, minutes(-10), 5); err != nil || len(gone) != 1 || gone[0].ID != "t24" || gone[0].Version != 2 {
-		k.Errorf("after the expiry was moved: %s, %v", brief(gone...), err)
+	sooner.ExpiresAt, later.ExpiresAt = minutesAfter(-10), minutesAfter(600)
+	k.updateRecord(sooner)
+	k.updateRecord(later)
+	if gone, err := k.s.Expire(k.ctx, minutesAfter(-10), 5); err != nil || len(gone) != 1 || gone[0].ID != "t24" || gone[0].Version != 2 {
+		k.Errorf("after the expiry was moved: %s, %v", describeRecords(gone...), err)
 	}
-	if gone, err := k.s.Expire(k.ctx, minutes(599), 50); err != nil || len(gone) != records-2 {
+	if gone, err := k.s.Expire(k.ctx, minutesAfter(599), 50); err != nil || len(gone) != records-2 {
 		k.Errorf("%d of %d expired: %v", len(gone), records-2, err)
 	}
-	if left := k.list("p", 50, nil); len(left) != 1 || left[0] != "t00" {
+	if left := k.listIDs("p", 50, nil); len(left) != 1 || left[0] != "t00" {
 		k.Errorf("left are %q", left)
 	}
 }
@@ -72,13 +72,13 @@ func testExpire(k *kit) {
 func testExpireRace(k *kit) {
 	const records = 90
 	for i := range records {
-		k.create(record(fmt.Sprint("t", i), "p", minutes(i%3)))
+		k.createRecord(newRecord(fmt.Sprint("t", i), "p", minutesAfter(i%3)))
 	}
 	var mu sync.Mutex
 	times := map[string]int{}
-	each(6, func(i int) {
-		s := k.way(i)
-		if i >= 4 { // who changes a record and who deletes one: nothing comes back
+	runConcurrently(6, func(i int) {
+		s := k.pickStore(i)
+		if i >= 4 { // updates and deletes must not restore records
 			for n := range records {
 				id := fmt.Sprint("t", n)
 				r, err := s.Get(k.ctx, id)
@@ -96,7 +96,7 @@ func testExpireRace(k *kit) {
 			return
 		}
 		for idle := 0; idle < 2; {
-			gone, err := s.Expire(k.ctx, minutes(600), 7)
+			gone, err := s.Expire(k.ctx, minutesAfter(600), 7)
 			if err != nil || len(gone) > 7 {
 				k.Errorf("%d expired, %v", len(gone), err)
 				return
@@ -115,15 +115,15 @@ func testExpireRace(k *kit) {
 		if n != 1 {
 			k.Errorf("%s went %d times", id, n)
 		}
-		k.absent(id)
+		k.wantAbsent(id)
 	}
-	if left := k.list("p", 100, nil); len(times)+len(left) != records {
+	if left := k.listIDs("p", 100, nil); len(times)+len(left) != records {
 		k.Errorf("%d gone, %d left of %d", len(times), len(left), records)
 	}
-	if gone, err := k.s.Expire(k.ctx, minutes(600), records); err != nil || len(gone)+len(times) != records {
+	if gone, err := k.s.Expire(k.ctx, minutesAfter(600), records); err != nil || len(gone)+len(times) != records {
 		k.Errorf("%d of the %d left expired: %v", len(gone), records-len(times), err)
 	}
-	if _, err := k.s.Create(k.ctx, record("next", "p", epoch), quotaOf(1, 0)); err != nil {
+	if _, err := k.s.Create(k.ctx, newRecord("next", "p", epoch), quotaOf(1, 0)); err != nil {
 		k.Errorf("after all have gone: %v", err)
 	}
 }

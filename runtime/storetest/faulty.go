@@ -10,27 +10,25 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// ErrFault is the error of a call that a [Faulty] store lets fail.
-var ErrFault = errors.New("storetest: the store failed, as it was told to")
+// ErrFault is the error of a call that a [Faulty] store makes fail.
+var ErrFault = errors.New("storetest: the store failed on purpose")
 
-// Faults says how often what goes wrong: each is a probability from 0 to 1.
+// Faults holds the probability of each fault, from 0 to 1.
 type Faults struct {
-	// Refuse is for a call that fails and does nothing.
+	// Refuse makes a call fail without doing anything.
 	Refuse float64
-	// Lose is for a call that is carried out, and fails all the same: the
-	// answer is lost on the way.
+	// Lose performs a call but returns an error, as if the answer were lost.
 	Lose float64
-	// Conflict is for an Update that fails with mcptask.ErrConflict, as if
-	// another had been faster, and does nothing.
+	// Conflict makes an Update fail with mcptask.ErrConflict without doing anything, as if another
+	// update had been faster.
 	Conflict float64
-	// Latency is the longest time, in equal shares at random, that a call takes
-	// before it is carried out, and again before it answers.
+	// Latency is the maximum delay before and after a call. The delays are random and uniformly
+	// distributed.
 	Latency time.Duration
 }
 
-// Faulty is a store that fails on purpose, around one that does not. All but
-// Close is subject to its faults. It is for tests of what stands on a store, and
-// safe for concurrent use.
+// Faulty is a store that fails on purpose. It wraps another store, for tests of code that uses a
+// store. Faults apply to every method except Close. A Faulty is safe for concurrent use.
 type Faulty struct {
 	store mcptask.Store
 
@@ -40,33 +38,33 @@ type Faulty struct {
 	failed int
 }
 
-// NewFaulty makes a store that fails as told; the seed decides which calls do,
-// as far as their order is the same.
+// NewFaulty returns a store with the given faults. The seed decides which calls fail, as far as
+// they come in the same order.
 func NewFaulty(s mcptask.Store, faults Faults, seed uint64) *Faulty {
 	return &Faulty{store: s, faults: faults, random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// Set changes the faults from the next call on.
+// Set changes the faults of later calls.
 func (f *Faulty) Set(faults Faults) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults = faults
 }
 
-// Failed is how many calls have been made to fail.
+// Failed returns how many calls failed on purpose.
 func (f *Faulty) Failed() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failed
 }
 
-// fate is what becomes of one call.
+// fate decides what happens to one call.
 type fate struct {
 	refuse, lose, conflict bool
 	before, after          time.Duration
 }
 
-func (f *Faulty) draw(update bool) fate {
+func (f *Faulty) drawFate(update bool) fate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	hits := func(p float64) bool { return f.random.Float64() < p }
@@ -78,8 +76,8 @@ func (f *Faulty) draw(update bool) fate {
 	return d
 }
 
-// call carries a call out, or not, by its fate.
-func call[T any](ctx context.Context, d fate, do func() (T, error)) (T, error) {
+// runCall performs a call according to its fate.
+func runCall[T any](ctx context.Context, d fate, do func() (T, error)) (T, error) {
 	var none T
 	if err := delay(ctx, d.before); err != nil {
 		return none, err
@@ -114,60 +112,60 @@ func delay(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// act is for calls that only have an error.
-func act(ctx context.Context, d fate, do func() error) error {
-	_, err := call(ctx, d, func() (struct{}, error) { return struct{}{}, do() })
+// runAction is runCall for calls that only return an error.
+func runAction(ctx context.Context, d fate, do func() error) error {
+	_, err := runCall(ctx, d, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
 // Create implements mcptask.Store.
 func (f *Faulty) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	return call(ctx, f.draw(false), func() (mcptask.Record, error) { return f.store.Create(ctx, r, quota) })
+	return runCall(ctx, f.drawFate(false), func() (mcptask.Record, error) { return f.store.Create(ctx, r, quota) })
 }
 
 // Get implements mcptask.Store.
 func (f *Faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
-	return call(ctx, f.draw(false), func() (mcptask.Record, error) { return f.store.Get(ctx, id) })
+	return runCall(ctx, f.drawFate(false), func() (mcptask.Record, error) { return f.store.Get(ctx, id) })
 }
 
 // Update implements mcptask.Store.
 func (f *Faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
-	return call(ctx, f.draw(true), func() (mcptask.Record, error) { return f.store.Update(ctx, r, quota) })
+	return runCall(ctx, f.drawFate(true), func() (mcptask.Record, error) { return f.store.Update(ctx, r, quota) })
 }
 
 // List implements mcptask.Store.
 func (f *Faulty) List(ctx context.Context, principal string, after mcptask.Position, limit int) ([]mcptask.Record, error) {
-	return call(ctx, f.draw(false), func() ([]mcptask.Record, error) { return f.store.List(ctx, principal, after, limit) })
+	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.List(ctx, principal, after, limit) })
 }
 
 // Delete implements mcptask.Store.
 func (f *Faulty) Delete(ctx context.Context, r mcptask.Record) error {
-	return act(ctx, f.draw(false), func() error { return f.store.Delete(ctx, r) })
+	return runAction(ctx, f.drawFate(false), func() error { return f.store.Delete(ctx, r) })
 }
 
 // Expire implements mcptask.Store.
 func (f *Faulty) Expire(ctx context.Context, now time.Time, limit int) ([]mcptask.Record, error) {
-	return call(ctx, f.draw(false), func() ([]mcptask.Record, error) { return f.store.Expire(ctx, now, limit) })
+	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Expire(ctx, now, limit) })
 }
 
 // Wait implements mcptask.Store.
 func (f *Faulty) Wait(ctx context.Context, id string, version int64) (mcptask.Record, error) {
-	return call(ctx, f.draw(false), func() (mcptask.Record, error) { return f.store.Wait(ctx, id, version) })
+	return runCall(ctx, f.drawFate(false), func() (mcptask.Record, error) { return f.store.Wait(ctx, id, version) })
 }
 
 // Lease implements mcptask.Store.
 func (f *Faulty) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]mcptask.Record, error) {
-	return call(ctx, f.draw(false), func() ([]mcptask.Record, error) { return f.store.Lease(ctx, worker, now, until, limit) })
+	return runCall(ctx, f.drawFate(false), func() ([]mcptask.Record, error) { return f.store.Lease(ctx, worker, now, until, limit) })
 }
 
 // Renew implements mcptask.Store.
 func (f *Faulty) Renew(ctx context.Context, worker string, until time.Time) error {
-	return act(ctx, f.draw(false), func() error { return f.store.Renew(ctx, worker, until) })
+	return runAction(ctx, f.drawFate(false), func() error { return f.store.Renew(ctx, worker, until) })
 }
 
 // Release implements mcptask.Store.
 func (f *Faulty) Release(ctx context.Context, worker string) error {
-	return act(ctx, f.draw(false), func() error { return f.store.Release(ctx, worker) })
+	return runAction(ctx, f.drawFate(false), func() error { return f.store.Release(ctx, worker) })
 }
 
 // Close implements mcptask.Store.

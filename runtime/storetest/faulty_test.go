@@ -15,7 +15,7 @@ func TestSlowStore(t *testing.T) {
 	for _, p := range promises {
 		t.Run(p.name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				p.check(t, Stores{Open: func(t testing.TB) mcptask.Store {
+				p.runTest(t, Stores{Open: func(t testing.TB) mcptask.Store {
 					return NewFaulty(openMemory(t), Faults{Latency: time.Millisecond}, 1)
 				}})
 			})
@@ -30,14 +30,14 @@ func TestFaultyStore(t *testing.T) {
 		return Stores{Open: func(t testing.TB) mcptask.Store { return NewFaulty(openMemory(t), faults, 1) }}
 	}
 	for _, f := range []Faults{{Refuse: 0.1}, {Lose: 0.1}, {Conflict: 0.1}} {
-		if failures := recorded(t, "Update/whole records", faulty(f), patience); len(failures) == 0 {
+		if failures := recorded(t, "Update/whole records", faulty(f), testTimeout); len(failures) == 0 {
 			t.Errorf("%+v went unseen", f)
 		}
 	}
 	ctx := t.Context()
 	memory := openMemory(t)
 	s := NewFaulty(memory, Faults{Refuse: 1}, 1)
-	r := record("t", "p", epoch)
+	r := newRecord("t", "p", epoch)
 	if _, err := s.Create(ctx, r, mcptask.Quota{}); !errors.Is(err, ErrFault) {
 		t.Errorf("refused: %v", err)
 	}
@@ -56,7 +56,7 @@ func TestFaultyStore(t *testing.T) {
 	if _, err := s.Update(ctx, r, mcptask.Quota{}); !errors.Is(err, mcptask.ErrConflict) {
 		t.Errorf("a conflict: %v", err)
 	}
-	if err := s.Renew(ctx, "w1", minutes(5)); err != nil {
+	if err := s.Renew(ctx, "w1", minutesAfter(5)); err != nil {
 		t.Errorf("conflicts are for updates only: %v", err)
 	}
 	s.Set(Faults{Latency: time.Hour})

@@ -11,17 +11,17 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// testHistories runs random calls on few records in many goroutines, and holds
-// what each of them sees against what all the others have done before it began.
+// testHistories makes random calls on a few records from many goroutines. It compares what each
+// call sees with what the other calls completed before it began.
 func testHistories(k *kit) {
 	const goroutines, calls = 8, 150
 	h := &history{k: k, lives: map[string]*life{}, births: map[string]*birth{}}
 	for _, id := range []string{"t0", "t1", "t2"} {
 		h.births[id] = &birth{turn: make(chan struct{}, 1)}
 	}
-	each(goroutines, func(i int) {
+	runConcurrently(goroutines, func(i int) {
 		random := rand.New(rand.NewPCG(uint64(i), 1))
-		s := k.way(i)
+		s := k.pickStore(i)
 		for n := range calls {
 			id := fmt.Sprint("t", random.IntN(3))
 			switch random.IntN(10) {
@@ -54,7 +54,7 @@ func testHistories(k *kit) {
 	}
 }
 
-// history is what has certainly happened.
+// history records what has certainly happened.
 type history struct {
 	k      *kit
 	mu     sync.Mutex
@@ -62,22 +62,22 @@ type history struct {
 	births map[string]*birth // by ID
 }
 
-// birth is which life an ID has.
+// birth tracks which life an ID currently has.
 type birth struct {
-	turn  chan struct{} // whose creation or deletion it is
-	alive string        // its name, "" without one
+	turn  chan struct{} // held by the call that creates or deletes
+	alive string        // the name of the life; empty if there is none
 }
 
-// life is one record from its creation to its deletion.
+// life is a record from its creation to its deletion.
 type life struct {
-	newest  int64 // version that somebody has seen or written
+	newest  int64 // the newest version that was read or written
 	over    bool
 	content map[int64]string
 	writers map[int64]int
 }
 
-// before notes which versions a call that begins now may no longer see.
-func (h *history) before() map[string]life {
+// copyFloors returns the state of all lives. A call that begins now must not see less.
+func (h *history) copyFloors() map[string]life {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	floors := map[string]life{}
@@ -87,26 +87,26 @@ func (h *history) before() map[string]life {
 	return floors
 }
 
-// name tells the lives of one ID apart, by what no Update changes: one that is
-// late may well meet its version in another life.
-func name(r mcptask.Record) string { return r.ID + " " + r.Tool }
+// lifeName distinguishes the lives of an ID by a field that Update does not change. A late update
+// may find its version in another life.
+func lifeName(r mcptask.Record) string { return r.ID + " " + r.Tool }
 
-// saw takes a record that a call returned which began with the floors.
-func (h *history) saw(what string, floors map[string]life, r mcptask.Record, wrote bool) {
+// observeRecord checks a record that a call returned. floors is the state before the call.
+func (h *history) observeRecord(what string, floors map[string]life, r mcptask.Record, wrote bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := h.lives[name(r)]
+	l := h.lives[lifeName(r)]
 	if l == nil { // its Create has not returned yet
 		l = &life{content: map[int64]string{}, writers: map[int64]int{}}
-		h.lives[name(r)] = l
+		h.lives[lifeName(r)] = l
 	}
-	if floor := floors[name(r)]; r.Version < floor.newest || floor.over || wrote && r.Version == floor.newest {
+	if floor := floors[lifeName(r)]; r.Version < floor.newest || floor.over || wrote && r.Version == floor.newest {
 		h.k.Errorf("%s returned version %d of %s, which had reached version %d (over: %v) before it began",
-			what, r.Version, name(r), floor.newest, floor.over)
+			what, r.Version, lifeName(r), floor.newest, floor.over)
 	}
 	content := r.StatusMessage + " of " + r.Worker
 	if known, ok := l.content[r.Version]; ok && known != content {
-		h.k.Errorf("%s returned %q as version %d of %s, which was %q", what, content, r.Version, name(r), known)
+		h.k.Errorf("%s returned %q as version %d of %s, which was %q", what, content, r.Version, lifeName(r), known)
 	}
 	l.content[r.Version] = content
 	if wrote {
@@ -115,8 +115,8 @@ func (h *history) saw(what string, floors map[string]life, r mcptask.Record, wro
 	l.newest = max(l.newest, r.Version)
 }
 
-// failed checks the error of a call.
-func (h *history) failed(what string, err error, allowed ...error) bool {
+// checkError reports an error that is not allowed. It returns whether the call failed.
+func (h *history) checkError(what string, err error, allowed ...error) bool {
 	if err == nil {
 		return false
 	}
@@ -129,27 +129,27 @@ func (h *history) failed(what string, err error, allowed ...error) bool {
 	return true
 }
 
-// create makes a life. One ID's creations and deletions are made one after the
-// other, so that it is certain which life a deletion ends; all else goes on.
+// create starts a life. Creations and deletions of one ID take turns, so that it is certain which
+// life a deletion ends. Other calls do not wait.
 func (h *history) create(s mcptask.Store, id, unique string) {
 	b := h.births[id]
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
-	r := record(id, "p", epoch)
+	r := newRecord(id, "p", epoch)
 	r.Tool, r.StatusMessage = unique, "created"
-	floors := h.before()
+	floors := h.copyFloors()
 	r, err := s.Create(h.k.ctx, r, mcptask.Quota{})
-	if h.failed("Create", err, mcptask.ErrExists) {
+	if h.checkError("Create", err, mcptask.ErrExists) {
 		if b.alive == "" {
-			h.k.Errorf("Create of %s, which was not there: %v", id, err)
+			h.k.Errorf("Create of %s failed although it did not exist: %v", id, err)
 		}
 		return
 	}
 	if b.alive != "" {
-		h.k.Errorf("%s was created while it was there", id)
+		h.k.Errorf("%s was created although it existed", id)
 	}
-	h.saw("Create", floors, r, false)
-	b.alive = name(r)
+	h.observeRecord("Create", floors, r, false)
+	b.alive = lifeName(r)
 }
 
 func (h *history) delete(s mcptask.Store, id string) {
@@ -157,15 +157,15 @@ func (h *history) delete(s mcptask.Store, id string) {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
 	err := mcptask.ErrConflict
-	for errors.Is(err, mcptask.ErrConflict) { // updates go on
+	for errors.Is(err, mcptask.ErrConflict) { // other goroutines update the record
 		var r mcptask.Record
 		if r, err = s.Get(h.k.ctx, id); err == nil {
 			err = s.Delete(h.k.ctx, r)
 		}
 	}
-	if h.failed("Delete", err, mcptask.ErrNoRecord) {
+	if h.checkError("Delete", err, mcptask.ErrNoRecord) {
 		if b.alive != "" {
-			h.k.Errorf("Delete did not find %s, which was there", id)
+			h.k.Errorf("Delete did not find %s, which exists", id)
 		}
 		return
 	}
@@ -180,23 +180,23 @@ func (h *history) delete(s mcptask.Store, id string) {
 }
 
 func (h *history) read(s mcptask.Store, id string) {
-	floors := h.before()
-	if r, err := s.Get(h.k.ctx, id); !h.failed("Get", err, mcptask.ErrNoRecord) {
-		h.saw("Get", floors, r, false)
+	floors := h.copyFloors()
+	if r, err := s.Get(h.k.ctx, id); !h.checkError("Get", err, mcptask.ErrNoRecord) {
+		h.observeRecord("Get", floors, r, false)
 	}
 }
 
 func (h *history) update(s mcptask.Store, id, unique string) {
-	floors := h.before()
+	floors := h.copyFloors()
 	r, err := s.Get(h.k.ctx, id)
-	if h.failed("Get", err, mcptask.ErrNoRecord) {
+	if h.checkError("Get", err, mcptask.ErrNoRecord) {
 		return
 	}
-	h.saw("Get", floors, r, false)
+	h.observeRecord("Get", floors, r, false)
 	r.StatusMessage = unique
-	floors, version := h.before(), r.Version
-	if r, err = s.Update(h.k.ctx, r, mcptask.Quota{}); !h.failed("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
-		h.saw("Update", floors, r, true)
+	floors, version := h.copyFloors(), r.Version
+	if r, err = s.Update(h.k.ctx, r, mcptask.Quota{}); !h.checkError("Update", err, mcptask.ErrNoRecord, mcptask.ErrConflict) {
+		h.observeRecord("Update", floors, r, true)
 		if r.Version != version+1 {
 			h.k.Errorf("an update of version %d made version %d", version, r.Version)
 		}
@@ -204,18 +204,18 @@ func (h *history) update(s mcptask.Store, id, unique string) {
 }
 
 func (h *history) wait(s mcptask.Store, id string) {
-	floors := h.before()
+	floors := h.copyFloors()
 	r, err := s.Get(h.k.ctx, id)
-	if h.failed("Get", err, mcptask.ErrNoRecord) {
+	if h.checkError("Get", err, mcptask.ErrNoRecord) {
 		return
 	}
-	h.saw("Get", floors, r, false)
+	h.observeRecord("Get", floors, r, false)
 	ctx, cancel := context.WithTimeout(h.k.ctx, 5*time.Millisecond)
 	defer cancel()
-	floors = h.before()
+	floors = h.copyFloors()
 	version := r.Version
-	if r, err = s.Wait(ctx, id, version); !h.failed("Wait", err, mcptask.ErrNoRecord, context.DeadlineExceeded) {
-		h.saw("Wait", floors, r, false)
+	if r, err = s.Wait(ctx, id, version); !h.checkError("Wait", err, mcptask.ErrNoRecord, context.DeadlineExceeded) {
+		h.observeRecord("Wait", floors, r, false)
 		if r.Version <= version {
 			h.k.Errorf("Wait for more than version %d returned %d", version, r.Version)
 		}
@@ -223,12 +223,12 @@ func (h *history) wait(s mcptask.Store, id string) {
 }
 
 func (h *history) lease(s mcptask.Store, worker string) {
-	floors := h.before()
-	taken, err := s.Lease(h.k.ctx, worker, minutes(10), minutes(5), 2)
-	if h.failed("Lease", err) {
+	floors := h.copyFloors()
+	taken, err := s.Lease(h.k.ctx, worker, minutesAfter(10), minutesAfter(5), 2)
+	if h.checkError("Lease", err) {
 		return
 	}
 	for _, r := range taken {
-		h.saw("Lease", floors, r, true)
+		h.observeRecord("Lease", floors, r, true)
 	}
 }

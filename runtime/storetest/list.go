@@ -11,31 +11,31 @@ import (
 )
 
 func testPages(k *kit) {
-	// Three at a time share a creation time: the ID decides then, byte by byte,
-	// whatever a language thinks of capitals and accents.
+	// Groups of three share a creation time. Their order is then that of the IDs, byte by byte,
+	// regardless of language.
 	names := []string{"\x01", "A", "Z", "a", "aa", "z", "ä", "€", "\xff"}
 	var want []string
 	var records []mcptask.Record
 	for i := range 24 {
 		id := fmt.Sprintf("%s%02d", names[(i%3)*3+i/3%3], i)
-		r := record(id, "p", epoch.Add(time.Duration(i/3)*time.Microsecond))
+		r := newRecord(id, "p", epoch.Add(time.Duration(i/3)*time.Microsecond))
 		records, want = append(records, r), append(want, id)
 	}
 	for _, i := range rand.Perm(len(records)) {
-		k.create(records[i])
+		k.createRecord(records[i])
 		other := records[i]
 		other.ID, other.Principal = "of q "+other.ID, "q"
-		k.create(other)
+		k.createRecord(other)
 	}
 	for _, limit := range []int{1, 2, 3, 5, 23, 24, 25, 1000} {
-		if got := k.list("p", limit, nil); !slices.Equal(got, want) {
+		if got := k.listIDs("p", limit, nil); !slices.Equal(got, want) {
 			k.Errorf("limit %d: %q, want %q", limit, got, want)
 		}
 	}
-	if got := k.list("nobody", 5, nil); len(got) != 0 {
-		k.Errorf("nobody's list: %q", got)
+	if got := k.listIDs("nobody", 5, nil); len(got) != 0 {
+		k.Errorf("the list of an unknown principal: %q", got)
 	}
-	// Any place is one, whether or not it has a record.
+	// Every position is valid, with or without a record.
 	for _, c := range []struct {
 		after mcptask.Position
 		want  int
@@ -47,7 +47,7 @@ func testPages(k *kit) {
 		{mcptask.Position{CreatedAt: records[3].CreatedAt, ID: want[3] + "\x00"}, 4},
 		{mcptask.Position{CreatedAt: records[5].CreatedAt, ID: "\xff\xff"}, 6},
 		{mcptask.Position{CreatedAt: records[23].CreatedAt, ID: want[23]}, 24},
-		{mcptask.Position{CreatedAt: minutes(1)}, 24},
+		{mcptask.Position{CreatedAt: minutesAfter(1)}, 24},
 	} {
 		page, err := k.other.List(k.ctx, "p", c.after, 2)
 		var got []string
@@ -58,7 +58,7 @@ func testPages(k *kit) {
 			k.Errorf("after %v, %q: %q, %v", c.after.CreatedAt, c.after.ID, got, err)
 		}
 	}
-	k.delete(want[4])
+	k.deleteRecord(want[4])
 	page, err := k.s.List(k.ctx, "p", mcptask.Position{CreatedAt: records[4].CreatedAt, ID: want[4]}, 1)
 	if err != nil || len(page) != 1 || page[0].ID != want[5] {
 		k.Errorf("after the place of a deleted record: %v, %v", page, err)
@@ -69,13 +69,13 @@ func testPrincipals(k *kit) {
 	names := []string{"p", "P", "p ", " p", "pp", "p%", "p_", "%", "", "p\x00", "p\x00q", "\xff", "\xfe", "\ufffd", "é", "e\u0301"}
 	for i, name := range names {
 		for n := range 3 {
-			k.create(record(fmt.Sprintf("%d-%d", i, n), name, minutes(n)))
+			k.createRecord(newRecord(fmt.Sprintf("%d-%d", i, n), name, minutesAfter(n)))
 		}
 	}
 	for i, name := range names {
 		want := []string{fmt.Sprintf("%d-0", i), fmt.Sprintf("%d-1", i), fmt.Sprintf("%d-2", i)}
 		for _, limit := range []int{2, 3, 50} {
-			if got := k.list(name, limit, nil); !slices.Equal(got, want) {
+			if got := k.listIDs(name, limit, nil); !slices.Equal(got, want) {
 				k.Errorf("the list of %q: %q", name, got)
 			}
 		}
@@ -87,21 +87,21 @@ func testListUnderChange(k *kit) {
 	var stay []string
 	for i := range records {
 		id := fmt.Sprintf("t%03d", i)
-		k.create(record(id, "p", epoch.Add(time.Duration(i)*time.Millisecond)))
+		k.createRecord(newRecord(id, "p", epoch.Add(time.Duration(i)*time.Millisecond)))
 		if i%2 == 0 {
 			stay = append(stay, id)
 		}
 	}
 	n := 0
-	seen := k.list("p", 7, func() {
-		if gone := 2*n + 1; gone < records { // from the start on, at first behind the reader
-			k.delete(fmt.Sprintf("t%03d", gone))
+	seen := k.listIDs("p", 7, func() {
+		if gone := 2*n + 1; gone < records { // at first behind the reader
+			k.deleteRecord(fmt.Sprintf("t%03d", gone))
 		}
-		k.create(record(fmt.Sprint("early", n), "p", minutes(-n-1)))
-		k.create(record(fmt.Sprint("between", n), "p", epoch.Add(time.Duration(n)*time.Millisecond+time.Microsecond)))
-		changed := k.get(stay[n%len(stay)]) // an update moves nothing
-		changed.UpdatedAt = minutes(n)
-		k.update(changed)
+		k.createRecord(newRecord(fmt.Sprint("early", n), "p", minutesAfter(-n-1)))
+		k.createRecord(newRecord(fmt.Sprint("between", n), "p", epoch.Add(time.Duration(n)*time.Millisecond+time.Microsecond)))
+		changed := k.getRecord(stay[n%len(stay)]) // an update does not move a record
+		changed.UpdatedAt = minutesAfter(n)
+		k.updateRecord(changed)
 		n++
 	})
 	count := map[string]int{}
@@ -110,21 +110,21 @@ func testListUnderChange(k *kit) {
 			k.Errorf("%s was listed twice", id)
 		}
 		if strings.HasPrefix(id, "early") {
-			k.Errorf("%s stands before the place that was read", id)
+			k.Errorf("%s is before the position of the reader", id)
 		}
 	}
 	for _, id := range stay {
 		if count[id] != 1 {
-			k.Errorf("%s was left out", id)
+			k.Errorf("%s was omitted", id)
 		}
 	}
-	// The same while others really come and go at the same time.
+	// The same while other goroutines create and delete records.
 	stop := make(chan struct{})
-	each(3, func(i int) {
+	runConcurrently(3, func(i int) {
 		if i == 0 {
 			defer close(stop)
 			for range 5 {
-				seen := k.list("p", 7, nil)
+				seen := k.listIDs("p", 7, nil)
 				for _, id := range stay {
 					if n := strings.Count(strings.Join(seen, " ")+" ", id+" "); n != 1 {
 						k.Errorf("%s was listed %d times", id, n)
@@ -139,8 +139,8 @@ func testListUnderChange(k *kit) {
 				return
 			default:
 			}
-			s, id := k.way(i), fmt.Sprintf("new%d-%d", i, n%50)
-			r := record(id, "p", epoch.Add(time.Duration(n*37%records)*time.Millisecond+time.Duration(i)))
+			s, id := k.pickStore(i), fmt.Sprintf("new%d-%d", i, n%50)
+			r := newRecord(id, "p", epoch.Add(time.Duration(n*37%records)*time.Millisecond+time.Duration(i)))
 			r, err := s.Create(k.ctx, r, mcptask.Quota{})
 			if err != nil {
 				k.Errorf("create: %v", err)

@@ -8,8 +8,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// model is a store in the plainest form, for one goroutine: what random
-// programs compare with.
+// model is a minimal store for one goroutine. Random programs compare a store with it.
 type model map[string]mcptask.Record
 
 func (m model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
@@ -21,7 +20,7 @@ func (m model) create(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, er
 	if _, ok := m[r.ID]; ok {
 		return mcptask.Record{}, mcptask.ErrExists
 	}
-	if err := m.check(r, quota, true); err != nil {
+	if err := m.checkQuota(r, quota, true); err != nil {
 		return mcptask.Record{}, err
 	}
 	r.Version = 1
@@ -37,8 +36,8 @@ func (m model) get(id string) (mcptask.Record, error) {
 	return r, nil
 }
 
-// check counts, with the record in the place of the one that has its ID.
-func (m model) check(r mcptask.Record, quota mcptask.Quota, created bool) error {
+// checkQuota counts the records, with r replacing the record with its ID.
+func (m model) checkQuota(r mcptask.Record, quota mcptask.Quota, created bool) error {
 	scopes := []struct {
 		bound mcptask.Usage
 		fits  func(mcptask.Record) bool
@@ -55,7 +54,7 @@ func (m model) check(r mcptask.Record, quota mcptask.Quota, created bool) error 
 		if !r.Done() {
 			unfinished++
 		}
-		for _, other := range m.where(s.fits) {
+		for _, other := range m.filter(s.fits) {
 			if other.ID == r.ID {
 				continue
 			}
@@ -69,15 +68,15 @@ func (m model) check(r mcptask.Record, quota mcptask.Quota, created bool) error 
 			return mcptask.ErrQuotaStored
 		case created && !r.Done() && s.bound.Unfinished > 0 && unfinished > s.bound.Unfinished:
 			return mcptask.ErrQuotaUnfinished
-		case s.bound.Bytes > 0 && bytes > s.bound.Bytes && r.Size() > m.size(r.ID):
+		case s.bound.Bytes > 0 && bytes > s.bound.Bytes && r.Size() > m.storedSize(r.ID):
 			return mcptask.ErrQuotaBytes
 		}
 	}
 	return nil
 }
 
-// size is that of the record which is there, 0 without one.
-func (m model) size(id string) int64 {
+// storedSize returns the size of the stored record, or 0.
+func (m model) storedSize(id string) int64 {
 	r, ok := m[id]
 	if !ok {
 		return 0
@@ -97,7 +96,7 @@ func (m model) update(r mcptask.Record, quota mcptask.Quota) (mcptask.Record, er
 		r.LeaseUntil = old.LeaseUntil
 	}
 	r.Principal, r.Account, r.Tool, r.IdempotencyKey, r.CreatedAt = old.Principal, old.Account, old.Tool, old.IdempotencyKey, old.CreatedAt
-	if err := m.check(r, quota, false); err != nil {
+	if err := m.checkQuota(r, quota, false); err != nil {
 		return r, err
 	}
 	r.Version++
@@ -121,24 +120,24 @@ func (m model) list(principal string, after mcptask.Position, limit int) []mcpta
 	place := func(r mcptask.Record, p mcptask.Position) int {
 		return cmp.Or(r.CreatedAt.Compare(p.CreatedAt), cmp.Compare(r.ID, p.ID))
 	}
-	page := m.where(func(r mcptask.Record) bool { return r.Principal == principal && place(r, after) > 0 })
+	page := m.filter(func(r mcptask.Record) bool { return r.Principal == principal && place(r, after) > 0 })
 	slices.SortFunc(page, func(a, b mcptask.Record) int {
 		return place(a, mcptask.Position{CreatedAt: b.CreatedAt, ID: b.ID})
 	})
 	return page[:min(len(page), limit)]
 }
 
-// over are the records that Expire may remove.
-func (m model) over(now time.Time) []mcptask.Record {
-	return m.where(func(r mcptask.Record) bool { return !r.ExpiresAt.After(now) })
+// expired returns the records that Expire may delete.
+func (m model) expired(now time.Time) []mcptask.Record {
+	return m.filter(func(r mcptask.Record) bool { return !r.ExpiresAt.After(now) })
 }
 
-// orphans are the records that Lease may hand to a worker.
+// orphans returns the records that Lease may give to a worker.
 func (m model) orphans(worker string, now time.Time) []mcptask.Record {
-	return m.where(func(r mcptask.Record) bool { return !r.Done() && r.Worker != worker && r.LeaseUntil.Before(now) })
+	return m.filter(func(r mcptask.Record) bool { return !r.Done() && r.Worker != worker && r.LeaseUntil.Before(now) })
 }
 
-// setLeases is Renew, and Release with the zero time.
+// setLeases implements Renew, and Release with the zero time.
 func (m model) setLeases(worker string, until time.Time) {
 	for id, r := range m {
 		if !r.Done() && r.Worker == worker {
@@ -148,7 +147,7 @@ func (m model) setLeases(worker string, until time.Time) {
 	}
 }
 
-func (m model) where(fits func(mcptask.Record) bool) []mcptask.Record {
+func (m model) filter(fits func(mcptask.Record) bool) []mcptask.Record {
 	var records []mcptask.Record
 	for _, r := range m {
 		if fits(r) {

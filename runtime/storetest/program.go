@@ -8,13 +8,12 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// testPrograms runs random calls on the store and on the model, one after the
-// other, and compares what both answer. All names and times come from small
-// sets, so that calls meet.
+// testPrograms makes random calls on the store and on the model, one after another, and compares
+// the answers. Names and times come from small sets, so that calls affect the same records.
 func testPrograms(k *kit) {
 	rapid.Check(k, func(t *rapid.T) {
 		p := program{k: k, t: t, m: model{}}
-		defer p.clear()
+		defer p.clearStore()
 		t.Repeat(map[string]func(*rapid.T){
 			"":       func(t *rapid.T) { p.get(someIDs.Draw(t, "read")) },
 			"create": p.create,
@@ -32,7 +31,7 @@ func testPrograms(k *kit) {
 	})
 }
 
-// program is one of them.
+// program is one random program.
 type program struct {
 	k *kit
 	t *rapid.T
@@ -40,7 +39,7 @@ type program struct {
 	n int // calls so far
 }
 
-// The small sets.
+// Small sets of values.
 var (
 	ids            = []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	someIDs        = rapid.SampledFrom(ids)
@@ -50,18 +49,18 @@ var (
 	someKeys       = rapid.SampledFrom([]string{"", "", "k", "l"})
 	someWorkers    = rapid.SampledFrom([]string{"w1", "w2", ""})
 	somePhases     = rapid.SampledFrom([]mcptask.Phase{mcptask.PhaseQueued, mcptask.PhaseRunning, mcptask.PhaseInputRequired, mcptask.PhaseDone})
-	someMinutes    = rapid.Map(rapid.IntRange(0, 5), minutes)
+	someMinutes    = rapid.Map(rapid.IntRange(0, 5), minutesAfter)
 	someLimits     = rapid.IntRange(1, 4)
 )
 
-// store is one way to the store.
-func (p *program) store() mcptask.Store {
+// nextStore alternates between the two ways to the store.
+func (p *program) nextStore() mcptask.Store {
 	p.n++
-	return p.k.way(p.n)
+	return p.k.pickStore(p.n)
 }
 
-// agree compares an answer with the model's.
-func (p *program) agree(what string, got any, err error, want any, wantErr error) {
+// compareAnswers compares an answer with the model's.
+func (p *program) compareAnswers(what string, got any, err error, want any, wantErr error) {
 	p.t.Helper()
 	if wantErr == nil && err != nil || !errors.Is(err, wantErr) {
 		p.t.Fatalf("%s: the error is %v, want %v", what, err, wantErr)
@@ -69,20 +68,20 @@ func (p *program) agree(what string, got any, err error, want any, wantErr error
 	if wantErr != nil {
 		return
 	}
-	if d := different(got, want); d != "" {
+	if d := diffRecords(got, want); d != "" {
 		p.t.Fatalf("%s: %s", what, d)
 	}
 }
 
-// get reads a record, there or not.
+// get reads a record, whether it exists or not.
 func (p *program) get(id string) {
 	want, wantErr := p.m.get(id)
-	got, err := p.store().Get(p.k.ctx, id)
-	p.agree("get "+id, got, err, want, wantErr)
+	got, err := p.nextStore().Get(p.k.ctx, id)
+	p.compareAnswers("get "+id, got, err, want, wantErr)
 }
 
-// clear empties the store for the next program.
-func (p *program) clear() {
+// clearStore empties the store for the next program.
+func (p *program) clearStore() {
 	for _, id := range ids {
 		r, err := p.k.s.Get(p.k.ctx, id)
 		if err == nil {
@@ -95,26 +94,26 @@ func (p *program) clear() {
 }
 
 func (p *program) create(t *rapid.T) {
-	r := record(someIDs.Draw(t, "id"), somePrincipals.Draw(t, "principal"), someMinutes.Draw(t, "created"))
+	r := newRecord(someIDs.Draw(t, "id"), somePrincipals.Draw(t, "principal"), someMinutes.Draw(t, "created"))
 	r.Account, r.Tool, r.IdempotencyKey = someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), someKeys.Draw(t, "key")
 	r.Phase = somePhases.Draw(t, "phase")
 	r.Worker, r.LeaseUntil, r.ExpiresAt = someWorkers.Draw(t, "worker"), someMinutes.Draw(t, "lease"), someMinutes.Draw(t, "expires")
-	quota := p.quota(t)
+	quota := p.drawQuota(t)
 	want, wantErr := p.m.create(r, quota)
-	got, err := p.store().Create(p.k.ctx, r, quota)
-	p.agree("create", got, err, want, wantErr)
+	got, err := p.nextStore().Create(p.k.ctx, r, quota)
+	p.compareAnswers("create", got, err, want, wantErr)
 	if errors.Is(err, mcptask.ErrExists) {
 		if got.Version != want.Version {
 			t.Fatalf("create: ErrExists with version %d, want %d", got.Version, want.Version)
 		}
 		if want.Version > 0 {
-			p.agree("create by its key", got, nil, want, nil)
+			p.compareAnswers("create by its key", got, nil, want, nil)
 		}
 	}
 }
 
-// quota bounds one of the scopes.
-func (p *program) quota(t *rapid.T) mcptask.Quota {
+// drawQuota draws a quota for one of the scopes.
+func (p *program) drawQuota(t *rapid.T) mcptask.Quota {
 	bound := mcptask.Usage{Stored: rapid.IntRange(0, 4).Draw(t, "stored"), Unfinished: rapid.IntRange(0, 3).Draw(t, "unfinished"),
 		Bytes: rapid.SampledFrom([]int64{0, 0, 80, 160, 240}).Draw(t, "bytes")}
 	return rapid.SampledFrom([]mcptask.Quota{{Account: bound}, {Anonymous: bound}, {Server: bound}}).Draw(t, "quota")
@@ -124,7 +123,7 @@ func (p *program) update(t *rapid.T) {
 	id := someIDs.Draw(t, "id")
 	r, ok := p.m[id]
 	if !ok {
-		r = record(id, "p", epoch)
+		r = newRecord(id, "p", epoch)
 	}
 	r.Version += rapid.SampledFrom([]int64{0, 0, 0, 0, -1, 1}).Draw(t, "off by")
 	r.Phase, r.StatusMessage = somePhases.Draw(t, "phase"), rapid.StringN(0, 3, -1).Draw(t, "message")
@@ -133,10 +132,10 @@ func (p *program) update(t *rapid.T) {
 		r.Principal, r.Account, r.Tool, r.CreatedAt = somePrincipals.Draw(t, "principal"), someAccounts.Draw(t, "account"), someTools.Draw(t, "tool"), someMinutes.Draw(t, "created")
 		r.IdempotencyKey = someKeys.Draw(t, "key")
 	}
-	quota := p.quota(t)
+	quota := p.drawQuota(t)
 	want, wantErr := p.m.update(r, quota)
-	got, err := p.store().Update(p.k.ctx, r, quota)
-	p.agree("update", got, err, want, wantErr)
+	got, err := p.nextStore().Update(p.k.ctx, r, quota)
+	p.compareAnswers("update", got, err, want, wantErr)
 }
 
 func (p *program) list(t *rapid.T) {
@@ -145,35 +144,34 @@ func (p *program) list(t *rapid.T) {
 	if rapid.Bool().Draw(t, "from the start") {
 		after = mcptask.Position{}
 	}
-	got, err := p.store().List(p.k.ctx, principal, after, limit)
-	p.agree("list", got, err, p.m.list(principal, after, limit), nil)
+	got, err := p.nextStore().List(p.k.ctx, principal, after, limit)
+	p.compareAnswers("list", got, err, p.m.list(principal, after, limit), nil)
 }
 
 func (p *program) delete(t *rapid.T) {
 	id := someIDs.Draw(t, "id")
 	r, ok := p.m[id]
 	if !ok {
-		r = record(id, "p", epoch)
+		r = newRecord(id, "p", epoch)
 	}
 	r.Version += rapid.SampledFrom([]int64{0, 0, 0, -1, 1}).Draw(t, "off by")
 	if rapid.Bool().Draw(t, "made at another time") {
 		r.CreatedAt = someMinutes.Draw(t, "created")
 	}
-	p.agree("delete", nil, p.store().Delete(p.k.ctx, r), nil, p.m.delete(r))
+	p.compareAnswers("delete", nil, p.nextStore().Delete(p.k.ctx, r), nil, p.m.delete(r))
 }
 
-// expire takes any of the records that may go: which of them go first, nobody
-// promises.
+// expire accepts any of the expired records, because the order is not specified.
 func (p *program) expire(t *rapid.T) {
 	now, limit := someMinutes.Draw(t, "now"), someLimits.Draw(t, "limit")
-	over := p.m.over(now)
-	gone, err := p.store().Expire(p.k.ctx, now, limit)
+	over := p.m.expired(now)
+	gone, err := p.nextStore().Expire(p.k.ctx, now, limit)
 	if err != nil || len(gone) != min(len(over), limit) {
 		t.Fatalf("%d of %d expired at limit %d: %v", len(gone), len(over), limit, err)
 	}
 	for _, r := range gone {
 		want, wantErr := p.m.get(r.ID)
-		p.agree("expired", r, wantErr, want, nil)
+		p.compareAnswers("expired", r, wantErr, want, nil)
 		if r.ExpiresAt.After(now) {
 			t.Fatalf("%s expired before %v", r.ID, r.ExpiresAt)
 		}
@@ -181,30 +179,30 @@ func (p *program) expire(t *rapid.T) {
 	}
 }
 
-// wait waits for what is there: for nothing else does one goroutine wait.
+// wait waits for an existing version. With one goroutine, any other wait would not end.
 func (p *program) wait(t *rapid.T) {
 	id := someIDs.Draw(t, "id")
 	want, wantErr := p.m.get(id)
-	got, err := p.store().Wait(p.k.ctx, id, want.Version-1)
-	p.agree("wait", got, err, want, wantErr)
+	got, err := p.nextStore().Wait(p.k.ctx, id, want.Version-1)
+	p.compareAnswers("wait", got, err, want, wantErr)
 }
 
-// lease takes any of the records that are to be had.
+// lease accepts any of the available records.
 func (p *program) lease(t *rapid.T) {
 	worker, now, until := someWorkers.Draw(t, "worker"), someMinutes.Draw(t, "now"), someMinutes.Draw(t, "until")
 	limit := someLimits.Draw(t, "limit")
 	orphans := p.m.orphans(worker, now)
-	taken, err := p.store().Lease(p.k.ctx, worker, now, until, limit)
+	taken, err := p.nextStore().Lease(p.k.ctx, worker, now, until, limit)
 	if err != nil || len(taken) != min(len(orphans), limit) {
 		t.Fatalf("%d of %d taken at limit %d: %v", len(taken), len(orphans), limit, err)
 	}
 	for _, r := range taken {
 		want, ok := p.m[r.ID]
 		if !ok || want.Done() || want.Worker == worker || !want.LeaseUntil.Before(now) {
-			t.Fatalf("%s was not to be had: %+v", r.ID, want)
+			t.Fatalf("%s was not available: %+v", r.ID, want)
 		}
 		want.Worker, want.LeaseUntil, want.Version = worker, until, want.Version+1
-		p.agree("leased", r, nil, want, nil)
+		p.compareAnswers("leased", r, nil, want, nil)
 		p.m[r.ID] = want
 	}
 }
@@ -212,13 +210,13 @@ func (p *program) lease(t *rapid.T) {
 func (p *program) renew(t *rapid.T) {
 	worker := someWorkers.Draw(t, "worker")
 	if rapid.Bool().Draw(t, "release") {
-		// When a released lease ended, nobody is told: only that it has.
-		p.agree("release", nil, p.store().Release(p.k.ctx, worker), nil, nil)
+		// The time at which a released lease ended is unspecified, but it is in the past.
+		p.compareAnswers("release", nil, p.nextStore().Release(p.k.ctx, worker), nil, nil)
 		for id, r := range p.m {
 			if r.Done() || r.Worker != worker {
 				continue
 			}
-			got, err := p.store().Get(p.k.ctx, id)
+			got, err := p.nextStore().Get(p.k.ctx, id)
 			if err != nil || !got.LeaseUntil.Before(epoch) {
 				t.Fatalf("released until %v: %v", got.LeaseUntil, err)
 			}
@@ -229,5 +227,5 @@ func (p *program) renew(t *rapid.T) {
 	}
 	until := someMinutes.Draw(t, "until")
 	p.m.setLeases(worker, until)
-	p.agree("renew", nil, p.store().Renew(p.k.ctx, worker, until), nil, nil)
+	p.compareAnswers("renew", nil, p.nextStore().Renew(p.k.ctx, worker, until), nil, nil)
 }

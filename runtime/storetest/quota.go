@@ -9,13 +9,13 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// quotaOf bounds how many records an account has.
+// quotaOf limits the number of records of an account.
 func quotaOf(stored, unfinished int) mcptask.Quota {
 	return mcptask.Quota{Account: mcptask.Usage{Stored: stored, Unfinished: unfinished}}
 }
 
-// full is the error of a call that a bound of a scope refuses.
-func (k *kit) full(what string, err error, scope mcptask.Scope, want error) {
+// wantQuotaError checks the error of a call that exceeds a limit of a scope.
+func (k *kit) wantQuotaError(what string, err error, scope mcptask.Scope, want error) {
 	k.Helper()
 	var got *mcptask.QuotaError
 	if !errors.As(err, &got) || got.Scope != scope || !errors.Is(err, want) {
@@ -23,16 +23,17 @@ func (k *kit) full(what string, err error, scope mcptask.Scope, want error) {
 	}
 }
 
-// owner is whom a record counts for.
+// owner is the principal and account of a record.
 type owner struct{ principal, account string }
 
 func (o owner) record(id string) mcptask.Record {
-	r := record(id, o.principal, epoch)
+	r := newRecord(id, o.principal, epoch)
 	r.Account = o.account
 	return r
 }
 
-// quotaScopes are the scopes with a quota that bounds just them, and owners who count in them and who do not.
+// quotaScopes lists the scopes with a quota for only that scope, and with owners inside and outside
+// it.
 var quotaScopes = []struct {
 	scope   mcptask.Scope
 	quota   func(mcptask.Usage) mcptask.Quota
@@ -56,7 +57,7 @@ func testQuotaScopes(k *kit) {
 		} {
 			name := fmt.Sprintf("%v of the %s", want, s.scope)
 			create := func(r mcptask.Record) error {
-				_, err := k.way(len(r.ID)).Create(k.ctx, r, s.quota(bound))
+				_, err := k.pickStore(len(r.ID)).Create(k.ctx, r, s.quota(bound))
 				return err
 			}
 			for _, r := range []mcptask.Record{first, second} {
@@ -64,8 +65,8 @@ func testQuotaScopes(k *kit) {
 					k.Errorf("%s: there is room for %s: %v", name, r.ID, err)
 				}
 			}
-			k.full(name, create(third), s.scope, want)
-			k.absent("3")
+			k.wantQuotaError(name, create(third), s.scope, want)
+			k.wantAbsent("3")
 			var others []string
 			if s.out != [2]owner{} {
 				for i, o := range s.out {
@@ -75,27 +76,27 @@ func testQuotaScopes(k *kit) {
 					}
 				}
 			}
-			k.delete("1")
+			k.deleteRecord("1")
 			if err := create(third); err != nil { // as big as the first
 				k.Errorf("%s: one has gone: %v", name, err)
 			}
 			for _, id := range append(others, "2", "3") {
-				k.delete(id)
+				k.deleteRecord(id)
 			}
 		}
 	}
-	k.create(record("a", "", epoch))
+	k.createRecord(newRecord("a", "", epoch))
 	one := mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: 1}
-	_, err := k.s.Create(k.ctx, record("b", "", epoch), mcptask.Quota{Account: one, Anonymous: one, Server: one})
-	k.full("beyond every bound", err, mcptask.ScopeAccount, mcptask.ErrQuotaStored)
-	_, err = k.s.Create(k.ctx, record("b", "", epoch), mcptask.Quota{Anonymous: mcptask.Usage{Unfinished: 1, Bytes: 1}, Server: one})
-	k.full("beyond the bounds of two scopes", err, mcptask.ScopeAnonymous, mcptask.ErrQuotaUnfinished)
+	_, err := k.s.Create(k.ctx, newRecord("b", "", epoch), mcptask.Quota{Account: one, Anonymous: one, Server: one})
+	k.wantQuotaError("beyond every bound", err, mcptask.ScopeAccount, mcptask.ErrQuotaStored)
+	_, err = k.s.Create(k.ctx, newRecord("b", "", epoch), mcptask.Quota{Anonymous: mcptask.Usage{Unfinished: 1, Bytes: 1}, Server: one})
+	k.wantQuotaError("beyond the bounds of two scopes", err, mcptask.ScopeAnonymous, mcptask.ErrQuotaUnfinished)
 }
 
 func testUpdateBytes(k *kit) {
 	const more = 100
 	text := strings.Repeat("x", more)
-	// Every part that has a length of its own makes the record grow.
+	// Every part with a variable length adds to the size of a record.
 	parts := map[string]func(r *mcptask.Record, text string){
 		"status":   func(r *mcptask.Record, text string) { r.StatusMessage += text },
 		"question": func(r *mcptask.Record, text string) { r.Inputs = []mcptask.Input{{Params: []byte(text)}} },
@@ -112,8 +113,8 @@ func testUpdateBytes(k *kit) {
 	for _, s := range quotaScopes {
 		for name, grow := range parts {
 			name = fmt.Sprintf("%s of the %s", name, s.scope)
-			first := k.create(s.in[0].record("1"))
-			second := k.create(s.in[1].record("2"))
+			first := k.createRecord(s.in[0].record("1"))
+			second := k.createRecord(s.in[1].record("2"))
 			bytes := first.Size() + second.Size() + more
 			quota := s.quota(mcptask.Usage{Stored: 1, Unfinished: 1, Bytes: bytes}) // only the bytes matter
 			grown, grownMore := first, second
@@ -124,51 +125,51 @@ func testUpdateBytes(k *kit) {
 				k.Fatalf("%s: there is room: %v", name, err)
 			}
 			_, err = k.other.Update(k.ctx, grownMore, quota)
-			k.full(name, err, s.scope, mcptask.ErrQuotaBytes)
-			k.same(name+", refused", k.get("2"), second)
-			same := second // what does not grow is never refused, whatever the bound is by now
+			k.wantQuotaError(name, err, s.scope, mcptask.ErrQuotaBytes)
+			k.wantRecord(name+", refused", k.getRecord("2"), second)
+			same := second // an update without growth is never refused, whatever the limit
 			same.Phase = mcptask.PhaseRunning
 			if same, err = k.s.Update(k.ctx, same, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
 				k.Errorf("%s: it does not grow: %v", name, err)
 			}
-			if taken, err := k.s.Lease(k.ctx, "another worker", minutes(2), minutes(3), 10); err != nil || len(taken) != 2 {
-				k.Errorf("leased: %s, %v", brief(taken...), err)
+			if taken, err := k.s.Lease(k.ctx, "another worker", minutesAfter(2), minutesAfter(3), 10); err != nil || len(taken) != 2 {
+				k.Errorf("leased: %s, %v", describeRecords(taken...), err)
 			}
-			shrunk := k.get("1")
+			shrunk := k.getRecord("1")
 			shrunk.StatusMessage, shrunk.Inputs, shrunk.Outcome = "", nil, nil
 			if _, err = k.s.Update(k.ctx, shrunk, s.quota(mcptask.Usage{Bytes: 1})); err != nil {
 				k.Errorf("%s: it shrinks: %v", name, err)
 			}
-			grownMore.Version = same.Version + 1 // that of the lease
+			grownMore.Version = same.Version + 1 // the version after the lease
 			if grownMore, err = k.s.Update(k.ctx, grownMore, quota); err != nil {
 				k.Errorf("%s: there is room again: %v", name, err)
 			}
 			if s.out != [2]owner{} {
-				other := k.create(s.out[0].record("3"))
+				other := k.createRecord(s.out[0].record("3"))
 				grow(&other, text)
 				if _, err = k.s.Update(k.ctx, other, quota); err != nil {
 					k.Errorf("%s: somebody else: %v", name, err)
 				}
-				k.delete("3")
+				k.deleteRecord("3")
 			}
-			k.delete("1")
-			k.delete("2")
+			k.deleteRecord("1")
+			k.deleteRecord("2")
 		}
 	}
-	missing := record("missing", "p", epoch)
+	missing := newRecord("missing", "p", epoch)
 	_, err := k.s.Update(k.ctx, missing, mcptask.Quota{Server: mcptask.Usage{Bytes: 1}})
-	k.is("what is not there, and too big", err, mcptask.ErrNoRecord)
+	k.wantError("a missing record that is too big", err, mcptask.ErrNoRecord)
 }
 
 func testUpdateBytesRace(k *kit) {
 	const workers, rounds, room, more = 16, 12, 3, 1000
-	// Each grows a record of its own: exactly as many do as there is room for.
+	// Each goroutine grows its own record. Exactly as many succeed as there is room for.
 	records := make([]mcptask.Record, workers)
 	var bytes int64
 	for i := range records {
-		r := record(fmt.Sprint("t", i), "", epoch)
+		r := newRecord(fmt.Sprint("t", i), "", epoch)
 		r.Account = []string{"x", "y"}[i%2]
-		records[i] = k.create(r)
+		records[i] = k.createRecord(r)
 		bytes += r.Size()
 	}
 	bound := mcptask.Usage{Bytes: bytes + room*more}
@@ -178,10 +179,10 @@ func testUpdateBytesRace(k *kit) {
 			quota = mcptask.Quota{Anonymous: bound}
 		}
 		var grown atomic.Int32
-		each(workers, func(i int) {
+		runConcurrently(workers, func(i int) {
 			r := records[i]
 			r.StatusMessage = strings.Repeat("x", more)
-			r, err := k.way(i).Update(k.ctx, r, quota)
+			r, err := k.pickStore(i).Update(k.ctx, r, quota)
 			switch {
 			case err == nil:
 				records[i] = r
@@ -191,13 +192,13 @@ func testUpdateBytesRace(k *kit) {
 			}
 		})
 		if grown.Load() != room {
-			k.Errorf("%d records grew where there was room for %d", grown.Load(), room)
+			k.Errorf("%d records grew with room for %d", grown.Load(), room)
 		}
-		each(workers, func(i int) {
+		runConcurrently(workers, func(i int) {
 			if r := records[i]; r.StatusMessage != "" {
 				var err error
 				r.StatusMessage = ""
-				if records[i], err = k.way(i).Update(k.ctx, r, quota); err != nil {
+				if records[i], err = k.pickStore(i).Update(k.ctx, r, quota); err != nil {
 					k.Errorf("update: %v", err)
 				}
 			}

@@ -39,7 +39,7 @@ func recorded(t *testing.T, name string, stores Stores, patience time.Duration) 
 				f()
 			}
 		}()
-		promises[i].check(r, stores)
+		promises[i].runTest(r, stores)
 	}()
 	<-ended
 	return r.failures

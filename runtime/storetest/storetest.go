@@ -1,5 +1,5 @@
-// Package storetest holds every promise of [mcptask.Store] as a test that any
-// store can run, and a store that fails on purpose. A store's own test is:
+// Package storetest tests every promise of [mcptask.Store] against any store. It also provides a
+// store that fails on purpose. A store's own test looks like this:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, storetest.Stores{
@@ -13,69 +13,64 @@
 //		})
 //	}
 //
-// Run it with -race too. Each promise is a subtest, named for the method that
-// makes it:
+// Run it with -race too. Each promise is a subtest, named after the method that makes it:
 //
-//   - Create/get and delete: a new record is Version 1, a second one with its ID
-//     is ErrExists and changes nothing; what is deleted is gone, and its ID free.
-//   - Create/keys: ErrExists and the first record for the same principal, tool
-//     and idempotency key, and for no others; a key goes with its record.
-//   - Create/keys in a race: of many with one key one is stored, and all get it.
-//   - Create/quota: an account has no more records, and no more unfinished ones,
-//     than its quota; an end, Delete and Expire make room; who is refused leaves
-//     nothing behind.
-//   - Create/quota in a race: however many are created at once, of one account or of many.
-//   - Create/quota of scopes: records, unfinished ones and bytes of an account, of all
-//     without a principal, and of all; the error says which is full.
-//   - Get/what was stored: strings and bytes byte for byte, with NUL and invalid
-//     UTF-8, of megabytes; times to the microsecond, zero ones too; nil as nil.
-//   - Get/a copy: what is done to a record that was given or handed out does not
-//     reach the store.
-//   - Update/compare and set: only the version that is there, which then is the
-//     next; ErrNoRecord for none.
+//   - Create/get and delete: a new record has Version 1. A second record with its ID returns
+//     ErrExists and changes nothing. A deleted record is gone and its ID is free.
+//   - Create/keys: the same principal, tool and idempotency key return ErrExists and the first
+//     record. No other combination does. A key is deleted with its record.
+//   - Create/keys in a race: of many records with one key, one is stored, and all calls return it.
+//   - Create/quota: an account has no more records and unfinished records than its quota. An end,
+//     Delete and Expire make room. A refused create leaves nothing behind.
+//   - Create/quota in a race: the quota holds however many records are created at once, of one
+//     account or of many.
+//   - Create/quota of scopes: records, unfinished records and bytes are limited per account, for
+//     all records without a principal, and in total. The error names the full scope.
+//   - Get/what was stored: strings and bytes stay the same byte for byte, including NUL, invalid
+//     UTF-8 and megabytes. Times keep their microseconds, including zero times. nil stays nil.
+//   - Get/a copy: changes to a given or returned record do not reach the store.
+//   - Update/compare and set: only the current version can be updated, and becomes the next one. A
+//     missing record returns ErrNoRecord.
 //   - Update/what never changes: principal, account, tool, key and creation.
-//   - Update/quota of bytes: a record that grows beyond the bytes of a scope stays as it
-//     is; one that does not grow is never refused.
-//   - Update/quota of bytes in a race: however many grow at once.
-//   - Update/one winner: of many updates of one version, in each of many rounds.
-//   - Update/whole records: no reader sees parts of two.
-//   - Delete/what was seen: only the version that is there, of the record that was
-//     made then: not of a new one with its ID. One of many succeeds.
-//   - List/pages: oldest first, then by ID, whatever the limit; a place stays one
-//     when its record is gone.
-//   - List/one principal: nobody else's records, however alike the names are.
-//   - List/under change: what is there throughout is listed once, while others
-//     come and go.
-//   - Expire/batches: up to the limit, which may be 0, to the very moment, with key and list; an
-//     expiry that moves is followed.
-//   - Expire/in a race: each record is handed to one caller.
-//   - Wait/what is new: at once where it is there; ErrNoRecord without a record.
-//   - Wait/no lost wake-up: between two calls, however fast the writer is.
-//   - Wait/thousands: all of them wake.
-//   - Wait/gone: ErrNoRecord when the record is deleted or expires.
-//   - Wait/called off: the context's error.
-//   - Close/waiting calls: ErrServerClosed; then Create fails; a second Close does
-//     nothing.
-//   - Lease/fencing: no lease before its end, none of a finished record, none of
-//     one's own; a new version fences the former worker off.
+//   - Update/quota of bytes: a record that would exceed the bytes of a scope stays unchanged. A
+//     record that does not grow is never refused.
+//   - Update/quota of bytes in a race: the quota holds however many records grow at once.
+//   - Update/one winner: one of many updates of a version succeeds, in each of many rounds.
+//   - Update/whole records: a reader never sees parts of two versions.
+//   - Delete/what was seen: only the current version of the same record is deleted, never a new
+//     record with its ID. One of many calls succeeds.
+//   - List/pages: oldest first, then by ID, with any limit. A position stays valid when its record
+//     is gone.
+//   - List/one principal: a list has only records of its principal, however similar the names are.
+//   - List/under change: a record that exists throughout is listed once, while others come and go.
+//   - Expire/batches: up to the limit, which may be 0, and exact to the moment. Keys and list
+//     entries go too. A changed expiry is used.
+//   - Expire/in a race: each record is returned to one caller.
+//   - Wait/what is new: an existing version returns at once. A missing record returns ErrNoRecord.
+//   - Wait/no lost wake-up: a change between two calls is never missed, however fast the writer is.
+//   - Wait/thousands: all waiters wake up.
+//   - Wait/gone: a deleted or expired record returns ErrNoRecord.
+//   - Wait/called off: an ended context returns its error.
+//   - Close/waiting calls: waiting calls return ErrServerClosed, and Create fails afterwards. A
+//     second Close does nothing.
+//   - Lease/fencing: a lease is not taken before its end, nor that of a finished record, nor one's
+//     own. The new version fences off the former worker.
 //   - Lease/in a race: each record goes to one worker, in batches.
-//   - Lease/renew and release: of one worker, and of no version.
-//   - Lease/under update: an Update does not undo a Renew, a new worker brings a
-//     lease.
-//   - all/ended context: a call does all or nothing.
-//   - all/random programs: in one goroutine the store does what a simple model does.
-//   - all/random histories: in several, each version has one writer, nobody reads
-//     what is out of date, and what was deleted stays so.
-//   - all/shared: with Stores.Share, what one handle writes the other reads, waits
-//     for, and keeps when the first is closed.
-//   - all/reopened: with Stores.Reopen, records, keys, quotas, lists and leases
-//     are there afterwards.
+//   - Lease/renew and release: these affect one worker and make no new version.
+//   - Lease/under update: an Update does not undo a Renew. A new worker sets its own lease.
+//   - all/ended context: a call does all of its work or nothing.
+//   - all/random programs: in one goroutine, the store behaves like a simple model.
+//   - all/random histories: in several goroutines, each version has one writer, reads are never
+//     stale, and deleted records stay deleted.
+//   - all/shared: with Stores.Share, one handle reads and waits for what the other writes, and
+//     keeps working when the other is closed.
+//   - all/reopened: with Stores.Reopen, records, keys, quotas, lists and leases survive.
 //
-// Random programs take the flags of [pgregory.net/rapid]: -rapid.checks=10 is for
-// a slow store. One that fails is left in testdata/rapid of the package under test,
-// and runs first the next time: delete it when it is mended, and do not commit it.
-// Messages tell records apart by ID, version, worker and times, and compared ones
-// by the fields that differ: "-" is what should be there, "+" what is.
+// Random programs accept the flags of [pgregory.net/rapid]. Use -rapid.checks=10 for a slow store.
+// A failed program is saved in testdata/rapid of the package under test and runs first the next
+// time. Delete it after fixing the store, and do not commit it. Messages identify records by ID,
+// version, worker and times. A comparison shows the fields that differ: "-" is the expected value
+// and "+" is the actual one.
 package storetest
 
 import (
@@ -94,31 +89,30 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Stores makes the stores under test.
+// Stores opens the stores under test.
 type Stores struct {
-	// Open makes a store without records. The kit closes it.
+	// Open opens an empty store. Run closes it.
 	Open func(t testing.TB) mcptask.Store
-	// Share opens the database of a store once more, as another process would;
-	// the kit closes what it returns. nil is a store of one process.
+	// Share opens a store's database again, as another process would. Run closes the result. A nil
+	// Share means that the store is for one process.
 	Share func(t testing.TB, s mcptask.Store) mcptask.Store
-	// Reopen opens the database of a store that the kit has closed, as a process does
-	// that was started again; the kit closes what it returns. nil is a store
-	// that keeps nothing.
+	// Reopen opens the database of a store that Run has closed, as a restarted process would. Run
+	// closes the result. A nil Reopen means that the store is not durable.
 	Reopen func(t testing.TB, closed mcptask.Store) mcptask.Store
 }
 
-// Run tests that a store keeps every promise of [mcptask.Store]. The subtests
-// run in parallel, each with a store of its own.
+// Run tests that a store keeps every promise of [mcptask.Store]. The subtests run in parallel, each
+// with its own store.
 func Run(t *testing.T, stores Stores) {
 	for _, p := range promises {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			p.check(t, stores)
+			p.runTest(t, stores)
 		})
 	}
 }
 
-// promises are the tests by name; the package's comment tells what each holds.
+// promises lists the tests by name. The package comment describes them.
 var promises = []promise{
 	{"Create/get and delete", testCreate},
 	{"Create/keys", testKeys},
@@ -162,33 +156,33 @@ type promise struct {
 	test func(k *kit)
 }
 
-// check runs one promise against a store of its own.
-func (p promise) check(t testing.TB, stores Stores) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+// runTest tests one promise with a new store.
+func (p promise) runTest(t testing.TB, stores Stores) {
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
 	k := &kit{TB: t, ctx: ctx, stores: stores}
-	k.s = k.closed(stores.Open(t))
+	k.s = k.closeAtEnd(stores.Open(t))
 	k.other = k.s
 	if stores.Share != nil {
-		k.other = k.closed(stores.Share(t, k.s))
+		k.other = k.closeAtEnd(stores.Share(t, k.s))
 	}
 	p.test(k)
 }
 
-// patience is how long a promise may take; a call that hangs ends then.
-const patience = 2 * time.Minute
+// testTimeout limits the time of a promise and ends calls that hang.
+const testTimeout = 2 * time.Minute
 
-// kit is what a promise is tested with.
+// kit holds the store under test and helpers for the tests.
 type kit struct {
 	testing.TB
 	ctx context.Context
-	// s and other are the store, by two ways where it has two.
+	// s and other are two handles of the store, or the same one.
 	s, other mcptask.Store
 	stores   Stores
 }
 
-// closed sees to it that the store is closed in the end.
-func (k *kit) closed(s mcptask.Store) mcptask.Store {
+// closeAtEnd closes the store at the end of the test.
+func (k *kit) closeAtEnd(s mcptask.Store) mcptask.Store {
 	k.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			k.Errorf("close: %v", err)
@@ -197,23 +191,23 @@ func (k *kit) closed(s mcptask.Store) mcptask.Store {
 	return s
 }
 
-// way is one of the two ways to the store, in turn.
-func (k *kit) way(i int) mcptask.Store {
+// pickStore alternates between the two handles.
+func (k *kit) pickStore(i int) mcptask.Store {
 	if i%2 == 0 {
 		return k.s
 	}
 	return k.other
 }
 
-// epoch is when the records of tests are made: nothing here reads a clock.
+// epoch is the creation time of test records. The tests do not read a clock.
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 
-// minutes is a moment so long after epoch.
-func minutes(n int) time.Time { return epoch.Add(time.Duration(n) * time.Minute) }
+// minutesAfter returns the time n minutes after epoch.
+func minutesAfter(n int) time.Time { return epoch.Add(time.Duration(n) * time.Minute) }
 
-// record is a queued task of worker w1, whose lease ends after a minute; it
-// expires after an hour.
-func record(id, principal string, created time.Time) mcptask.Record {
+// newRecord returns a queued task of worker w1. Its lease ends after a minute and it expires after
+// an hour.
+func newRecord(id, principal string, created time.Time) mcptask.Record {
 	return mcptask.Record{
 		ID: id, Principal: principal, Account: "account of " + principal, Tool: "tool", Arguments: []byte(`{"a":1}`),
 		Revision: mcptask.Revision20251125, CanAsk: []string{"elicitation/create"}, Phase: mcptask.PhaseQueued,
@@ -222,15 +216,15 @@ func record(id, principal string, created time.Time) mcptask.Record {
 	}
 }
 
-// done makes a record a finished one.
-func done(r mcptask.Record) mcptask.Record {
+// finishRecord returns the record as a finished one.
+func finishRecord(r mcptask.Record) mcptask.Record {
 	r.Phase, r.Outcome, r.TerminalAt = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(`{"content":[]}`)}, r.CreatedAt
 	r.Worker, r.LeaseUntil = "", time.Time{}
 	return r
 }
 
-// create stores a record that has to be stored.
-func (k *kit) create(r mcptask.Record) mcptask.Record {
+// createRecord stores a record and fails the test if that is impossible.
+func (k *kit) createRecord(r mcptask.Record) mcptask.Record {
 	k.Helper()
 	stored, err := k.s.Create(k.ctx, r, mcptask.Quota{})
 	if err != nil {
@@ -239,8 +233,8 @@ func (k *kit) create(r mcptask.Record) mcptask.Record {
 	return stored
 }
 
-// update stores the next version of a record.
-func (k *kit) update(r mcptask.Record) mcptask.Record {
+// updateRecord stores the next version of a record.
+func (k *kit) updateRecord(r mcptask.Record) mcptask.Record {
 	k.Helper()
 	stored, err := k.s.Update(k.ctx, r, mcptask.Quota{})
 	if err != nil {
@@ -249,8 +243,8 @@ func (k *kit) update(r mcptask.Record) mcptask.Record {
 	return stored
 }
 
-// get reads a record that has to be there, the one way and the other.
-func (k *kit) get(id string) mcptask.Record {
+// getRecord reads a record that must exist, from both handles.
+func (k *kit) getRecord(id string) mcptask.Record {
 	k.Helper()
 	got, err := k.s.Get(k.ctx, id)
 	if err != nil {
@@ -261,29 +255,29 @@ func (k *kit) get(id string) mcptask.Record {
 		if err != nil {
 			k.Fatalf("get %q from the other handle: %v", id, err)
 		}
-		k.same("the other handle's record", there, got)
+		k.wantRecord("the other handle's record", there, got)
 	}
 	return got
 }
 
-// absent says that there is no such record.
-func (k *kit) absent(id string) {
+// wantAbsent checks that a record does not exist.
+func (k *kit) wantAbsent(id string) {
 	k.Helper()
 	if got, err := k.s.Get(k.ctx, id); !errors.Is(err, mcptask.ErrNoRecord) {
-		k.Errorf("get %q, which is not there: %s, %v", id, brief(got), err)
+		k.Errorf("get %q, which should not exist: %s, %v", id, describeRecords(got), err)
 	}
 }
 
-// same compares two records.
-func (k *kit) same(what string, got, want mcptask.Record) {
+// wantRecord compares two records.
+func (k *kit) wantRecord(what string, got, want mcptask.Record) {
 	k.Helper()
-	if d := different(got, want); d != "" {
+	if d := diffRecords(got, want); d != "" {
 		k.Errorf("%s: %s", what, d)
 	}
 }
 
-// brief tells records apart: which they are, and who has them in which version.
-func brief(records ...mcptask.Record) string {
+// describeRecords identifies records by ID, version, worker and times.
+func describeRecords(records ...mcptask.Record) string {
 	var texts []string
 	for _, r := range records {
 		texts = append(texts, fmt.Sprintf("%q (version %d, %s, of %q, worker %q until %s, expires %s)", r.ID, r.Version, r.Phase, r.Principal,
@@ -292,25 +286,25 @@ func brief(records ...mcptask.Record) string {
 	return fmt.Sprint(len(records), " records ", strings.Join(texts, ", "))
 }
 
-// is compares the errors of a call that has to fail.
-func (k *kit) is(what string, err, want error) {
+// wantError compares the error of a call that must fail.
+func (k *kit) wantError(what string, err, want error) {
 	k.Helper()
 	if !errors.Is(err, want) {
 		k.Errorf("%s: the error is %v, want %v", what, err, want)
 	}
 }
 
-// different is how two records differ, "" where they do not. A time is an
-// instant; an empty slice is no slice.
-func different(got, want any) string {
-	options := cmp.Options{cmpopts.EquateEmpty(), cmp.FilterValues( // go-cmp by itself takes bytes one by one
+// diffRecords returns the differences between two records, or "". It compares times as instants and
+// treats an empty slice like nil.
+func diffRecords(got, want any) string {
+	options := cmp.Options{cmpopts.EquateEmpty(), cmp.FilterValues( // go-cmp compares bytes one by one
 		func(a, b json.RawMessage) bool { return len(a)+len(b) > 0 },
 		cmp.Comparer(func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }))}
 	if cmp.Equal(want, got, options) {
 		return ""
 	}
 	d := cmp.Diff(want, got, options)
-	const most, longest = 20, 200 // of a huge difference
+	const most, longest = 20, 200 // limits for huge differences
 	var lines []string
 	for line := range strings.Lines(d) {
 		if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "+") {
@@ -320,9 +314,8 @@ func different(got, want any) string {
 	return "(- want, + got)\n" + strings.Join(lines[:min(len(lines), most)], "")
 }
 
-// list walks a principal's list and returns the IDs; between is called after
-// each page.
-func (k *kit) list(principal string, limit int, between func()) []string {
+// listIDs reads a principal's whole list and returns the IDs. It calls between after each page.
+func (k *kit) listIDs(principal string, limit int, between func()) []string {
 	k.Helper()
 	var ids []string
 	for after := (mcptask.Position{}); ; {
@@ -335,7 +328,7 @@ func (k *kit) list(principal string, limit int, between func()) []string {
 		}
 		for _, r := range page {
 			if r.Principal != principal {
-				k.Errorf("%q of %q stands in the list of %q", r.ID, r.Principal, principal)
+				k.Errorf("%q of %q is in the list of %q", r.ID, r.Principal, principal)
 			}
 			ids = append(ids, r.ID)
 		}

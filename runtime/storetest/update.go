@@ -9,121 +9,121 @@ import (
 )
 
 func testUpdate(k *kit) {
-	first := k.create(record("t", "p", epoch))
+	first := k.createRecord(newRecord("t", "p", epoch))
 	change := first
-	change.Phase, change.StatusMessage, change.UpdatedAt = mcptask.PhaseRunning, "one", minutes(1)
-	change.Poll, change.ExpiresAt, change.Attempt = 0, minutes(90), 1
-	second := k.update(change)
+	change.Phase, change.StatusMessage, change.UpdatedAt = mcptask.PhaseRunning, "one", minutesAfter(1)
+	change.Poll, change.ExpiresAt, change.Attempt = 0, minutesAfter(90), 1
+	second := k.updateRecord(change)
 	want := change
 	want.Version = 2
-	k.same("updated", second, want)
-	k.same("got", k.get("t"), want)
+	k.wantRecord("updated", second, want)
+	k.wantRecord("got", k.getRecord("t"), want)
 	late := change
 	for _, version := range []int64{0, 1, 3, -1} {
 		late.Version, late.StatusMessage = version, "late"
 		_, err := k.other.Update(k.ctx, late, mcptask.Quota{})
-		k.is(fmt.Sprintf("version %d where 2 is", version), err, mcptask.ErrConflict)
+		k.wantError(fmt.Sprintf("version %d instead of 2", version), err, mcptask.ErrConflict)
 	}
-	k.same("after refused updates", k.get("t"), want)
-	third := k.update(second) // nothing new in it, and a new version all the same
+	k.wantRecord("after refused updates", k.getRecord("t"), want)
+	third := k.updateRecord(second) // no change, but a new version
 	if third.Version != 3 {
 		k.Errorf("version %d follows 2", third.Version)
 	}
-	if ended := k.update(done(third)); ended.Version != 4 || ended.Outcome == nil {
-		k.Errorf("ended: %s", brief(ended))
+	if ended := k.updateRecord(finishRecord(third)); ended.Version != 4 || ended.Outcome == nil {
+		k.Errorf("ended: %s", describeRecords(ended))
 	}
-	missing := record("missing", "p", epoch)
+	missing := newRecord("missing", "p", epoch)
 	missing.Version = 1
 	_, err := k.s.Update(k.ctx, missing, mcptask.Quota{})
-	k.is("update what is not there", err, mcptask.ErrNoRecord)
-	k.absent("missing")
-	k.delete("t")
+	k.wantError("update what is not there", err, mcptask.ErrNoRecord)
+	k.wantAbsent("missing")
+	k.deleteRecord("t")
 	_, err = k.s.Update(k.ctx, third, mcptask.Quota{})
-	k.is("update what was deleted", err, mcptask.ErrNoRecord)
-	k.absent("t")
+	k.wantError("update what was deleted", err, mcptask.ErrNoRecord)
+	k.wantAbsent("t")
 }
 
 func testUpdateKeeps(k *kit) {
-	r := record("t", "p", epoch)
+	r := newRecord("t", "p", epoch)
 	r.IdempotencyKey = "k"
-	stored := k.create(r)
+	stored := k.createRecord(r)
 	change := stored
-	change.Principal, change.Account, change.Tool, change.IdempotencyKey, change.CreatedAt = "q", "other", "other", "other", minutes(-1)
+	change.Principal, change.Account, change.Tool, change.IdempotencyKey, change.CreatedAt = "q", "other", "other", "other", minutesAfter(-1)
 	change.StatusMessage = "new"
-	updated := k.update(change)
+	updated := k.updateRecord(change)
 	want := stored
 	want.Version, want.StatusMessage = 2, "new"
-	k.same("updated", updated, want)
-	k.same("got", k.get("t"), want)
-	if ids := k.list("q", 5, nil); len(ids) != 0 {
+	k.wantRecord("updated", updated, want)
+	k.wantRecord("got", k.getRecord("t"), want)
+	if ids := k.listIDs("q", 5, nil); len(ids) != 0 {
 		k.Errorf("listed for another principal: %q", ids)
 	}
-	if ids := k.list("p", 5, nil); len(ids) != 1 {
+	if ids := k.listIDs("p", 5, nil); len(ids) != 1 {
 		k.Errorf("the principal's list: %q", ids)
 	}
-	_, err := k.s.Create(k.ctx, keyed("2", "p", "tool", "k"), mcptask.Quota{})
-	k.is("its key", err, mcptask.ErrExists)
-	k.create(keyed("3", "q", "other", "other"))
-	_, err = k.s.Create(k.ctx, record("4", "p", epoch), quotaOf(0, 1))
-	k.is("its account", err, mcptask.ErrQuotaUnfinished)
-	k.delete("t")
-	if ids := k.list("p", 5, nil); len(ids) != 0 {
+	_, err := k.s.Create(k.ctx, newKeyedRecord("2", "p", "tool", "k"), mcptask.Quota{})
+	k.wantError("its key", err, mcptask.ErrExists)
+	k.createRecord(newKeyedRecord("3", "q", "other", "other"))
+	_, err = k.s.Create(k.ctx, newRecord("4", "p", epoch), quotaOf(0, 1))
+	k.wantError("its account", err, mcptask.ErrQuotaUnfinished)
+	k.deleteRecord("t")
+	if ids := k.listIDs("p", 5, nil); len(ids) != 0 {
 		k.Errorf("listed after its deletion: %q", ids)
 	}
 }
 
 func testOneWinner(k *kit) {
 	const rounds, writers = 20, 30
-	k.create(record("t", "p", epoch))
+	k.createRecord(newRecord("t", "p", epoch))
 	for round := range rounds {
-		current := k.get("t")
+		current := k.getRecord("t")
 		var won, lost atomic.Int32
 		var winner atomic.Value
-		each(writers, func(i int) {
+		runConcurrently(writers, func(i int) {
 			mine := current
 			mine.StatusMessage = fmt.Sprintf("%d of round %d", i, round)
-			got, err := k.way(i).Update(k.ctx, mine, mcptask.Quota{})
+			got, err := k.pickStore(i).Update(k.ctx, mine, mcptask.Quota{})
 			if err != nil {
-				k.is("an update that lost", err, mcptask.ErrConflict)
+				k.wantError("an update that lost", err, mcptask.ErrConflict)
 				lost.Add(1)
 				return
 			}
 			won.Add(1)
 			winner.Store(mine.StatusMessage)
 			mine.Version++
-			k.same("the update that won", got, mine)
+			k.wantRecord("the update that won", got, mine)
 		})
 		if won.Load() != 1 || lost.Load() != writers-1 {
 			k.Fatalf("%d updates won, %d lost", won.Load(), lost.Load())
 		}
-		if got := k.get("t"); got.StatusMessage != winner.Load() || got.Version != int64(round)+2 {
+		if got := k.getRecord("t"); got.StatusMessage != winner.Load() || got.Version != int64(round)+2 {
 			k.Errorf("version %d is %q, %q had won", got.Version, got.StatusMessage, winner.Load())
 		}
 	}
 }
 
-// testWhole has writers that write one number into every part of a record, and
-// readers that find it in all of them.
+// testWhole has a writer that writes the same number into every part of a record. Readers check
+// that all parts match.
 func testWhole(k *kit) {
-	const versions, most = 150, 5000 // until the readers have read as often, within reason
+	const versions, most = 150, 5000 // until the readers have read as often, within limits
 	write := func(r mcptask.Record, n int) mcptask.Record {
 		text := fmt.Sprint(n)
-		r.StatusMessage, r.Attempt, r.UpdatedAt = text, n, minutes(n)
+		r.StatusMessage, r.Attempt, r.UpdatedAt = text, n, minutesAfter(n)
 		r.Inputs = []mcptask.Input{{Key: text, Response: []byte(text)}}
 		r.Outcome = &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: []byte(text)}
 		r.CanAsk = []string{text}
 		return r
 	}
 	whole := func(what string, r mcptask.Record) {
-		if d := different(r, write(r, r.Attempt)); d != "" || int64(r.Attempt) != r.Version {
+		if d := diffRecords(r, write(r, r.Attempt)); d != "" || int64(r.Attempt) != r.Version {
 			k.Errorf("%s saw parts of two: version %d, %s", what, r.Version, d)
 		}
 	}
-	k.create(write(record("t", "p", epoch), 1))
-	reading, stop := context.WithCancel(k.ctx) // until the last is written
+	k.createRecord(write(newRecord("t", "p", epoch), 1))
+	reading, stop := context.WithCancel(k.ctx) // ends after the last write
 	var reads atomic.Int64
-	each(8, func(i int) {
-		s := k.way(i)
+	runConcurrently(8, func(i int) {
+		s := k.pickStore(i)
 		if i == 0 {
 			defer stop()
 			r, err := s.Get(k.ctx, "t")

@@ -9,48 +9,48 @@ import (
 )
 
 func testWait(k *kit) {
-	first := k.create(record("t", "p", epoch))
+	first := k.createRecord(newRecord("t", "p", epoch))
 	for _, version := range []int64{0, -1} {
 		got, err := k.other.Wait(k.ctx, "t", version)
-		k.is("a version that is there", err, nil)
-		k.same("a version that is there", got, first)
+		k.wantError("a version that is there", err, nil)
+		k.wantRecord("a version that is there", got, first)
 	}
 	_, err := k.s.Wait(k.ctx, "unknown", 0)
-	k.is("no record", err, mcptask.ErrNoRecord)
+	k.wantError("no record", err, mcptask.ErrNoRecord)
 	_, err = k.s.Wait(k.ctx, "unknown", 5)
-	k.is("no record", err, mcptask.ErrNoRecord)
+	k.wantError("no record", err, mcptask.ErrNoRecord)
 
 	third := make(chan mcptask.Record, 1)
-	each(21, func(i int) {
+	runConcurrently(21, func(i int) {
 		if i == 20 {
 			k.pause()
 			third <- k.updateTwice(first)
 			return
 		}
-		got, err := k.way(i).Wait(k.ctx, "t", 2)
+		got, err := k.pickStore(i).Wait(k.ctx, "t", 2)
 		if err != nil || got.Version != 3 {
 			k.Errorf("waited for version %d: %v", got.Version, err)
 		}
 	})
-	got, err := k.s.Wait(k.ctx, "t", 1) // beyond already
-	k.is("a version behind", err, nil)
-	k.same("a version behind", got, <-third)
+	got, err := k.s.Wait(k.ctx, "t", 1) // already newer
+	k.wantError("a version behind", err, nil)
+	k.wantRecord("a version behind", got, <-third)
 
-	// A lease is a new version too, a renewal is none.
-	each(2, func(i int) {
+	// A lease makes a new version. A renewal does not.
+	runConcurrently(2, func(i int) {
 		if i == 0 {
 			got, err := k.other.Wait(k.ctx, "t", 3)
 			if err != nil || got.Version != 4 || got.Worker != "w2" {
-				k.Errorf("waited for %s, %v", brief(got), err)
+				k.Errorf("waited for %s, %v", describeRecords(got), err)
 			}
 			return
 		}
 		k.pause()
-		if err := k.s.Renew(k.ctx, "w1", minutes(2)); err != nil {
+		if err := k.s.Renew(k.ctx, "w1", minutesAfter(2)); err != nil {
 			k.Errorf("renew: %v", err)
 		}
 		k.pause()
-		if _, err := k.s.Lease(k.ctx, "w2", minutes(3), minutes(4), 1); err != nil {
+		if _, err := k.s.Lease(k.ctx, "w2", minutesAfter(3), minutesAfter(4), 1); err != nil {
 			k.Errorf("lease: %v", err)
 		}
 	})
@@ -67,13 +67,13 @@ func (k *kit) updateTwice(r mcptask.Record) mcptask.Record {
 	return r
 }
 
-// testWakeUps lets waiters follow writers as fast as they go. A wake-up that is
-// lost makes one of them hang until the test's time is over.
+// testWakeUps lets waiters follow writers at full speed. A lost wake-up makes a waiter hang until
+// the test's timeout.
 func testWakeUps(k *kit) {
 	const versions, rounds = 500, 100
-	k.create(record("t", "p", epoch))
-	each(7, func(i int) {
-		s := k.way(i)
+	k.createRecord(newRecord("t", "p", epoch))
+	runConcurrently(7, func(i int) {
+		s := k.pickStore(i)
 		if i > 0 {
 			for version := int64(0); version < versions; {
 				got, err := s.Wait(k.ctx, "t", version)
@@ -95,11 +95,11 @@ func testWakeUps(k *kit) {
 			k.Errorf("at version %d: %v", r.Version, err)
 		}
 	})
-	// Ping-pong: each makes every other version, and waits for the other's. There
-	// is no further change that would make up for a wake-up that is lost.
-	k.create(record("ping-pong", "p", epoch))
-	each(2, func(i int) {
-		s := k.way(i)
+	// In ping-pong, each side makes every other version and waits for the other side. No later
+	// change can make up for a lost wake-up.
+	k.createRecord(newRecord("ping-pong", "p", epoch))
+	runConcurrently(2, func(i int) {
+		s := k.pickStore(i)
 		for {
 			r, err := s.Get(k.ctx, "ping-pong")
 			if err == nil && r.Version%2 == int64(i) {
@@ -117,12 +117,12 @@ func testWakeUps(k *kit) {
 			}
 		}
 	})
-	// One change of each of many records, at the moment in which a waiter comes.
+	// Change each of many records once, just when a waiter comes.
 	for n := range rounds {
 		id := fmt.Sprint("once", n)
-		r := k.create(record(id, "p", epoch))
+		r := k.createRecord(newRecord(id, "p", epoch))
 		gone := n%2 == 1
-		each(2, func(i int) {
+		runConcurrently(2, func(i int) {
 			var err error
 			switch {
 			case i == 0:
@@ -133,9 +133,9 @@ func testWakeUps(k *kit) {
 				_, err = k.s.Update(k.ctx, r, mcptask.Quota{})
 			}
 			if gone && i == 0 {
-				k.is("the end of a wait", err, mcptask.ErrNoRecord)
+				k.wantError("the end of a wait", err, mcptask.ErrNoRecord)
 			} else {
-				k.is("a change while one waits", err, nil)
+				k.wantError("a change while one waits", err, nil)
 			}
 		})
 	}
@@ -145,11 +145,11 @@ func testThousands(k *kit) {
 	const waiters, records = 3000, 30
 	all := make([]mcptask.Record, records)
 	for i := range all {
-		all[i] = k.create(record(fmt.Sprint("t", i), "p", epoch))
+		all[i] = k.createRecord(newRecord(fmt.Sprint("t", i), "p", epoch))
 	}
-	each(waiters+1, func(i int) {
+	runConcurrently(waiters+1, func(i int) {
 		if i < waiters {
-			got, err := k.way(i).Wait(k.ctx, fmt.Sprint("t", i%records), 1)
+			got, err := k.pickStore(i).Wait(k.ctx, fmt.Sprint("t", i%records), 1)
 			if err != nil || got.Version != 2 || got.ID != fmt.Sprint("t", i%records) {
 				k.Errorf("waiter %d: version %d of %q, %v", i, got.Version, got.ID, err)
 			}
@@ -166,66 +166,66 @@ func testThousands(k *kit) {
 
 func testWaitGone(k *kit) {
 	for _, id := range []string{"deleted", "expired", "made anew"} {
-		k.create(record(id, "p", epoch))
+		k.createRecord(newRecord(id, "p", epoch))
 	}
-	k.delete("made anew")
-	k.create(record("made anew", "p", minutes(300)))
-	each(31, func(i int) {
+	k.deleteRecord("made anew")
+	k.createRecord(newRecord("made anew", "p", minutesAfter(300)))
+	runConcurrently(31, func(i int) {
 		if i < 30 {
-			_, err := k.way(i).Wait(k.ctx, []string{"deleted", "expired", "made anew"}[i%3], 1)
-			k.is("the record went", err, mcptask.ErrNoRecord)
+			_, err := k.pickStore(i).Wait(k.ctx, []string{"deleted", "expired", "made anew"}[i%3], 1)
+			k.wantError("the record went", err, mcptask.ErrNoRecord)
 			return
 		}
 		k.pause()
-		k.delete("deleted")
-		if gone, err := k.s.Expire(k.ctx, minutes(120), 5); err != nil || len(gone) != 1 {
-			k.Errorf("expired: %s, %v", brief(gone...), err)
+		k.deleteRecord("deleted")
+		if gone, err := k.s.Expire(k.ctx, minutesAfter(120), 5); err != nil || len(gone) != 1 {
+			k.Errorf("expired: %s, %v", describeRecords(gone...), err)
 		}
 		k.pause()
-		k.delete("made anew")
+		k.deleteRecord("made anew")
 	})
 }
 
 func testWaitCalledOff(k *kit) {
-	k.create(record("t", "p", epoch))
+	k.createRecord(newRecord("t", "p", epoch))
 	ended, cancel := context.WithCancel(k.ctx)
 	cancel()
 	_, err := k.s.Wait(ended, "t", 1)
-	k.is("called off before", err, context.Canceled)
+	k.wantError("called off before", err, context.Canceled)
 	waiting, cancel := context.WithCancel(k.ctx)
 	short, cancelShort := context.WithTimeout(k.ctx, 10*time.Millisecond)
 	defer cancelShort()
-	each(21, func(i int) {
+	runConcurrently(21, func(i int) {
 		switch {
 		case i == 20:
 			k.pause()
 			cancel()
 		case i%2 == 0:
-			_, err := k.way(i/2).Wait(waiting, "t", 1)
-			k.is("called off", err, context.Canceled)
+			_, err := k.pickStore(i/2).Wait(waiting, "t", 1)
+			k.wantError("called off", err, context.Canceled)
 		default:
-			_, err := k.way(i/2).Wait(short, "t", 1)
-			k.is("out of time", err, context.DeadlineExceeded)
+			_, err := k.pickStore(i/2).Wait(short, "t", 1)
+			k.wantError("out of time", err, context.DeadlineExceeded)
 		}
 	})
-	r := k.get("t") // and nobody else minds
-	each(2, func(i int) {
+	r := k.getRecord("t") // other waiters are not affected
+	runConcurrently(2, func(i int) {
 		if i == 0 {
 			_, err := k.other.Wait(k.ctx, "t", 1)
-			k.is("a later wait", err, nil)
+			k.wantError("a later wait", err, nil)
 			return
 		}
 		_, err := k.s.Update(k.ctx, r, mcptask.Quota{})
-		k.is("a later update", err, nil)
+		k.wantError("a later update", err, nil)
 	})
 }
 
 func testClose(k *kit) {
-	k.create(record("t", "p", epoch))
-	each(11, func(i int) {
+	k.createRecord(newRecord("t", "p", epoch))
+	runConcurrently(11, func(i int) {
 		if i < 10 {
 			_, err := k.s.Wait(k.ctx, "t", 1)
-			k.is("the store closed", err, mcptask.ErrServerClosed)
+			k.wantError("the store closed", err, mcptask.ErrServerClosed)
 			return
 		}
 		k.pause()
@@ -234,9 +234,9 @@ func testClose(k *kit) {
 		}
 	})
 	_, err := k.s.Wait(k.ctx, "t", 1)
-	k.is("wait after the end", err, mcptask.ErrServerClosed)
-	if stored, err := k.s.Create(k.ctx, record("late", "p", epoch), mcptask.Quota{}); err == nil {
-		k.Errorf("created after the end: %s", brief(stored))
+	k.wantError("wait after the end", err, mcptask.ErrServerClosed)
+	if stored, err := k.s.Create(k.ctx, newRecord("late", "p", epoch), mcptask.Quota{}); err == nil {
+		k.Errorf("created after the end: %s", describeRecords(stored))
 	}
 	if err := k.s.Close(); err != nil {
 		k.Errorf("closed twice: %v", err)

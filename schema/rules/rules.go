@@ -1,5 +1,4 @@
-// Package rules records which rules of the specification a test has seen kept.
-// It serves tests only.
+// Package rules records which rules of the specification passing tests cover. It is for tests only.
 package rules
 
 import (
@@ -15,13 +14,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Most is how many rules one test function may claim, its subtests included: a
-// test that claims more says little about each.
+// Most is the maximum number of rules that a test function and its subtests may claim. A test that
+// claims more says little about each.
 const Most = 8
 
-// OutVariable names the environment variable with the file that the records are
-// appended to, a line each: C-17 import/path.TestName. A relative path counts
-// from the root of the module, since each package's tests run in its own folder.
+// OutVariable is the environment variable with the name of the file that receives the records, one
+// per line: C-17 import/path.TestName. A relative path is relative to the root of the module,
+// because each package's tests run in their own directory.
 const OutVariable = "MCPTASK_RULES_OUT"
 
 var (
@@ -29,21 +28,20 @@ var (
 	claimed = map[string][]string{} // by test function
 )
 
-// Covers says that the test fails where one of the rules is broken. They are
-// recorded once the test has passed, and not where it was skipped. A number
-// that is in no rule book fails the test, and so does a ninth rule. Call it
-// first, so that it sees how everything else ends.
+// Covers declares that the test fails if one of the rules is broken. It records the rules after the
+// test has passed, but not if the test was skipped. An unknown rule fails the test, and so do more
+// than [Most] rules. Call Covers first, so that its cleanup sees how the test ends.
 func Covers(t testing.TB, ids ...string) {
 	t.Helper()
 	function, _, _ := strings.Cut(t.Name(), "/")
-	pkg := caller()
-	book, err := all()
+	pkg := callerPackage()
+	book, err := loadRules()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range ids {
 		if rule, ok := book[id]; !ok {
-			t.Errorf("rules: there is no rule %s", id)
+			t.Errorf("rules: unknown rule %s", id)
 		} else if rule.NotObservable != "" {
 			t.Errorf("rules: %s is marked as not observable", id)
 		}
@@ -55,7 +53,7 @@ func Covers(t testing.TB, ids ...string) {
 		}
 	}
 	if n := len(claimed[function]); n > Most {
-		t.Errorf("rules: %s claims %d rules, %d are allowed: split it", function, n, Most)
+		t.Errorf("rules: %s claims %d rules, more than %d: split it", function, n, Most)
 	}
 	mu.Unlock()
 	t.Cleanup(func() {
@@ -67,14 +65,14 @@ func Covers(t testing.TB, ids ...string) {
 		for _, id := range ids {
 			fmt.Fprintf(&lines, "%s %s.%s\n", id, pkg, t.Name())
 		}
-		if err := record(out, lines.String()); err != nil {
+		if err := appendRecords(out, lines.String()); err != nil {
 			t.Errorf("rules: %v", err)
 		}
 	})
 }
 
-// record appends with one write, which other processes do not cut.
-func record(file, lines string) error {
+// appendRecords appends with a single write, so that records of several processes do not mix.
+func appendRecords(file, lines string) error {
 	if !filepath.IsAbs(file) {
 		root, err := moduleRoot()
 		if err != nil {
@@ -110,8 +108,8 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// caller is the import path of the package that called Covers.
-func caller() string {
+// callerPackage returns the import path of the package that called Covers.
+func callerPackage() string {
 	pc, _, _, _ := runtime.Caller(2)
 	name := runtime.FuncForPC(pc).Name() // path/to/pkg_test.TestX.func1
 	slash := strings.LastIndex(name, "/")
@@ -119,8 +117,8 @@ func caller() string {
 	return name[:slash+1] + strings.TrimSuffix(pkg, "_test")
 }
 
-// all is every rule of every revision, by its number.
-var all = sync.OnceValues(func() (map[string]schema.Rule, error) {
+// loadRules returns every rule of every revision by number.
+var loadRules = sync.OnceValues(func() (map[string]schema.Rule, error) {
 	book := map[string]schema.Rule{}
 	for _, revision := range schema.Revisions() {
 		rules, err := schema.Rules(revision)

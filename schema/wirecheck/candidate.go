@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// task is what a message has where a task may be.
+// task holds the members that distinguish a task of the two revisions.
 type task struct {
 	LastUpdatedAt json.RawMessage `json:"lastUpdatedAt"`
 }
 
-// ownWords finds words of 2025-11-25 in a result or params of its release
-// candidate, and the other way round: the schemas of both admit any other member.
-func ownWords(revision string, content json.RawMessage) error {
+// checkRevisionWords finds members of 2025-11-25 in results or params of its release candidate, and
+// the other way round. The schemas of both allow additional members.
+func checkRevisionWords(revision string, content json.RawMessage) error {
 	var m struct {
 		task
 
@@ -26,7 +26,7 @@ func ownWords(revision string, content json.RawMessage) error {
 			} `json:"annotations"`
 		} `json:"tools"`
 	}
-	_ = json.Unmarshal(content, &m) // what has another form has no such word
+	_ = json.Unmarshal(content, &m) // content with another structure has no such member
 	updated := slices.ContainsFunc(append(m.Tasks, m.task, m.Task), func(t task) bool { return t.LastUpdatedAt != nil })
 	if revision == Candidate && updated {
 		return fmt.Errorf("lastUpdatedAt in %s: %.500s", revision, content)

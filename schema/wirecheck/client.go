@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Reply checks a client's response to a server's request in 2025-11-25, its
-// candidate or the guide. of is the request behind the task that a tasks/result is for, else "".
+// Reply checks a client's response to a server's request in 2025-11-25, its candidate or the guide.
+// For tasks/result, of is the method of the request behind the task. Otherwise it is "".
 func (c *Checker) Reply(revision, method, of string, response json.RawMessage) error {
-	envelope, failed, err := outcome(method, response)
+	envelope, failed, err := readOutcome(method, response)
 	switch {
 	case err != nil:
 		return err
-	case failed && envelope["id"] == nil: // what a server asks always has one
+	case failed && envelope["id"] == nil: // a server's request always has an ID
 		return fmt.Errorf("%s: an error without an id: %s", method, response)
 	case failed:
-		return c.failure(revision, method, envelope)
+		return c.checkFailure(revision, method, envelope)
 	}
 	var result map[string]json.RawMessage
 	if err := json.Unmarshal(envelope["result"], &result); err != nil {
-		return fmt.Errorf("%s: the result is no object: %w", method, err)
+		return fmt.Errorf("%s: the result is not an object: %w", method, err)
 	}
-	if revision == Patterns && patternedReply(method, result) {
-		return c.patterns(method, of, envelope["result"], result)
+	if revision == Patterns && isPatternsReply(method, result) {
+		return c.checkPatterns(method, of, envelope["result"], result)
 	}
-	revision = envelopeOf(revision)
+	revision = envelopeRevision(revision)
 	related := strings.Contains(string(result["_meta"]), "io.modelcontextprotocol/related-task")
 	if tasks := strings.HasPrefix(method, "tasks/"); tasks && related != (method == "tasks/result") { // C-41, C-66
 		return fmt.Errorf("%s: related-task in _meta: %v", method, related)
@@ -42,16 +42,15 @@ func (c *Checker) Reply(revision, method, of string, response json.RawMessage) e
 		definition = "CreateTaskResult"
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for a client's result of %s in %s", method, revision)
+		return fmt.Errorf("no schema for a client's result of %s in %s", method, revision)
 	}
-	if err := ownWords(revision, envelope["result"]); err != nil {
+	if err := checkRevisionWords(revision, envelope["result"]); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
-	return c.check(revision, method, envelope["result"], definition)
+	return c.validate(revision, method, envelope["result"], definition)
 }
 
-// Sent checks a request or a notification of a client's in 2025-11-25 or its
-// candidate.
+// Sent checks a request or notification that a client of 2025-11-25 or its candidate sends.
 func (c *Checker) Sent(revision string, message json.RawMessage) error {
 	var m struct{ Method string }
 	if err := json.Unmarshal(message, &m); err != nil {
@@ -66,11 +65,11 @@ func (c *Checker) Sent(revision string, message json.RawMessage) error {
 	if definition == "" {
 		return fmt.Errorf("an unexpected message: %s", message)
 	}
-	of := envelopeOf(revision)
+	of := envelopeRevision(revision)
 	if strings.HasPrefix(m.Method, "tasks/") {
 		of = revision
 	}
-	if err := c.check(of, m.Method, message, definition); err != nil || m.Method != "initialize" {
+	if err := c.validate(of, m.Method, message, definition); err != nil || m.Method != "initialize" {
 		return err
 	}
 	var params struct {
@@ -79,5 +78,5 @@ func (c *Checker) Sent(revision string, message json.RawMessage) error {
 	if err := json.Unmarshal(message, &params); err != nil {
 		return err
 	}
-	return c.check(revision, "capabilities", params.Params.Capabilities, "ClientCapabilities")
+	return c.validate(revision, "capabilities", params.Params.Capabilities, "ClientCapabilities")
 }

@@ -1,9 +1,9 @@
 package wirecheck
 
-// Which definition of the schemas is whose.
+// This file maps methods to definitions in the schemas.
 
-// legacyResults are the definitions of results of 2025-11-25, by method. A
-// task's payload is always that of a tool's call.
+// legacyResults maps methods to the definitions of their results in 2025-11-25. A task's payload is
+// always the result of a tool call.
 var legacyResults = map[string]string{
 	"initialize": "InitializeResult", "ping": "EmptyResult",
 	"tools/list": "ListToolsResult", "tools/call": "CallToolResult",
@@ -14,10 +14,10 @@ var legacyResults = map[string]string{
 	"logging/setLevel": "EmptyResult", "completion/complete": "CompleteResult",
 }
 
-// formerly are the names that definitions had in the release candidate.
-var formerly = map[string]string{"JSONRPCResultResponse": "JSONRPCResponse", "JSONRPCErrorResponse": "JSONRPCError"}
+// candidateNames maps definitions to their names in the release candidate.
+var candidateNames = map[string]string{"JSONRPCResultResponse": "JSONRPCResponse", "JSONRPCErrorResponse": "JSONRPCError"}
 
-// modernResults are those of 2026-07-28.
+// modernResults maps methods to the definitions of their results in 2026-07-28.
 var modernResults = map[string]string{
 	"server/discover": "DiscoverResult",
 	"tools/list":      "ListToolsResult", "tools/call": "CallToolResult",
@@ -28,8 +28,8 @@ var modernResults = map[string]string{
 	"completion/complete": "CompleteResult",
 }
 
-// legacyMessages are the definitions of what a server of 2025-11-25 sends
-// unasked, by method.
+// legacyMessages maps methods to the definitions of messages that a server of 2025-11-25 sends on
+// its own.
 var legacyMessages = map[string]string{
 	"notifications/progress": "ProgressNotification", "notifications/message": "LoggingMessageNotification",
 	"notifications/cancelled": "CancelledNotification", "notifications/tasks/status": "TaskStatusNotification",
@@ -41,7 +41,7 @@ var legacyMessages = map[string]string{
 	"tasks/get": "GetTaskRequest", "tasks/result": "GetTaskPayloadRequest", "tasks/cancel": "CancelTaskRequest",
 }
 
-// modernMessages are those of 2026-07-28, where a server sends no requests.
+// modernMessages is the same for 2026-07-28, in which servers send no requests.
 var modernMessages = map[string]string{
 	"notifications/progress": "ProgressNotification", "notifications/message": "LoggingMessageNotification",
 	"notifications/cancelled": "CancelledNotification", "notifications/tasks": "TaskStatusNotification",

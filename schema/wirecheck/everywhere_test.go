@@ -28,6 +28,10 @@ var taps = map[string]bool{
 var untapped = map[string]string{
 	"runtime/gosdk/bench_test.go echo":                                 "the floor of the benchmarks, which is no server of ours",
 	"runtime/mcptasktest/example_test.go ExampleConnect":               "reads as a user's test does; TestAnHourTakesNoTime has the same traffic",
+	"runtime/gosdk/example_test.go ExampleNewHandler":                  "reads as a user's program does; other tests of gosdk have the same traffic",
+	"runtime/gosdk/example_test.go ExampleAddTaskTool":                 "as ExampleNewHandler",
+	"runtime/gosdk/example_test.go ExampleStdioTransport":              "as ExampleNewHandler",
+	"runtime/gosdk/example_test.go serveExample":                       "as ExampleNewHandler",
 	"runtime/gosdk/fuzz_test.go newFuzzed":                             "FuzzHTTP taps the handler for each input",
 	"runtime/gosdk/internal/siege/served_test.go serve":                "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",
 	"runtime/gosdk/internal/siege/client_test.go TestClient":           "plays a server that means ill",

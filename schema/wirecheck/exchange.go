@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// The shared checker of all taps: it reads and compiles the schemas once.
-var shared = sync.OnceValues(New)
+// sharedChecker returns the checker of all taps, which reads and compiles the schemas once.
+var sharedChecker = sync.OnceValues(New)
 
 const (
 	metaVersion      = "io.modelcontextprotocol/protocolVersion"
@@ -18,27 +18,27 @@ const (
 	tasksExtension   = "io.modelcontextprotocol/tasks"
 )
 
-// asked is a request as the tap has seen it pass. It is read as leniently as
-// can be: what is wrong with it is the server's to say.
-type asked struct {
-	id       string // as sameID has it
+// pendingRequest is a request that the tap saw. The tap reads it leniently, because only the server
+// reports mistakes in it.
+type pendingRequest struct {
+	id       string // as sameID returns it
 	method   string
 	revision string
-	// augmented says that it asks for a task (2025-11-25), declares, that it
-	// takes one (2026-07-28).
+	// augmented means that it requests a task (2025-11-25). declares means that it accepts one
+	// (2026-07-28).
 	augmented, declares bool
-	acknowledged        bool // a subscription whose acknowledgement is out
+	acknowledged        bool // the acknowledgement of this subscription was sent
 }
 
-// readRequests finds the requests of a message or batch. version is what a
-// header says of the revision, legacy what sessions are spoken in.
-func readRequests(data []byte, version, legacy string) []*asked {
+// readRequests finds the requests in a message or batch. version is the revision in a header.
+// legacy is the revision of sessions.
+func readRequests(data []byte, version, legacy string) []*pendingRequest {
 	data = bytes.TrimSpace(data)
 	var list []json.RawMessage
 	if len(data) == 0 || data[0] != '[' || json.Unmarshal(data, &list) != nil {
 		list = []json.RawMessage{data}
 	}
-	var requests []*asked
+	var requests []*pendingRequest
 	for _, one := range list {
 		var m struct {
 			ID     json.RawMessage `json:"id"`
@@ -48,14 +48,14 @@ func readRequests(data []byte, version, legacy string) []*asked {
 			Error  json.RawMessage `json:"error"`
 		}
 		if json.Unmarshal(one, &m) != nil || m.ID == nil || m.Method == "" && (m.Result != nil || m.Error != nil) {
-			continue // what has neither method nor outcome may be a request to the server
+			continue // a message without method and outcome may be a request to the server
 		}
-		a := &asked{id: sameID(m.ID), method: m.Method, revision: legacy}
+		a := &pendingRequest{id: sameID(m.ID), method: m.Method, revision: legacy}
 		var params struct {
 			Meta map[string]json.RawMessage `json:"_meta"`
 			Task json.RawMessage            `json:"task"`
 		}
-		_ = json.Unmarshal(m.Params, &params) // params of any form
+		_ = json.Unmarshal(m.Params, &params) // params may have any form
 		var capabilities struct {
 			Extensions map[string]json.RawMessage `json:"extensions"`
 		}
@@ -65,10 +65,10 @@ func readRequests(data []byte, version, legacy string) []*asked {
 		switch {
 		case version >= Modern || json.Unmarshal(params.Meta[metaVersion], &spoken) == nil:
 			a.revision = Modern
-		case a.method == "tools/call" && a.augmented: // which says it, whatever else is there
-		case proposes(a.method, params.Meta):
+		case a.method == "tools/call" && a.augmented: // a requested task identifies the revision
+		case isProposalRequest(a.method, params.Meta):
 			a.revision = Proposal
-		case patterned(m.Method, m.Params):
+		case isPatternsRequest(m.Method, m.Params):
 			a.revision = Patterns
 		}
 		a.declares = capabilities.Extensions[tasksExtension] != nil
@@ -77,7 +77,7 @@ func readRequests(data []byte, version, legacy string) []*asked {
 	return requests
 }
 
-// sameID is an ID however its text is escaped.
+// sameID returns an ID independent of how its text is escaped.
 func sameID(id json.RawMessage) string {
 	var text string
 	if json.Unmarshal(id, &text) == nil && len(id) > 0 && id[0] == '"' {
@@ -86,7 +86,7 @@ func sameID(id json.RawMessage) string {
 	return string(id)
 }
 
-// member reads a member of an object.
+// member returns a member of an object.
 func member(object json.RawMessage, name string) (json.RawMessage, bool) {
 	var members map[string]json.RawMessage
 	_ = json.Unmarshal(object, &members)
@@ -94,17 +94,16 @@ func member(object json.RawMessage, name string) (json.RawMessage, bool) {
 	return value, ok
 }
 
-// newer is in content that a handler makes of its own: the tests send some of a
-// type that no schema knows, to see it arrive as it is.
-var newer = []byte(`"type":"scene"`)
+// unknownContent marks content that no schema knows. Tests let handlers return it to see it arrive
+// unchanged.
+var unknownContent = []byte(`"type":"scene"`)
 
-// own is what the methods of the tests' own begin with, whose results no schema
-// knows either.
-const own = "acme/"
+// testMethodPrefix starts the tests' own methods. No schema knows their results.
+const testMethodPrefix = "acme/"
 
-// sent checks one message that the server sends. find knows the request with
-// an ID; revision is the revision of what is no response.
-func (c *Checker) sent(message json.RawMessage, revision string, find func(id string) *asked) error {
+// checkSent checks a message that the server sends. find returns the request with an ID. revision
+// applies to messages that are not responses.
+func (c *Checker) checkSent(message json.RawMessage, revision string, find func(id string) *pendingRequest) error {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method *string         `json:"method"`
@@ -118,27 +117,27 @@ func (c *Checker) sent(message json.RawMessage, revision string, find func(id st
 	}
 	request := find(sameID(m.ID))
 	switch {
-	case request != nil && m.Error == nil && (bytes.Contains(message, newer) || strings.HasPrefix(request.method, own)):
+	case request != nil && m.Error == nil && (bytes.Contains(message, unknownContent) || strings.HasPrefix(request.method, testMethodPrefix)):
 		return nil
 	case request != nil:
-	case m.Error != nil && m.ID == nil: // to what could not be read
-		return c.Response(revision, "what is no request", message)
-	case string(m.ID) == "null" && foreignError(m.Error):
+	case m.Error != nil && m.ID == nil: // answers unreadable input
+		return c.Response(revision, "an unreadable request", message)
+	case string(m.ID) == "null" && isForeignError(m.Error):
 		return nil
 	default:
-		return fmt.Errorf("a response to nothing that was asked: %.500s", message)
+		return fmt.Errorf("a response without a request: %.500s", message)
 	}
-	if request.proposed(message) {
+	if request.isProposalResponse(message) {
 		request.revision = Proposal
 	}
 	if err := c.Response(request.revision, request.method, message); err != nil {
 		return err
 	}
-	return request.fits(message)
+	return request.checkResponse(message)
 }
 
-// fits checks what only request and response together show.
-func (a *asked) fits(response json.RawMessage) error {
+// checkResponse checks what only the request and the response together show.
+func (a *pendingRequest) checkResponse(response json.RawMessage) error {
 	result, ok := member(response, "result")
 	if !ok || a.method != "tools/call" {
 		return nil
@@ -149,24 +148,24 @@ func (a *asked) fits(response json.RawMessage) error {
 	_, guided := member(meta, "task")
 	switch {
 	case a.revision != Modern && wrapped && !a.augmented: // C-15
-		return fmt.Errorf("a task that nobody asked for: %.500s", response)
+		return fmt.Errorf("a task that the client did not request: %.500s", response)
 	case a.revision != Patterns && guided: // D-05
-		return fmt.Errorf("a task that nobody asked for: %.500s", response)
+		return fmt.Errorf("a task that the client did not request: %.500s", response)
 	case a.revision == Modern && string(kind) == `"task"` && !a.declares: // E-05
-		return fmt.Errorf("a task for a client that has not declared that it takes one: %.500s", response)
+		return fmt.Errorf("a task for a client that did not declare support: %.500s", response)
 	}
 	return nil
 }
 
-// pushed checks a message of a subscription's stream (E-67, E-68).
-func (a *asked) pushed(message json.RawMessage) error {
+// checkPushed checks a message on a subscription's stream (E-67, E-68).
+func (a *pendingRequest) checkPushed(message json.RawMessage) error {
 	var m struct {
 		Method string `json:"method"`
 		Params struct {
 			Meta map[string]json.RawMessage `json:"_meta"`
 		} `json:"params"`
 	}
-	_ = json.Unmarshal(message, &m) // what is malformed is told elsewhere
+	_ = json.Unmarshal(message, &m) // checkSent reports malformed messages
 	if m.Method == "" || a.method != "subscriptions/listen" {
 		return nil
 	}
@@ -176,7 +175,7 @@ func (a *asked) pushed(message json.RawMessage) error {
 	acknowledges := m.Method == "notifications/subscriptions/acknowledged"
 	switch {
 	case acknowledges == a.acknowledged:
-		return fmt.Errorf("the acknowledgement of %s is not the first message, and the only one: %.500s", a.id, message)
+		return fmt.Errorf("%s must be acknowledged exactly once, in its first message: %.500s", a.id, message)
 	case m.Method == "notifications/progress", m.Method == "notifications/message":
 		return fmt.Errorf("the subscription gets %s: %.500s", m.Method, message)
 	}
@@ -184,13 +183,13 @@ func (a *asked) pushed(message json.RawMessage) error {
 	return nil
 }
 
-// events takes server-sent events apart, however they are cut.
+// events splits server-sent events, no matter how they are written.
 type events struct {
 	rest []byte
 	data []string
 }
 
-// feed returns the data of the events that end in what was written.
+// feed returns the data of the events that are complete after written.
 func (e *events) feed(written []byte) [][]byte {
 	var out [][]byte
 	e.rest = append(e.rest, written...)
@@ -208,7 +207,7 @@ func (e *events) feed(written []byte) [][]byte {
 		if text != "" {
 			continue
 		}
-		if data := strings.Join(e.data, "\n"); data != "" { // an event without is to resume from
+		if data := strings.Join(e.data, "\n"); data != "" { // an event without data only marks a position
 			out = append(out, []byte(data))
 		}
 		e.data = nil

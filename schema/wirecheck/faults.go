@@ -7,23 +7,23 @@ import (
 	"testing"
 )
 
-// most is how many faults of one tap are told.
-const most = 10
+// maxFaults is the maximum number of reported faults per tap.
+const maxFaults = 10
 
-// faults are what a tap has found wrong. They are told when the test is over,
-// and not where they are found: a handler may outlive the test's function.
+// faults collects what a tap found wrong. They are reported at the end of the test, because a
+// handler may outlive the test function.
 type faults struct {
 	mu   sync.Mutex
 	seen []string
 	more int
 }
 
-// report tells the faults at the end of a test. It has to be called before the
-// server's own cleanup is registered, which then comes first.
-func (f *faults) report(t testing.TB) {
+// reportAtEnd reports the faults at the end of a test. Call it before the server registers its
+// cleanup, which then runs first.
+func (f *faults) reportAtEnd(t testing.TB) {
 	t.Cleanup(func() {
 		if text := f.String(); text != "" {
-			t.Errorf("what the server sent is not what the protocol says:\n%s", text)
+			t.Errorf("the server's messages break the protocol:\n%s", text)
 		}
 	})
 }
@@ -34,14 +34,14 @@ func (f *faults) add(err error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.seen) == most {
+	if len(f.seen) == maxFaults {
 		f.more++
 		return
 	}
 	f.seen = append(f.seen, fmt.Sprintf("%.2000s", err.Error()))
 }
 
-// String is all faults so far, "" where there are none.
+// String returns all faults so far, or "".
 func (f *faults) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -18,33 +18,31 @@ const (
 	versionHeader = "MCP-Protocol-Version"
 )
 
-// Handler stands in front of a server and checks every message that leaves it,
-// each response by the request that it answers. What is wrong fails the test
-// when it ends. It changes no byte and holds none back. A benchmark has the
-// server alone.
+// Handler wraps a server and checks every message it sends, each response with its request. Faults
+// fail the test at its end. Handler neither changes nor delays any byte. In a benchmark, it returns
+// next itself.
 func Handler(t testing.TB, next http.Handler) http.Handler {
 	t.Helper()
 	return RevisionHandler(t, Legacy, next)
 }
 
-// RevisionHandler is Handler for a path whose sessions are spoken in a revision.
+// RevisionHandler is like Handler for a path whose sessions use a revision.
 func RevisionHandler(t testing.TB, revision string, next http.Handler) http.Handler {
 	t.Helper()
 	if _, measured := t.(*testing.B); measured {
 		return next
 	}
-	c, err := shared()
+	c, err := sharedChecker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap := &httpTap{checker: c, legacy: legacyOf(revision), next: next, sessions: map[string]map[string]*asked{}}
-	tap.report(t)
+	tap := &httpTap{checker: c, legacy: legacyRevision(revision), next: next, sessions: map[string]map[string]*pendingRequest{}}
+	tap.reportAtEnd(t)
 	return tap
 }
 
-// legacyOf is what the sessions of a server are spoken in that a test serves for
-// a revision.
-func legacyOf(revision string) string {
+// legacyRevision returns the revision of sessions on a server that a test runs for a revision.
+func legacyRevision(revision string) string {
 	if revision == Modern {
 		return Legacy
 	}
@@ -55,11 +53,11 @@ type httpTap struct {
 	faults
 
 	checker *Checker
-	legacy  string // what sessions are spoken in
+	legacy  string // the revision of sessions
 	next    http.Handler
 
 	requests sync.Mutex
-	sessions map[string]map[string]*asked // of streams that can be resumed: by session and ID
+	sessions map[string]map[string]*pendingRequest // requests of resumable streams by session and ID
 }
 
 // ServeHTTP implements http.Handler.
@@ -73,14 +71,14 @@ func (t *httpTap) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		version: r.Header.Get(versionHeader), session: r.Header.Get(sessionHeader)}
 	defer func() {
 		if p := recover(); p != nil {
-			panic(p) // the connection ends: what was sent is no answer
+			panic(p) // the connection breaks, so what was sent is not a response
 		}
-		x.end()
+		x.checkEnd()
 	}()
 	t.next.ServeHTTP(x, r)
 }
 
-// readBody keeps what the server reads of a request.
+// readBody records what the server reads of a request.
 type readBody struct {
 	io.ReadCloser
 
@@ -97,7 +95,7 @@ func (b *readBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// reply is one response on its way out.
+// reply is a response that the server is sending.
 type reply struct {
 	http.ResponseWriter
 
@@ -106,15 +104,15 @@ type reply struct {
 	body             *readBody
 	version, session string
 
-	code   int
-	asked  []*asked
-	known  bool // asked is read
-	plain  bytes.Buffer
-	events events
-	lost   bool // the client does not take it
+	code         int
+	asked        []*pendingRequest
+	requestsRead bool // asked was read
+	buffered     bytes.Buffer
+	events       events
+	disconnected bool // the client no longer reads it
 }
 
-// Unwrap serves http.ResponseController.
+// Unwrap implements the interface of http.ResponseController.
 func (x *reply) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
@@ -130,12 +128,12 @@ func (x *reply) Flush() {
 	if x.code == 0 {
 		x.code = http.StatusOK
 	}
-	_ = http.NewResponseController(x.ResponseWriter).Flush() // a client that has left
+	_ = http.NewResponseController(x.ResponseWriter).Flush() // the client may have left
 }
 
-// Hijack implements http.Hijacker. What follows is no HTTP.
+// Hijack implements http.Hijacker. Nothing after it is HTTP.
 func (x *reply) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	x.lost = true
+	x.disconnected = true
 	return http.NewResponseController(x.ResponseWriter).Hijack()
 }
 
@@ -144,43 +142,43 @@ func (x *reply) Write(data []byte) (int, error) {
 	if x.code == 0 {
 		x.code = http.StatusOK
 	}
-	if x.stream() {
+	if x.isStream() {
 		for _, message := range x.events.feed(data) {
-			x.message(message)
+			x.checkMessage(message)
 		}
 	} else {
-		x.plain.Write(data)
+		x.buffered.Write(data)
 	}
 	n, err := x.ResponseWriter.Write(data)
-	x.lost = x.lost || err != nil
+	x.disconnected = x.disconnected || err != nil
 	return n, err
 }
 
-func (x *reply) media() string {
+func (x *reply) mediaType() string {
 	media, _, _ := strings.Cut(x.Header().Get("Content-Type"), ";")
 	return strings.TrimSpace(media)
 }
 
-func (x *reply) stream() bool { return x.media() == "text/event-stream" }
+func (x *reply) isStream() bool { return x.mediaType() == "text/event-stream" }
 
-// requests are those of the body, once the server has read it.
-func (x *reply) requests() []*asked {
-	if x.known {
+// requests returns the requests of the body. The server must have read it.
+func (x *reply) requests() []*pendingRequest {
+	if x.requestsRead {
 		return x.asked
 	}
-	x.known = true
+	x.requestsRead = true
 	if x.request.Method == http.MethodPost {
 		x.asked = readRequests(x.body.read.Bytes(), x.version, x.tap.legacy)
 	}
 	session := x.session
 	if session == "" {
-		session = x.Header().Get(sessionHeader) // of an initialize
+		session = x.Header().Get(sessionHeader) // the response to an initialize
 	}
 	if session != "" {
 		x.tap.requests.Lock()
 		defer x.tap.requests.Unlock()
 		if x.tap.sessions[session] == nil {
-			x.tap.sessions[session] = map[string]*asked{}
+			x.tap.sessions[session] = map[string]*pendingRequest{}
 		}
 		for _, a := range x.asked {
 			x.tap.sessions[session][a.id] = a
@@ -189,10 +187,10 @@ func (x *reply) requests() []*asked {
 	return x.asked
 }
 
-// find knows the request that a response on this exchange answers.
-func (x *reply) find(id string) *asked {
+// find returns the request that a response on this exchange answers.
+func (x *reply) find(id string) *pendingRequest {
 	requests := x.requests()
-	if i := slices.IndexFunc(requests, func(a *asked) bool { return a.id == id }); i >= 0 {
+	if i := slices.IndexFunc(requests, func(a *pendingRequest) bool { return a.id == id }); i >= 0 {
 		return requests[i]
 	}
 	if x.request.Method != http.MethodGet { // a GET may resume the stream of another request
@@ -203,52 +201,52 @@ func (x *reply) find(id string) *asked {
 	return x.tap.sessions[x.session][id]
 }
 
-// message checks one message.
-func (x *reply) message(message []byte) {
+// checkMessage checks one message.
+func (x *reply) checkMessage(message []byte) {
 	revision := x.tap.legacy
 	if x.version >= Modern {
 		revision = Modern
 	}
 	for _, a := range x.requests() {
 		revision = a.revision
-		x.fault(a.pushed(message))
+		x.addFault(a.checkPushed(message))
 	}
-	x.fault(x.tap.checker.sent(message, revision, x.find))
+	x.addFault(x.tap.checker.checkSent(message, revision, x.find))
 }
 
-func (x *reply) fault(err error) {
+func (x *reply) addFault(err error) {
 	if err != nil {
 		x.tap.add(fmt.Errorf("%s, HTTP %d: %w", x.request.Method, x.code, err))
 	}
 }
 
-// end checks a response that is complete.
-func (x *reply) end() {
-	left := x.lost || x.request.Context().Err() != nil
-	if x.code == 0 { // net/http says so for a handler that writes nothing
+// checkEnd checks a complete response.
+func (x *reply) checkEnd() {
+	left := x.disconnected || x.request.Context().Err() != nil
+	if x.code == 0 { // net/http sends this if a handler writes nothing
 		x.code = http.StatusOK
 	}
-	body := bytes.TrimSpace(x.plain.Bytes())
+	body := bytes.TrimSpace(x.buffered.Bytes())
 	switch {
-	case x.stream():
+	case x.isStream():
 		if x.code != http.StatusOK {
-			x.fault(fmt.Errorf("a stream with this status"))
+			x.addFault(fmt.Errorf("a stream must not have this status"))
 		}
 		if rest := x.events.rest; len(bytes.TrimSpace(rest)) > 0 && !left {
-			x.fault(fmt.Errorf("an event that is cut: %q", rest))
+			x.addFault(fmt.Errorf("an incomplete event: %q", rest))
 		}
 	case len(body) == 0:
-		x.fault(x.empty(left))
-	case x.media() == "application/json" && body[0] == '[': // 2025-03-26
-		for _, message := range elements(body) {
-			x.message(message)
+		x.addFault(x.checkEmpty(left))
+	case x.mediaType() == "application/json" && body[0] == '[': // 2025-03-26
+		for _, message := range splitArray(body) {
+			x.checkMessage(message)
 		}
-	case x.media() == "application/json":
-		x.message(body)
-		x.fault(x.status(body))
-	case x.media() == "text/plain":
-		x.fault(foreignText(x.code, string(body)))
+	case x.mediaType() == "application/json":
+		x.checkMessage(body)
+		x.addFault(x.checkStatus(body))
+	case x.mediaType() == "text/plain":
+		x.addFault(checkForeignText(x.code, string(body)))
 	default:
-		x.fault(fmt.Errorf("a body of the type %q: %.500s", x.Header().Get("Content-Type"), body))
+		x.addFault(fmt.Errorf("a body of the type %q: %.500s", x.Header().Get("Content-Type"), body))
 	}
 }

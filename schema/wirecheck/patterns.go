@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// Patterns is the revision of the Task Patterns guide, which goes by the protocol
-// version of another: requests show that they are of it.
+// Patterns is the revision of the Task Patterns guide. It uses the protocol version of another
+// revision, so only its requests identify it.
 const Patterns = "task-patterns"
 
-// patterned says whether a request to a server that speaks the guide's tasks is
-// one of them.
-func patterned(method string, params json.RawMessage) bool {
+// isPatternsRequest reports whether a request uses the guide's tasks.
+func isPatternsRequest(method string, params json.RawMessage) bool {
 	meta, _ := member(params, "_meta")
 	switch method {
 	case "tools/call":
@@ -28,33 +27,33 @@ func patterned(method string, params json.RawMessage) bool {
 	return false
 }
 
-// envelopeOf is the revision whose messages those of another are.
-func envelopeOf(revision string) string {
+// envelopeRevision returns the revision whose envelopes a revision uses.
+func envelopeRevision(revision string) string {
 	if revision == Patterns {
 		return Legacy
 	}
 	return revision
 }
 
-// patternedList says whether the result of tasks/list is the guide's: a request
-// for one shows nothing.
-func patternedList(method string, members map[string]json.RawMessage) bool {
+// isPatternsList reports whether a result of tasks/list is the guide's. Its request does not show
+// that.
+func isPatternsList(method string, members map[string]json.RawMessage) bool {
 	return method == "tasks/list" && strings.Contains(string(members["tasks"]), `{"id":`)
 }
 
-// patternedReply says whether a client's result is of the guide: a task of its
-// own, or what it says of one.
-func patternedReply(method string, result map[string]json.RawMessage) bool {
+// isPatternsReply reports whether a client's result is the guide's: a new task, or a message about
+// one.
+func isPatternsReply(method string, result map[string]json.RawMessage) bool {
 	_, made := member(result["_meta"], "task")
 	return made || strings.HasPrefix(method, "tasks/")
 }
 
-// patterns checks a result of the guide's tasks; of is the request behind a
-// task's. A server that does not speak them answers a call as any other.
-func (c *Checker) patterns(method, of string, result json.RawMessage, members map[string]json.RawMessage) error {
+// checkPatterns checks a result of the guide's tasks. of is the request behind the task. A server
+// without the guide's tasks answers a call normally.
+func (c *Checker) checkPatterns(method, of string, result json.RawMessage, members map[string]json.RawMessage) error {
 	task, made := member(members["_meta"], "task")
 	if method == "tools/call" && !made {
-		return c.legacy(Legacy, method, result, members)
+		return c.checkLegacy(Legacy, method, result, members)
 	}
 	if strings.Contains(string(members["_meta"]), "related-task") || members["taskId"] != nil || members["task"] != nil {
 		return fmt.Errorf("%s: members of other revisions: %s", method, result)
@@ -67,9 +66,9 @@ func (c *Checker) patterns(method, of string, result json.RawMessage, members ma
 		definition = "CreateTaskResult"
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, Patterns)
+		return fmt.Errorf("no schema for the result of %s in %s", method, Patterns)
 	}
-	if err := c.check(Patterns, method, result, definition); err != nil {
+	if err := c.validate(Patterns, method, result, definition); err != nil {
 		return err
 	}
 	if made { // T-04
@@ -83,8 +82,8 @@ func (c *Checker) patterns(method, of string, result json.RawMessage, members ma
 	}
 	switch method {
 	case "tasks/list":
-		for _, one := range elements(members["tasks"]) {
-			if err := patternedState(one); err != nil {
+		for _, one := range splitArray(members["tasks"]) {
+			if err := checkPatternsState(one); err != nil {
 				return err
 			}
 		}
@@ -97,21 +96,21 @@ func (c *Checker) patterns(method, of string, result json.RawMessage, members ma
 			return fmt.Errorf("%s: neither or both of result and error: %s", method, result)
 		}
 	}
-	if err := patternedState(result); err != nil {
+	if err := checkPatternsState(result); err != nil {
 		return err
 	}
 	within := map[string]string{
 		"tools/call": "CallToolResult", "sampling/createMessage": "CreateMessageResult", "elicitation/create": "ElicitResult",
 	}[of]
-	if inner := members["result"]; inner != nil && within != "" && !strings.Contains(string(inner), string(newer)) {
-		return c.check(Legacy, method+" within", inner, within)
+	if inner := members["result"]; inner != nil && within != "" && !strings.Contains(string(inner), string(unknownContent)) {
+		return c.validate(Legacy, method+" within", inner, within)
 	}
 	return nil
 }
 
-// patternedState checks what the schema leaves open: that there is no ttl (D-11),
-// and which members go with which status (D-13).
-func patternedState(task json.RawMessage) error {
+// checkPatternsState checks what the schema does not: a task has no ttl (D-11), and its members
+// match its status (D-13).
+func checkPatternsState(task json.RawMessage) error {
 	status, _ := member(task, "status")
 	allowed := map[string][]string{`"completed"`: {"result"}, `"failed"`: {"error"}}[string(status)]
 	for _, name := range []string{"ttl", "result", "error"} {
@@ -122,9 +121,9 @@ func patternedState(task json.RawMessage) error {
 	return nil
 }
 
-// patternedMessage says which definition a message of the server's has in the
-// guide: the requests for a client's task, which params.id names. "" is none.
-func patternedMessage(method string, params map[string]json.RawMessage) string {
+// patternsDefinition returns the definition of a server's message in the guide, or "". These
+// messages are requests for a client's task, named by params.id.
+func patternsDefinition(method string, params map[string]json.RawMessage) string {
 	if params["id"] == nil {
 		return ""
 	}

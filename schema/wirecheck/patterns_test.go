@@ -18,8 +18,8 @@ func TestPatterns(t *testing.T) {
 	for name, test := range map[string]struct{ request, result, want string }{
 		"a task":                   {call, `{"_meta":{"task":{` + state + `,"ttl":5}}}`, ""},
 		"a task and a result":      {call, `{"_meta":{"task":{` + state + `}},"content":[]}`, "more than the task"},
-		"a task that is not asked": {strings.Replace(call, "taskId", "task", 1), `{"_meta":{"task":{` + state + `}},"content":[]}`, "nobody asked for"},
-		"a task of 2025-11-25":     {call, `{"task":{` + state + `,"taskId":"t","ttl":5}}`, "nobody asked for"},
+		"a task that is not asked": {strings.Replace(call, "taskId", "task", 1), `{"_meta":{"task":{` + state + `}},"content":[]}`, "did not request"},
+		"a task of 2025-11-25":     {call, `{"task":{` + state + `,"taskId":"t","ttl":5}}`, "did not request"},
 		"no pollInterval":          {call, `{"_meta":{"task":{` + done + `,"ttl":5}}}`, "no pollInterval"},
 		"a plain result":           {call, `{"content":[]}`, ""},
 		"a state":                  {get, `{` + state + `}`, ""},
@@ -36,18 +36,18 @@ func TestPatterns(t *testing.T) {
 		"a list with a ttl":        {list, `{"tasks":[{` + state + `,"ttl":5}]}`, "has ttl"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := shared()
+			c, err := sharedChecker()
 			if err != nil {
 				t.Fatal(err)
 			}
 			requests := readRequests([]byte(test.request), "", Legacy)
-			err = c.sent([]byte(`{"jsonrpc":"2.0","id":1,"result":`+test.result+`}`), Legacy, func(string) *asked { return requests[0] })
+			err = c.checkSent([]byte(`{"jsonrpc":"2.0","id":1,"result":`+test.result+`}`), Legacy, func(string) *pendingRequest { return requests[0] })
 			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 				t.Errorf("%v, want %q", err, test.want)
 			}
 		})
 	}
-	c, err := shared()
+	c, err := sharedChecker()
 	if err != nil {
 		t.Fatal(err)
 	}

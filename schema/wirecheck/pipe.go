@@ -9,30 +9,29 @@ import (
 	"testing"
 )
 
-// Pipes stands between a server and its two pipes, and checks every line that
-// the server writes, each response by the request that it answers. What is
-// wrong fails the test when it ends.
+// Pipes wraps a server's two pipes and checks every line that the server writes, each response with
+// its request. Faults fail the test at its end.
 func Pipes(t testing.TB, in io.Reader, out io.Writer) (io.Reader, io.Writer) {
 	t.Helper()
 	return RevisionPipes(t, Legacy, in, out)
 }
 
-// RevisionPipes is Pipes for a server whose sessions are spoken in a revision.
+// RevisionPipes is like Pipes for a server whose sessions use a revision.
 func RevisionPipes(t testing.TB, revision string, in io.Reader, out io.Writer) (io.Reader, io.Writer) {
 	t.Helper()
-	c, err := shared()
+	c, err := sharedChecker()
 	if err != nil {
 		t.Fatal(err)
 	}
 	tap := newPipeTap(c, revision, in, out)
-	tap.report(t)
+	tap.reportAtEnd(t)
 	return (*tapIn)(tap), (*tapOut)(tap)
 }
 
-// Process is RevisionPipes for a server that is a process of its own, where no
-// test hears of a fault. faults are those so far.
+// Process is like RevisionPipes for a server in its own process, without a test to fail. faults
+// returns the faults so far.
 func Process(revision string, in io.Reader, out io.Writer) (_ io.Reader, _ io.Writer, faults func() string, err error) {
-	c, err := shared()
+	c, err := sharedChecker()
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -44,18 +43,21 @@ type pipeTap struct {
 	faults
 
 	checker *Checker
-	legacy  string // what the session is spoken in
+	legacy  string // the revision of the session
 	in      io.Reader
 	out     io.Writer
 
-	mu            sync.Mutex
-	heard, spoken []byte              // of lines that are not complete
-	open          map[string][]*asked // by ID
-	subscribed    map[string]*asked
+	mu                    sync.Mutex
+	partialIn, partialOut []byte                       // incomplete lines
+	open                  map[string][]*pendingRequest // by ID
+	subscribed            map[string]*pendingRequest
 }
 
 func newPipeTap(c *Checker, revision string, in io.Reader, out io.Writer) *pipeTap {
-	return &pipeTap{checker: c, legacy: legacyOf(revision), in: in, out: out, open: map[string][]*asked{}, subscribed: map[string]*asked{}}
+	return &pipeTap{
+		checker: c, legacy: legacyRevision(revision), in: in, out: out,
+		open: map[string][]*pendingRequest{}, subscribed: map[string]*pendingRequest{},
+	}
 }
 
 type tapIn pipeTap
@@ -66,14 +68,14 @@ func (t *tapIn) Read(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var lines [][]byte
-	lines, t.heard = complete(t.heard, p[:n])
-	if err != nil && len(t.heard) > 0 {
-		lines, t.heard = append(lines, t.heard), nil
+	lines, t.partialIn = splitLines(t.partialIn, p[:n])
+	if err != nil && len(t.partialIn) > 0 {
+		lines, t.partialIn = append(lines, t.partialIn), nil
 	}
 	for _, line := range lines {
 		for _, a := range readRequests(line, "", t.legacy) {
 			t.open[a.id] = append(t.open[a.id], a)
-			if a.method == "subscriptions/listen" && len(t.open[a.id]) == 1 { // else the ID is another's still
+			if a.method == "subscriptions/listen" && len(t.open[a.id]) == 1 { // otherwise another request still uses the ID
 				t.subscribed[a.id] = a
 			}
 		}
@@ -87,32 +89,32 @@ type tapOut pipeTap
 func (t *tapOut) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	var lines [][]byte
-	lines, t.spoken = complete(t.spoken, p)
+	lines, t.partialOut = splitLines(t.partialOut, p)
 	for _, line := range lines {
-		t.add((*pipeTap)(t).line(line))
+		t.add((*pipeTap)(t).checkLine(line))
 	}
 	t.mu.Unlock()
 	return t.out.Write(p)
 }
 
-// line checks a line. t.mu is held.
-func (t *pipeTap) line(line []byte) error {
+// checkLine checks a line. The caller must hold t.mu.
+func (t *pipeTap) checkLine(line []byte) error {
 	revision := t.legacy
-	if id, ok := subscription(line); ok {
+	if id, ok := subscriptionID(line); ok {
 		revision = Modern
 		a := t.subscribed[id]
-		if i := slices.IndexFunc(t.open[id], again); i >= 0 && a != nil && a.acknowledged && acknowledges(line) {
-			a = t.open[id][i] // the client has left the former
+		if i := slices.IndexFunc(t.open[id], isUnacknowledged); i >= 0 && a != nil && a.acknowledged && isAcknowledgement(line) {
+			a = t.open[id][i] // the client has left the earlier subscription
 			t.subscribed[id] = a
 		}
 		if a == nil {
-			return fmt.Errorf("a message of a subscription that is none: %s", line)
+			return fmt.Errorf("a message of an unknown subscription: %s", line)
 		}
-		if err := a.pushed(line); err != nil {
+		if err := a.checkPushed(line); err != nil {
 			return err
 		}
 	}
-	return t.checker.sent(line, revision, func(id string) *asked {
+	return t.checker.checkSent(line, revision, func(id string) *pendingRequest {
 		open := t.open[id]
 		if len(open) == 0 {
 			return nil
@@ -122,24 +124,26 @@ func (t *pipeTap) line(line []byte) error {
 	})
 }
 
-// again finds a subscription that has not been acknowledged.
-func again(a *asked) bool { return a.method == "subscriptions/listen" && !a.acknowledged }
+// isUnacknowledged reports whether a is a subscription that was not acknowledged yet.
+func isUnacknowledged(a *pendingRequest) bool {
+	return a.method == "subscriptions/listen" && !a.acknowledged
+}
 
-func acknowledges(line []byte) bool {
+func isAcknowledgement(line []byte) bool {
 	method, _ := member(line, "method")
 	return string(method) == `"notifications/subscriptions/acknowledged"`
 }
 
-// subscription is the ID in the _meta of a notification of one.
-func subscription(line []byte) (string, bool) {
+// subscriptionID returns the ID in the _meta of a subscription's notification.
+func subscriptionID(line []byte) (string, bool) {
 	params, _ := member(line, "params")
 	meta, _ := member(params, "_meta")
 	id, ok := member(meta, metaSubscription)
 	return sameID(id), ok
 }
 
-// complete cuts whole lines off what has come.
-func complete(rest, more []byte) (lines [][]byte, left []byte) {
+// splitLines splits the input into complete lines and the rest.
+func splitLines(rest, more []byte) (lines [][]byte, left []byte) {
 	rest = append(rest, more...)
 	for {
 		line, after, ok := bytes.Cut(rest, []byte("\n"))

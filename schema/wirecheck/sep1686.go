@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Proposal is SEP-1686, whose messages travel in the sessions of any protocol
-// version: each shows by its form that it is one.
+// Proposal is SEP-1686. Its messages use the sessions of any protocol version, so only their form
+// identifies them.
 const Proposal = "sep-1686"
 
 const (
@@ -17,8 +17,8 @@ const (
 	proposalCreated = "notifications/tasks/created"
 )
 
-// proposes says whether a request is of the proposal by itself.
-func proposes(method string, meta map[string]json.RawMessage) bool {
+// isProposalRequest reports whether a request identifies itself as the proposal's.
+func isProposalRequest(method string, meta map[string]json.RawMessage) bool {
 	switch method {
 	case "tasks/delete":
 		return true
@@ -30,9 +30,9 @@ func proposes(method string, meta map[string]json.RawMessage) bool {
 	return false
 }
 
-// proposed says whether the answer to a request that shows no revision is of the
-// proposal: the server knows by the ID that it names, or by what came before.
-func (a *asked) proposed(response json.RawMessage) bool {
+// isProposalResponse reports whether a response is the proposal's although its request shows no
+// revision. The server recognizes it by an ID or by earlier requests.
+func (a *pendingRequest) isProposalResponse(response json.RawMessage) bool {
 	if a.revision != Legacy || !strings.HasPrefix(a.method, "tasks/") {
 		return false
 	}
@@ -45,21 +45,21 @@ func (a *asked) proposed(response json.RawMessage) bool {
 	return a.method == "tasks/list" && json.Unmarshal(result, &list) == nil && len(list.Tasks) > 0 && list.Tasks[0]["keepAlive"] != nil
 }
 
-// proposalResults are the definitions of results of the proposal, by method.
+// proposalResults maps methods to the definitions of their results in the proposal.
 var proposalResults = map[string]string{
 	"tools/call": "CallToolResult", "tasks/get": "GetTaskResult", "tasks/result": "CallToolResult", "tasks/list": "ListTasksResult", "tasks/delete": "DeleteTaskResult",
 }
 
-// proposal checks a result, and what the schema leaves open: every one that
-// belongs to a task names it, and a task that has failed says why.
-func (c *Checker) proposal(method string, result json.RawMessage, members map[string]json.RawMessage) error {
+// checkProposal checks a result, including what the schema does not: every result about a task
+// names it, and a failed task says why.
+func (c *Checker) checkProposal(method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := proposalResults[method]
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, Proposal)
+		return fmt.Errorf("no schema for the result of %s in %s", method, Proposal)
 	}
 	related, ok := member(members["_meta"], proposalRelated)
 	if ok {
-		if err := c.check(Proposal, method, related, "RelatedTaskMetadata"); err != nil {
+		if err := c.validate(Proposal, method, related, "RelatedTaskMetadata"); err != nil {
 			return err
 		}
 	}
@@ -72,9 +72,9 @@ func (c *Checker) proposal(method string, result json.RawMessage, members map[st
 		if members["task"] != nil {
 			return fmt.Errorf("%s: a task in the place of the result: %s", method, result)
 		}
-		return c.check(Legacy, method, result, definition)
+		return c.validate(Legacy, method, result, definition)
 	case "tasks/delete":
-		return c.check(Proposal, method, result, definition)
+		return c.validate(Proposal, method, result, definition)
 	case "tasks/list":
 		if err := json.Unmarshal(members["tasks"], &tasks); err != nil {
 			return fmt.Errorf("%s: %w", method, err)
@@ -90,24 +90,23 @@ func (c *Checker) proposal(method string, result json.RawMessage, members map[st
 			}
 		}
 	}
-	return c.check(Proposal, method, result, definition)
+	return c.validate(Proposal, method, result, definition)
 }
 
-// created checks the notification of a new task: it says nothing but which one
-//
-func (c *Checker) created(message json.RawMessage, params map[string]json.RawMessage) error {
+// checkCreated checks the notification of a new task, which contains only the task's ID.
+func (c *Checker) checkCreated(message json.RawMessage, params map[string]json.RawMessage) error {
 	var meta map[string]json.RawMessage
 	if err := json.Unmarshal(params["_meta"], &meta); err != nil || len(params) != 1 || len(meta) != 1 || meta[proposalRelated] == nil {
 		return fmt.Errorf("%s has more or less than the task's ID: %s", proposalCreated, message)
 	}
-	return c.check(Proposal, proposalCreated, message, "TaskCreatedNotification")
+	return c.validate(Proposal, proposalCreated, message, "TaskCreatedNotification")
 }
 
-// initialized checks the capability of the proposal, which only sessions of older
-// protocol versions have, and returns the result of initialize without it.
-func (c *Checker) initialized(method string, result json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
+// checkInitialized checks the proposal's capability, which only sessions of older protocol versions
+// have. It returns the result of initialize without the capability.
+func (c *Checker) checkInitialized(method string, result json.RawMessage, members map[string]json.RawMessage) (json.RawMessage, error) {
 	var version string
-	_ = json.Unmarshal(members["protocolVersion"], &version) // the schema says what it has to be
+	_ = json.Unmarshal(members["protocolVersion"], &version) // the schema checks its value
 	tasks, ok := member(members["capabilities"], "tasks")
 	if !ok || version >= Legacy {
 		return result, nil
@@ -116,7 +115,7 @@ func (c *Checker) initialized(method string, result json.RawMessage, members map
 	if err != nil {
 		return nil, err
 	}
-	if err := c.check(Proposal, method, declared, "ServerCapabilities"); err != nil {
+	if err := c.validate(Proposal, method, declared, "ServerCapabilities"); err != nil {
 		return nil, err
 	}
 	var capabilities map[string]json.RawMessage

@@ -8,17 +8,16 @@ import (
 	"strings"
 )
 
-// What the schemas leave open of the transport: which HTTP status goes with
-// which message.
+// This file checks what the schemas do not cover: which HTTP status goes with which message.
 
-// empty checks a response without a body.
-func (x *reply) empty(left bool) error {
+// checkEmpty checks a response without a body.
+func (x *reply) checkEmpty(left bool) error {
 	post := x.request.Method == http.MethodPost
 	switch {
 	case left:
 		return nil
 	case post && x.code == http.StatusAccepted:
-		if slices.ContainsFunc(x.requests(), func(a *asked) bool { return a.method != "" }) {
+		if slices.ContainsFunc(x.requests(), func(a *pendingRequest) bool { return a.method != "" }) {
 			return fmt.Errorf("a request gets no answer: %.500s", x.body.read.Bytes())
 		}
 		return nil
@@ -30,14 +29,14 @@ func (x *reply) empty(left bool) error {
 	return fmt.Errorf("an empty body: %.500s", x.body.read.Bytes())
 }
 
-// statuses are those of error responses of 2026-07-28 (E-72, E-73).
-var statuses = map[int]int{
+// errorStatuses are the HTTP statuses of error responses in 2026-07-28 (E-72, E-73).
+var errorStatuses = map[int]int{
 	-32601: http.StatusNotFound, -32602: http.StatusBadRequest, -32600: http.StatusBadRequest, -32700: http.StatusBadRequest,
 	-32020: http.StatusBadRequest, -32021: http.StatusBadRequest, -32022: http.StatusBadRequest,
 }
 
-// status checks the HTTP status of a JSON body.
-func (x *reply) status(message json.RawMessage) error {
+// checkStatus checks the HTTP status of a JSON body.
+func (x *reply) checkStatus(message json.RawMessage) error {
 	var m struct {
 		ID    json.RawMessage
 		Error *struct{ Code int }
@@ -45,7 +44,7 @@ func (x *reply) status(message json.RawMessage) error {
 	if err := json.Unmarshal(message, &m); err != nil {
 		return err
 	}
-	// Refused for what the request is, before anyone looks at what it says.
+	// Statuses for requests that are refused before anything reads their content.
 	transport := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusRequestEntityTooLarge,
 		http.StatusUnsupportedMediaType, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusBadRequest}
 	switch {
@@ -53,19 +52,18 @@ func (x *reply) status(message json.RawMessage) error {
 		return fmt.Errorf("a result with this status: %.500s", message)
 	case m.Error == nil, x.code == http.StatusOK && m.ID != nil && x.find(sameID(m.ID)) != nil && x.find(sameID(m.ID)).revision != Modern:
 		return nil
-	case x.code == http.StatusOK && statuses[m.Error.Code] != 0:
-		return fmt.Errorf("the error belongs to HTTP %d: %.500s", statuses[m.Error.Code], message)
+	case x.code == http.StatusOK && errorStatuses[m.Error.Code] != 0:
+		return fmt.Errorf("the error belongs to HTTP %d: %.500s", errorStatuses[m.Error.Code], message)
 	case x.code != http.StatusOK && !slices.Contains(transport, x.code):
 		return fmt.Errorf("an error with this status: %.500s", message)
 	}
 	return nil
 }
 
-// foreign are the plain texts that are not ours: the SDKs' own refusals, by
-// how they begin.
-var foreign = map[int][]string{
+// foreignTexts are the prefixes of plain texts that the SDKs send, not this project.
+var foreignTexts = map[int][]string{
 	http.StatusBadRequest: {
-		"Bad Request: ", // of a version, a session that is missing
+		"Bad Request: ", // for a version or a missing session
 		"Accept must contain ", "malformed Last-Event-ID ", "failed to replay events", "stream replay unsupported", "malformed payload: ", "JSON RPC not handled: ", "invalid request: missing ",
 	},
 	http.StatusUnauthorized:     {"no bearer token"},
@@ -74,24 +72,24 @@ var foreign = map[int][]string{
 	http.StatusConflict:         {"stream ID conflicts with ongoing stream"},
 }
 
-func foreignText(code int, text string) error {
-	for _, begin := range foreign[code] {
+func checkForeignText(code int, text string) error {
+	for _, begin := range foreignTexts[code] {
 		if strings.HasPrefix(text, begin) {
 			return nil
 		}
 	}
-	return fmt.Errorf("plain text that is in no list: %.500s", text)
+	return fmt.Errorf("an unknown plain text: %.500s", text)
 }
 
-// foreignError knows the errors of mcp-go, which gives them the ID null.
-func foreignError(data json.RawMessage) bool {
+// isForeignError recognizes errors of mcp-go, which have the ID null.
+func isForeignError(data json.RawMessage) bool {
 	var e struct{ Message string }
 	return json.Unmarshal(data, &e) == nil && strings.HasPrefix(e.Message, "missing or invalid _meta field ")
 }
 
-// elements are those of an array.
-func elements(array json.RawMessage) []json.RawMessage {
+// splitArray returns the elements of an array.
+func splitArray(array json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
-	_ = json.Unmarshal(array, &list) // what is none is no message either
+	_ = json.Unmarshal(array, &list) // other JSON contains no messages
 	return list
 }

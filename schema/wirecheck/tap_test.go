@@ -30,32 +30,32 @@ func TestTap(t *testing.T) {
 	}{
 		"a list":                 {legacyList, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`, 200, ""},
 		"a task with an error":   {legacyGet, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"taskId":"t"}}`, 200, "does not fit"},
-		"another ID":             {legacyList, "application/json", `{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`, 200, "nothing that was asked"},
-		"an ID of another type":  {legacyList, "application/json", `{"jsonrpc":"2.0","id":"1","result":{"tools":[]}}`, 200, "nothing that was asked"},
-		"the ID null":            {`x`, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}`, 400, "nothing that was asked"},
+		"another ID":             {legacyList, "application/json", `{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}`, 200, "without a request"},
+		"an ID of another type":  {legacyList, "application/json", `{"jsonrpc":"2.0","id":"1","result":{"tools":[]}}`, 200, "without a request"},
+		"the ID null":            {`x`, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}`, 400, "without a request"},
 		"no ID":                  {`x`, "application/json", `{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}`, 400, ""},
 		"a result that fails":    {legacyList, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`, 400, "a result with this status"},
 		"no answer":              {legacyList, "", ``, 202, "gets no answer"},
 		"a notification":         {`{"jsonrpc":"2.0","method":"notifications/initialized"}`, "", ``, 202, ""},
 		"a page":                 {legacyList, "text/html", `<p>`, 200, "a body of the type"},
-		"text":                   {legacyList, "text/plain; charset=utf-8", `oops`, 400, "in no list"},
-		"an unasked task":        {modernCall, "application/json", modernTask, 200, "has not declared"},
+		"text":                   {legacyList, "text/plain; charset=utf-8", `oops`, 400, "unknown plain text"},
+		"an unasked task":        {modernCall, "application/json", modernTask, 200, "did not declare support"},
 		"an asked task":          {strings.Replace(modernCall, `Capabilities":{}`, `Capabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}`, 1), "application/json", modernTask, 200, ""},
 		"the status of 2025":     {modernCall, "application/json", `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"m"}}`, 200, "belongs to HTTP 400"},
 		"the status of 2026":     {modernCall, "application/json", `{"jsonrpc":"2.0","id":"a","error":{"code":-32602,"message":"m"}}`, 400, ""},
 		"a stream":               {legacyList, "text/event-stream", ": open\n\n" + event(progress) + event(`{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`), 200, ""},
 		"a stream of junk":       {legacyList, "text/event-stream", event(`{"jsonrpc":"2.0","method":"no/such"}`), 200, "unexpected message"},
 		"a bad notification":     {legacyList, "text/event-stream", event(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{}}`), 200, "does not fit"},
-		"a cut event":            {legacyList, "text/event-stream", event(progress) + "data: {", 200, "cut"},
+		"a cut event":            {legacyList, "text/event-stream", event(progress) + "data: {", 200, "incomplete event"},
 		"progress to a listener": {listen, "text/event-stream", event(progress), 200, "gets a message of"},
-		"a late acknowledgement": {listen, "text/event-stream", event(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`), 200, "not the first"},
+		"a late acknowledgement": {listen, "text/event-stream", event(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":7}}}`), 200, "acknowledged exactly once"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := shared()
+			c, err := sharedChecker()
 			if err != nil {
 				t.Fatal(err)
 			}
-			tap := &httpTap{checker: c, legacy: Legacy, sessions: map[string]map[string]*asked{}}
+			tap := &httpTap{checker: c, legacy: Legacy, sessions: map[string]map[string]*pendingRequest{}}
 			tap.next = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				_, _ = io.ReadAll(r.Body)
 				w.Header().Set("Content-Type", test.media)
@@ -128,10 +128,10 @@ func TestPipeTap(t *testing.T) {
 	for name, test := range map[string]struct{ said, spoken, want string }{
 		"a list":           {legacyList + "\n", `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n", ""},
 		"a bad task":       {legacyGet + "\n", `{"jsonrpc":"2.0","id":1,"result":{}}` + "\n", "does not fit"},
-		"answered twice":   {legacyList + "\n", strings.Repeat(`{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`+"\n", 2), "nothing that was asked"},
+		"answered twice":   {legacyList + "\n", strings.Repeat(`{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`+"\n", 2), "without a request"},
 		"no JSON":          {legacyList + "\n", "hello\n", "not a message"},
-		"no subscription":  {legacyList + "\n", `{"jsonrpc":"2.0","method":"notifications/tasks","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":9}}}` + "\n", "that is none"},
-		"an unasked task":  {modernCall + "\n", modernTask + "\n", "has not declared"},
+		"no subscription":  {legacyList + "\n", `{"jsonrpc":"2.0","method":"notifications/tasks","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":9}}}` + "\n", "unknown subscription"},
+		"an unasked task":  {modernCall + "\n", modernTask + "\n", "did not declare support"},
 		"without a break":  {legacyList, `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n", ""},
 		"a notification":   {"", progress + "\n", ""},
 		"two on two lines": {legacyList + "\n" + modernCall + "\n", `{"jsonrpc":"2.0","id":"a","error":{"code":1,"message":"m"}}` + "\n" + `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n", ""},

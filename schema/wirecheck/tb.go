@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TB is a test for mcptasktest.Connect, whose server stands behind the tap.
+// TB wraps a test for mcptasktest.Connect, so that its server's messages are checked.
 func TB(t testing.TB) testing.TB { return RevisionTB(t, Legacy) }
 
-// RevisionTB is TB for a connection in a revision.
+// RevisionTB is like TB for a connection in a revision.
 func RevisionTB(t testing.TB, revision string) testing.TB { return tapped{t, revision} }
 
 type tapped struct {
@@ -17,7 +17,7 @@ type tapped struct {
 	revision string
 }
 
-// WrapHandler is what mcptasktest.Connect looks for.
+// WrapHandler is called by mcptasktest.Connect.
 func (t tapped) WrapHandler(next http.Handler) http.Handler {
 	t.Helper()
 	return RevisionHandler(t.TB, t.revision, next)

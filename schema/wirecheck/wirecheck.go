@@ -1,8 +1,8 @@
-// Package wirecheck holds what servers and clients send against the schema of
-// their revision. It serves tests only.
+// Package wirecheck checks messages of servers and clients against the schema of their revision. It
+// is for tests only.
 //
-// With MCPTASK_OFFICIAL set to their folder it reads the official schema files,
-// else the definitions under schema/, which cover the task surface.
+// It reads the official schema files from the directory that MCPTASK_OFFICIAL names. Without the
+// variable, it uses the definitions under schema/, which cover only the task surface.
 package wirecheck
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// The revisions that a Checker knows. Candidate is spoken on paths of its own,
-// since none of its messages shows it.
+// Revisions that a Checker knows. Candidate needs its own paths, because its messages do not
+// identify it.
 const (
 	Candidate = "2025-11-25-rc"
 	Legacy    = "2025-11-25"
@@ -33,15 +33,15 @@ const (
 // Checker validates messages. It is safe for concurrent use.
 type Checker struct {
 	official bool
-	whole    map[string]bool     // the revisions whose files have all messages, not those of tasks alone
-	files    map[string][]string // by revision, the schema that counts first
+	whole    map[string]bool     // revisions whose files cover all messages, not only those about tasks
+	files    map[string][]string // by revision; the first file with a definition counts
 	compiler *jsonschema.Compiler
 
 	mu       sync.Mutex
 	compiled map[string]*jsonschema.Schema
 }
 
-// New reads the schemas.
+// New reads the schemas and returns a Checker.
 func New() (*Checker, error) {
 	c := &Checker{
 		whole: map[string]bool{}, files: map[string][]string{},
@@ -55,7 +55,7 @@ func New() (*Checker, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !c.official || surface.Standing != schema.Released { // the others' files have what is known to be wrong, or there is none
+		if !c.official || surface.Standing != schema.Released { // other revisions have no official file, or one with known mistakes
 			definitions := map[string]json.RawMessage{}
 			for _, d := range surface.Definitions {
 				definitions[d.Name] = d.Schema
@@ -64,11 +64,11 @@ func New() (*Checker, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := c.add(revision, "tasks", data); err != nil {
+			if err := c.addDocument(revision, "tasks", data); err != nil {
 				return nil, err
 			}
 		}
-		if !c.official || surface.Standing == schema.Proposal { // whose messages stand between those of other revisions
+		if !c.official || surface.Standing == schema.Proposal { // its messages are mixed with those of other revisions
 			continue
 		}
 		for _, source := range surface.Provenance.Sources {
@@ -76,7 +76,7 @@ func New() (*Checker, error) {
 			if err != nil {
 				return nil, err
 			}
-			if err := c.add(revision, source.File, data); err != nil {
+			if err := c.addDocument(revision, source.File, data); err != nil {
 				return nil, err
 			}
 			c.whole[revision] = true
@@ -85,14 +85,14 @@ func New() (*Checker, error) {
 	return c, nil
 }
 
-// add adds a document with definitions of a revision.
-func (c *Checker) add(revision, name string, data []byte) error {
+// addDocument adds a document with definitions of a revision.
+func (c *Checker) addDocument(revision, name string, data []byte) error {
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if root, ok := doc.(map[string]any); ok {
-		delete(root, "$id") // the files are told apart by our own names
+		delete(root, "$id") // our own names tell the files apart
 	}
 	file := "schema:" + revision + "/" + name
 	c.files[revision] = append(c.files[revision], file)
@@ -102,22 +102,22 @@ func (c *Checker) add(revision, name string, data []byte) error {
 	return nil
 }
 
-// Fits checks a message, or a part of one, against a definition of any revision.
+// Fits checks a message or a part of one against a definition.
 func (c *Checker) Fits(revision, definition string, data json.RawMessage) error {
-	found, err := c.schema(revision, definition)
+	found, err := c.compile(revision, definition)
 	if err == nil && found == nil {
 		err = fmt.Errorf("no definition %s in %s", definition, revision)
 	}
 	if err != nil {
 		return err
 	}
-	return c.check(revision, "message", data, definition)
+	return c.validate(revision, "message", data, definition)
 }
 
-// outcome reads the envelope of a response, which has a result or an error.
-func outcome(method string, response json.RawMessage) (envelope map[string]json.RawMessage, failed bool, err error) {
+// readOutcome reads the envelope of a response, which has a result or an error.
+func readOutcome(method string, response json.RawMessage) (envelope map[string]json.RawMessage, failed bool, err error) {
 	if err := json.Unmarshal(response, &envelope); err != nil {
-		return nil, false, fmt.Errorf("%s: the response is no object: %w", method, err)
+		return nil, false, fmt.Errorf("%s: the response is not an object: %w", method, err)
 	}
 	if string(envelope["jsonrpc"]) != `"2.0"` {
 		return nil, false, fmt.Errorf("%s: no jsonrpc 2.0: %s", method, response)
@@ -126,42 +126,42 @@ func outcome(method string, response json.RawMessage) (envelope map[string]json.
 	case slices.Equal(members, []string{"id", "jsonrpc", "result"}):
 		return envelope, false, nil
 	case slices.Equal(members, []string{"error", "id", "jsonrpc"}),
-		slices.Equal(members, []string{"error", "jsonrpc"}): // where the ID could not be read
+		slices.Equal(members, []string{"error", "jsonrpc"}): // if the ID could not be read
 		return envelope, true, nil
 	default:
 		return nil, false, fmt.Errorf("%s: a response with the members %v", method, members)
 	}
 }
 
-// Response checks the answer to a request: its envelope, and its result by
-// method and revision, or its error by code.
+// Response checks the response to a request: its envelope, and its result by method and revision or
+// its error by code.
 func (c *Checker) Response(revision, method string, response json.RawMessage) error {
-	envelope, failed, err := outcome(method, response)
+	envelope, failed, err := readOutcome(method, response)
 	switch {
 	case err != nil:
 		return err
 	case failed && revision == Candidate && envelope["id"] == nil:
-		// Its schema has no answer to what could not be read; the release was mended.
-		return c.failure(revision, method, envelope)
+		// The candidate's schema has no response to unreadable input. The release fixed that.
+		return c.checkFailure(revision, method, envelope)
 	case failed:
-		if err := c.check(envelopeOf(revision), method, response, "JSONRPCErrorResponse"); err != nil {
+		if err := c.validate(envelopeRevision(revision), method, response, "JSONRPCErrorResponse"); err != nil {
 			return err
 		}
-		return c.failure(revision, method, envelope)
+		return c.checkFailure(revision, method, envelope)
 	}
-	if err := c.check(envelopeOf(revision), method, response, "JSONRPCResultResponse"); err != nil {
+	if err := c.validate(envelopeRevision(revision), method, response, "JSONRPCResultResponse"); err != nil {
 		return err
 	}
 	return c.Result(revision, method, envelope["result"])
 }
 
-// failure checks an error response.
-func (c *Checker) failure(revision, method string, envelope map[string]json.RawMessage) error {
+// checkFailure checks an error response.
+func (c *Checker) checkFailure(revision, method string, envelope map[string]json.RawMessage) error {
 	var e struct{ Code int }
 	if err := json.Unmarshal(envelope["error"], &e); err != nil {
 		return err
 	}
-	if err := c.check(revision, method+" error", envelope["error"], "Error"); err != nil || revision != Modern {
+	if err := c.validate(revision, method+" error", envelope["error"], "Error"); err != nil || revision != Modern {
 		return err
 	}
 	names := map[int]string{
@@ -175,34 +175,34 @@ func (c *Checker) failure(revision, method string, envelope map[string]json.RawM
 	if err != nil {
 		return err
 	}
-	return c.check(revision, method+" error", data, name)
+	return c.validate(revision, method+" error", data, name)
 }
 
 // Result checks a result.
 func (c *Checker) Result(revision, method string, result json.RawMessage) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(result, &members); err != nil {
-		return fmt.Errorf("%s: the result is no object: %w", method, err)
+		return fmt.Errorf("%s: the result is not an object: %w", method, err)
 	}
 	switch {
 	case revision == Modern:
-		return c.modern(method, result, members)
+		return c.checkModern(method, result, members)
 	case revision == Proposal:
-		return c.proposal(method, result, members)
-	case revision == Patterns, patternedList(method, members):
-		return c.patterns(method, "tools/call", result, members)
+		return c.checkProposal(method, result, members)
+	case revision == Patterns, isPatternsList(method, members):
+		return c.checkPatterns(method, "tools/call", result, members)
 	}
-	return c.legacy(revision, method, result, members)
+	return c.checkLegacy(revision, method, result, members)
 }
 
-// legacy checks a result of 2025-11-25 or its candidate.
-func (c *Checker) legacy(revision, method string, result json.RawMessage, members map[string]json.RawMessage) error {
+// checkLegacy checks a result of 2025-11-25 or its candidate.
+func (c *Checker) checkLegacy(revision, method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := legacyResults[method]
 	if method == "tools/call" && members["task"] != nil {
 		definition = "CreateTaskResult"
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, revision)
+		return fmt.Errorf("no schema for the result of %s in %s", method, revision)
 	}
 	related := strings.Contains(string(members["_meta"]), "io.modelcontextprotocol/related-task")
 	if related != (method == "tasks/result") { // C-41, C-66, T-26
@@ -211,19 +211,19 @@ func (c *Checker) legacy(revision, method string, result json.RawMessage, member
 	if members["resultType"] != nil {
 		return fmt.Errorf("%s: a resultType in %s", method, revision)
 	}
-	if err := ownWords(revision, result); err != nil {
+	if err := checkRevisionWords(revision, result); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	if method == "initialize" {
 		var err error
-		if result, err = c.initialized(method, result, members); err != nil {
+		if result, err = c.checkInitialized(method, result, members); err != nil {
 			return err
 		}
 	}
-	return c.check(revision, method, result, definition)
+	return c.validate(revision, method, result, definition)
 }
 
-func (c *Checker) modern(method string, result json.RawMessage, members map[string]json.RawMessage) error {
+func (c *Checker) checkModern(method string, result json.RawMessage, members map[string]json.RawMessage) error {
 	definition := modernResults[method]
 	kind, want := string(members["resultType"]), `"complete"`
 	if method == "tools/call" && kind == `"task"` { // E-11, E-12
@@ -232,11 +232,11 @@ func (c *Checker) modern(method string, result json.RawMessage, members map[stri
 	if method == "tools/call" && kind == `"input_required"` { // EX-13
 		definition, want = "InputRequiredResult", kind
 		if members["taskId"] != nil {
-			return fmt.Errorf("%s: a task that asks before it is there: %s", method, result)
+			return fmt.Errorf("%s: a task ID in a question before the task exists: %s", method, result)
 		}
 	}
 	if definition == "" {
-		return fmt.Errorf("there is no schema for the result of %s in %s", method, Modern)
+		return fmt.Errorf("no schema for the result of %s in %s", method, Modern)
 	}
 	if kind != want {
 		return fmt.Errorf("%s: resultType is %s, not %s", method, kind, want)
@@ -244,7 +244,7 @@ func (c *Checker) modern(method string, result json.RawMessage, members map[stri
 	if strings.Contains(string(result), "io.modelcontextprotocol/related-task") { // EX-08
 		return fmt.Errorf("%s: related-task in %s", method, Modern)
 	}
-	// What the schema leaves open (T-36): which members go with which status.
+	// Check what the schema does not (T-36): which members go with which status.
 	allowed := map[string][]string{
 		"working": {}, "cancelled": {}, "input_required": {"inputRequests"}, "completed": {"result"}, "failed": {"error"},
 	}
@@ -282,7 +282,7 @@ func (c *Checker) modern(method string, result json.RawMessage, members map[stri
 			}
 		}
 	}
-	return c.check(Modern, method, result, definition)
+	return c.validate(Modern, method, result, definition)
 }
 
 // Notification checks a message from server to client on a stream of 2025-11-25.
@@ -290,7 +290,7 @@ func (c *Checker) Notification(message json.RawMessage) error { return c.Message
 
 // Message checks a request or notification from server to client.
 func (c *Checker) Message(revision string, message json.RawMessage) error {
-	revision = envelopeOf(revision)
+	revision = envelopeRevision(revision)
 	var m struct {
 		Method string
 		Params map[string]json.RawMessage
@@ -303,16 +303,16 @@ func (c *Checker) Message(revision string, message json.RawMessage) error {
 	case revision == Modern:
 	case m.Params["task"] != nil && !augments: // C-05
 		return fmt.Errorf("%s asks for a task: %s", m.Method, message)
-	case m.Params["task"] != nil && !related: // C-50: only a task's question does
+	case m.Params["task"] != nil && !related: // C-50: only a question of a task may request one
 		return fmt.Errorf("%s asks for a task, without related-task: %s", m.Method, message)
 	case strings.HasPrefix(m.Method, "tasks/") && related: // C-64
 		return fmt.Errorf("%s has related-task: %s", m.Method, message)
 	}
-	if definition := patternedMessage(m.Method, m.Params); definition != "" && revision == Legacy {
-		return c.check(Patterns, m.Method, message, definition)
+	if definition := patternsDefinition(m.Method, m.Params); definition != "" && revision == Legacy {
+		return c.validate(Patterns, m.Method, message, definition)
 	}
 	if m.Method == proposalCreated && revision != Modern {
-		return c.created(message, m.Params)
+		return c.checkCreated(message, m.Params)
 	}
 	definition := legacyMessages[m.Method]
 	if revision == Modern {
@@ -322,26 +322,25 @@ func (c *Checker) Message(revision string, message json.RawMessage) error {
 		return fmt.Errorf("an unexpected message in %s: %s", revision, message)
 	}
 	if revision == Modern && (m.Method == "notifications/tasks" || m.Method == "notifications/subscriptions/acknowledged") {
-		if err := c.subscribed(m.Method, m.Params); err != nil {
+		if err := c.checkSubscribed(m.Method, m.Params); err != nil {
 			return fmt.Errorf("%w: %s", err, message)
 		}
 	}
 	params, _ := member(message, "params")
-	if err := ownWords(revision, params); err != nil {
+	if err := checkRevisionWords(revision, params); err != nil {
 		return fmt.Errorf("%s: %w", m.Method, err)
 	}
-	return c.check(revision, m.Method, message, definition)
+	return c.validate(revision, m.Method, message, definition)
 }
 
-// subscribed checks what a subscription sends, for what the schema leaves open:
-// it says whose it is (E-68), and tells of a task what tasks/get would return
-// (E-65, T-36).
-func (c *Checker) subscribed(method string, params map[string]json.RawMessage) error {
+// checkSubscribed checks messages of a subscription for what the schema does not: each names its
+// subscription (E-68), and describes a task as tasks/get would (E-65, T-36).
+func (c *Checker) checkSubscribed(method string, params map[string]json.RawMessage) error {
 	if _, ok := member(params["_meta"], metaSubscription); !ok {
 		return fmt.Errorf("%s names no subscription", method)
 	}
 	if method != "notifications/tasks" {
-		return c.check(Modern, method, params["notifications"], "TaskSubscriptionAcknowledgedNotifications")
+		return c.validate(Modern, method, params["notifications"], "TaskSubscriptionAcknowledgedNotifications")
 	}
 	if params["resultType"] != nil {
 		return fmt.Errorf("%s has a resultType", method)
@@ -356,10 +355,10 @@ func (c *Checker) subscribed(method string, params map[string]json.RawMessage) e
 	return c.Result(Modern, "tasks/get", data)
 }
 
-// check validates against the first file that has the definition. The files
-// of this project have the task surface only: there a definition may be missing.
-func (c *Checker) check(revision, what string, data json.RawMessage, definition string) error {
-	schema, err := c.schema(revision, definition)
+// validate validates data against the first file with the definition. This project's files cover
+// only the task surface, so a definition may be missing there.
+func (c *Checker) validate(revision, what string, data json.RawMessage, definition string) error {
+	schema, err := c.compile(revision, definition)
 	if err != nil {
 		return err
 	}
@@ -379,8 +378,8 @@ func (c *Checker) check(revision, what string, data json.RawMessage, definition 
 	return nil
 }
 
-// schema compiles a definition; nil where no file has it.
-func (c *Checker) schema(revision, definition string) (*jsonschema.Schema, error) {
+// compile compiles a definition. It returns nil if no file has it.
+func (c *Checker) compile(revision, definition string) (*jsonschema.Schema, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := revision + " " + definition
@@ -389,7 +388,7 @@ func (c *Checker) schema(revision, definition string) (*jsonschema.Schema, error
 	}
 	var found *jsonschema.Schema
 	name := definition
-	if former := formerly[definition]; revision == Candidate && former != "" {
+	if former := candidateNames[definition]; revision == Candidate && former != "" {
 		name = former
 	}
 	for _, file := range c.files[revision] {

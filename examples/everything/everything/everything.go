@@ -1,5 +1,5 @@
-// Package everything calls the tools of @modelcontextprotocol/server-everything, which is written in
-// TypeScript. Its list of tools, tools.json, is what the running server answered.
+// Package everything calls the tools of @modelcontextprotocol/server-everything, which is written
+// in TypeScript. tools.json is the list of tools that the running server returned.
 package everything
 
 //go:generate go tool mcptaskgen --tools tools.json

@@ -1,5 +1,5 @@
-// Package peer lets tests run examples against programs that others have
-// written, and skip in one way where such a program is missing.
+// Package peer lets tests run the examples against programs of other projects. It skips tests in a
+// uniform way if such a program is missing.
 package peer
 
 import (
@@ -22,10 +22,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// limit bounds one client's run: a hang is a failure, not a long test.
+// limit bounds a client's run, so that a hang fails the test.
 const limit = 2 * time.Minute
 
-// Need skips the test where a program is not there.
+// Need skips the test if a program is missing.
 func Need(t testing.TB, program, remedy string) {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -33,25 +33,29 @@ func Need(t testing.TB, program, remedy string) {
 	}
 }
 
-// Node finds a Node.js that today's packages run on: that of the machine, or the one that the official
-// suite brings, whose folder is given. It skips the test where there is neither.
+// Node finds a Node.js that current packages support: the machine's, or the one that the official
+// suite brings in the directory conformance. It skips the test if there is none.
 func Node(t testing.TB, conformance string) string {
 	t.Helper()
+	const oldest = 20 // that the published packages run on
+	found := "there is none"
 	for _, program := range []string{"node", filepath.Join(conformance, "node_modules", "node", "bin", "node")} {
-		version, err := exec.CommandContext(t.Context(), program, "--version").Output()
-		var major int
+		output, err := exec.CommandContext(t.Context(), program, "--version").Output()
 		if err != nil {
 			continue
 		}
-		if _, err := fmt.Sscanf(string(version), "v%d.", &major); err == nil && major >= 20 {
+		version := strings.TrimSpace(string(output))
+		var major int
+		if _, err := fmt.Sscanf(version, "v%d.", &major); err == nil && major >= oldest {
 			return program
 		}
+		found = fmt.Sprintf("%s is %s, which is too old", program, version)
 	}
-	Missing(t, "node is missing: install Node.js 20 or newer, or run npm ci in examples/conformance")
+	Missing(t, fmt.Sprintf("Node.js %d or newer is missing (%s): install it, or run npm ci in examples/conformance", oldest, found))
 	return ""
 }
 
-// Missing skips the test, or fails it where everything has to run.
+// Missing skips the test, or fails it if all tests must run.
 func Missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("MCPTASK_REQUIRE") == "all" {
@@ -60,7 +64,7 @@ func Missing(t testing.TB, what string) {
 	t.Skip(what)
 }
 
-// Build builds the example in a folder, and returns the program's path.
+// Build builds the example in a directory and returns the path of the program.
 func Build(t testing.TB, folder string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "example")
@@ -70,10 +74,10 @@ func Build(t testing.TB, folder string) string {
 	return binary
 }
 
-// asProgram is set in a process of a test binary that is to be the program.
+// asProgram is the environment variable that makes a test binary run the example instead of the tests.
 const asProgram = "MCPTASK_TEST_AS_PROGRAM"
 
-// Main runs the tests of an example, or its program in a process that ServeSelf has started. It is for TestMain.
+// Main runs the tests of an example, or the example itself in a process that ServeSelf started. Call it from TestMain.
 func Main(m *testing.M, program func()) {
 	if os.Getenv(asProgram) != "" {
 		program()
@@ -82,27 +86,27 @@ func Main(m *testing.M, program func()) {
 	os.Exit(m.Run())
 }
 
-// ServeSelf starts the example that the test belongs to, and returns its URL. The test binary itself is the program, so
-// that nothing has to be built.
+// ServeSelf starts the example that the test belongs to and returns its URL. It runs the test binary as the example, so
+// that nothing needs to be built.
 func ServeSelf(t testing.TB, args ...string) string {
 	t.Helper()
 	binary, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, binary, args)
+	return startServer(t, binary, args)
 }
 
-// Serve builds and starts the example in a folder, and returns its URL.
+// Serve builds and starts the example in a directory and returns its URL.
 func Serve(t testing.TB, folder string, args ...string) string {
 	t.Helper()
-	return start(t, Build(t, folder), args)
+	return startServer(t, Build(t, folder), args)
 }
 
-// start starts a program and returns its URL.
-func start(t testing.TB, binary string, args []string) string {
+// startServer starts a program and returns its URL.
+func startServer(t testing.TB, binary string, args []string) string {
 	t.Helper()
-	// Not the test's context: it ends before the cleanup, and would kill the server.
+	// Do not use the test's context: it ends before the cleanup and would kill the server.
 	server := exec.CommandContext(context.WithoutCancel(t.Context()), binary, append(args, "-http", "127.0.0.1:0")...)
 	server.Env = append(os.Environ(), asProgram+"=1")
 	server.Stderr = os.Stderr
@@ -114,7 +118,7 @@ func start(t testing.TB, binary string, args []string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// An interrupt, so that the server's own shutdown is tested too.
+		// Send an interrupt, so that the server's own shutdown is tested too.
 		if err := server.Process.Signal(os.Interrupt); err != nil {
 			t.Error(err)
 		}
@@ -133,8 +137,8 @@ func start(t testing.TB, binary string, args []string) string {
 	return Tap(t, address)
 }
 
-// Tap stands between a server and its clients, and holds what the server sends
-// against the schemas. It returns the URL for the clients.
+// Tap starts a proxy in front of a server that checks the server's messages against the schemas. It
+// returns the URL for clients.
 func Tap(t testing.TB, server string) string {
 	t.Helper()
 	target, err := url.Parse(server)
@@ -146,12 +150,12 @@ func Tap(t testing.TB, server string) string {
 			r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
 			r.Out.Host = r.In.Host
 		},
-		FlushInterval: -1,                                                                              // a stream passes as it comes
-		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // as the server would
+		FlushInterval: -1,                                                                              // pass streams through without buffering
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) }, // like a broken server connection
 	}
 	whole := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The whole body first: it is closed when the reply begins, and a proxy that
-		// still reads it then drops the connection, reply and all.
+		// Read the whole body first. It is closed when the reply begins. A proxy that still reads
+		// it would then drop the connection and the reply.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -167,8 +171,7 @@ func Tap(t testing.TB, server string) string {
 	return proxy.URL + target.Path
 }
 
-// Client runs a client program, which has to succeed, and returns what it
-// printed.
+// Client runs a client program, which must succeed, and returns its output.
 func Client(t testing.TB, program string, args ...string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

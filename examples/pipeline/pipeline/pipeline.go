@@ -46,7 +46,7 @@ type RunInput struct {
 	Branch string `json:"branch"`
 }
 
-// RunReport says how a pipeline went.
+// RunReport describes the outcome of a pipeline.
 type RunReport struct {
 	// Stages lists the stages that passed, in order.
 	Stages []Stage `json:"stages"`
@@ -62,7 +62,7 @@ type Stage struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// DeployInput says what to ship, and where.
+// DeployInput says what to ship to which environment.
 type DeployInput struct {
 	// Service is the name of the service.
 	Service string `json:"service" jsonschema:"minLength=1"`

@@ -10,28 +10,28 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// decisive are the methods that change what a type is in JSON.
-var decisive = []string{
+// jsonMethods are the methods that change how a type is represented in JSON.
+var jsonMethods = []string{
 	"MarshalJSON", "UnmarshalJSON", "MarshalText", "UnmarshalText",
 	"JSONSchema", "JSONSchemaExtend", "JSONSchemaAlias", "JSONSchemaProperty", "GetFieldDocString",
 }
 
-// needsBroken tells whether a file that does not parse may hold part of what the tools are made of: a
-// type, a constant or a method of it that the parser has lost.
-func (r *reader) needsBroken(out *model.Package) bool {
+// mayNeedBrokenFiles reports whether a file that does not parse may declare something the tools
+// depend on: a type, or a constant or method of a type.
+func (r *reader) mayNeedBrokenFiles(out *model.Package) bool {
 	broken := r.pkg.BrokenFiles()
 	if len(broken) == 0 {
 		return false
 	}
-	used := uses{pkg: r.pkg.Types, names: map[string]bool{}, seen: map[types.Type]bool{}}
+	used := usedNames{pkg: r.pkg.Types, names: map[string]bool{}, seen: map[types.Type]bool{}}
 	for _, service := range out.Services {
 		for _, tool := range service.Tools {
-			used.add(tool.In)
-			used.add(tool.Out)
+			used.addType(tool.In)
+			used.addType(tool.Out)
 		}
 	}
 	for _, input := range out.Inputs {
-		used.add(input.Type)
+		used.addType(input.Type)
 	}
 	for _, spec := range r.interfaces {
 		if r.readInterface[spec] {
@@ -40,66 +40,67 @@ func (r *reader) needsBroken(out *model.Package) bool {
 	}
 	for _, name := range broken {
 		src, err := os.ReadFile(name)
-		if err != nil || used.standIn(src) {
+		if err != nil || used.mayBeDeclaredIn(src) {
 			return true
 		}
 	}
 	return false
 }
 
-// uses are the names of a package that types are made of.
-type uses struct {
+// usedNames collects the names that types refer to in one package.
+type usedNames struct {
 	pkg   *types.Package
 	names map[string]bool
 	seen  map[types.Type]bool
 }
 
-func (u *uses) add(t types.Type) {
+func (u *usedNames) addType(t types.Type) {
 	if t == nil || u.seen[t] {
 		return
 	}
 	u.seen[t] = true
 	switch t := t.(type) {
 	case *types.Alias:
-		u.name(t.Obj())
-		u.add(types.Unalias(t))
+		u.addName(t.Obj())
+		u.addType(types.Unalias(t))
 	case *types.Named:
-		u.name(t.Obj())
+		u.addName(t.Obj())
 		for arg := range t.TypeArgs().Types() {
-			u.add(arg)
+			u.addType(arg)
 		}
-		u.add(t.Underlying())
+		u.addType(t.Underlying())
 	case *types.Struct:
 		for field := range t.Fields() {
-			u.add(field.Type())
+			u.addType(field.Type())
 		}
 	case *types.Map:
-		u.add(t.Key())
-		u.add(t.Elem())
+		u.addType(t.Key())
+		u.addType(t.Elem())
 	case interface{ Elem() types.Type }: // pointers, slices, arrays
-		u.add(t.Elem())
+		u.addType(t.Elem())
 	}
 }
 
-func (u *uses) name(obj types.Object) {
+func (u *usedNames) addName(obj types.Object) {
 	if obj.Pkg() == u.pkg {
 		u.names[obj.Name()] = true
 	}
 }
 
-// standIn tells whether a source may declare one of the names, or a method or constants of one.
-func (u *uses) standIn(src []byte) bool {
+// mayBeDeclaredIn reports whether a source may declare one of the names, or its methods or
+// constants.
+func (u *usedNames) mayBeDeclaredIn(src []byte) bool {
 	var s scanner.Scanner
 	file := token.NewFileSet().AddFile("", -1, len(src))
 	s.Init(file, src, nil, 0)
 	words := map[string]bool{}
 	before := token.ILLEGAL
-	group := false // inside of type ( ... )
+	group := false // inside type ( ... )
 	for {
 		_, tok, text := s.Scan()
 		switch {
 		case tok == token.EOF:
-			for _, method := range decisive {
+			for _, method := range jsonMethods {
 				words["const"] = words["const"] || words[method]
 			}
 			for name := range u.names {
@@ -123,7 +124,7 @@ func (u *uses) standIn(src []byte) bool {
 	}
 }
 
-// noteInterface remembers an interface that gives a service its methods.
+// noteInterface records that an interface contributes methods to a service.
 func (r *reader) noteInterface(iface *ast.InterfaceType) {
 	for _, spec := range r.interfaces {
 		if spec.Type == iface {

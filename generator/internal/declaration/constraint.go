@@ -12,28 +12,27 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// readConstraint finds the build constraint that the generated file needs to stand beside its
-// declarations.
+// readConstraint finds the build constraint that the generated file shares with the declarations.
 func (r *reader) readConstraint(out *model.Package, files []*ast.File) {
 	first := ""
-	for i, file := range r.declaring(files) {
+	for i, file := range r.declaringFiles(files) {
 		text := r.constraintOf(file)
 		if i == 0 {
 			first = text
 		} else if text != first {
-			r.fail(file.Package, fmt.Sprintf("the declarations of %s stand behind different build constraints, %q and %q", out.Name, first, text),
-				"give their files the same //go:build line: one generated file serves them all")
+			r.addProblem(file.Package, fmt.Sprintf("the files that declare %s have different build constraints, %q and %q", out.Name, first, text),
+				"give these files the same //go:build line, because they share one generated file")
 			return
 		}
 	}
 	out.Constraint = first
 }
 
-// declaring lists the files that have directives.
-func (r *reader) declaring(files []*ast.File) []*ast.File {
+// declaringFiles returns the files that have directives.
+func (r *reader) declaringFiles(files []*ast.File) []*ast.File {
 	var list []*ast.File
 	for _, file := range files {
-		for node := range r.found {
+		for node := range r.directives {
 			if file.FileStart <= node.Pos() && node.Pos() < file.FileEnd {
 				list = append(list, file)
 				break
@@ -43,7 +42,7 @@ func (r *reader) declaring(files []*ast.File) []*ast.File {
 	return list
 }
 
-// constraintOf is what the file's //go:build line and its name ask for.
+// constraintOf returns the constraint of a file's name and //go:build line.
 func (r *reader) constraintOf(file *ast.File) string {
 	text := nameConstraint(filepath.Base(r.fset.Position(file.Package).Filename))
 	for _, group := range file.Comments {
@@ -65,8 +64,8 @@ func (r *reader) constraintOf(file *ast.File) string {
 	return text
 }
 
-// nameConstraint is what the name of a file asks for: linux of x_linux.go. go/build knows the
-// systems, but tells only whether a name fits one.
+// nameConstraint returns the constraint in a file name: linux for x_linux.go. Only go/build knows
+// the names of systems, and it can only tell whether a file name matches one.
 func nameConstraint(name string) string {
 	fits := func(goos, goarch string) bool {
 		context := build.Context{

@@ -1,5 +1,5 @@
-// Package declaration turns the source of a package into the model of its services and inputs, and
-// says what is wrong with it, all at once.
+// Package declaration reads the services and inputs that a package declares, and reports all
+// mistakes in them at once.
 package declaration
 
 import (
@@ -25,26 +25,26 @@ type reader struct {
 	problems *diag.List
 	deriver  *jsonschema.Deriver
 
-	found         map[ast.Node]*block // directives by the type or method they stand above
-	docs          map[*ast.TypeSpec]*ast.CommentGroup
-	specs         []*ast.TypeSpec // every type of the package, in order
-	interfaces    map[types.Object]*ast.TypeSpec
-	readInterface map[*ast.TypeSpec]bool // those that give a service its methods
-	inputs        map[types.Object]*model.Input
-	at            map[any]token.Pos    // where the name of a service, a tool or an input stands
-	reached       map[ast.Node]bool    // methods that belong to a service
-	claims        map[string]claim     // identifiers of the generated file
-	imported      map[string]token.Pos // identifiers that imports declare in the other files
-	tools         map[string]token.Pos // tools by their name on the wire
+	directives     map[ast.Node]*block // directives by the type or method they are above
+	docs           map[*ast.TypeSpec]*ast.CommentGroup
+	specs          []*ast.TypeSpec // every type of the package, in order
+	interfaces     map[types.Object]*ast.TypeSpec
+	readInterface  map[*ast.TypeSpec]bool // interfaces that contribute methods to a service
+	inputs         map[types.Object]*model.Input
+	positions      map[any]token.Pos    // the position of the name of a service, tool or input
+	serviceMethods map[ast.Node]bool    // methods that belong to a service
+	claims         map[string]claim     // identifiers of the generated file
+	imported       map[string]token.Pos // identifiers that imports declare in the other files
+	tools          map[string]token.Pos // tools by their MCP name
 }
 
-// block is what the directives above one type or method say.
+// block holds the settings of the directives above one type or method.
 type block struct {
 	pos      token.Pos
 	settings settings
 }
 
-// get returns a setting that is there and right.
+// get returns a setting if it is present and valid.
 func (b *block) get(key string) (setting, bool) {
 	if b == nil {
 		return setting{}, false
@@ -53,7 +53,7 @@ func (b *block) get(key string) (setting, bool) {
 	return s, ok && !s.bad
 }
 
-// has tells whether a key is there, right or wrong.
+// has reports whether a key is present, valid or not.
 func (b *block) has(key string) bool {
 	if b == nil {
 		return false
@@ -62,21 +62,21 @@ func (b *block) has(key string) bool {
 	return ok
 }
 
-// Read reads the declarations of a package; it returns nil where there are none. What is wrong is
-// added to problems. fixed are the identifiers that every generated file declares.
+// Read reads the declarations of a package and adds mistakes to problems. It returns nil if the
+// package declares nothing. fixed lists the identifiers that every generated file declares.
 func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag.List) *model.Package {
 	r := &reader{
 		fset: fset, pkg: pkg, problems: problems,
-		deriver:       jsonschema.New(fset, pkg),
-		found:         map[ast.Node]*block{},
-		docs:          map[*ast.TypeSpec]*ast.CommentGroup{},
-		interfaces:    map[types.Object]*ast.TypeSpec{},
-		readInterface: map[*ast.TypeSpec]bool{},
-		inputs:        map[types.Object]*model.Input{},
-		at:            map[any]token.Pos{},
-		reached:       map[ast.Node]bool{},
-		claims:        map[string]claim{},
-		tools:         map[string]token.Pos{},
+		deriver:        jsonschema.New(fset, pkg),
+		directives:     map[ast.Node]*block{},
+		docs:           map[*ast.TypeSpec]*ast.CommentGroup{},
+		interfaces:     map[types.Object]*ast.TypeSpec{},
+		readInterface:  map[*ast.TypeSpec]bool{},
+		inputs:         map[types.Object]*model.Input{},
+		positions:      map[any]token.Pos{},
+		serviceMethods: map[ast.Node]bool{},
+		claims:         map[string]claim{},
+		tools:          map[string]token.Pos{},
 	}
 	before := problems.Len()
 	files := slices.Clone(pkg.Files)
@@ -84,7 +84,7 @@ func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag
 		return cmp.Compare(fset.Position(a.Package).Filename, fset.Position(b.Package).Filename)
 	})
 	for _, file := range files {
-		r.attach(file)
+		r.attachDirectives(file)
 		r.collectTypes(file)
 	}
 	out := &model.Package{Path: pkg.PkgPath, Name: pkg.Name, Dir: pkg.Dir, Taken: map[string]bool{}}
@@ -95,20 +95,20 @@ func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag
 	}
 	r.readInputs(out)
 	r.readServices(out)
-	r.strayTools()
+	r.reportStrayTools()
 	if len(out.Services) == 0 && len(out.Inputs) == 0 {
 		return nil
 	}
 	r.readConstraint(out, files)
 	r.claimNames(out, fixed)
-	if problems.Len() > before || r.needsBroken(out) {
-		pkg.Report(problems) // it may be the cause
+	if problems.Len() > before || r.mayNeedBrokenFiles(out) {
+		pkg.ReportMistakes(problems) // a mistake there may be the cause
 	}
 	return out
 }
 
-// fail records a problem at a place in the source.
-func (r *reader) fail(pos token.Pos, message, hint string) {
+// addProblem records a problem at a position in the source.
+func (r *reader) addProblem(pos token.Pos, message, hint string) {
 	r.problems.Add(r.fset.Position(pos), message, hint)
 }
 
@@ -122,21 +122,21 @@ func (r *reader) collectTypes(file *ast.File) {
 			spec := spec.(*ast.TypeSpec)
 			r.specs = append(r.specs, spec)
 			if _, ok := spec.Type.(*ast.InterfaceType); ok {
-				r.interfaces[r.object(spec.Name)] = spec
+				r.interfaces[r.objectOf(spec.Name)] = spec
 			}
 		}
 	}
 }
 
-func (r *reader) object(name *ast.Ident) types.Object {
+func (r *reader) objectOf(name *ast.Ident) types.Object {
 	return r.pkg.TypesInfo.Defs[name]
 }
 
-// strayTools reports directives above methods that are no tools.
-func (r *reader) strayTools() {
-	for node, b := range r.found {
-		if _, method := node.(*ast.Field); method && !r.reached[node] {
-			r.fail(b.pos, "mcptask:tool stands above a method of an interface that is no service",
+// reportStrayTools reports directives above methods that are not tools.
+func (r *reader) reportStrayTools() {
+	for node, b := range r.directives {
+		if _, method := node.(*ast.Field); method && !r.serviceMethods[node] {
+			r.addProblem(b.pos, "mcptask:tool is above a method of an interface that is not a service",
 				"put //mcptask:service above the interface")
 		}
 	}

@@ -11,28 +11,28 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
-// form is what the value of a key looks like.
+// form is the syntax of a key's value.
 type form int
 
 const (
-	text     form = iota // any string that is not empty
+	text     form = iota // any nonempty string
 	duration             // a Go duration
 	choice               // one of a few words
 	flag                 // nothing, true or false
 )
 
-// key is one key of a directive.
+// key describes one key of a directive.
 type key struct {
 	name    string
 	form    form
 	choices []string
-	least   time.Duration // of a duration
-	on      []string      // the directives that have it
+	least   time.Duration // the minimum of a duration
+	on      []string      // the directives that accept it
 	example string
 }
 
-// keys is the whole vocabulary. The policy and the hints may also stand on a service, as defaults
-// for its tools.
+// keys lists all keys. The keys of the policy and the hints are also valid on a service, as
+// defaults for its tools.
 var keys = []key{
 	{name: "name", form: text, on: []string{"tool"}},
 	{name: "title", form: text, on: []string{"tool"}},
@@ -55,31 +55,31 @@ var keys = []key{
 	{name: "message", form: text, on: []string{"input"}},
 }
 
-// setting is a key's checked value.
+// setting is the checked value of a key.
 type setting struct {
 	pos      token.Pos // of the key
 	valuePos token.Pos
 	text     string
 	duration time.Duration
 	flag     bool
-	bad      bool // reported already
+	bad      bool // invalid, and already reported
 }
 
-// settings are the keys of one directive, or of several of the same kind in one comment group.
+// settings holds the keys of one directive, or of several of the same kind in one comment group.
 type settings map[string]setting
 
-// merge adds the arguments of a directive, and reports those that are wrong.
-func (r *reader) merge(into settings, d directive.Directive) {
+// mergeSettings adds the arguments of a directive and reports invalid ones.
+func (r *reader) mergeSettings(into settings, d directive.Directive) {
 	for i := 0; i < len(d.Args); i++ {
 		arg := d.Args[i]
-		if words := splitText(d.Kind, d.Args[i:]); words > 0 {
+		if words := countLostWords(d.Kind, d.Args[i:]); words > 0 {
 			whole := arg.Value
 			for _, word := range d.Args[i+1 : i+1+words] {
 				whole += " " + word.Key
 			}
 			i++
-			r.fail(d.Args[i].Pos, fmt.Sprintf("%q follows %s=%s", d.Args[i].Key, arg.Key, arg.Value),
-				fmt.Sprintf("a text of several words stands in quotes: write %s=%q", arg.Key, whole))
+			r.addProblem(d.Args[i].Pos, fmt.Sprintf("%q follows %s=%s", d.Args[i].Key, arg.Key, arg.Value),
+				fmt.Sprintf("quote a text of several words: write %s=%q", arg.Key, whole))
 			i += words - 1
 		}
 		if arg.Word {
@@ -87,7 +87,7 @@ func (r *reader) merge(into settings, d directive.Directive) {
 			if strings.HasSuffix(arg.Key, ",") {
 				hint = directive.NoComma
 			}
-			r.fail(arg.Pos, fmt.Sprintf("%q is not an argument", arg.Key), hint)
+			r.addProblem(arg.Pos, fmt.Sprintf("%q is not an argument", arg.Key), hint)
 			continue
 		}
 		k, ok := r.findKey(d.Kind, arg)
@@ -95,33 +95,33 @@ func (r *reader) merge(into settings, d directive.Directive) {
 			continue
 		}
 		if before, repeated := into[arg.Key]; repeated {
-			r.fail(arg.Pos, fmt.Sprintf("%s is set twice", arg.Key),
-				fmt.Sprintf("it stands in line %d already", r.fset.Position(before.pos).Line))
+			r.addProblem(arg.Pos, fmt.Sprintf("%s is set twice", arg.Key),
+				fmt.Sprintf("line %d already sets it", r.fset.Position(before.pos).Line))
 			continue
 		}
 		s := setting{pos: arg.Pos, valuePos: arg.ValuePos, text: arg.Value}
-		if message, hint := k.parse(arg, &s); message != "" {
+		if message, hint := k.parseValue(arg, &s); message != "" {
 			pos := arg.Pos
 			if arg.HasValue {
 				pos = arg.ValuePos
 			}
-			r.fail(pos, message, hint)
+			r.addProblem(pos, message, hint)
 			s = setting{pos: arg.Pos, valuePos: pos, bad: true}
 		}
 		into[arg.Key] = s
 	}
 }
 
-// splitText counts the words that a text without quotes has lost to the arguments behind it.
-func splitText(kind string, args []directive.Arg) int {
+// countLostWords counts the words after an unquoted text that probably belong to it.
+func countLostWords(kind string, args []directive.Arg) int {
 	first := args[0]
-	k, ok := keyOf(kind, first.Key)
+	k, ok := lookupKey(kind, first.Key)
 	if !ok || k.form != text || !first.HasValue || first.Quoted {
 		return 0
 	}
 	words := 0
 	for _, arg := range args[1:] {
-		if _, ok := keyOf(kind, strings.TrimSuffix(arg.Key, ",")); ok || arg.HasValue {
+		if _, ok := lookupKey(kind, strings.TrimSuffix(arg.Key, ",")); ok || arg.HasValue {
 			break
 		}
 		words++
@@ -129,8 +129,8 @@ func splitText(kind string, args []directive.Arg) int {
 	return words
 }
 
-// keyOf is the key of a directive that has the name.
-func keyOf(kind, name string) (key, bool) {
+// lookupKey returns the key with that name of a directive.
+func lookupKey(kind, name string) (key, bool) {
 	for _, k := range keys {
 		if k.name == name && slices.Contains(k.on, kind) {
 			return k, true
@@ -147,7 +147,7 @@ func (r *reader) findKey(kind string, arg directive.Arg) (key, bool) {
 		case k.name == arg.Key && on:
 			return k, true
 		case k.name == arg.Key:
-			r.fail(arg.Pos, fmt.Sprintf("%s is no key of mcptask:%s", arg.Key, kind), "it belongs to mcptask:"+k.on[0])
+			r.addProblem(arg.Pos, fmt.Sprintf("%s is not a key of mcptask:%s", arg.Key, kind), "it belongs to mcptask:"+k.on[0])
 			return key{}, false
 		case on:
 			valid = append(valid, k.name)
@@ -157,12 +157,12 @@ func (r *reader) findKey(kind string, arg directive.Arg) (key, bool) {
 	if near := diag.Nearest(strings.ToLower(arg.Key), valid); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
-	r.fail(arg.Pos, fmt.Sprintf("unknown key %q of mcptask:%s", arg.Key, kind), hint)
+	r.addProblem(arg.Pos, fmt.Sprintf("unknown key %q of mcptask:%s", arg.Key, kind), hint)
 	return key{}, false
 }
 
-// parse checks the value of an argument; it returns what is wrong with it, if anything.
-func (k key) parse(arg directive.Arg, s *setting) (message, hint string) {
+// parseValue checks the value of an argument. If it is invalid, parseValue returns a message.
+func (k key) parseValue(arg directive.Arg, s *setting) (message, hint string) {
 	switch k.form {
 	case flag:
 		switch {
@@ -173,14 +173,14 @@ func (k key) parse(arg directive.Arg, s *setting) (message, hint string) {
 		}
 	case choice:
 		if !slices.Contains(k.choices, arg.Value) {
-			hint := "it is one of " + strings.Join(k.choices, ", ")
+			hint := "use one of " + strings.Join(k.choices, ", ")
 			if near := diag.Nearest(arg.Value, k.choices); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			if !arg.HasValue {
-				return k.name + " needs a value", "it is one of " + strings.Join(k.choices, ", ")
+				return k.name + " needs a value", "use one of " + strings.Join(k.choices, ", ")
 			}
-			return fmt.Sprintf("%s=%s is not known", k.name, arg.Value), hint
+			return fmt.Sprintf("%s=%s is not a valid value", k.name, arg.Value), hint
 		}
 	case duration:
 		return k.parseDuration(arg, s)
@@ -200,7 +200,7 @@ func (k key) parseDuration(arg directive.Arg, s *setting) (message, hint string)
 	d, err := time.ParseDuration(arg.Value)
 	switch {
 	case err != nil && strings.Trim(arg.Value, "0123456789") == "d":
-		return fmt.Sprintf("%s=%s is not a duration", k.name, arg.Value), "the longest unit is the hour: a day is 24h"
+		return fmt.Sprintf("%s=%s is not a duration", k.name, arg.Value), "the longest unit is the hour: write a day as 24h"
 	case err != nil && strings.Trim(arg.Value, "0123456789.") == "":
 		return fmt.Sprintf("%s=%s has no unit", k.name, arg.Value), example
 	case err != nil:
@@ -208,7 +208,7 @@ func (k key) parseDuration(arg directive.Arg, s *setting) (message, hint string)
 	case k.least > 0 && d <= 0:
 		return fmt.Sprintf("%s=%s is not positive", k.name, arg.Value), example
 	case k.least > 0 && d < k.least:
-		return fmt.Sprintf("%s=%s is shorter than a millisecond", k.name, arg.Value), "the wire knows no less"
+		return fmt.Sprintf("%s=%s is shorter than a millisecond", k.name, arg.Value), "MCP counts durations in milliseconds"
 	case d < 0:
 		return fmt.Sprintf("%s=%s is negative", k.name, arg.Value), example
 	}

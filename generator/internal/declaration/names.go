@@ -5,12 +5,12 @@ import (
 	"unicode"
 )
 
-// toolName is what MCP allows as the name of a tool.
+// toolName matches the tool names that MCP allows.
 var toolName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 
-// snake turns the name of a method into that of a tool: HTTPServerURL is http_server_url and
-// ListURLs is list_urls.
-func snake(name string) string {
+// snakeCase turns the name of a method into the name of a tool: HTTPServerURL becomes
+// http_server_url and ListURLs becomes list_urls.
+func snakeCase(name string) string {
 	runes := []rune(name)
 	var out []rune
 	for i, r := range runes {
@@ -22,8 +22,9 @@ func snake(name string) string {
 	return string(out)
 }
 
-// startsWord tells whether the capital at i starts a word: after a small letter or a digit, or as
-// the last of several capitals, unless only a plural s follows.
+// startsWord reports whether the capital at index i starts a word. It does if it follows a
+// lowercase letter or a digit, or if it is the last of several capitals and more than a plural s
+// follows.
 func startsWord(runes []rune, i int) bool {
 	if !unicode.IsUpper(runes[i-1]) {
 		return true

@@ -19,7 +19,7 @@ func TestSnake(t *testing.T) {
 		"SHA256Sum": "sha256_sum", "Run_Now": "run_now", "DoAThing": "do_a_thing", "A": "a", "AB": "ab", "ABc": "a_bc",
 		"Äpfel": "äpfel", "RunÄpfel": "run_äpfel",
 	} {
-		if got := snake(name); got != want {
+		if got := snakeCase(name); got != want {
 			t.Errorf("snake(%s) = %s, want %s", name, got, want)
 		}
 	}

@@ -11,27 +11,28 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// readSchemas derives the schemas of a tool, or reads them where the declaration names a file.
+// readSchemas derives the schemas of a tool, or reads them from the files that the declaration
+// names.
 func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 	if s, ok := b.get("schema"); ok {
 		tool.InputSchema = r.readSchemaFile(s)
 	} else if tool.In == nil {
 		tool.InputSchema = jsonschema.Empty
 	} else if !b.has("schema") {
-		tool.InputSchema = r.deriver.Derive(tool.In, jsonschema.Argument, sig.in.Pos(), r.fail)
+		tool.InputSchema = r.deriver.Derive(tool.In, jsonschema.Argument, sig.in.Pos(), r.addProblem)
 	}
 	s, ok := b.get("outputschema")
 	switch {
 	case ok && tool.OutKind != model.Structured:
-		r.fail(s.pos, tool.Method+" has no structured output", "leave outputschema= out")
+		r.addProblem(s.pos, tool.Method+" has no structured output", "remove outputschema=")
 	case ok:
 		tool.OutputSchema = r.readSchemaFile(s)
 	case tool.OutKind == model.Structured && !b.has("outputschema"):
-		tool.OutputSchema = r.deriver.Derive(tool.Out, jsonschema.Result, sig.out.Pos(), r.fail)
+		tool.OutputSchema = r.deriver.Derive(tool.Out, jsonschema.Result, sig.out.Pos(), r.addProblem)
 	}
 }
 
-// readSchemaFile reads a schema that somebody wrote by hand, relative to the package.
+// readSchemaFile reads a hand-written schema. Its path is relative to the package.
 func (r *reader) readSchemaFile(s setting) string {
 	path := s.text
 	if !filepath.IsAbs(path) {
@@ -39,50 +40,50 @@ func (r *reader) readSchemaFile(s setting) string {
 	}
 	src, err := os.ReadFile(path)
 	if err != nil {
-		r.fail(s.valuePos, fmt.Sprintf("cannot read the schema %s", s.text), "the path is relative to the package's folder")
+		r.addProblem(s.valuePos, fmt.Sprintf("cannot read the schema %s", s.text), "the path is relative to the package's folder")
 		return ""
 	}
 	schema, err := jsonschema.Parse(src)
 	if err != nil {
-		r.fail(s.valuePos, fmt.Sprintf("%s is no schema for a tool: %v", s.text, err), "it is a JSON Schema with \"type\": \"object\" at its root")
+		r.addProblem(s.valuePos, fmt.Sprintf("%s is not a schema for a tool: %v", s.text, err), "write a JSON Schema with \"type\": \"object\" at its root")
 	}
 	return schema
 }
 
-// readInputs reads the //mcptask:input types.
+// readInputs reads the types marked with //mcptask:input.
 func (r *reader) readInputs(out *model.Package) {
 	for _, spec := range r.specs {
-		b := r.found[spec]
+		b := r.directives[spec]
 		if _, ok := spec.Type.(*ast.StructType); b == nil || !ok {
 			continue
 		}
 		name := spec.Name.Name
 		if spec.TypeParams != nil {
-			r.fail(spec.TypeParams.Pos(), name+" is generic", "an input has no type parameters")
+			r.addProblem(spec.TypeParams.Pos(), name+" is generic", "an input cannot have type parameters")
 			continue
 		}
-		obj := r.object(spec.Name)
+		obj := r.objectOf(spec.Name)
 		if name == "_" || obj == nil {
-			r.fail(spec.Name.Pos(), "an input has a name", "the functions that ask for it are named after it")
+			r.addProblem(spec.Name.Pos(), "an input needs a name", "the functions that ask for it are named after it")
 			continue
 		}
 		if spec.Assign.IsValid() {
-			r.fail(spec.Name.Pos(), name+" is an alias", "an input is a type of its own: leave the = out")
+			r.addProblem(spec.Name.Pos(), name+" is an alias", "declare an input as a new type: remove the =")
 			continue
 		}
 		input := &model.Input{Name: name, Doc: r.docs[spec].Text(), Type: obj.Type()}
 		if s, ok := b.get("message"); ok {
 			input.Message = s.text
 		} else if b.has("message") {
-			input.Message = name // reported already
+			input.Message = name // already reported
 		}
 		r.inputs[obj] = input
-		r.at[input] = spec.Name.Pos()
+		r.positions[input] = spec.Name.Pos()
 		out.Inputs = append(out.Inputs, input)
 		if _, bad := findInvalid(obj.Type(), map[types.Type]bool{}); bad {
-			r.invalid(param{t: obj.Type(), expr: spec.Name}, "the input")
+			r.reportInvalid(param{t: obj.Type(), expr: spec.Name}, "the input")
 			continue
 		}
-		input.Schema = r.deriver.Derive(obj.Type(), jsonschema.Question, spec.Name.Pos(), r.fail)
+		input.Schema = r.deriver.Derive(obj.Type(), jsonschema.Question, spec.Name.Pos(), r.addProblem)
 	}
 }

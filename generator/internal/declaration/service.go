@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// Defaults: how long a plain call may block if a fallback takes over, because
-// common clients give up at 120 seconds; and how long a task is kept.
+// Defaults: how long a plain call may block before a fallback tool takes over, given that common
+// clients give up at 120 seconds, and how long a task is kept.
 const (
 	fallbackWait = 90 * time.Second
 	defaultTTL   = 24 * time.Hour
@@ -23,17 +23,17 @@ const (
 
 func (r *reader) readServices(out *model.Package) {
 	for _, spec := range r.specs {
-		b := r.found[spec]
+		b := r.directives[spec]
 		iface, ok := spec.Type.(*ast.InterfaceType)
 		if b == nil || !ok {
 			continue
 		}
 		if spec.TypeParams != nil {
-			r.fail(spec.TypeParams.Pos(), spec.Name.Name+" is generic", "a service has no type parameters; its tools may use instances such as Page[Run]")
+			r.addProblem(spec.TypeParams.Pos(), spec.Name.Name+" is generic", "a service cannot have type parameters; its tools may use instances such as Page[Run]")
 			continue
 		}
 		if spec.Name.Name == "_" {
-			r.fail(spec.Name.Pos(), "a service has a name", "its client and its tools are named after it")
+			r.addProblem(spec.Name.Pos(), "a service needs a name", "its client and its tools are named after it")
 			continue
 		}
 		out.Services = append(out.Services, r.readService(spec, iface, b))
@@ -42,11 +42,11 @@ func (r *reader) readServices(out *model.Package) {
 
 func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *block) *model.Service {
 	service := &model.Service{Name: spec.Name.Name, Doc: r.docs[spec].Text()}
-	r.at[service] = spec.Name.Pos()
+	r.positions[service] = spec.Name.Pos()
 	if s, ok := b.get("prefix"); ok {
 		service.Prefix = s.text
 		if !toolName.MatchString(s.text) {
-			r.fail(s.valuePos, fmt.Sprintf("prefix=%q cannot start the name of a tool", s.text),
+			r.addProblem(s.valuePos, fmt.Sprintf("prefix=%q cannot start the name of a tool", s.text),
 				"a name has 1 to 128 letters, digits, _, - and .")
 			service.Prefix = ""
 		}
@@ -56,10 +56,10 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	}
 	if service.Fallback {
 		for _, name := range []string{"task_status", "task_result", "task_cancel", "task_answer"} {
-			// Two services with one prefix share these.
+			// Services with the same prefix share these tools.
 			if pos, taken := r.tools[service.Prefix+name]; taken && pos.IsValid() {
-				r.fail(b.pos, fmt.Sprintf("fallback=tools brings a tool %q, which %s declares too",
-					service.Prefix+name, r.line(pos)), "give the service a prefix=")
+				r.addProblem(b.pos, fmt.Sprintf("fallback=tools adds a tool %q, which %s also declares",
+					service.Prefix+name, r.describeLine(pos)), "give the service a prefix=")
 			}
 			r.tools[service.Prefix+name] = token.NoPos
 		}
@@ -67,13 +67,13 @@ func (r *reader) readService(spec *ast.TypeSpec, iface *ast.InterfaceType, b *bl
 	methods := map[string]bool{}
 	r.readMethods(service, iface, b, methods, map[*ast.InterfaceType]bool{})
 	if len(methods) == 0 && len(iface.Methods.List) == 0 {
-		r.fail(spec.Name.Pos(), "service "+service.Name+" has no methods", "every method is a tool")
+		r.addProblem(spec.Name.Pos(), "service "+service.Name+" has no methods", "add a method for each tool")
 	}
 	return service
 }
 
-// readMethods reads the methods of an interface, and those of the interfaces of the same package
-// that it embeds, in the order they are written.
+// readMethods reads the methods of an interface in source order. It includes the methods of
+// embedded interfaces of the same package.
 func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b *block, done map[string]bool, open map[*ast.InterfaceType]bool) {
 	if open[iface] {
 		return
@@ -85,14 +85,14 @@ func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b
 			r.readEmbedded(service, field, b, done, open)
 			continue
 		}
-		r.reached[field] = true
+		r.serviceMethods[field] = true
 		name := field.Names[0]
 		if done[name.Name] {
 			continue
 		}
 		done[name.Name] = true
 		if !name.IsExported() {
-			r.fail(name.Pos(), fmt.Sprintf("%s.%s is not exported", service.Name, name.Name), "every method of a service is a tool, which a client calls by an exported method")
+			r.addProblem(name.Pos(), fmt.Sprintf("%s.%s is not exported", service.Name, name.Name), "every method of a service is a tool, which clients call through an exported method")
 			continue
 		}
 		if tool := r.readTool(service, field, b); tool != nil {
@@ -104,7 +104,7 @@ func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b
 func (r *reader) readEmbedded(service *model.Service, field *ast.Field, b *block, done map[string]bool, open map[*ast.InterfaceType]bool) {
 	if name, ok := ast.Unparen(field.Type).(*ast.Ident); ok {
 		if spec, ok := r.interfaces[r.pkg.TypesInfo.Uses[name]]; ok && spec.TypeParams == nil {
-			done[""] = true // the service has something in it
+			done[""] = true // the service is not empty
 			r.readMethods(service, spec.Type.(*ast.InterfaceType), b, done, open)
 			return
 		}
@@ -116,19 +116,19 @@ func (r *reader) readEmbedded(service *model.Service, field *ast.Field, b *block
 	}
 	what := types.ExprString(field.Type)
 	if t := r.pkg.TypesInfo.TypeOf(field.Type); t != nil && !types.IsInterface(t) || strings.ContainsAny(what, "~|") {
-		r.fail(field.Pos(), fmt.Sprintf("service %s has a type constraint, %s", service.Name, what), "a service has methods alone")
+		r.addProblem(field.Pos(), fmt.Sprintf("service %s has a type constraint, %s", service.Name, what), "a service can only have methods")
 		return
 	}
-	r.fail(field.Pos(), fmt.Sprintf("service %s embeds %s", service.Name, what),
-		"embed interfaces of this package only, without type parameters, or write the methods out")
+	r.addProblem(field.Pos(), fmt.Sprintf("service %s embeds %s", service.Name, what),
+		"embed only interfaces of this package without type parameters, or write the methods out")
 }
 
-// readTool reads a method; nil where it cannot be a tool.
+// readTool reads a method. It returns nil if the method cannot be a tool.
 func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *block) *model.Tool {
-	b := r.found[field]
+	b := r.directives[field]
 	method := field.Names[0]
 	tool := &model.Tool{Method: method.Name, Doc: field.Doc.Text(), Description: jsonschema.Description(field.Doc.Text())}
-	r.at[tool] = method.Pos()
+	r.positions[tool] = method.Pos()
 	r.readName(service, tool, method, b)
 	if s, ok := b.get("title"); ok {
 		tool.Title = s.text
@@ -144,7 +144,7 @@ func (r *reader) readTool(service *model.Service, field *ast.Field, defaults *bl
 }
 
 func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.Ident, b *block) {
-	name, pos := snake(method.Name), method.Pos()
+	name, pos := snakeCase(method.Name), method.Pos()
 	if s, ok := b.get("name"); ok {
 		name, pos = s.text, s.valuePos
 	}
@@ -154,27 +154,27 @@ func (r *reader) readName(service *model.Service, tool *model.Tool, method *ast.
 		if pos == method.Pos() {
 			hint += "; set one with name="
 		}
-		r.fail(pos, fmt.Sprintf("%q is no name for a tool", tool.Name), hint)
+		r.addProblem(pos, fmt.Sprintf("%q is not a valid tool name", tool.Name), hint)
 		return
 	}
 	before, taken := r.tools[tool.Name]
 	switch {
 	case taken && !before.IsValid():
-		r.fail(pos, fmt.Sprintf("fallback=tools brings a tool %q already", tool.Name), "set another with name=, or give the service a prefix=")
+		r.addProblem(pos, fmt.Sprintf("fallback=tools already adds a tool %q", tool.Name), "choose another name with name=, or give the service a prefix=")
 	case taken:
-		r.fail(pos, fmt.Sprintf("the tool %q is declared in %s already", tool.Name, r.line(before)), "set another with name=, or give the service a prefix=")
+		r.addProblem(pos, fmt.Sprintf("%s already declares the tool %q", r.describeLine(before), tool.Name), "choose another name with name=, or give the service a prefix=")
 	default:
 		r.tools[tool.Name] = pos
 	}
 }
 
-// line names a place for a message about another one.
-func (r *reader) line(pos token.Pos) string {
+// describeLine names the file and line of a position, for a message about another one.
+func (r *reader) describeLine(pos token.Pos) string {
 	p := r.fset.Position(pos)
 	return fmt.Sprintf("%s:%d", diag.Relative(r.pkg.Dir, p.Filename), p.Line)
 }
 
-// readPolicy fills in how the tool runs: its own settings, else those of the service.
+// readPolicy sets how the tool runs. The tool's own settings override those of the service.
 func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *ast.Ident, own, defaults *block) {
 	find := func(key string) (setting, bool) {
 		if own.has(key) {
@@ -194,8 +194,8 @@ func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *as
 			if !own.has("task") {
 				pos = method.Pos()
 			}
-			r.fail(pos, fmt.Sprintf("%s takes a *mcptask.Task, but its task=forbidden", method.Name),
-				"leave the parameter out, or set task=optional or task=required")
+			r.addProblem(pos, fmt.Sprintf("%s takes a *mcptask.Task but has task=forbidden", method.Name),
+				"remove the parameter, or set task=optional or task=required")
 		}
 	}
 	for key, into := range map[string]*time.Duration{
@@ -218,7 +218,7 @@ func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *as
 	}
 }
 
-// checkTTL reports a duration that is longer than a task is kept.
+// checkTTL reports a duration that is longer than the task is kept.
 func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own, defaults *block) {
 	ttl := cmp.Or(p.TTL, defaultTTL)
 	if value <= ttl {
@@ -230,12 +230,12 @@ func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own,
 			at, _ = defaults.get(key)
 		}
 	}
-	r.fail(at.pos, fmt.Sprintf("%s=%s is longer than the ttl, %s", key, short(value), short(ttl)),
-		"a task is gone at its ttl; make that longer or the "+key+" shorter")
+	r.addProblem(at.pos, fmt.Sprintf("%s=%s is longer than the ttl, %s", key, shortDuration(value), shortDuration(ttl)),
+		"a task is deleted when its ttl ends; make the ttl longer or the "+key+" shorter")
 }
 
-// short writes a duration as a person would: 24h, not 24h0m0s.
-func short(d time.Duration) string {
+// shortDuration formats a duration as people write it: 24h, not 24h0m0s.
+func shortDuration(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

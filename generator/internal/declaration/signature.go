@@ -10,31 +10,32 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-const allowed = "a tool is func(ctx context.Context[, task *mcptask.Task][, in In][, questions ...]) ([out Out, ]err error)"
+const allowedSignature = "a tool has the signature func(ctx context.Context[, task *mcptask.Task][, in In][, questions ...]) ([out Out, ]err error)"
 
-// param is one parameter or result and the place of its type.
+// param is one parameter or result and the expression of its type.
 type param struct {
 	t    types.Type
 	expr ast.Expr
 }
 
-// signature is where the types of a tool stand.
+// signature holds the type expressions of a tool's input and output.
 type signature struct {
-	in, out ast.Expr // nil where there is none
+	in, out ast.Expr // nil if there is none
 }
 
-// readSignature reads what a method takes and returns; false where that is no tool.
+// readSignature reads the parameters and results of a method. It reports whether they are valid for
+// a tool.
 func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *ast.Field) (signature, bool) {
 	before := r.problems.Len()
 	var sig signature
 	ft := field.Type.(*ast.FuncType)
-	params, results := r.list(ft.Params), r.list(ft.Results)
+	params, results := r.listTypes(ft.Params), r.listTypes(ft.Results)
 	name := service.Name + "." + tool.Method
 	bad := func(pos token.Pos, format string, args ...any) {
-		r.fail(pos, name+" "+fmt.Sprintf(format, args...), allowed)
+		r.addProblem(pos, name+" "+fmt.Sprintf(format, args...), allowedSignature)
 	}
 
-	if len(params) > 0 && isInvalid(params[0].t) && r.invalid(params[0], name) {
+	if len(params) > 0 && isInvalid(params[0].t) && r.reportInvalid(params[0], name) {
 		params = params[1:]
 	} else if len(params) == 0 || !isNamed(params[0].t, "context", "Context") {
 		pos := ft.Params.Pos()
@@ -64,7 +65,7 @@ func (r *reader) readParam(tool *model.Tool, sig *signature, name string, p para
 	}
 	written := types.ExprString(p.expr)
 	switch input := r.inputOf(p.t); {
-	case r.invalid(p, name):
+	case r.reportInvalid(p, name):
 	case isNamed(p.t, "context", "Context"):
 		bad(pos, "takes more than one context.Context")
 	case isNamed(p.t, Runtime, "Task"):
@@ -74,14 +75,14 @@ func (r *reader) readParam(tool *model.Tool, sig *signature, name string, p para
 	case isTask(p.t):
 		bad(pos, "takes its *mcptask.Task after the input")
 	case input != nil && isPointer(p.t):
-		r.fail(pos, fmt.Sprintf("%s takes the question %s as a pointer", name, written), "take it by value: a handler runs only when it was answered")
+		r.addProblem(pos, fmt.Sprintf("%s takes the question %s as a pointer", name, written), "take it by value: the handler runs only after the question is answered")
 	case input != nil && input.Message == "":
-		r.fail(pos, fmt.Sprintf("%s asks for %s, which has no message=", name, input.Name),
+		r.addProblem(pos, fmt.Sprintf("%s asks for %s, which has no message=", name, input.Name),
 			fmt.Sprintf("a parameter of an input type is a question; set its text with //mcptask:input message=\"...\" above %s", input.Name))
 	case input != nil:
 		for _, q := range tool.Questions {
 			if q == input {
-				r.fail(pos, fmt.Sprintf("%s asks for %s twice", name, input.Name), "declare a second input type with its own message=")
+				r.addProblem(pos, fmt.Sprintf("%s asks for %s twice", name, input.Name), "declare a second input type with its own message=")
 			}
 		}
 		tool.Questions = append(tool.Questions, input)
@@ -90,12 +91,12 @@ func (r *reader) readParam(tool *model.Tool, sig *signature, name string, p para
 	case sig.in != nil:
 		hint := "put them into one struct, or mark what a person answers with //mcptask:input message=\"...\""
 		if named, ok := types.Unalias(p.t).(*types.Named); ok && named.Obj().Pkg() != r.pkg.Types {
-			hint = "put them into one struct; what a person answers is a //mcptask:input type of this package"
+			hint = "put them into one struct; a //mcptask:input type for a question must be in this package"
 		}
-		r.fail(pos, fmt.Sprintf("%s takes more than one input", name), hint)
+		r.addProblem(pos, fmt.Sprintf("%s takes more than one input", name), hint)
 	case !isStruct(p.t):
 		sig.in = p.expr
-		r.fail(pos, fmt.Sprintf("%s takes %s, which is no struct", name, written), "take a struct with it as a field: an argument has a name")
+		r.addProblem(pos, fmt.Sprintf("%s takes %s, which is not a struct", name, written), "take a struct with a field of this type: every argument needs a name")
 	default:
 		tool.In, sig.in = p.t, p.expr
 	}
@@ -108,7 +109,7 @@ func (r *reader) readResults(tool *model.Tool, sig *signature, name string, ft *
 	}
 	last := results[len(results)-1]
 	switch {
-	case r.invalid(last, name):
+	case r.reportInvalid(last, name):
 		return
 	case !types.Identical(last.t, types.Universe.Lookup("error").Type()):
 		bad(last.expr.Pos(), "does not return an error last")
@@ -124,10 +125,10 @@ func (r *reader) readResults(tool *model.Tool, sig *signature, name string, ft *
 	tool.Out, sig.out = out.t, out.expr
 	basic, isBasic := types.Unalias(out.t).(*types.Basic)
 	switch {
-	case r.invalid(out, name):
+	case r.reportInvalid(out, name):
 	case isBasic && basic.Kind() == types.String:
 		tool.OutKind = model.Text
-	case isPointer(out.t) && isNamed(elem(out.t), Runtime, "Result"):
+	case isPointer(out.t) && isNamed(elementType(out.t), Runtime, "Result"):
 		tool.OutKind = model.Content
 	case isNamed(out.t, Runtime, "Result"):
 		bad(pos, "returns mcptask.Result by value, not *mcptask.Result")
@@ -136,15 +137,15 @@ func (r *reader) readResults(tool *model.Tool, sig *signature, name string, ft *
 	case isStruct(out.t):
 		tool.OutKind = model.Structured
 	case isString(out.t):
-		r.fail(pos, fmt.Sprintf("%s returns %s", name, written), "return string for text, or a struct with it as a field")
+		r.addProblem(pos, fmt.Sprintf("%s returns %s", name, written), "return string for text, or a struct with a field of this type")
 	default:
-		r.fail(pos, fmt.Sprintf("%s returns %s, which is no struct", name, written),
-			"return a struct with it as a field, a string for text, or *mcptask.Result for content of your own")
+		r.addProblem(pos, fmt.Sprintf("%s returns %s, which is not a struct", name, written),
+			"return a struct with a field of this type, a string for text, or *mcptask.Result for your own content")
 	}
 }
 
-// list pairs every parameter, named or not, with the place of its type.
-func (r *reader) list(fields *ast.FieldList) []param {
+// listTypes pairs every parameter, named or not, with the expression of its type.
+func (r *reader) listTypes(fields *ast.FieldList) []param {
 	var list []param
 	if fields == nil {
 		return nil
@@ -161,8 +162,8 @@ func (r *reader) list(fields *ast.FieldList) []param {
 	return list
 }
 
-// invalid reports a type that does not compile.
-func (r *reader) invalid(p param, name string) bool {
+// reportInvalid reports a type that does not compile.
+func (r *reader) reportInvalid(p param, name string) bool {
 	culprit, ok := findInvalid(p.t, map[types.Type]bool{})
 	if !ok {
 		return false
@@ -179,9 +180,9 @@ func (r *reader) invalid(p param, name string) bool {
 	for _, e := range r.pkg.TypeErrors {
 		switch {
 		case e.Pos >= from && e.Pos < to:
-			hint = r.line(e.Pos) + ": " + e.Msg + r.suggest(e.Msg)
+			hint = r.describeLine(e.Pos) + ": " + e.Msg + r.suggestName(e.Msg)
 		case hint == "" && strings.HasPrefix(e.Msg, "could not import"):
-			hint = r.line(e.Pos) + ": " + e.Msg
+			hint = r.describeLine(e.Pos) + ": " + e.Msg
 			continue
 		default:
 			continue
@@ -189,9 +190,9 @@ func (r *reader) invalid(p param, name string) bool {
 		break
 	}
 	if named, ok := typeOf(culprit).(*types.Named); ok && hint == "" && named.TypeParams().Len() > 0 {
-		hint = fmt.Sprintf("%s has instances of %[1]s in it that get deeper without end; use it in itself with the type arguments that it has", culprit.Name())
+		hint = fmt.Sprintf("%s contains ever deeper instances of itself; inside %[1]s, use it only with its own type arguments", culprit.Name())
 	}
-	r.fail(pos, message, hint)
+	r.addProblem(pos, message, hint)
 	return true
 }
 
@@ -202,13 +203,13 @@ func typeOf(obj types.Object) types.Type {
 	return obj.Type()
 }
 
-// isInvalid tells whether a type is none at all.
+// isInvalid reports whether t is the invalid type.
 func isInvalid(t types.Type) bool {
 	basic, ok := t.(*types.Basic)
 	return ok && basic.Kind() == types.Invalid
 }
 
-// findInvalid tells whether a type has an invalid one in it, and in which named type.
+// findInvalid reports whether a type contains an invalid one, and in which named type.
 func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
 	if seen[t] {
 		return nil, false
@@ -218,15 +219,15 @@ func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
 	case *types.Basic:
 		return nil, t.Kind() == types.Invalid
 	case *types.Alias:
-		if obj, ok := argumentsInvalid(t, t.Obj(), t.TypeArgs(), seen); ok {
+		if obj, ok := findInvalidArguments(t, t.Obj(), t.TypeArgs(), seen); ok {
 			return obj, ok
 		}
-		return within(t.Obj(), types.Unalias(t), seen)
+		return findInvalidWithin(t.Obj(), types.Unalias(t), seen)
 	case *types.Named:
-		if obj, ok := argumentsInvalid(t, t.Obj(), t.TypeArgs(), seen); ok {
+		if obj, ok := findInvalidArguments(t, t.Obj(), t.TypeArgs(), seen); ok {
 			return obj, ok
 		}
-		return within(t.Obj(), t.Underlying(), seen)
+		return findInvalidWithin(t.Obj(), t.Underlying(), seen)
 	case *types.Struct:
 		for i := range t.NumFields() {
 			if obj, ok := findInvalid(t.Field(i).Type(), seen); ok {
@@ -244,10 +245,10 @@ func findInvalid(t types.Type, seen map[types.Type]bool) (types.Object, bool) {
 	return nil, false
 }
 
-// argumentsInvalid is findInvalid of the arguments of an instance.
-func argumentsInvalid(t types.Type, obj types.Object, args *types.TypeList, seen map[types.Type]bool) (types.Object, bool) {
-	if nests(t, deepestInstance) {
-		return obj, true // what it uses is deeper still, without end
+// findInvalidArguments is findInvalid for the type arguments of an instance.
+func findInvalidArguments(t types.Type, obj types.Object, args *types.TypeList, seen map[types.Type]bool) (types.Object, bool) {
+	if nestsDeeper(t, maxInstanceDepth) {
+		return obj, true // its own type arguments are even deeper, without end
 	}
 	for arg := range args.Types() {
 		if culprit, ok := findInvalid(arg, seen); ok {
@@ -257,44 +258,44 @@ func argumentsInvalid(t types.Type, obj types.Object, args *types.TypeList, seen
 	return nil, false
 }
 
-// deepestInstance is how deep the arguments of a type may nest. Go itself refuses type G[T any] struct{
-// Next *G[[]T] }, but only says so in a package that has no other mistake.
-const deepestInstance = 10
+// maxInstanceDepth is how deep the arguments of a type may nest. Go itself refuses type G[T any]
+// struct{ Next *G[[]T] }, but only in a package without other mistakes.
+const maxInstanceDepth = 10
 
-// nests tells whether the arguments of a type nest deeper than a limit.
-func nests(t types.Type, limit int) bool {
+// nestsDeeper reports whether the arguments of a type nest deeper than limit.
+func nestsDeeper(t types.Type, limit int) bool {
 	if limit < 0 {
 		return true
 	}
 	switch t := t.(type) {
 	case *types.Named:
-		return anyNests(t.TypeArgs(), limit)
+		return anyNestsDeeper(t.TypeArgs(), limit)
 	case *types.Alias:
-		return anyNests(t.TypeArgs(), limit)
+		return anyNestsDeeper(t.TypeArgs(), limit)
 	case *types.Struct:
 		for field := range t.Fields() {
-			if nests(field.Type(), limit-1) {
+			if nestsDeeper(field.Type(), limit-1) {
 				return true
 			}
 		}
 	case *types.Map:
-		return nests(t.Key(), limit-1) || nests(t.Elem(), limit-1)
+		return nestsDeeper(t.Key(), limit-1) || nestsDeeper(t.Elem(), limit-1)
 	case interface{ Elem() types.Type }:
-		return nests(t.Elem(), limit-1)
+		return nestsDeeper(t.Elem(), limit-1)
 	}
 	return false
 }
 
-func anyNests(args *types.TypeList, limit int) bool {
+func anyNestsDeeper(args *types.TypeList, limit int) bool {
 	for arg := range args.Types() {
-		if nests(arg, limit-1) {
+		if nestsDeeper(arg, limit-1) {
 			return true
 		}
 	}
 	return false
 }
 
-func within(obj types.Object, t types.Type, seen map[types.Type]bool) (types.Object, bool) {
+func findInvalidWithin(obj types.Object, t types.Type, seen map[types.Type]bool) (types.Object, bool) {
 	inner, ok := findInvalid(t, seen)
 	if ok && inner == nil {
 		inner = obj
@@ -304,7 +305,7 @@ func within(obj types.Object, t types.Type, seen map[types.Type]bool) (types.Obj
 
 func (r *reader) specOf(obj types.Object) *ast.TypeSpec {
 	for _, spec := range r.specs {
-		if r.object(spec.Name) == obj {
+		if r.objectOf(spec.Name) == obj {
 			return spec
 		}
 	}
@@ -312,7 +313,7 @@ func (r *reader) specOf(obj types.Object) *ast.TypeSpec {
 }
 
 func (r *reader) inputOf(t types.Type) *model.Input {
-	if named, ok := types.Unalias(elem(t)).(*types.Named); ok {
+	if named, ok := types.Unalias(elementType(t)).(*types.Named); ok {
 		return r.inputs[named.Obj()]
 	}
 	return nil
@@ -323,15 +324,15 @@ func isNamed(t types.Type, path, name string) bool {
 	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
 }
 
-func isTask(t types.Type) bool { return isPointer(t) && isNamed(elem(t), Runtime, "Task") }
+func isTask(t types.Type) bool { return isPointer(t) && isNamed(elementType(t), Runtime, "Task") }
 
 func isPointer(t types.Type) bool {
 	_, ok := t.Underlying().(*types.Pointer)
 	return ok
 }
 
-// elem is what a pointer points to, or the type itself.
-func elem(t types.Type) types.Type {
+// elementType returns what a pointer points to, or the type itself.
+func elementType(t types.Type) types.Type {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		return p.Elem()
 	}
@@ -339,7 +340,7 @@ func elem(t types.Type) types.Type {
 }
 
 func isStruct(t types.Type) bool {
-	_, ok := elem(t).Underlying().(*types.Struct)
+	_, ok := elementType(t).Underlying().(*types.Struct)
 	return ok
 }
 

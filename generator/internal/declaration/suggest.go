@@ -10,13 +10,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// usual are packages whose types stand in declarations.
-var usual = []string{
+// commonPackages are packages whose types are often used in declarations.
+var commonPackages = []string{
 	"context", "encoding/json", "html/template", "math/big", "net", "net/netip", "net/url", "text/template", "time",
 }
 
-// suggest says what may be meant by a name that is undefined: the package to import, or names like it.
-func (r *reader) suggest(message string) string {
+// suggestName suggests what an undefined name may mean: a package to import, or a similar name.
+func (r *reader) suggestName(message string) string {
 	name, ok := strings.CutPrefix(message, "undefined: ")
 	if !ok {
 		return ""
@@ -24,12 +24,12 @@ func (r *reader) suggest(message string) string {
 	if qualifier, inner, ok := strings.Cut(name, "."); ok {
 		for _, imported := range r.pkg.Types.Imports() {
 			if imported.Name() == qualifier {
-				return meant(qualifier+".", inner, exportedTypes(imported))
+				return suggestNearest(qualifier+".", inner, exportedTypes(imported))
 			}
 		}
 		return ""
 	}
-	if imports := r.importsOf(name); len(imports) > 0 {
+	if imports := r.findImports(name); len(imports) > 0 {
 		return "; import " + strings.Join(imports, " or ")
 	}
 	var qualified []string
@@ -48,11 +48,11 @@ func (r *reader) suggest(message string) string {
 			own = append(own, other)
 		}
 	}
-	return meant("", name, own)
+	return suggestNearest("", name, own)
 }
 
-// importsOf lists the packages of a name that a file may have forgotten to import.
-func (r *reader) importsOf(name string) []string {
+// findImports lists packages with that name that a file may have forgotten to import.
+func (r *reader) findImports(name string) []string {
 	if name == "mcptask" {
 		return []string{"mcptask " + strconv.Quote(Runtime)}
 	}
@@ -62,12 +62,12 @@ func (r *reader) importsOf(name string) []string {
 			found = append(found, quoted)
 		}
 	}
-	for _, imported := range r.pkg.Types.Imports() { // by another file
+	for _, imported := range r.pkg.Types.Imports() { // imported by another file
 		if imported.Name() == name {
 			add(imported.Path())
 		}
 	}
-	for _, importPath := range usual {
+	for _, importPath := range commonPackages {
 		if path.Base(importPath) == name {
 			add(importPath)
 		}
@@ -86,7 +86,7 @@ func exportedTypes(pkg *types.Package) []string {
 	return names
 }
 
-func meant(qualifier, name string, candidates []string) string {
+func suggestNearest(qualifier, name string, candidates []string) string {
 	if near := diag.Nearest(name, candidates); near != "" {
 		return "; did you mean " + qualifier + near + "?"
 	}

@@ -1,4 +1,4 @@
-// Package diag collects what is wrong with a declaration, so that a run reports everything at once.
+// Package diag collects problems in declarations, so that one run reports all of them.
 package diag
 
 import (
@@ -16,10 +16,10 @@ type Problem struct {
 	Pos     token.Position
 	Message string
 	Hint    string // what to write instead; may be empty
-	Source  string // the line that Pos is in; empty where it cannot be read
+	Source  string // the line of Pos; empty if it cannot be read
 }
 
-// List gathers problems. The zero value is empty and ready; it is not safe for concurrent use.
+// List collects problems. The zero value is ready to use. A List is not safe for concurrent use.
 type List struct {
 	problems []Problem
 }
@@ -29,32 +29,32 @@ func (l *List) Add(pos token.Position, message, hint string) {
 	l.problems = append(l.problems, Problem{Pos: pos, Message: message, Hint: hint})
 }
 
-// Addf is Add without a hint.
+// Addf is like [List.Add] with a format and without a hint.
 func (l *List) Addf(pos token.Position, format string, args ...any) {
 	l.Add(pos, fmt.Sprintf(format, args...), "")
 }
 
-// Len is the number of problems so far.
+// Len returns the number of problems so far.
 func (l *List) Len() int { return len(l.problems) }
 
-// Err returns nil where there are no problems, else an [*Error] with all of them, sorted by
-// position, their paths relative to dir.
+// Err returns nil if there are no problems. Otherwise it returns an [*Error] with all problems
+// sorted by position and with paths relative to dir.
 func (l *List) Err(dir string) error {
 	if len(l.problems) == 0 {
 		return nil
 	}
 	problems := slices.Clone(l.problems)
-	source := sources{}
+	source := sourceCache{}
 	for i := range problems {
-		problems[i].Message, problems[i].Hint = clean(problems[i].Message), clean(problems[i].Hint)
+		problems[i].Message, problems[i].Hint = cleanMessage(problems[i].Message), cleanMessage(problems[i].Hint)
 		problems[i].Source = source.line(problems[i].Pos)
 		problems[i].Pos.Filename = Relative(dir, problems[i].Pos.Filename)
 	}
-	return sorted(problems)
+	return newError(problems)
 }
 
-// sorted is the error of problems by their position, each once.
-func sorted(problems []Problem) *Error {
+// newError returns an error with the problems sorted by position, without duplicates.
+func newError(problems []Problem) *Error {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(
 			cmp.Compare(a.Pos.Filename, b.Pos.Filename),
@@ -66,12 +66,12 @@ func sorted(problems []Problem) *Error {
 	return &Error{Problems: slices.Compact(problems)}
 }
 
-// Error is every problem of a run.
+// Error holds all problems of a run.
 type Error struct {
 	Problems []Problem
 }
 
-// Error says each problem so, the first line for editors:
+// Error formats each problem like this, with a first line that editors understand:
 //
 //	path/file.go:12:3: message
 //		the line of the source
@@ -85,8 +85,8 @@ func (e *Error) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Join makes one error of those of several runs that are not nil: the problems of all, sorted, without
-// what an error around them says, and below what is no [*Error], each once.
+// Join combines the errors of several runs and ignores nil. It sorts the problems of all [*Error]
+// values and drops the text that wraps them. Other errors follow, without duplicates.
 func Join(errs ...error) error {
 	var problems []Problem
 	var others []string
@@ -98,7 +98,7 @@ func Join(errs ...error) error {
 		}
 	}
 	if len(problems) > 0 {
-		others = append([]string{sorted(problems).Error()}, others...)
+		others = append([]string{newError(problems).Error()}, others...)
 	}
 	if len(others) == 0 {
 		return nil
@@ -111,14 +111,15 @@ func (p Problem) String() string {
 	if p.Pos.Filename != "" {
 		text = p.Pos.String() + ": " + text
 	}
-	text += listing(p.Source, p.Pos.Column)
+	text += renderListing(p.Source, p.Pos.Column)
 	if p.Hint != "" {
 		text += "\n\thint: " + p.Hint
 	}
 	return text
 }
 
-// Relative is path as seen from dir, with forward slashes; path itself where that is impossible.
+// Relative returns path relative to dir, with forward slashes. It returns path itself if that is
+// impossible.
 func Relative(dir, path string) string {
 	if path == "" {
 		return ""

@@ -2,26 +2,26 @@ package diag
 
 import "slices"
 
-// longestWord is far longer than what anybody mistypes.
+// longestWord is longer than any word that people mistype.
 const longestWord = 100
 
-// Nearest returns the candidate that a person most likely meant by word, or "" where none is near:
-// at most two edits away, and fewer than the word has letters.
+// Nearest returns the candidate that a person most likely meant by word, or "" if none is close. A
+// close candidate is at most two edits away, and fewer edits than it has letters.
 func Nearest(word string, candidates []string) string {
 	best, distance := "", 3
 	if len(word) > longestWord {
 		return ""
 	}
 	for _, candidate := range candidates {
-		if d := edits(word, candidate); d < distance && d < len(candidate) {
+		if d := editDistance(word, candidate); d < distance && d < len(candidate) {
 			best, distance = candidate, d
 		}
 	}
 	return best
 }
 
-// edits is the Damerau-Levenshtein distance (optimal string alignment) between a and b.
-func edits(a, b string) int {
+// editDistance returns the Damerau-Levenshtein distance (optimal string alignment) between a and b.
+func editDistance(a, b string) int {
 	var before, last []int
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -9,17 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// sources are the lines of the files that problems stand in, each file read once.
-type sources map[string][]string
+// sourceCache holds the lines of source files. Each file is read once.
+type sourceCache map[string][]string
 
-// line returns the line of a position; empty where there is none.
-func (s sources) line(pos token.Position) string {
+// line returns the line at a position, or "" if there is none.
+func (s sourceCache) line(pos token.Position) string {
 	if pos.Filename == "" || pos.Line < 1 {
 		return ""
 	}
 	lines, ok := s[pos.Filename]
 	if !ok {
-		// What cannot be read, such as export data's $GOROOT, is shown without its source.
+		// Some positions, such as $GOROOT in export data, have no readable source.
 		if src, err := os.ReadFile(pos.Filename); err == nil {
 			lines = strings.Split(string(src), "\n")
 		}
@@ -31,29 +31,30 @@ func (s sources) line(pos token.Position) string {
 	return strings.TrimRight(lines[pos.Line-1], " \t\r")
 }
 
-// shown is how many characters of a line a listing has at most; before the caret, half of them.
-const shown = 96
+// maxListing is the maximum number of characters in a listing. Up to half of them come before the
+// caret.
+const maxListing = 96
 
-// listing is the line with a caret below its column, which counts bytes from 1.
-func listing(source string, column int) string {
+// renderListing returns the source line with a caret below column, which counts bytes from 1.
+func renderListing(source string, column int) string {
 	start := len(source) - len(strings.TrimLeft(source, " \t"))
 	at := column - 1
 	if column < 1 || at > len(source) || source == "" {
 		return ""
 	}
 	at = max(at, start)
-	// Of a line of megabytes only what is near is looked at.
-	start = max(start, at-utf8.UTFMax*shown)
-	end := min(len(source), at+utf8.UTFMax*shown)
+	// Only the part near the position matters if a line has megabytes.
+	start = max(start, at-utf8.UTFMax*maxListing)
+	end := min(len(source), at+utf8.UTFMax*maxListing)
 	before, after := []rune(source[start:at]), []rune(source[at:end])
 	if near := source[start:end]; !utf8.ValidString(near) {
 		before, after = []rune(strings.ToValidUTF8(source[start:at], "?")), []rune(strings.ToValidUTF8(source[at:end], "?"))
 	}
-	if len(before)+len(after) > shown {
-		if len(before) > shown/2 {
-			before = append([]rune("..."), before[len(before)-shown/2:]...)
+	if len(before)+len(after) > maxListing {
+		if len(before) > maxListing/2 {
+			before = append([]rune("..."), before[len(before)-maxListing/2:]...)
 		}
-		if room := shown - len(before); len(after) > room {
+		if room := maxListing - len(before); len(after) > room {
 			after = append(after[:room:room], []rune("...")...)
 		}
 	}
@@ -64,12 +65,12 @@ func listing(source string, column int) string {
 			indent[i] = r
 		}
 	}
-	return "\n\t" + printable(before) + printable(after) + "\n\t" + string(indent) + "^"
+	return "\n\t" + replaceUnprintable(before) + replaceUnprintable(after) + "\n\t" + string(indent) + "^"
 }
 
-// printable keeps characters that a terminal does not show but obeys, of which a broken source may have
-// any, from it.
-func printable(text []rune) string {
+// replaceUnprintable replaces control characters, which a terminal would obey. A broken source may
+// contain any.
+func replaceUnprintable(text []rune) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\t' || unicode.IsPrint(r):
@@ -81,19 +82,19 @@ func printable(text []rune) string {
 	}, string(text))
 }
 
-// longest is how many characters of a message or a hint are shown at most.
-const longest = 1000
+// maxMessage is the maximum number of characters of a message or hint.
+const maxMessage = 1000
 
-// clean makes a message of one line that a terminal can show: it may quote what the source says.
-func clean(text string) string {
-	if utf8.ValidString(text) && len(text) <= longest && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+// cleanMessage makes a message printable on one line, because it may quote the source.
+func cleanMessage(text string) string {
+	if utf8.ValidString(text) && len(text) <= maxMessage && !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text
 	}
 	runes := []rune(strings.ToValidUTF8(text, "?"))
-	if len(runes) > longest {
+	if len(runes) > maxMessage {
 		const gap = " ... "
-		half := (longest - len(gap)) / 2
+		half := (maxMessage - len(gap)) / 2
 		runes = slices.Concat(runes[:half], []rune(gap), runes[len(runes)-half:])
 	}
-	return strings.TrimSpace(strings.ReplaceAll(printable(runes), "\t", " "))
+	return strings.TrimSpace(strings.ReplaceAll(replaceUnprintable(runes), "\t", " "))
 }

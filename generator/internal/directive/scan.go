@@ -1,6 +1,6 @@
-// Package directive reads //mcptask: comments: what they say and where each word stands.
+// Package directive scans //mcptask: comments and records the position of each argument.
 //
-// The scanner is our own because go/ast's ParseArgs splits quoted strings without an error.
+// It has its own scanner because go/ast's ParseArgs splits quoted strings without an error.
 package directive
 
 import (
@@ -13,7 +13,7 @@ import (
 // Prefix starts every directive.
 const Prefix = "//mcptask:"
 
-// Kinds are the directives there are.
+// Kinds lists the valid directives.
 var Kinds = []string{"service", "tool", "input"}
 
 // Directive is one line: //mcptask:kind key key=value key="Go string".
@@ -27,34 +27,34 @@ type Directive struct {
 type Arg struct {
 	Key      string
 	Value    string // unquoted
-	HasValue bool   // false for a bare key
+	HasValue bool   // false for a key without a value
 	Quoted   bool   // the value is a Go string
-	Word     bool   // Key cannot be one; it may belong to the value without quotes before it
+	Word     bool   // Key is not a valid key; it may belong to the unquoted value before it
 	Pos      token.Pos
-	ValuePos token.Pos // where HasValue
+	ValuePos token.Pos // valid if HasValue
 }
 
-// Error is a directive that cannot be read.
+// Error describes a directive that cannot be read.
 type Error struct {
 	Pos     token.Pos
 	Message string
 	Hint    string
 }
 
-// Hints at what arguments look like.
+// Hints about the syntax of arguments.
 const (
 	Form    = "arguments are key, key=value or key=\"Go string\", separated by spaces"
-	NoComma = "separate arguments by spaces alone"
+	NoComma = "separate arguments by spaces only"
 )
 
-// Scan reads the text of a line comment that starts with [Prefix] and stands at pos. It returns
-// what it could read beside the errors, so that one mistake does not hide the next.
+// Scan reads the text of a line comment that starts with [Prefix] at pos. It returns everything it
+// could read along with the errors, so that one mistake does not hide the next.
 func Scan(pos token.Pos, text string) (Directive, []Error) {
 	s := scanner{text: text, base: pos, at: len(Prefix)}
 	d := Directive{Pos: pos}
-	d.Kind = s.until(" \t\r")
+	d.Kind = s.takeUntil(" \t\r")
 	for s.skipSpace(); s.at < len(s.text); s.skipSpace() {
-		if arg, ok := s.arg(); ok {
+		if arg, ok := s.takeArg(); ok {
 			d.Args = append(d.Args, arg)
 			s.open = arg.HasValue && !arg.Quoted || s.open && !arg.HasValue
 		}
@@ -66,13 +66,13 @@ type scanner struct {
 	text string
 	base token.Pos
 	at   int
-	open bool // a value without quotes stands before, and words alone since
+	open bool // after an unquoted value and only words since
 	errs []Error
 }
 
 func (s *scanner) pos() token.Pos { return s.base + token.Pos(s.at) }
 
-func (s *scanner) fail(pos token.Pos, message, hint string) {
+func (s *scanner) addError(pos token.Pos, message, hint string) {
 	s.errs = append(s.errs, Error{Pos: pos, Message: message, Hint: hint})
 }
 
@@ -82,8 +82,8 @@ func (s *scanner) skipSpace() {
 	}
 }
 
-// until takes everything before the first of the stop characters.
-func (s *scanner) until(stop string) string {
+// takeUntil consumes everything before the first stop character.
+func (s *scanner) takeUntil(stop string) string {
 	rest := s.text[s.at:]
 	end := strings.IndexAny(rest, stop)
 	if end < 0 {
@@ -93,12 +93,12 @@ func (s *scanner) until(stop string) string {
 	return rest[:end]
 }
 
-// arg takes one key, key=value or key="Go string"; false where it is none.
-func (s *scanner) arg() (Arg, bool) {
+// takeArg consumes one key, key=value or key="Go string". It reports whether the argument is valid.
+func (s *scanner) takeArg() (Arg, bool) {
 	arg := Arg{Pos: s.pos()}
-	arg.Key = s.until("= \t\r")
+	arg.Key = s.takeUntil("= \t\r")
 	if !isKey(arg.Key) {
-		word := arg.Key + s.until(" \t\r")
+		word := arg.Key + s.takeUntil(" \t\r")
 		hint := Form
 		switch {
 		case strings.HasPrefix(word, "="):
@@ -108,68 +108,68 @@ func (s *scanner) arg() (Arg, bool) {
 		case strings.HasSuffix(word, ","):
 			hint = NoComma
 		case strings.HasPrefix(word, "//"):
-			hint = "a directive takes its line to the end; put the comment on a line of its own"
+			hint = "a directive extends to the end of its line; put the comment on its own line"
 			s.at = len(s.text)
 		}
-		s.fail(arg.Pos, fmt.Sprintf("%q is not an argument", word), hint)
+		s.addError(arg.Pos, fmt.Sprintf("%q is not an argument", word), hint)
 		return Arg{}, false
 	}
 	if s.at >= len(s.text) || s.text[s.at] != '=' {
-		return arg, !s.spacedEquals(arg)
+		return arg, !s.reportSpacedEquals(arg)
 	}
 	s.at++
 	arg.HasValue, arg.ValuePos = true, s.pos()
 	if s.at < len(s.text) && (s.text[s.at] == '"' || s.text[s.at] == '`') {
 		arg.Quoted = true
-		return arg, s.quoted(&arg)
+		return arg, s.takeQuoted(&arg)
 	}
-	arg.Value = s.until(" \t\r")
+	arg.Value = s.takeUntil(" \t\r")
 	switch {
 	case arg.Value == "":
-		s.fail(arg.ValuePos, arg.Key+" has no value after the =", "write "+arg.Key+"=value, without spaces around the =")
+		s.addError(arg.ValuePos, arg.Key+" has no value after the =", "write "+arg.Key+"=value, without spaces around the =")
 		return Arg{}, false
 	case strings.HasPrefix(arg.Value, "'"):
-		s.fail(arg.ValuePos, arg.Key+" has a value in single quotes", "use double quotes")
-		s.until("'")
+		s.addError(arg.ValuePos, arg.Key+" has a value in single quotes", "use double quotes")
+		s.takeUntil("'")
 		s.at = min(s.at+1, len(s.text))
 		return Arg{}, false
 	case strings.ContainsAny(arg.Value, "\"`"):
-		s.fail(arg.ValuePos, fmt.Sprintf("%s=%s has a quote inside", arg.Key, arg.Value), "quote the whole value: "+arg.Key+"=\"...\"")
+		s.addError(arg.ValuePos, fmt.Sprintf("%s=%s has a quote inside", arg.Key, arg.Value), "quote the whole value: "+arg.Key+"=\"...\"")
 		s.at = len(s.text)
 		return Arg{}, false
 	case strings.HasSuffix(arg.Value, ","):
-		s.fail(arg.ValuePos+token.Pos(len(arg.Value)-1), "a comma after "+arg.Key, NoComma)
+		s.addError(arg.ValuePos+token.Pos(len(arg.Value)-1), "there is a comma after "+arg.Key, NoComma)
 		return Arg{}, false
 	}
 	return arg, true
 }
 
-// spacedEquals reports "key = value".
-func (s *scanner) spacedEquals(arg Arg) bool {
+// reportSpacedEquals reports whether the argument is written as "key = value", which is a mistake.
+func (s *scanner) reportSpacedEquals(arg Arg) bool {
 	rest := strings.TrimLeft(s.text[s.at:], " \t")
 	if !strings.HasPrefix(rest, "=") {
 		return false
 	}
 	s.skipSpace()
-	s.fail(s.pos(), arg.Key+" has a space before its =", "write "+arg.Key+"=value")
+	s.addError(s.pos(), arg.Key+" has a space before its =", "write "+arg.Key+"=value")
 	s.at++
 	s.skipSpace()
 	if literal, err := strconv.QuotedPrefix(s.text[s.at:]); err == nil {
 		s.at += len(literal)
 	} else {
-		s.until(" \t\r")
+		s.takeUntil(" \t\r")
 	}
 	return true
 }
 
-// quoted takes a Go string literal.
-func (s *scanner) quoted(arg *Arg) bool {
+// takeQuoted consumes a Go string literal.
+func (s *scanner) takeQuoted(arg *Arg) bool {
 	literal, err := strconv.QuotedPrefix(s.text[s.at:])
 	if err != nil {
-		if !closes(s.text[s.at:]) {
-			s.fail(arg.ValuePos, "the string of "+arg.Key+" has no closing quote", "end it with "+s.text[s.at:s.at+1])
+		if !hasClosingQuote(s.text[s.at:]) {
+			s.addError(arg.ValuePos, "the string of "+arg.Key+" has no closing quote", "end it with "+s.text[s.at:s.at+1])
 		} else {
-			s.fail(arg.ValuePos, "the string of "+arg.Key+" is not a Go string", `in double quotes a backslash is written \\ and a quote \"`)
+			s.addError(arg.ValuePos, "the string of "+arg.Key+" is not a Go string", `in double quotes, write a backslash as \\ and a quote as \"`)
 		}
 		s.at = len(s.text)
 		return false
@@ -177,15 +177,15 @@ func (s *scanner) quoted(arg *Arg) bool {
 	s.at += len(literal)
 	arg.Value, _ = strconv.Unquote(literal) // QuotedPrefix has checked it
 	if rest := s.pos(); s.at < len(s.text) && !strings.ContainsRune(" \t\r", rune(s.text[s.at])) {
-		tail := s.until(" \t\r")
-		s.fail(rest, fmt.Sprintf("%q follows the closing quote of %s", tail, arg.Key), "separate arguments by spaces")
+		tail := s.takeUntil(" \t\r")
+		s.addError(rest, fmt.Sprintf("%q follows the closing quote of %s", tail, arg.Key), "separate arguments by spaces")
 		return false
 	}
 	return true
 }
 
-// closes tells whether the literal that starts text has an end at all.
-func closes(text string) bool {
+// hasClosingQuote reports whether the literal at the start of text has an end.
+func hasClosingQuote(text string) bool {
 	for i := 1; i < len(text); i++ {
 		switch {
 		case text[i] == text[0]:

@@ -1,4 +1,4 @@
-// Package emit writes the generated file of a package: one concern a file, jennifer behind all.
+// Package emit renders generated files with jennifer. Each file of this package covers one concern.
 package emit
 
 import (
@@ -27,42 +27,42 @@ type writer struct {
 	file     *jen.File
 	imports  map[string]string // the name of each import by its path
 	locals   map[string]string // the name of each local variable
-	declared []types.Type      // what the declarations of the file name
+	declared []types.Type      // types that the file's own declarations use
 }
 
-// File writes the generated file of a package.
+// File renders the generated file of a package.
 func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	w := &writer{
 		pkg: pkg, protocol: protocol, file: jen.NewFilePathName(pkg.Path, pkg.Name),
 		imports: map[string]string{}, locals: map[string]string{},
 	}
 	w.chooseNames()
-	if err := w.header("header.tmpl", pkg); err != nil {
+	if err := w.writeHeader("header.tmpl", pkg); err != nil {
 		return nil, err
 	}
-	w.enums()
+	w.writeEnums()
 	if len(pkg.Services) > 0 && pkg.Side.Serves() {
-		w.capabilities()
+		w.writeCapabilities()
 	}
 	for _, service := range pkg.Services {
 		if pkg.Side.Serves() {
-			w.tools(service)
+			w.writeToolsFunc(service)
 		}
 		if pkg.Side.Calls() {
-			w.client(service)
+			w.writeClient(service)
 		}
 	}
-	w.inputs()
-	w.schemas()
+	w.writeInputs()
+	w.writeSchemas()
 	var b bytes.Buffer
 	if err := w.file.Render(&b); err != nil {
-		return nil, fmt.Errorf("the generated code of %s cannot be formatted: %w", pkg.Path, err)
+		return nil, fmt.Errorf("cannot format the generated code of %s: %w", pkg.Path, err)
 	}
 	return b.Bytes(), nil
 }
 
-// header writes what stands above the declarations, and the handshake with the runtime.
-func (w *writer) header(template string, data any) error {
+// writeHeader writes the file comment and the compile-time handshake with the runtime.
+func (w *writer) writeHeader(template string, data any) error {
 	explanation, err := templates.Render(template, data)
 	if err != nil {
 		return err
@@ -71,8 +71,9 @@ func (w *writer) header(template string, data any) error {
 	w.file.HeaderComment("//")
 	lines := commentLines(explanation)
 	if w.pkg.Constraint != "" {
-		// Jennifer writes what begins as a line comment as it is; what has two lines and does not, as a
-		// block comment, which constrains nothing.
+		// Append the constraint to a line comment: jennifer copies text that begins with //
+		// verbatim. It would turn other text of two lines into a block comment, and that is no
+		// constraint.
 		lines[len(lines)-1] += "\n\n//go:build " + w.pkg.Constraint
 	}
 	for _, line := range lines {
@@ -83,6 +84,6 @@ func (w *writer) header(template string, data any) error {
 		return err
 	}
 	addDoc(w.file.Group, handshake)
-	w.file.Const().Id("_").Op("=").Add(w.runtime("GeneratedV1").code)
+	w.file.Const().Id("_").Op("=").Add(w.runtimeName("GeneratedV1").code)
 	return nil
 }

@@ -7,27 +7,27 @@ import (
 	"github.com/dave/jennifer/jen"
 )
 
-// Protocol is what every generated file says about MCP, from the schemas of its revisions.
+// Protocol is what every generated file says about MCP, read from the schemas of its revisions.
 type Protocol struct {
 	Statuses     []Status
 	Codes        []Code
 	Capabilities []Capability
 }
 
-// Status is a state of a task. Its Doc starts with a verb, as does that of a Code.
+// Status is a state of a task. Its Doc starts with a verb, as does the Doc of a Code.
 type Status struct{ Name, Doc string }
 
-// Code is an error code of JSON-RPC.
+// Code is a JSON-RPC error code.
 type Code struct {
 	Name  string
 	Value int
 	Doc   string
 }
 
-// Capability is what a server declares in one revision: the JSON object merged into its capabilities.
+// Capability is the JSON object that a server merges into its capabilities in one revision.
 type Capability struct{ Revision, JSON string }
 
-// Names are the identifiers that a protocol brings to every package.
+// Names returns the identifiers that a protocol adds to every package.
 func (p Protocol) Names() []string {
 	names := []string{"TaskStatus", "taskCapabilities"}
 	for _, s := range p.Statuses {
@@ -39,7 +39,7 @@ func (p Protocol) Names() []string {
 	return names
 }
 
-// statusName is the constant of a status: TaskStatusInputRequired of input_required.
+// statusName names the constant of a status: input_required becomes TaskStatusInputRequired.
 func statusName(status string) string {
 	var b strings.Builder
 	b.WriteString("TaskStatus")
@@ -53,40 +53,40 @@ func statusName(status string) string {
 
 func codeName(name string) string { return "Code" + name }
 
-// sentence puts a name before the documentation of the schemas, which starts with its verb.
-func sentence(name, doc string) string {
+// docSentence turns a schema's documentation, which starts with a verb, into a doc comment.
+func docSentence(name, doc string) string {
 	if doc == "" {
 		return name + " has no description."
 	}
 	return name + " " + strings.ToLower(doc[:1]) + doc[1:]
 }
 
-func (w *writer) enums() {
+func (w *writer) writeEnums() {
 	addDoc(w.file.Group, "TaskStatus is the state of a task as its requestor sees it.")
-	w.file.Type().Id("TaskStatus").Op("=").Add(w.runtime("Status").code)
+	w.file.Type().Id("TaskStatus").Op("=").Add(w.runtimeName("Status").code)
 	addDoc(w.file.Group, "The states of a task.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, s := range w.protocol.Statuses {
-			addDoc(g, sentence(statusName(s.Name), s.Doc))
+			addDoc(g, docSentence(statusName(s.Name), s.Doc))
 			g.Id(statusName(s.Name)).Id("TaskStatus").Op("=").Lit(s.Name)
 		}
 	})
-	addDoc(w.file.Group, "The codes of the errors that a server sends.")
+	addDoc(w.file.Group, "The error codes that a server sends.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, c := range w.protocol.Codes {
-			addDoc(g, sentence(codeName(c.Name), c.Doc))
+			addDoc(g, docSentence(codeName(c.Name), c.Doc))
 			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Value))
 		}
 	})
 }
 
-func (w *writer) capabilities() {
-	addDoc(w.file.Group, "taskCapabilities is what a server declares of tasks, by revision of the protocol.")
-	w.file.Func().Id("taskCapabilities").Params().Add(w.runtime("Capabilities").code).BlockFunc(func(g *jen.Group) {
+func (w *writer) writeCapabilities() {
+	addDoc(w.file.Group, "taskCapabilities returns the task capabilities that a server declares in each protocol revision.")
+	w.file.Func().Id("taskCapabilities").Params().Add(w.runtimeName("Capabilities").code).BlockFunc(func(g *jen.Group) {
 		var members []expr
 		for _, c := range w.protocol.Capabilities {
-			members = append(members, expr{jen.Lit(c.Revision).Op(":").Add(raw(c.JSON)), strings.Repeat(" ", lineWidth)})
+			members = append(members, expr{jen.Lit(c.Revision).Op(":").Add(rawLiteral(c.JSON)), strings.Repeat(" ", lineWidth)})
 		}
-		g.Return(composite(0, w.runtime("Capabilities"), members...).code)
+		g.Return(compositeLiteral(0, w.runtimeName("Capabilities"), members...).code)
 	})
 }

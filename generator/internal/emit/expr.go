@@ -8,24 +8,24 @@ import (
 	"github.com/dave/jennifer/jen"
 )
 
-// expr is code and how it looks on one line, to know whether it fits.
+// expr is code together with its text on one line, which tells whether it fits.
 type expr struct {
 	code jen.Code
 	text string
 }
 
-func name(s string) expr { return expr{jen.Id(s), s} }
+func nameExpr(s string) expr { return expr{jen.Id(s), s} }
 
-// qualified is a name of another package.
-func (w *writer) qualified(path, name string) expr {
+// qualifiedName returns a name of another package.
+func (w *writer) qualifiedName(path, name string) expr {
 	return expr{jen.Qual(path, name), w.imports[path] + "." + name}
 }
 
-func (w *writer) runtime(name string) expr { return w.qualified(runtimePath, name) }
+func (w *writer) runtimeName(name string) expr { return w.qualifiedName(runtimePath, name) }
 
-func pointer(e expr) expr { return expr{jen.Op("*").Add(e.code), "*" + e.text} }
+func pointerTo(e expr) expr { return expr{jen.Op("*").Add(e.code), "*" + e.text} }
 
-func join(list []expr) (codes []jen.Code, text string) {
+func joinExprs(list []expr) (codes []jen.Code, text string) {
 	texts := make([]string, len(list))
 	for i, e := range list {
 		codes, texts[i] = append(codes, e.code), e.text
@@ -33,47 +33,49 @@ func join(list []expr) (codes []jen.Code, text string) {
 	return codes, strings.Join(texts, ", ")
 }
 
-func generic(e expr, args ...expr) expr {
-	codes, text := join(args)
+func instantiate(e expr, args ...expr) expr {
+	codes, text := joinExprs(args)
 	return expr{jen.Add(e.code).Types(codes...), e.text + "[" + text + "]"}
 }
 
-// list writes items between two brackets: on one line where that leaves no more than lineWidth
-// columns with what stands before and behind, else one a line.
-func list(open, end string, taken int, items []expr) expr {
-	codes, text := join(items)
+// bracketList writes items between brackets. It puts them on one line if the whole line, of which
+// taken columns are already used, has at most lineWidth columns. Otherwise it writes one item per
+// line.
+func bracketList(open, end string, taken int, items []expr) expr {
+	codes, text := joinExprs(items)
 	text = open + text + end
 	multi := taken+len(text) > lineWidth
 	code := jen.Custom(jen.Options{Open: open, Close: end, Separator: ",", Multi: multi}, codes...)
 	return expr{code, text}
 }
 
-// call calls a function; taken are the columns that its line has used already.
-func call(taken int, f expr, args ...expr) expr {
-	arguments := list("(", ")", taken+len(f.text), args)
+// callExpr returns a function call. taken is the number of columns already used on its line.
+func callExpr(taken int, f expr, args ...expr) expr {
+	arguments := bracketList("(", ")", taken+len(f.text), args)
 	return expr{jen.Add(f.code).Add(arguments.code), f.text + arguments.text}
 }
 
-// member is a key and its value in a composite literal.
-func member(key string, value expr) expr {
+// keyedMember returns a key and its value in a composite literal.
+func keyedMember(key string, value expr) expr {
 	return expr{jen.Id(key).Op(":").Add(value.code), key + ": " + value.text}
 }
 
-// composite is a composite literal.
-func composite(taken int, t expr, members ...expr) expr {
-	body := list("{", "}", taken+len(t.text), members)
+// compositeLiteral returns a composite literal.
+func compositeLiteral(taken int, t expr, members ...expr) expr {
+	body := bracketList("{", "}", taken+len(t.text), members)
 	return expr{jen.Add(t.code).Add(body.code), t.text + body.text}
 }
 
-// param is a parameter of a function.
-func param(id string, t expr) expr {
+// paramExpr returns a parameter of a function.
+func paramExpr(id string, t expr) expr {
 	return expr{jen.Id(id).Add(t.code), id + " " + t.text}
 }
 
-// signature is a function's parameters and results, with one a line where they are long.
-func signature(taken int, params []expr, results ...expr) jen.Code {
+// signatureExpr returns a function's parameters and results. It writes one parameter per line if
+// they do not fit.
+func signatureExpr(taken int, params []expr, results ...expr) jen.Code {
 	end := ""
-	codes, text := join(results)
+	codes, text := joinExprs(results)
 	switch len(results) {
 	case 0:
 	case 1:
@@ -81,15 +83,15 @@ func signature(taken int, params []expr, results ...expr) jen.Code {
 	default:
 		end = " (" + text + ")"
 	}
-	in := list("(", ")", taken+len(end)+len(" {"), params)
+	in := bracketList("(", ")", taken+len(end)+len(" {"), params)
 	if len(results) == 1 {
 		return jen.Add(in.code).Add(codes[0])
 	}
 	return jen.Add(in.code).Params(codes...)
 }
 
-// duration writes a duration with the largest unit that divides it.
-func (w *writer) duration(d time.Duration) expr {
+// durationExpr writes a duration in the largest unit that divides it.
+func (w *writer) durationExpr(d time.Duration) expr {
 	for _, unit := range []struct {
 		size time.Duration
 		name string
@@ -100,18 +102,18 @@ func (w *writer) duration(d time.Duration) expr {
 		if d%unit.size != 0 {
 			continue
 		}
-		u := w.qualified("time", unit.name)
+		u := w.qualifiedName("time", unit.name)
 		if d == unit.size {
 			return u
 		}
-		n := literalInt(int64(d / unit.size))
+		n := intLiteral(int64(d / unit.size))
 		return expr{jen.Add(n.code).Op("*").Add(u.code), n.text + " * " + u.text}
 	}
-	return name("0")
+	return nameExpr("0")
 }
 
-// typeOf writes a type as the generated file names it.
-func (w *writer) typeOf(t types.Type) expr {
+// typeExpr writes a type with the package names of the generated file.
+func (w *writer) typeExpr(t types.Type) expr {
 	text := types.TypeString(t, func(p *types.Package) string { return w.imports[p.Path()] })
 	return expr{w.typeCode(t), text}
 }
@@ -129,13 +131,13 @@ func (w *writer) typeCode(t types.Type) *jen.Statement {
 	case *types.Slice:
 		return jen.Index().Add(w.typeCode(t.Elem()))
 	case *types.Array:
-		return jen.Index(jen.Op(literalInt(t.Len()).text)).Add(w.typeCode(t.Elem()))
+		return jen.Index(jen.Op(intLiteral(t.Len()).text)).Add(w.typeCode(t.Elem()))
 	case *types.Map:
 		return jen.Map(w.typeCode(t.Key())).Add(w.typeCode(t.Elem()))
 	case *types.Struct:
 		return w.structCode(t)
 	}
-	// Interfaces, functions and channels in fields that JSON leaves out.
+	// Interfaces, functions and channels are in fields that JSON omits.
 	return jen.Op(types.TypeString(t, func(p *types.Package) string { return w.imports[p.Path()] }))
 }
 

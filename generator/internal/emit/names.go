@@ -11,49 +11,50 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// localNames are the parameters and variables of generated functions. The user's names are not
-// used: one of them may be that of an import.
+// localNames are the parameters and variables of generated functions. The user's parameter names
+// are not used, because one of them might equal the name of an import.
 var localNames = []string{
 	"answer", "c", "conn", "ctx", "err", "f", "impl", "in", "message", "opts", "step", "task", "token", "zero",
 }
 
-// chooseNames settles the names of local variables and imports, so that none hides another or an
+// chooseNames picks the names of local variables and imports, so that none shadows another or an
 // identifier of the package.
 func (w *writer) chooseNames() {
 	taken := map[string]bool{}
 	for id := range w.pkg.Taken {
 		taken[id] = true
 	}
-	for _, id := range append(declared(w.pkg), w.protocol.Names()...) {
+	for _, id := range append(declaredNames(w.pkg), w.protocol.Names()...) {
 		taken[id] = true
 	}
 	for _, base := range localNames {
-		w.locals[base] = free(base, "_", taken)
+		w.locals[base] = freeName(base, "_", taken)
 	}
 	for _, questions := range w.questionCounts() {
 		for i := range questions {
 			base := answerName(i)
 			if _, ok := w.locals[base]; !ok {
-				w.locals[base] = free(base, "_", taken)
+				w.locals[base] = freeName(base, "_", taken)
 			}
 		}
 	}
 	packages := map[string]string{"context": "context", "time": "time", runtimePath: "mcptask"}
 	for _, service := range w.pkg.Services {
 		for _, tool := range service.Tools {
-			collect(packages, tool.In)
-			collect(packages, tool.Out)
+			collectPackages(packages, tool.In)
+			collectPackages(packages, tool.Out)
 		}
 	}
 	for _, t := range w.declared {
-		collect(packages, t)
+		collectPackages(packages, t)
 	}
 	delete(packages, w.pkg.Path)
 	paths := make([]string, 0, len(packages))
 	for path := range packages {
 		paths = append(paths, path)
 	}
-	// Our own first, so that they keep their names; then in the order of the paths.
+	// Imports of the generator come first, so that they keep their names. The others are sorted by
+	// path.
 	slices.SortFunc(paths, func(a, b string) int {
 		if ra, rb := importRank(a), importRank(b); ra != rb {
 			return ra - rb
@@ -78,7 +79,7 @@ func importRank(path string) int {
 	return 3
 }
 
-func free(base, suffix string, taken map[string]bool) string {
+func freeName(base, suffix string, taken map[string]bool) string {
 	for taken[base] {
 		base += suffix
 	}
@@ -95,8 +96,8 @@ func freeImport(base string, taken map[string]bool) string {
 	return alias
 }
 
-// declared are the identifiers that this file declares itself.
-func declared(pkg *model.Package) []string {
+// declaredNames returns the identifiers that the generated file declares.
+func declaredNames(pkg *model.Package) []string {
 	var names []string
 	for _, service := range pkg.Services {
 		names = append(names, model.ServiceNames(service.Name)...)
@@ -127,12 +128,12 @@ func answerName(i int) string {
 	return "answer" + strconv.Itoa(i+1)
 }
 
-// collect finds the packages that the name of a type needs.
-func collect(packages map[string]string, t types.Type) {
+// collectPackages adds the packages that a type refers to.
+func collectPackages(packages map[string]string, t types.Type) {
 	if t == nil {
 		return
 	}
-	// TypeString asks for each package that it writes.
+	// TypeString calls the function for each package it writes.
 	types.TypeString(t, func(p *types.Package) string {
 		if _, known := packages[p.Path()]; !known {
 			packages[p.Path()] = p.Name()
@@ -141,7 +142,7 @@ func collect(packages map[string]string, t types.Type) {
 	})
 }
 
-func literalInt(n int64) expr {
+func intLiteral(n int64) expr {
 	text := strconv.FormatInt(n, 10)
 	return expr{jen.Op(text), text}
 }

@@ -2,26 +2,26 @@ package emit
 
 import "github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 
-// schemas writes the schemas last, because they are long. Those of tools are the server's.
-func (w *writer) schemas() {
+// writeSchemas writes the schemas last because they are long. Only the server needs those of tools.
+func (w *writer) writeSchemas() {
 	services := w.pkg.Services
 	if !w.pkg.Side.Serves() {
 		services = nil
 	}
 	for _, service := range services {
 		for _, tool := range service.Tools {
-			w.schema(model.InputConst(service.Name, tool.Method), tool.InputSchema)
+			w.writeSchema(model.InputConst(service.Name, tool.Method), tool.InputSchema)
 			if tool.OutKind == model.Structured {
-				w.schema(model.OutputConst(service.Name, tool.Method), tool.OutputSchema)
+				w.writeSchema(model.OutputConst(service.Name, tool.Method), tool.OutputSchema)
 			}
 		}
 	}
 	for _, input := range w.pkg.Inputs {
-		w.schema(model.SchemaConst(input.Name), input.Schema)
+		w.writeSchema(model.SchemaConst(input.Name), input.Schema)
 	}
 }
 
-func (w *writer) schema(id, text string) {
+func (w *writer) writeSchema(id, text string) {
 	w.file.Line()
-	w.file.Const().Id(id).Op("=").Add(raw(text))
+	w.file.Const().Id(id).Op("=").Add(rawLiteral(text))
 }

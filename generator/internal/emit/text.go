@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	lineWidth = 120 // of code
-	docWidth  = 97  // of comments, the slashes included
-	tabWidth  = 4   // what a tab counts for
+	lineWidth = 120 // for code
+	docWidth  = 97  // for comments, including the slashes
+	tabWidth  = 4   // the width of a tab
 
-	// longestLiteral is how many bytes of a string are broken over lines: nobody reads more, and gofmt's
-	// time grows with the square of the pieces.
+	// longestLiteral is the number of bytes up to which a string is split over lines. People do not
+	// read longer ones, and gofmt's time grows with the square of the pieces.
 	longestLiteral = 1 << 16
 )
 
-// commentLines turns the text of a doc comment into lines of comment.
+// commentLines formats a doc comment and returns its lines.
 func commentLines(doc string) []string {
 	var parser comment.Parser
 	printer := comment.Printer{TextPrefix: "// ", TextCodePrefix: "//\t", TextWidth: docWidth - len("// ")}
@@ -31,23 +31,23 @@ func commentLines(doc string) []string {
 	return lines
 }
 
-// addDoc writes a doc comment above what comes next.
+// addDoc writes a doc comment above the next declaration.
 func addDoc(g *jen.Group, doc string) {
-	// Each line is a comment of its own: jennifer makes /* */ of one with line breaks, and tools
-	// take that for written by hand.
+	// Add each line as its own comment. jennifer turns text with line breaks into a block comment,
+	// which tools take for hand-written code.
 	for _, line := range commentLines(doc) {
 		g.Comment(line)
 	}
 }
 
-// literal is a string literal, broken over lines where it is long.
-func literal(s string) expr {
+// stringLiteral returns a string literal, split over lines if it is long.
+func stringLiteral(s string) expr {
 	quoted := strconv.Quote(s)
 	if len(quoted) <= docWidth-3*tabWidth && !strings.Contains(strings.TrimSuffix(s, "\n"), "\n") || len(s) > longestLiteral {
 		return expr{jen.Lit(s), quoted}
 	}
 	var code *jen.Statement
-	for i, piece := range pieces(s, docWidth-5*tabWidth) {
+	for i, piece := range splitLiteral(s, docWidth-5*tabWidth) {
 		if i == 0 {
 			code = jen.Lit(piece)
 			continue
@@ -57,14 +57,14 @@ func literal(s string) expr {
 	return expr{code, quoted}
 }
 
-// pieces cuts a string after line breaks, else after spaces, so that no piece is wider than width
-// as a literal.
-func pieces(s string, width int) []string {
+// splitLiteral splits a string after line breaks, or else after spaces, so that no piece is wider
+// than width as a literal.
+func splitLiteral(s string, width int) []string {
 	var result []string
 	for line := range strings.SplitAfterSeq(s, "\n") {
 		for len(line) > width || len(strconv.Quote(line)) > width {
 			used := len(`""`)
-			cut := cutAt(line, func(next string) bool {
+			cut := cutPrefix(line, func(next string) bool {
 				used += len(strconv.Quote(next)) - len(`""`)
 				return used <= width
 			})
@@ -77,9 +77,9 @@ func pieces(s string, width int) []string {
 	return result
 }
 
-// cutAt returns the longest prefix that fits, up to and with its last space if it has one. It asks for
-// each character whether that fits behind those before it, and takes the first in any case.
-func cutAt(s string, fits func(next string) bool) int {
+// cutPrefix returns the length of the longest prefix that fits, ending after its last space if it
+// has one. fits is called with each character in turn. The first character is always included.
+func cutPrefix(s string, fits func(next string) bool) int {
 	cut := 0
 	for cut < len(s) {
 		_, size := utf8.DecodeRuneInString(s[cut:])
@@ -94,9 +94,9 @@ func cutAt(s string, fits func(next string) bool) int {
 	return cut
 }
 
-// raw is a raw string literal of text without backticks; a line that is too long is broken between two
-// literals, unless it is longer than longestLiteral.
-func raw(s string) jen.Code {
+// rawLiteral returns a raw string literal for text without backticks. It splits a long line between
+// two literals, unless the line is longer than longestLiteral.
+func rawLiteral(s string) jen.Code {
 	code := jen.Null()
 	start, column := 0, len("const = `")
 	var done []string
@@ -117,7 +117,7 @@ func raw(s string) jen.Code {
 			continue
 		}
 		used := 0
-		cut := cutAt(line, func(next string) bool {
+		cut := cutPrefix(line, func(next string) bool {
 			used += len(next)
 			return used <= limit
 		})

@@ -52,13 +52,13 @@ func FuzzLiterals(f *testing.F) {
 		if !utf8.ValidString(s) {
 			return
 		}
-		if got := value(t, literal(s).code); got != s {
+		if got := value(t, stringLiteral(s).code); got != s {
 			t.Errorf("literal: got %q, want %q", got, s)
 		}
 		if strings.ContainsAny(s, "`\ufeff") || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
 			return // schemas are JSON: they have none of these; gofmt, for one, joins lines around a form feed
 		}
-		if got := value(t, raw(s)); got != s {
+		if got := value(t, rawLiteral(s)); got != s {
 			t.Errorf("raw: got %q, want %q", got, s)
 		}
 	})

@@ -8,37 +8,40 @@ import (
 	"unicode"
 )
 
-// assembly puts the schemas of a graph together under one root.
+// assembly combines the schemas of a graph under one root.
 type assembly struct {
 	*graph
 
-	root  string
-	uses  map[string]int
-	used  map[string][]string // the keys that the schema of a key refers to
-	loops map[string]bool     // keys that reach themselves
-	names map[string]string   // keys under $defs
+	root       string
+	useCounts  map[string]int
+	references map[string][]string // for each key, the keys that its schema refers to
+	loops      map[string]bool     // keys that refer to themselves, directly or indirectly
+	names      map[string]string   // keys under $defs
 }
 
-// assemble writes every type out where it is used, except those that are used twice or by
-// themselves, which stand under $defs. A root that uses itself is "#".
+// assemble inlines every type, except those used twice or by themselves, which go under $defs. A
+// root that uses itself is "#".
 func (g *graph) assemble(root string) *object {
-	a := &assembly{graph: g, root: root, uses: map[string]int{}, used: map[string][]string{}, loops: map[string]bool{}, names: map[string]string{}}
+	a := &assembly{
+		graph: g, root: root,
+		useCounts: map[string]int{}, references: map[string][]string{}, loops: map[string]bool{}, names: map[string]string{},
+	}
 	for _, key := range g.queue {
-		a.used[key] = references(g.nodes[key])
-		for _, used := range a.used[key] {
-			a.uses[used]++
+		a.references[key] = references(g.nodes[key])
+		for _, used := range a.references[key] {
+			a.useCounts[used]++
 		}
 	}
 	for _, key := range g.queue {
-		a.loops[key] = a.reaches(key, key, map[string]bool{})
+		a.loops[key] = a.canReach(key, key, map[string]bool{})
 	}
 	a.nameDefinitions()
-	schema := a.expand(clone(g.nodes[root])).(*object)
-	schema.remove("description") // the tool's own says more
+	schema := a.expandReferences(cloneValue(g.nodes[root])).(*object)
+	schema.remove("description") // the tool's own description says more
 	defs := newObject()
 	for _, key := range g.queue {
 		if name, ok := a.names[key]; ok {
-			defs.set(name, a.expand(clone(g.nodes[key])))
+			defs.set(name, a.expandReferences(cloneValue(g.nodes[key])))
 		}
 	}
 	if len(defs.keys) > 0 {
@@ -47,7 +50,7 @@ func (g *graph) assemble(root string) *object {
 	return schema
 }
 
-// references lists the keys that a schema refers to, each as often as it does.
+// references lists the keys that a schema refers to, once per reference.
 func references(value any) []string {
 	var keys []string
 	switch v := value.(type) {
@@ -66,14 +69,14 @@ func references(value any) []string {
 	return keys
 }
 
-func (a *assembly) reaches(from, to string, seen map[string]bool) bool {
-	for _, used := range a.used[from] {
+func (a *assembly) canReach(from, to string, seen map[string]bool) bool {
+	for _, used := range a.references[from] {
 		if used == to {
 			return true
 		}
 		if !seen[used] {
 			seen[used] = true
-			if a.reaches(used, to, seen) {
+			if a.canReach(used, to, seen) {
 				return true
 			}
 		}
@@ -81,35 +84,35 @@ func (a *assembly) reaches(from, to string, seen map[string]bool) bool {
 	return false
 }
 
-// nameDefinitions names what stands under $defs: package.Type, and the whole path where two
-// packages have one name.
+// nameDefinitions names the schemas under $defs package.Type. It uses the whole import path if two
+// packages have the same name.
 func (a *assembly) nameDefinitions() {
 	short := func(p *types.Package) string { return p.Name() }
 	long := func(p *types.Package) string { return strings.ReplaceAll(p.Path(), "/", ".") }
 	count := map[string]int{}
 	var shared []string
 	for _, key := range a.queue {
-		if key != a.root && (a.uses[key] > 1 || a.loops[key]) {
+		if key != a.root && (a.useCounts[key] > 1 || a.loops[key]) {
 			shared = append(shared, key)
-			count[definition(a.types[key], short)]++
+			count[definitionName(a.types[key], short)]++
 		}
 	}
 	taken := map[string]bool{}
 	for _, key := range shared {
-		name := definition(a.types[key], short)
+		name := definitionName(a.types[key], short)
 		if count[name] > 1 {
-			name = definition(a.types[key], long)
+			name = definitionName(a.types[key], long)
 		}
 		for i, base := 2, name; taken[name]; i++ {
-			name = base + "_" + strconv.Itoa(i) // Page[*int] and Page[[]int] differ in nothing but signs
+			name = base + "_" + strconv.Itoa(i) // signs were dropped, so Page[*int] and Page[[]int] have the same name
 		}
 		taken[name] = true
 		a.names[key] = name
 	}
 }
 
-// definition is a type's name in letters that need no escape in a reference.
-func definition(t types.Type, qualifier types.Qualifier) string {
+// definitionName returns a type's name without characters that a reference must escape.
+func definitionName(t types.Type, qualifier types.Qualifier) string {
 	var name strings.Builder
 	for _, r := range types.TypeString(t, qualifier) {
 		switch {
@@ -124,20 +127,20 @@ func definition(t types.Type, qualifier types.Qualifier) string {
 	return strings.Trim(name.String(), "_")
 }
 
-// expand replaces the references in a schema and settles where null may stand.
-func (a *assembly) expand(value any) any {
+// expandReferences replaces the references in a schema and converts the null marks.
+func (a *assembly) expandReferences(value any) any {
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
-			v[i] = a.expand(v[i])
+			v[i] = a.expandReferences(v[i])
 		}
 		return v
 	case *object:
 		if key, ok := v.get("$ref").(string); ok {
-			v = a.resolve(v, key)
+			v = a.resolveReference(v, key)
 		} else {
 			for _, k := range v.keys {
-				v.values[k] = a.expand(v.values[k])
+				v.values[k] = a.expandReferences(v.values[k])
 			}
 		}
 		return admitNull(v)
@@ -145,8 +148,9 @@ func (a *assembly) expand(value any) any {
 	return value
 }
 
-// resolve replaces one reference. What stands beside it wins over what it refers to.
-func (a *assembly) resolve(node *object, key string) *object {
+// resolveReference replaces one reference. Keywords next to the reference override those of its
+// target.
+func (a *assembly) resolveReference(node *object, key string) *object {
 	name, shared := a.names[key]
 	switch {
 	case key == a.root:
@@ -158,7 +162,7 @@ func (a *assembly) resolve(node *object, key string) *object {
 	case a.nodes[key] == nil: // a reference that the user wrote
 		return node
 	}
-	inner := a.expand(clone(a.nodes[key])).(*object)
+	inner := a.expandReferences(cloneValue(a.nodes[key])).(*object)
 	for _, k := range node.keys {
 		if k != "$ref" {
 			inner.set(k, node.values[k])
@@ -167,14 +171,14 @@ func (a *assembly) resolve(node *object, key string) *object {
 	return inner
 }
 
-// admitNull turns the mark of correct into JSON Schema.
+// admitNull converts the mark of correctSchema to JSON Schema.
 func admitNull(node *object) *object {
-	if !node.has(null) {
+	if !node.has(nullMark) {
 		return node
 	}
-	node.remove(null)
+	node.remove(nullMark)
 	if len(node.keys) == 0 {
-		return node // anything may stand here already
+		return node // any value is valid already
 	}
 	if t, ok := node.get("type").(string); ok {
 		node.set("type", []any{t, "null"})

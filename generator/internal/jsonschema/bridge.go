@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Mappings of types that encoding/json writes otherwise than their underlying type says. The rest
-// of the types with methods for JSON or text are found by those.
-var special = map[string]reflect.Type{
+// specialTypes maps types that encoding/json treats differently from their underlying type. Other
+// types with such a treatment are recognized by their methods.
+var specialTypes = map[string]reflect.Type{
 	"time.Time":                reflect.TypeFor[time.Time](),
 	"time.Duration":            reflect.TypeFor[int64](),
 	"encoding/json.RawMessage": reflect.TypeFor[any](),
@@ -19,7 +19,7 @@ var special = map[string]reflect.Type{
 	"log/slog.Level":           reflect.TypeFor[string](),
 }
 
-var basics = map[types.BasicKind]reflect.Type{
+var basicTypes = map[types.BasicKind]reflect.Type{
 	types.Bool: reflect.TypeFor[bool](), types.String: reflect.TypeFor[string](),
 	types.Int: reflect.TypeFor[int](), types.Int8: reflect.TypeFor[int8](), types.Int16: reflect.TypeFor[int16](),
 	types.Int32: reflect.TypeFor[int32](), types.Int64: reflect.TypeFor[int64](),
@@ -28,38 +28,38 @@ var basics = map[types.BasicKind]reflect.Type{
 	types.Float32: reflect.TypeFor[float32](), types.Float64: reflect.TypeFor[float64](),
 }
 
-// refusal is why a type has no schema.
+// refusal says why a type has no schema.
 type refusal struct {
 	message, hint string
 }
 
 func (r *refusal) Error() string { return r.message }
 
-// reflectType rebuilds a type for the reflector. A struct, and any type that holds itself, becomes a
-// placeholder that the reflector's Mapper turns into a reference: reflect cannot build recursive
-// types, and the reflector would merge types of one name.
+// reflectType rebuilds a type for the reflector. A struct, and any type that contains itself,
+// becomes a placeholder, which the reflector's Mapper turns into a reference. Otherwise, reflect
+// could not build recursive types, and the reflector would merge types with the same name.
 func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 	t = types.Unalias(t)
 	if named, ok := t.(*types.Named); ok {
-		if rt, ok := special[qualified(named)]; ok {
+		if rt, ok := specialTypes[qualifiedName(named)]; ok {
 			return rt, nil
 		}
 	}
-	if err := g.customised(t); err != nil {
+	if err := g.checkCustomMethods(t); err != nil {
 		return nil, err
 	}
-	if text, err := textual(t); text {
+	if text, err := isTextual(t); text {
 		return reflect.TypeFor[string](), err
 	}
-	if named, ok := t.(*types.Named); ok && holdsItself(named) {
+	if named, ok := t.(*types.Named); ok && containsItself(named) {
 		if _, pointer := t.Underlying().(*types.Pointer); pointer {
-			return nil, &refusal{fmt.Sprintf("%s points to itself alone", named.Obj().Name()), "use a struct"}
+			return nil, &refusal{fmt.Sprintf("%s only points to itself", named.Obj().Name()), "use a struct"}
 		}
 		return g.placeholder(types.TypeString(t, nil), t), nil
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
-		if rt, ok := basics[u.Kind()]; ok {
+		if rt, ok := basicTypes[u.Kind()]; ok {
 			return rt, nil
 		}
 	case *types.Pointer:
@@ -72,7 +72,7 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 		if err != nil {
 			return nil, err
 		}
-		if inner.Kind() == reflect.Uint8 { // of pointers, which are not written as base64
+		if inner.Kind() == reflect.Uint8 { // a slice of pointers, which is not encoded as base64
 			inner = reflect.TypeFor[uint16]()
 		}
 		return reflect.SliceOf(inner), nil
@@ -82,10 +82,10 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 			return nil, err
 		}
 		length := u.Len()
-		for nested := inner; nested.Kind() == reflect.Array && length <= longestArray; nested = nested.Elem() {
+		for nested := inner; nested.Kind() == reflect.Array && length <= maxArrayItems; nested = nested.Elem() {
 			length *= int64(nested.Len())
 		}
-		if length > longestArray {
+		if length > maxArrayItems {
 			return nil, &refusal{fmt.Sprintf("an array of %d items is too long for a tool", length), "use a slice"}
 		}
 		return reflect.ArrayOf(int(u.Len()), inner), nil
@@ -95,23 +95,23 @@ func (g *graph) reflectType(t types.Type) (reflect.Type, error) {
 		if _, ok := t.(*types.Named); ok {
 			return g.placeholder(types.TypeString(t, nil), t), nil
 		}
-		return g.anonymous(u, t), nil
+		return g.anonymousPlaceholder(u, t), nil
 	case *types.Interface:
 		if u.NumMethods() > 0 && g.use != Result {
-			return nil, &refusal{"an interface with methods cannot be read from JSON", "use a struct or any"}
+			return nil, &refusal{"an interface with methods cannot be decoded from JSON", "use a struct or any"}
 		}
 		return reflect.TypeFor[any](), nil
 	}
-	return nil, &refusal{fmt.Sprintf("%s has no form in JSON", types.TypeString(t, types.RelativeTo(g.pkg))), `leave the field out with json:"-"`}
+	return nil, &refusal{fmt.Sprintf("%s cannot be represented in JSON", types.TypeString(t, types.RelativeTo(g.pkg))), `exclude the field with json:"-"`}
 }
 
-// longestArray is how many items an array may have, those of the arrays in it included.
-const longestArray = 1 << 16
+// maxArrayItems is the maximum number of items of an array, including nested arrays.
+const maxArrayItems = 1 << 16
 
-// anonymous is the placeholder of a struct without a name: one of its own wherever it stands, except
-// within itself, which it gets into by embedding what holds it.
-func (g *graph) anonymous(st *types.Struct, t types.Type) reflect.Type {
-	for outer := g.building; outer != ""; outer = g.around[outer] {
+// anonymousPlaceholder returns the placeholder of an unnamed struct. Each occurrence gets its own,
+// unless the struct contains itself by embedding a type that contains it.
+func (g *graph) anonymousPlaceholder(st *types.Struct, t types.Type) reflect.Type {
+	for outer := g.building; outer != ""; outer = g.enclosing[outer] {
 		if types.Unalias(g.types[outer]) == st {
 			return g.placeholder(outer, t)
 		}
@@ -120,18 +120,18 @@ func (g *graph) anonymous(st *types.Struct, t types.Type) reflect.Type {
 		}
 	}
 	key := fmt.Sprintf("struct %d", len(g.types))
-	g.around[key] = g.building
+	g.enclosing[key] = g.building
 	return g.placeholder(key, t)
 }
 
 func (g *graph) reflectMap(m *types.Map) (reflect.Type, error) {
-	key, err := mapKey(m.Key())
+	key, err := mapKeyType(m.Key())
 	if err != nil {
 		return nil, err
 	}
-	if t := needsAddress(m.Elem()); t != nil {
+	if t := findPointerMarshaler(m.Elem()); t != nil {
 		name := types.TypeString(t, func(p *types.Package) string { return p.Name() })
-		return nil, &refusal{fmt.Sprintf("%s writes itself by a pointer, which encoding/json has not in a map", name), "use pointers as the values of the map"}
+		return nil, &refusal{fmt.Sprintf("%s has a marshal method on its pointer, which encoding/json does not call for a map value", name), "use pointers as the values of the map"}
 	}
 	inner, err := g.reflectType(m.Elem())
 	if err != nil {
@@ -140,9 +140,9 @@ func (g *graph) reflectMap(m *types.Map) (reflect.Type, error) {
 	return reflect.MapOf(key, inner), nil
 }
 
-func mapKey(t types.Type) (reflect.Type, error) {
+func mapKeyType(t types.Type) (reflect.Type, error) {
 	b, basic := t.Underlying().(*types.Basic)
-	if text, err := textual(t); text && (basic || hasOfValue(t, "MarshalText")) { // encoding/json has no address of a key
+	if text, err := isTextual(t); text && (basic || valueHasMethod(t, "MarshalText")) { // encoding/json cannot take the address of a key
 		return reflect.TypeFor[string](), err
 	}
 	if basic {
@@ -155,15 +155,15 @@ func mapKey(t types.Type) (reflect.Type, error) {
 			return reflect.TypeFor[int64](), nil
 		}
 	}
-	return nil, &refusal{fmt.Sprintf("a map with keys of type %s has no form in JSON", types.TypeString(t, nil)), "use string keys"}
+	return nil, &refusal{fmt.Sprintf("a map with keys of type %s cannot be represented in JSON", types.TypeString(t, nil)), "use string keys"}
 }
 
-// unembed is the way out where a struct has the methods of what it embeds.
-const unembed = "name the field instead of embedding it: a json tag alone does not keep its methods out"
+// unembedHint is the hint for a struct that has the methods of an embedded type.
+const unembedHint = "name the field instead of embedding it: a json tag alone does not hide its methods"
 
-// customised refuses a type whose JSON only its own code knows. A struct without a name has the
-// methods of what it embeds.
-func (g *graph) customised(t types.Type) error {
+// checkCustomMethods refuses a type whose JSON only its own code knows. This includes an unnamed
+// struct with the methods of an embedded type.
+func (g *graph) checkCustomMethods(t types.Type) error {
 	name := func() string {
 		if named, ok := t.(*types.Named); ok {
 			return named.Obj().Name()
@@ -177,8 +177,8 @@ func (g *graph) customised(t types.Type) error {
 				out = "write the schema by hand and name its file with outputschema="
 			}
 			if from != nil {
-				return &refusal{fmt.Sprintf("%s has a method %s, that of the embedded %s, so its schema cannot be derived", name(), method, from.Name()),
-					unembed + "; or " + out}
+				return &refusal{fmt.Sprintf("%s has the method %s of the embedded %s, so its schema cannot be derived", name(), method, from.Name()),
+					unembedHint + "; or " + out}
 			}
 			return &refusal{fmt.Sprintf("%s has a method %s, so its schema cannot be derived", name(), method),
 				out + `, or set the type of the field with jsonschema:"type=string"`}
@@ -193,9 +193,9 @@ func (g *graph) customised(t types.Type) error {
 	return nil
 }
 
-// holdsItself tells whether a type that is no struct contains itself without a struct between, as
-// type Tree []Tree does.
-func holdsItself(named *types.Named) bool {
+// containsItself reports whether a type contains itself without a struct in between, such as type
+// Tree []Tree.
+func containsItself(named *types.Named) bool {
 	seen := map[types.Type]bool{}
 	var visit func(types.Type) bool
 	visit = func(t types.Type) bool {
@@ -219,7 +219,7 @@ func holdsItself(named *types.Named) bool {
 	return visit(named)
 }
 
-func qualified(named *types.Named) string {
+func qualifiedName(named *types.Named) string {
 	if named.Obj().Pkg() == nil {
 		return named.Obj().Name()
 	}
@@ -231,14 +231,14 @@ func isDuration(t types.Type) bool {
 		t = p.Elem()
 	}
 	named, ok := types.Unalias(t).(*types.Named)
-	return ok && qualified(named) == "time.Duration"
+	return ok && qualifiedName(named) == "time.Duration"
 }
 
-// holdsDuration tells whether a type is a duration, or a list or a map of them.
-func holdsDuration(t types.Type) bool {
+// containsDuration reports whether a type is a duration, or a list or map of durations.
+func containsDuration(t types.Type) bool {
 	for seen := map[types.Type]bool{}; !isDuration(t); {
 		inner, ok := t.Underlying().(interface{ Elem() types.Type })
-		if _, channel := inner.(*types.Chan); !ok || channel || seen[t] { // it holds itself
+		if _, channel := inner.(*types.Chan); !ok || channel || seen[t] { // it contains itself
 			return false
 		}
 		seen[t] = true
@@ -247,7 +247,7 @@ func holdsDuration(t types.Type) bool {
 	return true
 }
 
-// isByte tells whether a slice of these is a string in base64.
+// isByte reports whether encoding/json encodes a slice of t as a base64 string.
 func isByte(t types.Type) bool {
 	if hasMethod(t, "MarshalJSON", "MarshalText") {
 		return false
@@ -256,8 +256,8 @@ func isByte(t types.Type) bool {
 	return ok && b.Kind() == types.Uint8
 }
 
-// marker is the tag of a placeholder's only field, with the key of its type.
-const marker = "mcptaskgen"
+// placeholderTag is the tag key of a placeholder's only field. Its value is the key of the type.
+const placeholderTag = "mcptaskgen"
 
 func (g *graph) placeholder(key string, t types.Type) reflect.Type {
 	if _, known := g.types[key]; !known {
@@ -265,14 +265,14 @@ func (g *graph) placeholder(key string, t types.Type) reflect.Type {
 		g.queue = append(g.queue, key)
 	}
 	return reflect.StructOf([]reflect.StructField{{
-		Name: "Placeholder", Type: reflect.TypeFor[struct{}](), Tag: reflect.StructTag(marker + ":" + strconv.Quote(key)),
+		Name: "Placeholder", Type: reflect.TypeFor[struct{}](), Tag: reflect.StructTag(placeholderTag + ":" + strconv.Quote(key)),
 	}})
 }
 
-// placeholderKey is the way back.
+// placeholderKey returns the key of a placeholder's type.
 func placeholderKey(t reflect.Type) (string, bool) {
 	if t.Kind() != reflect.Struct || t.NumField() != 1 {
 		return "", false
 	}
-	return t.Field(0).Tag.Lookup(marker)
+	return t.Field(0).Tag.Lookup(placeholderTag)
 }

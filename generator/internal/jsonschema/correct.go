@@ -8,58 +8,58 @@ import (
 	"strings"
 )
 
-// null marks a schema that admits null beside what it says; assemble turns it into JSON Schema. No
-// keyword has this name.
-const null = "\x00null"
+// nullMark marks a schema that also admits null. It is not a valid keyword, and assemble converts
+// it to JSON Schema.
+const nullMark = "\x00null"
 
-// correct walks a schema beside the type it was derived from and puts right what the reflector does
-// not know: where null may stand, which integers are keys, and which constants are all the values.
-func (g *graph) correct(t types.Type, node *object, optional bool) *object {
+// correctSchema walks a schema along with its type and corrects what the reflector does not know:
+// which values may be null, which integers are map keys, and which types are enums.
+func (g *graph) correctSchema(t types.Type, node *object, optional bool) *object {
 	t = types.Unalias(t)
 	if named, ok := t.(*types.Named); ok {
-		if _, ok := special[qualified(named)]; ok {
+		if _, ok := specialTypes[qualifiedName(named)]; ok {
 			return node
 		}
 	}
 	if hasMethod(t, "MarshalText", "UnmarshalText") {
 		return node
 	}
-	g.enumerate(t, node)
+	g.addEnum(t, node)
 	nullable := false
 	switch u := t.Underlying().(type) {
 	case *types.Pointer:
-		node = g.correct(u.Elem(), node, false) // what it points to is written where the pointer is not nil
+		node = g.correctSchema(u.Elem(), node, false) // its target is only encoded if the pointer is not nil
 		nullable = true
 	case *types.Slice:
 		nullable = true
 		if items, ok := node.child("items"); ok {
-			node.set("items", g.correct(u.Elem(), items, false))
+			node.set("items", g.correctSchema(u.Elem(), items, false))
 		}
 	case *types.Array:
 		if items, ok := node.child("items"); ok {
-			node.set("items", g.correct(u.Elem(), items, false))
+			node.set("items", g.correctSchema(u.Elem(), items, false))
 		}
 	case *types.Map:
 		nullable = true
 		g.correctMap(u, node)
 	}
 	if nullable && !optional {
-		node.set(null, true)
+		node.set(nullMark, true)
 	}
 	return node
 }
 
 func (g *graph) correctMap(m *types.Map, node *object) {
 	if values, ok := node.child("additionalProperties"); ok {
-		node.set("additionalProperties", g.correct(m.Elem(), values, false))
+		node.set("additionalProperties", g.correctSchema(m.Elem(), values, false))
 	}
 	keys := newObject()
-	if g.enumerate(m.Key(), keys); keys.has("enum") {
+	if g.addEnum(m.Key(), keys); keys.has("enum") {
 		quoteNumbers(keys)
 		node.set("propertyNames", keys)
 	}
-	key, err := mapKey(m.Key())
-	if err != nil || key == special["log/slog.Level"] { // a string
+	key, err := mapKeyType(m.Key())
+	if err != nil || key == specialTypes["log/slog.Level"] { // a string key
 		return
 	}
 	pattern := "^[0-9]+$"
@@ -69,7 +69,7 @@ func (g *graph) correctMap(m *types.Map, node *object) {
 	values := newObject()
 	if patterns, ok := node.child("patternProperties"); ok {
 		values, _ = patterns.child(patterns.keys[0])
-		values = g.correct(m.Elem(), values, false)
+		values = g.correctSchema(m.Elem(), values, false)
 	} else if found, ok := node.child("additionalProperties"); ok {
 		values = found
 	}
@@ -77,8 +77,9 @@ func (g *graph) correctMap(m *types.Map, node *object) {
 	node.set("additionalProperties", false)
 }
 
-// typedDefault gives the default of a list the type of its items; the reflector makes it strings.
-func typedDefault(property *object) {
+// convertDefault converts the items of a list's default from strings, which the reflector makes, to
+// the type of the items.
+func convertDefault(property *object) {
 	items, ok := property.child("items")
 	list, isList := property.get("default").([]any)
 	if !ok || !isList {
@@ -98,27 +99,27 @@ func typedDefault(property *object) {
 	}
 }
 
-// flat refuses a question's field that a client has no form for.
-func flat(f field, property *object) error {
+// checkQuestionField refuses a question's field for which clients have no form.
+func checkQuestionField(f field, property *object) error {
 	t := types.Unalias(f.variable.Type())
 	if isDuration(t) {
-		return &refusal{"a time.Duration is a bare integer of nanoseconds, which nobody can be asked for",
-			"take a number whose name tells the unit, as Minutes int does, or a string"}
+		return &refusal{"a time.Duration is an integer of nanoseconds, which people cannot be asked for",
+			"use a number with the unit in its name, such as Minutes int, or a string"}
 	}
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		if !f.optional {
-			return &refusal{"a pointer in an input may be left out, but not null", "add omitempty to its json tag"}
+			return &refusal{"a pointer in an input may be omitted, but not null", "add omitempty to its json tag"}
 		}
 		t = types.Unalias(p.Elem())
 	}
-	property.remove(null)
+	property.remove(nullMark)
 	switch property.get("type") {
 	case "string":
 		if property.has("contentEncoding") {
-			return &refusal{"an input has no bytes", notFlat}
+			return &refusal{"an input cannot have bytes", flatHint}
 		}
-		if format, ok := property.get("format").(string); ok && !slices.Contains(formats, format) {
-			return &refusal{fmt.Sprintf("format=%s is none that a client has a form for", format), "it is one of " + strings.Join(formats, ", ")}
+		if format, ok := property.get("format").(string); ok && !slices.Contains(questionFormats, format) {
+			return &refusal{fmt.Sprintf("clients have no form for format=%s", format), "use one of " + strings.Join(questionFormats, ", ")}
 		}
 		return nil
 	case "integer", "number", "boolean":
@@ -129,13 +130,13 @@ func flat(f field, property *object) error {
 				return nil
 			}
 		}
-		return &refusal{"an input has lists of choices only",
+		return &refusal{"an input can only have lists of choices",
 			`name the choices of a []string in its tag: jsonschema:"enum=a,enum=b", or take a slice of a string type with constants`}
 	}
-	return &refusal{"an input is flat", notFlat}
+	return &refusal{"an input must be flat", flatHint}
 }
 
-// formats are those that the protocol allows in a question.
-var formats = []string{"date", "date-time", "email", "uri"}
+// questionFormats are the formats that the protocol allows in a question.
+var questionFormats = []string{"date", "date-time", "email", "uri"}
 
-const notFlat = "its fields are strings, numbers, booleans, time.Time, enums and slices of enums"
+const flatHint = "its fields are strings, numbers, booleans, time.Time, enums and slices of enums"

@@ -1,6 +1,6 @@
 // Package jsonschema derives the schemas of tools from go/types, without running any of the user's
-// code: it rebuilds the types for reflect and has invopop/jsonschema reflect them, a struct at a
-// time, then corrects what that gets wrong (see [Deriver.Derive]).
+// code. It rebuilds the types for reflect, has invopop/jsonschema reflect one struct at a time, and
+// corrects the result. See [Deriver.Derive].
 package jsonschema
 
 import (
@@ -21,16 +21,19 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
-// Use is what a schema is for.
+// Use is the purpose of a schema.
 type Use int
 
 // The uses of a schema.
 const (
-	// Argument is a tool's input. It is closed: a model that misspells an argument is told so.
+	// Argument is a tool's input. It is closed, so that a model learns when it misspells an
+	// argument.
 	Argument Use = iota
-	// Result is a tool's output. It is open: a server may grow a field before its clients.
+	// Result is a tool's output. It is open, so that a server can add a field before its clients
+	// do.
 	Result
-	// Question is what a person answers: flat, and open because clients add to their answers.
+	// Question is what a person answers. It is flat, and open because clients add members to
+	// answers.
 	Question
 )
 
@@ -41,7 +44,7 @@ const Empty = `{
   "additionalProperties": false
 }`
 
-// Fail reports what is wrong with a type; the hint may be empty.
+// Fail reports a problem with a type. The hint may be empty.
 type Fail func(pos token.Pos, message, hint string)
 
 // Deriver derives the schemas of one package's tools. It is not safe for concurrent use.
@@ -50,7 +53,7 @@ type Deriver struct {
 	docs  *docs
 	scope func(*types.Package) (*types.Scope, error)
 
-	derived map[derivation]string // tools share their types
+	derived map[derivation]string // tools share types
 }
 
 // New makes a Deriver for a package.
@@ -58,36 +61,40 @@ func New(fset *token.FileSet, pkg *load.Package) *Deriver {
 	return &Deriver{pkg: pkg.Types, docs: newDocs(fset, pkg), scope: pkg.Scope, derived: map[derivation]string{}}
 }
 
-// graph is the schemas of one root and of the types that it uses, each by its key.
+// graph holds the schemas of one root and of the types it uses, by key.
 type graph struct {
 	*Deriver
 
 	use    Use
-	at     token.Pos // where the root is used: for problems in other packages
+	at     token.Pos // the position of the root, for problems in other packages
 	fail   Fail
 	failed bool
 
 	types map[string]types.Type
-	enums map[string]*enum // nil for a type that is none
-	queue []string         // keys in order of discovery
+	enums map[string]*enum // nil for a type that is not an enum
+	queue []string         // keys in the order of discovery
 	nodes map[string]*object
 
-	building string            // the key of the type whose fields are being read
-	around   map[string]string // by the key of a struct without a name, the one that it stands in
+	building  string            // the key of the type whose fields are being read
+	enclosing map[string]string // maps the key of an unnamed struct to the key of the type around it
 }
 
-// Derive returns the schema of a type, laid out for people, or reports why there is none. It differs
-// from what invopop's reflector says of the same type in this: the root is the type itself and
-// neither $schema nor $id stand there; a struct is written out where it is used, and under $defs
-// only when used twice or by itself; fields of embedded structs follow encoding/json; a slice, map
-// or pointer that is not left out when empty admits null; url.URL is the object that encoding/json
-// makes of it, json.Number and big.Int are numbers, net.IP a string of no format; the keys of integer maps may be negative; what a plain
-// jsonschema tag says is the description, of a time.Duration also that it is in nanoseconds; and a type
-// with constants is an enum of them, described by their comments (see enumOf).
+// Derive returns the formatted schema of a type, or reports why there is none. It differs from the
+// result of invopop's reflector in these ways:
+//   - The root is the type itself, without $schema and $id.
+//   - A struct is inlined, unless it is used twice or by itself. Then it is under $defs.
+//   - Fields of embedded structs follow encoding/json.
+//   - A slice, map or pointer that is not omitted when empty admits null.
+//   - url.URL is the object that encoding/json makes of it. json.Number and big.Int are numbers.
+//     net.IP is a string without a format.
+//   - The keys of integer maps may be negative.
+//   - A jsonschema tag of plain text is the description.
+//   - The description of a time.Duration says that it is in nanoseconds.
+//   - A type with constants is an enum of them, described by their comments. See enumOf.
 func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string {
 	g := &graph{
 		Deriver: d, use: use, at: at, fail: fail, types: map[string]types.Type{}, enums: map[string]*enum{}, nodes: map[string]*object{},
-		around: map[string]string{},
+		enclosing: map[string]string{},
 	}
 	t = types.Unalias(t)
 	if p, ok := t.Underlying().(*types.Pointer); ok {
@@ -98,63 +105,63 @@ func (d *Deriver) Derive(t types.Type, use Use, at token.Pos, fail Fail) string 
 	}
 	rt, err := g.reflectType(t)
 	if err != nil {
-		g.refuse(at, "", err)
+		g.reportProblem(at, "", err)
 		return ""
 	}
 	root, ok := placeholderKey(rt)
 	if !ok {
-		r := &refusal{types.TypeString(t, types.RelativeTo(d.pkg)) + " is no object in JSON", "use a struct with it as a field"}
+		r := &refusal{types.TypeString(t, types.RelativeTo(d.pkg)) + " is not an object in JSON", "use a struct with a field of this type"}
 		if from, method := findMethod(t, "MarshalText"); from != nil {
-			r = &refusal{fmt.Sprintf("%s, since it has the method %s of the embedded %s", r.message, method, from.Name()), unembed}
+			r = &refusal{fmt.Sprintf("%s, because it has the method %s of the embedded %s", r.message, method, from.Name()), unembedHint}
 		}
-		g.refuse(at, "", r)
+		g.reportProblem(at, "", r)
 		return ""
 	}
-	for i := 0; i < len(g.queue); i++ { // grows as types are found
+	for i := 0; i < len(g.queue); i++ { // the queue grows as types are found
 		if i >= maxTypes {
-			g.refuse(at, "", &refusal{fmt.Sprintf("its schema has more than %d types in it", maxTypes), "name the file of a schema with schema= or outputschema="})
+			g.reportProblem(at, "", &refusal{fmt.Sprintf("its schema has more than %d types", maxTypes), "name the file of a schema with schema= or outputschema="})
 			return ""
 		}
 		g.building = g.queue[i]
-		g.build(g.queue[i])
+		g.buildSchema(g.queue[i])
 	}
 	if g.failed {
 		return ""
 	}
 	schema := g.assemble(root)
-	if deeper(schema, maxDepth) {
-		g.refuse(at, "", &refusal{fmt.Sprintf("the values of its schema nest deeper than %d", maxDepth), "give the types in it names"})
+	if nestsDeeper(schema, maxDepth) {
+		g.reportProblem(at, "", &refusal{fmt.Sprintf("the values of its schema nest deeper than %d", maxDepth), "give its inner types names"})
 		return ""
 	}
-	order(schema)
-	if err := compile(schema); err != nil {
-		g.refuse(at, "", &refusal{"the schema is not valid: " + err.Error(), ""})
+	sortKeywords(schema)
+	if err := checkSchema(schema); err != nil {
+		g.reportProblem(at, "", &refusal{"the schema is not valid: " + err.Error(), ""})
 		return ""
 	}
-	text := layout(schema)
+	text := formatSchema(schema)
 	d.derived[derivation{t, use}] = text
 	return text
 }
 
-// maxTypes is how many types one schema may hold, which keeps what has no end from all memory.
+// maxTypes is the maximum number of types in one schema. It stops types without end.
 const maxTypes = 10_000
 
-// derivation is a type whose schema was derived for a use.
+// derivation identifies a derived schema.
 type derivation struct {
 	t   types.Type
 	use Use
 }
 
-// longestSchema is how many bytes a schema that somebody wrote may have: a model has to read it, and so
-// has every client at each list of the tools.
-const longestSchema = 1 << 20
+// maxSchemaBytes is the maximum size of a hand-written schema. Models read it, and clients receive
+// it with every list of tools.
+const maxSchemaBytes = 1 << 20
 
-// Parse reads a schema that somebody wrote and lays it out.
+// Parse reads and formats a hand-written schema.
 func Parse(src []byte) (string, error) {
-	if len(src) > longestSchema {
-		return "", fmt.Errorf("it has %d bytes, more than %d", len(src), longestSchema)
+	if len(src) > maxSchemaBytes {
+		return "", fmt.Errorf("it has %d bytes, more than %d", len(src), maxSchemaBytes)
 	}
-	value, err := decode(src)
+	value, err := decodeJSON(src)
 	if err != nil {
 		return "", fmt.Errorf("it is not JSON: %w", err)
 	}
@@ -162,20 +169,20 @@ func Parse(src []byte) (string, error) {
 	if !ok || schema.get("type") != "object" {
 		return "", errors.New(`its root has no "type": "object"`)
 	}
-	if err := compile(schema); err != nil {
+	if err := checkSchema(schema); err != nil {
 		return "", err
 	}
-	return layout(schema), nil
+	return formatSchema(schema), nil
 }
 
-// compile checks that a schema is one, and that its references lead somewhere.
-func compile(schema *object) error {
-	doc, err := validator.UnmarshalJSON(strings.NewReader(oneLine(schema)))
+// checkSchema checks that a schema is valid and that its references resolve.
+func checkSchema(schema *object) error {
+	doc, err := validator.UnmarshalJSON(strings.NewReader(compactText(schema)))
 	if err != nil {
 		return err
 	}
 	c := validator.NewCompiler()
-	c.UseLoader(validator.SchemeURLLoader{}) // loads nothing
+	c.UseLoader(validator.SchemeURLLoader{}) // does not load anything
 	const url = "schema:///"
 	if err := c.AddResource(url, doc); err != nil {
 		return err
@@ -186,8 +193,8 @@ func compile(schema *object) error {
 	return nil
 }
 
-// refuse reports a problem, at what was written where it is in this package.
-func (g *graph) refuse(pos token.Pos, where string, err error) {
+// reportProblem reports a problem at a position.
+func (g *graph) reportProblem(pos token.Pos, where string, err error) {
 	g.failed = true
 	var r *refusal
 	if !errors.As(err, &r) {
@@ -200,8 +207,9 @@ func (g *graph) refuse(pos token.Pos, where string, err error) {
 	g.fail(pos, message, r.hint)
 }
 
-// refuseField reports a problem with a field.
-func (g *graph) refuseField(owner string, f field, err error) {
+// reportField reports a problem with a field. Its position is the field if that is in this package,
+// or else the root.
+func (g *graph) reportField(owner string, f field, err error) {
 	name := types.TypeString(g.types[owner], func(p *types.Package) string {
 		if p == g.pkg {
 			return ""
@@ -215,25 +223,25 @@ func (g *graph) refuseField(owner string, f field, err error) {
 	if g.docs.isOwn(f.variable) {
 		pos = f.variable.Pos()
 	}
-	g.refuse(pos, name+"."+f.variable.Name(), err)
+	g.reportProblem(pos, name+"."+f.variable.Name(), err)
 }
 
-// build makes the schema of one type, with references to the others.
-func (g *graph) build(key string) {
+// buildSchema builds the schema of one type, with references to others.
+func (g *graph) buildSchema(key string) {
 	t := g.types[key]
 	st, ok := t.Underlying().(*types.Struct)
 	if !ok {
 		rt, err := g.reflectType(t.Underlying())
 		if err != nil {
-			g.refuse(g.at, types.TypeString(t, types.RelativeTo(g.pkg)), err)
+			g.reportProblem(g.at, types.TypeString(t, types.RelativeTo(g.pkg)), err)
 			return
 		}
-		node, err := g.reflect(rt)
+		node, err := g.reflectSchema(rt)
 		if err != nil {
-			g.refuse(g.at, "", err)
+			g.reportProblem(g.at, "", err)
 			return
 		}
-		g.nodes[key] = g.correct(t.Underlying(), node, true)
+		g.nodes[key] = g.correctSchema(t.Underlying(), node, true)
 		return
 	}
 	g.checkJSONTags(key, st)
@@ -241,19 +249,19 @@ func (g *graph) build(key string) {
 	var tags []tag
 	var fields []reflect.StructField
 	for _, f := range jsonFields(st) {
-		rt, tag, ok := g.member(key, f)
+		rt, tag, ok := g.readMember(key, f)
 		if !ok {
 			continue
 		}
 		members, tags = append(members, f), append(tags, tag)
-		// The reflector sees names of ours: it would not take each of theirs.
+		// Use our own names, because the reflector does not accept every JSON name.
 		name := "F" + strconv.Itoa(len(fields))
 		fields = append(fields, reflect.StructField{Name: name, Type: rt, Tag: tag.rewrite(f, name)})
 	}
-	node, err := g.reflect(reflect.StructOf(fields))
+	node, err := g.reflectSchema(reflect.StructOf(fields))
 	if err != nil {
-		if !g.failed { // else a number in a tag, say, which was refused, is no JSON
-			g.refuse(g.at, "", err)
+		if !g.failed { // otherwise the cause was reported already, such as an invalid number in a tag
+			g.reportProblem(g.at, "", err)
 		}
 		return
 	}
@@ -266,7 +274,7 @@ func (g *graph) build(key string) {
 		}
 	}
 	node.set("properties", properties)
-	rename(node, names)
+	renameMembers(node, names)
 	if named, ok := t.(*types.Named); ok {
 		if doc := g.docs.find(named.Obj()).doc; doc != "" {
 			node.set("description", doc)
@@ -275,68 +283,69 @@ func (g *graph) build(key string) {
 	g.nodes[key] = node
 }
 
-// rename puts the names of members in place of those that the reflector saw.
-func rename(node *object, names map[string]string) {
+// renameMembers replaces the reflector's field names with JSON names.
+func renameMembers(node *object, names map[string]string) {
 	if required, ok := node.get("required").([]any); ok {
 		for i, name := range required {
 			required[i] = names[name.(string)]
 		}
 	}
-	for _, keyword := range []string{"oneOf", "anyOf"} { // of the tags oneof_required and anyof_required
+	for _, keyword := range []string{"oneOf", "anyOf"} { // from the tags oneof_required and anyof_required
 		choices, _ := node.get(keyword).([]any)
 		for _, choice := range choices {
-			rename(choice.(*object), names)
+			renameMembers(choice.(*object), names)
 		}
 	}
 }
 
-// member finds how the reflector is to see a field; false where the schema leaves it out.
-func (g *graph) member(owner string, f field) (reflect.Type, tag, bool) {
+// readMember returns the type and tag of a field for the reflector. It returns false if the schema
+// omits the field.
+func (g *graph) readMember(owner string, f field) (reflect.Type, tag, bool) {
 	tag, err := readTag(f.tag)
 	if err != nil {
-		g.refuseField(owner, f, err)
+		g.reportField(owner, f, err)
 		return nil, tag, false
 	}
 	if tag.ignored {
 		return nil, tag, false
 	}
-	rt, overridden := tag.override()
+	rt, overridden := tag.overrideType()
 	if !overridden {
 		if rt, err = g.reflectType(f.variable.Type()); err != nil {
-			g.refuseField(owner, f, err)
+			g.reportField(owner, f, err)
 			return nil, tag, false
 		}
 	}
-	for _, r := range tag.check(rt, f.quoted) {
-		g.refuseField(owner, f, r)
+	for _, r := range tag.checkParts(rt, f.quoted) {
+		g.reportField(owner, f, r)
 	}
 	if extras, ok := f.tag.Lookup("jsonschema_extras"); ok {
 		for _, word := range splitParts(extras) {
 			if !strings.Contains(word, "=") {
-				g.refuseField(owner, f, &refusal{fmt.Sprintf("%q means nothing in the jsonschema_extras tag", word), "write key=value"})
+				g.reportField(owner, f, &refusal{fmt.Sprintf("%q has no meaning in the jsonschema_extras tag", word), "write key=value"})
 			}
 		}
 	}
 	return rt, tag, true
 }
 
-// finishField corrects the schema of a field and describes it.
+// finishField corrects and describes the schema of a field.
 func (g *graph) finishField(owner string, f field, tag tag, property *object) *object {
 	text, _ := property.get("description").(string)
 	text = cmp.Or(text, tag.description, g.docs.find(f.variable).doc)
-	if _, overridden := tag.override(); !overridden {
+	if _, overridden := tag.overrideType(); !overridden {
 		text = g.explainField(f.variable.Type(), property, text)
-		typedDefault(property)
-		property = g.correct(f.variable.Type(), property, f.omitted)
+		convertDefault(property)
+		property = g.correctSchema(f.variable.Type(), property, f.omitted)
 		if f.quoted {
 			quoteChoices(property)
 		}
 	}
 	if tag.nullable {
-		property.set(null, true)
+		property.set(nullMark, true)
 	}
 	if items, ok := property.child("items"); ok && g.use == Question && items.has("description") {
-		// Clients show what stands at the field.
+		// Clients show the description of the field.
 		text = joinLines(text, items.get("description").(string))
 		items.remove("description")
 	}
@@ -345,25 +354,25 @@ func (g *graph) finishField(owner string, f field, tag tag, property *object) *o
 	}
 	err := checkDefault(property)
 	if err == nil && g.use == Question {
-		err = flat(f, property)
+		err = checkQuestionField(f, property)
 	}
 	if err != nil {
-		g.refuseField(owner, f, err)
+		g.reportField(owner, f, err)
 	}
 	return property
 }
 
-// explainField appends to the text of a field what its type means: the constants of an enum, the unit
-// of a duration. Who is to guess?
+// explainField appends the meaning of a field's type to its text: the constants of an enum, or the
+// unit of a duration.
 func (g *graph) explainField(t types.Type, property *object, text string) string {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = p.Elem()
 	}
-	// An error of enumOf is reported where the schema is corrected.
+	// correctSchema reports the error of enumOf.
 	if e, _ := g.enumOf(t); e != nil && !property.has("enum") {
-		return e.describe(cmp.Or(text, e.about))
+		return e.appendMeanings(cmp.Or(text, e.about))
 	}
-	if !holdsDuration(t) || strings.Contains(strings.ToLower(text), "nanosecond") {
+	if !containsDuration(t) || strings.Contains(strings.ToLower(text), "nanosecond") {
 		return text
 	}
 	if text != "" && !strings.HasSuffix(text, ".") {
@@ -372,12 +381,12 @@ func (g *graph) explainField(t types.Type, property *object, text string) string
 	return strings.TrimSpace(text + " In nanoseconds.")
 }
 
-// reflect has invopop derive the schema of a type that bridge.go made.
-func (g *graph) reflect(rt reflect.Type) (node *object, err error) {
+// reflectSchema has the reflector derive the schema of a type that reflectType built.
+func (g *graph) reflectSchema(rt reflect.Type) (node *object, err error) {
 	defer func() {
-		// The reflector panics on types it does not know; all that we know of are refused before.
+		// The reflector panics on types it does not know. The known ones were refused before.
 		if r := recover(); r != nil {
-			err = fmt.Errorf("no schema can be derived: %v", r)
+			err = fmt.Errorf("cannot derive a schema: %v", r)
 		}
 	}()
 	reflector := invopop.Reflector{
@@ -395,21 +404,21 @@ func (g *graph) reflect(rt reflect.Type) (node *object, err error) {
 	if err := encoder.Encode(reflector.ReflectFromType(rt)); err != nil {
 		return nil, err
 	}
-	value, err := decode(b.Bytes())
+	value, err := decodeJSON(b.Bytes())
 	if err != nil {
 		return nil, err
 	}
 	node, ok := value.(*object)
 	if !ok {
-		return newObject(), nil // the schema true
+		return newObject(), nil // the schema is true
 	}
 	node.remove("$schema")
-	openTrue(node)
+	replaceTrue(node)
 	return node, nil
 }
 
-// openTrue writes {} for the schema true, which some clients do not read.
-func openTrue(node *object) {
+// replaceTrue replaces the schema true with {}, because some clients do not accept true.
+func replaceTrue(node *object) {
 	for _, key := range node.keys {
 		switch key {
 		case "properties", "patternProperties":
@@ -418,7 +427,7 @@ func openTrue(node *object) {
 					if members.values[name] == true {
 						members.values[name] = newObject()
 					} else if member, ok := members.child(name); ok {
-						openTrue(member)
+						replaceTrue(member)
 					}
 				}
 			}
@@ -426,7 +435,7 @@ func openTrue(node *object) {
 			if node.values[key] == true {
 				node.values[key] = newObject()
 			} else if inner, ok := node.child(key); ok {
-				openTrue(inner)
+				replaceTrue(inner)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func normal(value any) any {
 	return value
 }
 
-func decode(t *testing.T, text string) any {
+func decodeJSON(t *testing.T, text string) any {
 	t.Helper()
 	var value any
 	if err := json.Unmarshal([]byte(text), &value); err != nil {
@@ -136,7 +136,7 @@ func TestAdmitsWhatIsWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, use := range []jsonschema.Use{jsonschema.Argument, jsonschema.Result} {
-				if err := compile(t, schema(name, use)).Validate(decode(t, string(written))); err != nil {
+				if err := checkSchema(t, schema(name, use)).Validate(decodeJSON(t, string(written))); err != nil {
 					t.Errorf("%s: %v", written, err)
 				}
 			}
@@ -152,7 +152,7 @@ func TestEnumsLikeTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := normal(decode(t, string(reflected)))
+	want := normal(decodeJSON(t, string(reflected)))
 	properties := want.(map[string]any)["properties"].(map[string]any)
 	// Tags do not reach the items of an array, nor those of the items.
 	modes := []any{"fast", "slow", ""}
@@ -160,7 +160,7 @@ func TestEnumsLikeTags(t *testing.T) {
 	properties["nested"].(map[string]any)["items"].(map[string]any)["items"].(map[string]any)["enum"] = modes
 	// Reflection does not see that nil is written as null.
 	properties["pointer"].(map[string]any)["enum"] = []any{-1.0, 0.0, 1.0, nil}
-	got := normal(decode(t, derive(t)("Enums", jsonschema.Argument)))
+	got := normal(decodeJSON(t, derive(t)("Enums", jsonschema.Argument)))
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("schema (-reflection +derived):\n%s", d)
 	}
@@ -170,8 +170,8 @@ func TestEnumsLikeTags(t *testing.T) {
 func TestEnumsRefuse(t *testing.T) {
 	schema := derive(t)
 	fine := `{"values": {"a": "fast"}, "keys": {"fast": 1}, "levels": {"-1": [1]}, "quoted": "1", "text": "\"fast\"", "lost": null, "page": {"Items": ["fast"]}}`
-	compiled := compile(t, schema("EnumMaps", jsonschema.Argument))
-	if err := compiled.Validate(decode(t, fine)); err != nil {
+	compiled := checkSchema(t, schema("EnumMaps", jsonschema.Argument))
+	if err := compiled.Validate(decodeJSON(t, fine)); err != nil {
 		t.Error(err)
 	}
 	for _, change := range [][2]string{
@@ -179,7 +179,7 @@ func TestEnumsRefuse(t *testing.T) {
 		{`"quoted": "1"`, `"quoted": "7"`}, {`"quoted": "1"`, `"quoted": 1`}, {`\"fast\"`, `fast`}, {`["fast"]`, `["else"]`},
 	} {
 		text := strings.Replace(fine, change[0], change[1], 1)
-		if err := compiled.Validate(decode(t, text)); err == nil {
+		if err := compiled.Validate(decodeJSON(t, text)); err == nil {
 			t.Errorf("%s is admitted", text)
 		}
 	}
@@ -187,11 +187,11 @@ func TestEnumsRefuse(t *testing.T) {
 
 func TestClosedAndOpen(t *testing.T) {
 	schema := derive(t)
-	more := decode(t, `{"id": "1", "inner": {"A": 1, "more": 1}, "Own": "", "more": true}`)
-	if err := compile(t, schema("Embedding", jsonschema.Argument)).Validate(more); err == nil {
+	more := decodeJSON(t, `{"id": "1", "inner": {"A": 1, "more": 1}, "Own": "", "more": true}`)
+	if err := checkSchema(t, schema("Embedding", jsonschema.Argument)).Validate(more); err == nil {
 		t.Error("an argument that does not exist is admitted")
 	}
-	if err := compile(t, schema("Embedding", jsonschema.Result)).Validate(more); err != nil {
+	if err := checkSchema(t, schema("Embedding", jsonschema.Result)).Validate(more); err != nil {
 		t.Errorf("a result with more members is refused: %v", err)
 	}
 }
@@ -222,7 +222,7 @@ func TestParse(t *testing.T) {
 		`[]`:                                `its root has no "type": "object"`,
 		`{`:                                 "it is not JSON",
 		`{"type":"object"} 1`:               "it is not JSON",
-		`{"type":"object","type":"object"}`: "stands twice",
+		`{"type":"object","type":"object"}`: "duplicate member",
 		`{"type":"object","required":1}`:    "not valid against metaschema",
 		`{"type":"object","$ref":"http://example.com"}`: "no URLLoader",
 	} {
@@ -233,7 +233,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func compile(t *testing.T, schema string) *validator.Schema {
+func checkSchema(t *testing.T, schema string) *validator.Schema {
 	t.Helper()
 	doc, err := validator.UnmarshalJSON(strings.NewReader(schema))
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Description is a doc comment as plain text: a paragraph a line, lists and code as they are.
+// Description converts a doc comment to plain text with one line per paragraph. It keeps lists and
+// code.
 func Description(doc string) string {
 	var parser comment.Parser
 	printer := comment.Printer{TextWidth: -1, TextCodePrefix: "\t"}

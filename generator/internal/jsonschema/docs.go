@@ -14,15 +14,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/load"
 )
 
-// docs finds the comments of types, constants and fields by where they stand. Of other packages it parses just
-// the files that are asked for.
+// docs finds the comments of types, constants and fields by position. It parses only the files of
+// other packages that it needs.
 type docs struct {
 	fset  *token.FileSet
-	own   map[string]bool          // files of the package that is generated
+	own   map[string]bool          // files of the package being generated
 	files map[string]map[spot]note // by file name
 }
 
-// spot is a name in a line of a file; export data keeps no columns.
+// spot is a name on a line of a file. Export data has no columns.
 type spot struct {
 	line int
 	name string
@@ -30,8 +30,8 @@ type spot struct {
 
 type note struct {
 	doc    string
-	column int           // export data keeps none
-	tag    *ast.BasicLit // of a field
+	column int           // not in export data
+	tag    *ast.BasicLit // the tag of a field
 }
 
 func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
@@ -39,43 +39,43 @@ func newDocs(fset *token.FileSet, pkg *load.Package) *docs {
 	for _, file := range pkg.Files {
 		name := fset.Position(file.Package).Filename
 		d.own[name] = true
-		d.files[name] = notes(fset, file)
+		d.files[name] = collectNotes(fset, file)
 	}
 	return d
 }
 
-// find returns what is written at a name: of a type or a constant the first sentence.
+// find returns the note of a name. For a type or constant, the text is the first sentence.
 func (d *docs) find(obj types.Object) note {
 	pos := d.fset.Position(obj.Pos())
 	if !pos.IsValid() {
 		return note{}
 	}
 	found, ok := d.files[pos.Filename]
-	if !ok && !standard(pos.Filename) {
+	if !ok && !isStandardLibrary(pos.Filename) {
 		fset := token.NewFileSet()
-		// A file that is not there or does not parse has no comments for us.
+		// A missing or invalid file has no comments.
 		file, err := parser.ParseFile(fset, pos.Filename, nil, parser.ParseComments|parser.SkipObjectResolution)
 		if err == nil {
-			found = notes(fset, file)
+			found = collectNotes(fset, file)
 		}
 		d.files[pos.Filename] = found
 	}
 	return found[spot{pos.Line, obj.Name()}]
 }
 
-// isOwn tells whether an object stands in the package that is generated.
+// isOwn reports whether an object is in the package being generated.
 func (d *docs) isOwn(obj types.Object) bool {
 	return d.own[d.fset.Position(obj.Pos()).Filename]
 }
 
-// standard tells whether a file is the standard library's. Its comments change with the Go release,
-// and what is generated must not.
-func standard(name string) bool {
+// isStandardLibrary reports whether a file belongs to the standard library. Its comments change
+// with the Go release, and generated code must not.
+func isStandardLibrary(name string) bool {
 	root := build.Default.GOROOT
 	return strings.HasPrefix(name, "$GOROOT") || root != "" && strings.HasPrefix(name, root+string(filepath.Separator))
 }
 
-func notes(fset *token.FileSet, file *ast.File) map[spot]note {
+func collectNotes(fset *token.FileSet, file *ast.File) map[spot]note {
 	found := map[spot]note{}
 	add := func(name *ast.Ident, n note) {
 		pos := fset.Position(name.Pos())
@@ -85,9 +85,9 @@ func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.FuncDecl:
-			return false // its types cannot be a tool's
+			return false // a tool cannot use types in functions
 		case *ast.GenDecl:
-			var outer *ast.CommentGroup // a group's comment is of no one in it
+			var outer *ast.CommentGroup // the comment of a group describes no single member
 			if !node.Lparen.IsValid() {
 				outer = node.Doc
 			}
@@ -97,7 +97,7 @@ func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 					add(spec.Name, note{doc: synopsis(spec.Doc, spec.Comment, outer)})
 				case *ast.ValueSpec:
 					doc := ""
-					if len(spec.Names) == 1 { // else it is of none in particular
+					if len(spec.Names) == 1 { // otherwise the comment describes no single constant
 						doc = synopsis(spec.Doc, spec.Comment, outer)
 					}
 					for _, name := range spec.Names {
@@ -107,7 +107,7 @@ func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 			}
 		case *ast.StructType:
 			for _, field := range node.Fields.List {
-				n := note{doc: text(field.Doc, field.Comment), tag: field.Tag}
+				n := note{doc: commentText(field.Doc, field.Comment), tag: field.Tag}
 				for _, name := range field.Names {
 					add(name, n)
 				}
@@ -121,20 +121,20 @@ func notes(fset *token.FileSet, file *ast.File) map[spot]note {
 	return found
 }
 
-// synopsis is the first sentence of the comments above, behind or around.
+// synopsis returns the first sentence of the comment above, behind or around a declaration.
 func synopsis(above, behind, around *ast.CommentGroup) string {
-	return new(godoc.Package).Synopsis(cmp.Or(text(above, behind), text(around, nil)))
+	return new(godoc.Package).Synopsis(cmp.Or(commentText(above, behind), commentText(around, nil)))
 }
 
-// text is the comment above, else the one that trails the line.
-func text(above, behind *ast.CommentGroup) string {
+// commentText returns the comment above a declaration, or else the one at the end of its line.
+func commentText(above, behind *ast.CommentGroup) string {
 	if doc := Description(above.Text()); doc != "" {
 		return doc
 	}
 	return Description(behind.Text())
 }
 
-// embeddedName is the name that an embedded type gives its field.
+// embeddedName returns the field name of an embedded type.
 func embeddedName(expr ast.Expr) *ast.Ident {
 	switch expr := expr.(type) {
 	case *ast.Ident:

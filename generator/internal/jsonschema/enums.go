@@ -13,14 +13,14 @@ import (
 	"unicode"
 )
 
-// enum is a named type whose values are the constants of its package.
+// enum is a named type whose values are constants of its package.
 type enum struct {
 	about  string   // the type's own comment
-	values []any    // as JSON, in the order of the source
-	lines  []string // what the values mean, a line each; none where no comment says
+	values []any    // JSON values in source order
+	lines  []string // the meaning of each value; empty if the constants have no comments
 }
 
-// choice is one constant of an enum.
+// choice is a constant of an enum.
 type choice struct {
 	name   string
 	value  constant.Value
@@ -29,11 +29,12 @@ type choice struct {
 	doc    string
 }
 
-// enumOf returns the enum that a type is, or nil. It is one where its package declares constants of
-// exactly this type; the exported ones count, or all where none is. There are three exceptions.
-// Types of the standard library are none, because constants come with Go releases, and what is
-// generated must not change with them. Flags are none, because they combine (see [areFlags]). And
-// what encoding/json writes by a method is text, whatever the constants are.
+// enumOf returns the enum of a type, or nil. A type is an enum if its package declares constants of
+// exactly this type. Only exported constants count, unless none is exported.
+//
+// There are three exceptions. Types of the standard library are not enums, because Go releases add
+// constants and generated code must not change with them. Flags are not enums, because they combine
+// (see [areFlags]). A type that encoding/json encodes by a method is text.
 func (g *graph) enumOf(t types.Type) (*enum, error) {
 	named, ok := types.Unalias(t).(*types.Named)
 	if !ok || named.Obj().Pkg() == nil || named.TypeArgs().Len() > 0 {
@@ -43,14 +44,14 @@ func (g *graph) enumOf(t types.Type) (*enum, error) {
 	if !ok || basic.Info()&(types.IsString|types.IsInteger) == 0 || hasMethod(t, "MarshalText", "UnmarshalText") {
 		return nil, nil
 	}
-	if standard(g.docs.fset.Position(named.Obj().Pos()).Filename) {
+	if isStandardLibrary(g.docs.fset.Position(named.Obj().Pos()).Filename) {
 		return nil, nil
 	}
-	key := qualified(named)
+	key := qualifiedName(named)
 	if known, ok := g.enums[key]; ok {
 		return known, nil
 	}
-	choices, err := g.choices(named)
+	choices, err := g.findChoices(named)
 	if err != nil {
 		return nil, err
 	}
@@ -58,17 +59,17 @@ func (g *graph) enumOf(t types.Type) (*enum, error) {
 	return g.enums[key], nil
 }
 
-// choices lists the constants of a type, each value once.
-func (g *graph) choices(named *types.Named) ([]choice, error) {
+// findChoices lists the constants of a type, with each value once.
+func (g *graph) findChoices(named *types.Named) ([]choice, error) {
 	scope, err := g.scope(named.Obj().Pkg())
 	if err != nil {
-		return nil, &refusal{fmt.Sprintf("cannot read the constants of %s: %v", qualified(named), err), ""}
+		return nil, &refusal{fmt.Sprintf("cannot read the constants of %s: %v", qualifiedName(named), err), ""}
 	}
 	var found []choice
 	exported := false
 	for _, name := range scope.Names() {
 		c, ok := scope.Lookup(name).(*types.Const)
-		if !ok || !isOf(c.Type(), named) || c.Val().Kind() == constant.Unknown { // it does not compile
+		if !ok || !isNamedType(c.Type(), named) || c.Val().Kind() == constant.Unknown { // the constant does not compile
 			continue
 		}
 		note := g.docs.find(c)
@@ -83,7 +84,7 @@ func (g *graph) choices(named *types.Named) ([]choice, error) {
 			cmp.Compare(a.column, b.column), cmp.Compare(a.name, b.name))
 	})
 	var distinct []choice
-	known := map[string]int{} // where a value stands in distinct
+	known := map[string]int{} // the index of each value in distinct
 	for _, c := range found {
 		value := c.value.ExactString()
 		i, ok := known[value]
@@ -91,16 +92,16 @@ func (g *graph) choices(named *types.Named) ([]choice, error) {
 			known[value] = len(distinct)
 			distinct = append(distinct, c)
 		} else if distinct[i].doc == "" {
-			distinct[i].name, distinct[i].doc = c.name, c.doc // a second name that says more
+			distinct[i].name, distinct[i].doc = c.name, c.doc // another name with a comment
 		}
 	}
 	return distinct, nil
 }
 
-// isOf compares by name: the scope may have been loaded a second time.
-func isOf(t types.Type, want *types.Named) bool {
+// isNamedType compares types by name, because the scope may have been loaded twice.
+func isNamedType(t types.Type, want *types.Named) bool {
 	named, ok := types.Unalias(t).(*types.Named)
-	return ok && qualified(named) == qualified(want)
+	return ok && qualifiedName(named) == qualifiedName(want)
 }
 
 func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
@@ -111,35 +112,35 @@ func (g *graph) newEnum(named *types.Named, choices []choice) *enum {
 	documented := e.about != "" || slices.ContainsFunc(choices, func(c choice) bool { return c.doc != "" })
 	for _, c := range choices {
 		if c.value.Kind() == constant.String {
-			text := strings.ToValidUTF8(constant.StringVal(c.value), "\ufffd") // as encoding/json writes it
+			text := strings.ToValidUTF8(constant.StringVal(c.value), "\ufffd") // as encoding/json encodes it
 			e.values = append(e.values, text)
 			if c.doc != "" {
-				// Comments begin with the name of the constant, which says nothing to a caller.
-				e.lines = append(e.lines, shown(text)+": "+strings.TrimPrefix(c.doc, c.name+" "))
+				// A comment starts with the name of the constant, which callers do not know.
+				e.lines = append(e.lines, displayValue(text)+": "+strings.TrimPrefix(c.doc, c.name+" "))
 			}
 			continue
 		}
 		number := constant.ToInt(c.value).ExactString()
 		e.values = append(e.values, json.Number(number))
 		if documented {
-			e.lines = append(e.lines, number+": "+cmp.Or(c.doc, c.name)) // a number says nothing of itself
+			e.lines = append(e.lines, number+": "+cmp.Or(c.doc, c.name)) // a number needs an explanation
 		}
 	}
 	return e
 }
 
-// shown writes a value for people, in quotes only where it would not be seen.
-func shown(text string) string {
+// displayValue formats a value for people. It adds quotes only if the value would be hard to see.
+func displayValue(text string) string {
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./", r)
 	}) {
-		return quote(text)
+		return quoteJSON(text)
 	}
 	return text
 }
 
-// areFlags tells whether integers are meant to be combined: three or more of them are powers of two,
-// and the others are made of those, unless they just count from one.
+// areFlags reports whether integers are meant to be combined. They are if at least three are powers
+// of two, the others are combinations of these, and the values do not simply count from one.
 func areFlags(choices []choice) bool {
 	if choices[0].value.Kind() != constant.Int {
 		return false
@@ -172,41 +173,41 @@ func areFlags(choices []choice) bool {
 	return count >= 3 && most.Cmp(big.NewInt(int64(nonzero))) != 0
 }
 
-// enumerate writes an enum into a schema that its type has, unless a tag has named the choices.
-func (g *graph) enumerate(t types.Type, node *object) {
+// addEnum adds a type's enum to its schema, unless a tag sets other choices.
+func (g *graph) addEnum(t types.Type, node *object) {
 	e, err := g.enumOf(t)
 	if err != nil {
-		g.refuse(g.at, "", err)
+		g.reportProblem(g.at, "", err)
 		return
 	}
 	if e == nil || node.has("enum") {
 		return
 	}
 	node.set("enum", slices.Clone(e.values))
-	if text := e.describe(e.about); text != "" && !node.has("description") {
+	if text := e.appendMeanings(e.about); text != "" && !node.has("description") {
 		node.set("description", text)
 	}
 }
 
-// describe appends what the values mean to a text.
-func (e *enum) describe(text string) string {
+// appendMeanings appends the meanings of the values to a text.
+func (e *enum) appendMeanings(text string) string {
 	return joinLines(append([]string{text}, e.lines...)...)
 }
 
-// joinLines joins the lines that are not empty.
+// joinLines joins the nonempty lines.
 func joinLines(lines ...string) string {
 	return strings.Join(slices.DeleteFunc(lines, func(line string) bool { return line == "" }), "\n")
 }
 
-// quoteChoices writes an enum as the ",string" option has its values written.
+// quoteChoices converts an enum for a field with the ",string" option.
 func quoteChoices(property *object) {
 	choices, _ := property.get("enum").([]any)
 	for i, value := range choices {
-		choices[i] = oneLine(value)
+		choices[i] = compactText(value)
 	}
 }
 
-// quoteNumbers writes an enum of integers as the keys of an object.
+// quoteNumbers converts an enum of integers to object keys.
 func quoteNumbers(keys *object) {
 	choices, _ := keys.get("enum").([]any)
 	for i, value := range choices {
@@ -216,30 +217,30 @@ func quoteNumbers(keys *object) {
 	}
 }
 
-// checkDefault refuses a default that is none of the choices.
+// checkDefault refuses a default that is not one of the choices.
 func checkDefault(property *object) error {
 	values, ok := property.get("default").([]any)
 	if items, isList := property.child("items"); ok && isList {
-		return isChoice(items, values)
+		return checkChoices(items, values)
 	}
 	if property.has("default") {
-		return isChoice(property, []any{property.get("default")})
+		return checkChoices(property, []any{property.get("default")})
 	}
 	return nil
 }
 
-func isChoice(node *object, values []any) error {
+func checkChoices(node *object, values []any) error {
 	choices, ok := node.get("enum").([]any)
 	if !ok {
 		return nil
 	}
 	for _, value := range values {
-		if !slices.ContainsFunc(choices, func(c any) bool { return oneLine(c) == oneLine(value) }) {
+		if !slices.ContainsFunc(choices, func(c any) bool { return compactText(c) == compactText(value) }) {
 			names := make([]string, len(choices))
 			for i, c := range choices {
-				names[i] = oneLine(c)
+				names[i] = compactText(c)
 			}
-			return &refusal{fmt.Sprintf("the default %s is none of the choices", oneLine(value)), "they are " + strings.Join(names, ", ")}
+			return &refusal{fmt.Sprintf("the default %s is not one of the choices", compactText(value)), "the choices are " + strings.Join(names, ", ")}
 		}
 	}
 	return nil

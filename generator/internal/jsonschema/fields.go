@@ -11,19 +11,20 @@ import (
 
 // field is a member of a struct's JSON object.
 type field struct {
-	name     string // in JSON
+	name     string // the JSON name
 	variable *types.Var
 	tag      reflect.StructTag
-	optional bool // left out when empty, or reached through a pointer that may be nil
-	omitted  bool // left out when empty
+	optional bool // omitted when empty, or reached through a pointer that may be nil
+	omitted  bool // omitted when empty
 	quoted   bool // the ",string" option
 
 	tagged bool
 	index  []int
 }
 
-// jsonFields lists the members of a struct as encoding/json has them: those of embedded structs
-// among them, the shallowest winning, then a tagged one; where neither decides, none.
+// jsonFields lists the members of a struct as encoding/json does, including those of embedded
+// structs. Of members with the same name, the shallowest wins, then a tagged one. If neither
+// decides, all are dropped.
 func jsonFields(st *types.Struct) []field {
 	type level struct {
 		st       *types.Struct
@@ -52,7 +53,7 @@ func jsonFields(st *types.Struct) []field {
 					continue
 				}
 				done[key] = true
-				repeat = min(2, twice[key]) // a type embedded twice at one depth hides itself
+				repeat = min(2, twice[key]) // a type embedded twice at the same depth hides itself
 			}
 			for i := range l.st.NumFields() {
 				v, tag := l.st.Field(i), reflect.StructTag(l.st.Tag(i))
@@ -66,7 +67,8 @@ func jsonFields(st *types.Struct) []field {
 					next = append(next, level{inner, named, index, l.optional || pointer})
 					continue
 				}
-				// encoding/json writes an embedded struct that has a name in its tag, exported or not.
+				// encoding/json encodes an embedded struct with a name in its tag even if it is not
+				// exported.
 				if !v.Exported() && !embedsStruct(v) {
 					continue
 				}
@@ -79,10 +81,10 @@ func jsonFields(st *types.Struct) []field {
 			visited[key] = true
 		}
 	}
-	return dominant(all)
+	return selectDominant(all)
 }
 
-// readField reads a field's json tag; false where the field has no place in JSON.
+// readField reads a field's json tag. It returns false if JSON excludes the field.
 func readField(v *types.Var, tag reflect.StructTag) (field, bool) {
 	f := field{name: v.Name(), variable: v, tag: tag}
 	text := tag.Get("json")
@@ -90,7 +92,7 @@ func readField(v *types.Var, tag reflect.StructTag) (field, bool) {
 		return f, false
 	}
 	name, options, _ := strings.Cut(text, ",")
-	if validName(name) {
+	if isValidName(name) {
 		f.name, f.tagged = name, true
 	}
 	for option := range strings.SplitSeq(options, ",") {
@@ -104,7 +106,7 @@ func readField(v *types.Var, tag reflect.StructTag) (field, bool) {
 	return f, true
 }
 
-// embeddedStruct returns the struct whose fields an embedded field promotes, if it does.
+// embeddedStruct returns the struct whose fields an embedded field promotes, or nil.
 func embeddedStruct(v *types.Var, f field) (st *types.Struct, named types.Type, pointer bool) {
 	if !v.Embedded() || f.tagged {
 		return nil, nil, false
@@ -125,8 +127,8 @@ func embedsStruct(v *types.Var) bool {
 	return inner != nil
 }
 
-// dominant picks one field of each name, in the order of the source.
-func dominant(all []field) []field {
+// selectDominant picks one field per name, in source order.
+func selectDominant(all []field) []field {
 	groups := map[string][]field{}
 	for _, f := range all {
 		groups[f.name] = append(groups[f.name], f)
@@ -155,8 +157,8 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// validName tells whether encoding/json takes the name in a tag.
-func validName(name string) bool {
+// isValidName reports whether encoding/json accepts a name in a tag.
+func isValidName(name string) bool {
 	for _, r := range name {
 		if !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r) {
 			return false
@@ -165,7 +167,7 @@ func validName(name string) bool {
 	return name != ""
 }
 
-// isScalar tells whether the ",string" option means something.
+// isScalar reports whether the ",string" option has an effect on a type.
 func isScalar(t types.Type) bool {
 	if p, ok := t.Underlying().(*types.Pointer); ok {
 		t = p.Elem()

@@ -10,14 +10,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// jsonOptions are what encoding/json knows; newerOptions mean something to its second version alone.
+// jsonOptions are the options of encoding/json. newerOptions only have an effect in its second
+// version.
 var (
 	jsonOptions  = []string{"omitempty", "omitzero", "string"}
 	newerOptions = []string{"inline", "unknown", "nocase", "strictcase"}
 )
 
-// checkJSONTags refuses json tags of this package that encoding/json passes over in silence, in a struct
-// and in those that it embeds.
+// checkJSONTags refuses json tags that encoding/json silently ignores, in a struct of this package
+// and in the structs it embeds.
 func (g *graph) checkJSONTags(owner string, st *types.Struct, open ...*types.Struct) {
 	if slices.Contains(open, st) {
 		return
@@ -29,8 +30,8 @@ func (g *graph) checkJSONTags(owner string, st *types.Struct, open ...*types.Str
 			continue
 		}
 		f, ok := readField(v, tag)
-		if err := wrongJSONTag(f, tag); err != nil {
-			g.refuseField(owner, f, err)
+		if err := checkJSONTag(f, tag); err != nil {
+			g.reportField(owner, f, err)
 		}
 		inner, _, _ := embeddedStruct(v, f)
 		if inner != nil && ok {
@@ -40,7 +41,7 @@ func (g *graph) checkJSONTags(owner string, st *types.Struct, open ...*types.Str
 			continue
 		}
 		if other, twice := first[f.name]; twice && other.tagged == f.tagged {
-			g.refuseField(owner, f, &refusal{fmt.Sprintf("%s has the name %q in JSON too, so encoding/json leaves out both", other.variable.Name(), f.name),
+			g.reportField(owner, f, &refusal{fmt.Sprintf("%s also has the JSON name %q, so encoding/json omits both", other.variable.Name(), f.name),
 				"give one of them another name"})
 			continue
 		}
@@ -48,7 +49,7 @@ func (g *graph) checkJSONTags(owner string, st *types.Struct, open ...*types.Str
 	}
 }
 
-func wrongJSONTag(f field, tag reflect.StructTag) error {
+func checkJSONTag(f field, tag reflect.StructTag) error {
 	text, ok := tag.Lookup("json")
 	if !ok {
 		if strings.Contains(string(tag), "json:") {
@@ -57,8 +58,8 @@ func wrongJSONTag(f field, tag reflect.StructTag) error {
 		return nil
 	}
 	name, options, _ := strings.Cut(text, ",")
-	if name != "" && name != "-" && !validName(name) {
-		return &refusal{fmt.Sprintf("encoding/json takes no name such as %q, it writes %q", name, f.variable.Name()), "leave out quotes, commas and backslashes"}
+	if name != "" && name != "-" && !isValidName(name) {
+		return &refusal{fmt.Sprintf("encoding/json ignores the name %q and uses %q", name, f.variable.Name()), "do not use quotes, commas or backslashes"}
 	}
 	if text == "-" {
 		return nil
@@ -68,25 +69,25 @@ func wrongJSONTag(f field, tag reflect.StructTag) error {
 		switch {
 		case option == "":
 		case option == "string" && !isScalar(f.variable.Type()):
-			return &refusal{`"string" means nothing in the json tag of a field of this type`, "it is for strings, numbers and booleans"}
+			return &refusal{`"string" has no effect on a field of this type`, "it is for strings, numbers and booleans"}
 		case !known:
 			hint := "encoding/json knows " + strings.Join(jsonOptions, ", ")
 			if near := diag.Nearest(strings.TrimSpace(option), jsonOptions); near != "" {
 				hint = fmt.Sprintf("did you mean %q?", near)
 			}
-			return &refusal{fmt.Sprintf("%q means nothing in the json tag", option), hint}
+			return &refusal{fmt.Sprintf("%q has no meaning in the json tag", option), hint}
 		}
 	}
 	return nil
 }
 
-// needsAddress finds in the values of a map what writes itself by a pointer: encoding/json has no address
-// of them, so it would write the fields.
-func needsAddress(t types.Type) types.Type {
-	return findAddressed(t, map[types.Type]bool{})
+// findPointerMarshaler finds a type in the values of a map whose marshal method is on its pointer.
+// encoding/json cannot take the address of map values, so it would encode the fields instead.
+func findPointerMarshaler(t types.Type) types.Type {
+	return searchPointerMarshaler(t, map[types.Type]bool{})
 }
 
-func findAddressed(t types.Type, seen map[types.Type]bool) types.Type {
+func searchPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 	t = types.Unalias(t)
 	if seen[t] {
 		return nil
@@ -94,7 +95,7 @@ func findAddressed(t types.Type, seen map[types.Type]bool) types.Type {
 	seen[t] = true
 	if named, ok := t.(*types.Named); ok {
 		for _, name := range []string{"MarshalJSON", "MarshalText"} {
-			if hasMethod(named, name) && !hasOfValue(named, name) {
+			if hasMethod(named, name) && !valueHasMethod(named, name) {
 				return t
 			}
 		}
@@ -104,10 +105,10 @@ func findAddressed(t types.Type, seen map[types.Type]bool) types.Type {
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Array:
-		return findAddressed(u.Elem(), seen)
+		return searchPointerMarshaler(u.Elem(), seen)
 	case *types.Struct:
 		for _, f := range jsonFields(u) {
-			if found := findAddressed(f.variable.Type(), seen); found != nil {
+			if found := searchPointerMarshaler(f.variable.Type(), seen); found != nil {
 				return found
 			}
 		}

@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// width is how long a line of a schema may get; a string that is longer than that is broken where
-// it is written, as Go.
-const width = 100
+// maxWidth is the maximum length of a line. A longer string is split when it is written as Go code.
+const maxWidth = 100
 
-// rank is the order of keywords in a schema: what it is, then its parts, then its limits.
-var rank = func() map[string]int {
+// keywordRanks orders the keywords of a schema: what it is, then its parts, then its limits.
+var keywordRanks = func() map[string]int {
 	ranks := map[string]int{}
 	for i, keyword := range []string{
 		"$ref", "type", "format", "title", "description", "enum", "const", "default", "properties",
@@ -24,57 +23,58 @@ var rank = func() map[string]int {
 	return ranks
 }()
 
-// order sorts the keywords of a schema and of all in it. The names of properties keep theirs.
-func order(schema any) {
+// sortKeywords sorts the keywords of a schema and of all schemas in it. Properties keep their
+// order.
+func sortKeywords(schema any) {
 	o, ok := schema.(*object)
 	if !ok {
 		return
 	}
 	slices.SortStableFunc(o.keys, func(a, b string) int {
-		return cmp.Compare(place(a), place(b))
+		return cmp.Compare(keywordRank(a), keywordRank(b))
 	})
 	for _, key := range o.keys {
 		switch value := o.values[key].(type) {
 		case *object:
 			if key == "properties" || key == "patternProperties" || key == "$defs" {
 				for _, name := range value.keys {
-					order(value.values[name])
+					sortKeywords(value.values[name])
 				}
 			} else if key != "default" {
-				order(value)
+				sortKeywords(value)
 			}
 		case []any:
 			if key == "anyOf" || key == "oneOf" || key == "allOf" {
 				for _, item := range value {
-					order(item)
+					sortKeywords(item)
 				}
 			}
 		}
 	}
 }
 
-func place(keyword string) int {
-	if r, ok := rank[keyword]; ok {
+func keywordRank(keyword string) int {
+	if r, ok := keywordRanks[keyword]; ok {
 		return r
 	}
 	if keyword == "$defs" {
-		return len(rank) + 2
+		return len(keywordRanks) + 2
 	}
-	return len(rank) + 1
+	return len(keywordRanks) + 1
 }
 
-// layout writes a schema for people: one property a line, as long as that fits.
-func layout(schema *object) string {
+// formatSchema formats a schema for people, with one property per line if it fits.
+func formatSchema(schema *object) string {
 	var b strings.Builder
-	write(&b, schema, "", 0, true)
+	writeValue(&b, schema, "", 0, true)
 	return b.String()
 }
 
-// write writes a value at an indent; column is where its line has got to. Open keeps an object
-// from being put on one line.
-func write(b *strings.Builder, value any, indent string, column int, open bool) {
+// writeValue writes a value. column is the current length of the line. open keeps an object from
+// being written on one line.
+func writeValue(b *strings.Builder, value any, indent string, column int, open bool) {
 	if !open {
-		if line := oneLine(value); column+len(line) <= width || !divisible(value) {
+		if line := compactText(value); column+len(line) <= maxWidth || !isDivisible(value) {
 			b.WriteString(line)
 			return
 		}
@@ -88,11 +88,11 @@ func write(b *strings.Builder, value any, indent string, column int, open bool) 
 		}
 		b.WriteString("{\n")
 		for i, key := range v.keys {
-			start := inner + quote(key) + ": "
+			start := inner + quoteJSON(key) + ": "
 			b.WriteString(start)
 			child, isObject := v.values[key].(*object)
 			spread := isObject && len(child.keys) > 0 && (key == "properties" || key == "$defs")
-			write(b, v.values[key], inner, len(start)+1, spread)
+			writeValue(b, v.values[key], inner, len(start)+1, spread)
 			if i < len(v.keys)-1 {
 				b.WriteByte(',')
 			}
@@ -100,15 +100,15 @@ func write(b *strings.Builder, value any, indent string, column int, open bool) 
 		}
 		b.WriteString(indent + "}")
 	case []any:
-		if !slices.ContainsFunc(v, divisible) {
-			fill(b, v, inner)
+		if !slices.ContainsFunc(v, isDivisible) {
+			writeFilled(b, v, inner)
 			b.WriteString("\n" + indent + "]")
 			return
 		}
 		b.WriteString("[\n")
 		for i, item := range v {
 			b.WriteString(inner)
-			write(b, item, inner, len(inner)+1, false)
+			writeValue(b, item, inner, len(inner)+1, false)
 			if i < len(v)-1 {
 				b.WriteByte(',')
 			}
@@ -116,20 +116,20 @@ func write(b *strings.Builder, value any, indent string, column int, open bool) 
 		}
 		b.WriteString(indent + "]")
 	default:
-		b.WriteString(oneLine(value))
+		b.WriteString(compactText(value))
 	}
 }
 
-// fill writes the names and numbers of a list, as many a line as fit.
-func fill(b *strings.Builder, items []any, indent string) {
+// writeFilled writes the strings and numbers of a list, as many per line as fit.
+func writeFilled(b *strings.Builder, items []any, indent string) {
 	b.WriteByte('[')
-	column := width + 1
+	column := maxWidth + 1
 	for i, item := range items {
-		text := oneLine(item)
+		text := compactText(item)
 		if i < len(items)-1 {
 			text += ","
 		}
-		if column+len(" ")+len(text) > width {
+		if column+len(" ")+len(text) > maxWidth {
 			b.WriteString("\n" + indent + text)
 			column = len(indent) + len(text)
 			continue
@@ -139,8 +139,8 @@ func fill(b *strings.Builder, items []any, indent string) {
 	}
 }
 
-// divisible tells whether a value can be put on several lines.
-func divisible(value any) bool {
+// isDivisible reports whether a value can span several lines.
+func isDivisible(value any) bool {
 	switch v := value.(type) {
 	case *object:
 		return len(v.keys) > 0
@@ -150,14 +150,14 @@ func divisible(value any) bool {
 	return false
 }
 
-// oneLine writes a value on one line, with spaces for people.
-func oneLine(value any) string {
+// compactText formats a value on one line, with spaces.
+func compactText(value any) string {
 	var b strings.Builder
-	writeLine(&b, value)
+	writeCompact(&b, value)
 	return b.String()
 }
 
-func writeLine(b *strings.Builder, value any) {
+func writeCompact(b *strings.Builder, value any) {
 	switch v := value.(type) {
 	case *object:
 		b.WriteByte('{')
@@ -165,8 +165,8 @@ func writeLine(b *strings.Builder, value any) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			b.WriteString(quote(key) + ": ")
-			writeLine(b, v.values[key])
+			b.WriteString(quoteJSON(key) + ": ")
+			writeCompact(b, v.values[key])
 		}
 		b.WriteByte('}')
 	case []any:
@@ -175,30 +175,30 @@ func writeLine(b *strings.Builder, value any) {
 			if i > 0 {
 				b.WriteString(", ")
 			}
-			writeLine(b, item)
+			writeCompact(b, item)
 		}
 		b.WriteByte(']')
 	case string:
-		b.WriteString(quote(v))
+		b.WriteString(quoteJSON(v))
 	default:
 		text, err := json.Marshal(value)
-		if err != nil { // a json.Number, a bool or nil: cannot happen
+		if err != nil { // impossible for a json.Number, a bool or nil
 			text = []byte("null")
 		}
 		b.Write(text)
 	}
 }
 
-// unfit are the characters that a raw Go string cannot have.
-var unfit = strings.NewReplacer("`", `\u0060`, "\ufeff", `\ufeff`)
+// rawStringEscapes escapes the characters that a raw Go string cannot contain.
+var rawStringEscapes = strings.NewReplacer("`", `\u0060`, "\ufeff", `\ufeff`)
 
-// quote writes a JSON string that can stand in a raw Go string.
-func quote(s string) string {
+// quoteJSON encodes a JSON string that a raw Go string can contain.
+func quoteJSON(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(s); err != nil { // a string always encodes
 		return `""`
 	}
-	return unfit.Replace(strings.TrimSuffix(b.String(), "\n"))
+	return rawStringEscapes.Replace(strings.TrimSuffix(b.String(), "\n"))
 }

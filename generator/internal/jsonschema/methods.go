@@ -5,16 +5,16 @@ import (
 	"go/types"
 )
 
-// hasMethod tells whether a type or a pointer to it has one of the methods. An interface's do not
-// count: its values are written as what they hold.
+// hasMethod reports whether a type or a pointer to it has one of the methods. Methods of an
+// interface do not count, because encoding/json encodes the value in it.
 func hasMethod(t types.Type, names ...string) bool {
 	_, name := findMethod(t, names...)
 	return name != ""
 }
 
-// findMethod finds the first of the methods that a type or a pointer to it has, and the embedded field
-// that it is from; nil where it is the type's own. One of encoding/json that takes or returns something
-// else is none to it.
+// findMethod finds the first of the methods that a type or a pointer to it has. from is the
+// embedded field that provides it, or nil. A method that encoding/json would call must have the
+// right signature.
 func findMethod(t types.Type, names ...string) (from *types.Var, name string) {
 	if types.IsInterface(t) {
 		return nil, ""
@@ -22,7 +22,7 @@ func findMethod(t types.Type, names ...string) (from *types.Var, name string) {
 	set := types.NewMethodSet(types.NewPointer(t))
 	for _, name := range names {
 		found := set.Lookup(nil, name)
-		if found == nil || !fits(name, found.Type()) {
+		if found == nil || !matchesSignature(name, found.Type()) {
 			continue
 		}
 		if st, ok := t.Underlying().(*types.Struct); ok && len(found.Index()) > 1 {
@@ -33,30 +33,30 @@ func findMethod(t types.Type, names ...string) (from *types.Var, name string) {
 	return nil, ""
 }
 
-// hasOfValue tells whether a value of a type has a method without being asked for its address.
-func hasOfValue(t types.Type, name string) bool {
+// valueHasMethod reports whether a value of a type has a method without taking its address.
+func valueHasMethod(t types.Type, name string) bool {
 	found := types.NewMethodSet(t).Lookup(nil, name)
-	return found != nil && fits(name, found.Type())
+	return found != nil && matchesSignature(name, found.Type())
 }
 
-// signatures are those that encoding/json asks for.
+// signatures are the signatures that encoding/json requires.
 var signatures = map[string]string{
 	"MarshalJSON": "func() ([]byte, error)", "UnmarshalJSON": "func([]byte) error",
 	"MarshalText": "func() ([]byte, error)", "UnmarshalText": "func([]byte) error",
 }
 
-func fits(name string, method types.Type) bool {
+func matchesSignature(name string, method types.Type) bool {
 	want, known := signatures[name]
 	if !known {
 		return true
 	}
-	// Without the names of parameters, which the signature of a type has too.
+	// Drop the names of parameters, which are part of the string.
 	s := method.(*types.Signature)
-	bare := types.NewSignatureType(nil, nil, nil, unnamed(s.Params()), unnamed(s.Results()), s.Variadic())
+	bare := types.NewSignatureType(nil, nil, nil, removeNames(s.Params()), removeNames(s.Results()), s.Variadic())
 	return types.TypeString(bare, nil) == want
 }
 
-func unnamed(tuple *types.Tuple) *types.Tuple {
+func removeNames(tuple *types.Tuple) *types.Tuple {
 	var vars []*types.Var
 	for v := range tuple.Variables() {
 		vars = append(vars, types.NewParam(v.Pos(), v.Pkg(), "", types.Unalias(v.Type())))
@@ -64,9 +64,9 @@ func unnamed(tuple *types.Tuple) *types.Tuple {
 	return types.NewTuple(vars...)
 }
 
-// textual tells whether encoding/json writes and reads a type as the text that its methods make of it.
-// Where it has one of them alone, it writes what it cannot read: no schema is right for both.
-func textual(t types.Type) (bool, error) {
+// isTextual reports whether encoding/json encodes and decodes a type as text by its methods. A type
+// with only one of the two methods has no schema that is right for both directions.
+func isTextual(t types.Type) (bool, error) {
 	const (
 		marshal, unmarshal = "MarshalText", "UnmarshalText"
 		way                = `, or set the type of the field with jsonschema:"type=string"`
@@ -75,11 +75,11 @@ func textual(t types.Type) (bool, error) {
 	name := types.TypeString(t, func(p *types.Package) string { return p.Name() })
 	switch {
 	case writes && !reads:
-		return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so the text that it writes cannot be read", name, marshal, unmarshal),
-			"give it " + unmarshal + "([]byte) error too" + way}
+		return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so its own output cannot be decoded", name, marshal, unmarshal),
+			"add " + unmarshal + "([]byte) error" + way}
 	case reads && !writes:
-		return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so it reads text but does not write it", name, unmarshal, marshal),
-			"give it " + marshal + "() ([]byte, error) too" + way}
+		return true, &refusal{fmt.Sprintf("%s has a method %s but no %s, so it decodes text but does not encode it", name, unmarshal, marshal),
+			"add " + marshal + "() ([]byte, error)" + way}
 	}
 	return writes, nil
 }

@@ -109,7 +109,7 @@ func TestShapesLikeReflection(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := differ{T: t, want: decode(t, string(data)).(map[string]any), got: decode(t, text).(map[string]any), seen: map[string]bool{}}
+		d := differ{T: t, want: decodeJSON(t, string(data)).(map[string]any), got: decodeJSON(t, text).(map[string]any), seen: map[string]bool{}}
 		d.compare(rt.Name(), d.want, d.got, rt, member{})
 		if t.Failed() {
 			t.Logf("reflected:\n%s\nderived:\n%s", data, text)
@@ -376,7 +376,7 @@ const samplesEach = 40
 // as what it was.
 func TestShapesAdmitValues(t *testing.T) {
 	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
-		schema := compile(t, text)
+		schema := checkSchema(t, text)
 		for seed := range samplesEach {
 			v, back := reflect.New(rt), reflect.New(rt)
 			if seed > 0 { // else the zero value
@@ -386,14 +386,14 @@ func TestShapesAdmitValues(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := schema.Validate(decode(t, string(first))); err != nil {
+			if err := schema.Validate(decodeJSON(t, string(first))); err != nil {
 				t.Fatalf("seed %d: %s: %v\n%s", seed, first, err, text)
 			}
 			if err := json.Unmarshal(first, back.Interface()); err != nil {
 				t.Fatalf("seed %d: %s: %v", seed, first, err)
 			}
 			second, err := json.Marshal(back.Interface())
-			if err != nil || !cmp.Equal(withoutNulls(decode(t, string(first))), withoutNulls(decode(t, string(second)))) {
+			if err != nil || !cmp.Equal(withoutNulls(decodeJSON(t, string(first))), withoutNulls(decodeJSON(t, string(second)))) {
 				t.Fatalf("seed %d: %s is read as %s, %v", seed, first, second, err)
 			}
 		}
@@ -404,14 +404,14 @@ func TestShapesAdmitValues(t *testing.T) {
 // that the schema admits.
 func TestShapesReadWhatTheyAdmit(t *testing.T) {
 	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
-		schema, root := compile(t, text), decode(t, text).(map[string]any)
+		schema, root := checkSchema(t, text), decodeJSON(t, text).(map[string]any)
 		for seed := range samplesEach {
 			value := newSamples(seed).admitted(root, root, rt, false, 4)
 			data, err := json.Marshal(value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := schema.Validate(decode(t, string(data))); err != nil {
+			if err := schema.Validate(decodeJSON(t, string(data))); err != nil {
 				t.Fatalf("seed %d: this makes %s, which is not admitted: %v\n%s", seed, data, err, text)
 			}
 			v := reflect.New(rt)
@@ -422,7 +422,7 @@ func TestShapesReadWhatTheyAdmit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := schema.Validate(decode(t, string(again))); err != nil {
+			if err := schema.Validate(decodeJSON(t, string(again))); err != nil {
 				t.Fatalf("seed %d: %s becomes %s, which is not admitted: %v\n%s", seed, data, again, err, text)
 			}
 		}

@@ -8,30 +8,31 @@ import (
 	"strings"
 )
 
-// Field is a line of the table that a schema of an object is to a reader.
+// Field is a row of the table that describes an object's schema.
 type Field struct {
-	// Path leads to the value: stages[].name is in each item of a list, labels.* in each entry of a map.
+	// Path is the path of the value. stages[].name is a member of each list item, and labels.* is
+	// each value of a map.
 	Path        string
 	Type        string // in words, such as "list of string"
-	Required    bool   // in the object that it stands in
+	Required    bool   // in its object
 	Description string
-	// Limits are the other keywords of the schema, such as "minLength: 1", in their order.
+	// Limits are the other keywords of the schema in their order, such as "minLength: 1".
 	Limits []string
 }
 
-// Fields lists the properties of a schema of an object, those of objects in it below them, in the
-// order of the schema. A type that holds itself is listed once.
+// Fields lists the properties of an object's schema in order. The properties of an inner object
+// follow it. A type that contains itself is listed once.
 func Fields(schema string) ([]Field, error) {
-	value, err := decode([]byte(schema))
+	value, err := decodeJSON([]byte(schema))
 	if err != nil {
 		return nil, err
 	}
 	root, ok := value.(*object)
 	if !ok {
-		return nil, errors.New("the schema is no object")
+		return nil, errors.New("the schema is not an object")
 	}
 	t := table{root: root, open: map[*object]string{}, naming: map[*object]string{}}
-	t.properties(root, "")
+	t.addProperties(root, "")
 	return t.fields, nil
 }
 
@@ -39,12 +40,12 @@ func Fields(schema string) ([]Field, error) {
 type table struct {
 	root   *object
 	fields []Field
-	open   map[*object]string // the objects that are being listed, and where they began
-	naming map[*object]string // the schemas whose type is being put in words, and where they began
+	open   map[*object]string // the objects being listed, with their paths
+	naming map[*object]string // the schemas whose type is being described, with their paths
 }
 
-// properties lists what is in an object.
-func (t *table) properties(o *object, prefix string) {
+// addProperties adds the properties of an object.
+func (t *table) addProperties(o *object, prefix string) {
 	if _, recursive := t.open[o]; recursive {
 		return
 	}
@@ -56,42 +57,42 @@ func (t *table) properties(o *object, prefix string) {
 	}
 	required, _ := o.get("required").([]any)
 	for _, name := range properties.keys {
-		t.field(properties.values[name], prefix+name, slices.Contains(required, any(name)))
+		t.addField(properties.values[name], prefix+name, slices.Contains(required, any(name)))
 	}
 }
 
-// field lists one value and what is in it.
-func (t *table) field(schema any, path string, required bool) {
+// addField adds one value and what it contains.
+func (t *table) addField(schema any, path string, required bool) {
 	t.fields = append(t.fields, Field{Path: path, Required: required})
 	i := len(t.fields) - 1
-	words, inner, innerPath := t.typeOf(schema, path)
+	words, inner, innerPath := t.describeType(schema, path)
 	t.fields[i].Type = words
-	for o := range t.chain(schema) {
+	for o := range t.referenceChain(schema) {
 		if text, ok := o.get("description").(string); ok && t.fields[i].Description == "" {
 			t.fields[i].Description = text
 		}
 		for _, key := range o.keys {
-			if !slices.Contains(told, key) {
-				t.fields[i].Limits = append(t.fields[i].Limits, key+": "+oneLine(o.values[key]))
+			if !slices.Contains(describedKeywords, key) {
+				t.fields[i].Limits = append(t.fields[i].Limits, key+": "+compactText(o.values[key]))
 			}
 		}
 	}
 	if inner != nil {
-		t.properties(inner, innerPath+".")
+		t.addProperties(inner, innerPath+".")
 	}
 }
 
-// told are the keywords that other columns tell, or that readers have no use for.
-var told = []string{
+// describedKeywords are the keywords that other columns show or that readers do not need.
+var describedKeywords = []string{
 	"$ref", "$defs", "type", "format", "title", "description", "enum", "const", "properties", "required",
 	"items", "additionalProperties", "anyOf", "oneOf",
 }
 
-// chain goes through a schema and those that it refers to.
-func (t *table) chain(schema any) func(yield func(*object) bool) {
+// referenceChain iterates over a schema and the schemas it refers to.
+func (t *table) referenceChain(schema any) func(yield func(*object) bool) {
 	return func(yield func(*object) bool) {
 		seen := map[*object]bool{}
-		for o, ok := schema.(*object); ok && !seen[o]; o, ok = t.referred(o) {
+		for o, ok := schema.(*object); ok && !seen[o]; o, ok = t.followReference(o) {
 			seen[o] = true
 			if !yield(o) {
 				return
@@ -100,8 +101,8 @@ func (t *table) chain(schema any) func(yield func(*object) bool) {
 	}
 }
 
-// referred is what the $ref of a schema leads to.
-func (t *table) referred(o *object) (*object, bool) {
+// followReference returns the target of a schema's $ref.
+func (t *table) followReference(o *object) (*object, bool) {
 	ref, ok := o.get("$ref").(string)
 	if !ok {
 		return nil, false
@@ -114,20 +115,20 @@ func (t *table) referred(o *object) (*object, bool) {
 	if !ok || definitions == nil {
 		return nil, false
 	}
-	found, ok := definitions.get(pointer.Replace(name)).(*object)
+	found, ok := definitions.get(pointerUnescaper.Replace(name)).(*object)
 	return found, ok
 }
 
-// pointer undoes the escapes of a JSON pointer.
-var pointer = strings.NewReplacer("~1", "/", "~0", "~")
+// pointerUnescaper reverses the escapes of a JSON pointer.
+var pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 
-// typeOf says in words what a value is, and finds the object whose properties are to be listed below
-// it, with the path to that.
-func (t *table) typeOf(schema any, path string) (words string, inner *object, innerPath string) {
+// describeType describes the type of a value. It also returns the object whose properties follow in
+// the table, with its path.
+func (t *table) describeType(schema any, path string) (words string, inner *object, innerPath string) {
 	var last *object
-	for o := range t.chain(schema) {
+	for o := range t.referenceChain(schema) {
 		last = o
-		if key := firstOf(o, "enum", "const", "anyOf", "oneOf", "type"); key != "" {
+		if key := firstKeyword(o, "enum", "const", "anyOf", "oneOf", "type"); key != "" {
 			break
 		}
 	}
@@ -139,30 +140,30 @@ func (t *table) typeOf(schema any, path string) (words string, inner *object, in
 	}
 	t.naming[last] = path
 	defer delete(t.naming, last)
-	switch firstOf(last, "enum", "const", "anyOf", "oneOf", "type") {
+	switch firstKeyword(last, "enum", "const", "anyOf", "oneOf", "type") {
 	case "enum":
 		values, _ := last.get("enum").([]any)
 		texts := make([]string, len(values))
 		for i, value := range values {
-			texts[i] = oneLine(value)
+			texts[i] = compactText(value)
 		}
 		return "one of " + strings.Join(texts, ", "), nil, ""
 	case "const":
-		return oneLine(last.get("const")), nil, ""
+		return compactText(last.get("const")), nil, ""
 	case "anyOf", "oneOf":
-		alternatives, _ := last.get(firstOf(last, "anyOf", "oneOf")).([]any)
-		return t.alternatives(alternatives, path)
+		alternatives, _ := last.get(firstKeyword(last, "anyOf", "oneOf")).([]any)
+		return t.describeAlternatives(alternatives, path)
 	case "type":
 		if list, ok := last.get("type").([]any); ok {
-			return t.named(last, list, path)
+			return t.describeTypes(last, list, path)
 		}
-		return t.named(last, []any{last.get("type")}, path)
+		return t.describeTypes(last, []any{last.get("type")}, path)
 	}
 	return "any", nil, ""
 }
 
-// firstOf is the first of the keywords that a schema has; empty where it has none.
-func firstOf(o *object, keywords ...string) string {
+// firstKeyword returns the first of the keywords that a schema has, or "".
+func firstKeyword(o *object, keywords ...string) string {
 	for _, keyword := range keywords {
 		if _, ok := o.values[keyword]; ok {
 			return keyword
@@ -171,10 +172,10 @@ func firstOf(o *object, keywords ...string) string {
 	return ""
 }
 
-func (t *table) alternatives(schemas []any, path string) (words string, inner *object, innerPath string) {
+func (t *table) describeAlternatives(schemas []any, path string) (words string, inner *object, innerPath string) {
 	var texts []string
 	for _, schema := range schemas {
-		text, in, inPath := t.typeOf(schema, path)
+		text, in, inPath := t.describeType(schema, path)
 		texts = append(texts, text)
 		if inner == nil {
 			inner, innerPath = in, inPath
@@ -183,19 +184,19 @@ func (t *table) alternatives(schemas []any, path string) (words string, inner *o
 	return strings.Join(texts, " or "), inner, innerPath
 }
 
-// named is a schema with a list of types.
-func (t *table) named(o *object, names []any, path string) (words string, inner *object, innerPath string) {
+// describeTypes describes a schema with a list of types.
+func (t *table) describeTypes(o *object, names []any, path string) (words string, inner *object, innerPath string) {
 	var texts []string
 	for _, name := range names {
 		text := fmt.Sprint(name)
 		switch name {
 		case "array":
-			item, in, inPath := t.typeOf(o.get("items"), path+"[]")
-			text, inner, innerPath = "list of "+grouped(item), in, inPath
+			item, in, inPath := t.describeType(o.get("items"), path+"[]")
+			text, inner, innerPath = "list of "+parenthesize(item), in, inPath
 		case "object":
 			if values, ok := o.get("additionalProperties").(*object); ok && o.get("properties") == nil {
-				item, in, inPath := t.typeOf(values, path+".*")
-				text, inner, innerPath = "map of "+grouped(item), in, inPath
+				item, in, inPath := t.describeType(values, path+".*")
+				text, inner, innerPath = "map of "+parenthesize(item), in, inPath
 				break
 			}
 			if place, recursive := t.open[o]; recursive {
@@ -212,8 +213,8 @@ func (t *table) named(o *object, names []any, path string) (words string, inner 
 	return strings.Join(texts, " or "), inner, innerPath
 }
 
-// grouped keeps what a type is made of apart from what stands around it.
-func grouped(words string) string {
+// parenthesize separates a type from the words around it.
+func parenthesize(words string) string {
 	if strings.Contains(words, " or ") || strings.HasPrefix(words, "one of ") {
 		return "(" + words + ")"
 	}

@@ -12,111 +12,21 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// tag is what the jsonschema tag of a field says.
+// tag is the parsed jsonschema tag of a field.
 type tag struct {
 	ignored     bool
 	nullable    bool
-	description string // a tag in the Go SDK's way: the description alone
+	description string // the whole tag, in the style of the Go SDK
 	parts       []part
 }
 
-// part is one part of a tag in invopop's way: required, or key=value.
+// part is one part of a tag in the style of invopop: required, or key=value.
 type part struct {
 	text, key, value string
 	hasValue         bool
 }
 
-// check tells what is wrong with a value; empty where it is right.
-type check func(value string) string
-
-func anyText(value string) string {
-	if value == "" {
-		return "has no value"
-	}
-	return ""
-}
-
-func anything(string) string { return "" }
-
-func count(value string) string {
-	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
-		return "is not a whole number"
-	}
-	return ""
-}
-
-func number(value string) string {
-	if !json.Valid([]byte(value)) || strings.Trim(value, "+-0123456789.eE") != "" {
-		return "is not a number"
-	}
-	return ""
-}
-
-func integer(value string) string {
-	if _, err := strconv.ParseInt(value, 10, 64); err != nil {
-		return "is not an integer"
-	}
-	return ""
-}
-
-func boolean(value string) string {
-	if value != "true" && value != "false" {
-		return "is neither true nor false"
-	}
-	return ""
-}
-
-func expression(value string) string {
-	if _, err := regexp.Compile(value); err != nil {
-		return "is not a regular expression that Go reads"
-	}
-	return ""
-}
-
-func typeName(value string) string {
-	for name := range strings.SplitSeq(value, ";") {
-		if !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, name) {
-			return "is not a type of JSON"
-		}
-	}
-	return ""
-}
-
-// anywhere are the keywords of every field, byType those of a type.
-var (
-	anywhere = map[string]check{
-		"title": anyText, "description": anyText, "type": typeName, "anchor": anyText,
-		"oneof_required": anyText, "anyof_required": anyText, "oneof_ref": anyText, "anyof_ref": anyText,
-		"oneof_type": typeName, "anyof_type": typeName,
-	}
-	byType = map[string]map[string]check{
-		"string": {
-			"minLength": count, "maxLength": count, "pattern": expression, "format": anyText, "readOnly": boolean,
-			"writeOnly": boolean, "default": anything, "example": anything, "enum": anything,
-		},
-		"number": {
-			"multipleOf": number, "minimum": number, "maximum": number, "exclusiveMinimum": number,
-			"exclusiveMaximum": number, "default": number, "example": number, "enum": number,
-		},
-		"integer": {
-			"multipleOf": number, "minimum": number, "maximum": number, "exclusiveMinimum": number,
-			"exclusiveMaximum": number, "default": integer, "example": integer, "enum": integer,
-		},
-		"boolean": {"default": boolean},
-		"array":   {"minItems": count, "maxItems": count, "uniqueItems": func(v string) string { return onlyTrue(v) }},
-	}
-	bare     = []string{"required", "nullable"}
-	keyStart = regexp.MustCompile(`^[A-Za-z_]\w*=`)
-)
-
-func onlyTrue(value string) string {
-	if value != "true" {
-		return "is not true"
-	}
-	return ""
-}
-
-// readTag reads the jsonschema tag of a field.
+// readTag parses the jsonschema tag of a field.
 func readTag(st reflect.StructTag) (tag, error) {
 	text, ok := st.Lookup("jsonschema")
 	if !ok {
@@ -129,8 +39,8 @@ func readTag(st reflect.StructTag) (tag, error) {
 		return tag{ignored: true}, nil
 	}
 	words := splitParts(text)
-	if first := words[0]; !keyStart.MatchString(first) && !slices.Contains(bare, first) {
-		return plainTag(text, words)
+	if first := words[0]; !keyStart.MatchString(first) && !slices.Contains(flagKeywords, first) {
+		return readDescriptionTag(text, words)
 	}
 	var t tag
 	for _, word := range words {
@@ -145,32 +55,32 @@ func readTag(st reflect.StructTag) (tag, error) {
 	return t, nil
 }
 
-// plainTag reads a tag that is a description, and refuses one that is half of each kind.
-func plainTag(text string, words []string) (tag, error) {
+// readDescriptionTag reads a tag that is a description. It refuses one that mixes both styles.
+func readDescriptionTag(text string, words []string) (tag, error) {
 	if strings.TrimSpace(text) == "" {
-		return tag{}, &refusal{"the jsonschema tag is empty", "leave it out"}
+		return tag{}, &refusal{"the jsonschema tag is empty", "remove it"}
 	}
 	for i, word := range words {
 		key, _, hasValue := strings.Cut(strings.TrimSpace(word), "=")
-		if hasValue && isKeyword(key) || !hasValue && slices.Contains(bare, key) && i > 0 {
-			return tag{}, &refusal{fmt.Sprintf("%q means nothing in a jsonschema tag that starts with a description", strings.TrimSpace(word)),
+		if hasValue && isKeyword(key) || !hasValue && slices.Contains(flagKeywords, key) && i > 0 {
+			return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag that starts with a description", strings.TrimSpace(word)),
 				"start the tag with description="}
 		}
 	}
 	if isKeyword(text) {
-		return tag{}, &refusal{fmt.Sprintf("%q means nothing in a jsonschema tag", text), "write " + text + "=value"}
+		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), "write " + text + "=value"}
 	}
-	if near := diag.Nearest(text, bare); near != "" {
-		return tag{}, &refusal{fmt.Sprintf("%q means nothing in a jsonschema tag", text), fmt.Sprintf("did you mean %q?", near)}
+	if near := diag.Nearest(text, flagKeywords); near != "" {
+		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), fmt.Sprintf("did you mean %q?", near)}
 	}
 	return tag{description: text}, nil
 }
 
 func isKeyword(key string) bool {
-	if _, ok := anywhere[key]; ok {
+	if _, ok := commonKeywords[key]; ok {
 		return true
 	}
-	for _, keywords := range byType {
+	for _, keywords := range typeKeywords {
 		if _, ok := keywords[key]; ok {
 			return true
 		}
@@ -178,7 +88,7 @@ func isKeyword(key string) bool {
 	return false
 }
 
-// splitParts splits at commas that no backslash escapes.
+// splitParts splits at commas without a backslash.
 func splitParts(text string) []string {
 	var parts []string
 	start := 0
@@ -191,8 +101,8 @@ func splitParts(text string) []string {
 	return append(parts, text[start:])
 }
 
-// override is the reflect type that a type= part puts in a field's place.
-func (t tag) override() (reflect.Type, bool) {
+// overrideType returns the type that a type= part gives a field.
+func (t tag) overrideType() (reflect.Type, bool) {
 	for _, p := range t.parts {
 		switch p.key {
 		case "type":
@@ -218,28 +128,28 @@ func (t tag) override() (reflect.Type, bool) {
 	return nil, false
 }
 
-// check refuses parts that mean nothing on a field of the type; invopop leaves them out in silence.
-func (t tag) check(rt reflect.Type, quoted bool) []*refusal {
+// checkParts refuses parts that have no meaning for the type. The reflector ignores them silently.
+func (t tag) checkParts(rt reflect.Type, quoted bool) []*refusal {
 	var bad []*refusal
 	kind := schemaType(rt)
 	if quoted {
 		kind = "string"
 	}
-	valid := byType[kind]
+	valid := typeKeywords[kind]
 	if kind == "array" {
 		valid = arrayKeywords(rt)
 	}
 	for _, p := range t.parts {
-		if !p.hasValue && slices.Contains(bare, p.key) {
+		if !p.hasValue && slices.Contains(flagKeywords, p.key) {
 			continue
 		}
-		find, ok := anywhere[p.key]
+		find, ok := commonKeywords[p.key]
 		if !ok {
 			find, ok = valid[p.key]
 		}
 		switch {
 		case !ok || !p.hasValue:
-			bad = append(bad, meaningless(p, kind, valid))
+			bad = append(bad, newPartRefusal(p, kind, valid))
 		default:
 			if wrong := find(strings.ReplaceAll(p.value, `\,`, ",")); wrong != "" {
 				bad = append(bad, &refusal{fmt.Sprintf("the value of %q in the jsonschema tag %s", p.text, wrong), ""})
@@ -252,29 +162,29 @@ func (t tag) check(rt reflect.Type, quoted bool) []*refusal {
 	return bad
 }
 
-// checkBounds refuses bounds that no value is within.
+// checkBounds refuses bounds that exclude every value.
 func (t tag) checkBounds() []*refusal {
 	var bad []*refusal
 	for _, pair := range []struct {
 		low, high string
-		apart     bool // the bound itself is out
+		apart     bool // the bound itself is excluded
 	}{
 		{"minimum", "maximum", false}, {"exclusiveMinimum", "maximum", true},
 		{"minimum", "exclusiveMaximum", true}, {"exclusiveMinimum", "exclusiveMaximum", true},
 		{"minLength", "maxLength", false}, {"minItems", "maxItems", false},
 	} {
-		low, high := t.last(pair.low), t.last(pair.high)
+		low, high := t.lastValue(pair.low), t.lastValue(pair.high)
 		from, errFrom := strconv.ParseFloat(low, 64)
 		to, errTo := strconv.ParseFloat(high, 64)
 		if errFrom == nil && errTo == nil && (from > to || pair.apart && low == high) {
-			bad = append(bad, &refusal{fmt.Sprintf("%q and %q in the jsonschema tag leave no value", pair.low+"="+low, pair.high+"="+high), ""})
+			bad = append(bad, &refusal{fmt.Sprintf("%q and %q in the jsonschema tag allow no value", pair.low+"="+low, pair.high+"="+high), ""})
 		}
 	}
 	return bad
 }
 
-// last is the value of a keyword, of which the last counts; empty where there is none.
-func (t tag) last(key string) string {
+// lastValue returns the last value of a keyword, which is the one that counts, or "".
+func (t tag) lastValue(key string) string {
 	for _, p := range slices.Backward(t.parts) {
 		if p.key == key {
 			return p.value
@@ -283,9 +193,9 @@ func (t tag) last(key string) string {
 	return ""
 }
 
-func meaningless(p part, kind string, valid map[string]check) *refusal {
-	names := slices.Clone(bare)
-	for name := range anywhere {
+func newPartRefusal(p part, kind string, valid map[string]valueCheck) *refusal {
+	names := slices.Clone(flagKeywords)
+	for name := range commonKeywords {
 		names = append(names, name)
 	}
 	for name := range valid {
@@ -298,45 +208,45 @@ func meaningless(p part, kind string, valid map[string]check) *refusal {
 	}
 	switch {
 	case strings.TrimSpace(p.key) != p.key && isKeyword(strings.TrimSpace(p.key)):
-		hint = "leave out the spaces around the comma"
+		hint = "remove the spaces around the comma"
 	case !p.hasValue && isKeyword(p.key):
 		hint = "write " + p.key + "=value"
 	case !p.hasValue && hint == "":
 		hint = `escape a comma in a value as \\,`
 	case isKeyword(p.key) && kind != "":
-		hint = "it has no meaning on " + article(kind)
+		hint = "it has no meaning on " + withArticle(kind)
 	case isKeyword(p.key):
 		hint = "it has no meaning on a field of this type"
 	}
-	return &refusal{fmt.Sprintf("%q means nothing in the jsonschema tag", p.text), hint}
+	return &refusal{fmt.Sprintf("%q has no meaning in the jsonschema tag", p.text), hint}
 }
 
-func article(kind string) string {
+func withArticle(kind string) string {
 	if strings.ContainsRune("aio", rune(kind[0])) {
 		return "an " + kind
 	}
 	return "a " + kind
 }
 
-// arrayKeywords are those of an array and those that reach its items.
-func arrayKeywords(rt reflect.Type) map[string]check {
-	all := map[string]check{}
+// arrayKeywords returns the keywords of an array and those of its items.
+func arrayKeywords(rt reflect.Type) map[string]valueCheck {
+	all := map[string]valueCheck{}
 	items := schemaType(rt.Elem())
 	if items != "array" {
-		for name, c := range byType[items] {
+		for name, c := range typeKeywords[items] {
 			all[name] = c
 		}
 	}
-	for name, c := range byType["array"] {
+	for name, c := range typeKeywords["array"] {
 		all[name] = c
 	}
 	return all
 }
 
-// schemaType is the type that the reflector gives; empty for references and anything.
+// schemaType returns the type that the reflector uses, or "" for references and any value.
 func schemaType(rt reflect.Type) string {
 	switch kind := rt.Kind(); {
-	case rt == special["time.Time"] || kind == reflect.String:
+	case rt == specialTypes["time.Time"] || kind == reflect.String:
 		return "string"
 	case kind == reflect.Slice && rt.Elem().Kind() == reflect.Uint8:
 		return "string"
@@ -354,7 +264,7 @@ func schemaType(rt reflect.Type) string {
 	return ""
 }
 
-// rewrite makes the tag that the reflector sees, with a name of ours.
+// rewrite returns the tag for the reflector, with our own name.
 func (t tag) rewrite(f field, name string) reflect.StructTag {
 	options := ""
 	if f.optional {
@@ -377,4 +287,94 @@ func (t tag) rewrite(f field, name string) reflect.StructTag {
 		}
 	}
 	return reflect.StructTag(text)
+}
+
+// valueCheck says what is wrong with a value. It returns "" if the value is valid.
+type valueCheck func(value string) string
+
+func checkNonempty(value string) string {
+	if value == "" {
+		return "has no value"
+	}
+	return ""
+}
+
+func acceptAny(string) string { return "" }
+
+func checkCount(value string) string {
+	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
+		return "is not a whole number"
+	}
+	return ""
+}
+
+func checkNumber(value string) string {
+	if !json.Valid([]byte(value)) || strings.Trim(value, "+-0123456789.eE") != "" {
+		return "is not a number"
+	}
+	return ""
+}
+
+func checkInteger(value string) string {
+	if _, err := strconv.ParseInt(value, 10, 64); err != nil {
+		return "is not an integer"
+	}
+	return ""
+}
+
+func checkBoolean(value string) string {
+	if value != "true" && value != "false" {
+		return "is neither true nor false"
+	}
+	return ""
+}
+
+func checkExpression(value string) string {
+	if _, err := regexp.Compile(value); err != nil {
+		return "is not a valid Go regular expression"
+	}
+	return ""
+}
+
+func checkTypeName(value string) string {
+	for name := range strings.SplitSeq(value, ";") {
+		if !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, name) {
+			return "is not a JSON type"
+		}
+	}
+	return ""
+}
+
+// commonKeywords are valid for every field, typeKeywords for fields of one type.
+var (
+	commonKeywords = map[string]valueCheck{
+		"title": checkNonempty, "description": checkNonempty, "type": checkTypeName, "anchor": checkNonempty,
+		"oneof_required": checkNonempty, "anyof_required": checkNonempty, "oneof_ref": checkNonempty, "anyof_ref": checkNonempty,
+		"oneof_type": checkTypeName, "anyof_type": checkTypeName,
+	}
+	typeKeywords = map[string]map[string]valueCheck{
+		"string": {
+			"minLength": checkCount, "maxLength": checkCount, "pattern": checkExpression, "format": checkNonempty, "readOnly": checkBoolean,
+			"writeOnly": checkBoolean, "default": acceptAny, "example": acceptAny, "enum": acceptAny,
+		},
+		"number": {
+			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
+			"exclusiveMaximum": checkNumber, "default": checkNumber, "example": checkNumber, "enum": checkNumber,
+		},
+		"integer": {
+			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
+			"exclusiveMaximum": checkNumber, "default": checkInteger, "example": checkInteger, "enum": checkInteger,
+		},
+		"boolean": {"default": checkBoolean},
+		"array":   {"minItems": checkCount, "maxItems": checkCount, "uniqueItems": func(v string) string { return checkTrue(v) }},
+	}
+	flagKeywords = []string{"required", "nullable"}
+	keyStart     = regexp.MustCompile(`^[A-Za-z_]\w*=`)
+)
+
+func checkTrue(value string) string {
+	if value != "true" {
+		return "is not true"
+	}
+	return ""
 }

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// object is a JSON object that keeps its order. Values are *object, []any, string, json.Number,
-// bool and nil.
+// object is a JSON object that keeps the order of its members. Values are *object, []any, string,
+// json.Number, bool or nil.
 type object struct {
 	keys   []string
 	values map[string]any
@@ -56,38 +56,38 @@ func (o *object) child(key string) (*object, bool) {
 	return c, ok
 }
 
-// clone copies the tree, so that a schema can stand in two places.
-func clone(value any) any {
+// cloneValue copies a value, so that a schema can be used in two places.
+func cloneValue(value any) any {
 	switch v := value.(type) {
 	case *object:
 		c := newObject()
 		for _, k := range v.keys {
-			c.set(k, clone(v.values[k]))
+			c.set(k, cloneValue(v.values[k]))
 		}
 		return c
 	case []any:
 		c := make([]any, len(v))
 		for i := range v {
-			c[i] = clone(v[i])
+			c[i] = cloneValue(v[i])
 		}
 		return c
 	}
 	return value
 }
 
-// deeper tells whether values nest deeper than a limit.
-func deeper(value any, limit int) bool {
+// nestsDeeper reports whether a value nests deeper than limit.
+func nestsDeeper(value any, limit int) bool {
 	switch v := value.(type) {
 	case *object:
-		return limit <= 0 || slices.ContainsFunc(v.keys, func(k string) bool { return deeper(v.values[k], limit-1) })
+		return limit <= 0 || slices.ContainsFunc(v.keys, func(k string) bool { return nestsDeeper(v.values[k], limit-1) })
 	case []any:
-		return limit <= 0 || slices.ContainsFunc(v, func(item any) bool { return deeper(item, limit-1) })
+		return limit <= 0 || slices.ContainsFunc(v, func(item any) bool { return nestsDeeper(item, limit-1) })
 	}
 	return false
 }
 
-// decode reads one JSON value and keeps the order of its objects.
-func decode(src []byte) (any, error) {
+// decodeJSON decodes one JSON value and keeps the order of members.
+func decodeJSON(src []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(src))
 	d.UseNumber()
 	value, err := decodeValue(d, 0)
@@ -95,12 +95,12 @@ func decode(src []byte) (any, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON value")
+		return nil, errors.New("there is text after the JSON value")
 	}
 	return value, nil
 }
 
-// maxDepth is how deep values may nest. No schema comes near it.
+// maxDepth is the maximum nesting depth of values. Real schemas are far below it.
 const maxDepth = 500
 
 func decodeValue(d *json.Decoder, depth int) (any, error) {
@@ -121,7 +121,7 @@ func decodeValue(d *json.Decoder, depth int) (any, error) {
 			}
 			name := key.(string) // the decoder allows no other key
 			if o.has(name) {
-				return nil, fmt.Errorf("%q stands twice in one object", name)
+				return nil, fmt.Errorf("duplicate member %q", name)
 			}
 			value, err := decodeValue(d, depth+1)
 			if err != nil {

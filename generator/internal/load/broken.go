@@ -12,15 +12,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// Mistake is an error of a file without declarations: it counts only where what the file declares does.
+// Mistake is an error in a file without declarations. It matters only if a declaration depends on
+// that file.
 type Mistake struct {
 	Pos     token.Position
 	Message string
 }
 
-// holdBack keeps an error for later where it stands in a file without declarations: people generate
-// while they work on the rest of a package. A file that the go command cannot even list is no such file.
-func (p *Package) holdBack(pos token.Position, message string) bool {
+// deferError keeps an error for later if it is in a file without declarations, because people
+// generate code while they work on the rest of a package. It does not keep errors of files that the
+// go command cannot list.
+func (p *Package) deferError(pos token.Position, message string) bool {
 	if pos.Line == 0 || !slices.Contains(p.GoFiles, pos.Filename) {
 		return false
 	}
@@ -32,19 +34,19 @@ func (p *Package) holdBack(pos token.Position, message string) bool {
 	return true
 }
 
-// Report adds the errors that were held back.
-func (p *Package) Report(problems *diag.List) {
+// ReportMistakes adds the deferred errors to problems.
+func (p *Package) ReportMistakes(problems *diag.List) {
 	for _, m := range p.Mistakes {
 		problems.Add(m.Pos, m.Message, "")
 	}
 }
 
-// BrokenFiles lists the files that do not parse, of those without declarations.
+// BrokenFiles lists the files without declarations that do not parse.
 func (p *Package) BrokenFiles() []string {
 	var names []string
 	for _, e := range p.Errors {
 		if e.Kind == packages.ParseError {
-			name := position("", e.Pos).Filename
+			name := parsePosition("", e.Pos).Filename
 			if !slices.Contains(names, name) && filepath.IsAbs(name) {
 				names = append(names, name)
 			}

@@ -14,15 +14,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// Folder is where a package stands.
+// Folder is the directory of a package.
 type Folder struct {
-	Dir     string // absolute; empty where none was found, which Load tells of, and for Go files
-	Path    string // the import path; empty outside of modules
-	Pattern string // which matches this package alone, where it was found
+	Dir     string // absolute; empty for Go files, and if Load will report that the package is missing
+	Path    string // the import path; empty outside modules
+	Pattern string // matches only this package if it was found
 }
 
-// Folders lists the folders of the packages that the patterns match, without loading any. It runs the go
-// command only for patterns that do not name a folder.
+// Folders lists the directories of the packages that match the patterns, without loading the
+// packages. It runs the go command only for patterns that do not name a directory.
 func Folders(ctx context.Context, cfg Config) []Folder {
 	patterns := cfg.Patterns
 	if len(patterns) == 0 {
@@ -38,8 +38,8 @@ func Folders(ctx context.Context, cfg Config) []Folder {
 		}
 		folder := Folder{Pattern: pattern}
 		dir := filepath.Join(cfg.Dir, filepath.FromSlash(pattern))
-		if info, err := os.Stat(dir); err == nil && info.IsDir() { // else a Go file, or a mistake
-			folder.Dir, folder.Path = dir, importPath(dir)
+		if info, err := os.Stat(dir); err == nil && info.IsDir() { // otherwise a Go file, or a mistake
+			folder.Dir, folder.Path = dir, findImportPath(dir)
 		}
 		folders = append(folders, folder)
 	}
@@ -52,14 +52,14 @@ func Folders(ctx context.Context, cfg Config) []Folder {
 	}
 	found, err := packages.Load(config, others...)
 	files := func(p *packages.Package) bool { return p.PkgPath == "command-line-arguments" }
-	if err != nil || slices.ContainsFunc(found, files) { // of which no folder tells what they make
+	if err != nil || slices.ContainsFunc(found, files) { // Go files as arguments do not tell which package they form
 		for _, pattern := range others {
 			folders = append(folders, Folder{Pattern: pattern})
 		}
 		return folders
 	}
 	for _, p := range found {
-		folder := Folder{directory(p), p.PkgPath, p.PkgPath}
+		folder := Folder{packageDir(p), p.PkgPath, p.PkgPath}
 		if rel, err := filepath.Rel(cfg.Dir, folder.Dir); err == nil && filepath.IsLocal(rel) {
 			folder.Pattern = strings.TrimSuffix("./"+filepath.ToSlash(rel), "/.")
 		}
@@ -68,8 +68,9 @@ func Folders(ctx context.Context, cfg Config) []Folder {
 	return folders
 }
 
-// importPath is that of the package in a folder, by the go.mod above; empty where there is none.
-func importPath(dir string) string {
+// findImportPath returns the import path of the package in a directory, according to go.mod. It
+// returns "" outside a module.
+func findImportPath(dir string) string {
 	for root := dir; ; root = filepath.Dir(root) {
 		text, err := os.ReadFile(filepath.Join(root, "go.mod"))
 		if err == nil {

@@ -12,14 +12,14 @@ import (
 	"sync"
 )
 
-// IsGenerated tells whether a file starts with our header.
+// IsGenerated reports whether a file starts with the header.
 func IsGenerated(src []byte, header string) bool {
-	for line := range bytes.Lines(bytes.TrimPrefix(src, []byte("\ufeff"))) { // which some editors put there
+	for line := range bytes.Lines(bytes.TrimPrefix(src, []byte("\ufeff"))) { // a byte order mark that some editors write
 		text := string(bytes.TrimSpace(line))
 		if text == header {
 			return true
 		}
-		// A build constraint may stand above the header, or the mark of a merge conflict.
+		// A build constraint or the mark of a merge conflict may come before the header.
 		if text != "" && !strings.HasPrefix(text, "//") && !strings.HasPrefix(text, "<<<<<<<") {
 			return false
 		}
@@ -27,14 +27,15 @@ func IsGenerated(src []byte, header string) bool {
 	return false
 }
 
-// clauseOnly keeps what this run writes from depending on what an earlier one wrote, and lets a
-// file with conflict markers be generated anew.
-func clauseOnly(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
+// parseClauseOnly parses a generated file's package clause and ignores the rest. The output of a
+// run then does not depend on an earlier run, and a file with conflict markers can be generated
+// again.
+func parseClauseOnly(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
 	return parser.ParseFile(fset, name, src, parser.PackageClauseOnly|parser.SkipObjectResolution)
 }
 
-// generatedFiles are the files with the header that were met while packages were parsed, which
-// happens on several goroutines.
+// generatedFiles collects the files with the header while packages are parsed. Several goroutines
+// call it.
 type generatedFiles struct {
 	mu    sync.Mutex
 	paths map[string]bool
@@ -52,8 +53,8 @@ func (g *generatedFiles) has(path string) bool {
 	return g.paths[path]
 }
 
-// findGenerated fills in what generated files stand in the folder of a package. Those that were
-// parsed are known; those that a build constraint leaves out have to be read.
+// findGenerated finds the generated files in the package's directory. Parsed files are known
+// already. Files that a build constraint excludes are read here.
 func (p *Package) findGenerated(cfg Config, parsed *generatedFiles) {
 	if p.Dir == "" {
 		return

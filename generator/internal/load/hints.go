@@ -10,9 +10,9 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// place finds where an error that the go command gives no place for comes from: the import of the
-// package that it is about, or of one that stands in a cycle.
-func (p *Package) place(message string, about *packages.Package) token.Position {
+// locateError finds a position for an error without one: the import of the package that the error
+// is about, or an import in a cycle.
+func (p *Package) locateError(message string, about *packages.Package) token.Position {
 	for _, file := range p.Syntax {
 		for _, spec := range file.Imports {
 			path, err := strconv.Unquote(spec.Path.Value)
@@ -28,8 +28,8 @@ func (p *Package) place(message string, about *packages.Package) token.Position 
 	return token.Position{}
 }
 
-// hint says what helps against an error of the go command; empty where its message does.
-func hint(cfg Config, message string) string {
+// hintFor returns a hint for an error of the go command, or "" if the message says enough.
+func hintFor(cfg Config, message string) string {
 	switch {
 	case strings.Contains(message, "build constraints exclude all Go files"):
 		return "name build tags with --tags; GOOS, GOARCH and CGO_ENABLED are those of the environment"

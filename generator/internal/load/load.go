@@ -1,5 +1,6 @@
-// Package load reads Go packages for the generator: their own syntax and types, and of their
-// dependencies the export data alone, because loading those from source takes twenty times as long.
+// Package load reads Go packages for the generator. It loads their own syntax and types, but only
+// export data for their dependencies, because loading dependencies from source takes twenty times
+// as long.
 package load
 
 import (
@@ -20,13 +21,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// Config says what to load.
+// Config selects the packages to load.
 type Config struct {
 	Dir      string   // absolute; patterns and paths in messages are relative to it
-	Patterns []string // as for go list
+	Patterns []string // in the syntax of go list
 	Tags     string   // build tags, comma-separated
 	Output   string   // the base name of generated files
-	Header   string   // the first line of a generated file, of which only the package clause is read
+	Header   string   // the first line of a generated file; the rest of such a file is not parsed
 }
 
 // Package is one loaded package.
@@ -34,26 +35,25 @@ type Package struct {
 	*packages.Package
 
 	Dir string
-	// Generated are the paths of the files that carry the header, whatever their name, sorted;
-	// those that build constraints leave out too.
+	// Generated lists the paths of all files with the header, sorted. It includes files that build
+	// constraints exclude.
 	Generated []string
-	// Foreign tells that a file with the name of a generated one stands there that somebody else
-	// wrote.
+	// Foreign is set if a hand-written file has the name of the generated one.
 	Foreign bool
-	// Files are the syntax of the files that people wrote.
+	// Files holds the syntax of hand-written files.
 	Files []*ast.File
-	// Mistakes are the errors of files without declarations, which Load does not return.
+	// Mistakes are errors in files without declarations. Load does not return them.
 	Mistakes []Mistake
 
-	scopes *scopes
+	scopes *scopeCache
 }
 
 const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 	packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule |
 	packages.NeedExportFile
 
-// Load loads the packages in the order of their paths. Type errors are no errors here: before the
-// first generation, generated symbols are missing. What is wrong in files without declarations is kept
+// Load loads the packages, sorted by path. It does not return type errors, because generated
+// symbols are missing before the first generation. It keeps mistakes in files without declarations
 // in Mistakes.
 func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	fset := token.NewFileSet()
@@ -63,9 +63,9 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
 			if IsGenerated(src, cfg.Header) {
 				generated.add(name)
-				return clauseOnly(fset, name, src)
+				return parseClauseOnly(fset, name, src)
 			}
-			return withoutBodies(parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution))
+			return removeBodies(parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution))
 		},
 	}
 	if cfg.Tags != "" {
@@ -73,8 +73,8 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	}
 	loaded, err := packages.Load(config, cfg.Patterns...)
 	if err == nil {
-		// This is slow, so it is done only where it has to be.
-		if config.Overlay = renamed(loaded, cfg.Header); len(config.Overlay) > 0 {
+		// Loading again is slow, so do it only if a package was renamed.
+		if config.Overlay = overlayRenamed(loaded, cfg.Header); len(config.Overlay) > 0 {
 			loaded, err = packages.Load(config, cfg.Patterns...)
 		}
 	}
@@ -83,12 +83,12 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	}
 	var problems diag.List
 	var result []*Package
-	shared := &scopes{config: *config, found: map[string]*types.Scope{}}
+	shared := &scopeCache{config: *config, loaded: map[string]*types.Scope{}}
 	for _, p := range loaded {
-		pkg := &Package{Package: p, Dir: directory(p), scopes: shared}
+		pkg := &Package{Package: p, Dir: packageDir(p), scopes: shared}
 		pkg.reportErrors(&problems, cfg, generated, p)
 		for _, path := range slices.Sorted(maps.Keys(p.Imports)) {
-			pkg.reportErrors(&problems, cfg, generated, p.Imports[path]) // an import that cannot be found
+			pkg.reportErrors(&problems, cfg, generated, p.Imports[path]) // an import that was not found
 		}
 		for _, file := range p.Syntax {
 			name := fset.Position(file.FileStart).Filename
@@ -103,16 +103,16 @@ func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 		return nil, nil, err
 	}
 	if len(result) == 0 {
-		return nil, nil, fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns as for go list", strings.Join(cfg.Patterns, " "))
+		return nil, nil, fmt.Errorf("no packages match %s; run mcptaskgen inside a Go module, with patterns in the syntax of go list", strings.Join(cfg.Patterns, " "))
 	}
-	// As go list has them, they stand in the order of the patterns.
+	// go list returns them in the order of the patterns.
 	slices.SortFunc(result, func(a, b *Package) int { return strings.Compare(a.PkgPath, b.PkgPath) })
 	return fset, result, nil
 }
 
-// withoutBodies takes the bodies of functions away before they are checked: nothing is declared in them
-// that a tool could use, and where many packages match they are most of the work.
-func withoutBodies(file *ast.File, err error) (*ast.File, error) {
+// removeBodies removes function bodies before type checking. They declare nothing that a tool could
+// use, and checking them is most of the work if many packages match.
+func removeBodies(file *ast.File, err error) (*ast.File, error) {
 	if file != nil {
 		for _, decl := range file.Decls {
 			if function, ok := decl.(*ast.FuncDecl); ok {
@@ -123,36 +123,36 @@ func withoutBodies(file *ast.File, err error) (*ast.File, error) {
 	return file, err
 }
 
-// reportErrors keeps the list and parse errors of the package or of one that it imports, except those
-// of generated files, and holds back those that may not matter.
+// reportErrors reports the list and parse errors of the package or of one it imports. It skips
+// errors in generated files and defers those that may not matter.
 func (p *Package) reportErrors(problems *diag.List, cfg Config, generated *generatedFiles, from *packages.Package) {
 	for _, e := range from.Errors {
 		if e.Kind == packages.TypeError {
 			continue
 		}
-		pos := position(cfg.Dir, e.Pos)
+		pos := parsePosition(cfg.Dir, e.Pos)
 		if generated.has(pos.Filename) {
 			continue
 		}
 		message := strings.TrimSpace(e.Msg)
 		if strings.HasPrefix(message, "# ") {
-			continue // what the compiler says, of which the type errors are a better record
+			continue // compiler output; the type errors say the same more precisely
 		}
 		message = strings.Join(strings.Fields(message), " ")
 		if pos.Filename == "" {
-			pos = p.place(message, from)
+			pos = p.locateError(message, from)
 		}
 		if pos.Filename == "" && !strings.Contains(message, from.PkgPath) {
 			message = from.PkgPath + ": " + message
 		}
-		if !p.holdBack(pos, message) {
-			problems.Add(pos, message, hint(cfg, message))
+		if !p.deferError(pos, message) {
+			problems.Add(pos, message, hintFor(cfg, message))
 		}
 	}
 }
 
-// position reads "file:line:column", "file:line" or "-".
-func position(dir, text string) token.Position {
+// parsePosition parses "file:line:column", "file:line" or "-".
+func parsePosition(dir, text string) token.Position {
 	var pos token.Position
 	var numbers []int
 	for len(numbers) < 2 {
@@ -183,7 +183,7 @@ func position(dir, text string) token.Position {
 	return pos
 }
 
-func directory(p *packages.Package) string {
+func packageDir(p *packages.Package) string {
 	for _, files := range [][]string{p.GoFiles, p.OtherFiles, p.IgnoredFiles} {
 		if len(files) > 0 {
 			return filepath.Dir(files[0])

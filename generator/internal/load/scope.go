@@ -9,37 +9,37 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// scopes are the complete scopes of packages that others are imported through.
-type scopes struct {
-	config packages.Config
-	found  map[string]*types.Scope
-	ask    bool // the go command, where export data stands: the package was not loaded by it
+// scopeCache holds the complete scopes of imported packages.
+type scopeCache struct {
+	config       packages.Config
+	loaded       map[string]*types.Scope
+	askGoCommand bool // ask the go command for export data, because it did not load the package
 }
 
-// Scope returns all that a package declares, of other packages all that is exported. The export data
-// of a package knows of those that it imports only what it uses itself, so the export data of such a
-// package is read here, on its own. Scope is not safe for concurrent use within one Load.
+// Scope returns everything that pkg declares, or everything it exports if it is another package.
+// Export data describes indirect imports only as far as they are used, so Scope reads the export
+// data of such a package itself. Scope is not safe for concurrent use within one Load.
 func (p *Package) Scope(pkg *types.Package) (*types.Scope, error) {
 	if pkg.Complete() || pkg == p.Types {
 		return pkg.Scope(), nil
 	}
 	s := p.scopes
-	if scope, ok := s.found[pkg.Path()]; ok {
+	if scope, ok := s.loaded[pkg.Path()]; ok {
 		return scope, nil
 	}
 	find := p.exportFile
-	if s.ask {
-		find = s.askFor
+	if s.askGoCommand {
+		find = s.findExportFile
 	}
-	complete, err := s.read(pkg.Path(), find(pkg.Path()))
+	complete, err := s.readExportData(pkg.Path(), find(pkg.Path()))
 	if err != nil {
 		return nil, err
 	}
-	s.found[pkg.Path()] = complete.Scope()
-	return s.found[pkg.Path()], nil
+	s.loaded[pkg.Path()] = complete.Scope()
+	return s.loaded[pkg.Path()], nil
 }
 
-// exportFile finds the export data that go list named for a package that this one needs.
+// exportFile finds the export data that go list named for an imported package.
 func (p *Package) exportFile(path string) (file string) {
 	packages.Visit([]*packages.Package{p.Package}, func(other *packages.Package) bool {
 		if other.PkgPath == path && other != p.Package {
@@ -50,8 +50,9 @@ func (p *Package) exportFile(path string) (file string) {
 	return file
 }
 
-// askFor asks the go command for the export data of a package; empty where there is none.
-func (s *scopes) askFor(path string) string {
+// findExportFile asks the go command for the export data of a package. It returns "" if there is
+// none.
+func (s *scopeCache) findExportFile(path string) string {
 	config := s.config
 	config.Mode = packages.NeedName | packages.NeedExportFile
 	loaded, err := packages.Load(&config, path)
@@ -61,8 +62,8 @@ func (s *scopes) askFor(path string) string {
 	return loaded[0].ExportFile
 }
 
-// read reads the export data of a package.
-func (s *scopes) read(path, file string) (*types.Package, error) {
+// readExportData reads the export data of a package.
+func (s *scopeCache) readExportData(path, file string) (*types.Package, error) {
 	if file == "" {
 		return nil, fmt.Errorf("package %s does not compile", path)
 	}
@@ -73,8 +74,8 @@ func (s *scopes) read(path, file string) (*types.Package, error) {
 	defer f.Close() //nolint:errcheck // it was only read
 	r, err := gcexportdata.NewReader(f)
 	if err != nil {
-		return nil, fmt.Errorf("the export data of %s: %w", path, err)
+		return nil, fmt.Errorf("read export data of %s: %w", path, err)
 	}
-	// Into packages of its own: those of the others are complete in nothing but what they use.
+	// Read into a new package map: packages in the other map are incomplete.
 	return gcexportdata.Read(r, s.config.Fset, map[string]*types.Package{}, path)
 }

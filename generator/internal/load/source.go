@@ -10,34 +10,34 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// Source is a package that somebody else has parsed, and whose imports are loaded.
+// Source is a parsed package with loaded imports.
 type Source struct {
 	Path    string // the import path
 	Dir     string // absolute
 	Fset    *token.FileSet
-	Files   []*ast.File // with comments, without tests; they stay as they are
-	Ignored []string    // the paths of files that build constraints leave out
+	Files   []*ast.File // with comments, without tests; read-only
+	Ignored []string    // the paths of files that build constraints exclude
 	Imports map[string]*types.Package
 	Sizes   types.Sizes
-	Version string // of the language, such as go1.26; empty for the newest
+	Version string // the language version, such as go1.26; empty means the newest
 }
 
-// Check type-checks a package anew, as Load does: without its generated files. cfg.Patterns and cfg.Tags
-// have no effect.
+// Check type-checks a package without its generated files, as Load does. It ignores cfg.Patterns
+// and cfg.Tags.
 func Check(ctx context.Context, cfg Config, src Source) *Package {
 	generated := &generatedFiles{paths: map[string]bool{}}
 	pkg := &Package{
 		Package: &packages.Package{PkgPath: src.Path, Fset: src.Fset, IgnoredFiles: src.Ignored, TypesSizes: src.Sizes},
 		Dir:     src.Dir,
-		scopes: &scopes{
-			config: packages.Config{Context: ctx, Dir: src.Dir, Fset: src.Fset},
-			found:  map[string]*types.Scope{},
-			ask:    true,
+		scopes: &scopeCache{
+			config:       packages.Config{Context: ctx, Dir: src.Dir, Fset: src.Fset},
+			loaded:       map[string]*types.Scope{},
+			askGoCommand: true,
 		},
 	}
 	for _, file := range src.Files {
 		pkg.Name = file.Name.Name
-		name := src.Fset.Position(file.Package).Filename // where cgo has the package clause from
+		name := src.Fset.Position(file.Package).Filename // the source file, even for files that cgo generated
 		pkg.GoFiles = append(pkg.GoFiles, name)
 		if HasHeader(file, cfg.Header) {
 			generated.add(name)
@@ -52,21 +52,21 @@ func Check(ctx context.Context, cfg Config, src Source) *Package {
 		Implicits: map[ast.Node]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{},
 	}
 	checker := types.Config{
-		Importer: imports(src.Imports), Sizes: src.Sizes, GoVersion: src.Version,
-		IgnoreFuncBodies: true, // no tool's type stands there
+		Importer: importMap(src.Imports), Sizes: src.Sizes, GoVersion: src.Version,
+		IgnoreFuncBodies: true, // function bodies contain no tool's types
 		FakeImportC:      true,
 		Error: func(err error) {
-			if e, ok := err.(types.Error); ok { //nolint:errorlint // go/types gives it as it is
+			if e, ok := err.(types.Error); ok { //nolint:errorlint // go/types passes the value itself
 				pkg.TypeErrors = append(pkg.TypeErrors, e)
 			}
 		},
 	}
-	// What does not compile is in TypeErrors: what uses the generated file does not.
+	// TypeErrors collects the errors, such as uses of the missing generated file.
 	pkg.Types, _ = checker.Check(src.Path, src.Fset, pkg.Files, pkg.TypesInfo)
 	return pkg
 }
 
-// HasHeader is [IsGenerated] of a file that was parsed with its comments.
+// HasHeader is like [IsGenerated] for a file that was parsed with comments.
 func HasHeader(file *ast.File, header string) bool {
 	for _, group := range file.Comments {
 		if group.Pos() > file.Package {
@@ -81,11 +81,11 @@ func HasHeader(file *ast.File, header string) bool {
 	return false
 }
 
-// imports are the packages that a package imports, by what its import declarations say.
-type imports map[string]*types.Package
+// importMap resolves import paths to loaded packages.
+type importMap map[string]*types.Package
 
 // Import implements types.Importer.
-func (i imports) Import(path string) (*types.Package, error) {
+func (i importMap) Import(path string) (*types.Package, error) {
 	if pkg := i[path]; pkg != nil {
 		return pkg, nil
 	}

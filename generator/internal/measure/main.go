@@ -1,8 +1,8 @@
 //go:build linux
 
-// Measure runs mcptaskgen and stringer in turn on one package, which declares a service and imports the
-// Go SDK, and prints what both take beside the goals. It fails where a goal is missed: run it by hand,
-// with make bench-generator, on a machine that has nothing else to do.
+// Measure runs mcptaskgen and stringer in turn on a package that declares a service and imports the
+// Go SDK. It prints their times and memory beside the goals, and fails if a goal is missed. Run it
+// by hand with make bench-generator on an idle machine.
 package main
 
 import (
@@ -15,9 +15,9 @@ import (
 	"os/signal"
 )
 
-// The goals.
+// The goals of mcptaskgen.
 const (
-	maxRatio = 1.3  // of stringer's wall time
+	maxRatio = 1.3  // relative to stringer's wall time
 	maxPeak  = 64e6 // bytes
 	maxAfter = 20e6 // nanoseconds after loading
 )
@@ -42,18 +42,18 @@ func run(ctx context.Context, out io.Writer, runs int) error {
 	if err != nil {
 		return err
 	}
-	f, err := measure(ctx, dir, runs)
+	f, err := measureSubject(ctx, dir, runs)
 	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
 		return err
 	}
-	return f.report(out)
+	return f.printReport(out)
 }
 
-// measure makes the subject in the folder dir and runs both tools on it.
-func measure(ctx context.Context, dir string, runs int) (figures, error) {
-	s, err := prepare(ctx, dir)
+// measureSubject creates the subject in dir and runs both tools on it.
+func measureSubject(ctx context.Context, dir string, runs int) (figures, error) {
+	s, err := prepareSubject(ctx, dir)
 	if err != nil {
 		return figures{}, err
 	}
-	return s.measure(ctx, runs)
+	return s.measureTools(ctx, runs)
 }

@@ -11,10 +11,10 @@ import (
 func TestAfterLoading(t *testing.T) {
 	const said = "mcptaskgen: load     120.5ms\nmcptaskgen: read     3ms\nmcptaskgen: render   2.5ms\n" +
 		"mcptaskgen: wrote mcptask_gen.go\nmcptaskgen: write    500µs\n"
-	if took, err := afterLoading(said); err != nil || took != 6*time.Millisecond {
+	if took, err := sumAfterLoading(said); err != nil || took != 6*time.Millisecond {
 		t.Errorf("%v, %v", took, err)
 	}
-	if _, err := afterLoading(strings.ReplaceAll(said, "read ", "see ")); err == nil {
+	if _, err := sumAfterLoading(strings.ReplaceAll(said, "read ", "see ")); err == nil {
 		t.Error("a step that is missing is not missed")
 	}
 }
@@ -43,7 +43,7 @@ func TestReport(t *testing.T) {
 			f := good()
 			test.spoil(&f)
 			var out strings.Builder
-			err := f.report(&out)
+			err := f.printReport(&out)
 			switch {
 			case test.missed == "" && err != nil, test.missed != "" && (err == nil || err.Error() != "missed: "+test.missed):
 				t.Errorf("%v, want %q", err, test.missed)

@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// process is what one run took.
+// process holds the measurements of one run.
 type process struct {
 	wall   time.Duration
-	tree   float64 // bytes: the peak of the largest process, of the tool or of the go command that it runs
+	tree   float64 // the peak memory of the largest process, in bytes; includes the go command
 	stderr string
 }
 
-// once runs a command in the folder and waits for it. While it runs, watch is called with its ID.
-func (s subject) once(ctx context.Context, command []string, watch func(pid int)) (process, error) {
+// runOnce runs a command and waits for it. It calls watch with the process ID while the command
+// runs.
+func (s subject) runOnce(ctx context.Context, command []string, watch func(pid int)) (process, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = s.dir
 	var stderr bytes.Buffer
@@ -41,28 +42,28 @@ func (s subject) once(ctx context.Context, command []string, watch func(pid int)
 	return p, nil
 }
 
-// ownPeak is the peak of the tool's own process in bytes, in a run of its own: what wait4 reports has
-// that of its children in it, so the kernel is asked for it while the tool runs, twice a millisecond.
-func (s subject) ownPeak(ctx context.Context, command []string) (float64, error) {
+// measureOwnPeak returns the peak memory of the tool's own process in bytes. wait4 would include
+// its children, so measureOwnPeak polls the kernel twice a millisecond during a separate run.
+func (s subject) measureOwnPeak(ctx context.Context, command []string) (float64, error) {
 	peak := 0.0
-	_, err := s.once(ctx, command, func(pid int) {
+	_, err := s.runOnce(ctx, command, func(pid int) {
 		for ; ; time.Sleep(500 * time.Microsecond) { //nolint:forbidigo // a sampler in a program that is run by hand
 			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			value, ok := field(string(text), "VmHWM:")
+			value, ok := numberAfter(string(text), "VmHWM:")
 			if err != nil || !ok {
-				return // it has ended
+				return // the process has ended
 			}
 			peak = value * 1024
 		}
 	})
 	if err == nil && peak == 0 {
-		err = fmt.Errorf("%s was too fast to be seen", command[0])
+		err = fmt.Errorf("%s ended before its memory could be read", command[0])
 	}
 	return peak, err
 }
 
-// field reads the first number behind a word, as in "VmHWM:     30840 kB".
-func field(text, word string) (float64, bool) {
+// numberAfter returns the first number after a word, as in "VmHWM:     30840 kB".
+func numberAfter(text, word string) (float64, bool) {
 	_, text, found := strings.Cut(text, word)
 	fields := strings.Fields(text)
 	if !found || len(fields) == 0 {
@@ -72,9 +73,9 @@ func field(text, word string) (float64, bool) {
 	return n, err == nil
 }
 
-// afterLoading adds up what mcptaskgen --verbose says of its steps behind the first two, which find
-// packages and load them.
-func afterLoading(stderr string) (time.Duration, error) {
+// sumAfterLoading adds up the durations that mcptaskgen --verbose prints, except for finding and
+// loading packages.
+func sumAfterLoading(stderr string) (time.Duration, error) {
 	var sum time.Duration
 	steps := map[string]bool{}
 	for line := range strings.Lines(stderr) {
@@ -84,7 +85,7 @@ func afterLoading(stderr string) (time.Duration, error) {
 		}
 		took, err := time.ParseDuration(fields[2])
 		if err != nil {
-			continue // what it wrote
+			continue // the line names a file
 		}
 		steps[fields[1]] = true
 		if fields[1] != "find" && fields[1] != "load" {

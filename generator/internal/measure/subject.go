@@ -11,30 +11,31 @@ import (
 	"strings"
 )
 
-// module is where the tool comes from.
+// module is the module of mcptaskgen.
 const module = "github.com/mcptaskgen/mcptaskgen"
 
-// subject is the package that both tools run on.
+// subject is the package that both tools read.
 type subject struct {
 	dir      string
 	ours     []string // the command and its arguments
 	stringer []string
 }
 
-// prepare builds both tools and copies the package into a module of its own, both below dir, so that the
-// checkout stays as it is. It has the requirements of the checkout, whose runtime it links.
-func prepare(ctx context.Context, dir string) (subject, error) {
+// prepareSubject builds both tools and copies the package into a new module, all under dir, so that
+// the checkout stays unchanged. The module has the checkout's requirements because it links the
+// runtime.
+func prepareSubject(ctx context.Context, dir string) (subject, error) {
 	bin := filepath.Join(dir, "bin")
 	s := subject{
 		dir:      filepath.Join(dir, "deploy"),
 		ours:     []string{filepath.Join(bin, "mcptaskgen"), "--verbose"},
 		stringer: []string{filepath.Join(bin, "stringer"), "-type=State"},
 	}
-	root, err := output(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", module)
+	root, err := runCommand(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}", module)
 	if err != nil {
 		return s, err
 	}
-	if _, err := output(ctx, root, "go", "build", "-o", bin+"/", "./cmd/mcptaskgen", "golang.org/x/tools/cmd/stringer"); err != nil {
+	if _, err := runCommand(ctx, root, "go", "build", "-o", bin+"/", "./cmd/mcptaskgen", "golang.org/x/tools/cmd/stringer"); err != nil {
 		return s, err
 	}
 	if err := os.CopyFS(s.dir, os.DirFS(filepath.Join(root, "generator", "internal", "measure", "testdata", "deploy"))); err != nil {
@@ -49,13 +50,13 @@ func prepare(ctx context.Context, dir string) (subject, error) {
 			return s, err
 		}
 	}
-	_, err = output(ctx, s.dir, "go", "mod", "edit", "-module=example.com/deploy",
+	_, err = runCommand(ctx, s.dir, "go", "mod", "edit", "-module=example.com/deploy",
 		"-require="+module+"@v0.0.0", "-replace="+module+"="+root)
 	return s, err
 }
 
-// output runs a command and returns what it prints, without the newline at its end.
-func output(ctx context.Context, dir, name string, args ...string) (string, error) {
+// runCommand runs a command and returns its output without the final newline.
+func runCommand(ctx context.Context, dir, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
 	var stderr strings.Builder

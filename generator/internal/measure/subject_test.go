@@ -11,12 +11,12 @@ import (
 
 // TestSubject: both tools do their work on the package, which compiles with what they write.
 func TestSubject(t *testing.T) {
-	s, err := prepare(t.Context(), t.TempDir())
+	s, err := prepareSubject(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, command := range [][]string{s.ours, s.stringer} {
-		p, err := s.once(t.Context(), command, func(int) {})
+		p, err := s.runOnce(t.Context(), command, func(int) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestSubject(t *testing.T) {
 			t.Errorf("%s took %v and %.0f bytes", command[0], p.wall, p.tree)
 		}
 	}
-	if _, err := output(t.Context(), s.dir, "go", "build", "."); err != nil {
+	if _, err := runCommand(t.Context(), s.dir, "go", "build", "."); err != nil {
 		t.Error(err)
 	}
 	for name, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestSubject(t *testing.T) {
 		}
 	}
 	for _, command := range [][]string{s.ours, s.stringer} { // warm: what they write is what there is
-		own, err := s.ownPeak(t.Context(), command)
+		own, err := s.measureOwnPeak(t.Context(), command)
 		if err != nil || own < 1e6 {
 			t.Errorf("%s: %.0f bytes, %v", command[0], own, err)
 		}

@@ -1,4 +1,4 @@
-// Package model is a declaration as plain data: what was read, ready to be written.
+// Package model holds a package's declarations as plain data, ready to be rendered.
 package model
 
 import (
@@ -9,31 +9,31 @@ import (
 // Package is a package that declares services or inputs.
 type Package struct {
 	Path, Name, Dir string
-	// Constraint is the build constraint of the declaring files, which the generated file shares;
-	// empty where there is none.
+	// Constraint is the build constraint of the declaring files, which the generated file shares.
+	// It may be empty.
 	Constraint string
 	Services   []*Service
 	Inputs     []*Input
-	// Side is the half that is written.
+	// Side selects the half of the code to generate.
 	Side Side
-	// Taken are the identifiers that the package's own files declare.
+	// Taken holds the identifiers that the package's own files declare.
 	Taken map[string]bool
 }
 
-// Side says which half of a package's code is written.
+// Side is the half of a package's code that is generated.
 type Side int
 
-// The halves.
+// The sides.
 const (
 	Both Side = iota
 	ServerSide
 	ClientSide
 )
 
-// Serves tells whether the server's half is written.
+// Serves reports whether the server's half is generated.
 func (s Side) Serves() bool { return s != ClientSide }
 
-// Calls tells whether the client's half is written.
+// Calls reports whether the client's half is generated.
 func (s Side) Calls() bool { return s != ServerSide }
 
 // Service is a //mcptask:service interface.
@@ -54,19 +54,19 @@ type Tool struct {
 	Description string
 
 	Task      bool       // the method takes a *mcptask.Task
-	In        types.Type // nil where there is none
+	In        types.Type // nil if there is none
 	Questions []*Input
-	Out       types.Type // nil where the method returns an error alone
+	Out       types.Type // nil if the method returns only an error
 	OutKind   OutKind
 
 	InputSchema  string // JSON, laid out for people
-	OutputSchema string // empty where OutKind is not Structured
+	OutputSchema string // empty unless OutKind is Structured
 
 	Policy      Policy
 	Annotations Annotations
 }
 
-// OutKind is what becomes of a tool's output.
+// OutKind says how a tool returns its output.
 type OutKind int
 
 // The kinds of output.
@@ -87,7 +87,7 @@ const (
 	Required  Support = "required"
 )
 
-// Policy is how a tool runs; a zero duration is not written.
+// Policy says how a tool runs. A zero duration is omitted from generated code.
 type Policy struct {
 	Task                             Support
 	TTL, Poll, Grace, Wait, Deadline time.Duration
@@ -95,7 +95,7 @@ type Policy struct {
 	Immediate                        string
 }
 
-// Annotations are a tool's hints; nil says nothing.
+// Annotations are a tool's hints. nil means that a hint is not set.
 type Annotations struct {
 	ReadOnly, Destructive, Idempotent, OpenWorld *bool
 }

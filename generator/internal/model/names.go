@@ -2,45 +2,45 @@ package model
 
 import "unicode"
 
-// ToolsFunc is the function that binds an implementation to the tools of a service.
+// ToolsFunc names the function that binds an implementation to the tools of a service.
 func ToolsFunc(service string) string { return service + "Tools" }
 
-// ClientType is the client of a service.
+// ClientType names the client type of a service.
 func ClientType(service string) string { return service + "Client" }
 
-// ClientFunc makes the client of a service; it is exported where the service is.
+// ClientFunc names the constructor of a service's client. It is exported if the service is.
 func ClientFunc(service string) string {
-	name := "New" + upper(ClientType(service))
+	name := "New" + upperFirstLetter(ClientType(service))
 	if !unicode.IsUpper([]rune(service)[0]) {
-		return lower(name)
+		return lowerFirstWord(name)
 	}
 	return name
 }
 
-// InputConst and OutputConst hold the schemas of a tool.
-func InputConst(service, method string) string { return lower(service) + method + "Input" }
+// InputConst names the constant with the schema of a tool's input.
+func InputConst(service, method string) string { return lowerFirstWord(service) + method + "Input" }
 
-// OutputConst holds the schema of a tool's output.
-func OutputConst(service, method string) string { return lower(service) + method + "Output" }
+// OutputConst names the constant with the schema of a tool's output.
+func OutputConst(service, method string) string { return lowerFirstWord(service) + method + "Output" }
 
-// AskFunc asks a question; it is exported where the input is.
-func AskFunc(input string) string { return verb("Ask", input) }
+// AskFunc names the function that asks a question. It is exported if the input is.
+func AskFunc(input string) string { return prefixName("Ask", input) }
 
-// AnswerFunc answers a question; it is exported where the input is.
-func AnswerFunc(input string) string { return verb("Answer", input) }
+// AnswerFunc names the function that answers a question. It is exported if the input is.
+func AnswerFunc(input string) string { return prefixName("Answer", input) }
 
-// SpecFunc describes an input.
-func SpecFunc(input string) string { return lower(input) + "Input" }
+// SpecFunc names the function that describes an input.
+func SpecFunc(input string) string { return lowerFirstWord(input) + "Input" }
 
-// SchemaConst holds the schema of an input.
-func SchemaConst(input string) string { return lower(input) + "Schema" }
+// SchemaConst names the constant with the schema of an input.
+func SchemaConst(input string) string { return lowerFirstWord(input) + "Schema" }
 
-// ServiceNames are the identifiers that a service brings to its package.
+// ServiceNames returns the identifiers that a service adds to its package.
 func ServiceNames(service string) []string {
 	return []string{ToolsFunc(service), ClientType(service), ClientFunc(service)}
 }
 
-// SchemaNames are those that a tool brings.
+// SchemaNames returns the identifiers that a tool adds to its package.
 func SchemaNames(service string, tool *Tool) []string {
 	names := []string{InputConst(service, tool.Method)}
 	if tool.OutKind == Structured {
@@ -49,12 +49,12 @@ func SchemaNames(service string, tool *Tool) []string {
 	return names
 }
 
-// InputNames are those that an input brings.
+// InputNames returns the identifiers that an input adds to its package.
 func InputNames(input string) []string {
 	return []string{AskFunc(input), AnswerFunc(input), SpecFunc(input), SchemaConst(input)}
 }
 
-// ClientNames are the methods that a tool brings to the client of its service.
+// ClientNames returns the methods that a tool adds to the client of its service.
 func ClientNames(tool *Tool) []string {
 	if tool.Policy.Task == Forbidden {
 		return []string{tool.Method}
@@ -62,15 +62,15 @@ func ClientNames(tool *Tool) []string {
 	return []string{tool.Method, "Start" + tool.Method, "Resume" + tool.Method}
 }
 
-func verb(word, input string) string {
+func prefixName(word, input string) string {
 	if unicode.IsUpper([]rune(input)[0]) {
 		return word + input
 	}
-	return lower(word) + upper(input)
+	return lowerFirstWord(word) + upperFirstLetter(input)
 }
 
-// lower makes the first word of a name small: HTTPService is httpService.
-func lower(name string) string {
+// lowerFirstWord puts the first word of a name in lower case: HTTPService becomes httpService.
+func lowerFirstWord(name string) string {
 	runes := []rune(name)
 	for i, r := range runes {
 		if !unicode.IsUpper(r) || i > 0 && i+1 < len(runes) && unicode.IsLower(runes[i+1]) {
@@ -81,7 +81,7 @@ func lower(name string) string {
 	return string(runes)
 }
 
-func upper(name string) string {
+func upperFirstLetter(name string) string {
 	runes := []rune(name)
 	runes[0] = unicode.ToUpper(runes[0])
 	return string(runes)

@@ -2,26 +2,26 @@ package model
 
 import "go/types"
 
-// Remote is somebody else's server, read from its list of tools: a package with one service, whose
-// types this module declares.
+// Remote is another program's server, read from its list of tools. It is a package with one service
+// whose types the generated file declares.
 type Remote struct {
 	Package
 
-	Source string // the name of the file that it was read from
-	Types  []*Declared
+	Source string // the name of the file with the list
+	Types  []*DeclaredType
 }
 
-// Declared is a type that the generated file declares.
-type Declared struct {
+// DeclaredType is a type that the generated file declares.
+type DeclaredType struct {
 	Name, Doc string
-	// Type is what it is made of; nil for a struct, which has Fields.
+	// Type is the underlying type. It is nil for a struct, which has Fields.
 	Type   types.Type
 	Fields []*Field
 	Consts []Const
-	// Rest is the type of the properties without a field, which the last field collects; nil where
-	// there are none.
+	// Rest is the type of additional properties, which the last field collects. It is nil if the
+	// type has none.
 	Rest types.Type
-	// Filled are the fields whose nil is written as an empty list or map.
+	// Filled lists the fields whose nil value is encoded as an empty list or map.
 	Filled []*Field
 }
 
@@ -29,8 +29,8 @@ type Declared struct {
 type Field struct {
 	Name, Doc string
 	JSON      string // the property's name
-	Optional  bool   // left out where it is zero
-	Rest      bool   // no property, but those without a field
+	Optional  bool   // omitted if zero
+	Rest      bool   // collects additional properties
 	Type      types.Type
 }
 
@@ -39,7 +39,7 @@ type Const struct {
 	Name, Doc, Value string
 }
 
-// RestFuncs are the functions that write and read the properties without a field.
+// RestFuncs names the functions that encode and decode additional properties.
 func RestFuncs(service string) (join, split string) {
-	return lower(service) + "Join", lower(service) + "Split"
+	return lowerFirstWord(service) + "Join", lowerFirstWord(service) + "Split"
 }

@@ -55,7 +55,7 @@ func TestWriteNamesWhatIsWritten(t *testing.T) {
 	put(t, dir, "b.go", "old")
 	full := errors.New("no more")
 	files := Files{"a.go": []byte("a"), "b.go": []byte("b"), "c.go": []byte("c")}
-	changed, err := files.write(dir, func(from, to string) error {
+	changed, err := files.writeWith(dir, func(from, to string) error {
 		if filepath.Base(to) == "b.go" {
 			return full
 		}

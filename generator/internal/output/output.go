@@ -1,6 +1,5 @@
-// Package output puts generated files on disk: everything is rendered before
-// anything is written, a file is written only where its content changed, and
-// never partly.
+// Package output writes generated files to disk. It writes only files whose content changed, and
+// never writes a file partly.
 package output
 
 import (
@@ -13,31 +12,32 @@ import (
 	"slices"
 )
 
-// Files maps a slash-separated path, relative to one folder, to a file's content.
+// Files maps slash-separated paths, relative to one directory, to file contents.
 type Files map[string][]byte
 
-// Write brings the files under dir up to date and returns the paths of those
-// that it wrote, sorted. Folders are made where they are missing. All content is
-// on the disk before the first file is replaced, so that a disk that is full or
-// a folder that may not be written to leaves every file as it was. Each file is
-// replaced atomically; should that fail, those before it are written and named.
+// Write brings the files under dir up to date and returns the paths of those it wrote, sorted. It
+// creates missing directories.
+//
+// Write stores all new content in temporary files before it replaces the first file. A full disk or
+// a read-only directory therefore leaves every file unchanged. Each file is replaced atomically. If
+// a replacement fails, the earlier ones stay and are returned.
 func (f Files) Write(dir string) (changed []string, err error) {
-	return f.write(dir, os.Rename)
+	return f.writeWith(dir, os.Rename)
 }
 
-func (f Files) write(dir string, rename func(from, to string) error) (changed []string, err error) {
+func (f Files) writeWith(dir string, rename func(from, to string) error) (changed []string, err error) {
 	stale, err := f.Diff(dir)
 	if err != nil {
 		return nil, err
 	}
-	waiting := make([]string, 0, len(stale)) // temporary files, by the index in stale
+	waiting := make([]string, 0, len(stale)) // temporary files, by their index in stale
 	defer func() {
 		for _, temporary := range waiting[len(changed):] {
 			err = errors.Join(err, os.Remove(temporary))
 		}
 	}()
 	for _, name := range stale {
-		temporary, err := stage(filepath.Join(dir, filepath.FromSlash(name)), f[name])
+		temporary, err := writeTemporary(filepath.Join(dir, filepath.FromSlash(name)), f[name])
 		if err != nil {
 			return nil, fmt.Errorf("write %s: %w", name, err)
 		}
@@ -52,8 +52,8 @@ func (f Files) write(dir string, rename func(from, to string) error) (changed []
 	return changed, nil
 }
 
-// Diff returns the paths of the files that Write would write, sorted: those
-// that are missing under dir or have another content. It writes nothing.
+// Diff returns the paths of the files that Write would write, sorted: those that are missing under
+// dir or have other content. It writes nothing.
 func (f Files) Diff(dir string) ([]string, error) {
 	var stale []string
 	for name, content := range f {
@@ -69,11 +69,11 @@ func (f Files) Diff(dir string) ([]string, error) {
 	return stale, nil
 }
 
-// Read returns what stands under dir at a slash-separated path that does not
-// lead out of it; nil where there is no such file.
+// Read returns the content of the file at a slash-separated path under dir. It returns nil if the
+// file does not exist, and an error if the path leads out of dir.
 func Read(dir, name string) ([]byte, error) {
 	if !filepath.IsLocal(filepath.FromSlash(name)) {
-		return nil, fmt.Errorf("the path %q leads out of its folder", name)
+		return nil, fmt.Errorf("the path %q leads out of its directory", name)
 	}
 	content, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
 	switch {
@@ -87,8 +87,8 @@ func Read(dir, name string) ([]byte, error) {
 	return content, nil
 }
 
-// stage writes a temporary file in the folder of path, ready to be renamed.
-func stage(path string, content []byte) (string, error) {
+// writeTemporary writes a temporary file next to path, ready to be renamed.
+func writeTemporary(path string, content []byte) (string, error) {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
@@ -97,7 +97,7 @@ func stage(path string, content []byte) (string, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return "", err
 	}
-	// The name ends in a way that no Go tool reads, should it ever be left over.
+	// If the file is left behind, Go tools ignore its name.
 	temporary, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return "", err

@@ -40,20 +40,20 @@ func TestBadFiles(t *testing.T) {
 		{"a property that is none", map[string]string{"a.json": `{"$defs": {"Task": {"properties": {"ttl": 1}}}}`},
 			"a.json: Task.properties.ttl: a schema must be an object or a boolean\n\thint: " + published},
 		{"a reference to nothing", map[string]string{"a.json": `{"$defs": {"Task": {"$ref": "#/$defs/Job"}}}`},
-			`a.json: Task.$ref: there is no definition "Job"` + "\n\thint: " + published},
+			`a.json: Task.$ref: unknown definition "Job"` + "\n\thint: " + published},
 		{"a circle", map[string]string{"a.json": `{"$defs": {"Task": {"$ref": "#/$defs/Job"}, "Job": {"$ref": "#/$defs/Task"}}}`},
 			"a.json: Task: the definition refers to itself: Task -> Job -> Task\n\thint: " + published},
 		{"another schema", map[string]string{"a.json": `{"$defs": {"Pet": {"type": "object"}}}`},
-			"a.json: this is a JSON Schema, but not one of MCP: it defines neither tasks nor capabilities; " + published},
+			"a.json: this is a JSON Schema but not an MCP schema: it defines neither tasks nor capabilities; " + published},
 		{"without tasks", map[string]string{"a.json": `{"definitions": {"ServerCapabilities": {"type": "object"}, "JSONRPCMessage": {}}}`},
-			"a.json: this schema of MCP has no tasks; the first revision that has them is 2025-11-25: " + published},
+			"a.json: this MCP schema has no tasks; the first revision with tasks is 2025-11-25: " + published},
 		{"the core of an extension", map[string]string{"a.json": core},
-			"a.json: this revision has its tasks in an extension, with a file of its own; give that with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json"},
+			"a.json: this revision defines its tasks in an extension; add the extension's file with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json"},
 		{"two of the extension", map[string]string{"a.json": extension, "b.json": extension},
-			"b.json: a.json is of the same kind, a part of one revision; give one of the two"},
+			"b.json: a.json is the same part of a revision; give only one of them"},
 		{"two cores", map[string]string{"a.json": core, "b.json": core},
-			"b.json: a.json is of the same kind, a part of one revision; give one of the two"},
-		{"nowhere", map[string]string{}, "a.json: there is no such file\n\thint: " + published},
+			"b.json: a.json is the same part of a revision; give only one of them"},
+		{"nowhere", map[string]string{}, "a.json: the file does not exist\n\thint: " + published},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -95,7 +95,7 @@ func TestLargeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = schemafile.Read(dir, []string{"large.json", dir})
-	const want = "large.json: the file has 50 MB; a published schema has less than one, and more than 8 are not read\n\thint: "
+	const want = "large.json: the file has 50 MB; published schemas have less than one, and the limit is 8\n\thint: "
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "this is a folder, not a schema file") {
 		t.Errorf("got %v", err)
 	}
@@ -109,7 +109,7 @@ func TestDeepFile(t *testing.T) {
 		return write(t, dir, "deep.json", []byte(text))
 	}
 	_, err := schemafile.Read(dir, []string{deep(4000)})
-	if err == nil || !strings.Contains(err.Error(), "deep.json: the values nest deeper than 200, which no schema of MCP does") {
+	if err == nil || !strings.Contains(err.Error(), "deep.json: the values nest deeper than 200; MCP schemas do not") {
 		t.Errorf("got %v", err)
 	}
 	schemas, err := schemafile.Read(dir, []string{deep(90)})
@@ -120,7 +120,7 @@ func TestDeepFile(t *testing.T) {
 
 // Revisions are given with commas between them, files are not.
 func TestReadCommas(t *testing.T) {
-	if _, err := schemafile.Read(t.TempDir(), []string{"a.json,b.json"}); err == nil || !strings.Contains(err.Error(), "a --schema of its own") {
+	if _, err := schemafile.Read(t.TempDir(), []string{"a.json,b.json"}); err == nil || !strings.Contains(err.Error(), "repeat --schema for each file") {
 		t.Error(err)
 	}
 }

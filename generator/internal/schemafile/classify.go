@@ -11,25 +11,25 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Finding is one difference between a schema and the revision that it is nearest to.
+// Finding is a difference between a schema and the nearest known revision.
 type Finding struct {
 	Kind  Kind
 	Place string // such as "Task.priority"
-	// Also are the places where the same is to be said.
+	// Also lists other places with the same difference.
 	Also []string
-	// Was and Is are the old and the new content, in words.
+	// Was and Is describe the old and the new content.
 	Was, Is string
 	Pos     token.Position
 
 	definition, property string
 }
 
-// Level says how much the finding matters.
-func (f Finding) Level() Level { return table[f.Kind].level }
+// Level returns the importance of the finding.
+func (f Finding) Level() Level { return consequences[f.Kind].level }
 
-// String is the finding in a sentence.
+// String describes the finding in a sentence.
 func (f Finding) String() string {
-	text := strings.NewReplacer("{place}", f.Place, "{was}", f.Was, "{is}", f.Is).Replace(table[f.Kind].what)
+	text := strings.NewReplacer("{place}", f.Place, "{was}", f.Was, "{is}", f.Is).Replace(consequences[f.Kind].what)
 	if len(f.Also) > 0 {
 		text += "; also in " + strings.Join(f.Also, ", ")
 	}
@@ -37,17 +37,23 @@ func (f Finding) String() string {
 }
 
 // Cause says what the finding means for generated code.
-func (f Finding) Cause() string { return table[f.Kind].cause }
+func (f Finding) Cause() string { return consequences[f.Kind].cause }
 
-// compareFindings puts the grave ones first, then by place.
+// compareFindings sorts by importance, then by place.
 func compareFindings(a, b Finding) int {
-	return cmp.Or(cmp.Compare(b.Level(), a.Level()), cmp.Compare(a.Place, b.Place), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Was, b.Was), cmp.Compare(a.Is, b.Is))
+	return cmp.Or(
+		cmp.Compare(b.Level(), a.Level()),
+		cmp.Compare(a.Place, b.Place),
+		cmp.Compare(a.Kind, b.Kind),
+		cmp.Compare(a.Was, b.Was),
+		cmp.Compare(a.Is, b.Is),
+	)
 }
 
-// classifier turns the differences of structure into findings.
+// classifier turns structural differences into findings.
 type classifier struct {
 	surface  *schema.Surface
-	presence map[string]schema.Difference // whether a member is required, by its path
+	presence map[string]schema.Difference // changes of whether a member is required, by path
 	found    []Finding
 }
 
@@ -66,24 +72,24 @@ func classify(surface *schema.Surface, differences []schema.Difference) []Findin
 			rest = append(rest, d)
 		}
 	}
-	rest = c.messages(gone, rest)
-	c.members(members)
+	rest = c.pairMessages(gone, rest)
+	c.pairMembers(members)
 	for _, d := range rest {
-		c.other(d)
+		c.classifyOther(d)
 	}
-	c.dropBelow()
-	for path, d := range c.presence { // of members that are there before and after
+	c.dropInner()
+	for path, d := range c.presence { // members that exist before and after
 		kind := MemberOptional
 		if d.Official == `"required"` {
 			kind = MemberRequired
 		}
-		c.add(d, Finding{Kind: kind, Place: path})
+		c.addFinding(d, Finding{Kind: kind, Place: path})
 	}
-	return join(c.found)
+	return mergeFindings(c.found)
 }
 
-// dropBelow leaves out what something had inside that is of another type now.
-func (c *classifier) dropBelow() {
+// dropInner drops findings inside a value whose type has changed.
+func (c *classifier) dropInner() {
 	for _, f := range slices.Clone(c.found) {
 		if f.Kind != TypeChanged {
 			continue
@@ -96,7 +102,7 @@ func (c *classifier) dropBelow() {
 	}
 }
 
-func (c *classifier) add(d schema.Difference, f Finding) {
+func (c *classifier) addFinding(d schema.Difference, f Finding) {
 	f.definition, f.property = d.Definition, d.Member
 	if f.Place == "" {
 		f.Place = d.Path
@@ -104,23 +110,23 @@ func (c *classifier) add(d schema.Difference, f Finding) {
 	c.found = append(c.found, f)
 }
 
-// join says once what is the same in several definitions: at the one with the shortest name, which the
-// others are made of.
-func join(found []Finding) []Finding {
+// mergeFindings merges findings that are equal in several definitions. It keeps the one with the
+// shortest name, because the other definitions are composed of that one.
+func mergeFindings(found []Finding) []Finding {
 	slices.SortFunc(found, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(len(a.Place), len(b.Place)), compareFindings(a, b))
 	})
 	var joined []Finding
 	for _, f := range found {
 		i := slices.IndexFunc(joined, func(g Finding) bool {
-			return g.Kind == f.Kind && g.Was == f.Was && g.Is == f.Is && last(g) == last(f) && !aboutDefinitions(f.Kind)
+			return g.Kind == f.Kind && g.Was == f.Was && g.Is == f.Is && placeSuffix(g) == placeSuffix(f) && !aboutDefinitions(f.Kind)
 		})
 		if i < 0 {
 			joined = append(joined, f)
 			continue
 		}
-		at := strings.TrimSuffix(f.Place, last(f))
-		if at != strings.TrimSuffix(joined[i].Place, last(f)) && !slices.Contains(joined[i].Also, at) {
+		at := strings.TrimSuffix(f.Place, placeSuffix(f))
+		if at != strings.TrimSuffix(joined[i].Place, placeSuffix(f)) && !slices.Contains(joined[i].Also, at) {
 			joined[i].Also = append(joined[i].Also, at)
 			slices.Sort(joined[i].Also)
 		}
@@ -128,8 +134,8 @@ func join(found []Finding) []Finding {
 	return joined
 }
 
-// last is the end of a place that it has in common with the same member elsewhere.
-func last(f Finding) string {
+// placeSuffix returns the end of a place that equal members elsewhere share.
+func placeSuffix(f Finding) string {
 	switch {
 	case f.Kind == VariantNew || f.Kind == VariantGone:
 		return ""
@@ -142,7 +148,8 @@ func last(f Finding) string {
 	return ""
 }
 
-// aboutDefinitions tells whether findings of a kind are each of its own definition.
+// aboutDefinitions reports whether findings of a kind are never merged, because each is about its
+// own definition.
 func aboutDefinitions(k Kind) bool {
 	switch k {
 	case MethodNew, MethodGone, MethodRenamed, NotificationNew, NotificationGone, NotificationRenamed, ErrorNew, ErrorMoved,
@@ -152,50 +159,50 @@ func aboutDefinitions(k Kind) bool {
 	return false
 }
 
-// messages pairs the methods that are gone with new ones of the same content, and returns the
-// differences that are left.
-func (c *classifier) messages(gone, rest []schema.Difference) []schema.Difference {
+// pairMessages pairs removed methods with new ones of the same content. It returns the remaining
+// differences.
+func (c *classifier) pairMessages(gone, rest []schema.Difference) []schema.Difference {
 	for _, was := range gone {
 		method := methodOf(was.Ours)
 		i := slices.IndexFunc(rest, func(is schema.Difference) bool {
 			other := methodOf(is.Official)
 			return method != "" && other != "" && is.Aspect == schema.AspectDefinition &&
-				withoutMethod(was.Ours, method) == withoutMethod(is.Official, other)
+				removeMethod(was.Ours, method) == removeMethod(is.Official, other)
 		})
 		switch {
 		case i >= 0:
-			c.add(rest[i], Finding{Kind: pick(method, MethodRenamed, NotificationRenamed), Was: method, Is: methodOf(rest[i].Official)})
+			c.addFinding(rest[i], Finding{Kind: pickKind(method, MethodRenamed, NotificationRenamed), Was: method, Is: methodOf(rest[i].Official)})
 			rest = slices.Delete(rest, i, i+1)
 		case method != "":
-			c.add(was, Finding{Kind: pick(method, MethodGone, NotificationGone), Was: method})
+			c.addFinding(was, Finding{Kind: pickKind(method, MethodGone, NotificationGone), Was: method})
 		default:
 			kind := DefinitionGone
-			if c.referred(was.Definition) {
+			if c.isReferenced(was.Definition) {
 				kind = DefinitionInlined
 			}
-			c.add(was, Finding{Kind: kind})
+			c.addFinding(was, Finding{Kind: kind})
 		}
 	}
 	return rest
 }
 
-// referred tells whether other definitions of the known revision have a definition in them.
-func (c *classifier) referred(name string) bool {
+// isReferenced reports whether other definitions of the known revision refer to a definition.
+func (c *classifier) isReferenced(name string) bool {
 	return slices.ContainsFunc(c.surface.Definitions, func(d schema.Definition) bool {
 		return strings.Contains(string(d.Schema), `"#/$defs/`+name+`"`)
 	})
 }
 
-// pick chooses by whether a message is a request.
-func pick(method string, request, notification Kind) Kind {
+// pickKind picks the kind for a request or a notification.
+func pickKind(method string, request, notification Kind) Kind {
 	if strings.HasPrefix(method, "notifications/") {
 		return notification
 	}
 	return request
 }
 
-// members pairs members that are gone with new ones beside them of the same content.
-func (c *classifier) members(differences []schema.Difference) {
+// pairMembers pairs removed members with new ones of the same content in the same object.
+func (c *classifier) pairMembers(differences []schema.Difference) {
 	var added []schema.Difference
 	for _, d := range differences {
 		if d.Kind == schema.Added {
@@ -217,9 +224,9 @@ func (c *classifier) members(differences []schema.Difference) {
 				added = slices.Delete(added, i, i+1)
 			}
 			delete(c.presence, d.Path)
-			c.add(d, Finding{Kind: kind, Was: inWords(d.Ours), Is: is})
+			c.addFinding(d, Finding{Kind: kind, Was: describeSchema(d.Ours), Is: is})
 		case schema.Changed: // from true or false to a schema, or back
-			c.changed(d)
+			c.addRuleChange(d)
 		}
 	}
 	for _, d := range added {
@@ -228,7 +235,7 @@ func (c *classifier) members(differences []schema.Difference) {
 			kind = MemberNewRequired
 		}
 		delete(c.presence, d.Path)
-		c.add(d, Finding{Kind: kind, Is: inWords(d.Official)})
+		c.addFinding(d, Finding{Kind: kind, Is: describeSchema(d.Official)})
 	}
 }
 
@@ -239,34 +246,34 @@ func pickCapability(d schema.Difference, member, capability Kind) Kind {
 	return member
 }
 
-// other reads a difference that is neither a member nor a definition that is gone.
-func (c *classifier) other(d schema.Difference) {
+// classifyOther classifies a difference that is neither a member nor a removed definition.
+func (c *classifier) classifyOther(d schema.Difference) {
 	switch {
 	case d.Aspect == schema.AspectDefinition:
 		method, code := methodOf(d.Official), codeOf(d.Official)
 		switch {
 		case method != "":
-			c.add(d, Finding{Kind: pick(method, MethodNew, NotificationNew), Is: method})
+			c.addFinding(d, Finding{Kind: pickKind(method, MethodNew, NotificationNew), Is: method})
 		case code != "":
-			c.add(d, Finding{Kind: ErrorNew, Is: code})
+			c.addFinding(d, Finding{Kind: ErrorNew, Is: code})
 		default:
-			c.add(d, Finding{Kind: DefinitionNew, Is: inWords(d.Official)})
+			c.addFinding(d, Finding{Kind: DefinitionNew, Is: describeSchema(d.Official)})
 		}
 	case d.Aspect == schema.AspectAlternative:
-		c.alternative(d)
+		c.classifyAlternative(d)
 	case d.Aspect == schema.AspectEnum && d.Kind == schema.Changed:
-		c.values(d, strings.TrimSuffix(d.Path, " enum"))
+		c.classifyValues(d, strings.TrimSuffix(d.Path, " enum"))
 	case d.Aspect == schema.AspectType && d.Kind == schema.Changed:
-		c.types(d, strings.TrimSuffix(d.Path, " type"))
+		c.classifyTypes(d, strings.TrimSuffix(d.Path, " type"))
 	case d.Aspect == schema.AspectMember && strings.HasSuffix(d.Path, "{}"):
-		c.rest(d, strings.TrimSuffix(d.Path, "{}"))
+		c.classifyAdditional(d, strings.TrimSuffix(d.Path, "{}"))
 	default:
-		c.changed(d)
+		c.addRuleChange(d)
 	}
 }
 
-// changed is what has no words of its own.
-func (c *classifier) changed(d schema.Difference) {
+// addRuleChange adds a difference without a kind of its own.
+func (c *classifier) addRuleChange(d schema.Difference) {
 	f := Finding{Kind: RuleChanged, Place: strings.TrimSuffix(d.Path, " "+string(d.Aspect)), Was: "nothing", Is: "nothing"}
 	show := func(content string) string {
 		const longest = 120
@@ -285,16 +292,16 @@ func (c *classifier) changed(d schema.Difference) {
 	if d.Official != "" {
 		f.Is = show(d.Official)
 	}
-	c.add(d, f)
+	c.addFinding(d, f)
 }
 
-func (c *classifier) alternative(d schema.Difference) {
+func (c *classifier) classifyAlternative(d schema.Difference) {
 	path := strings.TrimSuffix(d.Path, " alternative")
 	words := func(content string) string {
 		if i := strings.LastIndexByte(path, '('); i >= 0 && strings.HasSuffix(path, ")") {
 			return path[i+1 : len(path)-1]
 		}
-		return inWords(content)
+		return describeSchema(content)
 	}
 	f := Finding{Kind: VariantNew, Is: words(d.Official)}
 	if d.Kind == schema.Removed {
@@ -304,23 +311,23 @@ func (c *classifier) alternative(d schema.Difference) {
 	if i := strings.LastIndexByte(path, '('); i >= 0 {
 		f.Place = path[:i]
 	}
-	c.add(d, f)
+	c.addFinding(d, f)
 }
 
-// values compares the values that something may have.
-func (c *classifier) values(d schema.Difference, place string) {
-	was, is := list(d.Ours), list(d.Official)
-	gone, added := without(was, is), without(is, was)
+// classifyValues compares the allowed values.
+func (c *classifier) classifyValues(d schema.Difference, place string) {
+	was, is := parseList(d.Ours), parseList(d.Official)
+	gone, added := subtractValues(was, is), subtractValues(is, was)
 	one := len(was) == 1 && len(is) == 1
 	switch {
 	case one && strings.HasSuffix(place, ".method"):
-		c.add(d, Finding{Kind: pick(fmt.Sprint(is[0]), MethodRenamed, NotificationRenamed), Place: d.Definition, Was: fmt.Sprint(was[0]), Is: fmt.Sprint(is[0])})
+		c.addFinding(d, Finding{Kind: pickKind(fmt.Sprint(is[0]), MethodRenamed, NotificationRenamed), Place: d.Definition, Was: fmt.Sprint(was[0]), Is: fmt.Sprint(is[0])})
 		return
 	case one && strings.HasSuffix(place, ".code"):
-		c.add(d, Finding{Kind: ErrorMoved, Place: d.Definition, Was: fmt.Sprint(was[0]), Is: fmt.Sprint(is[0])})
+		c.addFinding(d, Finding{Kind: ErrorMoved, Place: d.Definition, Was: fmt.Sprint(was[0]), Is: fmt.Sprint(is[0])})
 		return
 	case one:
-		c.add(d, Finding{Kind: ConstChanged, Place: place, Was: quoted(was[0]), Is: quoted(is[0])})
+		c.addFinding(d, Finding{Kind: ConstChanged, Place: place, Was: quoteValue(was[0]), Is: quoteValue(is[0])})
 		return
 	}
 	isNew, isGone, isRenamed := ValueNew, ValueGone, ValueRenamed
@@ -328,47 +335,47 @@ func (c *classifier) values(d schema.Difference, place string) {
 		isNew, isGone, isRenamed = StateNew, StateGone, StateRenamed
 	}
 	if len(gone) == 1 && len(added) == 1 {
-		c.add(d, Finding{Kind: isRenamed, Place: place, Was: quoted(gone[0]), Is: quoted(added[0])})
+		c.addFinding(d, Finding{Kind: isRenamed, Place: place, Was: quoteValue(gone[0]), Is: quoteValue(added[0])})
 		return
 	}
 	for _, value := range gone {
-		c.add(d, Finding{Kind: isGone, Place: place, Was: quoted(value)})
+		c.addFinding(d, Finding{Kind: isGone, Place: place, Was: quoteValue(value)})
 	}
 	for _, value := range added {
-		c.add(d, Finding{Kind: isNew, Place: place, Is: quoted(value)})
+		c.addFinding(d, Finding{Kind: isNew, Place: place, Is: quoteValue(value)})
 	}
 }
 
-func quoted(value any) string {
+func quoteValue(value any) string {
 	if text, ok := value.(string); ok {
 		return `"` + text + `"`
 	}
 	return fmt.Sprint(value)
 }
 
-// types compares JSON types; null is a case of its own.
-func (c *classifier) types(d schema.Difference, place string) {
-	was, is := list(d.Ours), list(d.Official)
-	f := Finding{Kind: TypeChanged, Place: place, Was: typeWords(was), Is: typeWords(is)}
+// classifyTypes compares JSON types. null has its own kinds.
+func (c *classifier) classifyTypes(d schema.Difference, place string) {
+	was, is := parseList(d.Ours), parseList(d.Official)
+	f := Finding{Kind: TypeChanged, Place: place, Was: describeTypes(was), Is: describeTypes(is)}
 	isNull := func(types []any) bool { return len(types) == 1 && types[0] == "null" }
-	switch gone, added := without(was, is), without(is, was); {
+	switch gone, added := subtractValues(was, is), subtractValues(is, was); {
 	case len(gone) == 0 && isNull(added):
 		f.Kind = NullNew
 	case len(added) == 0 && isNull(gone):
 		f.Kind = NullGone
 	}
-	c.add(d, f)
+	c.addFinding(d, f)
 }
 
-// rest compares what an object takes beside its members.
-func (c *classifier) rest(d schema.Difference, place string) {
+// classifyAdditional compares the additional properties of an object.
+func (c *classifier) classifyAdditional(d schema.Difference, place string) {
 	const nothing = `{"not":{}}`
 	switch {
 	case d.Official == nothing:
-		c.add(d, Finding{Kind: ObjectClosed, Place: place})
+		c.addFinding(d, Finding{Kind: ObjectClosed, Place: place})
 	case d.Ours == nothing && d.Official == "":
-		c.add(d, Finding{Kind: ObjectOpened, Place: place})
+		c.addFinding(d, Finding{Kind: ObjectOpened, Place: place})
 	default:
-		c.changed(d)
+		c.addRuleChange(d)
 	}
 }

@@ -1,15 +1,16 @@
 package schemafile
 
-// Level says how much a difference matters.
+// Level is the importance of a difference.
 type Level int
 
 // The levels.
 const (
-	// Fine changes nothing that goes over the wire.
+	// Fine differences do not affect messages.
 	Fine Level = iota
-	// Note is what the runtime does without: all that it sends stays valid, and it takes all that is.
+	// Note differences are features that the runtime does not use. Its messages stay valid and it
+	// accepts all valid messages.
 	Note
-	// Failure is what the runtime does wrong, so that nothing is generated.
+	// Failure differences make the runtime wrong, so nothing is generated.
 	Failure
 )
 
@@ -57,18 +58,18 @@ const (
 	RuleChanged
 )
 
-// consequence is what comes of a difference.
+// consequence describes what follows from a kind of difference.
 type consequence struct {
 	level Level
-	// what says the difference, with {place}, {was} and {is}.
+	// what describes the difference. It may contain {place}, {was} and {is}.
 	what string
-	// cause says what it means for code that is generated for the nearest revision.
+	// cause says what the difference means for code generated for the nearest revision.
 	cause string
-	// files are those of mcptaskgen that have to learn it, beside those that every revision has.
+	// files lists the files of mcptaskgen to change, except those that every revision needs.
 	files []string
 }
 
-// The files of mcptaskgen, as its maintainers know them; REVISION is the new one.
+// Files of mcptaskgen for its maintainers. REVISION stands for the new revision.
 const (
 	dialectFile    = "runtime/internal/dialect/revREVISION.go"
 	registryFile   = "runtime/internal/dialect/dialect.go"
@@ -84,102 +85,102 @@ const (
 	canonFile      = "schema/canon.json"
 )
 
-// everyRevision are the files that any new revision has, with what goes into them.
+// everyRevision lists the files that every new revision needs, with their content.
 var everyRevision = [][2]string{
 	{"schema/REVISION/tasks.schema.json", "its definitions"},
 	{surfaceFile, "its states, methods, notifications, error codes and capabilities"},
-	{"schema/REVISION/provenance.json", "where they come from"},
+	{"schema/REVISION/provenance.json", "the sources of these facts"},
 	{"schema/REVISION/rules.txt", "its rules"},
 	{"runtime/internal/dialect/wireREVISION/", "its wire types, by make generate"},
-	{dialectFile, "how a task goes over the wire in it"},
+	{dialectFile, "how it represents a task on the wire"},
 	{registryFile, "the list of revisions"},
-	{"runtime/gateway/speech.go", "where a request finds its revision"},
+	{"runtime/gateway/speech.go", "how a request is matched to its revision"},
 	{"runtime/gosdk/conn.go", "which revision a client speaks"},
 }
 
-// purpose is what the other files have.
-var purpose = map[string]string{
-	canonFile:      "the canonical name of what is new, where it has none",
+// filePurposes describes the content of the other files.
+var filePurposes = map[string]string{
+	canonFile:      "the canonical name of the new thing, if it has none",
 	lifecycleFile:  "which state follows which",
-	recordFile:     "what is stored of a task",
+	recordFile:     "the stored parts of a task",
 	operationsFile: "what the methods do",
-	serverFile:     "which requests over HTTP are those of tasks",
-	pipeFile:       "which requests on pipes are those of tasks",
-	messageFile:    "which notifications are those of tasks",
+	serverFile:     "which HTTP requests are about tasks",
+	pipeFile:       "which pipe requests are about tasks",
+	messageFile:    "which notifications are about tasks",
 	errorsFile:     "the codes of errors",
-	checkFile:      "which definition a message is held against in tests",
+	checkFile:      "which definition tests check a message against",
 }
 
-// table is what comes of each kind of difference.
-var table = map[Kind]consequence{
+// consequences describes every kind of difference.
+var consequences = map[Kind]consequence{
 	MemberNew: {Note, "{place} is new and optional: {is}",
-		"the runtime does not send it, and passes over it where a peer does", nil},
+		"the runtime does not send it and ignores it from a peer", nil},
 	MemberNewRequired: {Failure, "{place} is new and required: {is}",
-		"the runtime does not send it, so that its messages are not valid", nil},
+		"the runtime does not send it, so its messages are invalid", nil},
 	MemberGone: {Failure, "{place} is gone; it was {was}",
-		"the runtime still sends it or needs it", nil},
-	MemberRenamed: {Failure, "{place} is renamed to {is}, it seems: one is gone, the other new and the same",
-		"the runtime knows the old name alone", nil},
+		"the runtime still sends or needs it", nil},
+	MemberRenamed: {Failure, "{place} seems to be renamed to {is}: one is gone, the other is new with the same content",
+		"the runtime only knows the old name", nil},
 	MemberRequired: {Failure, "{place} is required now; it was optional",
-		"the runtime may leave it out", nil},
+		"the runtime may omit it", nil},
 	MemberOptional: {Failure, "{place} is optional now; it was required",
-		"a peer may leave it out, and the runtime expects it", nil},
+		"a peer may omit it, but the runtime expects it", nil},
 	TypeChanged: {Failure, "{place} is {is} now; it was {was}",
 		"the runtime sends and reads the old type", nil},
 	NullNew: {Failure, "{place} may be null now; it was {was}",
 		"a peer may send null, which the runtime does not expect", nil},
 	NullGone: {Failure, "{place} may not be null any more; it is {is}",
-		"the runtime sends null where there is nothing to say", []string{recordFile}},
+		"the runtime sends null when it has no value", []string{recordFile}},
 	StateNew: {Failure, "the state {is} is new ({place})",
-		"the runtime does not know what a task in this state may do, and when to leave it", []string{canonFile, lifecycleFile, recordFile}},
+		"the runtime does not know what a task in this state may do and when it leaves the state", []string{canonFile, lifecycleFile, recordFile}},
 	StateGone: {Failure, "the state {was} is gone ({place})",
 		"the runtime still puts tasks into it", []string{lifecycleFile}},
-	StateRenamed: {Failure, "the state {was} is renamed to {is}, it seems ({place}): one is gone and one new",
-		"the runtime knows the old name alone", nil},
+	StateRenamed: {Failure, "the state {was} seems to be renamed to {is} ({place}): one is gone and one is new",
+		"the runtime only knows the old name", nil},
 	ValueNew: {Failure, "{place} may be {is} now, a new value",
 		"the runtime does not know what it means", nil},
 	ValueGone: {Failure, "{place} may not be {was} any more",
 		"the runtime may still send it", nil},
-	ValueRenamed: {Failure, "the value {was} of {place} is renamed to {is}, it seems: one is gone and one new",
-		"the runtime knows the old value alone", nil},
+	ValueRenamed: {Failure, "the value {was} of {place} seems to be renamed to {is}: one is gone and one is new",
+		"the runtime only knows the old value", nil},
 	ConstChanged: {Failure, "{place} is always {is} now; it was {was}",
 		"the runtime sends and expects the old value", nil},
 	MethodNew: {Failure, "the method {is} is new ({place})",
 		"the runtime neither serves nor calls it", []string{canonFile, operationsFile, serverFile, pipeFile, checkFile}},
 	MethodGone: {Failure, "the method {was} is gone ({place})",
 		"the runtime still serves or calls it", []string{checkFile}},
-	MethodRenamed: {Failure, "the method {was} is renamed to {is}, it seems ({place}): the rest of the request is the same",
+	MethodRenamed: {Failure, "the method {was} seems to be renamed to {is} ({place}): the rest of the request is the same",
 		"the runtime serves and calls it by the old name", []string{serverFile, pipeFile, checkFile}},
 	NotificationNew: {Note, "the notification {is} is new ({place})",
-		"the runtime does not send it, and passes over it where a peer does", []string{canonFile, messageFile, checkFile}},
+		"the runtime does not send it and ignores it from a peer", []string{canonFile, messageFile, checkFile}},
 	NotificationGone: {Failure, "the notification {was} is gone ({place})",
 		"the runtime still sends it", []string{messageFile, checkFile}},
-	NotificationRenamed: {Failure, "the notification {was} is renamed to {is}, it seems ({place}): the rest of it is the same",
+	NotificationRenamed: {Failure, "the notification {was} seems to be renamed to {is} ({place}): the rest of it is the same",
 		"the runtime sends and expects it by the old name", []string{messageFile, checkFile}},
 	ErrorNew: {Note, "the error {place} is new, with the code {is}",
-		"the runtime does not send it; a client gets it as any other *mcptask.Error", []string{errorsFile}},
+		"the runtime does not send it; a client receives it like any other *mcptask.Error", []string{errorsFile}},
 	ErrorMoved: {Failure, "the error code of {place} is {is} now; it was {was}",
 		"the runtime sends and expects the old code", []string{errorsFile}},
 	CapabilityNew: {Note, "the capability {place} is new",
-		"generated servers and clients do not declare it, so that no peer uses it", nil},
+		"generated servers and clients do not declare it, so peers do not use it", nil},
 	CapabilityGone: {Failure, "the capability {place} is gone",
 		"generated code still declares it", nil},
 	DefinitionNew: {Note, "the definition {place} is new: {is}",
-		"it means nothing to the runtime; where something known refers to it, that stands here too", nil},
+		"the runtime ignores it; if a known definition refers to it, the report lists that too", nil},
 	DefinitionGone: {Failure, "the definition {place} is gone",
 		"the runtime still sends or reads what it described", nil},
 	DefinitionInlined: {Fine, "the definition {place} is gone",
-		"others referred to it; what it described is compared where they have it", nil},
-	DefinitionRenamed: {Fine, "the definition {place} is renamed to {is}, it seems: the content is the same",
-		"the names of definitions do not go over the wire", nil},
+		"others referred to it; its content is compared inside them", nil},
+	DefinitionRenamed: {Fine, "the definition {place} seems to be renamed to {is}: the content is the same",
+		"names of definitions are not sent", nil},
 	VariantNew: {Failure, "{place} has a new variant: {is}",
 		"the runtime cannot read it", nil},
 	VariantGone: {Failure, "{place} has lost a variant: {was}",
 		"the runtime may still send it", nil},
-	ObjectClosed: {Failure, "{place} takes no members beside its own any more",
-		"the runtime may send others, and so may the code that it serves", nil},
-	ObjectOpened: {Note, "{place} takes members beside its own now",
-		"the runtime sends none, and passes over them", nil},
+	ObjectClosed: {Failure, "{place} no longer accepts additional members",
+		"the runtime or the code it serves may send additional members", nil},
+	ObjectOpened: {Note, "{place} accepts additional members now",
+		"the runtime sends none and ignores them", nil},
 	RuleChanged: {Failure, "{place}: {is}; before: {was}",
-		"what the runtime sends may not be valid, or it may refuse what is", nil},
+		"the runtime may send invalid values or refuse valid ones", nil},
 }

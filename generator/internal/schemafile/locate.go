@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// place names a definition, or a property somewhere in it.
+// place names a definition, or a property inside it.
 type place struct{ definition, property string }
 
-// maxDepth is how deep the values of a file may nest: ten times what published ones do. Comparing
-// schemas takes a time that grows with the square of it.
+// maxDepth is the maximum nesting depth of a file, ten times that of published ones. The time to
+// compare schemas grows with its square.
 const maxDepth = 200
 
-// places finds where the definitions of a schema and their properties stand; of properties of the same
-// name in a definition, the first. deepest is how deep the values nest.
-func places(name string, text []byte) (found map[place]token.Position, deepest int) {
+// findPlaces finds the positions of definitions and their properties. If a definition has several
+// properties with the same name, the first one counts. deepest is the nesting depth.
+func findPlaces(name string, text []byte) (found map[place]token.Position, deepest int) {
 	w := &walker{text: text, d: json.NewDecoder(bytes.NewReader(text)), lines: newLines(name, text), found: map[place]token.Position{}}
-	w.value(nil, 0)
+	w.walkValue(nil, 0)
 	return w.found, w.deepest
 }
 
@@ -32,40 +32,40 @@ type walker struct {
 	deepest int
 }
 
-// next is the next token and where it starts.
-func (w *walker) next() (json.Token, int) {
+// nextToken returns the next token and its offset.
+func (w *walker) nextToken() (json.Token, int) {
 	offset := int(w.d.InputOffset())
 	for offset < len(w.text) && strings.IndexByte(" \t\r\n,:", w.text[offset]) >= 0 {
 		offset++
 	}
 	t, err := w.d.Token()
 	if err != nil {
-		return nil, offset // the text has been parsed before
+		return nil, offset // the text was parsed before
 	}
 	return t, offset
 }
 
-func (w *walker) value(path []string, depth int) {
+func (w *walker) walkValue(path []string, depth int) {
 	w.deepest = max(w.deepest, depth)
-	t, _ := w.next()
+	t, _ := w.nextToken()
 	switch t {
 	case json.Delim('['):
 		for w.d.More() {
-			w.value(path, depth+1)
+			w.walkValue(path, depth+1)
 		}
-		w.next()
+		w.nextToken()
 	case json.Delim('{'):
 		for w.d.More() {
-			key, offset := w.next()
+			key, offset := w.nextToken()
 			name, _ := key.(string)
-			w.note(path, name, offset)
-			w.value(append(path, name), depth+1)
+			w.notePlace(path, name, offset)
+			w.walkValue(append(path, name), depth+1)
 		}
-		w.next()
+		w.nextToken()
 	}
 }
 
-func (w *walker) note(path []string, name string, offset int) {
+func (w *walker) notePlace(path []string, name string, offset int) {
 	if len(path) == 0 || path[0] != "$defs" && path[0] != "definitions" {
 		return
 	}
@@ -81,7 +81,7 @@ func (w *walker) note(path []string, name string, offset int) {
 	}
 }
 
-// lines are where the lines of a text start.
+// lines holds the offsets of lines.
 type lines struct {
 	name   string
 	starts []int
@@ -97,7 +97,7 @@ func newLines(name string, text []byte) *lines {
 	return l
 }
 
-// position is the place of an offset; columns count bytes, as Go's do.
+// position returns the position of an offset. Columns count bytes, as in go/token.
 func (l *lines) position(offset int) token.Position {
 	line := stdsort.SearchInts(l.starts, offset+1)
 	return token.Position{Filename: l.name, Offset: offset, Line: line, Column: offset - l.starts[line-1] + 1}

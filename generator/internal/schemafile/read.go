@@ -1,5 +1,5 @@
-// Package schemafile reads MCP schema files as published, tells which revision of the protocol they
-// are of, and, where that is none that is known, what differs from the nearest and what comes of it.
+// Package schemafile reads published MCP schema files and identifies their revision. For an unknown
+// revision, it reports the differences from the nearest known one and their consequences.
 package schemafile
 
 import (
@@ -17,19 +17,19 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// maxSize is the most that a file may have, in bytes: forty times what published ones do.
+// maxSize is the maximum size of a file in bytes, forty times that of published ones.
 const maxSize = 8 << 20
 
-// file is one schema file.
+// file is a parsed schema file.
 type file struct {
 	name     string // relative to the working directory
 	document *schema.Document
 	places   map[place]token.Position
 }
 
-// Read reads schema files and returns what each revision among them is: a file of the core with tasks
-// stands alone, one of the core without them goes with the file of the extension, in either order.
-// Names are relative to dir. Its error says what is wrong with every file.
+// Read reads schema files and returns a Schema for each revision in them. A core file with tasks is
+// complete. A core file without tasks belongs to the file of the extension, in either order. Names
+// are relative to dir. The error lists the mistakes of every file.
 func Read(dir string, names []string) ([]*Schema, error) {
 	var problems diag.List
 	var files []*file
@@ -45,13 +45,13 @@ func Read(dir string, names []string) ([]*Schema, error) {
 	if problems.Len() > 0 {
 		return nil, problems.Err(dir)
 	}
-	sets, err := sort(files)
+	sets, err := groupFiles(files)
 	if err != nil {
 		return nil, err
 	}
 	var schemas []*Schema
 	for _, set := range sets {
-		s, err := recognise(set)
+		s, err := identify(set)
 		if err != nil {
 			return nil, err
 		}
@@ -89,9 +89,9 @@ func readFile(dir, path string, problems *diag.List) *file {
 		return nil
 	}
 	name := diag.Relative(dir, path)
-	found, deepest := places(name, text)
+	found, deepest := findPlaces(name, text)
 	if deepest > maxDepth {
-		problems.Add(at, fmt.Sprintf("the values nest deeper than %d, which no schema of MCP does", maxDepth), publishedHint)
+		problems.Add(at, fmt.Sprintf("the values nest deeper than %d; MCP schemas do not", maxDepth), publishedHint)
 		return nil
 	}
 	return &file{name: name, document: document, places: found}
@@ -100,38 +100,39 @@ func readFile(dir, path string, problems *diag.List) *file {
 func readLimited(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
-	case errors.Is(err, os.ErrNotExist) && strings.Contains(path, ","): // as --revision takes them
-		return nil, errors.New("there is no such file; each of several takes a --schema of its own")
+	case errors.Is(err, os.ErrNotExist) && strings.Contains(path, ","): // a list as for --revision
+		return nil, errors.New("the file does not exist; repeat --schema for each file")
 	case errors.Is(err, os.ErrNotExist):
-		return nil, errors.New("there is no such file")
+		return nil, errors.New("the file does not exist")
 	case err != nil:
 		return nil, err
 	case info.IsDir():
 		return nil, errors.New("this is a folder, not a schema file")
 	case info.Size() > maxSize:
-		return nil, fmt.Errorf("the file has %d MB; a published schema has less than one, and more than %d are not read", info.Size()>>20, maxSize>>20)
+		return nil, fmt.Errorf("the file has %d MB; published schemas have less than one, and the limit is %d", info.Size()>>20, maxSize>>20)
 	}
 	return os.ReadFile(path)
 }
 
-// define tells whether a file has one of the definitions.
-func (f *file) defines(names ...string) bool {
+// definesAny reports whether a file has one of the definitions.
+func (f *file) definesAny(names ...string) bool {
 	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return slices.Contains(names, d.Name) })
 }
 
-// isCore tells a file of the core from one of the extension, which repeats some of the core's definitions.
+// isCore reports whether a file is the core's. The extension's file repeats some of the core's
+// definitions.
 func (f *file) isCore() bool {
-	return f.defines("ClientCapabilities", "ServerCapabilities", "CallToolRequest", "JSONRPCMessage")
+	return f.definesAny("ClientCapabilities", "ServerCapabilities", "CallToolRequest", "JSONRPCMessage")
 }
 
 func (f *file) hasTasks() bool {
-	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return ofTasks(d.Name) })
+	return slices.ContainsFunc(f.document.Definitions, func(d schema.Definition) bool { return isTaskDefinition(d.Name) })
 }
 
-// ofTasks tells whether a definition is about tasks, by its name.
-func ofTasks(definition string) bool { return strings.Contains(definition, "Task") }
+// isTaskDefinition reports whether the name of a definition refers to tasks.
+func isTaskDefinition(definition string) bool { return strings.Contains(definition, "Task") }
 
-// hasExtensions tells whether the revision of a core file moves things to extensions.
+// hasExtensions reports whether a core file belongs to a revision with extensions.
 func (f *file) hasExtensions() bool {
 	for _, d := range f.document.Definitions {
 		if d.Name == "ServerCapabilities" {
@@ -144,8 +145,8 @@ func (f *file) hasExtensions() bool {
 	return false
 }
 
-// sort puts the files together that one revision consists of.
-func sort(files []*file) ([][]*file, error) {
+// groupFiles groups the files by revision.
+func groupFiles(files []*file) ([][]*file, error) {
 	var sets [][]*file
 	var core, extension *file
 	for _, f := range files {
@@ -157,12 +158,12 @@ func sort(files []*file) ([][]*file, error) {
 		case f.hasTasks():
 			part = &extension
 		case !f.isCore():
-			return nil, fmt.Errorf("%s: this is a JSON Schema, but not one of MCP: it defines neither tasks nor capabilities; %s", f.name, publishedHint)
+			return nil, fmt.Errorf("%s: this is a JSON Schema but not an MCP schema: it defines neither tasks nor capabilities; %s", f.name, publishedHint)
 		case !f.hasExtensions():
-			return nil, fmt.Errorf("%s: this schema of MCP has no tasks; the first revision that has them is 2025-11-25: %s", f.name, publishedHint)
+			return nil, fmt.Errorf("%s: this MCP schema has no tasks; the first revision with tasks is 2025-11-25: %s", f.name, publishedHint)
 		}
 		if *part != nil {
-			return nil, fmt.Errorf("%s: %s is of the same kind, a part of one revision; give one of the two", f.name, (*part).name)
+			return nil, fmt.Errorf("%s: %s is the same part of a revision; give only one of them", f.name, (*part).name)
 		}
 		*part = f
 	}
@@ -172,7 +173,7 @@ func sort(files []*file) ([][]*file, error) {
 	case extension != nil:
 		sets = append(sets, []*file{extension})
 	case core != nil:
-		return nil, fmt.Errorf("%s: this revision has its tasks in an extension, with a file of its own; give that with another --schema: %s", core.name, extensionHint)
+		return nil, fmt.Errorf("%s: this revision defines its tasks in an extension; add the extension's file with another --schema: %s", core.name, extensionHint)
 	}
 	return sets, nil
 }

@@ -102,9 +102,9 @@ func golden(t *testing.T) string {
 	return string(text)
 }
 
-var places = regexp.MustCompile(`(?m)^(\S+?)(:\d+:\d+)?: `)
+var findPlaces = regexp.MustCompile(`(?m)^(\S+?)(:\d+:\d+)?: `)
 
-func unplaced(report string) string { return places.ReplaceAllString(report, "$1: ") }
+func unplaced(report string) string { return findPlaces.ReplaceAllString(report, "$1: ") }
 
 // report reads files and says what they are.
 func report(t *testing.T, dir string, names ...string) string {

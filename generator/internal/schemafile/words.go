@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// form is the canonical JSON of a schema, as far as words go.
+// form is the part of a canonical schema that describe reads.
 type form struct {
 	Type       any                        `json:"type"`
 	Enum       []json.RawMessage          `json:"enum"`
@@ -20,7 +20,7 @@ type form struct {
 	Not        *struct{}                  `json:"not"`
 }
 
-// readForm reads the JSON of a schema; what is no object has no form.
+// readForm reads the JSON of a schema. It returns an empty form if the JSON is not an object.
 func readForm(text string) (f form) {
 	if json.Unmarshal([]byte(text), &f) != nil {
 		return form{}
@@ -28,13 +28,13 @@ func readForm(text string) (f form) {
 	return f
 }
 
-// in words says what a schema is: "an integer or null".
-func inWords(text string) string {
+// describeSchema describes a schema in words: "an integer or null".
+func describeSchema(text string) string {
 	f := readForm(text)
-	return f.words()
+	return f.describe()
 }
 
-func (f *form) words() string {
+func (f *form) describe() string {
 	switch {
 	case f == nil:
 		return "anything"
@@ -53,25 +53,25 @@ func (f *form) words() string {
 	case len(f.AnyOf) > 0:
 		var parts []string
 		for _, member := range f.AnyOf {
-			if words := member.words(); !slices.Contains(parts, words) {
+			if words := member.describe(); !slices.Contains(parts, words) {
 				parts = append(parts, words)
 			}
 		}
 		return strings.Join(parts, " or ")
 	case f.Items != nil:
-		return "an array of: " + f.Items.words()
+		return "an array of: " + f.Items.describe()
 	}
 	if types, ok := f.Type.([]any); ok {
-		return typeWords(types)
+		return describeTypes(types)
 	}
 	if f.Type != nil {
-		return typeWords([]any{f.Type})
+		return describeTypes([]any{f.Type})
 	}
 	return "anything"
 }
 
-// typeWords says what the types of JSON Schema are, null last.
-func typeWords(types []any) string {
+// describeTypes describes JSON Schema types, null last.
+func describeTypes(types []any) string {
 	var words []string
 	null := false
 	for _, t := range types {
@@ -91,8 +91,8 @@ func typeWords(types []any) string {
 	return strings.Join(words, " or ")
 }
 
-// list reads a JSON value or an array of them.
-func list(text string) []any {
+// parseList parses a JSON array, or a value as a list of one.
+func parseList(text string) []any {
 	var value any
 	if text == "" || json.Unmarshal([]byte(text), &value) != nil {
 		return nil
@@ -103,8 +103,8 @@ func list(text string) []any {
 	return []any{value}
 }
 
-// without are the values of a that b does not have.
-func without(a, b []any) (rest []any) {
+// subtractValues returns the values of a that are not in b.
+func subtractValues(a, b []any) (rest []any) {
 	for _, value := range a {
 		if !slices.ContainsFunc(b, func(other any) bool { return fmt.Sprint(other) == fmt.Sprint(value) }) {
 			rest = append(rest, value)
@@ -113,7 +113,7 @@ func without(a, b []any) (rest []any) {
 	return rest
 }
 
-// methodOf is the method of a message's definition, "" where it is none.
+// methodOf returns the method of a message's definition, or "".
 func methodOf(text string) string {
 	f := readForm(text)
 	for _, part := range append([]*form{&f}, f.AllOf...) {
@@ -129,7 +129,7 @@ func methodOf(text string) string {
 	return ""
 }
 
-// codeOf is the code of a definition of an error, "" where it is none.
+// codeOf returns the code of an error's definition, or "".
 func codeOf(text string) string {
 	f := readForm(text)
 	for _, part := range []form{f, readForm(string(f.Properties["error"]))} {
@@ -146,7 +146,7 @@ func codeOf(text string) string {
 	return ""
 }
 
-// withoutMethod is the JSON of a message's definition with its method left open.
-func withoutMethod(text, method string) string {
+// removeMethod returns the JSON of a message's definition without its method.
+func removeMethod(text, method string) string {
 	return strings.Replace(text, `{"enum":["`+method+`"]}`, `{}`, 1)
 }

@@ -7,35 +7,35 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// typeNames are the values of the keyword type.
+// typeNames are the valid values of the keyword type.
 var typeNames = []string{"null", "boolean", "object", "array", "number", "string", "integer"}
 
-// check holds the keywords that types are made of against what they may be.
-func (r *resolver) check(n *node) {
+// checkKeywords reports keywords with values of the wrong type.
+func (r *resolver) checkKeywords(n *node) {
 	for _, m := range n.members {
 		switch m.name {
 		case "type":
 			r.checkType(m.value)
 		case "properties", "patternProperties", "$defs", "definitions":
-			// PHP writes [] for an object without members.
+			// PHP encodes an empty object as [].
 			if m.value.kind != object && (m.value.kind != array || len(m.value.items) > 0) {
-				r.once(m.value, m.name+" is an object, not "+m.value.what(), "")
+				r.reportOnce(m.value, m.name+" must be an object, not "+m.value.describeKind(), "")
 			}
 		case "required":
-			r.checkTexts(m)
+			r.checkNames(m)
 		case "enum":
 			if m.value.kind != array {
-				r.once(m.value, "enum is a list of values, not "+m.value.what(), "")
+				r.reportOnce(m.value, "enum must be a list of values, not "+m.value.describeKind(), "")
 			}
 		case "format", "description", "title", "pattern":
-			if _, ok := m.value.text(); !ok && !m.value.is(nil) {
-				r.once(m.value, m.name+" is a text, not "+m.value.what(), "")
+			if _, ok := m.value.text(); !ok && !m.value.equals(nil) {
+				r.reportOnce(m.value, m.name+" must be a string, not "+m.value.describeKind(), "")
 			}
 		case "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems":
 			_, number := m.value.value.(json.Number)
 			_, draft4 := m.value.value.(bool)
 			if !number && !(draft4 && strings.HasPrefix(m.name, "exclusive")) {
-				r.once(m.value, m.name+" is a number, not "+m.value.what(), "")
+				r.reportOnce(m.value, m.name+" must be a number, not "+m.value.describeKind(), "")
 			}
 		}
 	}
@@ -49,7 +49,7 @@ func (r *resolver) checkType(n *node) {
 	for _, item := range names {
 		text, ok := item.text()
 		if !ok {
-			r.once(item, "type is a text or a list of them, not "+item.what(), "")
+			r.reportOnce(item, "type must be a string or a list of strings, not "+item.describeKind(), "")
 			continue
 		}
 		known := false
@@ -61,24 +61,24 @@ func (r *resolver) checkType(n *node) {
 		}
 		hint := "the types are " + strings.Join(typeNames, ", ")
 		if near := diag.Nearest(text, typeNames); near != "" {
-			hint = "did you mean " + quote(near) + "?"
+			hint = "did you mean " + quoteJSON(near) + "?"
 		}
-		r.once(item, "there is no type "+quote(text), hint)
+		r.reportOnce(item, "unknown type "+quoteJSON(text), hint)
 	}
 }
 
-func (r *resolver) checkTexts(m member) {
+func (r *resolver) checkNames(m member) {
 	if m.value.kind != array {
 		hint := ""
 		if _, isBool := m.value.value.(bool); isBool {
-			hint = "the object that has the property lists its name in required"
+			hint = "list the property in the required of the object that has it"
 		}
-		r.once(m.value, m.name+" is a list of names, not "+m.value.what(), hint)
+		r.reportOnce(m.value, m.name+" must be a list of names, not "+m.value.describeKind(), hint)
 		return
 	}
 	for _, item := range m.value.items {
 		if _, ok := item.text(); !ok {
-			r.once(item, m.name+" is a list of names, and this is "+item.what(), "")
+			r.reportOnce(item, m.name+" must be a list of names, but this is "+item.describeKind(), "")
 		}
 	}
 }

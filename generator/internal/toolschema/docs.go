@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// toolDoc documents the method of a tool.
+// toolDoc returns the doc comment of a tool's method.
 func toolDoc(t *tool, method string) string {
 	doc := []string{method + " calls the tool " + t.name + "."}
 	if utf8.RuneCountInString(t.name) > longestWord {
-		doc[0] = method + " calls the tool of its name."
+		doc[0] = method + " calls the tool of the same name."
 	}
 	if t.description != "" {
 		doc = append(doc, t.description)
@@ -26,91 +26,91 @@ func toolDoc(t *tool, method string) string {
 		said = append(said, "Task support: "+string(t.support)+".")
 	}
 	doc = append(doc, strings.Join(said, " "))
-	return prose(doc...)
+	return formatProse(doc...)
 }
 
-// and3 joins what is said: a, b and c.
-func and3(items []string) string {
+// joinWords joins items for a sentence: a, b and c.
+func joinWords(items []string) string {
 	if n := len(items); n > 1 {
 		return strings.Join(items[:n-1], ", ") + " and " + items[n-1]
 	}
 	return items[0]
 }
 
-// typeDoc documents a type.
+// typeDoc returns the doc comment of a type.
 func typeDoc(l label, s *schema) string {
 	doc := []string{l.id + " is " + l.what + "."}
-	if l.told {
-		// Its field has the description.
+	if l.described {
+		// The field's comment has the description.
 	} else if text := s.text("description"); text != "" {
 		doc = append(doc, text)
 	} else if title := s.text("title"); strings.Contains(title, " ") {
 		doc = append(doc, title)
 	}
-	if text := s.alternativesText(); text != "" {
+	if text := s.describeAlternatives(); text != "" {
 		doc = append(doc, text)
 	}
-	if text := s.unshown(); text != "" {
+	if text := s.describeHiddenKeywords(); text != "" {
 		doc = append(doc, text)
 	}
-	return prose(doc...)
+	return formatProse(doc...)
 }
 
-// constDoc documents a constant; empty where there is nothing to say.
+// constDoc returns the doc comment of a constant, or "" if there is nothing to say.
 func constDoc(id, text string) string {
 	if text == "" {
 		return ""
 	}
-	return prose(id + " is " + text)
+	return formatProse(id + " is " + text)
 }
 
-// fieldDoc documents a field: what its schema says, what its type does not show, and why the type is
-// no better.
+// fieldDoc returns the doc comment of a field: its description, limits that its type does not show,
+// and the reason if the type is open.
 func (g *goTypes) fieldDoc(p *property, f form) string {
 	var doc []string
 	text := p.schema.text("description")
-	if title := p.schema.text("title"); text == "" && strings.Contains(title, " ") && identifier(title, fieldLimit) != identifier(p.name, fieldLimit) {
+	if title := p.schema.text("title"); text == "" && strings.Contains(title, " ") && exportedName(title, fieldLimit) != exportedName(p.name, fieldLimit) {
 		text = title
 	}
 	if text != "" {
 		doc = append(doc, text)
 	}
-	if limits := p.schema.limits(); limits != "" {
+	if limits := p.schema.describeLimits(); limits != "" {
 		doc = append(doc, limits)
 	}
 	if f.why != "" {
 		doc = append(doc, "The "+f.open+" open: "+f.why+".")
 	}
-	return prose(doc...)
+	return formatProse(doc...)
 }
 
-// restDoc documents the field for the properties without one.
+// restDoc returns the doc comment of the field for additional properties.
 func restDoc(name string, unfit []string, value form) string {
-	doc := name + " are the properties that have no field."
+	doc := name + " holds the properties that have no field."
 	if len(unfit) > 0 {
-		doc += " Among them " + and3(unfit) + ": the name cannot stand in a tag."
+		doc += " They include " + joinWords(unfit) + ", because a struct tag cannot hold the name."
 	}
 	if value.why != "" {
 		doc += " The values are open: " + value.why + "."
 	}
-	return prose(doc)
+	return formatProse(doc)
 }
 
-// limits says what a schema demands beyond its type.
-func (s *schema) limits() string {
+// describeLimits describes restrictions that the type does not show.
+func (s *schema) describeLimits() string {
 	var said []string
 	say := func(before, keyword, after string) {
-		if n := s.first(keyword); n != nil && !n.is(nil) {
-			if n.line() == "1" {
+		if n := s.firstValue(keyword); n != nil && !n.equals(nil) {
+			if n.compactJSON() == "1" {
 				after = strings.TrimSuffix(after, "s")
 			}
-			said = append(said, before+" "+n.line()+after+".")
+			said = append(said, before+" "+n.compactJSON()+after+".")
 		}
 	}
-	if values, limited := s.values(); limited && len(values) > 0 && !values[0].isOf("string") {
+	if values, limited := s.enumValues(); limited && len(values) > 0 && !values[0].hasKind("string") {
 		lines := make([]string, len(values))
 		for i, v := range values {
-			lines[i] = v.line()
+			lines[i] = v.compactJSON()
 		}
 		if len(lines) == 1 {
 			said = append(said, "Always "+lines[0]+".")
@@ -133,34 +133,35 @@ func (s *schema) limits() string {
 	if format := s.text("format"); format != "" && format != "date-time" {
 		said = append(said, "Format: "+format+".")
 	}
-	if s.first("uniqueItems").is(true) {
-		said = append(said, "No item twice.")
+	if s.firstValue("uniqueItems").equals(true) {
+		said = append(said, "Items are unique.")
 	}
-	if s.first("deprecated").is(true) {
-		said = append(said, "The server advises against it.")
+	if s.firstValue("deprecated").equals(true) {
+		said = append(said, "The server marks it as deprecated.")
 	}
-	if text := s.unshown(); text != "" && len(s.unions) == 0 && s.first("properties") == nil {
+	if text := s.describeHiddenKeywords(); text != "" && len(s.unions) == 0 && s.firstValue("properties") == nil {
 		said = append(said, text)
 	}
 	return strings.Join(said, " ")
 }
 
-// unshown names the keywords that types cannot show.
-func (s *schema) unshown() string {
+// describeHiddenKeywords names the keywords that types cannot show.
+func (s *schema) describeHiddenKeywords() string {
 	var found []string
 	for _, keyword := range []string{"not", "if", "dependentRequired", "dependentSchemas", "dependencies", "contains", "propertyNames"} {
-		if s.first(keyword) != nil {
+		if s.firstValue(keyword) != nil {
 			found = append(found, keyword)
 		}
 	}
 	if len(found) == 0 {
 		return ""
 	}
-	return "Its schema limits it further, by " + and3(found) + "."
+	return "Its schema also restricts it with " + joinWords(found) + "."
 }
 
-// alternativesText lists the alternatives of a union by what they are called or have.
-func (s *schema) alternativesText() string {
+// describeAlternatives lists the alternatives of a union by their name or their required
+// properties.
+func (s *schema) describeAlternatives() string {
 	if len(s.unions) != 1 {
 		return ""
 	}
@@ -183,9 +184,9 @@ func (s *schema) alternativesText() string {
 		switch {
 		case len(required) == 0:
 		case name == "":
-			name = "with " + and3(required)
+			name = "with " + joinWords(required)
 		default:
-			name += ", with " + and3(required)
+			name += ", with " + joinWords(required)
 		}
 		if name == "" {
 			return ""
@@ -195,17 +196,17 @@ func (s *schema) alternativesText() string {
 	return "It is one of:\n\n" + strings.Join(lines, "\n")
 }
 
-// longestWord is what fits on a line of a comment; longer words are cut.
+// longestWord is the number of characters that fit on a comment line. Longer words are split.
 const longestWord = 80
 
-var bullet = regexp.MustCompile(`^([-*+•]|\d{1,3}[.)])\s+`)
+var bulletMark = regexp.MustCompile(`^([-*+•]|\d{1,3}[.)])\s+`)
 
-// prose makes Go's doc comments of texts of others, paragraph by paragraph: lists stay lists, and
-// nothing in them is taken for code, a heading, a link or a directive.
-func prose(texts ...string) string {
+// formatProse turns text from a server into a Go doc comment, paragraph by paragraph. Lists stay
+// lists. The result contains no code blocks, headings, links or directives.
+func formatProse(texts ...string) string {
 	var b strings.Builder
 	list, gap := false, false
-	stop := func() { // a line without would be a heading
+	stop := func() { // a paragraph without a final period could become a heading
 		if last := lastRune(b.String()); !list && (unicode.IsLetter(last) || unicode.IsDigit(last) || strings.ContainsRune("\")]}\"'`", last)) {
 			b.WriteByte('.')
 		}
@@ -213,13 +214,13 @@ func prose(texts ...string) string {
 	for _, text := range texts {
 		gap = true
 		for line := range strings.SplitSeq(strings.ReplaceAll(text, "\r", "\n"), "\n") {
-			line = strings.Join(cutWords(strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })), " ")
+			line = strings.Join(splitLongWords(strings.FieldsFunc(line, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) })), " ")
 			line = strings.TrimLeft(line, "#= ")
 			if line == "" || strings.HasPrefix(line, "```") {
 				gap = true
 				continue
 			}
-			mark := bullet.FindString(line)
+			mark := bulletMark.FindString(line)
 			if line = line[len(mark):]; line == "" {
 				continue
 			}
@@ -233,7 +234,7 @@ func prose(texts ...string) string {
 			switch {
 			case mark != "":
 				b.WriteString("  - ")
-			case strings.HasPrefix(line, "["): // or it may define a link
+			case strings.HasPrefix(line, "["): // could define a link
 				line = strings.Replace(line, "]:", "] :", 1)
 			}
 			list, gap = mark != "", false
@@ -249,8 +250,8 @@ func lastRune(s string) rune {
 	return r
 }
 
-// cutWords breaks words that fit no line.
-func cutWords(words []string) []string {
+// splitLongWords splits words that do not fit on a line.
+func splitLongWords(words []string) []string {
 	var cut []string
 	for _, word := range words {
 		for runes := []rune(word); ; runes = runes[longestWord:] {

@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// node is a JSON value that knows where it stands and in which order its members do.
+// node is a JSON value with its position. It keeps the order of members.
 type node struct {
 	offset  int
-	value   any // nil, bool, json.Number or string; of an object or an array its token.Token
+	value   any // nil, bool, json.Number or string; a json.Delim for an object or array
 	kind    kind
 	members []member
 	items   []*node
@@ -34,7 +34,7 @@ type member struct {
 	value *node
 }
 
-// get is a member of an object, nil where there is none.
+// get returns a member of an object, or nil.
 func (n *node) get(name string) *node {
 	if n == nil {
 		return nil
@@ -47,7 +47,7 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// text is the string that a node is; ok is false for what is no string.
+// text returns the value of a string. ok is false if n is not a string.
 func (n *node) text() (s string, ok bool) {
 	if n == nil {
 		return "", false
@@ -56,27 +56,27 @@ func (n *node) text() (s string, ok bool) {
 	return s, ok
 }
 
-// is tells whether a node is this string, boolean or null.
-func (n *node) is(value any) bool { return n != nil && n.kind == scalar && n.value == value }
+// equals reports whether n is the given string, boolean or null.
+func (n *node) equals(value any) bool { return n != nil && n.kind == scalar && n.value == value }
 
-// line is the value as JSON on one line, members in their order.
-func (n *node) line() string {
+// compactJSON returns the value as JSON on one line, with members in their original order.
+func (n *node) compactJSON() string {
 	switch n.kind {
 	case object:
 		parts := make([]string, len(n.members))
 		for i, m := range n.members {
-			parts[i] = quote(m.name) + ":" + m.value.line()
+			parts[i] = quoteJSON(m.name) + ":" + m.value.compactJSON()
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	case array:
 		parts := make([]string, len(n.items))
 		for i, item := range n.items {
-			parts[i] = item.line()
+			parts[i] = item.compactJSON()
 		}
 		return "[" + strings.Join(parts, ",") + "]"
 	}
 	if s, ok := n.value.(string); ok {
-		return quote(s)
+		return quoteJSON(s)
 	}
 	return fmt.Sprint(orNull(n.value))
 }
@@ -88,8 +88,8 @@ func orNull(value any) any {
 	return value
 }
 
-// quote writes a JSON string without the escapes that only HTML needs.
-func quote(s string) string {
+// quoteJSON encodes a JSON string without HTML escapes.
+func quoteJSON(s string) string {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
@@ -99,8 +99,8 @@ func quote(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// what says what a value is, for messages.
-func (n *node) what() string {
+// describeKind describes the type of a value, for messages.
+func (n *node) describeKind() string {
 	switch n.kind {
 	case object:
 		return "an object"
@@ -118,11 +118,11 @@ func (n *node) what() string {
 	return "a number"
 }
 
-// maxDepth is how deep values may nest. No schema comes near it, and the reader of a hostile file
-// keeps its stack.
+// maxDepth is the maximum nesting depth of values. Real schemas are far below it. It protects the
+// stack from hostile files.
 const maxDepth = 500
 
-// file is a text with the positions in it.
+// file is a text with an index of its lines.
 type file struct {
 	name  string
 	text  []byte
@@ -139,14 +139,14 @@ func newFile(name string, text []byte) *file {
 	return f
 }
 
-// position is the place of an offset; columns count bytes, as Go's do.
+// position returns the position of an offset. Columns count bytes, as in go/token.
 func (f *file) position(offset int) token.Position {
 	offset = min(max(offset, 0), len(f.text))
 	line := sort.SearchInts(f.lines, offset+1)
 	return token.Position{Filename: f.name, Offset: offset, Line: line, Column: offset - f.lines[line-1] + 1}
 }
 
-// syntaxError is what is wrong with a text that is not JSON.
+// syntaxError reports text that is not JSON.
 type syntaxError struct {
 	offset  int
 	message string
@@ -154,31 +154,31 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.message }
 
-// parse reads the JSON values of a text, one after another.
-func (f *file) parse() ([]*node, error) {
+// parseValues parses the JSON values of a text, one after another.
+func (f *file) parseValues() ([]*node, error) {
 	text := f.text
 	if bom := []byte("\ufeff"); bytes.HasPrefix(text, bom) {
 		text = text[len(bom):]
 	}
 	p := &parser{text: text, shift: len(f.text) - len(text), d: json.NewDecoder(bytes.NewReader(text))}
 	p.d.UseNumber()
-	if at := firstInvalid(text); at >= 0 {
+	if at := findInvalidUTF8(text); at >= 0 {
 		return nil, &syntaxError{at + p.shift, "the file is not UTF-8"}
 	}
 	var values []*node
 	for {
-		value, err := p.value(0)
+		value, err := p.parseValue(0)
 		if errors.Is(err, io.EOF) {
 			return values, nil
 		}
 		if err != nil {
-			return nil, p.explain(err)
+			return nil, p.newSyntaxError(err)
 		}
 		values = append(values, value)
 	}
 }
 
-func firstInvalid(text []byte) int {
+func findInvalidUTF8(text []byte) int {
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRune(text[i:])
 		if r == utf8.RuneError && size == 1 {
@@ -191,12 +191,12 @@ func firstInvalid(text []byte) int {
 
 type parser struct {
 	text  []byte
-	shift int // what stands before text in the file
+	shift int // the length of the text before
 	d     *json.Decoder
 }
 
-// next is the next token and where it starts: behind what separates it from the last one.
-func (p *parser) next() (json.Token, int, error) {
+// nextToken returns the next token and its offset, after any separators.
+func (p *parser) nextToken() (json.Token, int, error) {
 	offset := int(p.d.InputOffset())
 	for offset < len(p.text) && strings.IndexByte(" \t\r\n,:", p.text[offset]) >= 0 {
 		offset++
@@ -205,8 +205,8 @@ func (p *parser) next() (json.Token, int, error) {
 	return t, offset + p.shift, err
 }
 
-func (p *parser) value(depth int) (*node, error) {
-	t, offset, err := p.next()
+func (p *parser) parseValue(depth int) (*node, error) {
+	t, offset, err := p.nextToken()
 	if err != nil {
 		return nil, err
 	}
@@ -221,35 +221,35 @@ func (p *parser) value(depth int) (*node, error) {
 	if delim == '[' {
 		n.kind = array
 		for p.d.More() {
-			item, err := p.value(depth + 1)
+			item, err := p.parseValue(depth + 1)
 			if err != nil {
-				return nil, cut(err)
+				return nil, markUnexpectedEOF(err)
 			}
 			n.items = append(n.items, item)
 		}
 	} else {
 		n.kind = object
-		if err := p.object(n, depth); err != nil {
-			return nil, cut(err)
+		if err := p.parseMembers(n, depth); err != nil {
+			return nil, markUnexpectedEOF(err)
 		}
 	}
-	_, _, err = p.next() // the closing bracket
-	return n, cut(err)
+	_, _, err = p.nextToken() // the closing bracket
+	return n, markUnexpectedEOF(err)
 }
 
-func (p *parser) object(n *node, depth int) error {
+func (p *parser) parseMembers(n *node, depth int) error {
 	seen := map[string]bool{}
 	for p.d.More() {
-		key, offset, err := p.next()
+		key, offset, err := p.nextToken()
 		if err != nil {
 			return err
 		}
-		name, _ := key.(string) // the decoder takes nothing else
+		name, _ := key.(string) // the decoder accepts nothing else
 		if seen[name] {
-			return &syntaxError{offset, "the member " + quote(name) + " stands here twice"}
+			return &syntaxError{offset, "duplicate member " + quoteJSON(name)}
 		}
 		seen[name] = true
-		value, err := p.value(depth + 1)
+		value, err := p.parseValue(depth + 1)
 		if err != nil {
 			return err
 		}
@@ -258,15 +258,15 @@ func (p *parser) object(n *node, depth int) error {
 	return nil
 }
 
-// cut tells the end of the text within a value from that between two.
-func cut(err error) error {
+// markUnexpectedEOF turns io.EOF into io.ErrUnexpectedEOF inside a value.
+func markUnexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err
 }
 
-func (p *parser) explain(err error) *syntaxError {
+func (p *parser) newSyntaxError(err error) *syntaxError {
 	var mine *syntaxError
 	if errors.As(err, &mine) {
 		return mine
@@ -276,7 +276,7 @@ func (p *parser) explain(err error) *syntaxError {
 		return &syntaxError{max(int(theirs.Offset)-1, 0) + p.shift, "this is not JSON: " + theirs.Error()}
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return &syntaxError{len(p.text) + p.shift, "the file ends within a JSON value"}
+		return &syntaxError{len(p.text) + p.shift, "the file ends inside a JSON value"}
 	}
 	return &syntaxError{int(p.d.InputOffset()) + p.shift, "this is not JSON: " + err.Error()}
 }

@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// initialisms are the words that Go writes in capitals, as linters have them.
+// initialisms are the words that linters want in capitals.
 var initialisms = func() map[string]bool {
 	words := map[string]bool{}
 	for word := range strings.FieldsSeq("ACL API ASCII CPU CSS DNS EOF GUID HTML HTTP HTTPS ID IP JSON QPS RAM RPC SLA SMTP SQL SSH " +
@@ -17,35 +17,35 @@ var initialisms = func() map[string]bool {
 	return words
 }()
 
-// spoken are the characters that mean something in a name; all others separate words.
-var spoken = map[rune]string{
+// symbolWords are the words for symbols with a meaning. Other symbols separate words.
+var symbolWords = map[rune]string{
 	'+': "Plus", '#': "Sharp", '*': "Star", '<': "Less", '>': "Greater", '=': "Equal", '!': "Not", '&': "And", '|': "Or",
 	'%': "Percent", '@': "At", '$': "Dollar", '^': "Caret", '~': "Tilde", '?': "Question",
 }
 
-// separators have a word only where a name has nothing else.
-var separators = map[rune]string{
+// separatorWords are the words for separators. They are used only if a name has nothing else.
+var separatorWords = map[rune]string{
 	' ': "Space", '-': "Minus", '_': "Underscore", '.': "Dot", '/': "Slash", ':': "Colon", ',': "Comma", ';': "Semicolon",
 	'"': "Quote", '\'': "Apostrophe", '`': "Backtick", '\\': "Backslash", '(': "Open", ')': "Close", '[': "Open", ']': "Close",
 	'{': "Open", '}': "Close", '\n': "Newline", '\t': "Tab",
 }
 
-// identifier makes an exported Go identifier of any text: user_id is UserID, c++ is CPlusPlus, 1.5 is
-// X1Point5. It has at most limit characters.
-func identifier(text string, limit int) string {
-	name := camel(text, limit)
+// exportedName returns an exported Go identifier for any text: UserID for user_id, CPlusPlus for
+// c++, X1Point5 for 1.5. The identifier has at most limit characters.
+func exportedName(text string, limit int) string {
+	name := camelCase(text, limit)
 	if first := []rune(name)[0]; !unicode.IsUpper(first) {
 		return "X" + name
 	}
 	return name
 }
 
-// camel is identifier without the care for its first character, for what follows a name.
-func camel(text string, limit int) string {
+// camelCase is like exportedName for text that follows a name, so its first character may be any.
+func camelCase(text string, limit int) string {
 	var b strings.Builder
 	length := 0
-	for _, word := range words(text) {
-		word = capital(word)
+	for _, word := range splitWords(text) {
+		word = capitalize(word)
 		if runes := []rune(word); length == 0 && len(runes) > limit {
 			word = string(runes[:limit])
 		}
@@ -59,8 +59,8 @@ func camel(text string, limit int) string {
 	return b.String()
 }
 
-// capital writes a word as it stands within a name.
-func capital(word string) string {
+// capitalize returns a word as it appears within a name.
+func capitalize(word string) string {
 	if upper := strings.ToUpper(word); initialisms[upper] {
 		return upper
 	}
@@ -69,9 +69,9 @@ func capital(word string) string {
 	return string(runes)
 }
 
-// words cuts a text where its words end: at a separator, before a capital and beside digits. There is
-// at least one.
-func words(text string) []string {
+// splitWords splits text at separators, before capitals and around digits. It returns at least one
+// word.
+func splitWords(text string) []string {
 	var found []string
 	runes := []rune(text)
 	shouts := !strings.ContainsFunc(text, unicode.IsLower)
@@ -98,9 +98,9 @@ func words(text string) []string {
 				end()
 			}
 			word.WriteRune(r)
-		case spoken[r] != "":
+		case symbolWords[r] != "":
 			end()
-			found = append(found, spoken[r])
+			found = append(found, symbolWords[r])
 		case r == '.' && digitAt(i-1) && digitAt(i+1):
 			end()
 			found = append(found, "Point")
@@ -115,8 +115,8 @@ func words(text string) []string {
 		return found
 	}
 	for _, r := range runes {
-		if separators[r] != "" {
-			found = append(found, separators[r])
+		if separatorWords[r] != "" {
+			found = append(found, separatorWords[r])
 		} else {
 			found = append(found, fmt.Sprintf("U%X", r))
 		}
@@ -127,8 +127,8 @@ func words(text string) []string {
 	return found
 }
 
-// startsWord tells whether the capital at i starts a word: after a small letter, or as the last of
-// several capitals.
+// startsWord reports whether the capital at index i starts a word. It does after a lowercase
+// letter, or as the last of several capitals.
 func startsWord(runes []rune, i int) bool {
 	if !unicode.IsUpper(runes[i]) || !unicode.IsLetter(runes[i-1]) {
 		return false
@@ -136,8 +136,9 @@ func startsWord(runes []rune, i int) bool {
 	return !unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])
 }
 
-// preference orders texts that would have the same name: small letters first, separators last.
-func preference(text string) string {
+// namingOrder returns a sort key for texts that would get the same name: lowercase first,
+// separators last.
+func namingOrder(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsLower(r):
@@ -151,21 +152,21 @@ func preference(text string) string {
 	}, text) + text
 }
 
-// names are identifiers that are taken.
-type names map[string]bool
+// takenNames is a set of identifiers in use.
+type takenNames map[string]bool
 
-// unique takes an identifier, with a number behind it where it is taken: Name, Name2, Name3.
-func (n names) unique(base string) string {
-	return n.uniqueFor(base, func(id string) []string { return []string{id} })
+// takeUnique reserves an identifier. If it is in use, takeUnique adds a number: Name, Name2, Name3.
+func (n takenNames) takeUnique(base string) string {
+	return n.takeUniqueSet(base, func(id string) []string { return []string{id} })
 }
 
-// uniqueFor is unique for an identifier that brings others with it: all have to be free.
-func (n names) uniqueFor(base string, brings func(id string) []string) string {
+// takeUniqueSet is like takeUnique for an identifier that implies others. All of them must be free.
+func (n takenNames) takeUniqueSet(base string, brings func(id string) []string) string {
 	for i := 1; ; i++ {
 		id := base
 		if i > 1 {
 			if unicode.IsDigit(rune(base[len(base)-1])) {
-				id += "N" // Version1 and its double are no Version12
+				id += "N" // keep a second Version1 distinct from Version12
 			}
 			id += strconv.Itoa(i)
 		}

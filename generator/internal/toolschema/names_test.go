@@ -11,7 +11,7 @@ func TestIdentifiers(t *testing.T) {
 		"$ref": "DollarRef", "@type": "AtType", "XMLHttpRequest": "XMLHTTPRequest", "a b\tc": "ABC", "__": "UnderscoreUnderscore",
 		"a_name_with_more_words_than_fit": "ANameWithMoreWords",
 	} {
-		if got := identifier(text, 20); got != want {
+		if got := exportedName(text, 20); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
@@ -19,9 +19,9 @@ func TestIdentifiers(t *testing.T) {
 
 // TestUniqueNames: a number tells names apart, and cannot be taken for a part of them.
 func TestUniqueNames(t *testing.T) {
-	taken := names{}
+	taken := takenNames{}
 	for _, c := range [][2]string{{"A", "A"}, {"A", "A2"}, {"A", "A3"}, {"A2", "A2N2"}, {"V1", "V1"}, {"V1", "V1N2"}} {
-		if got := taken.unique(c[0]); got != c[1] {
+		if got := taken.takeUnique(c[0]); got != c[1] {
 			t.Errorf("%s is %s, want %s", c[0], got, c[1])
 		}
 	}

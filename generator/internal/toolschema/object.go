@@ -9,19 +9,19 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// property is a property of an object, whichever parts and alternatives of its schema speak of it.
+// property is a property of an object, combined from all parts and alternatives of its schema.
 type property struct {
 	name     string
 	schema   *schema
 	required bool
-	at       *node // where the schema stands, if all of it is there
-	// mixed says that it depends on an alternative whether the property is required.
+	at       *node // the schema's node, if one node holds all of it
+	// mixed is set if only some alternatives require the property.
 	mixed bool
 }
 
-// gather lists the properties of an object: those of its parts, then those of the alternatives, a
-// property of which is required where it is in each of them.
-func (r *resolver) gather(s *schema) []*property {
+// gatherProperties lists the properties of an object: those of its parts, then those of its
+// alternatives. A property of alternatives is required if all of them require it.
+func (r *resolver) gatherProperties(s *schema) []*property {
 	var all []*property
 	find := func(name string) *property {
 		for _, p := range all {
@@ -37,10 +37,10 @@ func (r *resolver) gather(s *schema) []*property {
 		if properties := part.get("properties"); properties != nil {
 			for _, m := range properties.members {
 				p := find(m.name)
-				if inner := r.resolve(m.value); p.schema.unbound() {
+				if inner := r.resolve(m.value); p.schema.isUnconstrained() {
 					p.schema, p.at = inner, m.value
 				} else {
-					p.schema, p.at = and(p.schema, inner), nil
+					p.schema, p.at = intersect(p.schema, inner), nil
 				}
 			}
 		}
@@ -55,9 +55,9 @@ func (r *resolver) gather(s *schema) []*property {
 		}
 	}
 	for _, union := range s.unions {
-		for _, p := range r.gatherUnion(union) {
+		for _, p := range r.gatherUnionProperties(union) {
 			known := find(p.name)
-			known.schema, known.at = and(known.schema, p.schema), nil
+			known.schema, known.at = intersect(known.schema, p.schema), nil
 			known.mixed = !known.required && (known.mixed || p.mixed)
 			known.required = known.required || p.required
 		}
@@ -65,14 +65,14 @@ func (r *resolver) gather(s *schema) []*property {
 	return slices.DeleteFunc(all, func(p *property) bool { return p.schema.never && !p.required })
 }
 
-// gatherUnion lists the properties of alternatives.
-func (r *resolver) gatherUnion(union []*schema) []*property {
+// gatherUnionProperties lists the properties of alternatives.
+func (r *resolver) gatherUnionProperties(union []*schema) []*property {
 	var all []*property
 	index := map[string]*property{}
 	schemas := map[string][]*schema{}
-	seen := map[string]int{} // in how many alternatives it is required
+	seen := map[string]int{} // the number of alternatives that require it
 	for _, alternative := range union {
-		for _, p := range r.gather(alternative) {
+		for _, p := range r.gatherProperties(alternative) {
 			known := index[p.name]
 			if known == nil {
 				known = &property{name: p.name}
@@ -83,7 +83,7 @@ func (r *resolver) gatherUnion(union []*schema) []*property {
 			if p.required {
 				seen[p.name]++
 			}
-			if !slices.ContainsFunc(schemas[p.name], func(s *schema) bool { return s.same(p.schema) }) {
+			if !slices.ContainsFunc(schemas[p.name], func(s *schema) bool { return s.equalTo(p.schema) }) {
 				schemas[p.name] = append(schemas[p.name], p.schema)
 			}
 		}
@@ -91,47 +91,48 @@ func (r *resolver) gatherUnion(union []*schema) []*property {
 	for _, p := range all {
 		p.required = seen[p.name] == len(union)
 		p.mixed = p.mixed && !p.required
-		p.schema = r.eitherOf(schemas[p.name])
+		p.schema = r.unionOf(schemas[p.name])
 	}
 	return all
 }
 
-// eitherOf is the schema of what satisfies one of several.
-func (r *resolver) eitherOf(alternatives []*schema) *schema {
+// unionOf returns the schema of values that satisfy one of the alternatives.
+func (r *resolver) unionOf(alternatives []*schema) *schema {
 	if len(alternatives) == 1 {
 		return alternatives[0]
 	}
-	if slices.ContainsFunc(alternatives, (*schema).unbound) {
+	if slices.ContainsFunc(alternatives, (*schema).isUnconstrained) {
 		return &schema{}
 	}
 	s := &schema{unions: [][]*schema{alternatives}}
-	r.simplify(s)
+	r.simplifyUnions(s)
 	return s
 }
 
-func (s *schema) same(other *schema) bool {
+func (s *schema) equalTo(other *schema) bool {
 	if s.def != nil || other.def != nil {
 		return s.def == other.def
 	}
-	return s.canonical() == other.canonical()
+	return s.canonicalText() == other.canonicalText()
 }
 
-// remainder is what an object may have beside its properties.
+// remainder says which additional properties an object may have.
 type remainder int
 
 const (
-	restNone      remainder = iota // its schema does not say
-	restForbidden                  // nothing
-	restSome                       // properties of a schema
+	restNone      remainder = iota // unspecified
+	restForbidden                  // none
+	restSome                       // properties with a schema
 )
 
-// rest tells what an object may have beside its properties; elem is nil where that is anything.
-func (r *resolver) rest(s *schema, properties []*property) (rest remainder, elem *schema) {
+// additionalProperties says which additional properties an object may have. elem is nil if they can
+// be anything.
+func (r *resolver) additionalProperties(s *schema, properties []*property) (rest remainder, elem *schema) {
 	var elems []*schema
 	for _, part := range s.parts {
 		switch n := part.get("additionalProperties"); {
 		case n == nil:
-		case n.is(false):
+		case n.equals(false):
 			rest = max(rest, restForbidden)
 		default:
 			elems = append(elems, r.resolve(n))
@@ -144,7 +145,7 @@ func (r *resolver) rest(s *schema, properties []*property) (rest remainder, elem
 	}
 	for _, union := range s.unions {
 		for _, alternative := range union {
-			if some, _ := r.rest(alternative, nil); some == restSome {
+			if some, _ := r.additionalProperties(alternative, nil); some == restSome {
 				elems = append(elems, &schema{}, &schema{})
 			}
 		}
@@ -155,64 +156,65 @@ func (r *resolver) rest(s *schema, properties []*property) (rest remainder, elem
 	switch {
 	case len(elems) == 0:
 		return rest, nil
-	case len(elems) == 1 && !elems[0].unbound():
+	case len(elems) == 1 && !elems[0].isUnconstrained():
 		return restSome, elems[0]
 	}
 	return restSome, nil
 }
 
-// fitsTag tells whether encoding/json can find a property by a tag, on a line that is not too long.
+// fitsTag reports whether a struct tag can hold the name of a property without making the line too
+// long.
 func fitsTag(name string) bool {
 	return name != "" && name != "-" && len([]rune(name)) <= tagLimit && !strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
 
-// structure declares the struct of an object.
-func (g *goTypes) structure(s *schema, l label, properties []*property) {
-	d := &model.Declared{Name: l.id}
+// declareStruct declares the struct of an object.
+func (g *goTypes) declareStruct(s *schema, l label, properties []*property) {
+	d := &model.DeclaredType{Name: l.id}
 	g.declared = append(g.declared, d)
-	rest, elem := g.rest(s, properties)
+	rest, elem := g.additionalProperties(s, properties)
 	var unfit []string
 	for _, p := range properties {
 		if !fitsTag(p.name) {
-			unfit = append(unfit, quote(p.name))
+			unfit = append(unfit, quoteJSON(p.name))
 			continue
 		}
 		room := rowLimit - 11 - len([]rune(p.name)) - min(len([]rune(p.name)), fieldLimit)
 		below := label{
-			id: joinName(l.id, p.name, max(min(typeLimit, room), 12)), what: "the property " + quote(p.name) + " of " + l.id, told: true,
+			id: joinName(l.id, p.name, max(min(typeLimit, room), 12)), what: "the property " + quoteJSON(p.name) + " of " + l.id, described: true,
 		}
 		inner := p.schema
 		if p.at != nil {
-			inner = inner.at(p.at)
+			inner = inner.locatedAt(p.at)
 		}
-		f := g.convert(inner, below)
-		if g.sent && p.mixed && f.null {
-			// nil cannot stand for both, and what is received has no need of the difference.
-			f = raw("one alternative may need null, and another that it is left out")
+		f := g.convertSchema(inner, below)
+		if g.isInput && p.mixed && f.null {
+			// nil cannot stand for both. Decoding does not need the difference.
+			f = rawForm("one alternative may need null and another may need it omitted")
 		}
 		field := &model.Field{JSON: p.name, Optional: !p.required}
 		field.Type = fieldType(f, p)
 		field.Doc = g.fieldDoc(p, f)
 		d.Fields = append(d.Fields, field)
-		if g.sent && p.required && f.list && !f.null {
+		if g.isInput && p.required && f.list && !f.null {
 			d.Filled = append(d.Filled, field)
 		}
 	}
-	own := names{"MarshalJSON": true, "UnmarshalJSON": true}
-	for _, field := range sortedBy(d.Fields, func(f *model.Field) string { return preference(f.JSON) }) {
+	own := takenNames{"MarshalJSON": true, "UnmarshalJSON": true}
+	for _, field := range sortedBy(d.Fields, func(f *model.Field) string { return namingOrder(f.JSON) }) {
 		width := len(types.TypeString(field.Type, (*types.Package).Name))
 		room := rowLimit - width - len([]rune(field.JSON))
-		field.Name = own.unique(identifier(field.JSON, max(min(fieldLimit, room), 8)))
+		field.Name = own.takeUnique(exportedName(field.JSON, max(min(fieldLimit, room), 8)))
 	}
 	if rest == restSome {
 		value := form{typ: anyType, nilable: true}
 		if elem != nil {
-			value = g.convert(elem, label{id: joinName(l.id, "value", typeLimit), what: "a further property of " + l.id})
+			value = g.convertSchema(elem, label{id: joinName(l.id, "value", typeLimit), what: "a further property of " + l.id})
 		}
-		d.Rest = element(value)
-		name := own.unique("AdditionalProperties")
+		d.Rest = elementType(value)
+		name := own.takeUnique("AdditionalProperties")
 		d.Fields = append(d.Fields, &model.Field{
 			Name: name, Rest: true, Doc: restDoc(name, unfit, value), Type: types.NewMap(types.Typ[types.String], d.Rest),
 		})
@@ -220,8 +222,8 @@ func (g *goTypes) structure(s *schema, l label, properties []*property) {
 	d.Doc = typeDoc(l, s)
 }
 
-// fieldType is the type of a field: a pointer where nil stands for absence or null and the type has
-// none of its own, and where absence would look like a zero value that is not the default.
+// fieldType returns the type of a field. It is a pointer if nil stands for absence or null and the
+// type has no nil, or if absence would look like a zero value that is not the default.
 func fieldType(f form, p *property) types.Type {
 	pointer := types.NewPointer(f.typ)
 	switch {
@@ -239,8 +241,8 @@ func fieldType(f form, p *property) types.Type {
 	return f.typ
 }
 
-// defaultsToZero tells whether absence means the zero value.
+// defaultsToZero reports whether absence means the zero value.
 func defaultsToZero(s *schema) bool {
-	n := s.first("default")
-	return n != nil && (n.is(false) || n.is("") || s.number("default", 1) == 0)
+	n := s.firstValue("default")
+	return n != nil && (n.equals(false) || n.equals("") || s.numberValue("default", 1) == 0)
 }

@@ -11,125 +11,125 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// schema is a JSON Schema taken apart: what all of its parts say holds, and of each of its unions one
-// alternative. References and allOf are resolved.
+// schema is a parsed JSON Schema with references and allOf resolved. A valid value satisfies all
+// parts and one alternative of each union.
 type schema struct {
-	parts  []*node // objects, the outermost first
+	parts  []*node // outermost first
 	unions [][]*schema
-	never  bool // nothing is valid
-	null   bool // an alternative is null
-	// def is what the schema is called by: the target of the reference that it is, without more.
+	never  bool // no value is valid
+	null   bool // null is a valid alternative
+	// def is the node that the type is named after, if the schema is nothing but a reference to it.
 	def     *node
 	defName string
 }
 
-// annotations say nothing about what is valid.
+// annotations are the keywords that do not restrict values.
 var annotations = map[string]bool{
 	"$schema": true, "$id": true, "$comment": true, "$defs": true, "definitions": true, "$anchor": true,
 	"title": true, "description": true, "default": true, "examples": true, "example": true,
 	"deprecated": true, "readOnly": true, "writeOnly": true,
 }
 
-// plain tells whether a part says nothing about what is valid, beside the keywords given.
-func plain(part *node, beside ...string) bool {
+// hasOnlyAnnotations reports whether a part restricts values only by the given keywords.
+func hasOnlyAnnotations(part *node, beside ...string) bool {
 	return !slices.ContainsFunc(part.members, func(m member) bool {
 		return !annotations[m.name] && !strings.HasPrefix(m.name, "x-") && !slices.Contains(beside, m.name)
 	})
 }
 
-// resolver takes schemas apart that stand below one root.
+// resolver resolves the schemas under one root.
 type resolver struct {
-	*listing
+	*toolList
 
 	root *node
-	// busy are the schemas that are being taken apart.
+	// busy holds the schemas being resolved.
 	busy map[*node]bool
-	// steps counts the schemas that were taken apart, since a few lines can unfold to millions.
+	// steps counts resolved schemas, because a few lines can expand to millions.
 	steps int
-	// reported are the nodes that something was wrong with already: a target is read at each reference.
+	// reported holds the nodes with a reported problem, because a target is read at each reference.
 	reported map[*node]bool
 }
 
-// maxSteps is far from what real schemas need.
+// maxSteps is far more than real schemas need.
 const maxSteps = 20_000
 
-// once reports a problem, unless there was one with the same node.
-func (r *resolver) once(at *node, message, hint string) {
+// reportOnce reports a problem, unless one was reported for the same node.
+func (r *resolver) reportOnce(at *node, message, hint string) {
 	if !r.reported[at] {
 		r.reported[at] = true
-		r.problem(at, message, hint)
+		r.addProblem(at, message, hint)
 	}
 }
 
-// resolve takes a schema apart.
+// resolve resolves a schema.
 func (r *resolver) resolve(n *node) *schema {
 	s := &schema{}
-	r.add(s, n)
-	r.simplify(s)
+	r.addPart(s, n)
+	r.simplifyUnions(s)
 	if s.def == nil {
-		s.def, s.defName = r.called(n)
+		s.def, s.defName = r.findName(n)
 	}
 	return s
 }
 
-// called is what a schema is called after where it is a reference and no more than that.
-func (r *resolver) called(n *node) (def *node, name string) {
+// findName returns the target and name of a schema that is nothing but a reference.
+func (r *resolver) findName(n *node) (def *node, name string) {
 	if n == r.root {
 		return n, ""
 	}
 	for range maxDepth {
-		if items := n.get("allOf"); items != nil && len(items.items) == 1 && plain(n, "allOf") {
+		if items := n.get("allOf"); items != nil && len(items.items) == 1 && hasOnlyAnnotations(n, "allOf") {
 			n = items.items[0]
 			continue
 		}
 		text, ok := n.get("$ref").text()
 		fragment, local := strings.CutPrefix(text, "#")
-		target, found := r.follow(fragment)
-		if !ok || !local || !found || !plain(n, "$ref") {
+		target, found := r.followPointer(fragment)
+		if !ok || !local || !found || !hasOnlyAnnotations(n, "$ref") {
 			break
 		}
-		def, name = target, unescape(fragment[strings.LastIndexByte(fragment, '/')+1:])
+		def, name = target, unescapePointer(fragment[strings.LastIndexByte(fragment, '/')+1:])
 		n = target
 	}
 	return def, name
 }
 
-// add makes a schema say what n says too.
-func (r *resolver) add(s *schema, n *node) {
+// addPart adds the restrictions of n to a schema.
+func (r *resolver) addPart(s *schema, n *node) {
 	if n.kind != object {
-		if n.is(false) {
+		if n.equals(false) {
 			s.never = true
-		} else if !n.is(true) {
-			r.once(n, "a schema is an object or a boolean, not "+n.what(), "")
+		} else if !n.equals(true) {
+			r.reportOnce(n, "a schema must be an object or a boolean, not "+n.describeKind(), "")
 		}
 		return
 	}
 	if r.busy[n] {
-		r.once(n, "this schema refers to itself without end", "no value can satisfy it; leave the reference out")
+		r.reportOnce(n, "this schema refers to itself endlessly", "no value can satisfy it; remove the reference")
 		s.never = true
 		return
 	}
 	if r.steps++; r.steps > maxSteps {
-		r.once(r.root, fmt.Sprintf("this schema has more than %d parts, those of its references included", maxSteps), "make its unions smaller")
+		r.reportOnce(r.root, fmt.Sprintf("this schema has more than %d parts, including its references", maxSteps), "make its unions smaller")
 		s.never = true
 		return
 	}
 	r.busy[n] = true
 	defer delete(r.busy, n)
-	r.check(n)
+	r.checkKeywords(n)
 	s.parts = append(s.parts, n)
 	if ref := n.get("$ref"); ref != nil {
-		r.reference(s, ref)
+		r.addReference(s, ref)
 	}
-	for _, item := range r.list(n, "allOf") {
-		r.add(s, item)
+	for _, item := range r.schemaList(n, "allOf") {
+		r.addPart(s, item)
 	}
 	for _, keyword := range []string{"anyOf", "oneOf"} {
 		if n.get(keyword) == nil {
 			continue
 		}
 		var union []*schema
-		for _, item := range r.list(n, keyword) {
+		for _, item := range r.schemaList(n, keyword) {
 			if alternative := r.resolve(item); !alternative.never {
 				union = append(union, alternative)
 			}
@@ -141,26 +141,26 @@ func (r *resolver) add(s *schema, n *node) {
 	}
 }
 
-func (r *resolver) reference(s *schema, ref *node) {
+func (r *resolver) addReference(s *schema, ref *node) {
 	text, ok := ref.text()
 	if !ok {
-		r.once(ref, "$ref is a text, not "+ref.what(), "")
+		r.reportOnce(ref, "$ref must be a string, not "+ref.describeKind(), "")
 		return
 	}
 	fragment, local := strings.CutPrefix(text, "#")
 	if !local || fragment != "" && fragment[0] != '/' {
-		return // of another document, or an anchor: foreign says so
+		return // another document or an anchor; see foreignReference
 	}
-	target, ok := r.follow(fragment)
+	target, ok := r.followPointer(fragment)
 	if !ok {
-		r.once(ref, "$ref "+quote(text)+" leads nowhere", hintRef(fragment, r.root))
+		r.reportOnce(ref, "$ref "+quoteJSON(text)+" does not lead to a schema", suggestReference(fragment, r.root))
 		return
 	}
-	r.add(s, target)
+	r.addPart(s, target)
 }
 
-// foreign is a reference that cannot be followed within the file; empty where there is none.
-func (s *schema) foreign() string {
+// foreignReference returns a reference that leads out of the file, or "".
+func (s *schema) foreignReference() string {
 	for _, part := range s.parts {
 		if text, ok := part.get("$ref").text(); ok && text != "#" && !strings.HasPrefix(text, "#/") {
 			return text
@@ -174,14 +174,14 @@ func (s *schema) foreign() string {
 	return ""
 }
 
-// follow finds what a JSON pointer leads to.
-func (r *resolver) follow(pointer string) (*node, bool) {
+// followPointer finds the target of a JSON pointer.
+func (r *resolver) followPointer(pointer string) (*node, bool) {
 	n := r.root
 	if pointer == "" {
 		return n, true
 	}
 	for step := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		step = unescape(step)
+		step = unescapePointer(step)
 		switch n.kind {
 		case object:
 			n = n.get(step)
@@ -201,14 +201,14 @@ func (r *resolver) follow(pointer string) (*node, bool) {
 	return n, true
 }
 
-func unescape(step string) string {
+func unescapePointer(step string) string {
 	if plain, err := url.PathUnescape(step); err == nil {
 		step = plain
 	}
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
 }
 
-func hintRef(fragment string, root *node) string {
+func suggestReference(fragment string, root *node) string {
 	for _, keyword := range []string{"$defs", "definitions"} {
 		name, ok := strings.CutPrefix(fragment, "/"+keyword+"/")
 		if !ok || root.get(keyword) == nil {
@@ -222,19 +222,19 @@ func hintRef(fragment string, root *node) string {
 			return "did you mean #/" + keyword + "/" + near + "?"
 		}
 	}
-	return "it starts at the schema of the input or output that it stands in"
+	return "a $ref starts at the schema of the input or output that contains it"
 }
 
-// simplify takes null out of the unions, and makes those of one alternative a part.
-func (r *resolver) simplify(s *schema) {
-	admits, forbids := s.nullable()
+// simplifyUnions removes null from unions, and turns a union of one alternative into a part.
+func (r *resolver) simplifyUnions(s *schema) {
+	admits, forbids := s.checkNull()
 	unions := s.unions
 	s.unions = nil
 	for _, union := range unions {
 		var rest []*schema
 		null := false
-		for _, alternative := range unwrap(union) {
-			if null = null || alternative.null || alternative.isNull(); !alternative.isNull() {
+		for _, alternative := range flattenUnion(union) {
+			if null = null || alternative.null || alternative.acceptsOnlyNull(); !alternative.acceptsOnlyNull() {
 				rest = append(rest, alternative)
 			}
 		}
@@ -248,7 +248,7 @@ func (r *resolver) simplify(s *schema) {
 			continue
 		}
 		only := rest[0]
-		if s.def == nil && !slices.ContainsFunc(s.parts, func(p *node) bool { return !plain(p, "anyOf", "oneOf") }) {
+		if s.isOnlyUnions() {
 			s.def, s.defName = only.def, only.defName
 		}
 		s.parts = append(s.parts, only.parts...)
@@ -257,15 +257,15 @@ func (r *resolver) simplify(s *schema) {
 	s.null = s.null || admits && !forbids
 }
 
-// nullable says whether a part names null as valid, and whether one leaves it out.
-func (s *schema) nullable() (admits, forbids bool) {
+// checkNull reports whether a part lists null as valid, and whether a part excludes it.
+func (s *schema) checkNull() (admits, forbids bool) {
 	for _, part := range s.parts {
 		for _, keyword := range []string{"type", "enum", "const"} {
 			value := part.get(keyword)
 			if value == nil {
 				continue
 			}
-			isNull := func(n *node) bool { return n.is(nil) || keyword == "type" && n.is("null") }
+			isNull := func(n *node) bool { return n.equals(nil) || keyword == "type" && n.equals("null") }
 			if isNull(value) || keyword != "const" && slices.ContainsFunc(value.items, isNull) {
 				admits = true
 			} else {
@@ -276,11 +276,11 @@ func (s *schema) nullable() (admits, forbids bool) {
 	return admits, forbids
 }
 
-// unwrap puts the alternatives of an alternative that is nothing but a union in its place.
-func unwrap(union []*schema) []*schema {
+// flattenUnion replaces an alternative that is only a union with its alternatives.
+func flattenUnion(union []*schema) []*schema {
 	var flat []*schema
 	for _, s := range union {
-		if len(s.unions) == 1 && s.def == nil && !slices.ContainsFunc(s.parts, func(p *node) bool { return !plain(p, "anyOf", "oneOf") }) {
+		if len(s.unions) == 1 && s.isOnlyUnions() {
 			if s.null {
 				flat = append(flat, &schema{null: true, parts: []*node{nullPart}})
 			}
@@ -292,25 +292,30 @@ func unwrap(union []*schema) []*schema {
 	return flat
 }
 
+// isOnlyUnions reports whether an unnamed schema restricts values only by its unions.
+func (s *schema) isOnlyUnions() bool {
+	return s.def == nil && !slices.ContainsFunc(s.parts, func(p *node) bool { return !hasOnlyAnnotations(p, "anyOf", "oneOf") })
+}
+
 // nullPart is {"type": "null"}.
 var nullPart = &node{kind: object, members: []member{{"type", &node{value: "null"}}}}
 
-// isNull tells whether nothing but null is valid.
-func (s *schema) isNull() bool {
+// acceptsOnlyNull reports whether null is the only valid value.
+func (s *schema) acceptsOnlyNull() bool {
 	return slices.ContainsFunc(s.parts, func(p *node) bool {
-		if p.get("type").is("null") {
+		if p.get("type").equals("null") {
 			return true
 		}
-		if c := p.get("const"); c != nil && c.is(nil) {
+		if c := p.get("const"); c != nil && c.equals(nil) {
 			return true
 		}
 		enum := p.get("enum")
-		return enum != nil && len(enum.items) == 1 && enum.items[0].is(nil)
+		return enum != nil && len(enum.items) == 1 && enum.items[0].equals(nil)
 	})
 }
 
-// first is the first of a keyword's values, that of the outermost part.
-func (s *schema) first(keyword string) *node {
+// firstValue returns the value of a keyword in the outermost part that has it.
+func (s *schema) firstValue(keyword string) *node {
 	for _, part := range s.parts {
 		if value := part.get(keyword); value != nil {
 			return value
@@ -320,16 +325,16 @@ func (s *schema) first(keyword string) *node {
 }
 
 func (s *schema) text(keyword string) string {
-	text, _ := s.first(keyword).text()
+	text, _ := s.firstValue(keyword).text()
 	return text
 }
 
-// and is the schema whose values satisfy both.
-func and(a, b *schema) *schema {
-	if b.unbound() {
+// intersect returns the schema of values that satisfy both.
+func intersect(a, b *schema) *schema {
+	if b.isUnconstrained() {
 		return a
 	}
-	if a.unbound() {
+	if a.isUnconstrained() {
 		return b
 	}
 	return &schema{
@@ -338,11 +343,11 @@ func and(a, b *schema) *schema {
 	}
 }
 
-// unbound tells whether a schema says nothing.
-func (s *schema) unbound() bool { return len(s.parts) == 0 && len(s.unions) == 0 && !s.never }
+// isUnconstrained reports whether every value is valid.
+func (s *schema) isUnconstrained() bool { return len(s.parts) == 0 && len(s.unions) == 0 && !s.never }
 
-// at is a schema with the node that it stands at, for references that lead there.
-func (s *schema) at(n *node) *schema {
+// locatedAt returns the schema with its node, for references that lead there.
+func (s *schema) locatedAt(n *node) *schema {
 	if s.def != nil {
 		return s
 	}
@@ -351,13 +356,13 @@ func (s *schema) at(n *node) *schema {
 	return &located
 }
 
-// canonical is what a schema says about what is valid, to compare schemas by.
-func (s *schema) canonical() string {
+// canonicalText returns the restrictions of a schema as text, to compare schemas.
+func (s *schema) canonicalText() string {
 	var b strings.Builder
 	for _, part := range s.parts {
 		for _, m := range part.members {
 			if !annotations[m.name] {
-				b.WriteString(m.name + m.value.line() + ";")
+				b.WriteString(m.name + m.value.compactJSON() + ";")
 			}
 		}
 	}
@@ -367,16 +372,16 @@ func (s *schema) canonical() string {
 	return b.String()
 }
 
-// list is a keyword's value that is a list of schemas.
-func (r *resolver) list(n *node, keyword string) []*node {
+// schemaList returns the value of a keyword that holds a list of schemas.
+func (r *resolver) schemaList(n *node, keyword string) []*node {
 	value := n.get(keyword)
 	if value == nil {
 		return nil
 	}
 	if value.kind != array {
-		r.once(value, keyword+" is a list of schemas, not "+value.what(), "")
+		r.reportOnce(value, keyword+" must be a list of schemas, not "+value.describeKind(), "")
 	} else if len(value.items) == 0 {
-		r.once(value, keyword+" is empty", "leave it out")
+		r.reportOnce(value, keyword+" is empty", "remove it")
 	}
 	return value.items
 }

@@ -11,22 +11,23 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// form is what a schema is in Go.
+// form is the Go representation of a schema.
 type form struct {
 	typ types.Type
-	// null says that null is valid, nilable that typ has a nil for it.
+	// null means that null is valid. nilable means that typ has a nil for it.
 	null, nilable bool
-	// zero says that the zero value of typ may be valid, and so differs from absence.
+	// zero means that the zero value of typ may be valid, so it differs from absence.
 	zero bool
-	// list says that typ is a slice or a map, whose nil is not valid where null is not.
+	// list means that typ is a slice or map. Its nil is invalid unless null is valid.
 	list bool
-	// isStruct says that typ is a struct, and recursive that it is one that is being made.
+	// isStruct means that typ is a struct. recursive means that this struct is still being
+	// declared.
 	isStruct, recursive bool
-	// open says which part of the type is open, and why says why there is no better one.
+	// open names the open part of the type, and why says why there is no better type.
 	open, why string
 }
 
-// The types of other packages, by name: the generator knows no more of them.
+// Types of other packages. The generator only needs their names.
 var (
 	resultPointer = types.NewPointer(foreignType("github.com/mcptaskgen/mcptaskgen/runtime", "mcptask", "Result"))
 	rawMessage    = foreignType("encoding/json", "json", "RawMessage")
@@ -39,169 +40,169 @@ func foreignType(path, pkg, name string) types.Type {
 	return types.NewNamed(types.NewTypeName(token.NoPos, types.NewPackage(path, pkg), name, nil), types.NewStruct(nil, nil), nil)
 }
 
-// goTypes makes Go types of schemas and declares them.
+// goTypes converts schemas to Go types and declares them.
 type goTypes struct {
-	*listing
+	*toolList
 	*resolver
 
 	pkg      *types.Package
-	taken    names
-	sent     bool   // the types are of what a client sends
-	prefix   string // of the names of the types that the root's $defs get
+	taken    takenNames
+	isInput  bool   // the types are for input, which a client sends
+	prefix   string // the prefix of types under the root's $defs
 	of       map[*node]form
 	open     map[*node]bool
-	declared []*model.Declared
+	declared []*model.DeclaredType
 }
 
-// start begins with a schema that has nothing around it.
-func (g *goTypes) start(root *node, id string) *schema {
-	g.resolver = &resolver{listing: g.listing, root: root, busy: map[*node]bool{}, reported: map[*node]bool{}}
+// resolveRoot starts with a new root schema.
+func (g *goTypes) resolveRoot(root *node, id string) *schema {
+	g.resolver = &resolver{toolList: g.toolList, root: root, busy: map[*node]bool{}, reported: map[*node]bool{}}
 	g.prefix, g.open = id, map[*node]bool{}
 	return g.resolve(root)
 }
 
-// input makes the type of a tool's arguments, nil where it takes none.
-func (g *goTypes) input(root *node, id, what string) types.Type {
-	g.sent = true
-	s := g.start(root, id)
-	if kinds := s.kinds(); len(kinds) > 0 && !slices.Contains(kinds, "object") {
-		g.once(root, "the arguments of a tool are an object, not "+either(kinds), "")
+// inputType returns the type of a tool's arguments, or nil if it takes none.
+func (g *goTypes) inputType(root *node, id, what string) types.Type {
+	g.isInput = true
+	s := g.resolveRoot(root, id)
+	if kinds := s.validKinds(); len(kinds) > 0 && !slices.Contains(kinds, "object") {
+		g.reportOnce(root, "the arguments of a tool must be an object, not "+describeKinds(kinds), "")
 		return nil
 	}
-	properties := g.gather(s)
-	rest, _ := g.rest(s, properties)
+	properties := g.gatherProperties(s)
+	rest, _ := g.additionalProperties(s, properties)
 	if len(properties) == 0 && rest == restNone {
 		return nil
 	}
 	g.open[root] = true
-	named := g.name(id)
+	named := g.newNamed(id)
 	g.of[root] = form{typ: named, isStruct: true}
-	g.structure(s, label{id: id, what: what, reserved: true}, properties)
+	g.declareStruct(s, label{id: id, what: what, reserved: true}, properties)
 	return named
 }
 
-// output makes the type of a tool's structured content.
-func (g *goTypes) output(root *node, id, what string) types.Type {
-	g.sent = false
+// outputType returns the type of a tool's structured content.
+func (g *goTypes) outputType(root *node, id, what string) types.Type {
+	g.isInput = false
 	l := label{id: id, what: what, reserved: true}
-	s := g.start(root, id)
-	f := g.convert(s, l)
+	s := g.resolveRoot(root, id)
+	f := g.convertSchema(s, l)
 	switch typ := f.typ.(type) {
 	case *types.Named:
 		return typ
 	case *types.Alias:
 		return typ
 	}
-	// The runtime takes a plain string for the text of a result.
-	g.declared = append(g.declared, &model.Declared{Name: id, Doc: typeDoc(l, s), Type: element(f)})
-	return g.name(id)
+	// The runtime treats a plain string as the text of a result, so declare a new type.
+	g.declared = append(g.declared, &model.DeclaredType{Name: id, Doc: typeDoc(l, s), Type: elementType(f)})
+	return g.newNamed(id)
 }
 
-func (g *goTypes) name(id string) *types.Named {
+func (g *goTypes) newNamed(id string) *types.Named {
 	return types.NewNamed(types.NewTypeName(token.NoPos, g.pkg, id, nil), types.NewStruct(nil, nil), nil)
 }
 
-// convert makes the type of a schema, and declares what it needs: after the label, or after the schema
-// itself where that has a name.
-func (g *goTypes) convert(s *schema, l label) form {
+// convertSchema returns the form of a schema and declares the types it needs. It names them after
+// the schema if that has a name, or else after the label.
+func (g *goTypes) convertSchema(s *schema, l label) form {
 	if s.def == nil {
-		return g.shape(s, l)
+		return g.newForm(s, l)
 	}
 	f, known := g.of[s.def]
 	switch {
 	case known && g.open[s.def]:
 		f.recursive = true
 		if f.typ == nil {
-			f = raw("it contains itself")
+			f = rawForm("it contains itself")
 		}
 	case !known:
 		if s.def != g.root && s.defName != "" {
-			l = label{id: joinName(g.prefix, s.defName, defLimit), what: "the schema " + quote(s.defName)}
+			l = label{id: joinName(g.prefix, s.defName, defLimit), what: "the schema " + quoteJSON(s.defName)}
 		}
 		g.of[s.def], g.open[s.def] = form{}, true
 		own := g.resolve(s.def)
 		own.def = s.def
-		f = g.shape(own, l)
+		f = g.newForm(own, l)
 		g.of[s.def], g.open[s.def] = f, false
 	}
 	f.null = f.null || s.null
 	return f
 }
 
-// label is what a type is called if it needs a name, and what it is.
+// label names and describes a type that may need a declaration.
 type label struct {
-	id, what string
-	reserved bool // the identifier is taken for it
-	told     bool // its description stands elsewhere
+	id, what  string
+	reserved  bool // the identifier is already reserved
+	described bool // a field's comment has the description
 }
 
-// below is the label of the items or values of a type.
+// below returns the label for the items or values of a type.
 func (l label) below(name, what string) label {
 	return label{id: joinName(l.id, name, typeLimit), what: what + " of " + l.what}
 }
 
-// take takes the identifier of a type that is declared.
-func (g *goTypes) take(l label) string {
+// takeName reserves the identifier of a type to declare.
+func (g *goTypes) takeName(l label) string {
 	if l.reserved {
 		return l.id
 	}
-	return g.taken.unique(l.id)
+	return g.taken.takeUnique(l.id)
 }
 
-// joinName makes a name below another: its property, item or value. Where that gets too long, it
-// keeps its ends.
+// joinName names a part of another type: a property, item or value. It shortens the prefix if the
+// name is too long.
 func joinName(prefix, name string, limit int) string {
-	name = camel(name, limit-4)
+	name = camelCase(name, limit-4)
 	if runes, left := []rune(prefix), limit-len([]rune(name)); len(runes) > left {
 		prefix = string(runes[:left])
 	}
 	return prefix + name
 }
 
-func raw(why string) form {
+func rawForm(why string) form {
 	return form{typ: rawMessage, nilable: true, zero: true, open: "type is", why: why}
 }
 
-// shape makes the type of a schema that has none yet.
-func (g *goTypes) shape(s *schema, l label) form {
-	f := g.untold(s, l)
+// newForm returns the form of a schema without a known one.
+func (g *goTypes) newForm(s *schema, l label) form {
+	f := g.newFormExceptNull(s, l)
 	f.null = f.null || s.null
 	return f
 }
 
-// untold is shape without null.
-func (g *goTypes) untold(s *schema, l label) form {
+// newFormExceptNull is newForm without the schema's own null.
+func (g *goTypes) newFormExceptNull(s *schema, l label) form {
 	if s.never {
-		return raw("no value satisfies its schema")
+		return rawForm("no value satisfies its schema")
 	}
-	if ref := s.foreign(); ref != "" {
-		return raw("its schema stands elsewhere, at " + ref)
+	if ref := s.foreignReference(); ref != "" {
+		return rawForm("its schema is in another document, " + ref)
 	}
-	values, limited := s.values()
-	kinds := s.kinds()
+	values, limited := s.enumValues()
+	kinds := s.validKinds()
 	switch {
 	case limited && len(values) == 0 && s.null:
 		return form{typ: anyType, nilable: true, null: true}
 	case limited && len(values) == 0:
-		return raw("no value satisfies its schema")
+		return rawForm("no value satisfies its schema")
 	case limited:
-		return g.enum(values, nil, s, l)
+		return g.enumForm(values, nil, s, l)
 	case len(s.unions) > 0:
-		return g.union(s, kinds, l)
+		return g.unionForm(s, kinds, l)
 	case kinds == nil:
 		return form{typ: anyType, nilable: true, null: true, zero: true}
 	case len(kinds) == 0 && s.null:
 		return form{typ: anyType, nilable: true, null: true}
 	case len(kinds) == 0:
-		return raw("no value satisfies its schema")
+		return rawForm("no value satisfies its schema")
 	case len(kinds) > 1:
-		return raw("it is " + either(kinds))
+		return rawForm("it is " + describeKinds(kinds))
 	}
-	return g.single(s, kinds[0], l)
+	return g.singleKindForm(s, kinds[0], l)
 }
 
-// single makes the type of a schema of one kind.
-func (g *goTypes) single(s *schema, kind string, l label) form {
+// singleKindForm returns the form of a schema whose values have one kind.
+func (g *goTypes) singleKindForm(s *schema, kind string, l label) form {
 	switch kind {
 	case "boolean":
 		return form{typ: types.Typ[types.Bool], zero: true}
@@ -209,56 +210,56 @@ func (g *goTypes) single(s *schema, kind string, l label) form {
 		if s.text("format") == "date-time" {
 			return form{typ: timeTime}
 		}
-		return form{typ: types.Typ[types.String], zero: s.number("minLength", 0) < 1}
+		return form{typ: types.Typ[types.String], zero: s.numberValue("minLength", 0) < 1}
 	case "integer", "number":
 		return form{typ: numberType(s, kind), zero: s.zeroInRange()}
 	case "array":
-		return g.array(s, l)
+		return g.arrayForm(s, l)
 	}
-	properties := g.gather(s)
-	rest, elem := g.rest(s, properties)
+	properties := g.gatherProperties(s)
+	rest, elem := g.additionalProperties(s, properties)
 	if len(properties) > 0 || rest == restForbidden {
-		l.id, l.reserved = g.take(l), true
-		named := g.name(l.id)
+		l.id, l.reserved = g.takeName(l), true
+		named := g.newNamed(l.id)
 		f := form{typ: named, isStruct: true}
 		if s.def != nil {
 			g.of[s.def] = f
 		}
-		g.structure(s, l, properties)
+		g.declareStruct(s, l, properties)
 		return f
 	}
 	value := form{typ: anyType, nilable: true}
 	if elem != nil {
-		value = g.convert(elem, l.below("value", "a value"))
+		value = g.convertSchema(elem, l.below("value", "a value"))
 	}
-	return around(types.NewMap(types.Typ[types.String], element(value)), "values", value)
+	return containerForm(types.NewMap(types.Typ[types.String], elementType(value)), "values", value)
 }
 
-// array makes the type of an array.
-func (g *goTypes) array(s *schema, l label) form {
+// arrayForm returns the form of an array.
+func (g *goTypes) arrayForm(s *schema, l label) form {
 	items := &schema{}
 	for _, part := range s.parts {
 		if tuple := part.get("prefixItems"); tuple != nil || part.get("items") != nil && part.get("items").kind == array {
-			return around(types.NewSlice(rawMessage), "items", raw("each has a schema of its own"))
+			return containerForm(types.NewSlice(rawMessage), "items", rawForm("each item has its own schema"))
 		}
 		if n := part.get("items"); n != nil {
-			items = and(items, g.resolve(n).at(n))
+			items = intersect(items, g.resolve(n).locatedAt(n))
 		}
 	}
-	return g.listOf(items, l)
+	return g.listForm(items, l)
 }
 
-// listOf makes the type of an array with items of one schema.
-func (g *goTypes) listOf(items *schema, l label) form {
+// listForm returns the form of an array whose items share a schema.
+func (g *goTypes) listForm(items *schema, l label) form {
 	item := form{typ: anyType, nilable: true}
-	if !items.unbound() {
-		item = g.convert(items, l.below("item", "an item"))
+	if !items.isUnconstrained() {
+		item = g.convertSchema(items, l.below("item", "an item"))
 	}
-	return around(types.NewSlice(element(item)), "items", item)
+	return containerForm(types.NewSlice(elementType(item)), "items", item)
 }
 
-// around is the form of a list or a map of another.
-func around(typ types.Type, parts string, inner form) form {
+// containerForm returns the form of a list or map with elements of another form.
+func containerForm(typ types.Type, parts string, inner form) form {
 	f := form{typ: typ, nilable: true, zero: true, list: true}
 	if inner.why != "" {
 		f.open, f.why = parts+" are", inner.why
@@ -266,15 +267,16 @@ func around(typ types.Type, parts string, inner form) form {
 	return f
 }
 
-// element is the type of an item or a value.
-func element(f form) types.Type {
+// elementType returns the type of an item or value.
+func elementType(f form) types.Type {
 	if f.null && !f.nilable {
 		return types.NewPointer(f.typ)
 	}
 	return f.typ
 }
 
-// numberType is the type of a number: int64 unless its schema needs another.
+// numberType returns int64 for an integer and float64 for a number, unless the schema needs another
+// type.
 func numberType(s *schema, kind string) types.Type {
 	format := s.text("format")
 	switch {
@@ -283,7 +285,7 @@ func numberType(s *schema, kind string) types.Type {
 	case kind == "number":
 		return types.Typ[types.Float64]
 	}
-	low, high := s.limit("minimum"), s.limit("maximum")
+	low, high := s.integerBound("minimum"), s.integerBound("maximum")
 	switch {
 	case (low == nil || low.IsInt64()) && (high == nil || high.IsInt64()):
 		return types.Typ[types.Int64]
@@ -293,9 +295,9 @@ func numberType(s *schema, kind string) types.Type {
 	return jsonNumber
 }
 
-// limit is a bound of an integer, nil where there is none.
-func (s *schema) limit(keyword string) *big.Int {
-	n := s.first(keyword)
+// integerBound returns a bound of an integer, or nil.
+func (s *schema) integerBound(keyword string) *big.Int {
+	n := s.firstValue(keyword)
 	if n == nil {
 		return nil
 	}
@@ -307,9 +309,9 @@ func (s *schema) limit(keyword string) *big.Int {
 	return nil
 }
 
-// number is the value of a keyword, or what it is where it is missing.
-func (s *schema) number(keyword string, missing float64) float64 {
-	n := s.first(keyword)
+// numberValue returns the value of a keyword, or missing.
+func (s *schema) numberValue(keyword string, missing float64) float64 {
+	n := s.firstValue(keyword)
 	if n == nil {
 		return missing
 	}
@@ -321,14 +323,14 @@ func (s *schema) number(keyword string, missing float64) float64 {
 	return missing
 }
 
-// zeroInRange tells whether 0 may be valid.
+// zeroInRange reports whether 0 may be valid.
 func (s *schema) zeroInRange() bool {
-	return s.number("minimum", 0) <= 0 && s.number("maximum", 0) >= 0 &&
-		s.number("exclusiveMinimum", -1) < 0 && s.number("exclusiveMaximum", 1) > 0
+	return s.numberValue("minimum", 0) <= 0 && s.numberValue("maximum", 0) >= 0 &&
+		s.numberValue("exclusiveMinimum", -1) < 0 && s.numberValue("exclusiveMaximum", 1) > 0
 }
 
-// kinds are the types of the values that are valid, without null; nil is any.
-func (s *schema) kinds() []string {
+// validKinds returns the kinds of the valid values except null. nil means any kind.
+func (s *schema) validKinds() []string {
 	var kinds []string
 	typed := false
 	for _, part := range s.parts {
@@ -353,7 +355,7 @@ func (s *schema) kinds() []string {
 			kinds, typed = here, true
 			continue
 		}
-		kinds = common(kinds, here)
+		kinds = commonKinds(kinds, here)
 	}
 	if typed {
 		if kinds == nil {
@@ -361,11 +363,11 @@ func (s *schema) kinds() []string {
 		}
 		return kinds
 	}
-	return s.guess()
+	return s.guessKinds()
 }
 
-// common are the kinds of both lists; an integer is a number.
-func common(a, b []string) []string {
+// commonKinds returns the kinds in both lists. It treats integers as numbers.
+func commonKinds(a, b []string) []string {
 	both := []string{}
 	for _, kind := range a {
 		switch {
@@ -378,8 +380,8 @@ func common(a, b []string) []string {
 	return both
 }
 
-// guess tells the kind of a schema without type by what it says, as its author meant it.
-func (s *schema) guess() []string {
+// guessKinds guesses the kind of a schema without a type from its other keywords.
+func (s *schema) guessKinds() []string {
 	for _, group := range []struct {
 		kind     string
 		keywords []string
@@ -390,7 +392,7 @@ func (s *schema) guess() []string {
 		{"number", []string{"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"}},
 	} {
 		for _, keyword := range group.keywords {
-			if s.first(keyword) != nil {
+			if s.firstValue(keyword) != nil {
 				return []string{group.kind}
 			}
 		}
@@ -398,15 +400,15 @@ func (s *schema) guess() []string {
 	return nil
 }
 
-// articles say what a kind is.
-var articles = map[string]string{
+// kindNames describes a value of each kind.
+var kindNames = map[string]string{
 	"boolean": "a boolean", "object": "an object", "array": "an array", "number": "a number", "string": "a string", "integer": "an integer",
 }
 
-func either(kinds []string) string {
+func describeKinds(kinds []string) string {
 	said := make([]string, len(kinds))
 	for i, kind := range kinds {
-		said[i] = articles[kind]
+		said[i] = kindNames[kind]
 	}
 	if n := len(said); n > 2 {
 		said = []string{strings.Join(said[:n-1], ", "), said[n-1]}

@@ -9,9 +9,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
 
-// values are the values that an enum or a const leaves, null aside; limited is false where there is
-// neither.
-func (s *schema) values() (values []*node, limited bool) {
+// enumValues returns the values that enum and const allow, except null. limited is false if the
+// schema has neither keyword.
+func (s *schema) enumValues() (values []*node, limited bool) {
 	for _, part := range s.parts {
 		for _, keyword := range []string{"enum", "const"} {
 			n := part.get(keyword)
@@ -28,49 +28,49 @@ func (s *schema) values() (values []*node, limited bool) {
 			}
 			there := map[string]bool{}
 			for _, h := range here {
-				there[h.line()] = true
+				there[h.compactJSON()] = true
 			}
-			values = slices.DeleteFunc(values, func(v *node) bool { return !there[v.line()] })
+			values = slices.DeleteFunc(values, func(v *node) bool { return !there[v.compactJSON()] })
 		}
 	}
 	seen := map[string]bool{}
-	kinds := s.kindsOfType()
+	kinds := s.typeKinds()
 	values = slices.DeleteFunc(values, func(v *node) bool {
-		line := v.line()
-		drop := v.is(nil) || seen[line] || kinds != nil && !slices.ContainsFunc(kinds, func(k string) bool { return v.isOf(k) })
+		line := v.compactJSON()
+		drop := v.equals(nil) || seen[line] || kinds != nil && !slices.ContainsFunc(kinds, func(k string) bool { return v.hasKind(k) })
 		seen[line] = true
 		return drop
 	})
 	return values, limited
 }
 
-// isOf tells whether a value is of a kind.
-func (n *node) isOf(kind string) bool {
+// hasKind reports whether a value has a kind.
+func (n *node) hasKind(kind string) bool {
 	switch kind {
 	case "object":
 		return n.kind == object
 	case "array":
 		return n.kind == array
 	case "integer":
-		return n.what() == "a number" && !strings.ContainsAny(n.line(), ".eE")
+		return n.describeKind() == "a number" && !strings.ContainsAny(n.compactJSON(), ".eE")
 	}
-	return n.what() == articles[kind]
+	return n.describeKind() == kindNames[kind]
 }
 
-// enum makes the type of a list of values; docs says what some of them mean.
-func (g *goTypes) enum(values []*node, docs map[*node]string, s *schema, l label) form {
+// enumForm returns the form of an enum. docs holds the meanings of some values.
+func (g *goTypes) enumForm(values []*node, docs map[*node]string, s *schema, l label) form {
 	all := func(kind string) bool {
-		return !slices.ContainsFunc(values, func(v *node) bool { return !v.isOf(kind) })
+		return !slices.ContainsFunc(values, func(v *node) bool { return !v.hasKind(kind) })
 	}
 	switch {
 	case all("string"):
-		return g.constants(values, docs, s, l)
+		return g.declareConstants(values, docs, s, l)
 	case all("boolean"):
 		return form{typ: types.Typ[types.Bool], zero: true}
 	case all("integer"):
 		typ := numberType(s, "integer")
 		for _, v := range values {
-			if _, err := strconv.ParseInt(v.line(), 10, 64); err != nil && typ == types.Typ[types.Int64] {
+			if _, err := strconv.ParseInt(v.compactJSON(), 10, 64); err != nil && typ == types.Typ[types.Int64] {
 				typ = jsonNumber
 			}
 		}
@@ -78,20 +78,20 @@ func (g *goTypes) enum(values []*node, docs map[*node]string, s *schema, l label
 	case all("number"):
 		return form{typ: types.Typ[types.Float64], zero: true}
 	}
-	return raw("its values are of several types")
+	return rawForm("its values are of several types")
 }
 
-// constants declares the type of a list of strings.
-func (g *goTypes) constants(values []*node, docs map[*node]string, s *schema, l label) form {
-	id := g.take(l)
+// declareConstants declares a string type with constants.
+func (g *goTypes) declareConstants(values []*node, docs map[*node]string, s *schema, l label) form {
+	id := g.takeName(l)
 	l.id = id
-	f := form{typ: g.name(id)}
-	d := &model.Declared{Name: id, Doc: typeDoc(l, s), Type: types.Typ[types.String]}
+	f := form{typ: g.newNamed(id)}
+	d := &model.DeclaredType{Name: id, Doc: typeDoc(l, s), Type: types.Typ[types.String]}
 	g.declared = append(g.declared, d)
 	consts := map[*node]string{}
-	for _, v := range sortedBy(values, func(v *node) string { return preference(v.line()) }) {
+	for _, v := range sortedBy(values, func(v *node) string { return namingOrder(v.compactJSON()) }) {
 		text, _ := v.text()
-		consts[v] = g.taken.unique(id + camel(text, max(constLimit-len([]rune(id)), 4)))
+		consts[v] = g.taken.takeUnique(id + camelCase(text, max(constLimit-len([]rune(id)), 4)))
 		f.zero = f.zero || text == ""
 	}
 	for _, v := range values {
@@ -101,28 +101,28 @@ func (g *goTypes) constants(values []*node, docs map[*node]string, s *schema, l 
 	return f
 }
 
-// union makes the type of a schema with alternatives.
-func (g *goTypes) union(s *schema, kinds []string, l label) form {
-	if found := s.alternatives(); slices.Equal(found, []string{"object"}) || kinds != nil && slices.Equal(kinds, []string{"object"}) {
-		return g.single(s, "object", l)
+// unionForm returns the form of a schema with alternatives.
+func (g *goTypes) unionForm(s *schema, kinds []string, l label) form {
+	if found := s.alternativeKinds(); slices.Equal(found, []string{"object"}) || kinds != nil && slices.Equal(kinds, []string{"object"}) {
+		return g.singleKindForm(s, "object", l)
 	} else if found == nil && kinds == nil {
 		return form{typ: anyType, nilable: true, null: true, zero: true}
 	}
 	if len(s.unions) > 1 {
-		return raw("several unions limit it at once")
+		return rawForm("several unions limit it at once")
 	}
-	base := &schema{parts: slices.DeleteFunc(slices.Clone(s.parts), func(p *node) bool { return plain(p, "anyOf", "oneOf") })}
+	base := &schema{parts: slices.DeleteFunc(slices.Clone(s.parts), func(p *node) bool { return hasOnlyAnnotations(p, "anyOf", "oneOf") })}
 	var found []string
 	var values, items []*node
 	docs, known := map[*node]string{}, map[string]bool{}
 	enums := true
 	formats := map[string]bool{}
 	for _, alternative := range s.unions[0] {
-		whole := and(alternative, base)
-		here, limited := whole.values()
+		whole := intersect(alternative, base)
+		here, limited := whole.enumValues()
 		enums = enums && limited && len(alternative.unions) == 0
 		for _, v := range here {
-			if line := v.line(); !known[line] {
+			if line := v.compactJSON(); !known[line] {
 				known[line] = true
 				values = append(values, v)
 				if len(here) == 1 {
@@ -130,7 +130,7 @@ func (g *goTypes) union(s *schema, kinds []string, l label) form {
 				}
 			}
 		}
-		for _, kind := range whole.kindsOfAll() {
+		for _, kind := range whole.allKinds() {
 			if !slices.Contains(found, kind) {
 				found = append(found, kind)
 			}
@@ -145,35 +145,36 @@ func (g *goTypes) union(s *schema, kinds []string, l label) form {
 	slices.Sort(found)
 	switch {
 	case enums:
-		return g.enum(values, docs, s, l)
+		return g.enumForm(values, docs, s, l)
 	case slices.Equal(found, []string{"string"}) && len(formats) == 1 && formats["date-time"]:
 		return form{typ: timeTime}
 	case slices.Equal(found, []string{"array"}) && len(items) == len(s.unions[0]):
 		var either []*schema
 		for _, n := range items {
-			if item := g.resolve(n); !slices.ContainsFunc(either, item.same) {
+			if item := g.resolve(n); !slices.ContainsFunc(either, item.equalTo) {
 				either = append(either, item)
 			}
 		}
-		return g.listOf(g.eitherOf(either), l)
+		return g.listForm(g.unionOf(either), l)
 	case slices.Equal(found, []string{"array"}):
-		return around(types.NewSlice(rawMessage), "items", raw("they are of several kinds"))
+		return containerForm(types.NewSlice(rawMessage), "items", rawForm("they have several types"))
 	case slices.Equal(found, []string{"integer", "number"}):
 		return form{typ: types.Typ[types.Float64], zero: true}
 	case len(found) == 1 && found[0] == "integer":
 		return form{typ: types.Typ[types.Int64], zero: true}
 	case len(found) == 1:
-		return g.single(&schema{parts: base.parts}, found[0], l)
+		return g.singleKindForm(&schema{parts: base.parts}, found[0], l)
 	}
-	return raw("it is " + either(found))
+	return rawForm("it is " + describeKinds(found))
 }
 
-// alternatives are the kinds of all alternatives of all unions, sorted; nil where one may be anything.
-func (s *schema) alternatives() []string {
+// alternativeKinds returns the kinds of all alternatives, sorted. It returns nil if one accepts any
+// kind.
+func (s *schema) alternativeKinds() []string {
 	var found []string
 	for _, union := range s.unions {
 		for _, alternative := range union {
-			kinds := alternative.kindsOfAll()
+			kinds := alternative.allKinds()
 			if kinds == nil {
 				return nil
 			}
@@ -188,13 +189,13 @@ func (s *schema) alternatives() []string {
 	return found
 }
 
-// kindsOfAll are the kinds of a schema, its unions included; nil is any.
-func (s *schema) kindsOfAll() []string {
-	if values, limited := s.values(); limited {
+// allKinds returns the kinds of a schema, including its unions. nil means any kind.
+func (s *schema) allKinds() []string {
+	if values, limited := s.enumValues(); limited {
 		kinds := []string{}
 		for _, v := range values {
 			for _, kind := range []string{"boolean", "object", "array", "integer", "number", "string"} {
-				if v.isOf(kind) {
+				if v.hasKind(kind) {
 					if !slices.Contains(kinds, kind) {
 						kinds = append(kinds, kind)
 					}
@@ -204,18 +205,18 @@ func (s *schema) kindsOfAll() []string {
 		}
 		return kinds
 	}
-	if s.typed() || len(s.unions) == 0 {
-		return s.kinds()
+	if s.hasType() || len(s.unions) == 0 {
+		return s.validKinds()
 	}
-	return s.alternatives()
+	return s.alternativeKinds()
 }
 
-func (s *schema) typed() bool { return s.first("type") != nil }
+func (s *schema) hasType() bool { return s.firstValue("type") != nil }
 
-// kindsOfType is what the keyword type leaves; nil where it does not stand there.
-func (s *schema) kindsOfType() []string {
-	if !s.typed() {
+// typeKinds returns the kinds that the keyword type allows, or nil if the schema does not use it.
+func (s *schema) typeKinds() []string {
+	if !s.hasType() {
 		return nil
 	}
-	return s.kinds()
+	return s.validKinds()
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// facts is what package mcptask has in common for all released revisions. Where
-// two revisions describe the same thing, the newer one's words count. What the
-// others have beside it stands in their own package.
+// facts are the constants that package mcptask shares among all released revisions. If two
+// revisions describe the same constant, the newer description wins. What only one revision has is
+// in the package of that revision.
 type facts struct {
 	statuses   []schema.Status
 	codes      []schema.ErrorCode
@@ -19,32 +19,32 @@ type facts struct {
 	extensions []schema.Extension
 }
 
-func collect(surfaces []*schema.Surface) (facts, error) {
+func collectFacts(surfaces []*schema.Surface) (facts, error) {
 	var all facts
 	for _, s := range surfaces {
-		if !released(s) {
+		if !isReleased(s) {
 			continue
 		}
 		for _, status := range s.Statuses {
-			old := put(&all.statuses, status, func(o schema.Status) bool { return o.Name == status.Name })
+			old := replaceOrAppend(&all.statuses, status, func(o schema.Status) bool { return o.Name == status.Name })
 			if old != nil && old.Terminal != status.Terminal {
 				return all, fmt.Errorf("the revisions do not agree whether the status %s is terminal", status.Name)
 			}
 		}
 		for _, code := range s.ErrorCodes {
-			old := put(&all.codes, code, func(o schema.ErrorCode) bool { return o.Name == code.Name })
+			old := replaceOrAppend(&all.codes, code, func(o schema.ErrorCode) bool { return o.Name == code.Name })
 			if old != nil && old.Code != code.Code {
 				return all, fmt.Errorf("the error code %s is %d in one revision and %d in another", code.Name, old.Code, code.Code)
 			}
 		}
 		for _, key := range s.MetaKeys {
-			old := put(&all.metaKeys, key, func(o schema.MetaKey) bool { return o.Name == key.Name })
+			old := replaceOrAppend(&all.metaKeys, key, func(o schema.MetaKey) bool { return o.Name == key.Name })
 			if old != nil && old.Key != key.Key {
 				return all, fmt.Errorf("the _meta key %s is %q in one revision and %q in another", key.Name, old.Key, key.Key)
 			}
 		}
 		if extension := s.Extension; extension.Name != "" {
-			old := put(&all.extensions, extension, func(o schema.Extension) bool { return o.Name == extension.Name })
+			old := replaceOrAppend(&all.extensions, extension, func(o schema.Extension) bool { return o.Name == extension.Name })
 			if old != nil && old.Key != extension.Key {
 				return all, fmt.Errorf("the extension %s is %q in one revision and %q in another", extension.Name, old.Key, extension.Key)
 			}
@@ -53,11 +53,11 @@ func collect(surfaces []*schema.Surface) (facts, error) {
 	return all, nil
 }
 
-func released(s *schema.Surface) bool { return s.Standing == schema.Released }
+func isReleased(s *schema.Surface) bool { return s.Standing == schema.Released }
 
-// put replaces the element that same accepts and returns the old one, or
-// appends value.
-func put[T any](list *[]T, value T, same func(T) bool) *T {
+// replaceOrAppend replaces the element that same accepts and returns the old one. If there is none,
+// it appends value.
+func replaceOrAppend[T any](list *[]T, value T, same func(T) bool) *T {
 	i := slices.IndexFunc(*list, same)
 	if i < 0 {
 		*list = append(*list, value)
@@ -68,7 +68,7 @@ func put[T any](list *[]T, value T, same func(T) bool) *T {
 	return &old
 }
 
-// renderFacts writes the constants of package mcptask.
+// renderFacts renders the constants of package mcptask.
 func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	f := newFile(runtimePath, "mcptask")
 	emitStatus(f, all.statuses)
@@ -82,14 +82,14 @@ func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	var revisions, others []jen.Code
 	for _, s := range surfaces {
 		name, value := "Revision"+revisionName(s.Revision), jen.Lit(s.Revision)
-		if released(s) {
+		if isReleased(s) {
 			revisions = append(revisions, constantLines(name, "is MCP revision "+s.Revision+".", nil, value)...)
 		} else {
-			others = append(others, constantLines(name, "is off unless it is named. "+s.About, nil, value)...)
+			others = append(others, constantLines(name, "is off unless you name it. "+s.About, nil, value)...)
 		}
 	}
-	emitGroup(f, "The revisions of MCP, as they go over the wire.", revisions)
-	emitGroup(f, "What is no released revision. These names are this project's and never go over the wire.", others)
+	emitGroup(f, "Revisions of MCP, as sent on the wire.", revisions)
+	emitGroup(f, "Revisions that were not released. Their names belong to this project and are never sent.", others)
 
 	var names []jen.Code
 	for _, extension := range all.extensions {
@@ -98,24 +98,24 @@ func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	for _, key := range all.metaKeys {
 		names = append(names, constantLines("Meta"+key.Name, key.Doc, nil, jen.Lit(key.Key))...)
 	}
-	emitGroup(f, "The protocol's keys in capabilities (Extension) and in _meta (Meta).", names)
+	emitGroup(f, "Keys of the protocol in capabilities (Extension) and in _meta (Meta).", names)
 	var capabilities []jen.Code
 	byRevision := jen.Dict{}
 	for _, s := range surfaces {
 		byRevision[jen.Id("Revision"+revisionName(s.Revision))] = jen.Id("Declared" + revisionName(s.Revision))
 		capabilities = append(capabilities, constantLines("Declared"+revisionName(s.Revision),
-			"is what a server of tasks adds to its capabilities in "+s.Revision+".", nil, jen.Op("`"+string(s.ServerCapabilities)+"`"))...)
+			"is the capability object that a server with tasks adds in "+s.Revision+".", nil, jen.Op("`"+string(s.ServerCapabilities)+"`"))...)
 	}
-	emitGroup(f, "The capabilities of a server of tasks, as JSON objects.", capabilities)
-	comment(f.Group, "Declared is what a server of tasks adds to its capabilities in each revision that this package knows.", 0)
+	emitGroup(f, "Capabilities of a server with tasks, as JSON objects.", capabilities)
+	addComment(f.Group, "Declared returns the capabilities that a server with tasks adds, by revision.", 0)
 	f.Func().Id("Declared").Params().Map(jen.String()).String().Block(
 		jen.Return(jen.Map(jen.String()).String().Values(byRevision)))
-	return toBytes(f)
+	return renderFile(f)
 }
 
-// emitStatus writes the type Status, its constants and its method.
+// emitStatus writes the type Status with its constants and its method.
 func emitStatus(f *jen.File, statuses []schema.Status) {
-	comment(f.Group, "Status is where a task stands, as its requestor sees it.", 0)
+	addComment(f.Group, "Status is the state of a task, as its requestor sees it.", 0)
 	f.Type().Id("Status").String()
 	f.Line()
 	var lines, terminal []jen.Code
@@ -126,8 +126,8 @@ func emitStatus(f *jen.File, statuses []schema.Status) {
 			terminal = append(terminal, jen.Id(name))
 		}
 	}
-	emitGroup(f, "The statuses, in the order of a task's life.", lines)
-	comment(f.Group, "Terminal reports whether the status is final.", 0)
+	emitGroup(f, "Statuses in the order of a task's life.", lines)
+	addComment(f.Group, "Terminal reports whether the status is final.", 0)
 	f.Func().Params(jen.Id("s").Id("Status")).Id("Terminal").Params().Bool().Block(
 		jen.Switch(jen.Id("s")).Block(jen.Case(terminal...).Block(jen.Return(jen.True()))),
 		jen.Return(jen.False()),

@@ -1,6 +1,6 @@
-// Command wiregen writes the runtime's own wire types, constants of the
-// protocol among them, from the data in schema/. It runs in the runtime's
-// folder and imports nothing of it, so it works with all its output deleted.
+// Command wiregen generates the runtime's wire types and protocol constants from the data in
+// schema/. Run it in the runtime's directory. It does not import the runtime, so it works even if
+// all its output is deleted.
 package main
 
 import (
@@ -31,7 +31,7 @@ func run(dir string, check bool) error {
 		}
 		surfaces = append(surfaces, surface)
 	}
-	files, err := render(surfaces)
+	files, err := renderFiles(surfaces)
 	if err != nil {
 		return err
 	}
@@ -44,16 +44,16 @@ func run(dir string, check bool) error {
 		return err
 	}
 	if len(stale) > 0 {
-		return fmt.Errorf("not up to date: %q; run go generate in the runtime's folder", stale)
+		return fmt.Errorf("not up to date: %q; run go generate in the runtime's directory", stale)
 	}
 	return nil
 }
 
-// render returns all files, by their path in the runtime's folder. The
-// surfaces are in order, the oldest first.
-func render(surfaces []*schema.Surface) (output.Files, error) {
+// renderFiles returns all files by their path in the runtime's directory. The surfaces are in
+// order, oldest first.
+func renderFiles(surfaces []*schema.Surface) (output.Files, error) {
 	files := output.Files{}
-	all, err := collect(surfaces)
+	all, err := collectFacts(surfaces)
 	if err != nil {
 		return nil, err
 	}

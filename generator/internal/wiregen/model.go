@@ -7,11 +7,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// wireType is a Go type to write: a struct, or a map where element is set.
+// wireType is a Go type to generate: a map if element is set, or else a struct.
 type wireType struct {
 	name, doc string
 	fields    []field
-	element   *goType // of a map by string
+	element   *goType // the element type of a map with string keys
 }
 
 // field is a field of a struct.
@@ -24,19 +24,19 @@ type field struct {
 // goType is the Go type of a value on the wire.
 type goType struct {
 	kind kind
-	name string  // of a named type
-	elem *goType // of a slice or a map
+	name string  // the name of a named type
+	elem *goType // the element type of a slice or map
 }
 
 type kind int
 
 const (
-	rawKind      kind = iota // json.RawMessage: anything, kept as it came
+	rawKind      kind = iota // json.RawMessage: any value, kept unchanged
 	stringKind               //
 	boolKind                 //
 	integerKind              // int64
 	codeKind                 // int
-	nullableKind             // *int64, null where nil
+	nullableKind             // *int64; nil stands for null
 	structKind               // a named struct
 	namedMapKind             // a named map
 	mapKind                  // map[string]elem
@@ -46,10 +46,10 @@ const (
 // constant is a value that the schema fixes.
 type constant struct {
 	name, value, property string
-	definitions           []string // where it stands
+	definitions           []string // the definitions that contain it
 }
 
-// builder turns the definitions of one surface into Go types.
+// builder converts the definitions of one surface to Go types.
 type builder struct {
 	definitions map[string]*node
 	statuses    []string
@@ -57,7 +57,7 @@ type builder struct {
 	constants   []constant
 }
 
-func build(surface *schema.Surface) (*builder, error) {
+func buildTypes(surface *schema.Surface) (*builder, error) {
 	b := &builder{definitions: map[string]*node{}}
 	for _, status := range surface.Statuses {
 		b.statuses = append(b.statuses, status.Name)
@@ -70,7 +70,7 @@ func build(surface *schema.Surface) (*builder, error) {
 		b.definitions[definition.Name] = n
 	}
 	for _, definition := range surface.Definitions {
-		if err := b.definition(definition.Name); err != nil {
+		if err := b.addDefinition(definition.Name); err != nil {
 			return nil, err
 		}
 	}
@@ -84,23 +84,23 @@ func build(surface *schema.Surface) (*builder, error) {
 	return b, nil
 }
 
-// definition adds the types of one definition. Messages are not types: only
-// their inline params or error data are.
-func (b *builder) definition(name string) error {
+// addDefinition adds the types of one definition. A message gets no type of its own. Only its
+// inline params or error data do.
+func (b *builder) addDefinition(name string) error {
 	n := b.definitions[name]
-	fields, err := b.members(name, n)
+	fields, err := b.flattenMembers(name, n)
 	if err != nil {
 		return err
 	}
-	if inner, suffix := payload(fields); suffix != "" {
+	if inner, suffix := findPayload(fields); suffix != "" {
 		if inner == nil || len(inner.properties) == 0 {
 			return nil
 		}
-		return b.structure(name+suffix, inner.doc, inner, suffix == "Params")
+		return b.addStruct(name+suffix, inner.doc, inner, suffix == "Params")
 	}
 	switch b.kindOf(n) {
 	case structKind:
-		return b.structure(name, n.doc, n, false)
+		return b.addStruct(name, n.doc, n, false)
 	case namedMapKind:
 		element := goType{}
 		if n.values != nil {
@@ -113,10 +113,10 @@ func (b *builder) definition(name string) error {
 	return nil
 }
 
-// payload tells a message by its constant method or its jsonrpc member. It
-// returns what the message carries, and what to append to the message's name;
-// the name is empty where this is no message.
-func payload(members []member) (inner *node, suffix string) {
+// findPayload recognizes a message by its constant method or its jsonrpc member. It returns what
+// the message carries and the suffix for the type's name. suffix is empty if the definition is not
+// a message.
+func findPayload(members []member) (inner *node, suffix string) {
 	get := func(name string) *node {
 		for _, m := range members {
 			if m.name == name {
@@ -139,10 +139,10 @@ func payload(members []member) (inner *node, suffix string) {
 	return nil, ""
 }
 
-// structure adds a struct and those inside it. The params of every request may
-// have a _meta, whether or not their schema says so.
-func (b *builder) structure(name, doc string, n *node, params bool) error {
-	members, err := b.members(name, n)
+// addStruct adds a struct and the structs inside it. The params of every request may have a _meta,
+// whether or not their schema mentions it.
+func (b *builder) addStruct(name, doc string, n *node, params bool) error {
+	members, err := b.flattenMembers(name, n)
 	if err != nil {
 		return err
 	}
@@ -162,14 +162,14 @@ func (b *builder) structure(name, doc string, n *node, params bool) error {
 		}
 		t.fields = append(t.fields, f)
 		if m.schema.constant != "" && !slices.Contains(b.statuses, m.schema.constant) {
-			b.constant(name, m)
+			b.addConstant(name, m)
 		}
 	}
 	b.types = slices.Insert(b.types, at, t) // before the structs inside it
 	return nil
 }
 
-func (b *builder) constant(definition string, m member) {
+func (b *builder) addConstant(definition string, m member) {
 	c := constant{name: goName(m.name) + goName(m.schema.constant), value: m.schema.constant, property: m.name}
 	i := slices.IndexFunc(b.constants, func(other constant) bool { return other.name == c.name })
 	if i < 0 {
@@ -184,13 +184,13 @@ func (b *builder) memberType(parent string, m member) (goType, error) {
 	case m.name == "_meta":
 		return goType{kind: mapKind, elem: &goType{}}, nil
 	case m.name == "code" && m.schema.is("integer"):
-		return goType{kind: codeKind}, nil // as JSON-RPC error codes are ints elsewhere
+		return goType{kind: codeKind}, nil // JSON-RPC error codes are ints elsewhere
 	}
 	return b.typeOf(parent+goName(m.name), m.schema, nil)
 }
 
-// typeOf returns the Go type of a schema; name is for an inline struct, which
-// it adds; within lists the definitions that it stands for by now.
+// typeOf returns the Go type of a schema. It adds an inline struct under the given name. within
+// lists the definitions that are being resolved.
 func (b *builder) typeOf(name string, n *node, within []string) (goType, error) {
 	if n.ref != "" {
 		target := b.definitions[n.ref]
@@ -198,7 +198,7 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 			return goType{kind: k, name: n.ref}, nil
 		}
 		if slices.Contains(within, n.ref) {
-			return goType{}, nil // only a named type could contain itself
+			return goType{}, nil // only a named type can contain itself
 		}
 		return b.typeOf(name, target, append(slices.Clone(within), n.ref))
 	}
@@ -216,7 +216,7 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 		return goType{kind: sliceKind, elem: &elem}, err
 	case len(n.properties) > 0 && !n.open:
 		doc := docAfter(name+" is about", n.doc)
-		return goType{kind: structKind, name: name}, b.structure(name, doc, n, false)
+		return goType{kind: structKind, name: name}, b.addStruct(name, doc, n, false)
 	case n.is("object") && n.values != nil:
 		elem, err := b.typeOf(name+"Value", n.values, within)
 		return goType{kind: mapKind, elem: &elem}, err
@@ -224,28 +224,27 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 	return goType{}, nil
 }
 
-// kindOf says what a definition becomes: a struct, a map, or (rawKind) no type
-// of its own.
+// kindOf returns the kind of type for a definition: a struct, a map, or rawKind for no type of its
+// own.
 func (b *builder) kindOf(n *node) kind {
 	switch {
 	case n.open || n.values != nil:
 		return namedMapKind
-	case n.closed, len(n.properties) > 0, len(n.allOf) > 0, len(n.anyOf) > 0 && b.tagged(n.anyOf):
+	case n.closed, len(n.properties) > 0, len(n.allOf) > 0, len(n.anyOf) > 0 && b.isTagged(n.anyOf):
 		return structKind
 	}
 	return rawKind
 }
 
-// member is a property of a definition after allOf and tagged anyOf are
-// flattened.
+// member is a property of a definition after allOf and tagged anyOf are flattened.
 type member struct {
 	name     string
 	schema   *node
 	required bool
 }
 
-// members flattens a definition into its properties.
-func (b *builder) members(path string, n *node) ([]member, error) {
+// flattenMembers flattens a definition into its properties.
+func (b *builder) flattenMembers(path string, n *node) ([]member, error) {
 	return b.flatten(path, n, nil)
 }
 
@@ -276,16 +275,16 @@ func (b *builder) flatten(path string, n *node, within []string) ([]member, erro
 			out[i] = member{m.name, m.schema, m.required || out[i].required}
 		}
 	}
-	if len(n.anyOf) == 0 || !b.tagged(n.anyOf) {
+	if len(n.anyOf) == 0 || !b.isTagged(n.anyOf) {
 		return out, nil
 	}
-	union, err := b.union(path, n.anyOf, within)
+	union, err := b.mergeVariants(path, n.anyOf, within)
 	return append(out, union...), err
 }
 
-// union joins the variants of a tagged union: a member is required where it is
-// in all of them, and the tag is no constant any more.
-func (b *builder) union(path string, variants []*node, within []string) ([]member, error) {
+// mergeVariants merges the variants of a tagged union. A member is required if all variants require
+// it. The tag is no longer a constant.
+func (b *builder) mergeVariants(path string, variants []*node, within []string) ([]member, error) {
 	var out []member
 	count := map[string]int{}
 	for _, variant := range variants {
@@ -311,9 +310,8 @@ func (b *builder) union(path string, variants []*node, within []string) ([]membe
 	return out, nil
 }
 
-// tagged reports whether the variants are objects that share a property which
-// is a constant in each of them.
-func (b *builder) tagged(variants []*node) bool {
+// isTagged reports whether the variants are objects that share a property with a constant value.
+func (b *builder) isTagged(variants []*node) bool {
 	shared := map[string]int{}
 	for _, variant := range variants {
 		if variant.ref != "" {

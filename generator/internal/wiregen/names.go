@@ -8,15 +8,15 @@ import (
 // initialisms are the words that Go writes in capitals.
 var initialisms = map[string]string{"id": "ID", "ids": "IDs", "ttl": "TTL", "uri": "URI", "sep": "SEP", "rc": "RC"}
 
-// goName makes an exported Go name of a name on the wire: taskId is TaskID,
-// input_required is InputRequired, tasks/get is TasksGet, and a key with a
-// domain in front counts from its last slash.
+// goName turns a name on the wire into an exported Go name: taskId becomes TaskID, input_required
+// becomes InputRequired and tasks/get becomes TasksGet. For a key with a domain, it uses the part
+// after the last slash.
 func goName(wire string) string {
 	if i := strings.LastIndex(wire, "/"); i >= 0 && strings.Contains(wire[:i], ".") {
 		wire = wire[i+1:]
 	}
 	var name strings.Builder
-	for _, word := range words(wire) {
+	for _, word := range splitWords(wire) {
 		if upper, ok := initialisms[strings.ToLower(word)]; ok {
 			name.WriteString(upper)
 			continue
@@ -26,9 +26,9 @@ func goName(wire string) string {
 	return name.String()
 }
 
-// words splits at every character that is no letter or digit, and before
-// every capital that follows a small letter.
-func words(text string) []string {
+// splitWords splits at every character that is not a letter or digit, and before every capital that
+// follows a lowercase letter.
+func splitWords(text string) []string {
 	var out []string
 	start := true
 	for i, r := range text {
@@ -45,13 +45,14 @@ func words(text string) []string {
 	return out
 }
 
-// wirePackage is the name of a revision's package.
+// wirePackage names the package of a revision.
 func wirePackage(revision string) string { return "wire" + strings.ReplaceAll(revision, "-", "") }
 
-// revisionName is a revision in a Go name: 20251125, 20251125RC, SEP1686, TaskPatterns.
+// revisionName returns a revision as part of a Go name: 20251125, 20251125RC, SEP1686,
+// TaskPatterns.
 func revisionName(revision string) string { return goName(revision) }
 
-// methodName is the constant of a method or notification.
+// methodName names the constant of a method or notification.
 func methodName(wire string) string {
 	if rest, ok := strings.CutPrefix(wire, "notifications/"); ok {
 		return "Notification" + goName(rest)
@@ -59,7 +60,7 @@ func methodName(wire string) string {
 	return "Method" + goName(wire)
 }
 
-// docAfter puts a sentence that begins with its verb after a name.
+// docAfter puts a name before a sentence that starts with a verb.
 func docAfter(name, sentence string) string {
 	if sentence == "" {
 		return name
@@ -67,9 +68,9 @@ func docAfter(name, sentence string) string {
 	return name + " " + strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// wrap breaks a comment into lines of at most 97 columns, the marker and the
-// indentation (tabs, four columns each) included.
-func wrap(text string, tabs int) []string {
+// wrapComment wraps a comment to 97 columns, including the marker and the indentation. A tab counts
+// as four columns.
+func wrapComment(text string, tabs int) []string {
 	width := 97 - len("// ") - 4*tabs
 	var lines []string
 	for _, word := range strings.Fields(text) {

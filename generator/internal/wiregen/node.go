@@ -8,13 +8,12 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// node is a JSON Schema, as far as the wire types need it; the order of the
-// properties is that of the file.
+// node is the part of a JSON Schema that wire types need. Properties keep their order in the file.
 type node struct {
-	ref        string // the definition's name
+	ref        string // the name of the definition
 	doc        string
 	types      []string
-	constant   string // of a string constant
+	constant   string // the value of a string constant
 	properties []property
 	required   map[string]bool
 	allOf      []*node
@@ -42,7 +41,7 @@ func (n *node) property(name string) *node {
 	return nil
 }
 
-// parseNode reads a schema; path names it in errors.
+// parseNode reads a schema. path names it in errors.
 func parseNode(path string, raw json.RawMessage) (*node, error) {
 	var text struct {
 		Ref                  string            `json:"$ref"`

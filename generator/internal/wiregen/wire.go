@@ -17,8 +17,8 @@ const (
 	jsonPath    = "encoding/json"
 )
 
-// newFile starts a generated file. Imports are pinned, so that no alias
-// depends on the order of use.
+// newFile starts a generated file. It pins import names, so that no alias depends on the order of
+// use.
 func newFile(path, name string) *jen.File {
 	f := jen.NewFilePathName(path, name)
 	f.HeaderComment(header)
@@ -26,20 +26,20 @@ func newFile(path, name string) *jen.File {
 	return f
 }
 
-// renderWire writes the wire types of one revision, and what it has beside the
-// facts of package mcptask.
+// renderWire renders the wire types of one revision, and its constants that package mcptask does
+// not have.
 func renderWire(surface *schema.Surface, all facts) ([]byte, error) {
-	b, err := build(surface)
+	b, err := buildTypes(surface)
 	if err != nil {
 		return nil, err
 	}
 	name := wirePackage(surface.Revision)
 	f := newFile(runtimePath+"/internal/dialect/"+name, name)
 	source := "MCP revision " + surface.Revision + " spells them"
-	if !released(surface) {
-		source = surface.Revision + " spells them, which is no released revision of MCP"
+	if !isReleased(surface) {
+		source = surface.Revision + ", an unreleased revision of MCP, spells them"
 	}
-	for _, line := range wrap("Package "+name+" has the messages about tasks as "+source+". A type drops the members that it does not know; an optional member that is missing is the zero value.", 0) {
+	for _, line := range wrapComment("Package "+name+" has the messages about tasks as "+source+". Its types drop unknown members. A missing optional member is the zero value.", 0) {
 		f.PackageComment(line)
 	}
 	emitMethods(f, surface)
@@ -48,7 +48,7 @@ func renderWire(surface *schema.Surface, all facts) ([]byte, error) {
 	for _, t := range b.types {
 		emitType(f, t)
 	}
-	return toBytes(f)
+	return renderFile(f)
 }
 
 func emitMethods(f *jen.File, surface *schema.Surface) {
@@ -59,11 +59,11 @@ func emitMethods(f *jen.File, surface *schema.Surface) {
 	for _, n := range surface.Notifications {
 		notifications = append(notifications, constantLines(methodName(n.Name), n.Doc, nil, jen.Lit(n.Name))...)
 	}
-	emitGroup(f, "The methods that concern tasks.", methods)
-	emitGroup(f, "The notifications that concern tasks.", notifications)
+	emitGroup(f, "Methods for tasks.", methods)
+	emitGroup(f, "Notifications about tasks.", notifications)
 }
 
-// emitOwn writes the statuses and the keys of _meta that are no facts.
+// emitOwn writes the statuses and _meta keys that package mcptask does not have.
 func emitOwn(f *jen.File, surface *schema.Surface, all facts) {
 	var statuses, keys []jen.Code
 	for _, s := range surface.Statuses {
@@ -76,23 +76,23 @@ func emitOwn(f *jen.File, surface *schema.Surface, all facts) {
 			keys = append(keys, constantLines("Meta"+key.Name, key.Doc, nil, jen.Lit(key.Key))...)
 		}
 	}
-	emitGroup(f, "The statuses that no released revision has.", statuses)
-	emitGroup(f, "The keys of _meta that no released revision has.", keys)
+	emitGroup(f, "Statuses that no released revision has.", statuses)
+	emitGroup(f, "Keys of _meta that no released revision has.", keys)
 }
 
 func emitConstants(f *jen.File, constants []constant) {
 	var lines []jen.Code
 	for _, c := range constants {
-		doc := fmt.Sprintf("is the %s of %s.", c.property, enumerate(c.definitions))
+		doc := fmt.Sprintf("is the %s of %s.", c.property, joinWords(c.definitions))
 		lines = append(lines, constantLines(c.name, doc, nil, jen.Lit(c.value))...)
 	}
 	emitGroup(f, "Values that the schema fixes.", lines)
 }
 
-// constantLines is a constant with its doc comment, for a group.
+// constantLines returns a constant with its doc comment, for a group.
 func constantLines(name, doc string, typ, value jen.Code) []jen.Code {
 	var lines []jen.Code
-	for _, line := range wrap(docAfter(name, doc), 1) {
+	for _, line := range wrapComment(docAfter(name, doc), 1) {
 		lines = append(lines, jen.Comment(line))
 	}
 	statement := jen.Id(name)
@@ -102,18 +102,18 @@ func constantLines(name, doc string, typ, value jen.Code) []jen.Code {
 	return append(lines, statement.Op("=").Add(value))
 }
 
-// emitGroup writes a const block; an empty one is left out.
+// emitGroup writes a const block unless it is empty.
 func emitGroup(f *jen.File, doc string, lines []jen.Code) {
 	if len(lines) == 0 {
 		return
 	}
-	comment(f.Group, doc, 0)
+	addComment(f.Group, doc, 0)
 	f.Const().Defs(lines...)
 	f.Line()
 }
 
 func emitType(f *jen.File, t wireType) {
-	comment(f.Group, t.doc, 0)
+	addComment(f.Group, t.doc, 0)
 	if t.element != nil {
 		f.Type().Id(t.name).Map(jen.String()).Add(typeCode(*t.element))
 		f.Line()
@@ -121,7 +121,7 @@ func emitType(f *jen.File, t wireType) {
 	}
 	f.Type().Id(t.name).StructFunc(func(g *jen.Group) {
 		for _, field := range t.fields {
-			comment(g, field.doc, 1)
+			addComment(g, field.doc, 1)
 			typ, tag := fieldCode(field)
 			g.Id(field.name).Add(typ).Tag(map[string]string{"json": tag})
 		}
@@ -129,8 +129,8 @@ func emitType(f *jen.File, t wireType) {
 	f.Line()
 }
 
-// fieldCode returns a field's type and tag. An optional member is a pointer
-// where zero is a value of its own; an empty list or map is not a missing one.
+// fieldCode returns a field's type and tag. An optional member is a pointer if its zero value has a
+// meaning. An empty list or map differs from a missing one.
 func fieldCode(f field) (jen.Code, string) {
 	typ := typeCode(f.typ)
 	if f.required {
@@ -171,16 +171,16 @@ func typeCode(t goType) jen.Code {
 	return jen.Qual(jsonPath, "RawMessage")
 }
 
-// comment adds a doc comment line by line: jennifer makes a block comment of
-// a text with line breaks.
-func comment(g *jen.Group, text string, tabs int) {
-	for _, line := range wrap(text, tabs) {
+// addComment adds a doc comment line by line, because jennifer turns text with line breaks into a
+// block comment.
+func addComment(g *jen.Group, text string, tabs int) {
+	for _, line := range wrapComment(text, tabs) {
 		g.Comment(line)
 	}
 }
 
-// enumerate joins names: "A", "A and B", "A, B and C".
-func enumerate(names []string) string {
+// joinWords joins names: "A", "A and B", "A, B and C".
+func joinWords(names []string) string {
 	last := len(names) - 1
 	if last < 1 {
 		return strings.Join(names, "")
@@ -188,7 +188,7 @@ func enumerate(names []string) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
-func toBytes(f *jen.File) ([]byte, error) {
+func renderFile(f *jen.File) ([]byte, error) {
 	var out bytes.Buffer
 	if err := f.Render(&out); err != nil {
 		return nil, err

@@ -49,7 +49,7 @@ func outputs() []string {
 
 func mustRender(t *testing.T, surfaces []*schema.Surface) output.Files {
 	t.Helper()
-	files, err := render(surfaces)
+	files, err := renderFiles(surfaces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,13 +256,13 @@ func TestRefuses(t *testing.T) {
 	}
 	// Package schema refuses a definition that is itself; one that did not come through it is refused too.
 	circle := &builder{definitions: map[string]*node{"GetTaskResult": {allOf: []*node{{ref: "GetTaskResult"}}}}}
-	_, err = circle.members("GetTaskResult", &node{ref: "GetTaskResult"})
+	_, err = circle.flattenMembers("GetTaskResult", &node{ref: "GetTaskResult"})
 	if want := `cannot flatten the definition "GetTaskResult" into it`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 	surfaces := all(t)
-	surfaces[slices.IndexFunc(surfaces, released)].ErrorCodes[0].Code = 7
-	_, err = render(surfaces)
+	surfaces[slices.IndexFunc(surfaces, isReleased)].ErrorCodes[0].Code = 7
+	_, err = renderFiles(surfaces)
 	if want := "the error code ParseError is 7 in one revision and -32700 in another"; err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}

@@ -1,5 +1,4 @@
-// Package bubble runs tests in a bubble of testing/synctest, where hours take no
-// time.
+// Package bubble runs tests in bubbles of testing/synctest, in which hours take no time.
 package bubble
 
 import (
@@ -9,38 +8,37 @@ import (
 	"testing/synctest"
 )
 
-// raceds are the bubbles that run under the race detector, and how many processors
-// there were before them.
-var raceds struct {
+// running counts the bubbles that run under the race detector. before is the number of processors
+// before the first one.
+var running struct {
 	sync.Mutex
 	n, before int
 }
 
-// Test is synctest.Test. Under the race detector the program has one processor
-// while bubbles run: on several, the detector crashes it now and then where
-// goroutines of a bubble receive from timers that are due (golang/go#78156). It may
-// be called by parallel tests.
+// Test is like synctest.Test. Under the race detector, the program uses one processor while bubbles
+// run. With more, the detector sometimes crashes the program when goroutines of a bubble receive
+// from expired timers (golang/go#78156). Parallel tests may call Test.
 func Test(t *testing.T, f func(*testing.T)) {
 	t.Helper()
-	if raced {
-		begin()
-		defer end()
+	if raceDetector {
+		enterSingleProcessor()
+		defer leaveSingleProcessor()
 	}
 	synctest.Test(t, f)
 }
 
-func begin() {
-	raceds.Lock()
-	defer raceds.Unlock()
-	if raceds.n++; raceds.n == 1 {
-		raceds.before = runtime.GOMAXPROCS(1)
+func enterSingleProcessor() {
+	running.Lock()
+	defer running.Unlock()
+	if running.n++; running.n == 1 {
+		running.before = runtime.GOMAXPROCS(1)
 	}
 }
 
-func end() {
-	raceds.Lock()
-	defer raceds.Unlock()
-	if raceds.n--; raceds.n == 0 {
-		runtime.GOMAXPROCS(raceds.before)
+func leaveSingleProcessor() {
+	running.Lock()
+	defer running.Unlock()
+	if running.n--; running.n == 0 {
+		runtime.GOMAXPROCS(running.before)
 	}
 }

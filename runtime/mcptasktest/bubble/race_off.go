@@ -2,4 +2,4 @@
 
 package bubble
 
-const raced = false
+const raceDetector = false

@@ -2,4 +2,4 @@
 
 package bubble
 
-const raced = true
+const raceDetector = true

@@ -1,13 +1,13 @@
-// The table command prints which rules of the specification the tests have seen
-// kept, from the records that rules.Covers has written:
+// The table command prints which rules of the specification the tests cover, from the records that
+// rules.Covers wrote:
 //
 //	go run ./schema/rules/table [-check] FILE...
 //
-// Each rule has a line: number, level, whom it binds, and its tests. Below
-// stand the counts by level for each revision, and the rules without a test.
-// With -check it exits with 1 where one of these is a MUST or a MUST NOT, or any
-// rule of an unofficial revision, that is not marked as not observable. A record of a rule that there is not is an
-// error at any time.
+// Each rule has a line with its number, level, actor and tests. The counts by level for each
+// revision and the rules without a test follow. With -check, the command exits with 1 if a rule
+// that needs a test has none. These are the rules with MUST or MUST NOT and all rules of unofficial
+// revisions, unless they are marked as not observable. A record of an unknown rule is always an
+// error.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 func run(args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("table", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	check := flags.Bool("check", false, "fail where a MUST or MUST NOT has no test; print nothing else")
+	check := flags.Bool("check", false, "fail if a MUST or MUST NOT has no test; print nothing else")
 	flags.Usage = func() {
 		fmt.Fprintln(stderr, "usage: go run ./schema/rules/table [-check] FILE...")
 		flags.PrintDefaults()
@@ -43,16 +43,16 @@ func run(args []string, stdout, stderr io.Writer) int {
 		flags.Usage()
 		return 2
 	}
-	books, err := load()
+	books, err := loadBooks()
 	if err == nil {
-		err = read(books, flags.Args())
+		err = readRecords(books, flags.Args())
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
 	if !*check {
-		if err := show(stdout, books); err != nil {
+		if err := printTable(stdout, books); err != nil {
 			fmt.Fprintln(stderr, err)
 			return 1
 		}
@@ -61,7 +61,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	status := 0
 	for _, b := range books {
 		for _, r := range b.rules {
-			if r.open() && b.enforced(r) {
+			if r.isUncovered() && b.isEnforced(r) {
 				fmt.Fprintf(stderr, "no test that ran covers %s of %s, a %s: %s: %s\n", r.ID, b.revision, r.Level, r.Actor, r.Text)
 				status = 1
 			}
@@ -73,25 +73,25 @@ func run(args []string, stdout, stderr io.Writer) int {
 // book is the rule book of a revision.
 type book struct {
 	revision string
-	// whole is for a revision of which every rule needs a test: an unofficial one
-	// says MUST where it happens to.
+	// whole means that every rule needs a test. It is set for unofficial revisions, which use MUST
+	// inconsistently.
 	whole bool
 	rules []*rule
 }
 
-// enforced says whether -check asks for a test of the rule.
-func (b book) enforced(r *rule) bool { return b.whole || r.Mandatory() }
+// isEnforced reports whether -check requires a test of the rule.
+func (b book) isEnforced(r *rule) bool { return b.whole || r.Mandatory() }
 
-// rule is a rule with the tests that have seen it kept.
+// rule is a rule with the tests that cover it.
 type rule struct {
 	schema.Rule
 	tests []string
 }
 
-// open says whether the rule could have a test and has none.
-func (r *rule) open() bool { return len(r.tests) == 0 && r.NotObservable == "" }
+// isUncovered reports whether the rule needs a test and has none.
+func (r *rule) isUncovered() bool { return len(r.tests) == 0 && r.NotObservable == "" }
 
-func load() ([]book, error) {
+func loadBooks() ([]book, error) {
 	var books []book
 	for _, revision := range schema.Revisions() {
 		rules, err := schema.Rules(revision)
@@ -111,8 +111,8 @@ func load() ([]book, error) {
 	return books, nil
 }
 
-// read adds the tests that the records name.
-func read(books []book, files []string) error {
+// readRecords adds the tests that the records name.
+func readRecords(books []book, files []string) error {
 	byID := map[string]*rule{}
 	for _, b := range books {
 		for _, r := range b.rules {
@@ -130,9 +130,9 @@ func read(books []book, files []string) error {
 			id, test, ok := strings.Cut(lines.Text(), " ")
 			switch {
 			case !ok || test == "":
-				faults = append(faults, fmt.Errorf("%s:%d: %q is no record: C-17 import/path.TestName", file, n, lines.Text()))
+				faults = append(faults, fmt.Errorf("%s:%d: %q is not a record such as C-17 import/path.TestName", file, n, lines.Text()))
 			case byID[id] == nil:
-				faults = append(faults, fmt.Errorf("%s:%d: %s covers %s, and there is no such rule", file, n, test, id))
+				faults = append(faults, fmt.Errorf("%s:%d: %s covers the unknown rule %s", file, n, test, id))
 			default:
 				byID[id].tests = append(byID[id].tests, strings.TrimPrefix(test, "github.com/mcptaskgen/mcptaskgen/"))
 			}
@@ -148,11 +148,11 @@ func read(books []book, files []string) error {
 	return errors.Join(faults...)
 }
 
-// levels are in the order of their weight.
+// levels are sorted by importance.
 var levels = []string{"MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY", "RULE"}
 
-// show prints the table, the counts and what is not covered.
-func show(out io.Writer, books []book) error {
+// printTable prints the table, the counts and the uncovered rules.
+func printTable(out io.Writer, books []book) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	for _, b := range books {
 		fmt.Fprintf(w, "%s\n\n", b.revision)
@@ -176,7 +176,7 @@ func show(out io.Writer, books []book) error {
 				switch {
 				case level != "all" && r.Level != level:
 					continue
-				case r.open():
+				case r.isUncovered():
 					open++
 				case r.NotObservable != "":
 					marked++
@@ -192,7 +192,7 @@ func show(out io.Writer, books []book) error {
 	for _, b := range books {
 		for _, level := range levels {
 			for _, r := range b.rules {
-				if r.open() && r.Level == level {
+				if r.isUncovered() && r.Level == level {
 					fmt.Fprintf(w, "uncovered: %s %s %s: %s\n", r.ID, r.Level, r.Actor, r.Text)
 				}
 			}

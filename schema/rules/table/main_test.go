@@ -127,11 +127,11 @@ func TestCheck(t *testing.T) {
 
 func TestBadRecords(t *testing.T) {
 	for line, want := range map[string]string{
-		"C-107 some.Test": "records:1: some.Test covers C-107, and there is no such rule",
-		"c-17 some.Test":  "records:1: some.Test covers c-17, and there is no such rule",
-		"C-17":            `records:1: "C-17" is no record`,
-		"C-17 ":           `records:1: "C-17 " is no record`,
-		"":                `records:1: "" is no record`,
+		"C-107 some.Test": "records:1: some.Test covers the unknown rule C-107",
+		"c-17 some.Test":  "records:1: some.Test covers the unknown rule c-17",
+		"C-17":            `records:1: "C-17" is not a record`,
+		"C-17 ":           `records:1: "C-17 " is not a record`,
+		"":                `records:1: "" is not a record`,
 	} {
 		file := records(t, append([]string{line}, mandatory(t)...)...)
 		for _, args := range [][]string{{file}, {"-check", file}} {

@@ -1,4 +1,4 @@
 package directives
 
-/* want `a directive in a test file is not read; move it` */ //mcptask:service
+/* want `the generator does not read directives in test files; move` */ //mcptask:service
 type inTest interface{}

@@ -17,12 +17,12 @@ import (
 
 type sleeper struct{}
 
-func (sleeper) Run(_ context.Context, task *mcptask.Task, in ci.Input) error { // want `Run ignores its context, and calls time.Sleep, which waits`
+func (sleeper) Run(_ context.Context, task *mcptask.Task, in ci.Input) error { // want `Run ignores its context and calls time.Sleep, which waits`
 	time.Sleep(time.Second)
 	return nil
 }
 
-func (*sleeper) Lint(ctx context.Context, in ci.Input) error { // want `Lint ignores its context, and waits on a channel: it goes on when the task has ended`
+func (*sleeper) Lint(ctx context.Context, in ci.Input) error { // want `Lint ignores its context and waits on a channel: it continues after the task has ended`
 	<-time.After(time.Second)
 	return nil
 }
@@ -35,7 +35,7 @@ func (sleeper) Helper(ctx context.Context, in ci.Input) error {
 
 type looper struct{ files []string }
 
-func (l looper) Run(context.Context, *mcptask.Task, ci.Input) error { // want `Run ignores its context, and loops`
+func (l looper) Run(context.Context, *mcptask.Task, ci.Input) error { // want `Run ignores its context and loops`
 	for _, file := range l.files {
 		lint(file)
 	}
@@ -64,21 +64,21 @@ func (*database) PingContext(context.Context) error { return nil }
 
 type caller struct{ db *database }
 
-func (c caller) Run(_ context.Context, _ *mcptask.Task, _ ci.Input) error { // want `Run ignores its context, and calls exec.Command, where CommandContext takes one`
+func (c caller) Run(_ context.Context, _ *mcptask.Task, _ ci.Input) error { // want `Run ignores its context and calls exec.Command instead of CommandContext, which takes one`
 	return exec.Command("make").Run()
 }
 
-func (c caller) Lint(_ context.Context, _ ci.Input) error { // want `Lint ignores its context, and calls c.db.Ping, where PingContext takes one`
+func (c caller) Lint(_ context.Context, _ ci.Input) error { // want `Lint ignores its context and calls c.db.Ping instead of PingContext, which takes one`
 	return c.db.Ping()
 }
 
 type passer struct{ ctx context.Context }
 
-func (p passer) Run(_ context.Context, task *mcptask.Task, _ ci.Input) error { // want `Run ignores its context, and calls work, which takes one`
+func (p passer) Run(_ context.Context, task *mcptask.Task, _ ci.Input) error { // want `Run ignores its context and calls work, which takes one`
 	return work(p.ctx)
 }
 
-func (p passer) Lint(context.Context, ci.Input) error { // want `Lint ignores its context, and calls p.work, which takes one`
+func (p passer) Lint(context.Context, ci.Input) error { // want `Lint ignores its context and calls p.work, which takes one`
 	return p.work(p.ctx)
 }
 
@@ -103,7 +103,7 @@ func (user) Lint(ctx context.Context, _ ci.Input) error {
 
 type teller struct{}
 
-func (teller) Run(ctx context.Context, task *mcptask.Task, _ ci.Input) error { // want `Run ignores its context, and loops: it goes on when the task has ended`
+func (teller) Run(ctx context.Context, task *mcptask.Task, _ ci.Input) error { // want `Run ignores its context and loops: it continues after the task has ended`
 	for i := range 3 {
 		task.Progress(ctx, float64(i), 3, "working")
 		time.Sleep(time.Second)
@@ -132,7 +132,7 @@ type background struct{}
 
 func (background) Run(ctx context.Context, task *mcptask.Task, _ ci.Input) error {
 	task.Progress(ctx, 1, 2, "")
-	return work(context.Background()) // want `Run uses context.Background\(\), where its own context ends with the task: use ctx, or context.WithoutCancel\(ctx\) for what must outlive it`
+	return work(context.Background()) // want `Run uses context.Background\(\), but its own context ends with the task: use ctx, or context.WithoutCancel\(ctx\) for work that must outlive it`
 }
 
 func (background) Lint(ctx context.Context, _ ci.Input) error {
@@ -155,7 +155,7 @@ func (p poller) Run(_ context.Context, _ *mcptask.Task, _ ci.Input) error { // a
 	return nil
 }
 
-func (p poller) Lint(_ context.Context, _ ci.Input) error { // want `Lint ignores its context, and waits on a channel`
+func (p poller) Lint(_ context.Context, _ ci.Input) error { // want `Lint ignores its context and waits on a channel`
 	for range p.events {
 	}
 	return nil
@@ -163,7 +163,7 @@ func (p poller) Lint(_ context.Context, _ ci.Input) error { // want `Lint ignore
 
 type waiter struct{ ci.CI }
 
-func (waiter) Lint(_ context.Context, _ ci.Input) error { // want `Lint ignores its context, and calls wg.Wait, which waits`
+func (waiter) Lint(_ context.Context, _ ci.Input) error { // want `Lint ignores its context and calls wg.Wait, which waits`
 	var wg sync.WaitGroup
 	wg.Go(func() {})
 	wg.Wait()

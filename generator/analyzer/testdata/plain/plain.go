@@ -5,5 +5,5 @@ import "context"
 
 //mcptask:service
 type S interface {
-	Run(ctx context.Context, n int) error // want `S.Run takes int, which is no struct; take a struct with it as a field`
+	Run(ctx context.Context, n int) error // want `S.Run takes int, which is not a struct; take a struct with a field of this type`
 }

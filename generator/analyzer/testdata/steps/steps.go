@@ -14,14 +14,14 @@ const ship = "ship"
 
 func twice(ctx context.Context, task *mcptask.Task) {
 	_, _ = ci.AskApproval(ctx, task, "ship", "Ship it?")
-	_, _ = mcptask.Ask[ci.Approval](ctx, task, mcptask.InputSpec{}, ship, "Really?") // want `the step "ship" names the question in line 16 too: when the handler runs again, one may get the other's answer; give each a name of its own`
-	_, _ = ci.AskApproval(ctx, task, "sh"+"ip", "Really, really?")                   // want `the step "ship" names the question in line 16 too`
+	_, _ = mcptask.Ask[ci.Approval](ctx, task, mcptask.InputSpec{}, ship, "Really?") // want `the step "ship" also names the question on line 16: when the handler runs again, one may get the other's answer; give each question its own step name`
+	_, _ = ci.AskApproval(ctx, task, "sh"+"ip", "Really, really?")                   // want `the step "ship" also names the question on line 16`
 }
 
 func kinds(ctx context.Context, task *mcptask.Task) {
 	_, _ = task.Sample(ctx, "a", nil)
-	_, _ = task.Roots(ctx, "a")             // want `the step "a" names the question in line 22 too`
-	_ = (task).AskURL(ctx, "a", "open", "") // want `the step "a" names the question in line 22 too`
+	_, _ = task.Roots(ctx, "a")             // want `the step "a" also names the question on line 22`
+	_ = (task).AskURL(ctx, "a", "open", "") // want `the step "a" also names the question on line 22`
 	_, _ = task.Roots(ctx, "b")
 	_ = task.AskURL(ctx, "c", "a", "a")
 }
@@ -67,7 +67,7 @@ func one(ctx context.Context, task *mcptask.Task, production bool) error {
 func retry(ctx context.Context, task *mcptask.Task) error {
 	_, err := ci.AskApproval(ctx, task, "ship", "Ship it?")
 	if errors.Is(err, os.ErrClosed) {
-		_, err = ci.AskApproval(ctx, task, "ship", "Ship it after all?") // want `the step "ship" names the question in line 68 too`
+		_, err = ci.AskApproval(ctx, task, "ship", "Ship it after all?") // want `the step "ship" also names the question on line 68`
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func turns(ctx context.Context, task *mcptask.Task) {
 		if i == 0 {
 			_, _ = task.Roots(ctx, "a")
 		} else {
-			_, _ = task.Roots(ctx, "a") // want `the step "a" names the question in line 79 too`
+			_, _ = task.Roots(ctx, "a") // want `the step "a" also names the question on line 79`
 		}
 	}
 }
@@ -86,10 +86,10 @@ func turns(ctx context.Context, task *mcptask.Task) {
 func literals(ctx context.Context, task *mcptask.Task, production bool) {
 	ask := func() { _, _ = task.Roots(ctx, "a") }
 	ask()
-	_, _ = task.Roots(ctx, "a") // want `the step "a" names the question in line 87 too`
+	_, _ = task.Roots(ctx, "a") // want `the step "a" also names the question on line 87`
 	func() {
 		_, _ = task.Roots(ctx, "b")
-		_, _ = task.Roots(ctx, "b") // want `the step "b" names the question in line 91 too`
+		_, _ = task.Roots(ctx, "b") // want `the step "b" also names the question on line 91`
 	}()
 	if production {
 		func() { _, _ = task.Roots(ctx, "c") }()

@@ -10,20 +10,20 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// Schema is one revision, as a file or two say it.
+// Schema is a revision described by one or two files.
 type Schema struct {
 	Files []string
-	// Revision is the known revision that the schema is, or is nearest to.
+	// Revision is the known revision that equals the schema or is nearest to it.
 	Revision string
-	// Findings are what differs from that revision, the errors first; none where the schema is it.
+	// Findings are the differences from that revision, errors first. It is empty if there are none.
 	Findings []Finding
 }
 
-// Fits tells whether code that is generated for Revision does what the schema says, but for what is new
-// in it and may be left out.
-func (s *Schema) Fits() bool { return s.worst() < Failure }
+// Fits reports whether code generated for Revision conforms to the schema, except for new optional
+// features.
+func (s *Schema) Fits() bool { return s.worstLevel() < Failure }
 
-func (s *Schema) worst() Level {
+func (s *Schema) worstLevel() Level {
 	worst := Fine
 	for _, f := range s.Findings {
 		worst = max(worst, f.Level())
@@ -31,9 +31,9 @@ func (s *Schema) worst() Level {
 	return worst
 }
 
-// recognise compares the files of a revision with all that are known. The nearest is the one with the
-// least that matters, of several the newest.
-func recognise(set []*file) (*Schema, error) {
+// identify compares the files of a revision with all known revisions. The nearest one has the least
+// important differences. Among equals, the newest one wins.
+func identify(set []*file) (*Schema, error) {
 	var best *Schema
 	least := 0
 	for _, revision := range schema.Revisions() {
@@ -42,9 +42,9 @@ func recognise(set []*file) (*Schema, error) {
 			return nil, err
 		}
 		if len(surface.Provenance.Sources) == 0 {
-			continue // no file can be of it
+			continue // has no schema files
 		}
-		findings, err := against(surface, set)
+		findings, err := compareWith(surface, set)
 		if err != nil {
 			return nil, err
 		}
@@ -62,14 +62,14 @@ func recognise(set []*file) (*Schema, error) {
 	return best, nil
 }
 
-// against lists what differs from a revision.
-func against(surface *schema.Surface, set []*file) ([]Finding, error) {
-	document := combine(surface, set)
+// compareWith lists the differences from a revision.
+func compareWith(surface *schema.Surface, set []*file) ([]Finding, error) {
+	document := combineFiles(surface, set)
 	document, renamed, err := followRenames(surface, document)
 	if err != nil {
 		return nil, err
 	}
-	differences := append(schema.Compare(surface, document), hiddenMethods(surface, document)...)
+	differences := append(schema.Compare(surface, document), findHiddenMethods(surface, document)...)
 	findings := classify(surface, differences)
 	for was, is := range renamed {
 		findings = append(findings, Finding{Kind: DefinitionRenamed, Place: was, Was: was, Is: is, definition: was})
@@ -79,15 +79,15 @@ func against(surface *schema.Surface, set []*file) ([]Finding, error) {
 		if is := renamed[f.definition]; is != "" {
 			f.definition = is
 		}
-		f.Pos = locate(set, *f)
+		f.Pos = locateFinding(set, *f)
 	}
 	slices.SortFunc(findings, compareFindings)
 	return findings, nil
 }
 
-// combine puts the files of a revision together. What the core says comes from the known revision where
-// there is the file of the extension alone.
-func combine(surface *schema.Surface, set []*file) *schema.Document {
+// combineFiles combines the files of a revision. If only the extension's file is given, it takes
+// the core from the known revision.
+func combineFiles(surface *schema.Surface, set []*file) *schema.Document {
 	documents := make([]*schema.Document, len(set))
 	core := false
 	for i, f := range set {
@@ -99,15 +99,19 @@ func combine(surface *schema.Surface, set []*file) *schema.Document {
 		return document
 	}
 	for _, definition := range surface.Definitions {
-		if has := slices.ContainsFunc(document.Definitions, func(d schema.Definition) bool { return d.Name == definition.Name }); !has && !ofTasks(definition.Name) {
+		if !hasDefinition(document, definition.Name) && !isTaskDefinition(definition.Name) {
 			document.Definitions = append(document.Definitions, definition)
 		}
 	}
 	return document
 }
 
-// followRenames gives definitions that have another name now, and the same content, their old one. It
-// returns the new names by the old ones.
+func hasDefinition(document *schema.Document, name string) bool {
+	return slices.ContainsFunc(document.Definitions, func(d schema.Definition) bool { return d.Name == name })
+}
+
+// followRenames restores the old names of definitions that were renamed without other changes. It
+// returns the new names by old name.
 func followRenames(surface *schema.Surface, document *schema.Document) (*schema.Document, map[string]string, error) {
 	renamed := map[string]string{}
 	ours := &schema.Document{Definitions: surface.Definitions}
@@ -118,18 +122,18 @@ func followRenames(surface *schema.Surface, document *schema.Document) (*schema.
 		}
 		renamed[was] = is
 		var err error
-		if document, err = rename(document, is, was); err != nil {
+		if document, err = renameDefinition(document, is, was); err != nil {
 			return nil, nil, err
 		}
 	}
 }
 
-// renamedDefinition finds a definition that is gone and a new one of the same content; of several new
-// ones, the one with the most similar name.
+// renamedDefinition finds a removed definition and a new one with the same content. Among several
+// new ones, it picks the most similar name.
 func renamedDefinition(surface *schema.Surface, ours, document *schema.Document) (was, is string) {
 	var extra []string
 	for _, d := range document.Definitions {
-		if _, known := surface.Definition(d.Name); !known && ofTasks(d.Name) {
+		if _, known := surface.Definition(d.Name); !known && isTaskDefinition(d.Name) {
 			extra = append(extra, d.Name)
 		}
 	}
@@ -138,7 +142,8 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 	}
 	for _, d := range surface.Definitions {
 		parts, listed := surface.Compared[d.Name]
-		if ownOnly := listed && len(parts) == 0; ownOnly || !ofTasks(d.Name) || slices.ContainsFunc(document.Definitions, func(o schema.Definition) bool { return o.Name == d.Name }) {
+		isOwn := listed && len(parts) == 0
+		if isOwn || !isTaskDefinition(d.Name) || hasDefinition(document, d.Name) {
 			continue
 		}
 		want, _ := schema.Fingerprint(surface, ours, d.Name)
@@ -155,8 +160,8 @@ func renamedDefinition(surface *schema.Surface, ours, document *schema.Document)
 	return "", ""
 }
 
-// rename gives a definition of a document another name, where it stands and where others refer to it.
-func rename(document *schema.Document, from, to string) (*schema.Document, error) {
+// renameDefinition renames a definition and the references to it.
+func renameDefinition(document *schema.Document, from, to string) (*schema.Document, error) {
 	var text bytes.Buffer
 	text.WriteString(`{"$defs":{`)
 	for i, d := range document.Definitions {
@@ -182,7 +187,7 @@ func rename(document *schema.Document, from, to string) (*schema.Document, error
 	return schema.Parse([]byte(content))
 }
 
-// similarity is how long the beginning and the end are that two names share.
+// similarity returns the total length of the common prefix and suffix of two names.
 func similarity(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -196,13 +201,16 @@ func similarity(a, b string) int {
 	return n
 }
 
-// hiddenMethods are messages of tasks whose definitions do not have the word in their names, by which
-// schema.Compare finds new ones.
-func hiddenMethods(surface *schema.Surface, document *schema.Document) []schema.Difference {
+// findHiddenMethods finds messages about tasks whose definitions do not have Task in their name.
+// schema.Compare only finds new definitions by that word.
+func findHiddenMethods(surface *schema.Surface, document *schema.Document) []schema.Difference {
 	var found []schema.Difference
 	for _, d := range document.Definitions {
-		method := methodOf(string(d.Schema))
-		if _, known := surface.Definition(d.Name); known || ofTasks(d.Name) || !strings.HasPrefix(strings.TrimPrefix(method, "notifications/"), "tasks") {
+		if _, known := surface.Definition(d.Name); known || isTaskDefinition(d.Name) {
+			continue
+		}
+		method := strings.TrimPrefix(methodOf(string(d.Schema)), "notifications/")
+		if !strings.HasPrefix(method, "tasks") {
 			continue
 		}
 		found = append(found, schema.Difference{
@@ -212,15 +220,15 @@ func hiddenMethods(surface *schema.Surface, document *schema.Document) []schema.
 	return found
 }
 
-// locate finds where a finding stands in the files: a property of its place, the innermost that is there,
-// or its definition; the file alone where that is nowhere in it.
-func locate(set []*file, f Finding) token.Position {
+// locateFinding returns the position of a finding: the innermost property of its place in the
+// files, or else its definition, or else only the file.
+func locateFinding(set []*file, f Finding) token.Position {
 	var properties []string
 	if f.Kind == MemberRenamed {
 		properties = append(properties, f.Is)
 	}
 	inner := strings.TrimRight(f.Place, "[]{}")
-	for i := len(inner) - 1; i >= 0; i-- { // a name may have dots in it: the shortest comes first
+	for i := len(inner) - 1; i >= 0; i-- { // names may contain dots, so try the shortest one first
 		if inner[i] == '.' {
 			properties = append(properties, inner[i+1:])
 		}
@@ -228,7 +236,7 @@ func locate(set []*file, f Finding) token.Position {
 	for _, property := range append(properties, "") {
 		at := place{f.definition, property}
 		for i := range set {
-			// Of two files with the same definition, the later counts.
+			// If both files have the definition, the later one counts.
 			if pos, ok := set[len(set)-1-i].places[at]; ok {
 				return pos
 			}

@@ -1,0 +1,186 @@
+package golden_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestDocsCompile vets all code that the pages put "In" a file, and runs the commands of consoles.
+func TestDocsCompile(t *testing.T) {
+	t.Parallel()
+	m := makeDocsModule(t)
+	t.Run("vet", func(t *testing.T) {
+		t.Parallel()
+		m.in(t).run("go", "vet", "./...")
+	})
+	t.Run("consoles", func(t *testing.T) {
+		t.Parallel()
+		for _, b := range m.consoles {
+			m.in(t).checkConsole(b)
+		}
+	})
+}
+
+// docsModule is the module that the pages' code makes.
+type docsModule struct {
+	t         *testing.T
+	root, dir string
+	address   string // of the quickstart's server
+	consoles  []block
+	printed   string // what the quickstart's client prints, as the page says
+}
+
+// in returns the module for a subtest.
+func (m docsModule) in(t *testing.T) docsModule {
+	m.t = t
+	return m
+}
+
+// makeDocsModule makes the module of the quickstart, from this checkout as "Try an unpublished clone" says. It writes
+// all code of the pages into it and generates.
+func makeDocsModule(t *testing.T) docsModule {
+	t.Helper()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := docsModule{t: t, root: root, dir: t.TempDir(), address: freeAddress(t)}
+	m.run("go", "mod", "init", "example.com/quickstart")
+	files, cloned := map[string]string{}, false
+	for _, p := range readPages(t) {
+		for _, b := range p.blocks {
+			relation, name := b.file()
+			switch {
+			case relation == "In":
+				if files[name] != "" {
+					t.Errorf("%s: another block is In %s too", b.at, name)
+				}
+				files[name] = b.code
+			case b.language == "console":
+				m.consoles = append(m.consoles, b)
+			case b.language == "text" && strings.HasSuffix(b.lead, "the client has printed:"):
+				m.printed = b.code
+			case b.language == "sh" && strings.HasPrefix(b.code, "git clone "):
+				m.runClone(b)
+				cloned = true
+			}
+		}
+	}
+	if m.printed == "" || !cloned || len(m.consoles) == 0 {
+		t.Fatalf("the pages have no output of the client, no clone or no console: %q, %v, %d", m.printed, cloned, len(m.consoles))
+	}
+	for name, code := range files {
+		// The port is free on the reader's machine; here it need not be. Work of a second takes less here.
+		code = strings.NewReplacer("127.0.0.1:8080", m.address, "time.After(time.Second)", "time.After(time.Second / 20)").Replace(code)
+		writeFile(t, filepath.Join(m.dir, filepath.FromSlash(name)), code)
+	}
+	tools, err := os.ReadFile(filepath.Join("tools", "pipeline", "tools.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(m.dir, "search", "search.json"), string(tools))
+	m.tidy()
+	m.run("go", "generate", "./...")
+	return m
+}
+
+// runClone runs the lines that use a clone, with this checkout in the place of the clone.
+func (m docsModule) runClone(b block) {
+	m.t.Helper()
+	for line := range strings.Lines(b.code) {
+		words := strings.Fields(line)
+		switch {
+		case words[0] == "git":
+		case strings.Join(words, " ") == "go mod tidy":
+			m.tidy()
+		default:
+			for i := range words {
+				words[i] = strings.ReplaceAll(words[i], "=../mcptaskgen", "="+m.root)
+			}
+			m.run(words[0], words[1:]...)
+		}
+	}
+}
+
+// tidy runs go mod tidy, which looks for more modules than a build does.
+func (m docsModule) tidy() {
+	m.t.Helper()
+	cmd := m.prepare(m.t.Context(), "go", "mod", "tidy")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		skipWithout(m.t, "go mod tidy finds no modules: it needs a module proxy or a full module cache: "+string(out))
+	}
+}
+
+// checkConsole runs the commands of a console and compares what they print. A line of dots stands for any lines.
+func (m docsModule) checkConsole(b block) {
+	m.t.Helper()
+	for _, session := range strings.Split("\n"+b.code, "\n$ ")[1:] {
+		command, want, _ := strings.Cut(session, "\n")
+		words := strings.Fields(command)
+		if words[0] == "mcptaskgen" {
+			words = append([]string{"go", "tool"}, words...)
+		}
+		got := m.run(words[0], words[1:]...)
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(want), regexp.QuoteMeta("...\n"), "(?:.*\n)*")
+		if !regexp.MustCompile("^" + pattern + "$").MatchString(got) {
+			m.t.Errorf("%s: %s prints\n%s", b.at, command, got)
+		}
+	}
+}
+
+func (m docsModule) prepare(ctx context.Context, program string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = m.dir
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	return cmd
+}
+
+// run runs a program in the module and returns its standard output.
+func (m docsModule) run(program string, args ...string) string {
+	m.t.Helper()
+	cmd := m.prepare(m.t.Context(), program, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		m.t.Fatalf("%s: %v\n%s%s", cmd, err, out, stderr.Bytes())
+	}
+	return string(out)
+}
+
+// skipWithout skips the test. It fails the test if MCPTASK_REQUIRE says that everything has to run.
+func skipWithout(t *testing.T, what string) {
+	t.Helper()
+	if os.Getenv("MCPTASK_REQUIRE") == "all" {
+		t.Fatal(what)
+	}
+	t.Skip(what)
+}
+
+// freeAddress is an address that nobody listened at a moment ago. Its port is none of those that systems give to
+// connections, of which other tests make many.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20_000+rand.N(10_000)))
+		listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
+		if err != nil {
+			continue
+		}
+		if err := listener.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return address
+	}
+	t.Fatal("no port is free")
+	return ""
+}

@@ -1,0 +1,339 @@
+package golden_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/schema"
+)
+
+const modulePath = "github.com/mcptaskgen/mcptaskgen"
+
+// page is a document of the repository.
+type page struct {
+	name   string // its path, with slashes
+	text   string // its text without fenced code
+	blocks []block
+}
+
+// block is fenced code, with the paragraph before it.
+type block struct {
+	at             string // page:line
+	language, lead string
+	code           string
+}
+
+// leadFile matches the end of a paragraph that names the file of the code below it.
+var leadFile = regexp.MustCompile("(In|From)\\s`([^`]+)`:$")
+
+// file returns what a block is to its file: In or From, or "" if its lead names none.
+func (b block) file() (relation, name string) {
+	if lead := leadFile.FindStringSubmatch(b.lead); lead != nil {
+		return strings.ToUpper(lead[1][:1]) + lead[1][1:], lead[2]
+	}
+	return "", ""
+}
+
+// readPages reads every document.
+func readPages(t *testing.T) []page {
+	t.Helper()
+	names := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
+	err := filepath.WalkDir(filepath.Join("..", "docs"), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".md" {
+			names = append(names, strings.TrimPrefix(filepath.ToSlash(path), "../"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pages []page
+	for _, name := range names {
+		content, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, parsePage(t, name, string(content)))
+	}
+	return pages
+}
+
+func parsePage(t *testing.T, name, content string) page {
+	t.Helper()
+	p := page{name: name}
+	var open *block
+	paragraph, text := "", &strings.Builder{}
+	for i, line := range strings.Split(content, "\n") {
+		fence, isFence := strings.CutPrefix(line, "```")
+		switch {
+		case isFence && open == nil:
+			open = &block{at: fmt.Sprintf("%s:%d", name, i+1), language: fence, lead: strings.TrimSpace(paragraph)}
+		case isFence:
+			p.blocks = append(p.blocks, *open)
+			open, paragraph = nil, ""
+		case open != nil:
+			open.code += line + "\n"
+		default:
+			if fmt.Fprintln(text, line); line == "" {
+				line = "\n"
+			} else if strings.HasSuffix(paragraph, "\n") {
+				paragraph = ""
+			}
+			paragraph = strings.TrimLeft(paragraph+" "+line, " ")
+		}
+	}
+	if open != nil {
+		t.Fatalf("%s: the block is not closed", open.at)
+	}
+	p.text = text.String()
+	return p
+}
+
+// TestDocsSnippets checks each block that no other test runs: code from a file is still in it, JSON is JSON, and a
+// diagram of the lifecycle has the transitions of both released revisions.
+func TestDocsSnippets(t *testing.T) {
+	for _, p := range readPages(t) {
+		for _, b := range p.blocks {
+			relation, name := b.file()
+			switch {
+			case relation == "From":
+				source, err := os.ReadFile(filepath.Join("..", name))
+				if err != nil {
+					t.Errorf("%s: %v", b.at, err)
+				} else if !strings.Contains(string(source), b.code) && !strings.Contains(string(source), asComment(b.code)) {
+					t.Errorf("%s: the code is not in %s any more", b.at, name)
+				}
+			case b.language == "go" && relation == "":
+				t.Errorf("%s: nothing tests this Go code after %q; write In `file`: or From `file`: before it", b.at, b.lead)
+			case b.language == "json" && !json.Valid([]byte(b.code)):
+				t.Errorf("%s: this is not JSON", b.at)
+			case b.language == "mermaid" && strings.HasPrefix(b.code, "stateDiagram"):
+				checkLifecycle(t, b)
+			case !slices.Contains([]string{"go", "golang", "json", "mermaid", "sh", "console", "bash", "text"}, b.language):
+				t.Errorf("%s: no test knows a block of %q", b.at, b.language)
+			case b.language == "bash":
+				t.Errorf("%s: a block of bash has to be From a file", b.at)
+			}
+		}
+	}
+}
+
+// asComment returns lines as the comment of a function has them: the output of an example.
+func asComment(code string) string {
+	return "\t// " + strings.ReplaceAll(strings.TrimSuffix(code, "\n"), "\n", "\n\t// ") + "\n"
+}
+
+// checkLifecycle compares a diagram with the statuses of the released revisions.
+func checkLifecycle(t *testing.T, b block) {
+	t.Helper()
+	drawn := map[string]bool{}
+	for _, arrow := range regexp.MustCompile(`(?m)^\s+(\w+) --> (\w+)\b`).FindAllStringSubmatch(b.code, -1) {
+		drawn[arrow[1]+" "+arrow[2]] = true
+	}
+	for _, revision := range schema.ReleasedRevisions() {
+		surface, err := schema.Load(revision)
+		if err != nil {
+			t.Fatal(err)
+		}
+		allowed := map[string]bool{}
+		for _, status := range surface.Statuses {
+			for _, next := range status.Next {
+				allowed[status.Name+" "+next] = true
+			}
+		}
+		if !maps.Equal(drawn, allowed) {
+			t.Errorf("%s: the diagram has the arrows %v; %s allows %v", b.at, slices.Sorted(maps.Keys(drawn)), revision, slices.Sorted(maps.Keys(allowed)))
+		}
+	}
+}
+
+var (
+	heading = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	dropped = regexp.MustCompile(`[^a-z0-9 _-]`)
+	inline  = regexp.MustCompile("`[^`]*`")
+)
+
+// TestDocsLinks follows every link within the repository, and finds pages that no page links to.
+func TestDocsLinks(t *testing.T) {
+	pages := readPages(t)
+	sections := map[string]map[string]bool{}
+	for _, p := range pages {
+		sections[p.name] = map[string]bool{}
+		for _, h := range heading.FindAllStringSubmatch(p.text, -1) {
+			sections[p.name][strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+		}
+	}
+	linked := map[string]bool{"README.md": true}
+	for _, p := range pages {
+		for _, match := range link.FindAllStringSubmatch(inline.ReplaceAllString(p.text, "`code`"), -1) {
+			target, section, _ := strings.Cut(match[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			to := p.name
+			if target != "" {
+				to = path.Join(path.Dir(p.name), target)
+			}
+			if _, err := os.Stat(filepath.Join("..", to)); err != nil {
+				t.Errorf("%s links to %s, which does not exist", p.name, match[1])
+			} else if section != "" && !sections[to][section] {
+				t.Errorf("%s: %s has no section #%s", p.name, to, section)
+			}
+			if to != p.name {
+				linked[to] = true
+			}
+		}
+	}
+	for _, p := range pages {
+		if !linked[p.name] {
+			t.Errorf("no page links to %s", p.name)
+		}
+		if strings.HasPrefix(p.name, "docs/") && p.name != "docs/README.md" {
+			index, err := os.ReadFile(filepath.Join("..", "docs", "README.md"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(index), "]("+strings.TrimPrefix(p.name, "docs/")+")") {
+				t.Errorf("docs/README.md does not list %s", p.name)
+			}
+		}
+	}
+}
+
+// TestDocsCommands checks the commands of every page: lines of sh blocks and of consoles, code within the text, and
+// lines for go generate. Flags and commands of mcptaskgen are those that it has; make targets, folders and scripts
+// exist.
+func TestDocsCommands(t *testing.T) {
+	known := commandFlags(t)
+	makefile, err := os.ReadFile(filepath.Join("..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := commandCheck{t: t, flags: known, makefile: string(makefile)}
+	for _, p := range readPages(t) {
+		for _, b := range p.blocks {
+			for line := range strings.Lines(b.code) {
+				line = strings.TrimSpace(line)
+				switch generate, isGenerate := strings.CutPrefix(line, "//go:generate "); {
+				case isGenerate:
+					c.check(b.at, generate)
+				case b.language == "sh":
+					if !c.check(b.at, line) {
+						t.Errorf("%s: no test knows the command %q", b.at, line)
+					}
+				case b.language == "console" && strings.HasPrefix(line, "$ "):
+					c.check(b.at, line[2:])
+				}
+			}
+		}
+		for _, code := range inline.FindAllString(p.text, -1) {
+			c.check(p.name, strings.TrimPrefix(strings.Trim(code, "`"), "//go:generate "))
+		}
+	}
+}
+
+// commandFlags reads the flags of mcptaskgen's commands out of its source: main is not imported. The command without
+// a name is "".
+func commandFlags(t *testing.T) map[string][]string {
+	t.Helper()
+	flags := map[string][]string{"": {"help"}, "help": {}, "init": {}}
+	declared := regexp.MustCompile(`(?:flags|set)\.\w+\((?:&[\w.]+, )?"([a-z-]+)"`)
+	for name, file := range map[string]string{
+		"": "cmd/mcptaskgen/generate.go", "docs": "cmd/mcptaskgen/docs.go", "schema": "cmd/mcptaskgen/schema.go",
+		"upgrade": "cmd/mcptaskgen/upgrade.go", "init": "cmd/mcptaskgen/init.go", "shared": "generator/commandline/flags.go",
+	} {
+		source, err := os.ReadFile(filepath.Join("..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, flag := range declared.FindAllStringSubmatch(string(source), -1) {
+			flags[name] = append(flags[name], flag[1])
+		}
+	}
+	flags[""] = append(flags[""], flags["shared"]...)
+	delete(flags, "shared")
+	if !slices.Contains(flags[""], "check") || !slices.Contains(flags[""], "tools") || !slices.Contains(flags["upgrade"], "revision") {
+		t.Fatalf("the flags are not read any more: %v", flags)
+	}
+	return flags
+}
+
+type commandCheck struct {
+	t        *testing.T
+	flags    map[string][]string
+	makefile string
+}
+
+// check checks a command. It returns false if it knows nothing about it.
+func (c commandCheck) check(at, line string) bool {
+	for _, prefix := range []string{"go tool ", "go run " + modulePath + "/cmd/"} {
+		if rest, ok := strings.CutPrefix(line, prefix); ok && strings.HasPrefix(rest, "mcptaskgen") {
+			line = strings.Replace(rest, "@latest", "", 1)
+		}
+	}
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return false
+	}
+	switch words[0] {
+	case "mcptaskgen":
+		c.checkTool(at, words[1:])
+	case "make":
+		for _, target := range words[1:] {
+			if !strings.Contains(target, "=") && !regexp.MustCompile(`(?m)^`+regexp.QuoteMeta(target)+`:`).MatchString(c.makefile) {
+				c.t.Errorf("%s: there is no make target %s", at, target)
+			}
+		}
+	case "bash":
+		if _, err := os.Stat(filepath.Join("..", words[1])); err != nil {
+			c.t.Errorf("%s: %v", at, err)
+		}
+	case "go":
+		for _, word := range words[1:] {
+			if folder, ok := strings.CutPrefix(strings.TrimSuffix(word, "/..."), "./"); ok && folder != "server" && folder != "client" {
+				if _, err := os.Stat(filepath.Join("..", folder)); err != nil {
+					c.t.Errorf("%s: %v", at, err)
+				}
+			}
+		}
+	case "npm":
+		for i, word := range words {
+			if word == "--prefix" {
+				if _, err := os.Stat(filepath.Join("..", strings.TrimSuffix(words[i+1], ","), "package.json")); err != nil {
+					c.t.Errorf("%s: %v", at, err)
+				}
+			}
+		}
+	case "git", "mkdir", "npx":
+	default:
+		return false
+	}
+	return true
+}
+
+// checkTool checks the arguments of mcptaskgen.
+func (c commandCheck) checkTool(at string, args []string) {
+	command := ""
+	if len(args) > 0 {
+		if _, ok := c.flags[args[0]]; ok {
+			command = args[0]
+		}
+	}
+	for _, arg := range args {
+		if flag, ok := strings.CutPrefix(arg, "--"); ok {
+			if name, _, _ := strings.Cut(flag, "="); !slices.Contains(c.flags[command], name) && name != "help" {
+				c.t.Errorf("%s: mcptaskgen %s has no flag --%s", at, command, name)
+			}
+		}
+	}
+}

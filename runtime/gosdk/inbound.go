@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // taker sees each message of the server's before the SDK does, as JSON, and may
@@ -102,8 +104,8 @@ func tamed(event []byte) []byte {
 	}
 	var tame []byte
 	for line := range bytes.Lines(event) {
-		field, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
-		switch value = bytes.TrimSpace(value); string(field) {
+		field, value, _ := wire.Field(line)
+		switch field {
 		case "id":
 			if len(value) > maxIdentifier {
 				continue
@@ -125,25 +127,20 @@ func tamed(event []byte) []byte {
 // left is what the SDK gets to see of an event.
 func (e *events) left(event []byte) []byte {
 	event = tamed(event)
-	var data, rest []byte
-	var lines int
+	var rest []byte
 	for line := range bytes.Lines(event) {
-		field, value, ok := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
-		value = bytes.TrimSpace(value)
+		field, value, ok := wire.Field(line)
 		switch {
 		case !ok && len(field) > 0:
 			return event // the SDK ends the session over it
-		case string(field) == "data":
-			if lines++; lines > 1 {
-				data = append(data, '\n')
-			}
-			data = append(data, value...)
+		case field == "data":
 			continue
-		case string(field) == "event" && len(value) > 0 && string(value) != "message":
+		case field == "event" && len(value) > 0 && string(value) != "message":
 			return event // no message
 		}
 		rest = append(rest, line...)
 	}
+	data := wire.Event(event).Data()
 	if len(data) == 0 {
 		return event
 	}

@@ -18,6 +18,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // receiver runs the server's requests as tasks where the server asks for it, in
@@ -219,11 +220,11 @@ func (s *receiving) take(message []byte, from way) bool {
 	if json.Unmarshal(message, &m) != nil || json.Unmarshal(m["method"], &method) != nil {
 		return false
 	}
-	id, params := string(m["id"]), m["params"]
+	id, params := string(m["id"]), wire.NewObject(m["params"])
 	ours := s.receiver != nil && from.revision == s.dialect.Protocol()
 	switch {
 	case id == "":
-		return ours && method == "notifications/cancelled" && s.cancelled(params)
+		return ours && method == "notifications/cancelled" && s.cancelled(params.Raw())
 	case !validID(m["id"]):
 		return false
 	case ours && s.takeTask(id, method, params, from):
@@ -233,7 +234,7 @@ func (s *receiving) take(message []byte, from way) bool {
 }
 
 // takeTask takes a request that is a task's.
-func (s *receiving) takeTask(id, method string, params json.RawMessage, from way) bool {
+func (s *receiving) takeTask(id, method string, params dialect.Params, from way) bool {
 	if answer := s.dialect.Method(method); answer != nil {
 		s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
 			return answer(ctx, tasks, s.caller(), params)
@@ -252,7 +253,7 @@ func (s *receiving) takeTask(id, method string, params json.RawMessage, from way
 // pass counts a request that the SDK answers. False is for one that it is not to
 // see: it has come again, or there is no room for it.
 func (s *receiving) pass(id, method string, from way) bool {
-	most, name := maxReplies, sameID(json.RawMessage(id))
+	most, name := maxReplies, wire.IDKey(json.RawMessage(id))
 	if method == "ping" {
 		most += maxPings
 	}
@@ -271,24 +272,13 @@ func (s *receiving) pass(id, method string, from way) bool {
 
 // replied notes that the SDK has answered a request.
 func (s *receiving) replied(id json.RawMessage) {
-	name := sameID(id)
+	name := wire.IDKey(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.passed[name] {
 		delete(s.passed, name)
 		s.busy--
 	}
-}
-
-// sameID is an ID as anybody's JSON has it.
-func sameID(id json.RawMessage) string {
-	var v any
-	_ = json.Unmarshal(id, &v) // it was decoded before
-	text, err := json.Marshal(v)
-	if err != nil {
-		return string(id)
-	}
-	return string(text)
 }
 
 // refuse answers a request that there is no room for, before anything else is read:
@@ -311,7 +301,7 @@ func (s *receiving) caller() mcptask.Caller {
 
 // create makes a task of a request. Where the server's stream was resumed, the
 // request may come again: it is the same task.
-func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, method string, params dialect.Params) (json.RawMessage, error) {
 	tool, _ := tasks.Tool(toolOf(method))
 	call, err := s.dialect.Negotiate(tool, false, params)
 	if err != nil {
@@ -323,10 +313,7 @@ func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, metho
 		sum := sha256.Sum256([]byte(id))
 		call.IdempotencyKey = "request " + s.nonce + hex.EncodeToString(sum[:])
 	}
-	var arguments map[string]json.RawMessage
-	if err := json.Unmarshal(params, &arguments); err != nil {
-		return nil, err
-	}
+	arguments := params.All()
 	delete(arguments, "task")
 	plain, err := json.Marshal(arguments)
 	if err != nil {
@@ -337,7 +324,7 @@ func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, metho
 		return nil, err
 	}
 	created, err := s.dialect.Created(*reply.Task, tool)
-	if key, parent := dialect.RelatedTask(metaOf(params)); err == nil && parent != "" { // the server's own, which asks (C-61)
+	if key, parent := dialect.RelatedTask(metaOf(params.Raw())); err == nil && parent != "" { // the server's own, which asks (C-61)
 		return dialect.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
 	}
 	return created, err

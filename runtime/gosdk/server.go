@@ -60,9 +60,7 @@ type attachedKey struct{}
 
 // addTool registers one of tasks' tools with an SDK server.
 func addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
-	server.AddTool(sdkTool(spec), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return call(ctx, tasks, req)
-	})
+	server.AddTool(sdkTool(spec), taskTools{tasks}.call)
 }
 
 func sdkTool(spec mcptask.ToolSpec) *mcp.Tool {
@@ -188,8 +186,11 @@ func encoded(data json.RawMessage, err error) (mcp.Result, error) {
 // counts for no limit.
 const maxProgressToken = 1 << 10
 
-// call runs a task tool for the SDK.
-func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+// taskTools are the tools of tasks, as the SDK calls them.
+type taskTools struct{ tasks *mcptask.Server }
+
+// call is the handler of every tool.
+func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	f, _ := ctx.Value(flightKey{}).(*flight)
 	if f == nil {
 		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
@@ -204,7 +205,7 @@ func call(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) 
 	if !f.flow.Stateless {
 		hooks.Ask = asker(req.Session)
 	}
-	reply, err := f.flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, hooks)
+	reply, err := f.flow.Run(ctx, t.tasks, req.Params.Name, req.Params.Arguments, hooks)
 	switch {
 	case err != nil:
 		return nil, sdkError(err)

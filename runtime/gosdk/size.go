@@ -97,8 +97,8 @@ func (b *limitedBody) count(part []byte) (before int) {
 
 // readBody reads a body to its end, or as far as it can. It fails only if the
 // body is too long.
-func readBody(body io.ReadCloser) (*rewriter, error) {
-	if read, ok := body.(*rewriter); ok && read.lines == nil {
+func readBody(body io.ReadCloser) (*readBytes, error) {
+	if read, ok := body.(*readBytes); ok {
 		return read, nil
 	}
 	data, err := io.ReadAll(body)
@@ -109,5 +109,5 @@ func readBody(body io.ReadCloser) (*rewriter, error) {
 		_ = body.Close() // nothing is made of it
 		return nil, err
 	}
-	return &rewriter{Closer: body, rest: data, err: err}, nil
+	return &readBytes{Closer: body, rest: data, err: err}, nil
 }

@@ -16,6 +16,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // carriedMethod is a method whose params and results the SDK's types would
@@ -178,11 +179,17 @@ func isStream(response *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// rewriteBody rewrites a stream line by line, any other body at once, since its
-// message may have many lines. It fails only if the body is too long.
+// rewriteBody rewrites the messages of a stream, or the message that any other body is.
+// It fails only if the body is too long.
 func rewriteBody(response *http.Response, rewrite rewriting) (err error) {
-	if isStream(response) {
-		response.Body = rewritten(response.Body, rewrite)
+	if stream, ok := response.Body.(*events); ok {
+		edit := stream.edit
+		stream.edit = func(message []byte) []byte {
+			if message = edit(message); message != nil {
+				message = rewriteMessage(message, rewrite)
+			}
+			return message
+		}
 	} else {
 		response.Body, err = changed(response.Body, func(message []byte) []byte { return rewriteMessage(message, rewrite) })
 	}
@@ -363,8 +370,8 @@ func (t *transport) capabilities() json.RawMessage {
 		return declared
 	}
 	for line := range strings.Lines(text) {
-		if data, ok := strings.CutPrefix(line, "data:"); ok {
-			if declared := declaredIn([]byte(data)); declared != nil {
+		if name, data, _ := wire.Field([]byte(line)); name == "data" {
+			if declared := declaredIn(data); declared != nil {
 				return declared
 			}
 		}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // them on the way out.
 func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
 	if flow.Tool != "" {
-		result, err := x.directCall(flow)
+		result, err := x.directCall(x.r.Context(), flow)
 		switch {
 		case err == nil:
 			write(w, http.StatusOK, wire.EncodeReply(x.m.ID, result, nil))
@@ -55,8 +56,8 @@ func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
 }
 
 // directCall runs a tool without the SDK.
-func (x *httpExchange) directCall(flow *Flow) (json.RawMessage, error) {
-	reply, err := flow.Run(x.r.Context(), x.g.server, flow.Tool, x.m.Params.Get("arguments"), Hooks{})
+func (x *httpExchange) directCall(ctx context.Context, flow *Flow) (json.RawMessage, error) {
+	reply, err := flow.Run(ctx, x.g.server, flow.Tool, x.m.Params.Get("arguments"), Hooks{})
 	switch {
 	case err != nil:
 		return nil, err

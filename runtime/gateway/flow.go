@@ -45,6 +45,9 @@ type Flow struct {
 	// Connected is told the session and the negotiated revision of an
 	// initialize, and how to wait for the session's end; nil elsewhere.
 	Connected func(sessionID, revision string, wait func() error)
+	// Behind is what an adapter keeps with the session of an initialize, for [Config.Bypass].
+	// It is set before Connected is called.
+	Behind any
 	// Ended ends when the answer can reach nobody any longer; nil is never.
 	Ended context.Context
 

@@ -43,6 +43,11 @@ type Config struct {
 	// Direct answers calls of the server's tools in the gateway, for an SDK whose
 	// types cannot carry a task. Its middleware does not see these calls.
 	Direct bool
+	// Bypass has the gateway answer calls that make a task without the SDK, whose middleware
+	// then does not see them. It is asked for each such call. It returns nil if the SDK has to
+	// answer: because its server does not have the tool, or would refuse the request. A nil
+	// Bypass sends all calls through the SDK.
+	Bypass func(BypassCall) AnswerWriter
 	// MaxBody bounds a request's body in bytes; 0 is the server's option.
 	MaxBody int64
 	// Revision is the one that sessions speak where their requests show no other; ""

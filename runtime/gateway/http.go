@@ -237,6 +237,10 @@ func (x *httpExchange) setBody(edits ...wire.Edit) error {
 }
 
 func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
+	if x.bypass(flow) {
+		flow.announced.wrote()
+		return
+	}
 	if err := x.setBody(edits...); err != nil {
 		x.refuse(refusedRequest, wireError(err))
 		return
@@ -297,7 +301,7 @@ func (x *httpExchange) initialize(flow *Flow) {
 	capabilities := x.m.Params.Object("capabilities")
 	flow.Connected = func(id, protocol string, wait func() error) {
 		if id != "" {
-			s := &session{id: id, principal: x.principal}
+			s := &session{id: id, principal: x.principal, behind: flow.Behind}
 			s.negotiated(g, protocol, capabilities.Raw())
 			g.openSession(x.r, s, wait)
 		}
@@ -357,9 +361,14 @@ func checkBatch(body []byte) *mcptask.Error {
 	return nil
 }
 
+// mostAnnounced bounds the memory that a body gets before it has come.
+const mostAnnounced = 64 << 10
+
 // readBody reads a body within the limit.
 func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.maxBody))
+	var read bytes.Buffer // io.ReadAll would copy a body again and again, and keep room for more
+	read.Grow(int(min(max(r.ContentLength, 0), mostAnnounced)) + bytes.MinRead)
+	_, err := read.ReadFrom(http.MaxBytesReader(w, r.Body, g.maxBody))
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
@@ -369,7 +378,7 @@ func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool
 		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body could not be read"))
 		return nil, false
 	}
-	return body, true
+	return read.Bytes(), true
 }
 
 // refuse writes an error response.

@@ -36,6 +36,8 @@ type session struct {
 	// tasks in the session's own revision.
 	capabilities json.RawMessage
 	requestor    dialect.Requestor
+	// behind is what the adapter keeps with the session.
+	behind any
 	// shown is the unofficial revision that a request has shown last, under the
 	// table's lock; nil is none.
 	shown dialect.Signalled

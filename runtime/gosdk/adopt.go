@@ -56,8 +56,9 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 	}); err != nil {
 		return err
 	}
+	of := attach(server, tasks)
 	addTool(server, tasks, spec)
-	attach(server, tasks)
+	of.has(spec)
 	return nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,12 +17,66 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
 // Each benchmark sends its requests in turn with those of a floor, and reports
 // the ratio of the rates as of-floor: a machine that is slow for a while is slow
 // for both.
+
+// sender sends n requests, or n times several, from several connections.
+type sender interface {
+	send(b *testing.B, client *http.Client, n int)
+}
+
+// together calls once n times, on several goroutines, with numbers that no two calls share.
+func together(n int, once func(number int64) error) error {
+	var left atomic.Int64
+	left.Store(int64(n))
+	var sending sync.WaitGroup
+	failed := make(chan error, 16)
+	for range cap(failed) {
+		sending.Go(func() {
+			for {
+				number := left.Add(-1)
+				if number < 0 {
+					return
+				}
+				if err := once(number); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	sending.Wait()
+	select {
+	case err := <-failed:
+		return err
+	default:
+		return nil
+	}
+}
+
+// serve serves the pipeline's tools on a loopback address, without the checks that tests have of
+// each message.
+func serve(b *testing.B, options mcptask.Options, more ...gosdk.HandlerOption) (url string) {
+	b.Helper()
+	tasks, err := mcptask.NewServer(options, wiretest.EveryCITools())
+	if err != nil {
+		b.Fatal(err)
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
+	gosdk.AddTools(sdk, tasks)
+	server := httptest.NewServer(gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil, more...))
+	b.Cleanup(func() {
+		_ = tasks.Close() // handlers that never end are cancelled
+		server.Close()
+		wiretest.EndSessions(sdk)
+	})
+	return server.URL
+}
 
 // posts is one request, again and again.
 type posts struct {
@@ -46,14 +99,14 @@ func (p posts) echo(b *testing.B) posts {
 	return posts{server.URL, p.headers, p.body}
 }
 
-// beside sends work b.N times, and floor as often.
-func (p posts) beside(b *testing.B, floor posts) {
+// beside sends work b.N times, and floor as often. Each time sends so many requests.
+func beside(b *testing.B, work sender, requests int, floor sender) {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}
 	floor.send(b, client, 64) // the connections are there, and the caches warm
-	p.send(b, client, 64)
+	work.send(b, client, 64)
 	const rounds = 16
 	var floorTime time.Duration
 	b.ReportAllocs()
@@ -65,60 +118,86 @@ func (p posts) beside(b *testing.B, floor posts) {
 		floor.send(b, client, n)
 		floorTime += time.Since(began)
 		b.StartTimer()
-		p.send(b, client, n)
+		work.send(b, client, n)
 	}
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+	b.ReportMetric(float64(b.N*requests)/b.Elapsed().Seconds(), "req/s")
 	b.ReportMetric(float64(b.N)/floorTime.Seconds(), "floor-req/s")
-	b.ReportMetric(float64(floorTime)/float64(b.Elapsed()), "of-floor")
+	b.ReportMetric(float64(requests)*float64(floorTime)/float64(b.Elapsed()), "of-floor")
 }
 
-// send sends so many requests from several connections.
+// send implements sender.
 func (p posts) send(b *testing.B, client *http.Client, n int) {
-	var left atomic.Int64
-	left.Store(int64(n))
-	var sending sync.WaitGroup
-	for range 16 {
-		sending.Go(func() {
-			for {
-				id := left.Add(-1) // a session's requests under way have IDs of their own
-				if id < 0 {
-					return
-				}
-				body := strings.Replace(p.body, `"id":1,`, fmt.Sprintf(`"id":%d,`, id), 1)
-				r, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(body))
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				wiretest.SetHeaders(r, p.headers)
-				response, err := client.Do(r)
-				if err != nil {
-					b.Error(err)
-					return
-				}
-				answer, _ := io.ReadAll(response.Body)
-				_ = response.Body.Close()
-				if response.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`)) {
-					b.Errorf("HTTP %d: %s", response.StatusCode, answer)
-					return
-				}
-			}
-		})
+	if err := together(n, func(number int64) error {
+		_, err := p.post(client, number)
+		return err
+	}); err != nil {
+		b.Error(err)
 	}
-	sending.Wait()
+}
+
+// post sends the request under a number: a session's requests under way have IDs of their own.
+func (p posts) post(client *http.Client, number int64) (answer []byte, err error) {
+	body := strings.Replace(p.body, `"id":1,`, fmt.Sprintf(`"id":%d,`, number), 1)
+	r, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	wiretest.SetHeaders(r, p.headers)
+	response, err := client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err = io.ReadAll(response.Body)
+	if err == nil && (response.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`))) {
+		err = fmt.Errorf("HTTP %d: %s", response.StatusCode, answer)
+	}
+	return answer, err
+}
+
+// life is a task's whole life: the call that makes it, and the request that gets its result.
+type life struct{ create, result posts }
+
+// send implements sender.
+func (l life) send(b *testing.B, client *http.Client, n int) {
+	if err := together(n, func(number int64) error { return l.live(client, number) }); err != nil {
+		b.Error(err)
+	}
+}
+
+func (l life) live(client *http.Client, number int64) error {
+	created, err := l.create.post(client, number)
+	if err != nil {
+		return err
+	}
+	_, rest, _ := bytes.Cut(created, []byte(`"taskId":"`))
+	id, _, ok := bytes.Cut(rest, []byte(`"`))
+	if !ok {
+		return fmt.Errorf("there is no task in %s", created)
+	}
+	p := posts{l.result.url, l.result.headers.Clone(), strings.Replace(l.result.body, "TASK", string(id), 1)}
+	if p.headers.Get("Mcp-Name") != "" {
+		p.headers.Set("Mcp-Name", string(id))
+	}
+	for {
+		answer, err := p.post(client, number)
+		if err != nil || !bytes.Contains(answer, []byte(`"status":"working"`)) {
+			return err
+		}
+	}
 }
 
 // BenchmarkTasksGet polls a task beside a bare echo.
 func BenchmarkTasksGet(b *testing.B) {
 	b.Run(mcptask.Revision20260728, func(b *testing.B) {
-		url, _ := wiretest.Serve(b, mcptask.Options{})
+		url := serve(b, mcptask.Options{})
 		id := wiretest.CreateModern(b, url)
 		p := posts{url, wiretest.ModernHeaders("tasks/get", id), wiretest.ModernBody("tasks/get", fmt.Sprintf(`"taskId":%q`, id))}
-		p.beside(b, p.echo(b))
+		beside(b, p, 1, p.echo(b))
 	})
 	b.Run(mcptask.Revision20251125, func(b *testing.B) {
-		url, _ := wiretest.Serve(b, mcptask.Options{})
+		url := serve(b, mcptask.Options{})
 		headers := wiretest.LegacyHeaders(b, url)
 		created := wiretest.Post(b, url, headers, wiretest.LegacyBody("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"endless"},"task":{}`))
 		var task struct {
@@ -126,7 +205,7 @@ func BenchmarkTasksGet(b *testing.B) {
 		}
 		created.Result(b, &task)
 		p := posts{url, headers, wiretest.LegacyBody("tasks/get", fmt.Sprintf(`"taskId":%q`, task.Task.TaskID))}
-		p.beside(b, p.echo(b))
+		beside(b, p, 1, p.echo(b))
 	})
 }
 
@@ -145,10 +224,10 @@ func BenchmarkTasksList(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		url, _ := wiretest.Serve(b, mcptask.Options{Store: store, Principal: func(context.Context) (string, error) { return "alice", nil }})
+		url := serve(b, mcptask.Options{Store: store, Principal: func(context.Context) (string, error) { return "alice", nil }})
 		return posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tasks/list", "")}
 	}
-	list(100_000).beside(b, list(1000))
+	beside(b, list(100_000), 1, list(1000))
 }
 
 type runInput struct {
@@ -156,10 +235,28 @@ type runInput struct {
 	Branch     string `json:"branch"`
 }
 
-// BenchmarkCreateTask makes tasks through the SDK, beside a plain call of a tool
+// roads are the two ways of a call that makes a task.
+var roads = []struct {
+	name    string
+	options []gosdk.HandlerOption
+}{
+	{"sdk", nil},
+	{"direct", []gosdk.HandlerOption{gosdk.DirectTaskCalls()}},
+}
+
+const createParams = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"refused"}`
+
+func unlimited() mcptask.Options {
+	limits := wiretest.Hurried
+	limits.Tasks, limits.Running, limits.Bytes = -1, -1, -1
+	limits.Server = mcptask.Totals{Tasks: -1, Running: -1, Bytes: -1}
+	limits.Anonymous = limits.Server
+	return mcptask.Options{Limits: limits, Concurrency: 4096}
+}
+
+// BenchmarkCreateTask makes tasks through the SDK, and without it, beside a plain call of a tool
 // of the bare SDK that takes the same arguments.
 func BenchmarkCreateTask(b *testing.B) {
-	const params = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"refused"}`
 	bare := func(b *testing.B, stateless bool) string {
 		sdk := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1.0.0"}, nil)
 		mcp.AddTool(sdk, &mcp.Tool{Name: "run_pipeline"}, func(context.Context, *mcp.CallToolRequest, runInput) (*mcp.CallToolResult, any, error) {
@@ -169,17 +266,33 @@ func BenchmarkCreateTask(b *testing.B) {
 		b.Cleanup(server.Close)
 		return server.URL
 	}
-	unlimited := wiretest.Hurried
-	unlimited.Tasks, unlimited.Running = math.MaxInt32, math.MaxInt32
-	b.Run(mcptask.Revision20260728, func(b *testing.B) {
-		url, _ := wiretest.Serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
-		p := posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", params)}
-		p.beside(b, posts{bare(b, true), p.headers, p.body})
-	})
-	b.Run(mcptask.Revision20251125, func(b *testing.B) {
-		url, _ := wiretest.Serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})
-		plain := bare(b, false)
-		p := posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", params+`,"task":{}`)}
-		p.beside(b, posts{plain, wiretest.LegacyHeaders(b, plain), wiretest.LegacyBody("tools/call", params)})
-	})
+	for _, road := range roads {
+		b.Run(mcptask.Revision20260728+"/"+road.name, func(b *testing.B) {
+			url := serve(b, unlimited(), road.options...)
+			p := posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", createParams)}
+			beside(b, p, 1, posts{bare(b, true), p.headers, p.body})
+		})
+		b.Run(mcptask.Revision20251125+"/"+road.name, func(b *testing.B) {
+			url, plain := serve(b, unlimited(), road.options...), bare(b, false)
+			p := posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", createParams+`,"task":{}`)}
+			beside(b, p, 1, posts{plain, wiretest.LegacyHeaders(b, plain), wiretest.LegacyBody("tools/call", createParams)})
+		})
+	}
+}
+
+// BenchmarkTaskLife makes tasks that end at once, and gets their results, beside a bare echo of
+// the call.
+func BenchmarkTaskLife(b *testing.B) {
+	for _, road := range roads {
+		b.Run(mcptask.Revision20260728+"/"+road.name, func(b *testing.B) {
+			url := serve(b, unlimited(), road.options...)
+			create := posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", createParams)}
+			beside(b, life{create, posts{url, wiretest.ModernHeaders("tasks/get", "TASK"), wiretest.ModernBody("tasks/get", `"taskId":"TASK"`)}}, 2, create.echo(b))
+		})
+		b.Run(mcptask.Revision20251125+"/"+road.name, func(b *testing.B) {
+			url := serve(b, unlimited(), road.options...)
+			create := posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", createParams+`,"task":{}`)}
+			beside(b, life{create, posts{url, create.headers, wiretest.LegacyBody("tasks/result", `"taskId":"TASK"`)}}, 2, create.echo(b))
+		})
+	}
 }

@@ -18,15 +18,19 @@ import (
 // from other browser origins are refused unless CrossOriginProtection admits
 // them. The principal is the UserID of the SDK's bearer token, unless the
 // options of tasks say otherwise.
-func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
-	return NewRevisionHandler(tasks, "", getServer, opts)
+func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions, more ...HandlerOption) http.Handler {
+	return NewRevisionHandler(tasks, "", getServer, opts, more...)
 }
 
 // NewRevisionHandler is NewHandler for a path on which tasks are spoken in one
 // revision only. 2025-11-25-rc needs one beside 2025-11-25: on the wire the two
 // cannot be told apart. A revision that is not among Options.Revisions is not
 // spoken at all.
-func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
+func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions, more ...HandlerOption) http.Handler {
+	var own handlerOptions
+	for _, option := range more {
+		option(&own)
+	}
 	var options mcp.StreamableHTTPOptions
 	if opts != nil {
 		options = *opts
@@ -39,6 +43,10 @@ func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*
 		AnyHost:        options.DisableLocalhostProtection,
 		MaxBody:        options.MaxRequestBodyBytes,
 		SessionTimeout: options.SessionTimeout,
+	}
+	if own.direct {
+		direct := &bypass{tasks: tasks, getServer: getServer, json: options.JSONResponse, stored: options.EventStore != nil}
+		config.Bypass = direct.find
 	}
 	// The gateway has checked host, origin and size, and owns idle sessions.
 	options.CrossOriginProtection, options.DisableLocalhostProtection = nil, true

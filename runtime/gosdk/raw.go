@@ -13,10 +13,19 @@ import (
 type rawResult struct {
 	mcp.ResultBase
 	body json.RawMessage
+	of   *served // the SDK's server that it is a result of; nil if it is a client's
 }
 
 // MarshalJSON joins the _meta that the SDK has set into the body's.
 func (r *rawResult) MarshalJSON() ([]byte, error) { return dialect.WithMeta(r.body, r.Meta) }
+
+// SetMeta implements mcp.Result. The SDK calls it with the server's name in revisions without sessions.
+func (r *rawResult) SetMeta(meta map[string]any) {
+	r.ResultBase.SetMeta(meta)
+	if info, ok := meta[mcp.MetaKeyServerInfo].(*mcp.Implementation); ok && r.of != nil {
+		r.of.named(info)
+	}
+}
 
 // UnmarshalJSON keeps the bytes.
 func (r *rawResult) UnmarshalJSON(data []byte) error {

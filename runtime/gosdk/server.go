@@ -31,18 +31,20 @@ import (
 // later stands outside of it and sees tasks as results of a custom type: add
 // yours before.
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
+	of := attach(server, tasks)
 	for _, spec := range gateway.Tools(tasks) {
 		addTool(server, tasks, spec)
+		of.has(spec)
 	}
-	attach(server, tasks)
 }
 
-// attach adds the middleware, once for each SDK server.
-func attach(server *mcp.Server, tasks *mcptask.Server) {
-	known := tasks.Attached(attachedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
+// attach adds the middleware, once for each SDK server. It returns what is known of the server.
+func attach(server *mcp.Server, tasks *mcptask.Server) *served {
+	known := attachedTo(tasks)
 	key := weak.Make(server)
-	if _, attached := known.LoadOrStore(key, nil); attached {
-		return
+	of, attached := known.LoadOrStore(key, new(served))
+	if attached {
+		return of.(*served)
 	}
 	// getServer may make a server for every request: tasks must not keep it. Nor may
 	// the cleanup keep tasks, whose handlers may hold the SDK server.
@@ -51,11 +53,17 @@ func attach(server *mcp.Server, tasks *mcptask.Server) {
 			known.Delete(key)
 		}
 	}, weak.Make(known))
-	server.AddReceivingMiddleware(middleware(tasks))
+	server.AddReceivingMiddleware(middleware(tasks, of.(*served)))
 	server.AddSendingMiddleware(keepResponse)
+	return of.(*served)
 }
 
-// attachedKey is where a server keeps which SDK servers have its middleware.
+// attachedTo returns the SDK servers that have the middleware of tasks, with what is known of them.
+func attachedTo(tasks *mcptask.Server) *sync.Map {
+	return tasks.Attached(attachedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
+}
+
+// attachedKey is the key of attachedTo.
 type attachedKey struct{}
 
 // addTool registers one of tasks' tools with an SDK server.
@@ -93,7 +101,7 @@ type flight struct {
 
 // middleware takes the flow of a request and gives its result the form that
 // the SDK's types cannot have.
-func middleware(tasks *mcptask.Server) mcp.Middleware {
+func middleware(tasks *mcptask.Server, of *served) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			flow := takeFlow(tasks, req)
@@ -110,10 +118,10 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 			case !ok:
 				abandon(ctx, tasks, flow) // middleware has answered without the tool, or before it
 			case reply.Outcome == nil:
-				return encoded(flow.Encode(reply))
+				return of.result(flow.Encode(reply))
 			}
 			if flow.Connected != nil {
-				connected(flow, req, result)
+				of.connected(flow, req, result)
 			}
 			data, err := json.Marshal(result)
 			if err != nil {
@@ -124,7 +132,7 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 					return nil, fmt.Errorf("encode the result: %w", err)
 				}
 			}
-			return encoded(flow.Decorate(data))
+			return of.result(flow.Decorate(data))
 		}
 	}
 }
@@ -165,21 +173,6 @@ func abandon(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
 			tasks.Logger().Warn("abandoned task not cancelled", "task", mcptask.LogID(flow.Caller.Principal, reply.Task.ID), "error", err)
 		}
 	})
-}
-
-func connected(flow *gateway.Flow, req mcp.Request, result mcp.Result) {
-	session, ok := req.GetSession().(*mcp.ServerSession)
-	init, isInit := result.(*mcp.InitializeResult)
-	if ok && isInit {
-		flow.Connected(session.ID(), init.ProtocolVersion, session.Wait)
-	}
-}
-
-func encoded(data json.RawMessage, err error) (mcp.Result, error) {
-	if err != nil {
-		return nil, sdkError(err)
-	}
-	return &rawResult{body: data}, nil
 }
 
 // maxProgressToken bounds the bytes of a progress token: it stays in memory until its task ends, and

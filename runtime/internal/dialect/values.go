@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // timestamp is RFC 3339 in UTC.
@@ -63,27 +66,15 @@ func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error)
 	if len(add) == 0 {
 		return data, nil
 	}
-	return editObject(data, func(o object) error {
-		meta := object{}
-		if o["_meta"] != nil {
-			if err := json.Unmarshal(o["_meta"], &meta); err != nil {
-				return err
-			}
+	edits := make([]wire.Edit, 0, len(add))
+	for _, key := range slices.Sorted(maps.Keys(add)) {
+		encoded, err := json.Marshal(add[key])
+		if err != nil {
+			return nil, err
 		}
-		if meta == nil { // it was null
-			meta = object{}
-		}
-		for key, value := range add {
-			encoded, err := json.Marshal(value)
-			if err != nil {
-				return err
-			}
-			meta[key] = encoded
-		}
-		var err error
-		o["_meta"], err = json.Marshal(meta)
-		return err
-	})
+		edits = append(edits, wire.Set(encoded, "_meta", key))
+	}
+	return wire.NewObject(data).Edited(edits...)
 }
 
 // brief cuts a status message, which every poll and every list carries.

@@ -102,6 +102,8 @@ type Setup struct {
 	Start func(*httptest.Server)
 	// Fallback leaves the pipeline its fallback=tools.
 	Fallback bool
+	// Direct answers calls that make a task without the SDK.
+	Direct bool
 	// SDK gets the SDK's server.
 	SDK func(*mcp.Server)
 	// Revision is one that the test is about: the candidate is spoken beside the
@@ -159,12 +161,16 @@ func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
 		s.SDK(sdk)
 	}
 	get := func(*http.Request) *mcp.Server { return sdk }
-	handler := wirecheck.Handler(t, s.around(gosdk.NewHandler(tasks, get, s.HTTP), sdk))
+	var more []gosdk.HandlerOption
+	if s.Direct || os.Getenv("XXDIRECT") != "" {
+		more = append(more, gosdk.DirectTaskCalls())
+	}
+	handler := wirecheck.Handler(t, s.around(gosdk.NewHandler(tasks, get, s.HTTP, more...), sdk))
 	if s.Revision == CandidateRevision {
 		paths := http.NewServeMux()
 		paths.Handle("/", handler)
 		paths.Handle(candidatePath, wirecheck.RevisionHandler(t, CandidateRevision,
-			s.around(gosdk.NewRevisionHandler(tasks, CandidateRevision, get, s.HTTP), sdk)))
+			s.around(gosdk.NewRevisionHandler(tasks, CandidateRevision, get, s.HTTP, more...), sdk)))
 		handler = paths
 	}
 	url, end := s.listen(handler, log.New(logs, "", 0))

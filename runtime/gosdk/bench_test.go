@@ -244,7 +244,7 @@ var roads = []struct {
 	{"direct", []gosdk.HandlerOption{gosdk.DirectTaskCalls()}},
 }
 
-const createParams = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"refused"}`
+const createParams = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"main"}`
 
 func unlimited() mcptask.Options {
 	limits := wiretest.Hurried

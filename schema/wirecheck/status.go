@@ -65,7 +65,9 @@ var foreignTexts = map[int][]string{
 	http.StatusBadRequest: {
 		"Bad Request: ", // for a version or a missing session
 		"Accept must contain ", "malformed Last-Event-ID ", "failed to replay events", "stream replay unsupported", "malformed payload: ", "JSON RPC not handled: ", "invalid request: missing ",
+		"can't send Last-Event-ID ", "no server available",
 	},
+	http.StatusForbidden:        {"session user mismatch"},
 	http.StatusUnauthorized:     {"no bearer token"},
 	http.StatusNotFound:         {"session not found", "session is closing"},
 	http.StatusMethodNotAllowed: {"Method Not Allowed"},

@@ -16,25 +16,27 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// HandlerOption changes a handler of [NewHandler].
+// HandlerOption changes a handler of [NewHandler] or [NewRevisionHandler].
 type HandlerOption func(*handlerOptions)
 
 type handlerOptions struct{ direct bool }
 
 // DirectTaskCalls lets the handler answer calls that make a task without the SDK, which spends most
-// of the time that such a call takes. Clients see no difference. But the SDK does not see these calls:
+// of the time that such a call takes. Clients see no difference. The SDK does not see these calls:
 //
 //   - Receiving middleware of the server does not run for them. Do not use this option if such
-//     middleware decides who may call a tool, or counts, logs or changes calls. What stands around
-//     the handler, Options.Principal, the limits and the audit trail apply as ever.
-//   - A tool that the SDK server got from AddTools or AddTaskTool stays callable after its
-//     RemoveTools, and after another tool took its name by AddTool. A tool that it did not get
-//     there is not callable: servers that getServer chooses by request may have different tools.
+//     middleware decides who may call a tool, or counts, logs or changes calls. Middleware around
+//     the handler, Options.Principal, the limits and the audit trail work as they do without it.
+//   - A tool that a server got from AddTools or AddTaskTool stays callable after RemoveTools, and
+//     after AddTool gave its name to another tool. A tool that the server did not get there is not
+//     callable: getServer may return servers with different tools.
+//   - A handler's error -32601 keeps its message and data, which the SDK replaces in 2026-07-28.
 //
-// The SDK still answers all calls without a task, and these: calls with a progress token; in sessions,
-// calls of tools that ask before they start, and all calls if the handler has an EventStore; of
-// 2026-07-28, a server's first call, and calls of tools whose schema has x-mcp-header; and
-// requests that it may refuse. So middleware sees some calls that make a task, and must not rely on it.
+// The SDK still answers calls without a task, and those for which it is needed: calls with a
+// progress token; in sessions, calls of tools that ask before they start, and all calls if the
+// handler has an EventStore; calls of tools whose schema has x-mcp-header; the first requests of a
+// server in 2026-07-28, until it has named itself; and requests that it may refuse. So middleware
+// sees some calls that make a task, and cannot rely on that.
 func DirectTaskCalls() HandlerOption {
 	return func(o *handlerOptions) { o.direct = true }
 }

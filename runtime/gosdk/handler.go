@@ -17,7 +17,8 @@ import (
 // Of the options, Stateless is ignored, since both kinds are served. Requests
 // from other browser origins are refused unless CrossOriginProtection admits
 // them. The principal is the UserID of the SDK's bearer token, unless the
-// options of tasks say otherwise.
+// options of tasks say otherwise. More options are those of this package, such as
+// [DirectTaskCalls].
 func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions, more ...HandlerOption) http.Handler {
 	return NewRevisionHandler(tasks, "", getServer, opts, more...)
 }

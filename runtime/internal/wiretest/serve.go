@@ -29,6 +29,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
@@ -117,6 +118,18 @@ func Serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Se
 	return ServeWith(t, Setup{Options: options, Panics: true})
 }
 
+// EachRoad runs a test in two bubbles: calls that make a task are answered through the SDK in the
+// one, and without it in the other.
+func EachRoad(t *testing.T, test func(t *testing.T, direct bool)) {
+	t.Helper()
+	for _, direct := range []bool{false, true} {
+		t.Run(fmt.Sprintf("direct %v", direct), func(t *testing.T) {
+			t.Parallel()
+			bubble.Test(t, func(t *testing.T) { test(t, direct) })
+		})
+	}
+}
+
 // Hurried lets tests poll faster than anybody should.
 var Hurried = mcptask.Limits{Polls: -1, Lists: -1}
 
@@ -162,7 +175,7 @@ func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
 	}
 	get := func(*http.Request) *mcp.Server { return sdk }
 	var more []gosdk.HandlerOption
-	if s.Direct || os.Getenv("XXDIRECT") != "" {
+	if s.Direct {
 		more = append(more, gosdk.DirectTaskCalls())
 	}
 	handler := wirecheck.Handler(t, s.around(gosdk.NewHandler(tasks, get, s.HTTP, more...), sdk))

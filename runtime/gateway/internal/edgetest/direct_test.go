@@ -75,6 +75,7 @@ func quickTools() mcptask.Tools {
 
 func directCalls(modern bool) []directCall {
 	const run = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"main"}`
+	lasting := strings.Replace(run, "main", "endless", 1)
 	calls := []directCall{
 		{name: "a task", params: run},
 		{name: "an ID of text", params: run, id: `"a<b>\u00e9"`},
@@ -94,8 +95,8 @@ func directCalls(modern bool) []directCall {
 		{name: "an unknown tool", params: `"name":"no_such","arguments":{}`, sdk: modern},
 		{name: "a tool of the SDK", params: `"name":"sdk_tool","arguments":{},"task":5`, sdk: modern},
 		{name: "a tool without tasks", params: `"name":"lint_file","arguments":{"path":"p"}`, sdk: modern},
-		{name: "a key", params: run, meta: `"io.github.mcptaskgen/idempotency-key":"0123456789abcdef"`},
-		{name: "the key again", params: run, meta: `"io.github.mcptaskgen/idempotency-key":"0123456789abcdef"`},
+		{name: "a key", params: lasting, meta: `"io.github.mcptaskgen/idempotency-key":"0123456789abcdef"`},
+		{name: "the key again", params: lasting, meta: `"io.github.mcptaskgen/idempotency-key":"0123456789abcdef"`},
 		{name: "the key with other arguments", params: strings.Replace(run, "main", "other", 1), meta: `"io.github.mcptaskgen/idempotency-key":"0123456789abcdef"`},
 		{name: "a short key", params: run, meta: `"io.github.mcptaskgen/idempotency-key":"k"`},
 		{name: "a progress token", params: run, meta: `"progressToken":"p"`, sdk: true},

@@ -91,9 +91,9 @@ func TestAnonymousID(t *testing.T) {
 // An idempotency key is the principal's own, and belongs to its arguments.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-		open, _ := wiretest.ServeWith(t, wiretest.Setup{})
+	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Bearer: true})
+		open, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
 			params := func(key any, ms int) map[string]any {

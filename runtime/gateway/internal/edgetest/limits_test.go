@@ -86,7 +86,7 @@ func TestLimitPolls(t *testing.T) {
 func TestLimitKept(t *testing.T) {
 	rules.Covers(t, "C-96", "B-91")
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: mcptask.Options{
 			Limits: mcptask.Limits{Running: 2, Tasks: 3, Arguments: 500, Result: 300, Polls: -1}}})
 		for _, revision := range wiretest.AllRevisions {
@@ -121,7 +121,7 @@ func TestLimitKept(t *testing.T) {
 // a task: each holds a connection.
 func TestLimitOpen(t *testing.T) {
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
 		const most = 3
 		gates := map[string]chan struct{}{}
 		for _, name := range []string{wiretest.LegacyRevision, wiretest.ModernRevision, "task"} {
@@ -137,7 +137,7 @@ func TestLimitOpen(t *testing.T) {
 					return "", ctx.Err()
 				}
 			})}}
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
 			Limits: mcptask.Limits{Running: most, Waiting: most, Polls: -1}}})
 		// crowd sends twice as many as may be: what is too much is refused while the
 		// rest is held, and the rest is answered when it is let go.

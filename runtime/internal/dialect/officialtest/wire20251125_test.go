@@ -87,8 +87,8 @@ func TestLegacyCreate(t *testing.T) {
 func checkCreate(t *testing.T, revision string) {
 	t.Helper()
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{MaxTTL: time.Hour}})
+	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Revision: revision, Options: mcptask.Options{MaxTTL: time.Hour}})
 		p := wiretest.NewPeer(t, url, revision, "")
 		const day = 24 * 60 * 60 * 1000 // the tool's own
 		for _, test := range []struct {

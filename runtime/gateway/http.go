@@ -17,7 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// readPost reads the message of a POST. It returns nil if it has answered already.
+// readPost reads the message of a POST. It returns nil if it has already answered the request.
 func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal string) *httpExchange {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Type must be application/json"))
@@ -43,7 +43,7 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 	return nil
 }
 
-// httpExchange is the exchange of one POST.
+// httpExchange implements exchange for one POST.
 type httpExchange struct {
 	g         *Gateway
 	w         http.ResponseWriter
@@ -52,10 +52,10 @@ type httpExchange struct {
 	principal string
 
 	session *session
-	endUse  func() // ends the use of the session; nil without one
+	endUse  func() // ends the use of the session; nil if there is no session
 
-	// out is the stream that the answer ends; nil if the answer is JSON. It is kept alive
-	// from the first message on, until stopAlive.
+	// out is the stream that carries the answer. It is nil if the answer is JSON. From the first
+	// message until stopAlive, the stream is kept alive.
 	out       *shared
 	alive     sync.Once
 	stopAlive func()
@@ -72,9 +72,9 @@ func (x *httpExchange) caller() mcptask.Caller {
 	return mcptask.Caller{Principal: x.principal, Method: x.m.Method}
 }
 
-// enter implements exchange. A client whose session is gone has to learn that before anything
-// else, and nobody may initialize somebody else's session anew. Without a session ID, or with a
-// notification, the SDK says what is wrong.
+// enter implements exchange. It reports a missing session before any other error. It refuses to
+// initialize a session of another principal again. For a request without a session ID, and for a
+// notification, the SDK reports the error.
 func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
 	s, status, refusal := x.g.session(x.r, x.principal)
@@ -95,14 +95,14 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	return s, s.caller(x.g, x.m.Method), true
 }
 
-// leave ends what the exchange holds.
+// leave releases what the exchange holds.
 func (x *httpExchange) leave() {
 	if x.endUse != nil {
 		x.endUse()
 	}
 }
 
-// replyID is the ID of the reply to the message, nil if it gets none of its own.
+// replyID returns the ID of the reply. It returns nil if the message is not a request.
 func (x *httpExchange) replyID() json.RawMessage {
 	if x.m.IsRequest() {
 		return x.m.ID
@@ -128,7 +128,7 @@ func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {
 	switch {
 	case kind == refusedSize:
 		status = http.StatusRequestEntityTooLarge
-	case kind == refusedRate: // once this is read there is room for one more
+	case kind == refusedRate: // one second is enough for the next request
 		x.w.Header().Set("Retry-After", "1")
 		status = http.StatusTooManyRequests
 	case kind == refusedStore:
@@ -181,8 +181,8 @@ func (x *httpExchange) send(message []byte) {
 	x.out.message(message)
 }
 
-// carryQuestions implements exchange. A client that takes no stream gets the questions on its
-// session's own (C-34, C-37).
+// carryQuestions implements exchange. If the client does not accept a stream, it gets the questions
+// on its session's own stream (C-34, C-37).
 func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func()) {
 	if !acceptsStream(x.r) {
 		return func() {}
@@ -204,7 +204,7 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 		}
 	})
 	return func() {
-		x.g.hub.Refresh(task) // what the end takes back comes before it
+		x.g.hub.Refresh(task) // send retractions before the answer
 		close(over)
 		writer.Wait()
 		x.out.messages(c.Take())
@@ -212,14 +212,14 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 	}
 }
 
-func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // a client that has left
+func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // fails if the client has disconnected
 
 func (x *httpExchange) cancel(request json.RawMessage) bool {
 	x.g.sessions.cancel(x.session, request)
 	return false
 }
 
-// next is the SDK's handler for the message.
+// next returns the SDK's handler for the message.
 func (x *httpExchange) next() http.Handler {
 	if x.modern() {
 		return x.g.config.Stateless
@@ -227,7 +227,7 @@ func (x *httpExchange) next() http.Handler {
 	return x.g.config.Stateful
 }
 
-// setBody makes the message, with its edits, the body that the SDK reads.
+// setBody applies the edits to the message and makes it the body that the SDK reads.
 func (x *httpExchange) setBody(edits ...wire.Edit) error {
 	body, err := x.m.Edited(edits...)
 	if err == nil {
@@ -246,7 +246,7 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 		if flow.carrier != nil {
 			var end func()
 			w, end = flow.carrier.overHTTP(x.w, x.r)
-			defer end() // nothing may be written once the handler has returned
+			defer end() // the response is invalid once the handler has returned
 		}
 		defer flow.announced.wrote()
 		if x.g.config.Direct {
@@ -269,7 +269,7 @@ func (x *httpExchange) forwardOpen(done func()) {
 	x.g.passOpen(x.next(), x.w, x.r)
 }
 
-// initialize implements exchange: it makes room for a session, which is open once the SDK has
+// initialize implements exchange. It makes room for a session. The session opens when the SDK has
 // negotiated it.
 func (x *httpExchange) initialize(flow *Flow) {
 	g := x.g
@@ -283,14 +283,14 @@ func (x *httpExchange) initialize(flow *Flow) {
 		most, scope = limits.Server.Sessions, full
 	}
 	if done == nil || spared != nil {
-		err := g.server.LimitedIn(scope, flow.Caller, "sessions", most) // it is for the audit trail, too
+		err := g.server.LimitedIn(scope, flow.Caller, "sessions", most) // this also writes the audit trail
 		if done == nil {
 			x.refuse(refusedRequest, err)
 			return
 		}
 		go func() {
 			defer guard.Recover(g.server.Logger(), "the end of a session")
-			spared.expire() // the SDK waits for what is left of its calls
+			spared.expire() // the SDK waits for the session's remaining calls
 		}()
 	}
 	defer done()
@@ -303,19 +303,19 @@ func (x *httpExchange) initialize(flow *Flow) {
 		}
 	}
 	var edits []wire.Edit
-	if g.config.Direct && capabilities.Has("tasks") { // an SDK whose types have one revision's form refuses another's
+	if g.config.Direct && capabilities.Has("tasks") { // the SDK's types may not fit this revision's form
 		edits = append(edits, wire.Delete("params", "capabilities", "tasks"))
 	}
 	x.forward(flow, edits...)
 }
 
-// batch is for sessions of 2025-03-26 only: later revisions have none, and a
+// batch forwards a batch in a session of 2025-03-26. Later revisions have no batches, and there a
 // batch would hide task traffic from the gateway.
 func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
 	const lastWithBatches = "2025-03-26"
 	s := g.sessions.get(r.Header.Get(sessionHeader))
 	if s == nil || s.revision != lastWithBatches || s.principal != principal {
-		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a request"))
+		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per request"))
 		return
 	}
 	if refusal := checkBatch(body); refusal != nil {
@@ -327,18 +327,18 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
-// mostBatched bounds the messages of a batch: the SDK serves all of them at once.
-const mostBatched = 100
+// maxBatch limits the messages of a batch, because the SDK serves them all at once.
+const maxBatch = 100
 
 // checkBatch refuses a batch that hides what the gateway answers or counts: a subscription, which
-// stays open, or the answer to one of its questions.
+// stays open, or the answer to a question.
 func checkBatch(body []byte) *mcptask.Error {
 	var all []json.RawMessage
 	if json.Unmarshal(body, &all) != nil {
 		return mcptask.Errorf(mcptask.CodeParseError, "the batch is not JSON")
 	}
-	if len(all) > mostBatched {
-		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), mostBatched)
+	if len(all) > maxBatch {
+		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), maxBatch)
 	}
 	for _, each := range all {
 		m, batch, refusal := parse(each)
@@ -381,7 +381,7 @@ func write(w http.ResponseWriter, status int, data []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // a client that has left
+	_, _ = w.Write(data) // fails if the client has disconnected
 }
 
 func acceptsStream(r *http.Request) bool {

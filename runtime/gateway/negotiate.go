@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// callInSession passes a tools/call of a session on, with its flow if the tool is ours.
+// callInSession forwards a tools/call of a session. If the tool is ours, it opens a flow for it.
 func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	flow, refusal := g.legacyFlow(s, caller, x.message())
 	if refusal != nil {
@@ -22,13 +22,13 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	x.forward(flow)
 }
 
-// legacyFlow negotiates a tools/call of a session. No flow and no refusal is a
-// call of none of our tools, to be passed on as it is.
+// legacyFlow negotiates a tools/call of a session. It returns neither a flow nor a refusal if the
+// tool is not ours; the call is then forwarded unchanged.
 func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Flow, *mcptask.Error) {
 	tool, name := g.tool(m)
 	d := g.spoken(s, caller, m)
 	if tool == nil {
-		if d != nil { // a tool of the SDK's is never a task
+		if d != nil { // the SDK's own tools never become tasks
 			none := mcptask.ToolSpec{Name: name, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
 			if _, err := d.Negotiate(none, false, m.Params); err != nil {
 				return nil, wireError(err)
@@ -37,7 +37,7 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 		return nil, nil
 	}
 	raw, silent := m.Params, d == nil
-	if silent { // the older revisions know no tasks: the member means nothing
+	if silent { // older revisions have no tasks and ignore the member
 		d, raw = g.plain(), raw.Without("task")
 	} else {
 		caller.Revision = d.Revision()
@@ -50,7 +50,7 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 		}
 		return nil, refusal
 	}
-	if call.ExternalID != "" && call.IdempotencyKey == call.ExternalID { // anonymous callers share their keys
+	if call.ExternalID != "" && call.IdempotencyKey == call.ExternalID { // anonymous callers share one set of keys
 		call.IdempotencyKey = caller.Named(call.ExternalID)
 	}
 	flow := g.callFlow(d, caller, *tool, call)
@@ -73,7 +73,7 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 	return flow, nil
 }
 
-// callModern passes a tools/call of 2026-07-28 on, with its flow if the tool is ours.
+// callModern forwards a tools/call of 2026-07-28. If the tool is ours, it opens a flow for it.
 func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 	m := x.message()
 	tool, _ := g.tool(m)
@@ -86,7 +86,7 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 		return
 	}
 	params := m.Params
-	if !g.without { // whatever is declared
+	if !g.without { // this server has no tasks here, so ignore the client's declaration
 		params = params.Without("_meta")
 	}
 	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), params)
@@ -103,11 +103,13 @@ func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
 	x.forward(flow, g.withhold(flow, m.Params)...)
 }
 
-// withhold returns the edits that keep from the SDK what it would suffer from. The flow has it all.
+// withhold returns edits that remove from a call what the SDK cannot read. The flow keeps the
+// removed parts.
 //
-// The SDK refuses junk among the answers, which have been read (T-31). It decodes arguments for
-// their headers, which takes seconds for a million bytes of tiny numbers and fails for large ones:
-// it gets none that the server is going to refuse for their size, their depth or their numbers.
+// The SDK refuses malformed answers, which the gateway has already read (T-31). It also decodes the
+// arguments for their headers. That takes seconds for a megabyte of tiny numbers and fails for very
+// large numbers. So arguments that the server is going to refuse for their size, depth or numbers
+// are withheld.
 func (g *Gateway) withhold(flow *Flow, params *wire.Object) (edits []wire.Edit) {
 	for _, name := range []string{"inputResponses", "requestState"} {
 		if params.Has(name) {
@@ -122,18 +124,18 @@ func (g *Gateway) withhold(flow *Flow, params *wire.Object) (edits []wire.Edit) 
 	return edits
 }
 
-// elsewhere is the refusal of a call that has to be a task, in a revision without:
-// what the caller would have to add there changes nothing.
+// elsewhere rewrites the refusal of a call that must be a task in a revision without tasks. Another
+// declaration by the client would not help, so the message names the revisions that do have tasks.
 func (s *speech) elsewhere(tool mcptask.ToolSpec, revision string, refusal *mcptask.Error) *mcptask.Error {
 	if tool.Policy.Task == mcptask.TaskRequired && (refusal.Code == mcptask.CodeMethodNotFound || refusal.Code == mcptask.CodeMissingClientCapability) {
-		refusal.Message = fmt.Sprintf("the tool %q must be called as a task: this server has none in %s, but in %s",
+		refusal.Message = fmt.Sprintf("the tool %q must be called as a task: this server has no tasks in %s, only in %s",
 			tool.Name, revision, strings.Join(s.names, ", "))
 	}
 	return refusal
 }
 
-// tool finds the tool of a tools/call, a fallback tool too. It returns nil, and the name, if the
-// tool is none of ours.
+// tool returns the tool of a tools/call, which may be a fallback tool. If the tool is not ours, it
+// returns nil and the name.
 func (g *Gateway) tool(m *message) (*mcptask.ToolSpec, string) {
 	name, _ := m.Params.Text("name")
 	spec, ok := g.server.Tool(name)
@@ -146,7 +148,7 @@ func (g *Gateway) tool(m *message) (*mcptask.ToolSpec, string) {
 	return &spec, name
 }
 
-// callFlow is the flow of a tools/call.
+// callFlow returns the flow of a tools/call.
 func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *Flow {
 	flow := g.decorated(d, caller, "tools/call")
 	flow.Tool, flow.Call = tool.Name, call
@@ -163,8 +165,8 @@ func (g *Gateway) callFlow(d dialect.Server, caller mcptask.Caller, tool mcptask
 	return flow
 }
 
-// listed is the flow of a tools/list without a session; declares says whether the
-// caller has declared that it takes tasks.
+// listed returns the flow of a tools/list without a session. declares reports whether the client
+// declared that it supports tasks.
 func (g *Gateway) listed(caller mcptask.Caller, declares bool) *Flow {
 	flow := g.decorated(g.modern, caller, "tools/list")
 	decorate := flow.Decorate
@@ -177,12 +179,12 @@ func (g *Gateway) listed(caller mcptask.Caller, declares bool) *Flow {
 	return flow
 }
 
-// declares reports whether a request without a session says that its client takes tasks.
+// declares reports whether a request without a session declares support for tasks.
 func (g *Gateway) declares(meta meta) bool {
 	return g.without && g.modern.Check(meta.Capabilities) == nil
 }
 
-// sessionList is the flow of a session's tools/list.
+// sessionList returns the flow of a session's tools/list.
 func (g *Gateway) sessionList(s *session, caller mcptask.Caller) *Flow {
 	return &Flow{Caller: caller, Decorate: func(result json.RawMessage) (_ json.RawMessage, err error) {
 		if s != nil {
@@ -194,19 +196,19 @@ func (g *Gateway) sessionList(s *session, caller mcptask.Caller) *Flow {
 	}}
 }
 
-// initialized is the flow of an initialize.
+// initialized returns the flow of an initialize request.
 func (g *Gateway) initialized(caller mcptask.Caller) *Flow {
 	return &Flow{Caller: caller, Decorate: func(result json.RawMessage) (json.RawMessage, error) {
 		var negotiated struct {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
-		_ = json.Unmarshal(result, &negotiated) // it is the SDK's own
+		_ = json.Unmarshal(result, &negotiated) // the SDK wrote it
 		return g.declare(caller, negotiated.ProtocolVersion, "initialize", result)
 	}}
 }
 
-// discovered returns the flow of a server/discover. It declares tasks only if the
-// gateway speaks them without a session.
+// discovered returns the flow of a server/discover. It declares tasks only if the gateway supports
+// them without a session.
 func (g *Gateway) discovered(caller mcptask.Caller) *Flow {
 	method := "server/discover"
 	if !g.without {
@@ -215,7 +217,7 @@ func (g *Gateway) discovered(caller mcptask.Caller) *Flow {
 	return g.decorated(g.modern, caller, method)
 }
 
-// decorated is the flow of a request whose result gets additions.
+// decorated returns the flow of a request whose result the revision completes.
 func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method string) *Flow {
 	return &Flow{
 		Caller: caller,

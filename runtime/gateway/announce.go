@@ -17,47 +17,46 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// In the proposal SEP-1686 a call that made a task stays open until the task has
-// ended. On its way to the client goes first that there is a task, then what is
-// said of the task, and last the answer. Over HTTP all of that is
-// on the stream of the POST. A client that takes no stream there hears of its
-// task on the session's standalone stream, where it has one, and else from the
-// answer: it may poll with the ID that it has made itself.
+// In the proposal SEP-1686 a call that created a task stays open until the task has ended. The
+// client receives, in this order, the announcement of the task, the messages about the task, and
+// the answer. Over HTTP all of these travel on the stream of the POST. If the client
+// does not accept a stream there, it gets the messages on the session's standalone stream, if one
+// is open. Otherwise it polls with the ID that it has chosen itself.
 //
-// A client that leaves the stream leaves the task as it is: the SDK still gets
-// the answer, for a stream that is resumed, and tasks/result has it.
+// Closing the stream does not affect the task. The SDK still gets the answer, for a stream that is
+// resumed, and tasks/result returns it.
 
-// awaited is one call that is answered when its task has ended.
+// awaited is a call that is answered when its task has ended.
 type awaited struct {
 	g       *Gateway
 	session *session
 	d       dialect.Teller
 	caller  mcptask.Caller
 	tool    string
-	// request is the call's ID, to cancel it by.
+	// request is the ID of the call, by which the client cancels it.
 	request json.RawMessage
-	// way is where the answer goes.
+	// way carries the answer to the client.
 	way callWay
 
 	mu sync.Mutex
-	// task is the stored ID, "" before there is a task.
+	// task is the stored ID. It is "" until the task exists.
 	task      string
 	cancelled bool
 }
 
-// callWay is the way from an open call to its client.
+// callWay carries messages from an open call to its client.
 type callWay interface {
-	// say sends a message; false is one that cannot go this way.
+	// say sends a message. It returns false if this way cannot carry it.
 	say(message []byte) bool
-	// questions says whether the task's questions go this way too, and alive shows
-	// a client that waits that the stream is.
+	// questions reports whether the task's questions go this way too. alive shows a waiting client
+	// that the stream is alive.
 	questions() bool
 	alive()
-	// left ends when the client has left; nil is never.
+	// left ends when the client disconnects. It is nil if that cannot happen.
 	left() <-chan struct{}
 }
 
-// handle makes the task, tells of it, and waits for its end.
+// handle creates the task, announces it, and waits until it has ended.
 func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	done, refusal := a.g.block(a.caller)
 	if refusal != nil {
@@ -72,7 +71,7 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 	defer stop()
 	defer context.AfterFunc(a.g.server.Closing(), stop)()
 	defer a.g.sessions.wait(a.session, a.request, func() { a.cancel(stop) })()
-	// The handler may report before anybody knows of the task.
+	// The handler may report progress before the task is announced.
 	told := make(chan struct{})
 	tell := sync.OnceFunc(func() { close(told) })
 	defer tell()
@@ -88,14 +87,14 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 	}
 	record := *reply.Task
 	if a.made(record.ID) {
-		a.end(record.ID) // cancelled while it was made
+		a.end(record.ID) // the call was cancelled meanwhile
 	}
 	a.g.mailbox(a.session).KnowUnsettled(a.d, record)
 	a.announce(record)
 	tell()
 	over := a.serve(record.ID, done)
 	ended, err := a.g.server.Await(ctx, a.caller, record.ID)
-	if err != nil { // what cancels the task ends the waiting too, perhaps first
+	if err != nil { // a cancellation may end ctx before the task
 		if r, gone := a.g.server.Peek(record.ID); gone == nil && r.Done() {
 			ended, err = r, nil
 		}
@@ -104,8 +103,8 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 	return a.answer(ctx, ended, err)
 }
 
-// free refuses an ID that another task of the caller's has already, where it is
-// not one of the caller's making: those are refused as they are stored.
+// free refuses an ID that a task of the caller already has, in case the server generated that ID. A
+// repeated ID of the caller's own making is refused when the task is stored.
 func (a *awaited) free(ctx context.Context, id string) error {
 	switch _, err := a.g.server.Get(ctx, a.caller, id); {
 	case err == nil:
@@ -116,7 +115,7 @@ func (a *awaited) free(ctx context.Context, id string) error {
 	return nil
 }
 
-// made notes the task, and says whether the call has been cancelled meanwhile.
+// made notes the task. It returns true if the call has been cancelled meanwhile.
 func (a *awaited) made(task string) (cancelled bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +123,8 @@ func (a *awaited) made(task string) (cancelled bool) {
 	return a.cancelled
 }
 
-// cancel is the client's: it ends the task, or the making of one.
+// cancel handles the client's cancellation. It cancels the task, or stops its
+// creation.
 func (a *awaited) cancel(stop context.CancelFunc) {
 	a.mu.Lock()
 	a.cancelled = true
@@ -137,7 +137,7 @@ func (a *awaited) cancel(stop context.CancelFunc) {
 	a.end(task)
 }
 
-// end cancels the task; one that has ended stays as it is.
+// end cancels the task. A task that has ended stays unchanged.
 func (a *awaited) end(task string) {
 	caller := a.caller
 	caller.Method = notificationCancelled
@@ -146,8 +146,8 @@ func (a *awaited) end(task string) {
 	}
 }
 
-// announce tells of the task, on the session's standalone stream where the call
-// has none.
+// announce sends the announcement of the task. If the call has no stream, it uses the session's
+// standalone stream.
 func (a *awaited) announce(r mcptask.Record) {
 	method, params, err := a.d.(dialect.Announcer).Announcement(r)
 	var data []byte
@@ -163,8 +163,8 @@ func (a *awaited) announce(r mcptask.Record) {
 	}
 }
 
-// serve sends the task's questions on the call's stream until over is called, or
-// until the client has left: then the call is none that waits, and done is called.
+// serve sends the task's questions on the call's stream until over is called or the client
+// disconnects. A call without a client does not count as waiting, so serve then calls done.
 func (a *awaited) serve(task string, done func()) (over func()) {
 	box := a.g.mailbox(a.session)
 	if !a.way.questions() {
@@ -172,7 +172,7 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 		return func() {}
 	}
 	c := box.Connect(a.d, task)
-	box.Settle(task, nil) // it knows of the task now
+	box.Settle(task, nil) // the client knows the task now
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {
@@ -190,7 +190,7 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 				done()
 				return
 			case <-stop:
-				a.g.hub.Refresh(task) // what the end takes back comes before it
+				a.g.hub.Refresh(task) // send retractions before the answer
 				a.flush(c)
 				return
 			}
@@ -208,10 +208,10 @@ func (a *awaited) flush(c *push.Stream) {
 	}
 }
 
-// answer is the outcome of the call.
+// answer returns the outcome of the call.
 func (a *awaited) answer(ctx context.Context, r mcptask.Record, err error) (mcptask.CallReply, error) {
 	if err != nil {
-		if ctx.Err() != nil { // the session or the server ends, or the SDK no longer waits
+		if ctx.Err() != nil { // the session or the server has ended, or the SDK has given up
 			err = mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there")
 		}
 		return mcptask.CallReply{}, err
@@ -231,7 +231,7 @@ func (a *awaited) answer(ctx context.Context, r mcptask.Record, err error) (mcpt
 // overPipe implements carrier.
 func (a *awaited) overPipe(write func([]byte)) { a.way = pipeWay{write} }
 
-// pipeWay is a pipe: there is one stream, which the session's questions are on.
+// pipeWay implements callWay for a pipe. A pipe has one stream, which the session's questions use.
 type pipeWay struct{ write func([]byte) }
 
 func (w pipeWay) say(message []byte) bool { w.write(message); return true }
@@ -246,22 +246,21 @@ func (a *awaited) overHTTP(w http.ResponseWriter, r *http.Request) (carried http
 	return way, way.end
 }
 
-// postWay is the response to a POST. It becomes a stream when there is something
-// to say of the task, whatever the SDK makes of it afterwards: the SDK's events
-// are passed on, and its JSON becomes one.
+// postWay is the response to a POST. It becomes a stream as soon as there is a message about the
+// task. It then forwards the SDK's events, or turns the SDK's JSON into an event.
 type postWay struct {
 	w       http.ResponseWriter
-	streams bool // the client takes a stream
+	streams bool // the client accepts a stream
 	gone    <-chan struct{}
-	// header is the SDK's, which it may change beside what is said here.
+	// header is the SDK's header. The SDK may change it while messages are sent here.
 	header http.Header
 
 	mu     sync.Mutex
-	ours   bool // the stream has been begun here
+	ours   bool // the gateway has begun the stream
 	theirs bool // the SDK has begun its response
-	sse    bool // that is a stream
+	sse    bool // the SDK's response is a stream
 	over   bool
-	body   bytes.Buffer // the SDK's JSON, after ours
+	body   bytes.Buffer // the SDK's JSON, if the gateway has begun the stream
 }
 
 // Header implements http.ResponseWriter.
@@ -274,7 +273,7 @@ func (p *postWay) WriteHeader(code int) {
 	p.begin(code)
 }
 
-// begin passes the head of the SDK's response on. p.mu is held.
+// begin sends the header of the SDK's response. p.mu is held.
 func (p *postWay) begin(code int) {
 	if p.theirs || p.over {
 		return
@@ -290,12 +289,12 @@ func (p *postWay) begin(code int) {
 	p.w.WriteHeader(code)
 }
 
-// Write implements http.ResponseWriter. The SDK writes an event at a time.
+// Write implements http.ResponseWriter. The SDK writes one event at a time.
 func (p *postWay) Write(data []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
-		return len(data), nil // for nobody
+		return len(data), nil // the response is over
 	}
 	p.begin(http.StatusOK)
 	if p.ours && !p.sse {
@@ -311,13 +310,13 @@ func (p *postWay) Flush() {
 	if p.over || !p.theirs && !p.ours {
 		return
 	}
-	_ = http.NewResponseController(p.w).Flush() // a client that has left
+	_ = http.NewResponseController(p.w).Flush() // fails if the client has disconnected
 }
 
 func (p *postWay) questions() bool       { return p.streams }
 func (p *postWay) left() <-chan struct{} { return p.gone }
 
-// stream is the response as a stream, nil where it is none. p.mu is held.
+// stream returns the response as a stream, or nil if it is not a stream. p.mu is held.
 func (p *postWay) stream() *stream {
 	switch {
 	case p.over || !p.streams || p.theirs && !p.sse && !p.ours:
@@ -334,7 +333,7 @@ func (p *postWay) say(message []byte) bool {
 	defer p.mu.Unlock()
 	s := p.stream()
 	if s == nil {
-		return p.over // for nobody
+		return p.over // after the end, messages are dropped
 	}
 	s.message(message)
 	return true
@@ -348,7 +347,7 @@ func (p *postWay) alive() {
 	}
 }
 
-// end passes on the JSON that the SDK has made.
+// end sends the SDK's JSON as an event and closes the response.
 func (p *postWay) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

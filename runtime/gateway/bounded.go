@@ -6,21 +6,20 @@ import (
 )
 
 const (
-	// writeWithin is how long a client may leave unread what it is sent once the
-	// buffers are full; then the connection ends, and with it all that hangs on it.
+	// writeWithin limits how long a write may wait for a client that does not read. After that the
+	// connection ends, together with its requests.
 	writeWithin = 30 * time.Second
-	// slowestClient is the bytes a second that a client has to read of what is large.
+	// slowestClient is the minimum rate, in bytes per second, at which a client must read.
 	slowestClient = 64 << 10
 )
 
-// writeTime returns how long the write of n bytes may take.
+// writeTime returns the time limit for a write of n bytes.
 func writeTime(n int) time.Duration {
 	return writeWithin + time.Duration(n)*time.Second/slowestClient
 }
 
-// boundedResponse bounds each write to a client, whoever writes: what is answered
-// here, and what the SDK writes. It takes the place of http.Server.WriteTimeout,
-// which would bound the whole of a response, and so end streams.
+// boundedResponse sets a deadline for each write to a client, by the gateway or by the SDK. It
+// replaces http.Server.WriteTimeout, which limits the whole response and so would end streams.
 type boundedResponse struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -30,10 +29,10 @@ func boundResponse(w http.ResponseWriter) *boundedResponse {
 	return &boundedResponse{w, http.NewResponseController(w)}
 }
 
-// limit sets the deadline for n bytes. Not every transport has one.
+// limit sets the deadline for a write of n bytes. Some transports do not support deadlines.
 func (b *boundedResponse) limit(n int) { _ = b.control.SetWriteDeadline(time.Now().Add(writeTime(n))) }
 
-// free takes the deadline away: HTTP/2 would end an idle stream at one that stays.
+// free removes the deadline. HTTP/2 would end an idle stream whose deadline has passed.
 func (b *boundedResponse) free() { _ = b.control.SetWriteDeadline(time.Time{}) }
 
 // Write implements http.ResponseWriter.
@@ -44,14 +43,14 @@ func (b *boundedResponse) Write(data []byte) (int, error) {
 }
 
 // Flush implements http.Flusher.
-func (b *boundedResponse) Flush() { _ = b.FlushError() } // a client that has left
+func (b *boundedResponse) Flush() { _ = b.FlushError() } // fails if the client has disconnected
 
-// FlushError flushes for http.ResponseController.
+// FlushError implements the interface that http.ResponseController uses to flush.
 func (b *boundedResponse) FlushError() error {
 	b.limit(0)
 	defer b.free()
 	return b.control.Flush()
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap implements the interface that http.ResponseController uses to find the writer.
 func (b *boundedResponse) Unwrap() http.ResponseWriter { return b.ResponseWriter }

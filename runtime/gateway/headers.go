@@ -10,15 +10,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// Headers that repeat parts of the body, so that an intermediary can route
-// without reading it (2026-07-28).
+// These headers repeat parts of the body, so that an intermediary can route a request without
+// reading the body (2026-07-28).
 const (
 	methodHeader = "Mcp-Method"
 	nameHeader   = "Mcp-Name"
 )
 
-// checkTwice refuses a header of the protocol that stands twice with different values: a proxy
-// may act on the one and the server on the other. Go keeps repeated headers apart.
+// checkTwice refuses a protocol header that occurs twice with different values. A proxy might act
+// on one value and the server on the other. net/http keeps repeated headers apart.
 func checkTwice(h http.Header) *mcptask.Error {
 	for name, values := range h {
 		if !strings.HasPrefix(name, "Mcp-") {
@@ -33,16 +33,16 @@ func checkTwice(h http.Header) *mcptask.Error {
 	return nil
 }
 
-// checkVersion compares what header and body say of the revision (E-72, E-73).
+// checkVersion compares the revision in the header with the one in the body (E-72, E-73).
 func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, wire.Brief(header), wire.Brief(*meta.Version))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", versionHeader, wire.Brief(header), wire.Brief(*meta.Version))
 	}
 	return checkMeta(meta, revision)
 }
 
-// checkMeta refuses a request that does not say what it speaks and can do, or
-// speaks another revision than this one.
+// checkMeta refuses a request that does not declare its revision and capabilities, or that uses
+// another revision.
 func checkMeta(meta meta, revision string) *mcptask.Error {
 	switch {
 	case meta.Version == nil:
@@ -60,7 +60,7 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 // checkMethod compares Mcp-Method with the body (E-70, E-72).
 func checkMethod(h http.Header, m *message) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, wire.Brief(header), wire.Brief(m.Method))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", methodHeader, wire.Brief(header), wire.Brief(m.Method))
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func checkNames(h http.Header, m *message) *mcptask.Error {
 	return nil
 }
 
-// headerValue decodes a value that was not safe in a header (E-71).
+// headerValue decodes a header value, which is encoded if it is not safe in a header (E-71).
 func headerValue(value string) (string, bool) {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
@@ -95,7 +95,7 @@ func headerValue(value string) (string, bool) {
 	return string(decoded), err == nil
 }
 
-// modernStatus is the HTTP status that 2026-07-28 gives an error.
+// modernStatus returns the HTTP status that 2026-07-28 prescribes for an error.
 func modernStatus(err *mcptask.Error) int {
 	switch err.Code {
 	case mcptask.CodeMethodNotFound:

@@ -6,7 +6,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// settleNamed settles a task that a request has named, once its reply is on its way.
+// settleNamed settles the task that a request has named, once its reply is sent.
 func (g *Gateway) settleNamed(x exchange, s *session, seen mcptask.Record) {
 	box := g.mailbox(s)
 	if box.HasUnsettled() {
@@ -15,9 +15,9 @@ func (g *Gateway) settleNamed(x exchange, s *session, seen mcptask.Record) {
 	box.Settle(seen.ID, &seen)
 }
 
-// announcement waits for a call's task and for its reply. It calls then, with the task's ID, when
-// the task is made and the reply is written. Either may come first: a client may leave before its
-// call is answered. It is safe for concurrent use.
+// announcement calls then with the ID of a call's task when the task exists and the reply is
+// written. Either may happen first, because a client may disconnect before its call is answered. It
+// is safe for concurrent use.
 type announcement struct {
 	then func(task string)
 
@@ -26,7 +26,7 @@ type announcement struct {
 	written bool
 }
 
-// made notes the task.
+// made notes that the task exists.
 func (a *announcement) made(task string) {
 	a.mu.Lock()
 	a.task = task

@@ -10,12 +10,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// injector lets the gateway write events of its own into the standalone stream
-// that the SDK serves. The SDK writes an event at a time: with one lock around
-// its writes no event is ever cut.
+// injector lets the gateway write its own events into the standalone stream that the SDK serves.
+// The SDK writes one event at a time. A lock around every write keeps events whole.
 type injector struct {
 	w http.ResponseWriter
-	// begin is called once, when the response turns out to be a stream.
+	// begin is called once, when the response is known to be a stream.
 	begin func()
 
 	mu    sync.Mutex
@@ -46,7 +45,7 @@ func (i *injector) Flush() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.start(http.StatusOK)
-	_ = http.NewResponseController(i.w).Flush() // a client that has left
+	_ = http.NewResponseController(i.w).Flush() // fails if the client has disconnected
 }
 
 func (i *injector) start(code int) {
@@ -56,7 +55,7 @@ func (i *injector) start(code int) {
 	}
 }
 
-// inject writes whole events between the SDK's.
+// inject writes whole events between the SDK's events.
 func (i *injector) inject(messages [][]byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -66,7 +65,7 @@ func (i *injector) inject(messages [][]byte) {
 	}
 }
 
-// standalone passes a session's GET stream on, with the questions of its tasks.
+// standalone forwards a session's GET stream and adds the questions of its tasks.
 func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
 	if s == nil || !g.pushes(s.revision) {
 		g.passOpen(g.config.Stateful, w, r)
@@ -77,7 +76,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		c = g.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
+		c = g.mailbox(s).ConnectBeside(ctx) // reads tasks while the stream is already open
 		writer.Go(func() {
 			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {
@@ -90,7 +89,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 			}
 		})
 	}
-	// Nothing may be written once the handler has returned.
+	// The response is invalid once the handler has returned.
 	defer func() {
 		stop()
 		writer.Wait()

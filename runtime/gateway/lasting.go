@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// mostLasting bounds the bytes of a message that stays in memory for long: an initialize, which
-	// the SDK keeps with its session, a request that waits for tasks, and what a call has beside
-	// its arguments and answers, which have a limit of their own.
+	// mostLasting limits the bytes of a message that stays in memory for long. Such messages are an
+	// initialize, which the SDK keeps with its session, and a request that waits for tasks. In a
+	// call, it limits the bytes outside of its arguments and answers, which have their own limit.
 	mostLasting = 64 << 10
-	// mostInitializeValues bounds the values in an initialize: the smallest of them becomes
-	// a map or a struct, fifty times as big.
+	// mostInitializeValues limits the values in an initialize. Even the smallest value becomes a
+	// map or a struct fifty times its size.
 	mostInitializeValues = 1000
 )
 
-// checkLasting refuses a message that would keep more than its share of memory for as long as its
-// session or its wait. How many of them there may be is bounded, so this bounds what all of them take.
+// checkLasting refuses a message that would hold too much memory as long as its session or its wait
+// lasts. The number of such messages is limited, so this limits the memory of all of them.
 func checkLasting(m *message) (refusalKind, *mcptask.Error) {
 	data := m.Bytes()
 	switch m.Method {
 	case "initialize":
 		if wire.CountValues(data, mostInitializeValues) > mostInitializeValues {
-			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize of more than %d values is not taken: declare less", mostInitializeValues)
+			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize may have at most %d values: declare less", mostInitializeValues)
 		}
 	case "tasks/result", dialect.Listen:
 	case "tools/call":
@@ -37,19 +37,19 @@ func checkLasting(m *message) (refusalKind, *mcptask.Error) {
 	switch {
 	case len(data) <= mostLasting:
 		return 0, nil
-	case isLongID(m): // as of any ID that nobody has
+	case isLongID(m): // the same error as for any unknown ID
 		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
 	}
 	return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
 }
 
-// isLongID reports whether a request names its task by an ID that is too long for any.
+// isLongID reports whether a request names its task by an ID that is too long to exist.
 func isLongID(m *message) bool {
 	id, _ := m.Params.Text("taskId")
 	return len(id) > mostLasting
 }
 
-// limitedBytes counts the bytes of a call's params that Limits.Arguments bounds.
+// limitedBytes returns how many bytes of a call's params Limits.Arguments limits.
 func limitedBytes(params *wire.Object) int {
 	return len(params.Get("arguments")) + len(params.Get("inputResponses")) + len(params.Get("requestState"))
 }

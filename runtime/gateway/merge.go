@@ -17,14 +17,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// merge is a subscriptions/listen that names tasks as well as what the SDK serves: one
-// stream, one acknowledgement, one end. The SDK's answer is held back, because it comes
-// at once if the SDK agrees to nothing.
+// merge is a subscriptions/listen that names tasks as well as notifications of the SDK. The client
+// gets one stream, one acknowledgement and one answer. The SDK's answer is held back, because it
+// comes at once if the SDK has nothing to subscribe to.
 type merge struct {
 	s      *subscription
 	agreed bool
-	// acked is closed when the subscription is acknowledged; nothing of ours may
-	// come before. ended is closed when the SDK has answered.
+	// acked is closed when the subscription is acknowledged. The gateway sends its messages after
+	// that. ended is closed when the SDK has answered.
 	acked, ended chan struct{}
 	answer       *wire.Message // the SDK's; set when ended is closed
 }
@@ -33,8 +33,8 @@ func newMerge(s *subscription) *merge {
 	return &merge{s: s, acked: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// hear deals with what the SDK says of the subscription, and writes what the client is to get in
-// its place. It returns false for any other message. It is not safe for concurrent use.
+// hear handles a message of the SDK about the subscription, and writes what the client gets
+// instead. It returns false for any other message. It is not safe for concurrent use.
 func (m *merge) hear(said *wire.Message, write func([]byte)) (taken bool) {
 	agree := func(acknowledgement []byte) {
 		m.agreed = true
@@ -58,16 +58,16 @@ func (m *merge) hear(said *wire.Message, write func([]byte)) (taken bool) {
 	return true
 }
 
-// acknowledged is the acknowledgement of the tasks alone.
+// acknowledged returns an acknowledgement of the tasks alone.
 func (s *subscription) acknowledged() []byte {
 	data, err := dialect.Server20260728{}.Acknowledged(s.id, s.tasks)
-	if err != nil { // an ID and strings are JSON
+	if err != nil { // cannot happen: an ID and strings always marshal
 		return nil
 	}
 	return data
 }
 
-// acknowledgedBy adds the tasks to the SDK's acknowledgement (E-63).
+// acknowledgedBy returns the SDK's acknowledgement with the tasks added (E-63).
 func (s *subscription) acknowledgedBy(sdk *wire.Message) []byte {
 	tasks, err := json.Marshal(append([]string{}, s.tasks...))
 	if err == nil {
@@ -80,10 +80,10 @@ func (s *subscription) acknowledgedBy(sdk *wire.Message) []byte {
 	return sdk.Bytes()
 }
 
-// errTasksFailed ends the SDK's part of a subscription whose tasks cannot be followed.
+// errTasksFailed ends the SDK's part of a subscription if the tasks cannot be followed.
 var errTasksFailed = errors.New("the subscription has ended")
 
-// listenMerged serves a subscription through the SDK.
+// listenMerged serves a subscription together with the SDK.
 func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
 	m := newMerge(s)
 	both, cancel := context.WithCancelCause(ctx)
@@ -98,20 +98,20 @@ func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription)
 		}
 		if failed = s.follow(both, x.send); failed != nil {
 			cancel(errTasksFailed)
-		} // else the SDK's part goes on
+		} // if all tasks have ended, the SDK's part goes on
 	})
 	defer following.Wait()
 	defer cancel(nil)
 	refused := x.forwardMerged(both, m)
 	acked := isClosed(m.acked)
-	if !acked { // what the SDK has said is all there is
+	if !acked { // the SDK has refused, so there is nothing to follow
 		cancel(nil)
 	}
-	following.Wait() // the SDK may have agreed to nothing, and the tasks go on
+	following.Wait() // the tasks go on if the SDK has nothing to subscribe to
 	switch answered := failed == nil && isClosed(m.ended); {
 	case refused:
 		return nil, errAnswered
-	case ctx.Err() != nil && g.server.Closing().Err() == nil: // the client has left
+	case ctx.Err() != nil && g.server.Closing().Err() == nil: // the client has disconnected
 		return nil, ctx.Err()
 	case answered && m.answer.Error != nil:
 		return nil, m.answer.Error
@@ -144,22 +144,22 @@ func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	x.out = &in.out
 	x.next().ServeHTTP(in, x.r.WithContext(ctx))
 	begun, refused := in.end()
-	if !begun { // the answer is no event then
+	if !begun { // the SDK has written nothing, so the answer is not an event
 		x.out = nil
 	}
 	return refused
 }
 
-// merger is the response that the SDK writes its part of a merged subscription to.
+// merger is the response to which the SDK writes its part of a merged subscription.
 type merger struct {
 	w http.ResponseWriter
 	m *merge
 
-	out   shared // its lock guards all that follows, and every write
+	out   shared // its lock guards every write and the fields below
 	begun bool
 	isSSE bool
 	over  bool
-	part  []byte // of an event that is not complete
+	part  []byte // the beginning of an incomplete event
 }
 
 // Header implements http.ResponseWriter.
@@ -172,7 +172,7 @@ func (m *merger) WriteHeader(code int) {
 	m.begin(code)
 }
 
-// begin finds out whether the SDK answers with a stream. m.out.mu is held.
+// begin notes whether the SDK answers with a stream. m.out.mu is held.
 func (m *merger) begin(code int) {
 	if m.begun || m.over {
 		return
@@ -185,12 +185,13 @@ func (m *merger) begin(code int) {
 	m.w.WriteHeader(code)
 }
 
-// Write implements http.ResponseWriter: it takes events and passes them on whole.
+// Write implements http.ResponseWriter. It collects whole events and handles or forwards each of
+// them.
 func (m *merger) Write(data []byte) (int, error) {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
 	if m.over {
-		return len(data), nil // what comes after the end is for nobody
+		return len(data), nil // the response is over
 	}
 	m.begin(http.StatusOK)
 	if !m.isSSE {
@@ -204,7 +205,7 @@ func (m *merger) Write(data []byte) (int, error) {
 		}
 		said, _, unread := wire.Read(event.Data())
 		if unread != nil || said == nil || !m.m.hear(said, m.out.stream.message) {
-			_, _ = m.w.Write(m.part[:len(m.part)-len(rest)]) // a client that has left
+			_, _ = m.w.Write(m.part[:len(m.part)-len(rest)]) // fails if the client has disconnected
 			_ = http.NewResponseController(m.w).Flush()
 		}
 		m.part = bytes.Clone(rest)
@@ -216,12 +217,12 @@ func (m *merger) Flush() {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
 	if !m.over {
-		_ = http.NewResponseController(m.w).Flush() // a client that has left
+		_ = http.NewResponseController(m.w).Flush() // fails if the client has disconnected
 	}
 }
 
-// end closes the stream for the SDK. It returns whether the SDK has written anything, and whether that is
-// something else than a stream.
+// end closes the stream for the SDK. begun reports whether the SDK has written anything, and
+// refused whether that is not a stream.
 func (m *merger) end() (begun, refused bool) {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
@@ -236,22 +237,22 @@ func (x *pipeExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	p.merged[wire.IDKey(x.m.ID)] = m // until the SDK's answer, which may come late
 	p.mu.Unlock()
 	p.pass(x.m.Bytes())
-	if ctx.Err() != nil { // the SDK may have heard of the end before the beginning
+	if ctx.Err() != nil { // the SDK may have seen the cancellation before the request
 		p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		return false
 	}
 	select {
 	case <-m.ended:
 	case <-ctx.Done():
-		if errors.Is(context.Cause(ctx), errTasksFailed) { // else the client has told the SDK
+		if errors.Is(context.Cause(ctx), errTasksFailed) { // otherwise the client's cancellation has reached the SDK
 			p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		}
 	}
 	return false
 }
 
-// passMerged deals with what the SDK says of a subscription that is served here
-// too; false is anything else.
+// passMerged handles a message of the SDK about a subscription that the gateway serves too. It
+// returns false for any other message.
 func (p *pipe) passMerged(said *wire.Message) bool {
 	id := said.ID
 	switch {

@@ -10,26 +10,26 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// mostUnread is how many bytes of replies wait for a client on a pipe that does not
-// read. The room lets the goroutine that reads its requests go on, and see their end.
+// mostUnread limits the bytes of replies that wait for a client that does not read its pipe. This
+// buffer keeps the goroutine that reads the client's requests running, so that it sees their end.
 const mostUnread = 1 << 20
 
-// outlet writes lines to one client, in the order in which they were put. One
-// goroutine writes; nobody else ever waits in a write of the client's.
+// outlet writes lines to one client in the order of the calls. One goroutine writes, so no caller
+// waits in a write to the client.
 type outlet struct {
 	w io.Writer
-	// leave is called once, when the client is found not to read any longer.
+	// leave is called once, when the client no longer reads.
 	leave func()
 
 	mu      sync.Mutex
 	changed sync.Cond
 	lines   [][]byte
-	size    int  // bytes of the lines, with the one that is being written
+	size    int  // bytes of the lines, including the line that is being written
 	waiting int  // calls that wait for room
-	serial  int  // of the line that is being written
-	late    bool // that line takes longer than it may
-	gone    bool // nobody reads: what is put is dropped
-	ended   bool // nothing is put any longer
+	serial  int  // number of the line that is being written
+	late    bool // the write of that line has missed its deadline
+	gone    bool // the client does not read: lines are dropped
+	ended   bool // no more lines are accepted
 }
 
 func newOutlet(w io.Writer, logger *slog.Logger, leave func()) *outlet {
@@ -39,15 +39,15 @@ func newOutlet(w io.Writer, logger *slog.Logger, leave func()) *outlet {
 	return o
 }
 
-// put waits until all that was put before is written: its caller then makes the next
-// line from the latest news, however slowly the client reads.
+// put waits until all earlier lines are written. So its caller makes its next line from the latest
+// state, however slowly the client reads.
 func (o *outlet) put(line []byte) { o.putWithin(line, 0) }
 
-// putSoon waits only when the client has left much unread.
+// putSoon waits only if the client leaves too much unread.
 func (o *outlet) putSoon(line []byte) { o.putWithin(line, mostUnread) }
 
-// putWithin puts a line when no more than most bytes would wait then, or none do. A
-// client that leaves more unread for as long as writing takes at most is gone.
+// putWithin adds a line once at most most bytes would then wait, or no bytes wait. A client that
+// leaves more unread for longer than a write may take is gone.
 func (o *outlet) putWithin(line []byte, most int) {
 	line = slices.Concat(line, []byte("\n"))
 	o.mu.Lock()
@@ -66,18 +66,18 @@ func (o *outlet) putWithin(line []byte, most int) {
 		o.lines = append(o.lines, line)
 		o.size += len(line)
 	}
-	o.changed.Broadcast() // one less waits, too
+	o.changed.Broadcast() // also for flush: one call fewer waits
 	o.mu.Unlock()
 }
 
-// drop forgets what is unread. o.mu is held.
+// drop discards all unwritten lines. o.mu is held.
 func (o *outlet) drop() {
 	o.gone, o.lines, o.size = true, nil, 0
 	o.changed.Broadcast()
 }
 
-// flush waits until all is written or the client is gone, for a while. It says
-// whether nothing is left.
+// flush waits until everything is written, the client is gone, or the time is over. It returns
+// whether everything is written.
 func (o *outlet) flush(most time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -95,7 +95,7 @@ func (o *outlet) flush(most time.Duration) bool {
 	return o.size == 0
 }
 
-// end ends the writing. What is left after a while is dropped.
+// end stops the writing. It drops what is unwritten after the given time.
 func (o *outlet) end(most time.Duration) {
 	flushed := o.flush(most)
 	o.mu.Lock()
@@ -107,10 +107,10 @@ func (o *outlet) end(most time.Duration) {
 	o.changed.Broadcast()
 }
 
-// run writes until the end.
+// run writes lines until the end.
 func (o *outlet) run(logger *slog.Logger) {
 	defer guard.Recover(logger, "writing to a pipe")
-	defer func() { // also where the writer panics
+	defer func() { // also if the writer panics
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.drop()
@@ -124,13 +124,13 @@ func (o *outlet) run(logger *slog.Logger) {
 		_, err := o.w.Write(line)
 		overdue.Stop()
 		if err != nil {
-			return // a client that has left; the end of its input ends the rest
+			return // the client has disconnected; the end of its input ends the pipe
 		}
 		o.written(len(line))
 	}
 }
 
-// next waits for the next line; nil is the end.
+// next waits for the next line. It returns nil at the end.
 func (o *outlet) next() (line []byte, serial int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -145,7 +145,7 @@ func (o *outlet) next() (line []byte, serial int) {
 	return line, o.serial
 }
 
-// overdue notes that a line takes longer than it may, if it is still being written.
+// overdue notes that the write of a line has missed its deadline, if it still runs.
 func (o *outlet) overdue(serial int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -155,7 +155,7 @@ func (o *outlet) overdue(serial int) {
 	}
 }
 
-// written notes that the line is written.
+// written notes that a line is written.
 func (o *outlet) written(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// FlowMeta is the _meta key that carries a flow's token where there are no
-// headers. The gateway removes it from what comes in.
+// FlowMeta is the _meta key that carries a flow's token on a transport without headers. The gateway
+// removes it from incoming messages.
 const FlowMeta = "io.github.mcptaskgen/flow"
 
-// flowLife is how long a flow on a pipe stays open for the SDK to take.
+// flowLife limits how long a flow on a pipe waits for the SDK to take it.
 const flowLife = time.Minute
 
-// pipe stands in front of an SDK server that speaks over a pair of pipes, such
-// as standard input and output: one message a line, one client, one session.
-// It answers tasks/* itself and passes everything else on.
+// pipe stands in front of an SDK server that uses a pair of pipes, such as standard input and
+// output. Each line is one message. There is one client and one session. The pipe answers tasks/*
+// itself and forwards everything else.
 type pipe struct {
 	g       *Gateway
 	out     *outlet
@@ -37,31 +37,31 @@ type pipe struct {
 	work    sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting map[string]context.CancelFunc // requests that are answered here, by ID
-	brief   int                           // those of them that wait for no task
-	passed  map[string]passing            // requests that the SDK has not answered yet, by ID
-	over    bool                          // no more work begins
-	saying  bool                          // a reply of the SDK's is being put
-	listens map[string]func()             // subscriptions that the SDK serves alone, by ID, with the end of what they count for
-	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
-	replied chan struct{}                 // has room for one: a request was answered
-	sdkDone chan struct{}                 // closed when the SDK says no more
-	// outlives ends the wait for Stop.
+	waiting map[string]context.CancelFunc // cancels the requests that the gateway answers, by ID
+	brief   int                           // counts those of them that do not wait for a task
+	passed  map[string]passing            // requests without an answer from the SDK, by ID
+	over    bool                          // no new work begins
+	saying  bool                          // a reply of the SDK's is being written
+	listens map[string]func()             // ends the count of a subscription that the SDK serves alone, by ID
+	merged  map[string]*merge             // subscriptions that the gateway and the SDK serve together, by ID
+	replied chan struct{}                 // has a buffer of one; gets a value when a request is answered
+	sdkDone chan struct{}                 // closed when the SDK has ended its output
+	// outlives removes the pipe from the server's lifetimes. The sessions' lifetime otherwise ends
+	// the pipe.
 	outlives func() bool
 }
 
-// passing is a request that the SDK has yet to answer.
+// passing is a request that waits for the SDK's answer.
 type passing struct {
-	over    func()        // ends its flow; may be nil
+	over    func()        // closes the flow; may be nil
 	replied *announcement // is told when the reply is written; may be nil
 }
 
-// lastReplies is how long the end of the input waits for replies that are still
-// to come.
+// lastReplies limits how long the end of the input waits for replies that are still missing.
 const lastReplies = 2 * time.Second
 
-// Pipe begins to read in and to write out. The SDK reads from and writes to
-// what is returned; closing the writer ends the pipe, as the end of in does.
+// Pipe starts to read from in and to write to out. The SDK reads from and writes to the pipes that
+// Pipe returns. Closing the returned writer ends the pipe, as the end of in does.
 func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.ReadCloser, io.WriteCloser, error) {
 	principal, err := g.principal(ctx)
 	if err != nil {
@@ -85,21 +85,21 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	release := context.AfterFunc(g.server.Closing(), p.stop)
 	p.outlives = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a pipe")
-		_ = p.toSDK.Close() // the SDK reads the end
+		_ = p.toSDK.Close() // the SDK sees the end of its input
 	})
 	context.AfterFunc(p.ctx, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a pipe")
-		release() // the server keeps nothing of a pipe that has ended
+		release() // the server drops a pipe that has ended
 		p.endListens()
 	})
-	p.work.Go(p.ask) // first: the reading of an input that ends at once waits for the work
+	p.work.Go(p.ask) // before readClient, which may wait for p.work at once
 	go p.readClient(in)
 	go p.readSDK()
 	return sdkReads, &sdkEnd{sdkWrites, p}, nil
 }
 
-// sdkEnd is where the SDK writes. Closing it returns when the client has what was
-// written, or does not read.
+// sdkEnd is the writer for the SDK. Close returns when the client has received the output, or no
+// longer reads.
 type sdkEnd struct {
 	*io.PipeWriter
 	p *pipe
@@ -120,7 +120,7 @@ func (e *sdkEnd) Close() error {
 	return err
 }
 
-// finish waits, for a while, until what is answered here is.
+// finish waits a limited time until the gateway has answered its requests.
 func (p *pipe) finish() {
 	done := make(chan struct{})
 	go func() {
@@ -142,8 +142,8 @@ func (p *pipe) leave() {
 	_ = p.fromSDK.Close()
 }
 
-// readClient handles what the client says until it says no more. What is
-// answered here ends then, and the SDK sees the end of its input.
+// readClient handles the client's messages until the end of its input. It then ends the requests
+// that wait here, and closes the input of the SDK.
 func (p *pipe) readClient(in io.Reader) {
 	defer guard.Then(p.g.server.Logger(), "the reading of the client", p.stop)
 	lines := bufio.NewReader(in)
@@ -167,14 +167,14 @@ func (p *pipe) readClient(in io.Reader) {
 	p.g.mailbox(p.session).Close()
 	p.finish()
 	if !p.out.flush(lastReplies) {
-		// The client has closed its side and does not read either: nothing that is
-		// still to be written will ever be.
+		// The client has closed its side and does not read either, so the rest can never be
+		// written.
 		_ = p.fromSDK.Close()
 	}
-	_ = p.toSDK.Close() // the SDK reads the end
+	_ = p.toSDK.Close() // the SDK sees the end of its input
 }
 
-// readSDK passes on what the SDK says, a whole line at a time.
+// readSDK handles the SDK's messages, one line at a time.
 func (p *pipe) readSDK() {
 	defer guard.Then(p.g.server.Logger(), "the reading of the SDK", p.stop)
 	defer close(p.sdkDone)
@@ -187,20 +187,20 @@ func (p *pipe) readSDK() {
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
-			p.stop() // in may stay open; nobody answers any longer
+			p.stop() // the client's input may stay open, but nothing can answer it
 			return
 		}
 	}
 }
 
-// deliver passes a line of the SDK's on to the client.
+// deliver passes a line of the SDK's to the client.
 func (p *pipe) deliver(line []byte) {
 	said, _, unread := wire.Read(line)
 	if unread != nil || said == nil {
 		p.write(line)
 		return
 	}
-	replied := p.noteReply(said) // before the reply: the client may use the ID again
+	replied := p.noteReply(said) // before the reply, after which the client may reuse the ID
 	if !p.passMerged(said) {
 		p.write(line)
 	}
@@ -208,8 +208,8 @@ func (p *pipe) deliver(line []byte) {
 	replied.wrote()
 }
 
-// noteReply notes the response to a request that was passed on, until noteWritten
-// finds it written.
+// noteReply notes that the SDK has answered a request. Until noteWritten is called, the reply
+// counts as not yet written.
 func (p *pipe) noteReply(said *wire.Message) *announcement {
 	if said.Method != "" {
 		return nil
@@ -230,7 +230,7 @@ func (p *pipe) noteReply(said *wire.Message) *announcement {
 	return passed.replied
 }
 
-// noteWritten notes that what the SDK has said is written.
+// noteWritten notes that the SDK's message is written.
 func (p *pipe) noteWritten() {
 	p.mu.Lock()
 	p.saying = false
@@ -245,7 +245,7 @@ func (p *pipe) wake() {
 	}
 }
 
-// await waits, for a while, until done holds, which is asked under p.mu.
+// await waits a limited time until done returns true. It calls done under p.mu.
 func (p *pipe) await(most time.Duration, done func() bool) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -266,15 +266,15 @@ func (p *pipe) await(most time.Duration, done func() bool) {
 	}
 }
 
-// inUse refuses a request with the ID of another that has no reply yet: nobody could tell the
-// replies apart. p.mu is held.
+// inUse refuses a request whose ID belongs to an earlier request without a reply. The client could
+// not tell the replies apart. p.mu is held.
 func (p *pipe) inUse(m *message) *mcptask.Error {
 	id := wire.IDKey(m.ID)
 	_, passed := p.passed[id]
 	if !passed && p.waiting[id] == nil && p.listens[id] == nil {
 		return nil
 	}
-	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way")
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "an earlier request with this id has no answer yet")
 }
 
 // expectReply notes a request that the SDK is to answer.
@@ -283,13 +283,13 @@ func (p *pipe) expectReply(m *message, passed passing) (refusal *mcptask.Error) 
 	defer p.mu.Unlock()
 	if refusal = p.inUse(m); refusal == nil {
 		id := wire.IDKey(m.ID)
-		delete(p.merged, id) // the ID is another request's now
+		delete(p.merged, id) // the ID now belongs to this request
 		p.passed[id] = passed
 	}
 	return refusal
 }
 
-// endListens frees what the subscriptions count for when the pipe has ended.
+// endListens releases the counts of all subscriptions when the pipe has ended.
 func (p *pipe) endListens() {
 	defer guard.Recover(p.g.server.Logger(), "end of a pipe")
 	p.mu.Lock()
@@ -299,18 +299,19 @@ func (p *pipe) endListens() {
 	}
 }
 
-// write puts a line behind all others, for who may wait for the client to read them.
+// write adds a line. It may wait until the client reads.
 func (p *pipe) write(line []byte) { p.out.put(line) }
 
-// reply is write for who reads what the client says.
+// reply adds a line without waiting for the client. It is for the goroutine that reads the client's
+// input.
 func (p *pipe) reply(line []byte) { p.out.putSoon(line) }
 
-// pass hands a line on to the SDK.
+// pass sends a line to the SDK.
 func (p *pipe) pass(line []byte) {
-	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // an SDK that has ended
+	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // fails if the SDK has ended
 }
 
-// ask writes the questions of tasks.
+// ask writes the questions of tasks to the client.
 func (p *pipe) ask() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.mailbox(p.session).Connect(nil, "")

@@ -8,37 +8,39 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
-// speech is the revisions that a gateway speaks.
+// speech selects the revisions that a gateway supports.
 type speech struct {
-	// names are the revisions themselves, for messages.
+	// names are the names of the revisions, for messages.
 	names []string
-	// legacy is spoken in sessions that negotiate its protocol, and tells how calls
-	// are answered in any session; modern, in requests that need none.
+	// legacy is the revision of sessions that negotiate its protocol. It also decides how calls are
+	// answered in other sessions. modern is the revision of requests without a session.
 	legacy dialect.Teller
 	modern dialect.Server
-	// inSessions and without say that tasks are spoken in legacy and in modern.
+	// inSessions and without report whether legacy and modern support tasks.
 	inSessions, without bool
-	// signalled are the unofficial revisions, which no protocol version names.
+	// signalled are the unofficial revisions. No protocol version names them.
 	signalled []dialect.Signalled
 }
 
-// sessionSpeech tells in which revision the requests of sessions are spoken.
+// sessionSpeech decides which revision the requests of a session use.
 type sessionSpeech interface {
-	// spoken returns the revision of a session's request, nil if it is one without tasks.
+	// spoken returns the revision of a session's request. It returns nil if that revision has no
+	// tasks.
 	spoken(s *session, caller mcptask.Caller, m *message) dialect.Teller
-	// plain returns the revision that tells how calls are answered in a session without tasks.
+	// plain returns the revision that decides how calls are answered in a session without tasks.
 	plain() dialect.Teller
-	// declare adds what a revision says of tasks to the result of an initialize or
-	// tools/list in a session of a protocol version.
+	// declare adds the task capability of a revision to the result of an initialize or tools/list.
+	// protocol is the session's protocol version.
 	declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
-	// pushes reports whether sessions of a protocol version hear of tasks on their streams.
+	// pushes reports whether sessions of a protocol version receive messages about tasks on their
+	// streams.
 	pushes(protocol string) bool
-	// prepare changes the flow of a call that is spoken in a revision.
+	// prepare adapts the flow of a call to the call's revision.
 	prepare(flow *Flow, s *session, d dialect.Teller, m *message)
 }
 
-// speechOf chooses among the revisions that a server speaks; only is the one of
-// a gateway that speaks no other, "" if it speaks all.
+// speechOf selects the revisions for a gateway from those that a server supports. If only is not
+// "", it selects that revision alone.
 func speechOf(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
@@ -52,7 +54,7 @@ func speechOf(revisions []string, only string) speech {
 		case dialect.Signalled:
 			s.signalled = append(s.signalled, d)
 		case dialect.Teller:
-			if !s.inSessions || d.Revision() == d.Protocol() { // one that says its own name goes first
+			if !s.inSessions || d.Revision() == d.Protocol() { // prefer a revision that negotiates under its own name
 				s.legacy, s.inSessions = d, true
 			}
 		default:
@@ -62,12 +64,12 @@ func speechOf(revisions []string, only string) speech {
 	return s
 }
 
-// tasksIn says whether sessions of a protocol version have tasks.
+// tasksIn reports whether sessions of a protocol version have tasks.
 func (s *speech) tasksIn(protocol string) bool {
 	return s.inSessions && protocol == s.legacy.Protocol()
 }
 
-// revision returns what the requests of a session are spoken in, unless they show another.
+// revision returns the revision of a session's requests, unless a request shows another one.
 func (s *speech) revision(protocol string) string {
 	if s.tasksIn(protocol) {
 		return s.legacy.Revision()
@@ -75,8 +77,8 @@ func (s *speech) revision(protocol string) string {
 	return protocol
 }
 
-// negotiated is the sessionSpeech of the official revisions: a session speaks what it has
-// negotiated.
+// negotiated implements sessionSpeech for the official revisions: a session uses the revision that
+// it has negotiated.
 type negotiated struct{ g *Gateway }
 
 func (n negotiated) spoken(s *session, _ mcptask.Caller, _ *message) dialect.Teller {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// keepAlive is how often a waiting stream shows that it is alive.
+// keepAlive is the interval between signs of life on a waiting stream.
 const keepAlive = 15 * time.Second
 
 // stream writes server-sent events.
@@ -33,7 +33,7 @@ func newStream(w http.ResponseWriter) *stream {
 // message sends one JSON-RPC message.
 func (s *stream) message(data []byte) {
 	_, _ = s.w.Write(wire.AppendEvent(nil, data))
-	_ = s.flush() // a client that has left
+	_ = s.flush() // fails if the client has disconnected
 }
 
 func (s *stream) comment(text string) {
@@ -41,7 +41,7 @@ func (s *stream) comment(text string) {
 	_ = s.flush()
 }
 
-// shared is a stream that many write to.
+// shared is a stream with several writers.
 type shared struct {
 	mu     sync.Mutex
 	stream *stream
@@ -59,7 +59,7 @@ func (s *shared) messages(all [][]byte) {
 	}
 }
 
-// keepAlive shows that the stream is alive until the returned function is called.
+// keepAlive writes a comment at intervals until the returned function is called.
 func (s *shared) keepAlive() (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup

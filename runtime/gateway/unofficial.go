@@ -8,9 +8,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
-// unofficial is the sessionSpeech of a gateway that speaks revisions which were never released and
-// which no protocol version names. They are spoken in the sessions of any protocol, by the requests
-// that show it; all others are spoken as ever.
+// unofficial implements sessionSpeech for a gateway that also supports the unreleased revisions. No
+// protocol version names them, so a session of any protocol may use them, and the form of a request
+// shows which one it uses. All other requests are handled as by negotiated.
 type unofficial struct{ negotiated }
 
 // spoken implements sessionSpeech.
@@ -20,7 +20,7 @@ func (u unofficial) spoken(s *session, caller mcptask.Caller, m *message) dialec
 	}
 	g := u.g
 	own := u.negotiated.spoken(s, caller, m)
-	if own != nil && m.Method == "tools/call" && m.Params.Has("task") { // which says it, whatever else is there
+	if own != nil && m.Method == "tools/call" && m.Params.Has("task") { // the member task decides, whatever else is there
 		g.sessions.setShown(s, nil)
 		return own
 	}
@@ -34,7 +34,7 @@ func (u unofficial) spoken(s *session, caller mcptask.Caller, m *message) dialec
 	if !strings.HasPrefix(m.Method, "tasks/") {
 		return own
 	}
-	if !m.Params.Has("taskId") && !m.Params.Has("id") { // a list, which shows nothing
+	if !m.Params.Has("taskId") && !m.Params.Has("id") { // a list does not show its revision
 		if shown := g.sessions.lastShown(s); shown != nil {
 			return shown
 		}
@@ -49,22 +49,21 @@ func (u unofficial) spoken(s *session, caller mcptask.Caller, m *message) dialec
 	return own
 }
 
-// setShown notes the revision that a request has shown; nil is the session's own.
+// setShown notes the revision that a request has shown. nil means the session's own revision.
 func (t *sessions) setShown(s *session, d dialect.Signalled) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.shown = d
 }
 
-// lastShown returns what setShown has noted last.
+// lastShown returns the revision that setShown noted last.
 func (t *sessions) lastShown(s *session) dialect.Signalled {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.shown
 }
 
-// plain implements sessionSpeech: a revision in which no tool has to be called as a task
-// goes first.
+// plain implements sessionSpeech. It prefers a revision in which no tool must be called as a task.
 func (u unofficial) plain() dialect.Teller {
 	for _, d := range u.g.signalled {
 		if _, ok := d.(dialect.Announcer); ok {
@@ -74,8 +73,8 @@ func (u unofficial) plain() dialect.Teller {
 	return u.negotiated.plain()
 }
 
-// declare implements sessionSpeech. In a session without tasks of its own it adds what the first
-// revision does that adds anything.
+// declare implements sessionSpeech. In a session without tasks of its own, it uses the first
+// revision that changes the result.
 func (u unofficial) declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
 	if u.g.tasksIn(protocol) {
 		return u.negotiated.declare(caller, protocol, method, result)
@@ -89,11 +88,12 @@ func (u unofficial) declare(caller mcptask.Caller, protocol, method string, resu
 	return result, nil
 }
 
-// pushes implements sessionSpeech: a request of any session may show such a revision.
+// pushes implements sessionSpeech. It returns true because a request of any session may show an
+// unreleased revision.
 func (unofficial) pushes(string) bool { return true }
 
-// prepare implements sessionSpeech: it makes a flow answer its call when the task has ended, if the
-// revision says so.
+// prepare implements sessionSpeech. If the revision says so, the flow answers its call when the
+// task has ended.
 func (u unofficial) prepare(flow *Flow, s *session, d dialect.Teller, m *message) {
 	if _, announces := d.(dialect.Announcer); !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
 		return

@@ -25,7 +25,7 @@ func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
 		}
 		return
 	}
-	held := &held{header: http.Header{}, code: http.StatusOK}
+	held := &bufferedResponse{header: http.Header{}, code: http.StatusOK}
 	x.next().ServeHTTP(held, x.r)
 	for name, values := range held.header {
 		w.Header()[name] = values
@@ -69,27 +69,27 @@ func (x *httpExchange) directCall(flow *Flow) (json.RawMessage, error) {
 	return flow.Decorate(reply.Outcome.Result)
 }
 
-// held buffers a response until its result is complete. It is for methods that answer at once.
-type held struct {
+// bufferedResponse buffers a response until its result is complete. It is for methods that answer at once.
+type bufferedResponse struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
 // Header implements http.ResponseWriter.
-func (h *held) Header() http.Header { return h.header }
+func (h *bufferedResponse) Header() http.Header { return h.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (h *held) WriteHeader(code int) { h.code = code }
+func (h *bufferedResponse) WriteHeader(code int) { h.code = code }
 
 // Write implements http.ResponseWriter.
-func (h *held) Write(data []byte) (int, error) { return h.body.Write(data) }
+func (h *bufferedResponse) Write(data []byte) (int, error) { return h.body.Write(data) }
 
 // Flush implements http.Flusher.
-func (h *held) Flush() {}
+func (h *bufferedResponse) Flush() {}
 
 // result returns the result of a JSON body, or of the last event of a stream.
-func (h *held) result() (json.RawMessage, bool) {
+func (h *bufferedResponse) result() (json.RawMessage, bool) {
 	text := h.body.Bytes()
 	if strings.HasPrefix(h.header.Get("Content-Type"), "text/event-stream") {
 		var last []byte

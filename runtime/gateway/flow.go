@@ -89,13 +89,13 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	if f.withheld != nil {
 		arguments = f.withheld
 	}
-	done, refusal := begin(s, f.Caller, tool, arguments, f.Call.Answers)
+	done, refusal := countCall(s, f.Caller, tool, arguments, f.Call.Answers)
 	if refusal != nil {
 		return mcptask.CallReply{}, refusal
 	}
 	defer done()
 	call := f.Call
-	call.Progress, call.Ask = hooks.Progress, asker(s, f.Caller, hooks.Ask)
+	call.Progress, call.Ask = hooks.Progress, limitAnswers(s, f.Caller, hooks.Ask)
 	var reply mcptask.CallReply
 	var err error
 	if f.Handle != nil {
@@ -104,7 +104,7 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 		reply, err = s.Call(ctx, f.Caller, tool, arguments, call)
 	}
 	if err == nil {
-		f.keep(reply)
+		f.setReply(reply)
 	}
 	return reply, err
 }
@@ -119,9 +119,9 @@ func (f *Flow) Reply() (mcptask.CallReply, bool) {
 	return *f.reply, true
 }
 
-// keep stores the reply. If the request is already answered, it passes the reply to the function of
+// setReply stores the reply. If the request is already answered, it passes the reply to the function of
 // Leave.
-func (f *Flow) keep(reply mcptask.CallReply) {
+func (f *Flow) setReply(reply mcptask.CallReply) {
 	f.mu.Lock()
 	f.reply = &reply
 	left := f.left
@@ -145,11 +145,11 @@ func (f *Flow) Leave(left func(mcptask.CallReply)) {
 	}
 }
 
-// flows is the key of a server's open flows. They are stored by single-use tokens.
-type flows struct{}
+// flowsKey is the key of a server's open flows. They are stored by single-use tokens.
+type flowsKey struct{}
 
 func flowsOf(s *mcptask.Server) *sync.Map {
-	return s.Attached(flows{}, func() any { return new(sync.Map) }).(*sync.Map)
+	return s.Attached(flowsKey{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
 
 // OpenFlow registers a flow under a new random token. Call closeFlow when the request ends, because

@@ -78,11 +78,11 @@ func New(config Config) *Gateway {
 		maxBody:   config.Server.Options().MaxBody,
 		counts:    countsOf(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
-		speech:    speechOf(config.Server.Options().Revisions, config.Revision),
+		speech:    newSpeech(config.Server.Options().Revisions, config.Revision),
 	}
-	g.sessionSpeech = negotiated{g}
+	g.sessionSpeech = officialSpeech{g}
 	if g.signalled != nil {
-		g.sessionSpeech = unofficial{negotiated{g}}
+		g.sessionSpeech = unofficialSpeech{officialSpeech{g}}
 	}
 	g.hub = push.New(config.Server, g.legacy)
 	g.sessions.busy = func(s *session) bool { return g.mailbox(s).KeepsTasks() }
@@ -104,7 +104,7 @@ func New(config Config) *Gateway {
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 	w := boundResponse(response)
-	defer w.limit(0) // net/http may write once the handler has returned
+	defer w.setDeadline(0) // net/http may write once the handler has returned
 	r.Header.Del(FlowHeader)
 	principal, ok := g.admitRequest(w, r)
 	switch {
@@ -114,10 +114,10 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 			defer x.leave()
 			g.route(x)
 		}
-	case modernVersion(r.Header.Get(versionHeader)):
+	case isModernVersion(r.Header.Get(versionHeader)):
 		g.config.Stateless.ServeHTTP(w, r) // it allows POST only and refuses the rest
 	default:
-		g.sessionRequest(w, r, principal)
+		g.forwardSessionRequest(w, r, principal)
 	}
 }
 
@@ -125,11 +125,11 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
 	status := http.StatusForbidden
 	var refusal *mcptask.Error
-	if !g.config.AnyHost && reboundHost(r) {
+	if !g.config.AnyHost && hasReboundHost(r) {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address")
-	} else if g.config.CrossOrigin.Check(unsafely(r)) != nil {
+	} else if g.config.CrossOrigin.Check(asUnsafeRequest(r)) != nil {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused")
-	} else if refusal = checkTwice(r.Header); refusal != nil {
+	} else if refusal = checkRepeated(r.Header); refusal != nil {
 		status = http.StatusBadRequest
 	} else {
 		var err error
@@ -144,21 +144,21 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 	return principal, refusal == nil
 }
 
-// sessionRequest forwards a GET or DELETE of a session.
-func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
+// forwardSessionRequest forwards a GET or DELETE of a session.
+func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
 	known := g.sessions.get(id)
 	if known != nil && known.principal != principal {
-		refuse(w, http.StatusForbidden, nil, foreignSession())
+		refuse(w, http.StatusForbidden, nil, foreignSessionError())
 		return
 	}
 	if r.Method != http.MethodDelete {
-		defer g.sessions.use(id)()
-		g.standalone(w, r, known)
+		defer g.sessions.beginUse(id)()
+		g.serveStandalone(w, r, known)
 		return
 	}
 	if known != nil {
-		if _, status, refusal := g.session(r, principal); refusal != nil {
+		if _, status, refusal := g.findSession(r, principal); refusal != nil {
 			refuse(w, status, nil, refusal)
 			return
 		}
@@ -167,9 +167,9 @@ func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, princip
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
-// unsafely returns a copy of a request for the check of its origin. That check trusts methods that
+// asUnsafeRequest returns a copy of a request for the check of its origin. That check trusts methods that
 // should change nothing, such as GET. Here a GET opens a stream, so the copy is a POST.
-func unsafely(r *http.Request) *http.Request {
+func asUnsafeRequest(r *http.Request) *http.Request {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		r = r.WithContext(r.Context()) // copies the request
@@ -178,17 +178,17 @@ func unsafely(r *http.Request) *http.Request {
 	return r
 }
 
-// modernVersion reports whether a protocol version has no sessions. Versions are dates, so they
+// isModernVersion reports whether a protocol version has no sessions. Versions are dates, so they
 // compare as text.
-func modernVersion(version string) bool { return version >= mcptask.Revision20260728 }
+func isModernVersion(version string) bool { return version >= mcptask.Revision20260728 }
 
-// reboundHost reports whether a request reached a loopback address under a foreign name.
-func reboundHost(r *http.Request) bool {
+// hasReboundHost reports whether a request reached a loopback address under a foreign name.
+func hasReboundHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && local != nil && loopback(local.String()) && !loopback(r.Host)
+	return ok && local != nil && isLoopback(local.String()) && !isLoopback(r.Host)
 }
 
-func loopback(address string) bool {
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		host = strings.Trim(address, "[]")

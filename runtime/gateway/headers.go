@@ -17,9 +17,9 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-// checkTwice refuses a protocol header that occurs twice with different values. A proxy might act
+// checkRepeated refuses a protocol header that occurs twice with different values. A proxy might act
 // on one value and the server on the other. net/http keeps repeated headers apart.
-func checkTwice(h http.Header) *mcptask.Error {
+func checkRepeated(h http.Header) *mcptask.Error {
 	for name, values := range h {
 		if !strings.HasPrefix(name, "Mcp-") {
 			continue
@@ -74,15 +74,15 @@ func checkNames(h http.Header, m *message) *mcptask.Error {
 	if !ok {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
 	}
-	header, ok := headerValue(h.Get(nameHeader))
+	header, ok := decodeHeader(h.Get(nameHeader))
 	if !ok || header != taskID {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
 	}
 	return nil
 }
 
-// headerValue decodes a header value, which is encoded if it is not safe in a header (E-71).
-func headerValue(value string) (string, bool) {
+// decodeHeader decodes a header value, which is encoded if it is not safe in a header (E-71).
+func decodeHeader(value string) (string, bool) {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
 		return value, true

@@ -27,7 +27,7 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 	if !ok {
 		return nil
 	}
-	m, batch, refusal := parse(body)
+	m, batch, refusal := parseMessage(body)
 	switch {
 	case refusal != nil:
 		var id json.RawMessage
@@ -36,7 +36,7 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 		}
 		refuse(w, http.StatusBadRequest, id, refusal)
 	case batch:
-		g.batch(w, r, principal, body)
+		g.forwardBatch(w, r, principal, body)
 	default:
 		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal}
 	}
@@ -56,7 +56,7 @@ type httpExchange struct {
 
 	// out is the stream that carries the answer. It is nil if the answer is JSON. From the first
 	// message until stopAlive, the stream is kept alive.
-	out       *shared
+	out       *sharedStream
 	alive     sync.Once
 	stopAlive func()
 }
@@ -65,7 +65,7 @@ func (x *httpExchange) context() context.Context { return x.r.Context() }
 func (x *httpExchange) message() *message        { return x.m }
 
 func (x *httpExchange) modern() bool {
-	return modernVersion(x.r.Header.Get(versionHeader)) || x.m.IsRequest() && x.m.meta.Version != nil
+	return isModernVersion(x.r.Header.Get(versionHeader)) || x.m.IsRequest() && x.m.meta.Version != nil
 }
 
 func (x *httpExchange) caller() mcptask.Caller {
@@ -77,7 +77,7 @@ func (x *httpExchange) caller() mcptask.Caller {
 // notification, the SDK reports the error.
 func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
-	s, status, refusal := x.g.session(x.r, x.principal)
+	s, status, refusal := x.g.findSession(x.r, x.principal)
 	if refusal != nil && (needed || status == http.StatusForbidden || id != "" && x.m.IsRequest()) {
 		refuse(x.w, status, x.replyID(), refusal)
 		return nil, mcptask.Caller{}, false
@@ -88,11 +88,11 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	if s == nil || x.m.Method == "initialize" {
 		return nil, x.caller(), true
 	}
-	x.session, x.endUse = s, x.g.sessions.use(id)
+	x.session, x.endUse = s, x.g.sessions.beginUse(id)
 	if x.m.IsRequest() && x.m.Method != "ping" {
-		x.g.sessions.work(s)
+		x.g.sessions.markUsed(s)
 	}
-	return s, s.caller(x.g, x.m.Method), true
+	return s, s.newCaller(x.g, x.m.Method), true
 }
 
 // leave releases what the exchange holds.
@@ -143,7 +143,7 @@ func (x *httpExchange) answer(work work) {
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	if x.session != nil {
-		defer x.g.sessions.wait(x.session, x.m.ID, cancel)()
+		defer x.g.sessions.addWaiting(x.session, x.m.ID, cancel)()
 		defer context.AfterFunc(x.session.ended, cancel)()
 	}
 	if x.session != nil || work.waits {
@@ -152,14 +152,14 @@ func (x *httpExchange) answer(work work) {
 	if work.written != nil {
 		defer work.written()
 	}
-	result, err := x.g.attempt(ctx, x.m, work)
+	result, err := x.g.runWork(ctx, x.m, work)
 	if x.stopAlive != nil {
 		x.stopAlive()
 	}
 	switch {
 	case errors.Is(err, errAnswered):
 	case x.out != nil:
-		x.out.message(encodeAnswer(ctx, x.m, result, err))
+		x.out.sendMessage(encodeAnswer(ctx, x.m, result, err))
 	case err == nil:
 		write(x.w, http.StatusOK, wire.EncodeResult(x.m.ID, result))
 	default:
@@ -174,11 +174,11 @@ func (x *httpExchange) answer(work work) {
 func (x *httpExchange) send(message []byte) {
 	x.alive.Do(func() {
 		if x.out == nil {
-			x.out = &shared{stream: newStream(x.w)}
+			x.out = &sharedStream{stream: newStream(x.w)}
 		}
 		x.stopAlive = x.out.keepAlive()
 	})
-	x.out.message(message)
+	x.out.sendMessage(message)
 }
 
 // carryQuestions implements exchange. If the client does not accept a stream, it gets the questions
@@ -188,7 +188,7 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 		return func() {}
 	}
 	c := x.g.mailbox(x.session).Connect(d, task)
-	x.out = &shared{stream: newStream(x.w)}
+	x.out = &sharedStream{stream: newStream(x.w)}
 	x.stopAlive = x.out.keepAlive()
 	over := make(chan struct{})
 	var writer sync.WaitGroup
@@ -197,7 +197,7 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 		for {
 			select {
 			case <-c.Wake():
-				x.out.messages(c.Take())
+				x.out.sendMessages(c.Take())
 			case <-over:
 				return
 			}
@@ -207,7 +207,7 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 		x.g.hub.Refresh(task) // send retractions before the answer
 		close(over)
 		writer.Wait()
-		x.out.messages(c.Take())
+		x.out.sendMessages(c.Take())
 		c.Close()
 	}
 }
@@ -215,7 +215,7 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // fails if the client has disconnected
 
 func (x *httpExchange) cancel(request json.RawMessage) bool {
-	x.g.sessions.cancel(x.session, request)
+	x.g.sessions.cancelWaiting(x.session, request)
 	return false
 }
 
@@ -248,7 +248,7 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 			w, end = flow.carrier.overHTTP(x.w, x.r)
 			defer end() // the response is invalid once the handler has returned
 		}
-		defer flow.announced.wrote()
+		defer flow.announced.noteWritten()
 		if x.g.config.Direct {
 			x.direct(w, flow)
 			return
@@ -266,7 +266,7 @@ func (x *httpExchange) forwardOpen(done func()) {
 		x.refuse(refusedRequest, wireError(err))
 		return
 	}
-	x.g.passOpen(x.next(), x.w, x.r)
+	x.g.forwardStream(x.next(), x.w, x.r)
 }
 
 // initialize implements exchange. It makes room for a session. The session opens when the SDK has
@@ -278,7 +278,7 @@ func (x *httpExchange) initialize(flow *Flow) {
 	if x.principal == "" {
 		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
 	}
-	done, spared, full := g.sessions.room(x.principal, most, limits.Server.Sessions)
+	done, spared, full := g.sessions.makeRoom(x.principal, most, limits.Server.Sessions)
 	if full == mcptask.ScopeServer {
 		most, scope = limits.Server.Sessions, full
 	}
@@ -298,8 +298,8 @@ func (x *httpExchange) initialize(flow *Flow) {
 	flow.Connected = func(id, protocol string, wait func() error) {
 		if id != "" {
 			s := &session{id: id, principal: x.principal}
-			s.negotiated(g, protocol, capabilities.Raw())
-			g.openSession(x.r, s, wait)
+			s.setNegotiated(g, protocol, capabilities.Raw())
+			g.trackSession(x.r, s, wait)
 		}
 	}
 	var edits []wire.Edit
@@ -309,9 +309,9 @@ func (x *httpExchange) initialize(flow *Flow) {
 	x.forward(flow, edits...)
 }
 
-// batch forwards a batch in a session of 2025-03-26. Later revisions have no batches, and there a
+// forwardBatch forwards a batch in a session of 2025-03-26. Later revisions have no batches, and there a
 // batch would hide task traffic from the gateway.
-func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
+func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
 	const lastWithBatches = "2025-03-26"
 	s := g.sessions.get(r.Header.Get(sessionHeader))
 	if s == nil || s.revision != lastWithBatches || s.principal != principal {
@@ -323,7 +323,7 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 		return
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	defer g.sessions.use(s.id)()
+	defer g.sessions.beginUse(s.id)()
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
@@ -341,16 +341,16 @@ func checkBatch(body []byte) *mcptask.Error {
 		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), maxBatch)
 	}
 	for _, each := range all {
-		m, batch, refusal := parse(each)
+		m, batch, refusal := parseMessage(each)
 		switch {
 		case refusal != nil:
 			return refusal
 		case batch:
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a batch must not be part of another")
-		case m.newer() || m.reserved():
+		case m.isNewerMethod() || m.isTaskNotification():
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", wire.Brief(m.Method))
 		}
-		if _, ours := m.answers(); ours {
+		if _, ours := m.answeredRequest(); ours {
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the answer to a question must not be part of a batch: send it alone")
 		}
 	}

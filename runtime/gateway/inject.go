@@ -29,14 +29,14 @@ func (i *injector) WriteHeader(code int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.w.WriteHeader(code)
-	i.start(code)
+	i.noteStream(code)
 }
 
 // Write implements http.ResponseWriter.
 func (i *injector) Write(data []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.start(http.StatusOK)
+	i.noteStream(http.StatusOK)
 	return i.w.Write(data)
 }
 
@@ -44,11 +44,11 @@ func (i *injector) Write(data []byte) (int, error) {
 func (i *injector) Flush() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.start(http.StatusOK)
+	i.noteStream(http.StatusOK)
 	_ = http.NewResponseController(i.w).Flush() // fails if the client has disconnected
 }
 
-func (i *injector) start(code int) {
+func (i *injector) noteStream(code int) {
 	if !i.begun && code == http.StatusOK && strings.HasPrefix(i.w.Header().Get("Content-Type"), "text/event-stream") {
 		i.begun = true
 		i.begin()
@@ -61,14 +61,14 @@ func (i *injector) inject(messages [][]byte) {
 	defer i.mu.Unlock()
 	s := stream{w: i.w, flush: http.NewResponseController(i.w).Flush}
 	for _, m := range messages {
-		s.message(m)
+		s.sendMessage(m)
 	}
 }
 
-// standalone forwards a session's GET stream and adds the questions of its tasks.
-func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
-	if s == nil || !g.pushes(s.revision) {
-		g.passOpen(g.config.Stateful, w, r)
+// serveStandalone forwards a session's GET stream and adds the questions of its tasks.
+func (g *Gateway) serveStandalone(w http.ResponseWriter, r *http.Request, s *session) {
+	if s == nil || !g.canPush(s.revision) {
+		g.forwardStream(g.config.Stateful, w, r)
 		return
 	}
 	var c *push.Stream
@@ -97,5 +97,5 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 			c.Close()
 		}
 	}()
-	g.passOpen(g.config.Stateful, in, r)
+	g.forwardStream(g.config.Stateful, in, r)
 }

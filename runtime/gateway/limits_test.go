@@ -38,8 +38,8 @@ func TestSessionsDoNotMultiplyOpenRequests(t *testing.T) {
 		sessions = append(sessions, mcptask.Caller{Session: fmt.Sprint(i)})
 	}
 	for name, open := range map[string]func(mcptask.Caller) (func(), *mcptask.Error){
-		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return begin(server, caller, "t", nil, nil) },
-		"waiting": g.block,
+		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
+		"waiting": g.countWaiting,
 	} {
 		for range 2 { // what is done makes room
 			n, last, done := openAll(sessions, open)
@@ -66,8 +66,8 @@ func TestOpenRequestsOfTheServer(t *testing.T) {
 	defer server.Close()
 	g := New(Config{Server: server})
 	for name, open := range map[string]func(mcptask.Caller) (func(), *mcptask.Error){
-		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return begin(server, caller, "t", nil, nil) },
-		"waiting": g.block,
+		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
+		"waiting": g.countWaiting,
 	} {
 		n, last, done := openAll([]mcptask.Caller{{Principal: "p"}, {Principal: "q"}, {}}, open)
 		if want := fmt.Sprintf(`{"limit":%q,"max":5,"scope":"server"}`, name); n != 5 || string(last.Data) != want {

@@ -63,15 +63,15 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.notifications.taskIds names %d tasks, at most %d are allowed", len(asked.Tasks), maxTaskIDs)
 	}
 	for _, id := range asked.Tasks { // the state of each task is sent at once, so it counts as a poll
-		if err := g.poll(caller, id); err != nil {
+		if err := g.countPoll(caller, id); err != nil {
 			return nil, err
 		}
 	}
-	waits, refusal := g.block(caller)
+	waits, refusal := g.countWaiting(caller)
 	if refusal != nil {
 		return nil, refusal
 	}
-	follows, refusal := take(g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
+	follows, refusal := countUses(g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
 		[3]int{maxFollowed, maxFollowedByAnonymous, maxFollowedInAll})
 	if refusal != nil {
 		waits()
@@ -91,10 +91,10 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 	return s, nil
 }
 
-// follow writes the tasks and their changes until all tasks have ended or are gone, or ctx ends. It
+// followTasks writes the tasks and their changes until all tasks have ended or are gone, or ctx ends. It
 // returns only errors of the server. After it has returned, it does not call write. It calls write
 // from one goroutine for each task.
-func (s *subscription) follow(ctx context.Context, write func([]byte)) error {
+func (s *subscription) followTasks(ctx context.Context, write func([]byte)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	failed := make(chan error, len(s.tasks))
@@ -154,9 +154,9 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 	}
 }
 
-// end returns the answer to the request: the error that stopped the subscription, or its result. If
+// answer returns the answer to the request: the error that stopped the subscription, or its result. If
 // the client has disconnected, it returns the error of ctx.
-func (s *subscription) end(ctx context.Context, err error) (json.RawMessage, error) {
+func (s *subscription) answer(ctx context.Context, err error) (json.RawMessage, error) {
 	switch {
 	case ctx.Err() != nil && s.g.server.Closing().Err() == nil:
 		return nil, ctx.Err()
@@ -167,8 +167,8 @@ func (s *subscription) end(ctx context.Context, err error) (json.RawMessage, err
 	return dialect.Server20260728{}.Ended(s.id)
 }
 
-// listen answers a subscriptions/listen that names tasks (E-62, E-64).
-func (g *Gateway) listen(x exchange, caller mcptask.Caller) {
+// answerListen answers a subscriptions/listen that names tasks (E-62, E-64).
+func (g *Gateway) answerListen(x exchange, caller mcptask.Caller) {
 	if err := g.checkModern(x, false); err != nil {
 		x.refuse(refusedRequest, err)
 		return
@@ -180,9 +180,9 @@ func (g *Gateway) listen(x exchange, caller mcptask.Caller) {
 		}
 		defer s.close()
 		if s.others {
-			return g.listenMerged(ctx, x, s)
+			return g.answerMergedListen(ctx, x, s)
 		}
-		x.send(s.acknowledged())
-		return s.end(ctx, s.follow(ctx, x.send))
+		x.send(s.encodeAcknowledgement())
+		return s.answer(ctx, s.followTasks(ctx, x.send))
 	}})
 }

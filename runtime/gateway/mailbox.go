@@ -11,9 +11,9 @@ import (
 
 const notificationCancelled = "notifications/cancelled"
 
-// settling is how long a new task's questions stay off a session's own stream over HTTP, counted
+// settleDelay is how long a new task's questions stay off a session's own stream over HTTP, counted
 // from the reply. It is much longer than the reply travels, and too short for a person to notice.
-const settling = time.Second
+const settleDelay = time.Second
 
 // mailbox returns the mailbox of a session. It opens the mailbox on the first call.
 func (g *Gateway) mailbox(s *session) *push.Mailbox {
@@ -44,6 +44,6 @@ func (c pushClient) Requestor(d dialect.Teller) dialect.Requestor {
 // takeAnswer delivers a client's response to a request of the server's. It returns false if the
 // response was neither stored nor kept to be stored later.
 func (g *Gateway) takeAnswer(ctx context.Context, s *session, caller mcptask.Caller, request push.RequestID, m *message) bool {
-	result, failed := taken(g.server, caller, m.Result, m.Error)
+	result, failed := limitAnswer(g.server, caller, m.Result, m.Error)
 	return g.mailbox(s).Take(ctx, caller, request, push.Response{Result: result, Error: failed})
 }

@@ -21,8 +21,8 @@ import (
 // gets one stream, one acknowledgement and one answer. The SDK's answer is held back, because it
 // comes at once if the SDK has nothing to subscribe to.
 type merge struct {
-	s      *subscription
-	agreed bool
+	s            *subscription
+	acknowledged bool
 	// acked is closed when the subscription is acknowledged. The gateway sends its messages after
 	// that. ended is closed when the SDK has answered.
 	acked, ended chan struct{}
@@ -33,24 +33,24 @@ func newMerge(s *subscription) *merge {
 	return &merge{s: s, acked: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// hear handles a message of the SDK about the subscription, and writes what the client gets
+// handleMessage handles a message of the SDK about the subscription, and writes what the client gets
 // instead. It returns false for any other message. It is not safe for concurrent use.
-func (m *merge) hear(said *wire.Message, write func([]byte)) (taken bool) {
+func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken bool) {
 	agree := func(acknowledgement []byte) {
-		m.agreed = true
+		m.acknowledged = true
 		write(acknowledgement)
 		close(m.acked)
 	}
 	switch {
 	case said.Method == dialect.Acknowledged:
-		if !m.agreed {
-			agree(m.s.acknowledgedBy(said))
+		if !m.acknowledged {
+			agree(m.s.mergeAcknowledgement(said))
 		}
 	case !said.IsResponse() || said.ID == nil || m.answer != nil:
 		return false
 	default:
-		if said.Error == nil && !m.agreed { // mcp-go may answer before it acknowledges
-			agree(m.s.acknowledged())
+		if said.Error == nil && !m.acknowledged { // mcp-go may answer before it acknowledges
+			agree(m.s.encodeAcknowledgement())
 		}
 		m.answer = said
 		close(m.ended)
@@ -58,8 +58,8 @@ func (m *merge) hear(said *wire.Message, write func([]byte)) (taken bool) {
 	return true
 }
 
-// acknowledged returns an acknowledgement of the tasks alone.
-func (s *subscription) acknowledged() []byte {
+// encodeAcknowledgement returns an acknowledgement of the tasks alone.
+func (s *subscription) encodeAcknowledgement() []byte {
 	data, err := dialect.Server20260728{}.Acknowledged(s.id, s.tasks)
 	if err != nil { // cannot happen: an ID and strings always marshal
 		return nil
@@ -67,8 +67,8 @@ func (s *subscription) acknowledged() []byte {
 	return data
 }
 
-// acknowledgedBy returns the SDK's acknowledgement with the tasks added (E-63).
-func (s *subscription) acknowledgedBy(sdk *wire.Message) []byte {
+// mergeAcknowledgement returns the SDK's acknowledgement with the tasks added (E-63).
+func (s *subscription) mergeAcknowledgement(sdk *wire.Message) []byte {
 	tasks, err := json.Marshal(append([]string{}, s.tasks...))
 	if err == nil {
 		var merged []byte
@@ -83,8 +83,8 @@ func (s *subscription) acknowledgedBy(sdk *wire.Message) []byte {
 // errTasksFailed ends the SDK's part of a subscription if the tasks cannot be followed.
 var errTasksFailed = errors.New("the subscription has ended")
 
-// listenMerged serves a subscription together with the SDK.
-func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
+// answerMergedListen serves a subscription together with the SDK.
+func (g *Gateway) answerMergedListen(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
 	m := newMerge(s)
 	both, cancel := context.WithCancelCause(ctx)
 	var failed error
@@ -96,7 +96,7 @@ func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription)
 		case <-both.Done():
 			return
 		}
-		if failed = s.follow(both, x.send); failed != nil {
+		if failed = s.followTasks(both, x.send); failed != nil {
 			cancel(errTasksFailed)
 		} // if all tasks have ended, the SDK's part goes on
 	})
@@ -118,7 +118,7 @@ func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription)
 	case answered:
 		return m.answer.Result, nil
 	case acked:
-		return s.end(ctx, failed)
+		return s.answer(ctx, failed)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
@@ -155,7 +155,7 @@ type merger struct {
 	w http.ResponseWriter
 	m *merge
 
-	out   shared // its lock guards every write and the fields below
+	out   sharedStream // its lock guards every write and the fields below
 	begun bool
 	isSSE bool
 	over  bool
@@ -204,7 +204,7 @@ func (m *merger) Write(data []byte) (int, error) {
 			return len(data), nil
 		}
 		said, _, unread := wire.Read(event.Data())
-		if unread != nil || said == nil || !m.m.hear(said, m.out.stream.message) {
+		if unread != nil || said == nil || !m.m.handleMessage(said, m.out.stream.sendMessage) {
 			_, _ = m.w.Write(m.part[:len(m.part)-len(rest)]) // fails if the client has disconnected
 			_ = http.NewResponseController(m.w).Flush()
 		}
@@ -236,16 +236,16 @@ func (x *pipeExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	p.mu.Lock()
 	p.merged[wire.IDKey(x.m.ID)] = m // until the SDK's answer, which may come late
 	p.mu.Unlock()
-	p.pass(x.m.Bytes())
+	p.sendToSDK(x.m.Bytes())
 	if ctx.Err() != nil { // the SDK may have seen the cancellation before the request
-		p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
+		p.sendToSDK(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		return false
 	}
 	select {
 	case <-m.ended:
 	case <-ctx.Done():
 		if errors.Is(context.Cause(ctx), errTasksFailed) { // otherwise the client's cancellation has reached the SDK
-			p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
+			p.sendToSDK(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		}
 	}
 	return false
@@ -267,5 +267,5 @@ func (p *pipe) passMerged(said *wire.Message) bool {
 		delete(p.merged, wire.IDKey(id))
 	}
 	p.mu.Unlock()
-	return m != nil && m.hear(said, p.write)
+	return m != nil && m.handleMessage(said, p.write)
 }

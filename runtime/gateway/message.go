@@ -31,8 +31,8 @@ var (
 	metaMembers   = []string{mcptask.MetaProtocolVersion, mcptask.MetaClientCapabilities, mcptask.MetaIdempotencyKey, "progressToken"}
 )
 
-// interpreted reports whether the gateway acts on the params of a method.
-func interpreted(method string) bool {
+// readsParams reports whether the gateway acts on the params of a method.
+func readsParams(method string) bool {
 	switch method {
 	case "initialize", "server/discover", "tools/list", "tools/call", dialect.Listen:
 		return true
@@ -40,8 +40,8 @@ func interpreted(method string) bool {
 	return strings.HasPrefix(method, "tasks/")
 }
 
-// parse reads one message. For a batch it returns no message.
-func parse(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
+// parseMessage reads one message. For a batch it returns no message.
+func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
 	read, batch, refusal := wire.Read(body)
 	if read == nil {
 		return nil, batch, refusal
@@ -50,7 +50,7 @@ func parse(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
 	if refusal != nil {
 		return m, false, refusal
 	}
-	if interpreted(m.Method) {
+	if readsParams(m.Method) {
 		fault := m.Params.Fault(paramsMembers)
 		if fault == "" {
 			fault = m.Params.Object("_meta").Fault(metaMembers)
@@ -76,8 +76,8 @@ func readMeta(params *wire.Object) (said meta) {
 	return said
 }
 
-// answers returns the request of the server's that the message answers.
-func (m *message) answers() (request push.RequestID, ok bool) {
+// answeredRequest returns the request of the server's that the message answers.
+func (m *message) answeredRequest() (request push.RequestID, ok bool) {
 	if m.Method != "" {
 		return request, false
 	}
@@ -85,34 +85,34 @@ func (m *message) answers() (request push.RequestID, ok bool) {
 	return push.ParseRequestID(id)
 }
 
-// reserved reports whether the method is a notification about tasks. No client sends it as a
+// isTaskNotification reports whether the method is a notification about tasks. No client sends it as a
 // request, and it is not for the user's handlers (E-89). A client of 2025-11-25 may report on its
 // own tasks, but nothing relies on that (C-46).
-func (m *message) reserved() bool {
+func (m *message) isTaskNotification() bool {
 	return m.Method == "notifications/tasks" || strings.HasPrefix(m.Method, "notifications/tasks/")
 }
 
-// noMethod refuses a request whose method is reserved for notifications.
-func noMethod(m *message) *mcptask.Error {
+// notificationError refuses a request whose method is reserved for notifications.
+func notificationError(m *message) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is a notification, not a request", wire.Brief(m.Method))
 }
 
-// unknownMethod refuses a request whose method does not exist in its revision.
-func unknownMethod(m *message, revision string) *mcptask.Error {
+// unknownMethodError refuses a request whose method does not exist in its revision.
+func unknownMethodError(m *message, revision string) *mcptask.Error {
 	if revision == "" { // the session is not initialized
 		revision = "this revision"
 	}
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", wire.Brief(m.Method), revision)
 }
 
-// notYet refuses a request whose method belongs to a newer revision.
-func notYet(m *message) *mcptask.Error {
+// newerMethodError refuses a request whose method belongs to a newer revision.
+func newerMethodError(m *message) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s belongs to a later revision: name that revision in the request's _meta", wire.Brief(m.Method))
 }
 
-// newer reports whether a request without a revision uses a method of 2026-07-28. An SDK might
+// isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK might
 // serve it in a session whose revision has neither the method nor its answer.
-func (m *message) newer() bool { return m.Method == dialect.Listen }
+func (m *message) isNewerMethod() bool { return m.Method == dialect.Listen }
 
 // wireError returns the error that is sent to the client. It hides the text of internal errors.
 func wireError(err error) *mcptask.Error {

@@ -28,7 +28,7 @@ const flowLife = time.Minute
 // itself and forwards everything else.
 type pipe struct {
 	g       *Gateway
-	out     *outlet
+	out     *lineWriter
 	toSDK   *io.PipeWriter
 	fromSDK *io.PipeReader
 	session *session
@@ -36,25 +36,25 @@ type pipe struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
-	mu      sync.Mutex
-	waiting map[string]context.CancelFunc // cancels the requests that the gateway answers, by ID
-	brief   int                           // counts those of them that do not wait for a task
-	passed  map[string]passing            // requests without an answer from the SDK, by ID
-	over    bool                          // no new work begins
-	saying  bool                          // a reply of the SDK's is being written
-	listens map[string]func()             // ends the count of a subscription that the SDK serves alone, by ID
-	merged  map[string]*merge             // subscriptions that the gateway and the SDK serve together, by ID
-	replied chan struct{}                 // has a buffer of one; gets a value when a request is answered
-	sdkDone chan struct{}                 // closed when the SDK has ended its output
-	// outlives removes the pipe from the server's lifetimes. The sessions' lifetime otherwise ends
+	mu         sync.Mutex
+	waiting    map[string]context.CancelFunc // cancels the requests that the gateway answers, by ID
+	shortWork  int                           // counts those of them that do not wait for a task
+	pending    map[string]pendingRequest     // requests without an answer from the SDK, by ID
+	ended      bool                          // no new work begins
+	delivering bool                          // a reply of the SDK's is being written
+	sdkListens map[string]func()             // ends the count of a subscription that the SDK serves alone, by ID
+	merged     map[string]*merge             // subscriptions that the gateway and the SDK serve together, by ID
+	replied    chan struct{}                 // has a buffer of one; gets a value when a request is answered
+	sdkDone    chan struct{}                 // closed when the SDK has ended its output
+	// detach removes the pipe from the server's lifetimes. The sessions' lifetime otherwise ends
 	// the pipe.
-	outlives func() bool
+	detach func() bool
 }
 
-// passing is a request that waits for the SDK's answer.
-type passing struct {
-	over    func()        // closes the flow; may be nil
-	replied *announcement // is told when the reply is written; may be nil
+// pendingRequest is a request that waits for the SDK's answer.
+type pendingRequest struct {
+	close        func()        // closes the flow; may be nil
+	announcement *announcement // is told when the reply is written; may be nil
 }
 
 // lastReplies limits how long the end of the input waits for replies that are still missing.
@@ -71,19 +71,19 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	fromSDK, sdkWrites := io.Pipe()
 	p := &pipe{
 		g: g, toSDK: toSDK, fromSDK: fromSDK,
-		session: &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
-		waiting: map[string]context.CancelFunc{},
-		passed:  map[string]passing{},
-		merged:  map[string]*merge{},
-		listens: map[string]func(){},
-		replied: make(chan struct{}, 1),
-		sdkDone: make(chan struct{}),
+		session:    &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
+		waiting:    map[string]context.CancelFunc{},
+		pending:    map[string]pendingRequest{},
+		merged:     map[string]*merge{},
+		sdkListens: map[string]func(){},
+		replied:    make(chan struct{}, 1),
+		sdkDone:    make(chan struct{}),
 	}
-	p.out = newOutlet(out, g.server.Logger(), p.leave)
+	p.out = newLineWriter(out, g.server.Logger(), p.endUnread)
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
-	p.outlives = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
+	p.detach = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a pipe")
 		_ = p.toSDK.Close() // the SDK sees the end of its input
 	})
@@ -92,7 +92,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 		release() // the server drops a pipe that has ended
 		p.endListens()
 	})
-	p.work.Go(p.ask) // before readClient, which may wait for p.work at once
+	p.work.Go(p.writeQuestions) // before readClient, which may wait for p.work at once
 	go p.readClient(in)
 	go p.readSDK()
 	return sdkReads, &sdkEnd{sdkWrites, p}, nil
@@ -113,15 +113,15 @@ func (e *sdkEnd) Close() error {
 	case <-time.After(lastReplies):
 	}
 	e.p.mu.Lock()
-	e.p.over = true
+	e.p.ended = true
 	e.p.mu.Unlock()
-	e.p.finish()
+	e.p.waitForWork()
 	e.p.out.end(lastReplies)
 	return err
 }
 
-// finish waits a limited time until the gateway has answered its requests.
-func (p *pipe) finish() {
+// waitForWork waits a limited time until the gateway has answered its requests.
+func (p *pipe) waitForWork() {
 	done := make(chan struct{})
 	go func() {
 		defer guard.Recover(p.g.server.Logger(), "the end of a pipe")
@@ -134,8 +134,8 @@ func (p *pipe) finish() {
 	}
 }
 
-// leave ends the pipe of a client that does not read.
-func (p *pipe) leave() {
+// endUnread ends the pipe of a client that does not read.
+func (p *pipe) endUnread() {
 	p.g.server.Logger().Warn("the client on a pipe does not read: its session ends")
 	p.stop()
 	_ = p.toSDK.Close()
@@ -154,7 +154,7 @@ func (p *pipe) readClient(in io.Reader) {
 			p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
-			if x := p.read(line); x != nil {
+			if x := p.readMessage(line); x != nil {
 				p.g.route(x)
 			}
 		}
@@ -162,10 +162,10 @@ func (p *pipe) readClient(in io.Reader) {
 			break
 		}
 	}
-	p.await(lastReplies, func() bool { return len(p.passed)+p.brief == 0 && !p.saying })
+	p.waitUntil(lastReplies, func() bool { return len(p.pending)+p.shortWork == 0 && !p.delivering })
 	p.stop()
 	p.g.mailbox(p.session).Close()
-	p.finish()
+	p.waitForWork()
 	if !p.out.flush(lastReplies) {
 		// The client has closed its side and does not read either, so the rest can never be
 		// written.
@@ -178,7 +178,7 @@ func (p *pipe) readClient(in io.Reader) {
 func (p *pipe) readSDK() {
 	defer guard.Then(p.g.server.Logger(), "the reading of the SDK", p.stop)
 	defer close(p.sdkDone)
-	defer p.outlives()
+	defer p.detach()
 	lines := bufio.NewReader(p.fromSDK)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -205,7 +205,7 @@ func (p *pipe) deliver(line []byte) {
 		p.write(line)
 	}
 	p.noteWritten()
-	replied.wrote()
+	replied.noteWritten()
 }
 
 // noteReply notes that the SDK has answered a request. Until noteWritten is called, the reply
@@ -216,37 +216,37 @@ func (p *pipe) noteReply(said *wire.Message) *announcement {
 	}
 	id := wire.IDKey(said.ID)
 	p.mu.Lock()
-	passed, listens := p.passed[id], p.listens[id]
-	delete(p.passed, id)
-	delete(p.listens, id)
-	p.saying = true
+	passed, listens := p.pending[id], p.sdkListens[id]
+	delete(p.pending, id)
+	delete(p.sdkListens, id)
+	p.delivering = true
 	p.mu.Unlock()
 	if listens != nil {
 		listens()
 	}
-	if passed.over != nil {
-		passed.over()
+	if passed.close != nil {
+		passed.close()
 	}
-	return passed.replied
+	return passed.announcement
 }
 
 // noteWritten notes that the SDK's message is written.
 func (p *pipe) noteWritten() {
 	p.mu.Lock()
-	p.saying = false
+	p.delivering = false
 	p.mu.Unlock()
-	p.wake()
+	p.signalReply()
 }
 
-func (p *pipe) wake() {
+func (p *pipe) signalReply() {
 	select {
 	case p.replied <- struct{}{}:
 	default:
 	}
 }
 
-// await waits a limited time until done returns true. It calls done under p.mu.
-func (p *pipe) await(most time.Duration, done func() bool) {
+// waitUntil waits a limited time until done returns true. It calls done under p.mu.
+func (p *pipe) waitUntil(most time.Duration, done func() bool) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for {
@@ -266,25 +266,25 @@ func (p *pipe) await(most time.Duration, done func() bool) {
 	}
 }
 
-// inUse refuses a request whose ID belongs to an earlier request without a reply. The client could
+// checkID refuses a request whose ID belongs to an earlier request without a reply. The client could
 // not tell the replies apart. p.mu is held.
-func (p *pipe) inUse(m *message) *mcptask.Error {
+func (p *pipe) checkID(m *message) *mcptask.Error {
 	id := wire.IDKey(m.ID)
-	_, passed := p.passed[id]
-	if !passed && p.waiting[id] == nil && p.listens[id] == nil {
+	_, passed := p.pending[id]
+	if !passed && p.waiting[id] == nil && p.sdkListens[id] == nil {
 		return nil
 	}
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "an earlier request with this id has no answer yet")
 }
 
 // expectReply notes a request that the SDK is to answer.
-func (p *pipe) expectReply(m *message, passed passing) (refusal *mcptask.Error) {
+func (p *pipe) expectReply(m *message, passed pendingRequest) (refusal *mcptask.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if refusal = p.inUse(m); refusal == nil {
+	if refusal = p.checkID(m); refusal == nil {
 		id := wire.IDKey(m.ID)
 		delete(p.merged, id) // the ID now belongs to this request
-		p.passed[id] = passed
+		p.pending[id] = passed
 	}
 	return refusal
 }
@@ -294,7 +294,7 @@ func (p *pipe) endListens() {
 	defer guard.Recover(p.g.server.Logger(), "end of a pipe")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, done := range p.listens {
+	for _, done := range p.sdkListens {
 		done()
 	}
 }
@@ -304,15 +304,15 @@ func (p *pipe) write(line []byte) { p.out.put(line) }
 
 // reply adds a line without waiting for the client. It is for the goroutine that reads the client's
 // input.
-func (p *pipe) reply(line []byte) { p.out.putSoon(line) }
+func (p *pipe) reply(line []byte) { p.out.putBuffered(line) }
 
-// pass sends a line to the SDK.
-func (p *pipe) pass(line []byte) {
+// sendToSDK sends a line to the SDK.
+func (p *pipe) sendToSDK(line []byte) {
 	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // fails if the SDK has ended
 }
 
-// ask writes the questions of tasks to the client.
-func (p *pipe) ask() {
+// writeQuestions writes the questions of tasks to the client.
+func (p *pipe) writeQuestions() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.mailbox(p.session).Connect(nil, "")
 	defer c.Close()

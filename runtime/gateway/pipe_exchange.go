@@ -14,15 +14,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// mostNested limits the nesting of objects and arrays in a line. The SDK cannot read more and then
+// maxNesting limits the nesting of objects and arrays in a line. The SDK cannot read more and then
 // ends the session. Over HTTP it only refuses the request.
-const mostNested = 1000
+const maxNesting = 1000
 
-// read reads the message in one line. It returns nil if it has already dealt with the line.
-func (p *pipe) read(line []byte) *pipeExchange {
-	m, batch, refusal := parse(line)
-	if refusal == nil && wire.Depth(line) > mostNested {
-		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message nests more than %d objects and arrays", mostNested)
+// readMessage reads the message in one line. It returns nil if it has already dealt with the line.
+func (p *pipe) readMessage(line []byte) *pipeExchange {
+	m, batch, refusal := parseMessage(line)
+	if refusal == nil && wire.Depth(line) > maxNesting {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message nests more than %d objects and arrays", maxNesting)
 	}
 	switch {
 	case refusal != nil && m != nil && m.IsResponse():
@@ -66,7 +66,7 @@ func (x *pipeExchange) enter(bool) (*session, mcptask.Caller, bool) {
 	p := x.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.session, p.session.caller(p.g, x.m.Method), true
+	return p.session, p.session.newCaller(p.g, x.m.Method), true
 }
 
 // initialize implements exchange. It waits for the answer, because the next message depends on the
@@ -77,10 +77,10 @@ func (x *pipeExchange) initialize(flow *Flow) {
 	flow.Connected = func(_, protocol string, _ func() error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.session.negotiated(p.g, protocol, capabilities)
+		p.session.setNegotiated(p.g, protocol, capabilities)
 	}
 	x.forward(flow)
-	p.await(lastReplies, func() bool { _, waits := p.passed[wire.IDKey(x.m.ID)]; return !waits })
+	p.waitUntil(lastReplies, func() bool { _, waits := p.pending[wire.IDKey(x.m.ID)]; return !waits })
 }
 
 // checkVersion implements exchange. A pipe has no headers to compare.
@@ -106,12 +106,12 @@ func (x *pipeExchange) answer(work work) {
 	x.ctx = ctx
 	id := wire.IDKey(x.m.ID)
 	p.mu.Lock()
-	if p.over {
+	if p.ended {
 		p.mu.Unlock()
 		cancel()
 		return
 	}
-	if refusal := p.inUse(x.m); refusal != nil {
+	if refusal := p.checkID(x.m); refusal != nil {
 		p.mu.Unlock()
 		cancel()
 		x.refuse(refusedRequest, refusal)
@@ -119,22 +119,22 @@ func (x *pipeExchange) answer(work work) {
 	}
 	p.waiting[id] = cancel
 	if !work.waits {
-		p.brief++
+		p.shortWork++
 	}
 	defer p.mu.Unlock() // until the work has begun: finish waits for it
 	p.work.Go(func() {
 		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
 		defer cancel()
-		result, err := p.g.attempt(ctx, x.m, work)
+		result, err := p.g.runWork(ctx, x.m, work)
 		// The client has cancelled the request, or is gone.
 		silent := ctx.Err() != nil && err != nil && p.g.server.Closing().Err() == nil || errors.Is(err, errAnswered)
 		p.mu.Lock()
 		delete(p.waiting, id) // before the reply, after which the client may reuse the ID
 		if !work.waits {
-			p.brief--
+			p.shortWork--
 		}
 		p.mu.Unlock()
-		p.wake()
+		p.signalReply()
 		if !silent {
 			p.write(encodeAnswer(ctx, x.m, result, err))
 		}
@@ -156,11 +156,11 @@ func (x *pipeExchange) carryQuestions(dialect.Teller, string) (stop func()) { re
 // cancel implements exchange. It returns false if the SDK serves the request too.
 func (x *pipeExchange) cancel(request json.RawMessage) bool {
 	p := x.p
-	p.g.sessions.cancel(p.session, request)
+	p.g.sessions.cancelWaiting(p.session, request)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := wire.IDKey(request)
-	if listens := p.listens[key]; listens != nil {
+	if listens := p.sdkListens[key]; listens != nil {
 		listens() // the ID stays in use until the SDK has answered
 	}
 	cancel := p.waiting[key]
@@ -173,7 +173,7 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 
 func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
-	var passed passing
+	var passed pendingRequest
 	if flow != nil {
 		if flow.carrier != nil {
 			flow.carrier.overPipe(p.write)
@@ -186,7 +186,7 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		if flow.announced != nil { // the questions follow the reply on the same stream
 			flow.announced.then = func(task string) { p.g.mailbox(p.session).SettleAfter(task, 0) }
 		}
-		passed = passing{func() { life.Stop(); closeFlow() }, flow.announced}
+		passed = pendingRequest{func() { life.Stop(); closeFlow() }, flow.announced}
 		edits = append(edits, wire.Set(json.RawMessage(`"`+token+`"`), "params", "_meta", FlowMeta))
 	}
 	line, err := x.m.Edited(edits...)
@@ -197,11 +197,11 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		refusal = p.expectReply(x.m, passed)
 	}
 	if refusal == nil {
-		p.pass(line)
+		p.sendToSDK(line)
 		return
 	}
-	if passed.over != nil {
-		passed.over()
+	if passed.close != nil {
+		passed.close()
 	}
 	x.refuse(refusedRequest, refusal)
 }
@@ -212,11 +212,11 @@ func (x *pipeExchange) forwardOpen(done func()) {
 	p := x.p
 	done = sync.OnceFunc(done)
 	p.mu.Lock()
-	refusal := p.inUse(x.m)
+	refusal := p.checkID(x.m)
 	if refusal == nil && p.ctx.Err() == nil {
 		id := wire.IDKey(x.m.ID)
 		delete(p.merged, id)
-		p.listens[id] = done
+		p.sdkListens[id] = done
 	} else {
 		done()
 	}
@@ -225,5 +225,5 @@ func (x *pipeExchange) forwardOpen(done func()) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	p.pass(x.m.Bytes())
+	p.sendToSDK(x.m.Bytes())
 }

@@ -84,15 +84,15 @@ var errAnswered = errors.New("the SDK has answered")
 // route decides what happens to a message. This is the main road of the gateway.
 func (g *Gateway) route(x exchange) {
 	m := x.message()
-	if request, ok := m.answers(); ok {
+	if request, ok := m.answeredRequest(); ok {
 		g.deliverAnswer(x, request)
 		return
 	}
 	if !m.IsRequest() {
-		g.routeNotice(x)
+		g.routeNotification(x)
 		return
 	}
-	if kind, err := checkLasting(m); err != nil {
+	if kind, err := checkSize(m); err != nil {
 		x.refuse(kind, err)
 		return
 	}
@@ -117,12 +117,12 @@ func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
 	x.accept()
 }
 
-// routeNotice decides what happens to a notification, or to a response for the SDK. A cancellation
+// routeNotification decides what happens to a notification, or to a response for the SDK. A cancellation
 // may end a request that waits here for a task. The task itself continues (C-74).
-func (g *Gateway) routeNotice(x exchange) {
+func (g *Gateway) routeNotification(x exchange) {
 	m := x.message()
 	if x.modern() { // without a session there is no request to cancel
-		if m.reserved() {
+		if m.isTaskNotification() {
 			x.accept()
 		} else {
 			x.forward(nil)
@@ -132,7 +132,7 @@ func (g *Gateway) routeNotice(x exchange) {
 	s, _, ok := x.enter(false)
 	switch {
 	case !ok:
-	case s != nil && m.reserved():
+	case s != nil && m.isTaskNotification():
 		x.accept()
 	case s != nil && m.Method == notificationCancelled && x.cancel(m.Params.Get("requestId")):
 		x.accept()
@@ -149,17 +149,17 @@ func (g *Gateway) routeSession(x exchange) {
 	switch {
 	case !ok:
 	case m.Method == "initialize":
-		x.initialize(g.initialized(caller))
-	case m.reserved():
-		x.refuse(refusedRequest, noMethod(m))
-	case m.newer():
-		x.refuse(refusedRequest, notYet(m))
+		x.initialize(g.newInitializeFlow(caller))
+	case m.isTaskNotification():
+		x.refuse(refusedRequest, notificationError(m))
+	case m.isNewerMethod():
+		x.refuse(refusedRequest, newerMethodError(m))
 	case aboutTask:
 		g.answerSessionTask(x, s, caller)
 	case m.Method == "tools/call":
 		g.callInSession(x, s, caller)
 	case m.Method == "tools/list":
-		x.forward(g.sessionList(s, caller))
+		x.forward(g.newSessionListFlow(s, caller))
 	default:
 		x.forward(nil)
 	}
@@ -171,25 +171,25 @@ func (g *Gateway) routeModern(x exchange) {
 	caller := x.caller()
 	caller.Revision, caller.CanAsk = g.modern.Revision(), g.modern.CanAsk(m.meta.Capabilities)
 	switch {
-	case m.reserved():
-		x.refuse(refusedRequest, noMethod(m))
+	case m.isTaskNotification():
+		x.refuse(refusedRequest, notificationError(m))
 	case strings.HasPrefix(m.Method, "tasks/"):
 		g.answerModernTask(x, caller)
 	case m.Method == "tools/call":
 		g.callModern(x, caller)
 	case m.Method == "tools/list":
-		x.forward(g.listed(caller, g.declares(m.meta)))
-	case m.Method == dialect.Listen && g.without && dialect.Server20260728{}.NamesTasks(m.Params):
-		g.listen(x, caller)
+		x.forward(g.newListFlow(caller, g.declaresTasks(m.meta)))
+	case m.Method == dialect.Listen && g.inRequests && dialect.Server20260728{}.NamesTasks(m.Params):
+		g.answerListen(x, caller)
 	case m.Method == dialect.Listen: // the SDK serves it alone, but it counts as a connection
-		done, err := g.block(caller)
+		done, err := g.countWaiting(caller)
 		if err != nil {
 			x.refuse(refusedRequest, err)
 			return
 		}
 		x.forwardOpen(done)
 	case m.Method == "server/discover":
-		x.forward(g.discovered(caller))
+		x.forward(g.newDiscoverFlow(caller))
 	default:
 		x.forward(nil)
 	}

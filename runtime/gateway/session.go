@@ -36,9 +36,9 @@ type session struct {
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
 	requestor    dialect.Requestor
-	// shown is the unofficial revision that a request has shown last, or nil. The table's lock
+	// shownRevision is the unofficial revision that a request has shown last, or nil. The table's lock
 	// guards it.
-	shown dialect.Signalled
+	shownRevision dialect.Signalled
 	// ended ends with the session, and ends the session's streams.
 	ended context.Context
 	end   context.CancelFunc
@@ -51,7 +51,7 @@ type session struct {
 	place  *list.Element
 	expire func()
 	// worked is set by the first request other than initialize and ping. It needs no lock.
-	worked atomic.Bool
+	used atomic.Bool
 	// waiting cancels the waiting requests that the gateway answers, by ID.
 	waiting map[string]context.CancelFunc
 
@@ -60,18 +60,18 @@ type session struct {
 	opened  sync.Once
 }
 
-// negotiated stores the result of initialize.
-func (s *session) negotiated(g *Gateway, protocol string, capabilities json.RawMessage) {
+// setNegotiated stores the result of initialize.
+func (s *session) setNegotiated(g *Gateway, protocol string, capabilities json.RawMessage) {
 	s.revision, s.canAsk, s.requestor = protocol, g.legacy.CanAsk(capabilities), dialect.Requestor20251125{}
 	s.capabilities = bytes.Clone(capabilities)
-	if g.tasksIn(protocol) {
+	if g.hasTasks(protocol) {
 		s.requestor = g.legacy.Requestor(capabilities)
 	}
 }
 
-// caller returns the caller of a request in the session.
-func (s *session) caller(g *Gateway, method string) mcptask.Caller {
-	return mcptask.Caller{Principal: s.principal, Session: s.id, Revision: g.revision(s.revision), Method: method, CanAsk: s.canAsk}
+// newCaller returns the caller of a request in the session.
+func (s *session) newCaller(g *Gateway, method string) mcptask.Caller {
+	return mcptask.Caller{Principal: s.principal, Session: s.id, Revision: g.sessionRevision(s.revision), Method: method, CanAsk: s.canAsk}
 }
 
 // sessions is the table of open sessions.
@@ -92,8 +92,8 @@ type owner struct {
 	idle          list.List // of *session; the longest idle session is first
 }
 
-// owner returns the owner for a principal. It creates the owner if needed. t.mu is held.
-func (t *sessions) owner(principal string) *owner {
+// ownerOf returns the owner for a principal. It creates the owner if needed. t.mu is held.
+func (t *sessions) ownerOf(principal string) *owner {
 	o := t.owners[principal]
 	if o == nil {
 		if t.owners == nil {
@@ -105,30 +105,30 @@ func (t *sessions) owner(principal string) *owner {
 	return o
 }
 
-// room reserves room for one more session of a principal until done is called; the session is then
+// makeRoom reserves room for one more session of a principal until done is called; the session is then
 // open. If the principal has reached its limit, room removes one of the principal's spare sessions,
 // and the caller must expire it. If the server has reached its limit, room removes a spare session
 // of the principal that has the most sessions. If there is no spare session, done is nil, and full
 // says which limit is reached. So a flood of sessions ends only idle sessions without running
 // tasks, and first those of the flood.
-func (t *sessions) room(principal string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
+func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	o := t.owner(principal)
+	o := t.ownerOf(principal)
 	if o.open+o.opening >= most {
-		if spared = t.spare(o); spared == nil {
-			t.settle(principal)
+		if spared = t.findSpare(o); spared == nil {
+			t.removeUnusedOwner(principal)
 			return nil, nil, mcptask.ScopeAccount
 		}
 	} else if len(t.open)+t.opening >= inAll {
-		if spared = t.spareOfMost(); spared == nil {
-			t.settle(principal)
+		if spared = t.findSpareOfLargest(); spared == nil {
+			t.removeUnusedOwner(principal)
 			return nil, nil, mcptask.ScopeServer
 		}
 	}
 	if spared != nil {
 		t.remove(spared)
-		o = t.owner(principal)
+		o = t.ownerOf(principal)
 	}
 	o.opening++
 	t.opening++
@@ -137,19 +137,19 @@ func (t *sessions) room(principal string, most, inAll int) (done func(), spared 
 		defer t.mu.Unlock()
 		o.opening--
 		t.opening--
-		t.settle(principal)
+		t.removeUnusedOwner(principal)
 	}, spared, ""
 }
 
-// spare returns the session that its owner misses least, or nil. It chooses among the idle sessions
+// findSpare returns the session that its owner misses least, or nil. It chooses among the idle sessions
 // without running tasks. It prefers a session that has never sent a request, then the longest idle
 // one. t.mu is held.
-func (t *sessions) spare(o *owner) (spared *session) {
+func (t *sessions) findSpare(o *owner) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)
 		switch {
-		case s.worked.Load() && spared != nil, t.busy != nil && t.busy(s):
-		case !s.worked.Load():
+		case s.used.Load() && spared != nil, t.busy != nil && t.busy(s):
+		case !s.used.Load():
 			return s
 		default:
 			spared = s
@@ -158,24 +158,24 @@ func (t *sessions) spare(o *owner) (spared *session) {
 	return spared
 }
 
-// spareOfMost returns a spare session of the owner with the most sessions. t.mu is held.
-func (t *sessions) spareOfMost() (spared *session) {
+// findSpareOfLargest returns a spare session of the owner with the most sessions. t.mu is held.
+func (t *sessions) findSpareOfLargest() (spared *session) {
 	owners := slices.SortedFunc(maps.Values(t.owners), func(a, b *owner) int { return cmp.Compare(b.open, a.open) })
 	for _, o := range owners {
-		if spared = t.spare(o); spared != nil {
+		if spared = t.findSpare(o); spared != nil {
 			break
 		}
 	}
 	return spared
 }
 
-// work notes that a request has used the session.
-func (*sessions) work(s *session) {
-	s.worked.Store(true)
+// markUsed notes that a request has used the session.
+func (*sessions) markUsed(s *session) {
+	s.used.Store(true)
 }
 
-// settle removes an owner without sessions. t.mu is held.
-func (t *sessions) settle(principal string) {
+// removeUnusedOwner removes an owner without sessions. t.mu is held.
+func (t *sessions) removeUnusedOwner(principal string) {
 	if o := t.owners[principal]; o.open == 0 && o.opening == 0 {
 		delete(t.owners, principal)
 	}
@@ -192,7 +192,7 @@ func (t *sessions) remove(s *session) {
 		o.idle.Remove(s.place)
 		s.place = nil
 	}
-	t.settle(s.principal)
+	t.removeUnusedOwner(s.principal)
 }
 
 func (t *sessions) get(id string) *session {
@@ -212,22 +212,22 @@ func (t *sessions) add(s *session, expire func()) {
 		former.end()
 	}
 	t.open[s.id], s.expire = s, expire
-	o := t.owner(s.principal)
+	o := t.ownerOf(s.principal)
 	o.open++
 	s.place = o.idle.PushBack(s)
 	if t.timeout > 0 {
 		s.idle = time.AfterFunc(t.timeout, func() {
 			defer guard.Recover(nil, "the end of an idle session")
-			if t.left(s) {
+			if t.removeIdle(s) {
 				expire()
 			}
 		})
 	}
 }
 
-// left removes a session that has been idle for too long. It returns false if the session is in use
+// removeIdle removes a session that has been idle for too long. It returns false if the session is in use
 // again.
-func (t *sessions) left(s *session) bool {
+func (t *sessions) removeIdle(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if s.active > 0 || t.open[s.id] != s {
@@ -237,8 +237,8 @@ func (t *sessions) left(s *session) bool {
 	return true
 }
 
-// use keeps a session from being idle until done is called.
-func (t *sessions) use(id string) (done func()) {
+// beginUse keeps a session from being idle until done is called.
+func (t *sessions) beginUse(id string) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.open[id]
@@ -266,8 +266,8 @@ func (t *sessions) use(id string) (done func()) {
 	}
 }
 
-// wait notes a waiting request that the client may cancel, until done is called.
-func (t *sessions) wait(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
+// addWaiting notes a waiting request that the client may cancel, until done is called.
+func (t *sessions) addWaiting(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := wire.IDKey(request)
@@ -285,8 +285,8 @@ func (t *sessions) wait(s *session, request json.RawMessage, cancel context.Canc
 	}
 }
 
-// cancel cancels the waiting request with an ID, if there is one.
-func (t *sessions) cancel(s *session, request json.RawMessage) {
+// cancelWaiting cancels the waiting request with an ID, if there is one.
+func (t *sessions) cancelWaiting(s *session, request json.RawMessage) {
 	t.mu.Lock()
 	cancel := s.waiting[wire.IDKey(request)]
 	t.mu.Unlock()
@@ -307,8 +307,8 @@ func (t *sessions) end(id string) {
 	}
 }
 
-// openSession starts to track a session that the SDK has created for a request.
-func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
+// trackSession starts to track a session that the SDK has created for a request.
+func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 	// The SDK ends a session only for the same user. So keep the user, but not the request with its
 	// body.
 	ctx, host := context.WithoutCancel(r.Context()), r.Host
@@ -355,9 +355,9 @@ func (d discard) Write(data []byte) (int, error) { return len(data), nil }
 // WriteHeader implements http.ResponseWriter.
 func (d discard) WriteHeader(int) {}
 
-// session returns the session of a request, or the refusal that the transport prescribes: 400
+// findSession returns the session of a request, or the refusal that the transport prescribes: 400
 // without the header or with another protocol version, 404 for an unknown session.
-func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mcptask.Error) {
+func (g *Gateway) findSession(r *http.Request, principal string) (*session, int, *mcptask.Error) {
 	id := r.Header.Get(sessionHeader)
 	if id == "" {
 		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is missing", sessionHeader)
@@ -367,7 +367,7 @@ func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mc
 		return nil, http.StatusNotFound, mcptask.Errorf(mcptask.CodeInvalidRequest, "there is no such session: initialize a new one")
 	}
 	if s.principal != principal {
-		return nil, http.StatusForbidden, foreignSession()
+		return nil, http.StatusForbidden, foreignSessionError()
 	}
 	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
 		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.Brief(version), s.revision)
@@ -375,6 +375,6 @@ func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mc
 	return s, 0, nil
 }
 
-func foreignSession() *mcptask.Error {
+func foreignSessionError() *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to another caller: initialize one of your own, or send the credentials that it was initialized with")
 }

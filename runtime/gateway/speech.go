@@ -16,32 +16,32 @@ type speech struct {
 	// answered in other sessions. modern is the revision of requests without a session.
 	legacy dialect.Teller
 	modern dialect.Server
-	// inSessions and without report whether legacy and modern support tasks.
-	inSessions, without bool
+	// inSessions and inRequests report whether legacy and modern support tasks.
+	inSessions, inRequests bool
 	// signalled are the unofficial revisions. No protocol version names them.
 	signalled []dialect.Signalled
 }
 
 // sessionSpeech decides which revision the requests of a session use.
 type sessionSpeech interface {
-	// spoken returns the revision of a session's request. It returns nil if that revision has no
+	// findRevision returns the revision of a session's request. It returns nil if that revision has no
 	// tasks.
-	spoken(s *session, caller mcptask.Caller, m *message) dialect.Teller
-	// plain returns the revision that decides how calls are answered in a session without tasks.
-	plain() dialect.Teller
-	// declare adds the task capability of a revision to the result of an initialize or tools/list.
+	findRevision(s *session, caller mcptask.Caller, m *message) dialect.Teller
+	// tasklessRevision returns the revision that decides how calls are answered in a session without tasks.
+	tasklessRevision() dialect.Teller
+	// declareTasks adds the task capability of a revision to the result of an initialize or tools/list.
 	// protocol is the session's protocol version.
-	declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
-	// pushes reports whether sessions of a protocol version receive messages about tasks on their
+	declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
+	// canPush reports whether sessions of a protocol version receive messages about tasks on their
 	// streams.
-	pushes(protocol string) bool
-	// prepare adapts the flow of a call to the call's revision.
-	prepare(flow *Flow, s *session, d dialect.Teller, m *message)
+	canPush(protocol string) bool
+	// prepareFlow adapts the flow of a call to the call's revision.
+	prepareFlow(flow *Flow, s *session, d dialect.Teller, m *message)
 }
 
-// speechOf selects the revisions for a gateway from those that a server supports. If only is not
+// newSpeech selects the revisions for a gateway from those that a server supports. If only is not
 // "", it selects that revision alone.
-func speechOf(revisions []string, only string) speech {
+func newSpeech(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
@@ -58,45 +58,45 @@ func speechOf(revisions []string, only string) speech {
 				s.legacy, s.inSessions = d, true
 			}
 		default:
-			s.modern, s.without = d, true
+			s.modern, s.inRequests = d, true
 		}
 	}
 	return s
 }
 
-// tasksIn reports whether sessions of a protocol version have tasks.
-func (s *speech) tasksIn(protocol string) bool {
+// hasTasks reports whether sessions of a protocol version have tasks.
+func (s *speech) hasTasks(protocol string) bool {
 	return s.inSessions && protocol == s.legacy.Protocol()
 }
 
-// revision returns the revision of a session's requests, unless a request shows another one.
-func (s *speech) revision(protocol string) string {
-	if s.tasksIn(protocol) {
+// sessionRevision returns the revision of a session's requests, unless a request shows another one.
+func (s *speech) sessionRevision(protocol string) string {
+	if s.hasTasks(protocol) {
 		return s.legacy.Revision()
 	}
 	return protocol
 }
 
-// negotiated implements sessionSpeech for the official revisions: a session uses the revision that
+// officialSpeech implements sessionSpeech for the official revisions: a session uses the revision that
 // it has negotiated.
-type negotiated struct{ g *Gateway }
+type officialSpeech struct{ g *Gateway }
 
-func (n negotiated) spoken(s *session, _ mcptask.Caller, _ *message) dialect.Teller {
-	if s == nil || !n.g.tasksIn(s.revision) {
+func (n officialSpeech) findRevision(s *session, _ mcptask.Caller, _ *message) dialect.Teller {
+	if s == nil || !n.g.hasTasks(s.revision) {
 		return nil
 	}
 	return n.g.legacy
 }
 
-func (n negotiated) plain() dialect.Teller { return n.g.legacy }
+func (n officialSpeech) tasklessRevision() dialect.Teller { return n.g.legacy }
 
-func (n negotiated) declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
-	if !n.g.tasksIn(protocol) {
+func (n officialSpeech) declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
+	if !n.g.hasTasks(protocol) {
 		return result, nil
 	}
 	return n.g.legacy.Decorate(n.g.server, caller, method, result)
 }
 
-func (n negotiated) pushes(protocol string) bool { return n.g.tasksIn(protocol) }
+func (n officialSpeech) canPush(protocol string) bool { return n.g.hasTasks(protocol) }
 
-func (negotiated) prepare(*Flow, *session, dialect.Teller, *message) {}
+func (officialSpeech) prepareFlow(*Flow, *session, dialect.Teller, *message) {}

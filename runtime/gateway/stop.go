@@ -35,9 +35,9 @@ func StopStreams(s *mcptask.Server) { lifetimesOf(s).stopStreams() }
 // does not wait, and may be called again.
 func StopSessions(s *mcptask.Server) { lifetimesOf(s).stopSessions() }
 
-// passOpen forwards a request whose stream stays open until the client closes it or [StopStreams]
+// forwardStream forwards a request whose stream stays open until the client closes it or [StopStreams]
 // is called.
-func (g *Gateway) passOpen(next http.Handler, w http.ResponseWriter, r *http.Request) {
+func (g *Gateway) forwardStream(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(lifetimesOf(g.server).streams, cancel)()

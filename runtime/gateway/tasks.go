@@ -13,17 +13,17 @@ import (
 // answerSessionTask answers a tasks/* request of a session.
 func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Caller) {
 	m := x.message()
-	d := g.spoken(s, caller, m)
+	d := g.findRevision(s, caller, m)
 	var method dialect.Method
 	if d != nil {
 		caller.Revision = d.Revision()
 		method = d.Method(m.Method)
 	}
 	if method == nil {
-		x.refuse(refusedRequest, unknownMethod(m, caller.Revision))
+		x.refuse(refusedRequest, unknownMethodError(m, caller.Revision))
 		return
 	}
-	if err := g.admit(caller, m); err != nil {
+	if err := g.checkRate(caller, m); err != nil {
 		x.refuse(refusedRate, err)
 		return
 	}
@@ -41,7 +41,7 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 				return nil, err
 			}
 			if record.ID != "" {
-				written = func() { g.settleNamed(x, s, record) }
+				written = func() { g.settleAfterReply(x, s, record) }
 				if m.Method == "tasks/get" { // show the record that was just read
 					return d.Show(ctx, g.server, caller, m.Params, record)
 				}
@@ -54,7 +54,7 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 
 // awaitTask runs a method that waits for a task to end.
 func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller mcptask.Caller, d dialect.Teller, method dialect.Method) (json.RawMessage, error) {
-	done, refusal := g.block(caller)
+	done, refusal := g.countWaiting(caller)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -105,15 +105,15 @@ func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *sessio
 func (g *Gateway) answerModernTask(x exchange, caller mcptask.Caller) {
 	m := x.message()
 	method := g.modern.Method(m.Method)
-	if method == nil || !g.without {
-		x.refuse(refusedRequest, unknownMethod(m, g.modern.Revision()))
+	if method == nil || !g.inRequests {
+		x.refuse(refusedRequest, unknownMethodError(m, g.modern.Revision()))
 		return
 	}
 	if err := g.checkModern(x, true); err != nil {
 		x.refuse(refusedRequest, err)
 		return
 	}
-	if err := g.admit(caller, m); err != nil {
+	if err := g.checkRate(caller, m); err != nil {
 		x.refuse(refusedRate, err)
 		return
 	}
@@ -132,8 +132,8 @@ func (g *Gateway) checkModern(x exchange, named bool) *mcptask.Error {
 	return x.checkNames(named)
 }
 
-// attempt runs the work of a request. It turns a panic into an internal error.
-func (g *Gateway) attempt(ctx context.Context, m *message, work work) (result json.RawMessage, err error) {
+// runWork runs the work of a request. It turns a panic into an internal error.
+func (g *Gateway) runWork(ctx context.Context, m *message, work work) (result json.RawMessage, err error) {
 	defer func() {
 		if p := recover(); p != nil { // net/http recovers only its own goroutine
 			g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", p)

@@ -30,7 +30,7 @@ func (o *Object) Edited(edits ...Edit) ([]byte, error) {
 	if len(edits) == 0 {
 		return o.Raw(), nil
 	}
-	return o.appendEdited(make([]byte, 0, len(o.Raw())+spare(edits)), edits, 0)
+	return o.appendEdited(make([]byte, 0, len(o.Raw())+addedBytes(edits)), edits, 0)
 }
 
 // Without returns the object without the named member.
@@ -45,8 +45,8 @@ func (o *Object) Without(name string) *Object {
 	return NewObject(data)
 }
 
-// spare returns the number of bytes by which edits can lengthen an object.
-func spare(edits []Edit) (size int) {
+// addedBytes returns the number of bytes by which edits can lengthen an object.
+func addedBytes(edits []Edit) (size int) {
 	for _, e := range edits {
 		size += len(e.value)
 		for _, name := range e.path {
@@ -61,7 +61,7 @@ func spare(edits []Edit) (size int) {
 func (o *Object) appendEdited(to []byte, edits []Edit, depth int) (_ []byte, err error) {
 	switch raw := o.Raw(); {
 	case o.IsObject():
-	case !sets(edits):
+	case !hasSet(edits):
 		return append(to, raw...), nil
 	case len(raw) > 0 && string(raw) != "null":
 		return nil, errNoObject
@@ -72,14 +72,14 @@ func (o *Object) appendEdited(to []byte, edits []Edit, depth int) (_ []byte, err
 	begun := len(to)
 	for i := range o.members {
 		m := &o.members[i]
-		if to, err = m.appendEdited(to, begun, editsOf(string(m.name), edits, depth), depth); err != nil {
+		if to, err = m.appendEdited(to, begun, selectEdits(string(m.name), edits, depth), depth); err != nil {
 			return nil, err
 		}
 	}
 	for i, e := range edits {
 		name := e.path[depth]
-		mine := editsOf(name, edits, depth)
-		if o.Has(name) || !sets(mine) || slices.ContainsFunc(edits[:i], func(e Edit) bool { return e.path[depth] == name }) {
+		mine := selectEdits(name, edits, depth)
+		if o.Has(name) || !hasSet(mine) || slices.ContainsFunc(edits[:i], func(e Edit) bool { return e.path[depth] == name }) {
 			continue
 		}
 		quoted, err := json.Marshal(name)
@@ -117,12 +117,12 @@ func (m *member) appendEdited(to []byte, begun int, edits []Edit, depth int) ([]
 	return append(to, value...), nil
 }
 
-func sets(edits []Edit) bool {
+func hasSet(edits []Edit) bool {
 	return slices.ContainsFunc(edits, func(e Edit) bool { return e.value != nil })
 }
 
-// editsOf returns the edits whose path continues with a name.
-func editsOf(name string, edits []Edit, depth int) (mine []Edit) {
+// selectEdits returns the edits whose path continues with a name.
+func selectEdits(name string, edits []Edit, depth int) (mine []Edit) {
 	for _, e := range edits {
 		if e.path[depth] == name {
 			mine = append(mine, e)

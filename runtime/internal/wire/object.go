@@ -45,7 +45,7 @@ func (o *Object) IsObject() bool {
 // Get returns the value at a path of members, or nil. If a member occurs twice, it returns the last
 // value.
 func (o *Object) Get(path ...string) json.RawMessage {
-	found := o.at(path)
+	found := o.findPath(path)
 	if found == nil {
 		return nil
 	}
@@ -53,11 +53,11 @@ func (o *Object) Get(path ...string) json.RawMessage {
 }
 
 // Has reports whether there is a value at a path of members.
-func (o *Object) Has(path ...string) bool { return o.at(path) != nil }
+func (o *Object) Has(path ...string) bool { return o.findPath(path) != nil }
 
 // Object returns the value at a path of members as an object, or nil if there is no value.
 func (o *Object) Object(path ...string) *Object {
-	found := o.at(path)
+	found := o.findPath(path)
 	if found == nil {
 		return nil
 	}
@@ -102,9 +102,9 @@ func (o *Object) Fault(known []string) string {
 	return ""
 }
 
-func (o *Object) at(path []string) *member {
+func (o *Object) findPath(path []string) *member {
 	for i, name := range path {
-		found := o.find(name)
+		found := o.findMember(name)
 		if found == nil || i == len(path)-1 {
 			return found
 		}
@@ -113,7 +113,7 @@ func (o *Object) at(path []string) *member {
 	return nil
 }
 
-func (o *Object) find(name string) *member {
+func (o *Object) findMember(name string) *member {
 	o.index()
 	if o == nil {
 		return nil

@@ -27,9 +27,9 @@ type heldAnswer struct {
 	deliver func(context.Context) error
 }
 
-// mostHeldBytes limits the bytes of all held answers. If an answer exceeds it, its question is
+// maxHeldBytes limits the bytes of all held answers. If an answer exceeds it, its question is
 // asked again.
-const mostHeldBytes = 16 << 20
+const maxHeldBytes = 16 << 20
 
 // Take takes the client's response to a request of the server. The server checks whether the caller
 // owns the task. Take returns false if the response was neither stored nor kept to be stored later.
@@ -56,7 +56,7 @@ func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID
 	if failed != nil {
 		size += len(failed.Message) + len(failed.Data)
 	}
-	return m.store(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
+	return m.storeAnswer(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
 		if ref.kind == kindQuestion && said.Error == nil {
 			if isTask, err := m.takeTask(ctx, caller, ref, said.Result); isTask || err != nil {
 				return err
@@ -98,9 +98,9 @@ func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref Reque
 	return false, nil
 }
 
-// store stores an answer, or keeps it until the store accepts it. It returns false if the answer is
+// storeAnswer stores an answer, or keeps it until the store accepts it. It returns false if the answer is
 // lost. The question is then asked again.
-func (m *Mailbox) store(ctx context.Context, a *heldAnswer) bool {
+func (m *Mailbox) storeAnswer(ctx context.Context, a *heldAnswer) bool {
 	err := a.deliver(ctx)
 	if err == nil || dialect.Gone(err) {
 		if err != nil {
@@ -109,24 +109,24 @@ func (m *Mailbox) store(ctx context.Context, a *heldAnswer) bool {
 		m.hub.Refresh(a.ref.task)
 		return true
 	}
-	if m.keep(a) {
+	if m.keepAnswer(a) {
 		return true
 	}
 	m.noteLost(a.ref, err)
 	return false
 }
 
-// keep keeps an answer until the store accepts it, if the session has been asked the question. If
+// keepAnswer keeps an answer until the store accepts it, if the session has been asked the question. If
 // there is no room, the question is asked again.
-func (m *Mailbox) keep(a *heldAnswer) bool {
+func (m *Mailbox) keepAnswer(a *heldAnswer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v := m.live(a.ref.task)
+	v := m.liveView(a.ref.task)
 	if v == nil { // the task may belong to another process or another caller
 		return false
 	}
 	_, asked := v.sent[a.ref.key]
-	if m.hub.hold(a, asked || v.clientTasks[a.ref.key] != nil) {
+	if m.hub.holdAnswer(a, asked || v.clientTasks[a.ref.key] != nil) {
 		return true
 	}
 	delete(v.sent, a.ref.key)
@@ -145,9 +145,9 @@ func (m *Mailbox) noteLost(ref RequestID, err error) {
 	}
 }
 
-// hold keeps an answer until the store accepts it, and schedules another attempt. It returns false
+// holdAnswer keeps an answer until the store accepts it, and schedules another attempt. It returns false
 // if there is no room, or if the answer is not worth keeping.
-func (h *Hub) hold(a *heldAnswer, worth bool) bool {
+func (h *Hub) holdAnswer(a *heldAnswer, worth bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[a.ref.task]
@@ -158,7 +158,7 @@ func (h *Hub) hold(a *heldAnswer, worth bool) bool {
 	switch {
 	case t.held[a.ref.key] != nil: // the first answer counts
 		return true
-	case !worth || h.heldBytes+a.size > mostHeldBytes || h.server.Closing().Err() != nil:
+	case !worth || h.heldBytes+a.size > maxHeldBytes || h.server.Closing().Err() != nil:
 		return false
 	case t.held == nil:
 		t.held = map[string]*heldAnswer{}

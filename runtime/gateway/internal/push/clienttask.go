@@ -30,8 +30,8 @@ const (
 	// replyWithin limits how long the server waits for a reply before it asks for the task's state.
 	// Replies can get lost, and some clients never answer.
 	replyWithin = 30 * time.Second
-	// mostFailures limits how many replies about a client's task may fail.
-	mostFailures = 3
+	// maxFailures limits how many replies about a client's task may fail.
+	maxFailures = 3
 	// longestTaskID limits a client's task ID in bytes, because every poll repeats it.
 	longestTaskID = 1024
 )
@@ -91,7 +91,7 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor d
 	if !r.Done() {
 		v, _ = m.viewOf(m.revisionOf(r.ID), r)
 	}
-	if v == nil || v.clientTasks[t.key] != nil || v.again[t.key] > 0 || !m.hub.claim(m, t.task, t.key) {
+	if v == nil || v.clientTasks[t.key] != nil || v.askedAgain[t.key] > 0 || !m.hub.claim(m, t.task, t.key) {
 		m.cancelClientTask(v, t)
 		return nil
 	}
@@ -127,7 +127,7 @@ func (m *Mailbox) releaseUnsent(v *view, t *clientTask) bool {
 
 // revisionOf returns the revision in which the session knows a task. m.mu is held.
 func (m *Mailbox) revisionOf(task string) dialect.Teller {
-	if v := m.live(task); v != nil {
+	if v := m.liveView(task); v != nil {
 		return v.revision
 	}
 	return m.hub.legacy
@@ -151,7 +151,7 @@ func (t *clientTask) hasEnded() bool { return mcptask.Snapshot{Status: t.status}
 
 // hasFailed reports whether the last error of tasks/result is the outcome of the question.
 func (t *clientTask) hasFailed() bool {
-	return t.failure != nil && (t.status == mcptask.StatusFailed || t.failedResults >= mostFailures)
+	return t.failure != nil && (t.status == mcptask.StatusFailed || t.failedResults >= maxFailures)
 }
 
 // nextPoll returns the time of the next tasks/get: one interval after the last (C-30), or later if
@@ -177,11 +177,11 @@ func (t *clientTask) loseStream(c *Stream) (lost bool) {
 	return lost
 }
 
-// follow sends the next request about a client's task. It gives the task up if the question is
+// followClientTask sends the next request about a client's task. It gives the task up if the question is
 // settled or another session has been asked. m.mu is held.
-func (m *Mailbox) follow(v *view, in mcptask.Input, t *clientTask) {
+func (m *Mailbox) followClientTask(v *view, in mcptask.Input, t *clientTask) {
 	if in.State != mcptask.InputOutstanding {
-		m.unfollow(v, t)
+		m.unfollowClientTask(v, t)
 		return
 	}
 	if t.answered {
@@ -193,7 +193,7 @@ func (m *Mailbox) follow(v *view, in mcptask.Input, t *clientTask) {
 		return
 	}
 	if !m.hub.claim(m, t.task, t.key) {
-		m.unfollow(v, t)
+		m.unfollowClientTask(v, t)
 		return
 	}
 	now := time.Now()
@@ -305,7 +305,7 @@ func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Erro
 	}
 	if err != nil {
 		m.logQuestion(slog.LevelWarn, "a client does not tell of its task", t.task, t.key, "error", err)
-		if t.failedGets++; t.failedGets < mostFailures || t.result.id != "" {
+		if t.failedGets++; t.failedGets < maxFailures || t.result.id != "" {
 			return nil, false
 		}
 		return mcptask.Errorf(mcptask.CodeInternalError, "the client does not tell of the question's task"), true
@@ -330,20 +330,20 @@ func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Erro
 // The question is sent again as an ordinary request, which has no retention. m.mu is held.
 func (m *Mailbox) askAgain(t *clientTask) {
 	m.logQuestion(slog.LevelInfo, "a client has lost a question's task", t.task, t.key)
-	v := m.live(t.task)
-	if v.again == nil {
-		v.again = map[string]uint64{}
+	v := m.liveView(t.task)
+	if v.askedAgain == nil {
+		v.askedAgain = map[string]uint64{}
 	}
-	v.again[t.key] = m.hub.serial.Add(1)
+	v.askedAgain[t.key] = m.hub.serial.Add(1)
 	t.status = mcptask.StatusCancelled // so that the client is not asked to cancel it
-	m.unfollow(v, t)
+	m.unfollowClientTask(v, t)
 	m.hub.release(m, t.task, t.key)
 }
 
 // clientTaskOf returns the client's task that a request was about, or nil if this session has none.
 // m.mu is held.
 func (m *Mailbox) clientTaskOf(ref RequestID) *clientTask {
-	if v := m.live(ref.task); v != nil {
+	if v := m.liveView(ref.task); v != nil {
 		return v.clientTasks[ref.key]
 	}
 	return nil
@@ -355,9 +355,9 @@ func (m *Mailbox) logStale(ref RequestID) {
 	m.hub.server.Notice(slog.LevelInfo, "reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
 }
 
-// unfollow stops following a client's task. It cancels the task if the task has not ended. m.mu is
+// unfollowClientTask stops following a client's task. It cancels the task if the task has not ended. m.mu is
 // held.
-func (m *Mailbox) unfollow(v *view, t *clientTask) {
+func (m *Mailbox) unfollowClientTask(v *view, t *clientTask) {
 	t.timer.Stop()
 	t.get.retract()
 	t.result.retract()
@@ -368,11 +368,11 @@ func (m *Mailbox) unfollow(v *view, t *clientTask) {
 	}
 }
 
-// mostPendingCancels limits the tasks that a session's client has yet to cancel. mostCancels limits
+// maxPendingCancels limits the tasks that a session's client has yet to cancel. maxCancels limits
 // how often the server sends each cancellation.
 const (
-	mostPendingCancels = 1024
-	mostCancels        = 3
+	maxPendingCancels = 1024
+	maxCancels        = 3
 )
 
 // pendingCancel is the tasks/cancel of a client's task, until the client replies.
@@ -389,7 +389,7 @@ func (m *Mailbox) cancelClientTask(v *view, t *clientTask) {
 	if !t.requestor.Cancels() || m.closed || m.pendingCancels[t.id] != nil {
 		return
 	}
-	if len(m.pendingCancels) >= mostPendingCancels {
+	if len(m.pendingCancels) >= maxPendingCancels {
 		m.logQuestion(slog.LevelWarn, "a client's task is left to its retention: too many are to be cancelled", t.task, t.key)
 		return
 	}
@@ -423,7 +423,7 @@ func (m *Mailbox) resendCancels(c *Stream) {
 	for id, p := range m.pendingCancels {
 		switch {
 		case p.on != nil:
-		case p.times >= mostCancels: // the client does not answer
+		case p.times >= maxCancels: // the client does not answer
 			delete(m.pendingCancels, id)
 		default:
 			p.send(c)

@@ -8,7 +8,6 @@
 //
 // Locks are taken in one order: a mailbox's lock, then the hub's. The hub's lock is never held
 // while messages are made or logged, while the store is read, or while a client is written to.
-// messages are made or logged, the store is read, or a client is written to.
 package push
 
 import (
@@ -33,14 +32,14 @@ type Hub struct {
 	// serial numbers the requests about clients' tasks.
 	serial atomic.Uint64
 
-	mu        sync.Mutex
-	topics    map[string]*topic // by task ID
-	mailboxes map[*Mailbox]bool // the open ones
-	ready     []*Mailbox        // with records to look at, oldest first
-	workers   int               // counts the goroutines that empty the mailboxes in ready
-	sweeper   *time.Timer       // runs while there are topics
-	retries   retries
-	heldBytes int // size of the held answers in all topics
+	mu          sync.Mutex
+	topics      map[string]*topic // by task ID
+	mailboxes   map[*Mailbox]bool // the open ones
+	ready       []*Mailbox        // with records to look at, oldest first
+	workers     int               // counts the goroutines that empty the mailboxes in ready
+	expiryTimer *time.Timer       // runs while there are topics
+	retries     retries
+	heldBytes   int // size of the held answers in all topics
 }
 
 // topic is an unfinished task that some session knows, or a task with answers for the store. The
@@ -61,8 +60,8 @@ type topic struct {
 	held map[string]*heldAnswer
 }
 
-// mostWorkers limits the goroutines that make messages. They end when there is nothing to do.
-const mostWorkers = 4
+// maxWorkers limits the goroutines that make messages. They end when there is nothing to do.
+const maxWorkers = 4
 
 // New returns a hub that follows the tasks of a server. The server holds only a weak reference to
 // it, so a process may create many hubs for one server and drop them.
@@ -128,14 +127,14 @@ func (h *Hub) put(m *Mailbox, t *topic, r *mcptask.Record) {
 
 // startWorkers starts a worker if a mailbox has records to look at. h.mu is held.
 func (h *Hub) startWorkers() {
-	if len(h.ready) > 0 && h.workers < mostWorkers {
+	if len(h.ready) > 0 && h.workers < maxWorkers {
 		h.workers++
-		go h.work()
+		go h.runWorker()
 	}
 }
 
-// work empties mailboxes until none has records left.
-func (h *Hub) work() {
+// runWorker empties mailboxes until none has records left.
+func (h *Hub) runWorker() {
 	defer guard.Recover(h.server.Logger(), "sending the news of tasks")
 	for m := h.nextReady(); m != nil; m = h.nextReady() {
 		m.work()
@@ -177,8 +176,8 @@ func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew b
 	if t == nil {
 		t = &topic{id: r.ID, expires: r.ExpiresAt, sessions: map[*Mailbox]int{}}
 		h.topics[r.ID] = t
-		if h.sweeper == nil {
-			h.sweeper = time.AfterFunc(sweepEvery, h.sweep)
+		if h.expiryTimer == nil {
+			h.expiryTimer = time.AfterFunc(expiryInterval, h.removeExpired)
 		}
 	}
 	_, known := t.sessions[m]
@@ -302,7 +301,7 @@ func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) 
 	}
 	if t.claims[in.Key] == nil && !waits {
 		for other, waiting := range t.sessions {
-			if waiting > 0 && other.answers(in) {
+			if waiting > 0 && other.canAnswer(in) {
 				return false
 			}
 		}
@@ -320,13 +319,13 @@ func (h *Hub) release(m *Mailbox, task, key string) {
 	}
 }
 
-// sweepEvery is the interval at which expired tasks are removed. There are few: the hub forgets a
-// task at once if this process ends it, deletes it, or is asked for it. The sweep is for tasks that
+// expiryInterval is the interval at which expired tasks are removed. There are few: the hub forgets a
+// task at once if this process ends it, deletes it, or is asked for it. The interval matters for tasks that
 // another process has ended and that no client asks for.
-const sweepEvery = time.Minute
+const expiryInterval = time.Minute
 
-func (h *Hub) sweep() {
-	defer guard.Recover(h.server.Logger(), "the sweep of tasks")
+func (h *Hub) removeExpired() {
+	defer guard.Recover(h.server.Logger(), "the removal of expired tasks")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, t := range h.topics {
@@ -334,8 +333,8 @@ func (h *Hub) sweep() {
 			h.drop(id)
 		}
 	}
-	if h.sweeper = nil; len(h.topics) > 0 {
-		h.sweeper = time.AfterFunc(sweepEvery, h.sweep)
+	if h.expiryTimer = nil; len(h.topics) > 0 {
+		h.expiryTimer = time.AfterFunc(expiryInterval, h.removeExpired)
 	}
 }
 
@@ -356,7 +355,7 @@ func (h *Hub) Count() (c Counts) {
 	}
 	h.mu.Unlock()
 	for _, m := range mailboxes {
-		m.count(&c)
+		m.addCounts(&c)
 	}
 	return c
 }

@@ -67,11 +67,11 @@ type view struct {
 	late                   []byte
 
 	// These are indexed by the question's key. sent records which request went out on which stream.
-	// clientTasks are the questions that the client keeps as tasks. again has the serial of each
+	// clientTasks are the questions that the client keeps as tasks. askedAgain has the serial of each
 	// question that is asked again because the client has lost its task.
 	sent        map[string]sentQuestion
 	clientTasks map[string]*clientTask
-	again       map[string]uint64
+	askedAgain  map[string]uint64
 }
 
 type sentQuestion struct {
@@ -98,15 +98,15 @@ func (h *Hub) Open(client Client) *Mailbox {
 
 // Know notes that the session has shown a task's ID, in a revision. The session may then get the
 // task's questions.
-func (m *Mailbox) Know(d dialect.Teller, r mcptask.Record) { m.know(d, r, false) }
+func (m *Mailbox) Know(d dialect.Teller, r mcptask.Record) { m.addTask(d, r, false) }
 
 // KnowUnsettled notes a task whose ID is on its way to the session in a reply. If the session does
 // not know the task yet, the task becomes unsettled.
-func (m *Mailbox) KnowUnsettled(d dialect.Teller, r mcptask.Record) { m.know(d, r, true) }
+func (m *Mailbox) KnowUnsettled(d dialect.Teller, r mcptask.Record) { m.addTask(d, r, true) }
 
-func (m *Mailbox) know(d dialect.Teller, r mcptask.Record, unsettled bool) {
+func (m *Mailbox) addTask(d dialect.Teller, r mcptask.Record, unsettled bool) {
 	m.mu.Lock()
-	v := m.live(r.ID)
+	v := m.liveView(r.ID)
 	isKnown, isNew := v != nil, false
 	if r.Done() {
 		if isKnown { // the reply shows this state
@@ -132,7 +132,7 @@ func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew boo
 	if m.closed || m.client.Principal() != r.Principal {
 		return nil, false
 	}
-	if v = m.live(r.ID); v == nil {
+	if v = m.liveView(r.ID); v == nil {
 		m.deleteView(m.views[r.ID])
 		v = &view{task: r.ID}
 		m.views[r.ID] = v
@@ -142,8 +142,8 @@ func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew boo
 	return v, isNew
 }
 
-// live returns the view of a task, or nil if there is none or it is over. m.mu is held.
-func (m *Mailbox) live(task string) *view {
+// liveView returns the view of a task, or nil if there is none or it is over. m.mu is held.
+func (m *Mailbox) liveView(task string) *view {
 	if v := m.views[task]; v != nil && !v.over {
 		return v
 	}
@@ -171,7 +171,7 @@ func (m *Mailbox) deleteView(v *view) {
 // Forget checks a task that the session has asked for in vain, and forgets it if it is gone.
 func (m *Mailbox) Forget(task string) {
 	m.mu.Lock()
-	v := m.live(task)
+	v := m.liveView(task)
 	m.mu.Unlock()
 	if v != nil {
 		m.hub.Refresh(task)
@@ -184,7 +184,7 @@ func (m *Mailbox) HasUnsettled() bool { return m.unsettled.Load() > 0 }
 // Settle allows a task's questions and status on the session's own stream. seen is the state that
 // the reply to a request shows, or an earlier state. It is nil if there is no reply.
 func (m *Mailbox) Settle(task string, seen *mcptask.Record) {
-	if m.HasUnsettled() && m.settle(task, seen) {
+	if m.HasUnsettled() && m.settleTask(task, seen) {
 		m.hub.Refresh(task)
 	}
 }
@@ -205,9 +205,9 @@ func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 	})
 }
 
-// settle settles a task without refreshing it. It returns true if the task's questions may now be
+// settleTask settles a task without refreshing it. It returns true if the task's questions may now be
 // sent.
-func (m *Mailbox) settle(task string, seen *mcptask.Record) bool {
+func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handleInbox() // a task's end that is in the inbox counts as earlier than the reply
@@ -260,7 +260,7 @@ func (m *Mailbox) connect(d dialect.Teller, task string) (c *Stream, waiting []s
 	if task == "" {
 		m.streams = append(m.streams, c)
 		waiting = slices.Collect(maps.Keys(m.views))
-	} else if v := m.live(task); v != nil {
+	} else if v := m.liveView(task); v != nil {
 		v.blocked = append(v.blocked, c)
 		m.hub.setWaiting(v.topic, m, len(v.blocked))
 		waiting = []string{task}
@@ -279,12 +279,12 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 	left := map[string]bool{}
 	views := m.views
 	if c.task == "" {
-		m.streams = remove(m.streams, c)
+		m.streams = removeStream(m.streams, c)
 	} else {
-		v := m.live(c.task)
+		v := m.liveView(c.task)
 		if views = nil; v != nil {
 			views = map[string]*view{c.task: v}
-			v.blocked = remove(v.blocked, c)
+			v.blocked = removeStream(v.blocked, c)
 			m.hub.setWaiting(v.topic, m, len(v.blocked))
 			left[c.task] = true // another session may have given precedence to this stream
 		}
@@ -310,14 +310,14 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 		}
 	}
 	for _, t := range m.clientTasks {
-		if lost, unsent := t.loseStream(c), m.releaseUnsent(m.live(t.task), t); lost || unsent {
+		if lost, unsent := t.loseStream(c), m.releaseUnsent(m.liveView(t.task), t); lost || unsent {
 			left[t.task] = true
 		}
 	}
 	return slices.Collect(maps.Keys(left))
 }
 
-func remove(list []*Stream, c *Stream) []*Stream {
+func removeStream(list []*Stream, c *Stream) []*Stream {
 	return slices.DeleteFunc(list, func(other *Stream) bool { return other == c })
 }
 
@@ -359,15 +359,15 @@ func (m *Mailbox) work() {
 // handleInbox looks at every record in the inbox. m.mu is held.
 func (m *Mailbox) handleInbox() {
 	for t, r := range m.hub.takeInbox(m) {
-		if v := m.live(t.id); v != nil && v.topic == t {
-			m.look(v, r)
+		if v := m.liveView(t.id); v != nil && v.topic == t {
+			m.sendChanges(v, r)
 		}
 	}
 }
 
-// look compares a record with what the session was told, and sends what is new. It ignores a record
+// sendChanges compares a record with what the session was told, and sends what is new. It ignores a record
 // that is older than the last one, because changes may arrive out of order. m.mu is held.
-func (m *Mailbox) look(v *view, r *mcptask.Record) {
+func (m *Mailbox) sendChanges(v *view, r *mcptask.Record) {
 	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")
 	switch {
 	case r == nil:
@@ -379,9 +379,9 @@ func (m *Mailbox) look(v *view, r *mcptask.Record) {
 	v.version = r.Version
 	for _, in := range r.Inputs {
 		if t := v.clientTasks[in.Key]; t != nil {
-			m.follow(v, in, t)
+			m.followClientTask(v, in, t)
 		} else {
-			m.ask(v, r, in)
+			m.updateQuestion(v, r, in)
 		}
 	}
 	m.sendStatus(v, r)
@@ -396,15 +396,15 @@ func (m *Mailbox) dropView(v *view) {
 		sent.on.cancel(sent.id)
 	}
 	for _, t := range v.clientTasks {
-		m.unfollow(v, t)
+		m.unfollowClientTask(v, t)
 	}
 	if v.over = true; v.late == nil {
 		m.deleteView(v)
 	}
 }
 
-// count adds the session's counts to c.
-func (m *Mailbox) count(c *Counts) {
+// addCounts adds the session's counts to c.
+func (m *Mailbox) addCounts(c *Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c.Streams += len(m.streams)

@@ -12,9 +12,9 @@ import (
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
 // question moves to the next stream.
 
-// ask sends a question that waits for its answer, and takes back one that no longer waits. m.mu is
+// updateQuestion sends a question that waits for its answer, and takes back one that no longer waits. m.mu is
 // held.
-func (m *Mailbox) ask(v *view, r *mcptask.Record, in mcptask.Input) {
+func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	sent, ok := v.sent[in.Key]
 	switch {
 	case in.State == mcptask.InputOutstanding && !ok:
@@ -41,7 +41,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	default:
 		return
 	}
-	if !m.answers(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
+	if !m.canAnswer(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
 		return
 	}
 	d := v.revision
@@ -49,7 +49,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 		d = c.revision
 	}
 	id := v.questionID(in.Key)
-	params, err := d.Question(*r, in, m.keepFor(v, r, in))
+	params, err := d.Question(*r, in, m.clientTaskLifetime(v, r, in))
 	var request []byte
 	if err == nil {
 		request, err = encodeRequest(id, in.Method, params)
@@ -65,23 +65,23 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	c.put(id, request)
 }
 
-// answers reports whether the client answers such a question.
-func (m *Mailbox) answers(in mcptask.Input) bool {
+// canAnswer reports whether the client answers such a question.
+func (m *Mailbox) canAnswer(in mcptask.Input) bool {
 	return mcptask.Caller{CanAsk: m.client.CanAsk()}.Answers(in)
 }
 
 // questionID returns the request ID of a question.
 func (v *view) questionID(key string) string {
-	if serial := v.again[key]; serial > 0 {
+	if serial := v.askedAgain[key]; serial > 0 {
 		return RequestID{kindAgain, serial, v.task, key}.String()
 	}
 	return RequestID{task: v.task, key: key}.String()
 }
 
-// keepFor returns how long the client is asked to keep a question as a task: as long as the
+// clientTaskLifetime returns how long the client is asked to keep a question as a task: as long as the
 // server's task can wait. 0 asks for a plain request (C-03, C-04).
-func (m *Mailbox) keepFor(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
-	if v.again[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
+func (m *Mailbox) clientTaskLifetime(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
+	if v.askedAgain[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0
 	}
 	return max(time.Until(r.ExpiresAt), time.Millisecond)

@@ -39,15 +39,15 @@ func (h *Hub) Refresh(tasks ...string) { h.refresh(context.Background(), tasks) 
 
 // refresh reads tasks until ctx ends.
 func (h *Hub) refresh(ctx context.Context, tasks []string) {
-	h.each(tasks, func(task string) {
+	h.forEach(tasks, func(task string) {
 		if ctx.Err() == nil {
 			h.refreshTask(task)
 		}
 	})
 }
 
-// each calls f for each task, several at a time, and waits.
-func (h *Hub) each(tasks []string, f func(task string)) {
+// forEach calls f for each task, several at a time, and waits.
+func (h *Hub) forEach(tasks []string, f func(task string)) {
 	if len(tasks) == 1 {
 		f(tasks[0])
 		return
@@ -120,7 +120,7 @@ func (h *Hub) retry() {
 	clear(q.tasks)
 	q.busy = true
 	h.mu.Unlock()
-	h.each(tasks, func(task string) {
+	h.forEach(tasks, func(task string) {
 		if h.server.Closing().Err() == nil && h.storeHeld(task) {
 			h.refreshTask(task)
 		}

@@ -26,8 +26,8 @@ import (
 // Closing the stream does not affect the task. The SDK still gets the answer, for a stream that is
 // resumed, and tasks/result returns it.
 
-// awaited is a call that is answered when its task has ended.
-type awaited struct {
+// awaitedCall is a call that is answered when its task has ended.
+type awaitedCall struct {
 	g       *Gateway
 	session *session
 	d       dialect.Teller
@@ -46,31 +46,32 @@ type awaited struct {
 
 // callWay carries messages from an open call to its client.
 type callWay interface {
-	// say sends a message. It returns false if this way cannot carry it.
-	say(message []byte) bool
-	// questions reports whether the task's questions go this way too. alive shows a waiting client
-	// that the stream is alive.
-	questions() bool
-	alive()
-	// left ends when the client disconnects. It is nil if that cannot happen.
-	left() <-chan struct{}
+	// send sends a message. It returns false if this way cannot carry it.
+	send(message []byte) bool
+	// carriesQuestions reports whether the task's questions go this way too.
+	carriesQuestions() bool
+	// sendKeepAlive shows a waiting client that the stream is alive.
+	sendKeepAlive()
+	// disconnected returns a channel that closes when the client disconnects. It returns nil if
+	// that cannot happen.
+	disconnected() <-chan struct{}
 }
 
 // handle creates the task, announces it, and waits until it has ended.
-func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
-	done, refusal := a.g.block(a.caller)
+func (a *awaitedCall) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+	done, refusal := a.g.countWaiting(a.caller)
 	if refusal != nil {
 		return mcptask.CallReply{}, refusal
 	}
 	done = sync.OnceFunc(done)
 	defer done()
-	if err := a.free(ctx, call.ExternalID); err != nil {
+	if err := a.checkIDFree(ctx, call.ExternalID); err != nil {
 		return mcptask.CallReply{}, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(a.g.server.Closing(), stop)()
-	defer a.g.sessions.wait(a.session, a.request, func() { a.cancel(stop) })()
+	defer a.g.sessions.addWaiting(a.session, a.request, func() { a.cancelCall(stop) })()
 	// The handler may report progress before the task is announced.
 	told := make(chan struct{})
 	tell := sync.OnceFunc(func() { close(told) })
@@ -86,13 +87,13 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 		return reply, err
 	}
 	record := *reply.Task
-	if a.made(record.ID) {
-		a.end(record.ID) // the call was cancelled meanwhile
+	if a.setTask(record.ID) {
+		a.cancelTask(record.ID) // the call was cancelled meanwhile
 	}
 	a.g.mailbox(a.session).KnowUnsettled(a.d, record)
 	a.announce(record)
 	tell()
-	over := a.serve(record.ID, done)
+	over := a.carryQuestions(record.ID, done)
 	ended, err := a.g.server.Await(ctx, a.caller, record.ID)
 	if err != nil { // a cancellation may end ctx before the task
 		if r, gone := a.g.server.Peek(record.ID); gone == nil && r.Done() {
@@ -100,12 +101,12 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 		}
 	}
 	over()
-	return a.answer(ctx, ended, err)
+	return a.newReply(ctx, ended, err)
 }
 
-// free refuses an ID that a task of the caller already has, in case the server generated that ID. A
+// checkIDFree refuses an ID that a task of the caller already has, in case the server generated that ID. A
 // repeated ID of the caller's own making is refused when the task is stored.
-func (a *awaited) free(ctx context.Context, id string) error {
+func (a *awaitedCall) checkIDFree(ctx context.Context, id string) error {
 	switch _, err := a.g.server.Get(ctx, a.caller, id); {
 	case err == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", id)
@@ -115,17 +116,17 @@ func (a *awaited) free(ctx context.Context, id string) error {
 	return nil
 }
 
-// made notes the task. It returns true if the call has been cancelled meanwhile.
-func (a *awaited) made(task string) (cancelled bool) {
+// setTask notes the task. It returns true if the call has been cancelled meanwhile.
+func (a *awaitedCall) setTask(task string) (cancelled bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.task = task
 	return a.cancelled
 }
 
-// cancel handles the client's cancellation. It cancels the task, or stops its
+// cancelCall handles the client's cancellation. It cancels the task, or stops its
 // creation.
-func (a *awaited) cancel(stop context.CancelFunc) {
+func (a *awaitedCall) cancelCall(stop context.CancelFunc) {
 	a.mu.Lock()
 	a.cancelled = true
 	task := a.task
@@ -134,11 +135,11 @@ func (a *awaited) cancel(stop context.CancelFunc) {
 		stop()
 		return
 	}
-	a.end(task)
+	a.cancelTask(task)
 }
 
-// end cancels the task. A task that has ended stays unchanged.
-func (a *awaited) end(task string) {
+// cancelTask cancels the task. A task that has ended stays unchanged.
+func (a *awaitedCall) cancelTask(task string) {
 	caller := a.caller
 	caller.Method = notificationCancelled
 	if _, _, err := a.g.server.Cancel(context.WithoutCancel(a.g.server.Closing()), caller, task); err != nil {
@@ -148,7 +149,7 @@ func (a *awaited) end(task string) {
 
 // announce sends the announcement of the task. If the call has no stream, it uses the session's
 // standalone stream.
-func (a *awaited) announce(r mcptask.Record) {
+func (a *awaitedCall) announce(r mcptask.Record) {
 	method, params, err := a.d.(dialect.Announcer).Announcement(r)
 	var data []byte
 	if err == nil {
@@ -158,16 +159,16 @@ func (a *awaited) announce(r mcptask.Record) {
 		a.g.server.Notice(slog.LevelError, "task not announced", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
 		return
 	}
-	if !a.way.say(data) {
+	if !a.way.send(data) {
 		a.g.mailbox(a.session).Send(data)
 	}
 }
 
-// serve sends the task's questions on the call's stream until over is called or the client
+// carryQuestions sends the task's questions on the call's stream until over is called or the client
 // disconnects. A call without a client does not count as waiting, so serve then calls done.
-func (a *awaited) serve(task string, done func()) (over func()) {
+func (a *awaitedCall) carryQuestions(task string, done func()) (over func()) {
 	box := a.g.mailbox(a.session)
-	if !a.way.questions() {
+	if !a.way.carriesQuestions() {
 		box.Settle(task, nil)
 		return func() {}
 	}
@@ -183,15 +184,15 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 		for {
 			select {
 			case <-c.Wake():
-				a.flush(c)
+				a.sendQueued(c)
 			case <-tick.C:
-				a.way.alive()
-			case <-a.way.left():
+				a.way.sendKeepAlive()
+			case <-a.way.disconnected():
 				done()
 				return
 			case <-stop:
 				a.g.hub.Refresh(task) // send retractions before the answer
-				a.flush(c)
+				a.sendQueued(c)
 				return
 			}
 		}
@@ -202,14 +203,14 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 	}
 }
 
-func (a *awaited) flush(c *push.Stream) {
+func (a *awaitedCall) sendQueued(c *push.Stream) {
 	for _, m := range c.Take() {
-		a.way.say(m)
+		a.way.send(m)
 	}
 }
 
-// answer returns the outcome of the call.
-func (a *awaited) answer(ctx context.Context, r mcptask.Record, err error) (mcptask.CallReply, error) {
+// newReply returns the outcome of the call.
+func (a *awaitedCall) newReply(ctx context.Context, r mcptask.Record, err error) (mcptask.CallReply, error) {
 	if err != nil {
 		if ctx.Err() != nil { // the session or the server has ended, or the SDK has given up
 			err = mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there")
@@ -229,18 +230,18 @@ func (a *awaited) answer(ctx context.Context, r mcptask.Record, err error) (mcpt
 }
 
 // overPipe implements carrier.
-func (a *awaited) overPipe(write func([]byte)) { a.way = pipeWay{write} }
+func (a *awaitedCall) overPipe(write func([]byte)) { a.way = pipeWay{write} }
 
 // pipeWay implements callWay for a pipe. A pipe has one stream, which the session's questions use.
 type pipeWay struct{ write func([]byte) }
 
-func (w pipeWay) say(message []byte) bool { w.write(message); return true }
-func (pipeWay) questions() bool           { return false }
-func (pipeWay) alive()                    {}
-func (pipeWay) left() <-chan struct{}     { return nil }
+func (w pipeWay) send(message []byte) bool    { w.write(message); return true }
+func (pipeWay) carriesQuestions() bool        { return false }
+func (pipeWay) sendKeepAlive()                {}
+func (pipeWay) disconnected() <-chan struct{} { return nil }
 
 // overHTTP implements carrier.
-func (a *awaited) overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func()) {
+func (a *awaitedCall) overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func()) {
 	way := &postWay{w: w, streams: acceptsStream(r), header: http.Header{}, gone: r.Context().Done()}
 	a.way = way
 	return way, way.end
@@ -255,12 +256,12 @@ type postWay struct {
 	// header is the SDK's header. The SDK may change it while messages are sent here.
 	header http.Header
 
-	mu     sync.Mutex
-	ours   bool // the gateway has begun the stream
-	theirs bool // the SDK has begun its response
-	sse    bool // the SDK's response is a stream
-	over   bool
-	body   bytes.Buffer // the SDK's JSON, if the gateway has begun the stream
+	mu         sync.Mutex
+	begunHere  bool // the gateway has begun the stream
+	begunBySDK bool // the SDK has begun its response
+	isSSE      bool // the SDK's response is a stream
+	over       bool
+	body       bytes.Buffer // the SDK's JSON, if the gateway has begun the stream
 }
 
 // Header implements http.ResponseWriter.
@@ -275,12 +276,12 @@ func (p *postWay) WriteHeader(code int) {
 
 // begin sends the header of the SDK's response. p.mu is held.
 func (p *postWay) begin(code int) {
-	if p.theirs || p.over {
+	if p.begunBySDK || p.over {
 		return
 	}
-	p.theirs = true
-	p.sse = strings.HasPrefix(p.header.Get("Content-Type"), "text/event-stream")
-	if p.ours {
+	p.begunBySDK = true
+	p.isSSE = strings.HasPrefix(p.header.Get("Content-Type"), "text/event-stream")
+	if p.begunHere {
 		return
 	}
 	for name, values := range p.header {
@@ -297,7 +298,7 @@ func (p *postWay) Write(data []byte) (int, error) {
 		return len(data), nil // the response is over
 	}
 	p.begin(http.StatusOK)
-	if p.ours && !p.sse {
+	if p.begunHere && !p.isSSE {
 		return p.body.Write(data)
 	}
 	return p.w.Write(data)
@@ -307,43 +308,43 @@ func (p *postWay) Write(data []byte) (int, error) {
 func (p *postWay) Flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.over || !p.theirs && !p.ours {
+	if p.over || !p.begunBySDK && !p.begunHere {
 		return
 	}
 	_ = http.NewResponseController(p.w).Flush() // fails if the client has disconnected
 }
 
-func (p *postWay) questions() bool       { return p.streams }
-func (p *postWay) left() <-chan struct{} { return p.gone }
+func (p *postWay) carriesQuestions() bool        { return p.streams }
+func (p *postWay) disconnected() <-chan struct{} { return p.gone }
 
 // stream returns the response as a stream, or nil if it is not a stream. p.mu is held.
 func (p *postWay) stream() *stream {
 	switch {
-	case p.over || !p.streams || p.theirs && !p.sse && !p.ours:
+	case p.over || !p.streams || p.begunBySDK && !p.isSSE && !p.begunHere:
 		return nil
-	case !p.theirs && !p.ours:
-		p.ours = true
+	case !p.begunBySDK && !p.begunHere:
+		p.begunHere = true
 		return newStream(p.w)
 	}
 	return &stream{w: p.w, flush: http.NewResponseController(p.w).Flush}
 }
 
-func (p *postWay) say(message []byte) bool {
+func (p *postWay) send(message []byte) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.stream()
 	if s == nil {
 		return p.over // after the end, messages are dropped
 	}
-	s.message(message)
+	s.sendMessage(message)
 	return true
 }
 
-func (p *postWay) alive() {
+func (p *postWay) sendKeepAlive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s := p.stream(); s != nil {
-		s.comment("waiting")
+		s.sendComment("waiting")
 	}
 }
 
@@ -355,7 +356,7 @@ func (p *postWay) end() {
 		if s := p.stream(); s != nil {
 			var line bytes.Buffer
 			if json.Compact(&line, p.body.Bytes()) == nil {
-				s.message(line.Bytes())
+				s.sendMessage(line.Bytes())
 			}
 		}
 	}

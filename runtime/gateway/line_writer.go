@@ -10,13 +10,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// mostUnread limits the bytes of replies that wait for a client that does not read its pipe. This
+// maxUnreadBytes limits the bytes of replies that wait for a client that does not read its pipe. This
 // buffer keeps the goroutine that reads the client's requests running, so that it sees their end.
-const mostUnread = 1 << 20
+const maxUnreadBytes = 1 << 20
 
-// outlet writes lines to one client in the order of the calls. One goroutine writes, so no caller
+// lineWriter writes lines to one client in the order of the calls. One goroutine writes, so no caller
 // waits in a write to the client.
-type outlet struct {
+type lineWriter struct {
 	w io.Writer
 	// leave is called once, when the client no longer reads.
 	leave func()
@@ -32,8 +32,8 @@ type outlet struct {
 	ended   bool // no more lines are accepted
 }
 
-func newOutlet(w io.Writer, logger *slog.Logger, leave func()) *outlet {
-	o := &outlet{w: w, leave: leave}
+func newLineWriter(w io.Writer, logger *slog.Logger, leave func()) *lineWriter {
+	o := &lineWriter{w: w, leave: leave}
 	o.changed.L = &o.mu
 	go o.run(logger)
 	return o
@@ -41,19 +41,19 @@ func newOutlet(w io.Writer, logger *slog.Logger, leave func()) *outlet {
 
 // put waits until all earlier lines are written. So its caller makes its next line from the latest
 // state, however slowly the client reads.
-func (o *outlet) put(line []byte) { o.putWithin(line, 0) }
+func (o *lineWriter) put(line []byte) { o.putWithin(line, 0) }
 
-// putSoon waits only if the client leaves too much unread.
-func (o *outlet) putSoon(line []byte) { o.putWithin(line, mostUnread) }
+// putBuffered waits only if the client leaves too much unread.
+func (o *lineWriter) putBuffered(line []byte) { o.putWithin(line, maxUnreadBytes) }
 
 // putWithin adds a line once at most most bytes would then wait, or no bytes wait. A client that
 // leaves more unread for longer than a write may take is gone.
-func (o *outlet) putWithin(line []byte, most int) {
+func (o *lineWriter) putWithin(line []byte, most int) {
 	line = slices.Concat(line, []byte("\n"))
 	o.mu.Lock()
 	for !o.gone && o.size > 0 && o.size+len(line) > most {
 		if o.late {
-			o.drop()
+			o.dropLines()
 			o.mu.Unlock()
 			o.leave()
 			return
@@ -70,15 +70,15 @@ func (o *outlet) putWithin(line []byte, most int) {
 	o.mu.Unlock()
 }
 
-// drop discards all unwritten lines. o.mu is held.
-func (o *outlet) drop() {
+// dropLines discards all unwritten lines. o.mu is held.
+func (o *lineWriter) dropLines() {
 	o.gone, o.lines, o.size = true, nil, 0
 	o.changed.Broadcast()
 }
 
 // flush waits until everything is written, the client is gone, or the time is over. It returns
 // whether everything is written.
-func (o *outlet) flush(most time.Duration) bool {
+func (o *lineWriter) flush(most time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	over := false
@@ -96,42 +96,42 @@ func (o *outlet) flush(most time.Duration) bool {
 }
 
 // end stops the writing. It drops what is unwritten after the given time.
-func (o *outlet) end(most time.Duration) {
+func (o *lineWriter) end(most time.Duration) {
 	flushed := o.flush(most)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.ended = true
 	if !flushed {
-		o.drop()
+		o.dropLines()
 	}
 	o.changed.Broadcast()
 }
 
 // run writes lines until the end.
-func (o *outlet) run(logger *slog.Logger) {
+func (o *lineWriter) run(logger *slog.Logger) {
 	defer guard.Recover(logger, "writing to a pipe")
 	defer func() { // also if the writer panics
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		o.drop()
+		o.dropLines()
 	}()
 	for {
-		line, serial := o.next()
+		line, serial := o.nextLine()
 		if line == nil {
 			return
 		}
-		overdue := time.AfterFunc(writeTime(len(line)), func() { defer guard.Recover(nil, "an overdue write"); o.overdue(serial) })
+		overdue := time.AfterFunc(writeTime(len(line)), func() { defer guard.Recover(nil, "an overdue write"); o.noteOverdue(serial) })
 		_, err := o.w.Write(line)
 		overdue.Stop()
 		if err != nil {
 			return // the client has disconnected; the end of its input ends the pipe
 		}
-		o.written(len(line))
+		o.noteWritten(len(line))
 	}
 }
 
-// next waits for the next line. It returns nil at the end.
-func (o *outlet) next() (line []byte, serial int) {
+// nextLine waits for the next line. It returns nil at the end.
+func (o *lineWriter) nextLine() (line []byte, serial int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for len(o.lines) == 0 && !o.gone && !o.ended {
@@ -145,8 +145,8 @@ func (o *outlet) next() (line []byte, serial int) {
 	return line, o.serial
 }
 
-// overdue notes that the write of a line has missed its deadline, if it still runs.
-func (o *outlet) overdue(serial int) {
+// noteOverdue notes that the write of a line has missed its deadline, if it still runs.
+func (o *lineWriter) noteOverdue(serial int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.serial == serial {
@@ -155,8 +155,8 @@ func (o *outlet) overdue(serial int) {
 	}
 }
 
-// written notes that a line is written.
-func (o *outlet) written(n int) {
+// noteWritten notes that a line is written.
+func (o *lineWriter) noteWritten(n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.serial++

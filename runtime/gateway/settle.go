@@ -6,8 +6,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// settleNamed settles the task that a request has named, once its reply is sent.
-func (g *Gateway) settleNamed(x exchange, s *session, seen mcptask.Record) {
+// settleAfterReply settles the task that a request has named, once its reply is sent.
+func (g *Gateway) settleAfterReply(x exchange, s *session, seen mcptask.Record) {
 	box := g.mailbox(s)
 	if box.HasUnsettled() {
 		x.flush()
@@ -26,8 +26,8 @@ type announcement struct {
 	written bool
 }
 
-// made notes that the task exists.
-func (a *announcement) made(task string) {
+// noteTask notes that the task exists.
+func (a *announcement) noteTask(task string) {
 	a.mu.Lock()
 	a.task = task
 	both := a.written
@@ -37,8 +37,8 @@ func (a *announcement) made(task string) {
 	}
 }
 
-// wrote notes that the reply is written.
-func (a *announcement) wrote() {
+// noteWritten notes that the reply is written.
+func (a *announcement) noteWritten() {
 	if a == nil {
 		return
 	}

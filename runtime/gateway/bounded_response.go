@@ -29,16 +29,18 @@ func boundResponse(w http.ResponseWriter) *boundedResponse {
 	return &boundedResponse{w, http.NewResponseController(w)}
 }
 
-// limit sets the deadline for a write of n bytes. Some transports do not support deadlines.
-func (b *boundedResponse) limit(n int) { _ = b.control.SetWriteDeadline(time.Now().Add(writeTime(n))) }
+// setDeadline sets the deadline for a write of n bytes. Some transports do not support deadlines.
+func (b *boundedResponse) setDeadline(n int) {
+	_ = b.control.SetWriteDeadline(time.Now().Add(writeTime(n)))
+}
 
-// free removes the deadline. HTTP/2 would end an idle stream whose deadline has passed.
-func (b *boundedResponse) free() { _ = b.control.SetWriteDeadline(time.Time{}) }
+// clearDeadline removes the deadline. HTTP/2 would end an idle stream whose deadline has passed.
+func (b *boundedResponse) clearDeadline() { _ = b.control.SetWriteDeadline(time.Time{}) }
 
 // Write implements http.ResponseWriter.
 func (b *boundedResponse) Write(data []byte) (int, error) {
-	b.limit(len(data))
-	defer b.free()
+	b.setDeadline(len(data))
+	defer b.clearDeadline()
 	return b.ResponseWriter.Write(data)
 }
 
@@ -47,8 +49,8 @@ func (b *boundedResponse) Flush() { _ = b.FlushError() } // fails if the client 
 
 // FlushError implements the interface that http.ResponseController uses to flush.
 func (b *boundedResponse) FlushError() error {
-	b.limit(0)
-	defer b.free()
+	b.setDeadline(0)
+	defer b.clearDeadline()
 	return b.control.Flush()
 }
 

@@ -26,7 +26,7 @@ func checkRepeated(h http.Header) *mcptask.Error {
 		}
 		for _, value := range values {
 			if value != values[0] {
-				return mcptask.Errorf(mcptask.CodeInvalidRequest, "the header %s stands twice with different values: send it once", `"`+wire.Brief(name)+`"`)
+				return mcptask.Errorf(mcptask.CodeInvalidRequest, "the header %s stands twice with different values: send it once", `"`+wire.ShortenName(name)+`"`)
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func checkRepeated(h http.Header) *mcptask.Error {
 // checkVersion compares the revision in the header with the one in the body (E-72, E-73).
 func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", versionHeader, wire.Brief(header), wire.Brief(*meta.Version))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", versionHeader, wire.ShortenName(header), wire.ShortenName(*meta.Version))
 	}
 	return checkMeta(meta, revision)
 }
@@ -50,8 +50,8 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 	case meta.Capabilities == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
 	case *meta.Version != revision:
-		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.Brief(*meta.Version))
-		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": wire.Brief(*meta.Version)})
+		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.ShortenName(*meta.Version))
+		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": wire.ShortenName(*meta.Version)})
 		return err
 	}
 	return nil
@@ -60,7 +60,7 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 // checkMethod compares Mcp-Method with the body (E-70, E-72).
 func checkMethod(h http.Header, m *message) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", methodHeader, wire.Brief(header), wire.Brief(m.Method))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", methodHeader, wire.ShortenName(header), wire.ShortenName(m.Method))
 	}
 	return nil
 }

@@ -348,7 +348,7 @@ func checkBatch(body []byte) *mcptask.Error {
 		case batch:
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a batch must not be part of another")
 		case m.isNewerMethod() || m.isTaskNotification():
-			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", wire.Brief(m.Method))
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", wire.ShortenName(m.Method))
 		}
 		if _, ours := m.answeredRequest(); ours {
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the answer to a question must not be part of a batch: send it alone")

@@ -98,21 +98,18 @@ func (s *subscription) followTasks(ctx context.Context, write func([]byte)) erro
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	failed := make(chan error, len(s.tasks))
+	fail := func(err error) {
+		failed <- err
+		cancel(err)
+	}
 	var tasks sync.WaitGroup
 	for _, id := range s.tasks {
 		tasks.Go(func() {
-			defer guard.Recover(s.g.server.Logger(), "a subscription to a task")
-			err := errors.New("a panic")
-			defer func() {
-				if p := recover(); p != nil {
-					s.g.server.Notice(slog.LevelError, "subscription panicked", "task", mcptask.LogID(s.caller.Principal, id), "panic", p)
-				}
-				if err != nil {
-					failed <- err
-					cancel(err)
-				}
-			}()
-			err = s.followTask(ctx, id, write)
+			defer guard.Then(s.g.server.Logger(), "a subscription to a task", func() { fail(errors.New("a panic")) },
+				"task", mcptask.LogID(s.caller.Principal, id))
+			if err := s.followTask(ctx, id, write); err != nil {
+				fail(err)
+			}
 		})
 	}
 	tasks.Wait()

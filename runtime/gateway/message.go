@@ -94,7 +94,7 @@ func (m *message) isTaskNotification() bool {
 
 // notificationError refuses a request whose method is reserved for notifications.
 func notificationError(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is a notification, not a request", wire.Brief(m.Method))
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is a notification, not a request", wire.ShortenName(m.Method))
 }
 
 // unknownMethodError refuses a request whose method does not exist in its revision.
@@ -102,12 +102,12 @@ func unknownMethodError(m *message, revision string) *mcptask.Error {
 	if revision == "" { // the session is not initialized
 		revision = "this revision"
 	}
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", wire.Brief(m.Method), revision)
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", wire.ShortenName(m.Method), revision)
 }
 
 // newerMethodError refuses a request whose method belongs to a newer revision.
 func newerMethodError(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s belongs to a later revision: name that revision in the request's _meta", wire.Brief(m.Method))
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s belongs to a later revision: name that revision in the request's _meta", wire.ShortenName(m.Method))
 }
 
 // isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK might

@@ -274,7 +274,7 @@ func (p *pipe) checkID(m *message) *mcptask.Error {
 	if !passed && p.waiting[id] == nil && p.sdkListens[id] == nil {
 		return nil
 	}
-	return mcptask.Errorf(mcptask.CodeInvalidRequest, "an earlier request with this id has no answer yet")
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is already under way")
 }
 
 // expectReply notes a request that the SDK is to answer.

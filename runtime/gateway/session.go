@@ -50,7 +50,7 @@ type session struct {
 	idle   *time.Timer
 	place  *list.Element
 	expire func()
-	// worked is set by the first request other than initialize and ping. It needs no lock.
+	// used is set by the first request other than initialize and ping. It needs no lock.
 	used atomic.Bool
 	// waiting cancels the waiting requests that the gateway answers, by ID.
 	waiting map[string]context.CancelFunc
@@ -370,7 +370,7 @@ func (g *Gateway) findSession(r *http.Request, principal string) (*session, int,
 		return nil, http.StatusForbidden, foreignSessionError()
 	}
 	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.Brief(version), s.revision)
+		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.ShortenName(version), s.revision)
 	}
 	return s, 0, nil
 }

@@ -3,10 +3,10 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -134,12 +134,9 @@ func (g *Gateway) checkModern(x exchange, named bool) *mcptask.Error {
 
 // runWork runs the work of a request. It turns a panic into an internal error.
 func (g *Gateway) runWork(ctx context.Context, m *message, work work) (result json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil { // net/http recovers only its own goroutine
-			g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", p)
-			result, err = nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
-		}
-	}()
+	defer guard.Then(g.server.Logger(), "a task method", func() {
+		result, err = nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
+	}, "method", m.Method)
 	return work.run(ctx)
 }
 

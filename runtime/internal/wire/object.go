@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
 // Object is a JSON object. It finds its members when they are first needed. Any other JSON value,
@@ -286,13 +288,10 @@ func CountValues(data []byte, most int) int {
 	return count
 }
 
-// Brief shortens a name from outside for a message that a person reads.
-func Brief(name string) string {
+// ShortenName shortens a name from outside for a message that a person reads.
+func ShortenName(name string) string {
 	const longest = 64
-	if len(name) > longest {
-		name = strings.ToValidUTF8(name[:longest], "") + "…"
-	}
-	return name
+	return text.Shorten(name, longest)
 }
 
-func quote(name string) string { return `"` + Brief(name) + `"` }
+func quote(name string) string { return `"` + ShortenName(name) + `"` }

@@ -51,6 +51,26 @@ type subscription struct {
 	close func()
 }
 
+// answerListen answers a subscriptions/listen that names tasks (E-62, E-64).
+func (g *Gateway) answerListen(x exchange, caller mcptask.Caller) {
+	if err := g.checkModern(x, false); err != nil {
+		x.refuse(refusedRequest, err)
+		return
+	}
+	x.answer(work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
+		s, err := g.subscribe(ctx, caller, x.message())
+		if err != nil {
+			return nil, err
+		}
+		defer s.close()
+		if s.others {
+			return g.answerMergedListen(ctx, x, s)
+		}
+		x.send(s.encodeAcknowledgement())
+		return s.answer(ctx, s.followTasks(ctx, x.send))
+	}})
+}
+
 // subscribe opens a subscription to the caller's tasks. It omits tasks of other callers, like tasks
 // that do not exist (E-63, E-87).
 func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *message) (*subscription, error) {
@@ -162,24 +182,4 @@ func (s *subscription) answer(ctx context.Context, err error) (json.RawMessage, 
 		return nil, wireError(err)
 	}
 	return dialect.Server20260728{}.Ended(s.id)
-}
-
-// answerListen answers a subscriptions/listen that names tasks (E-62, E-64).
-func (g *Gateway) answerListen(x exchange, caller mcptask.Caller) {
-	if err := g.checkModern(x, false); err != nil {
-		x.refuse(refusedRequest, err)
-		return
-	}
-	x.answer(work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
-		s, err := g.subscribe(ctx, caller, x.message())
-		if err != nil {
-			return nil, err
-		}
-		defer s.close()
-		if s.others {
-			return g.answerMergedListen(ctx, x, s)
-		}
-		x.send(s.encodeAcknowledgement())
-		return s.answer(ctx, s.followTasks(ctx, x.send))
-	}})
 }

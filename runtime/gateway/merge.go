@@ -33,6 +33,48 @@ func newMerge(s *subscription) *merge {
 	return &merge{s: s, acked: make(chan struct{}), ended: make(chan struct{})}
 }
 
+// answerMergedListen serves a subscription together with the SDK.
+func (g *Gateway) answerMergedListen(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
+	m := newMerge(s)
+	both, cancel := context.WithCancelCause(ctx)
+	var failed error
+	var following sync.WaitGroup
+	following.Go(func() {
+		defer guard.Then(g.server.Logger(), "a subscription", func() { cancel(nil) })
+		select {
+		case <-m.acked:
+		case <-both.Done():
+			return
+		}
+		if failed = s.followTasks(both, x.send); failed != nil {
+			cancel(errTasksFailed)
+		} // if all tasks have ended, the SDK's part goes on
+	})
+	defer following.Wait()
+	defer cancel(nil)
+	refused := x.forwardMerged(both, m)
+	acked := isClosed(m.acked)
+	if !acked { // the SDK has refused, so there is nothing to follow
+		cancel(nil)
+	}
+	following.Wait() // the tasks go on if the SDK has nothing to subscribe to
+	switch answered := failed == nil && isClosed(m.ended); {
+	case refused:
+		return nil, errAnswered
+	case ctx.Err() != nil && g.server.Closing().Err() == nil: // the client has disconnected
+		return nil, ctx.Err()
+	case answered && m.answer.Error != nil:
+		return nil, m.answer.Error
+	case answered:
+		return m.answer.Result, nil
+	case acked:
+		return s.answer(ctx, failed)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, errAnswered
+}
+
 // handleMessage handles a message of the SDK about the subscription, and writes what the client gets
 // instead. It returns false for any other message. It is not safe for concurrent use.
 func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken bool) {
@@ -82,48 +124,6 @@ func (s *subscription) mergeAcknowledgement(sdk *wire.Message) []byte {
 
 // errTasksFailed ends the SDK's part of a subscription if the tasks cannot be followed.
 var errTasksFailed = errors.New("the subscription has ended")
-
-// answerMergedListen serves a subscription together with the SDK.
-func (g *Gateway) answerMergedListen(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
-	m := newMerge(s)
-	both, cancel := context.WithCancelCause(ctx)
-	var failed error
-	var following sync.WaitGroup
-	following.Go(func() {
-		defer guard.Then(g.server.Logger(), "a subscription", func() { cancel(nil) })
-		select {
-		case <-m.acked:
-		case <-both.Done():
-			return
-		}
-		if failed = s.followTasks(both, x.send); failed != nil {
-			cancel(errTasksFailed)
-		} // if all tasks have ended, the SDK's part goes on
-	})
-	defer following.Wait()
-	defer cancel(nil)
-	refused := x.forwardMerged(both, m)
-	acked := isClosed(m.acked)
-	if !acked { // the SDK has refused, so there is nothing to follow
-		cancel(nil)
-	}
-	following.Wait() // the tasks go on if the SDK has nothing to subscribe to
-	switch answered := failed == nil && isClosed(m.ended); {
-	case refused:
-		return nil, errAnswered
-	case ctx.Err() != nil && g.server.Closing().Err() == nil: // the client has disconnected
-		return nil, ctx.Err()
-	case answered && m.answer.Error != nil:
-		return nil, m.answer.Error
-	case answered:
-		return m.answer.Result, nil
-	case acked:
-		return s.answer(ctx, failed)
-	case ctx.Err() != nil:
-		return nil, ctx.Err()
-	}
-	return nil, errAnswered
-}
 
 func isClosed(c <-chan struct{}) bool {
 	select {

@@ -307,6 +307,30 @@ func (t *sessions) end(id string) {
 	}
 }
 
+// findSession returns the session of a request, or the refusal that the transport prescribes: 400
+// without the header or with another protocol version, 404 for an unknown session.
+func (g *Gateway) findSession(r *http.Request, principal string) (*session, int, *mcptask.Error) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is missing", sessionHeader)
+	}
+	s := g.sessions.get(id)
+	if s == nil {
+		return nil, http.StatusNotFound, mcptask.Errorf(mcptask.CodeInvalidRequest, "there is no such session: initialize a new one")
+	}
+	if s.principal != principal {
+		return nil, http.StatusForbidden, foreignSessionError()
+	}
+	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
+		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.ShortenName(version), s.revision)
+	}
+	return s, 0, nil
+}
+
+func foreignSessionError() *mcptask.Error {
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to another caller: initialize one of your own, or send the credentials that it was initialized with")
+}
+
 // trackSession starts to track a session that the SDK has created for a request.
 func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 	// The SDK ends a session only for the same user. So keep the user, but not the request with its
@@ -354,27 +378,3 @@ func (d discard) Write(data []byte) (int, error) { return len(data), nil }
 
 // WriteHeader implements http.ResponseWriter.
 func (d discard) WriteHeader(int) {}
-
-// findSession returns the session of a request, or the refusal that the transport prescribes: 400
-// without the header or with another protocol version, 404 for an unknown session.
-func (g *Gateway) findSession(r *http.Request, principal string) (*session, int, *mcptask.Error) {
-	id := r.Header.Get(sessionHeader)
-	if id == "" {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is missing", sessionHeader)
-	}
-	s := g.sessions.get(id)
-	if s == nil {
-		return nil, http.StatusNotFound, mcptask.Errorf(mcptask.CodeInvalidRequest, "there is no such session: initialize a new one")
-	}
-	if s.principal != principal {
-		return nil, http.StatusForbidden, foreignSessionError()
-	}
-	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.ShortenName(version), s.revision)
-	}
-	return s, 0, nil
-}
-
-func foreignSessionError() *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to another caller: initialize one of your own, or send the credentials that it was initialized with")
-}

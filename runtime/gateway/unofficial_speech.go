@@ -49,20 +49,6 @@ func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *mes
 	return own
 }
 
-// setShown notes the revision that a request has shown. nil means the session's own revision.
-func (t *sessions) setShown(s *session, d dialect.Signalled) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.shownRevision = d
-}
-
-// lastShown returns the revision that setShown noted last.
-func (t *sessions) lastShown(s *session) dialect.Signalled {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return s.shownRevision
-}
-
 // tasklessRevision implements sessionSpeech. It prefers a revision in which no tool must be called as a task.
 func (u unofficialSpeech) tasklessRevision() dialect.Teller {
 	for _, d := range u.g.signalled {
@@ -100,4 +86,18 @@ func (u unofficialSpeech) prepareFlow(flow *Flow, s *session, d dialect.Teller, 
 	}
 	a := &awaitedCall{g: u.g, session: s, d: d, caller: flow.Caller, tool: flow.Tool, request: m.ID}
 	flow.Held, flow.carrier, flow.Handle = true, a, a.handle
+}
+
+// setShown notes the revision that a request has shown. nil means the session's own revision.
+func (t *sessions) setShown(s *session, d dialect.Signalled) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.shownRevision = d
+}
+
+// lastShown returns the revision that setShown noted last.
+func (t *sessions) lastShown(s *session) dialect.Signalled {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return s.shownRevision
 }

@@ -32,7 +32,7 @@ func TestUnspokenRevision(t *testing.T) {
 			t.Errorf("%s", r.Body)
 		}
 		r = p.Call("tools/call", run).Want(http.StatusBadRequest, mcptask.CodeMissingClientCapability)
-		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2026-07-28, but in 2025-11-25") {
+		if r.Error != nil && !strings.Contains(r.Error.Message, "no tasks in 2026-07-28, only in 2025-11-25") {
 			t.Error(r.Error.Message)
 		}
 	})
@@ -42,7 +42,7 @@ func TestUnspokenRevision(t *testing.T) {
 			t.Errorf("%s", p.Opened.Body)
 		}
 		r := p.Call("tools/call", run).Want(http.StatusOK, mcptask.CodeMethodNotFound)
-		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2025-11-25, but in 2026-07-28") {
+		if r.Error != nil && !strings.Contains(r.Error.Message, "no tasks in 2025-11-25, only in 2026-07-28") {
 			t.Error(r.Error.Message)
 		}
 	})

@@ -104,8 +104,8 @@ func (a *awaitedCall) handle(ctx context.Context, arguments json.RawMessage, cal
 	return a.newReply(ctx, ended, err)
 }
 
-// checkIDFree refuses an ID that a task of the caller already has, in case the server generated that ID. A
-// repeated ID of the caller's own making is refused when the task is stored.
+// checkIDFree refuses an ID that a task of the caller already has, in case the server generated
+// that ID. A repeated ID of the caller's own making is refused when the task is stored.
 func (a *awaitedCall) checkIDFree(ctx context.Context, id string) error {
 	switch _, err := a.g.server.Get(ctx, a.caller, id); {
 	case err == nil:

@@ -69,7 +69,8 @@ func (x *httpExchange) directCall(flow *Flow) (json.RawMessage, error) {
 	return flow.Decorate(reply.Outcome.Result)
 }
 
-// bufferedResponse buffers a response until its result is complete. It is for methods that answer at once.
+// bufferedResponse buffers a response until its result is complete. It is for methods that answer
+// at once.
 type bufferedResponse struct {
 	header http.Header
 	code   int

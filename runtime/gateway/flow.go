@@ -119,8 +119,8 @@ func (f *Flow) Reply() (mcptask.CallReply, bool) {
 	return *f.reply, true
 }
 
-// setReply stores the reply. If the request is already answered, it passes the reply to the function of
-// Leave.
+// setReply stores the reply. If the request is already answered, it passes the reply to the
+// function of Leave.
 func (f *Flow) setReply(reply mcptask.CallReply) {
 	f.mu.Lock()
 	f.reply = &reply

@@ -167,8 +167,9 @@ func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, 
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
-// asUnsafeRequest returns a copy of a request for the check of its origin. That check trusts methods that
-// should change nothing, such as GET. Here a GET opens a stream, so the copy is a POST.
+// asUnsafeRequest returns a copy of a request for the check of its origin. That check trusts
+// methods that should change nothing, such as GET. Here a GET opens a stream, so the copy is a
+// POST.
 func asUnsafeRequest(r *http.Request) *http.Request {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

@@ -17,8 +17,8 @@ const (
 	nameHeader   = "Mcp-Name"
 )
 
-// checkRepeated refuses a protocol header that occurs twice with different values. A proxy might act
-// on one value and the server on the other. net/http keeps repeated headers apart.
+// checkRepeated refuses a protocol header that occurs twice with different values. A proxy might
+// act on one value and the server on the other. net/http keeps repeated headers apart.
 func checkRepeated(h http.Header) *mcptask.Error {
 	for name, values := range h {
 		if !strings.HasPrefix(name, "Mcp-") {

@@ -309,8 +309,8 @@ func (x *httpExchange) initialize(flow *Flow) {
 	x.forward(flow, edits...)
 }
 
-// forwardBatch forwards a batch in a session of 2025-03-26. Later revisions have no batches, and there a
-// batch would hide task traffic from the gateway.
+// forwardBatch forwards a batch in a session of 2025-03-26. Later revisions have no batches, and
+// there a batch would hide task traffic from the gateway.
 func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
 	const lastWithBatches = "2025-03-26"
 	s := g.sessions.get(r.Header.Get(sessionHeader))

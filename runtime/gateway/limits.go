@@ -26,9 +26,9 @@ func countsOf(s *mcptask.Server) *counts {
 	}).(*counts)
 }
 
-// checkRate refuses a request for a task, or for the list, that comes too soon (C-95, E-26). It does
-// not look up the task, so a made-up ID counts like any other. Every principal has requests of its
-// own.
+// checkRate refuses a request for a task, or for the list, that comes too soon (C-95, E-26). It
+// does not look up the task, so a made-up ID counts like any other. Every principal has requests of
+// its own.
 func (g *Gateway) checkRate(caller mcptask.Caller, m *message) *mcptask.Error {
 	limits := g.server.Options().Limits
 	id, ok := m.Params.Text("taskId")
@@ -95,8 +95,8 @@ func countUses(s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[strin
 	return done, nil
 }
 
-// countCall counts an open call until done is called. It refuses a call whose arguments or answers are
-// too big, and a call beyond the limit.
+// countCall counts an open call until done is called. It refuses a call whose arguments or answers
+// are too big, and a call beyond the limit.
 func countCall(s *mcptask.Server, caller mcptask.Caller, tool string, arguments json.RawMessage, answers map[string]json.RawMessage) (done func(), err *mcptask.Error) {
 	limits := s.Options().Limits
 	size := len(arguments)
@@ -110,9 +110,9 @@ func countCall(s *mcptask.Server, caller mcptask.Caller, tool string, arguments 
 	return countUses(s, caller, &countsOf(s).calls, "running", 1, most, "tool", tool)
 }
 
-// limitAnswer returns the response to a question, or an error if the response is too big. A large error
-// of the client's is refused too, because the record would store it. A response gets no answer, so
-// only the handler sees the refusal.
+// limitAnswer returns the response to a question, or an error if the response is too big. A large
+// error of the client's is refused too, because the record would store it. A response gets no
+// answer, so only the handler sees the refusal.
 func limitAnswer(s *mcptask.Server, caller mcptask.Caller, response json.RawMessage, failed *mcptask.Error) (json.RawMessage, *mcptask.Error) {
 	size := len(response)
 	if failed != nil {

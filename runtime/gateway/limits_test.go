@@ -7,8 +7,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// openAll opens what callers have at once until each is refused for the first time, and returns how many are open,
-// and the last refusal.
+// openAll opens what callers have at once until each is refused for the first time, and returns how
+// many are open, and the last refusal.
 func openAll(callers []mcptask.Caller, open func(mcptask.Caller) (func(), *mcptask.Error)) (n int, last *mcptask.Error, done []func()) {
 	for _, caller := range callers {
 		for {
@@ -24,7 +24,8 @@ func openAll(callers []mcptask.Caller, open func(mcptask.Caller) (func(), *mcpta
 	return n, last, done
 }
 
-// Sessions cost nothing, and open as many calls and waiting requests together as all anonymous callers may have.
+// Sessions cost nothing, and open as many calls and waiting requests together as all anonymous
+// callers may have.
 func TestSessionsDoNotMultiplyOpenRequests(t *testing.T) {
 	const most = 3
 	server, err := mcptask.NewServer(mcptask.Options{Limits: mcptask.Limits{Running: most, Waiting: most}})

@@ -10,12 +10,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// maxUnreadBytes limits the bytes of replies that wait for a client that does not read its pipe. This
-// buffer keeps the goroutine that reads the client's requests running, so that it sees their end.
+// maxUnreadBytes limits the bytes of replies that wait for a client that does not read its pipe.
+// This buffer keeps the goroutine that reads the client's requests running, so that it sees their
+// end.
 const maxUnreadBytes = 1 << 20
 
-// lineWriter writes lines to one client in the order of the calls. One goroutine writes, so no caller
-// waits in a write to the client.
+// lineWriter writes lines to one client in the order of the calls. One goroutine writes, so no
+// caller waits in a write to the client.
 type lineWriter struct {
 	w io.Writer
 	// leave is called once, when the client no longer reads.

@@ -111,9 +111,9 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 	return s, nil
 }
 
-// followTasks writes the tasks and their changes until all tasks have ended or are gone, or ctx ends. It
-// returns only errors of the server. After it has returned, it does not call write. It calls write
-// from one goroutine for each task.
+// followTasks writes the tasks and their changes until all tasks have ended or are gone, or ctx
+// ends. It returns only errors of the server. After it has returned, it does not call write. It
+// calls write from one goroutine for each task.
 func (s *subscription) followTasks(ctx context.Context, write func([]byte)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -171,8 +171,8 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 	}
 }
 
-// answer returns the answer to the request: the error that stopped the subscription, or its result. If
-// the client has disconnected, it returns the error of ctx.
+// answer returns the answer to the request: the error that stopped the subscription, or its result.
+// If the client has disconnected, it returns the error of ctx.
 func (s *subscription) answer(ctx context.Context, err error) (json.RawMessage, error) {
 	switch {
 	case ctx.Err() != nil && s.g.server.Closing().Err() == nil:

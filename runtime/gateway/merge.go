@@ -75,8 +75,8 @@ func (g *Gateway) answerMergedListen(ctx context.Context, x exchange, s *subscri
 	return nil, errAnswered
 }
 
-// handleMessage handles a message of the SDK about the subscription, and writes what the client gets
-// instead. It returns false for any other message. It is not safe for concurrent use.
+// handleMessage handles a message of the SDK about the subscription, and writes what the client
+// gets instead. It returns false for any other message. It is not safe for concurrent use.
 func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken bool) {
 	agree := func(acknowledgement []byte) {
 		m.acknowledged = true

@@ -85,9 +85,9 @@ func (m *message) answeredRequest() (request push.RequestID, ok bool) {
 	return push.ParseRequestID(id)
 }
 
-// isTaskNotification reports whether the method is a notification about tasks. No client sends it as a
-// request, and it is not for the user's handlers (E-89). A client of 2025-11-25 may report on its
-// own tasks, but nothing relies on that (C-46).
+// isTaskNotification reports whether the method is a notification about tasks. No client sends it
+// as a request, and it is not for the user's handlers (E-89). A client of 2025-11-25 may report on
+// its own tasks, but nothing relies on that (C-46).
 func (m *message) isTaskNotification() bool {
 	return m.Method == "notifications/tasks" || strings.HasPrefix(m.Method, "notifications/tasks/")
 }
@@ -110,8 +110,8 @@ func newerMethodError(m *message) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s belongs to a later revision: name that revision in the request's _meta", wire.ShortenName(m.Method))
 }
 
-// isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK might
-// serve it in a session whose revision has neither the method nor its answer.
+// isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK
+// might serve it in a session whose revision has neither the method nor its answer.
 func (m *message) isNewerMethod() bool { return m.Method == dialect.Listen }
 
 // wireError returns the error that is sent to the client. It hides the text of internal errors.

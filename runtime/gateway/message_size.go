@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// maxLastingBytes limits the bytes of a message that stays in memory for long. Such messages are an
-	// initialize, which the SDK keeps with its session, and a request that waits for tasks. In a
-	// call, it limits the bytes outside of its arguments and answers, which have their own limit.
+	// maxLastingBytes limits the bytes of a message that stays in memory for long. Such messages
+	// are an initialize, which the SDK keeps with its session, and a request that waits for tasks.
+	// In a call, it limits the bytes outside of its arguments and answers, which have their own
+	// limit.
 	maxLastingBytes = 64 << 10
 	// maxInitializeValues limits the values in an initialize. Even the smallest value becomes a
 	// map or a struct fifty times its size.

@@ -22,8 +22,8 @@ func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
 	x.forward(flow)
 }
 
-// negotiateInSession negotiates a tools/call of a session. It returns neither a flow nor a refusal if the
-// tool is not ours; the call is then forwarded unchanged.
+// negotiateInSession negotiates a tools/call of a session. It returns neither a flow nor a refusal
+// if the tool is not ours; the call is then forwarded unchanged.
 func (g *Gateway) negotiateInSession(s *session, caller mcptask.Caller, m *message) (*Flow, *mcptask.Error) {
 	tool, name := g.findTool(m)
 	d := g.findRevision(s, caller, m)
@@ -124,8 +124,9 @@ func (g *Gateway) withholdParams(flow *Flow, params *wire.Object) (edits []wire.
 	return edits
 }
 
-// nameTaskRevisions rewrites the refusal of a call that must be a task in a revision without tasks. Another
-// declaration by the client would not help, so the message names the revisions that do have tasks.
+// nameTaskRevisions rewrites the refusal of a call that must be a task in a revision without tasks.
+// Another declaration by the client would not help, so the message names the revisions that do have
+// tasks.
 func (s *speech) nameTaskRevisions(tool mcptask.ToolSpec, revision string, refusal *mcptask.Error) *mcptask.Error {
 	if tool.Policy.Task == mcptask.TaskRequired && (refusal.Code == mcptask.CodeMethodNotFound || refusal.Code == mcptask.CodeMissingClientCapability) {
 		refusal.Message = fmt.Sprintf("the tool %q must be called as a task: this server has no tasks in %s, only in %s",
@@ -134,8 +135,8 @@ func (s *speech) nameTaskRevisions(tool mcptask.ToolSpec, revision string, refus
 	return refusal
 }
 
-// findTool returns the tool of a tools/call, which may be a fallback tool. If the tool is not ours, it
-// returns nil and the name.
+// findTool returns the tool of a tools/call, which may be a fallback tool. If the tool is not ours,
+// it returns nil and the name.
 func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 	name, _ := m.Params.Text("name")
 	spec, ok := g.server.Tool(name)
@@ -165,8 +166,8 @@ func (g *Gateway) newCallFlow(d dialect.Server, caller mcptask.Caller, tool mcpt
 	return flow
 }
 
-// newListFlow returns the flow of a tools/list without a session. declares reports whether the client
-// declared that it supports tasks.
+// newListFlow returns the flow of a tools/list without a session. declares reports whether the
+// client declared that it supports tasks.
 func (g *Gateway) newListFlow(caller mcptask.Caller, declares bool) *Flow {
 	flow := g.newFlow(g.modern, caller, "tools/list")
 	decorate := flow.Decorate
@@ -207,8 +208,8 @@ func (g *Gateway) newInitializeFlow(caller mcptask.Caller) *Flow {
 	}}
 }
 
-// newDiscoverFlow returns the flow of a server/discover. It declares tasks only if the gateway supports
-// them without a session.
+// newDiscoverFlow returns the flow of a server/discover. It declares tasks only if the gateway
+// supports them without a session.
 func (g *Gateway) newDiscoverFlow(caller mcptask.Caller) *Flow {
 	method := "server/discover"
 	if !g.inRequests {

@@ -266,8 +266,8 @@ func (p *pipe) waitUntil(most time.Duration, done func() bool) {
 	}
 }
 
-// checkID refuses a request whose ID belongs to an earlier request without a reply. The client could
-// not tell the replies apart. p.mu is held.
+// checkID refuses a request whose ID belongs to an earlier request without a reply. The client
+// could not tell the replies apart. p.mu is held.
 func (p *pipe) checkID(m *message) *mcptask.Error {
 	id := wire.IDKey(m.ID)
 	_, passed := p.pending[id]

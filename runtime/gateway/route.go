@@ -117,8 +117,8 @@ func (g *Gateway) deliverAnswer(x exchange, request push.RequestID) {
 	x.accept()
 }
 
-// routeNotification decides what happens to a notification, or to a response for the SDK. A cancellation
-// may end a request that waits here for a task. The task itself continues (C-74).
+// routeNotification decides what happens to a notification, or to a response for the SDK. A
+// cancellation may end a request that waits here for a task. The task itself continues (C-74).
 func (g *Gateway) routeNotification(x exchange) {
 	m := x.message()
 	if x.modern() { // without a session there is no request to cancel

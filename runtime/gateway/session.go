@@ -36,8 +36,8 @@ type session struct {
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
 	requestor    dialect.Requestor
-	// shownRevision is the unofficial revision that a request has shown last, or nil. The table's lock
-	// guards it.
+	// shownRevision is the unofficial revision that a request has shown last, or nil. The table's
+	// lock guards it.
 	shownRevision dialect.Signalled
 	// ended ends with the session, and ends the session's streams.
 	ended context.Context
@@ -105,12 +105,12 @@ func (t *sessions) ownerOf(principal string) *owner {
 	return o
 }
 
-// makeRoom reserves room for one more session of a principal until done is called; the session is then
-// open. If the principal has reached its limit, room removes one of the principal's spare sessions,
-// and the caller must expire it. If the server has reached its limit, room removes a spare session
-// of the principal that has the most sessions. If there is no spare session, done is nil, and full
-// says which limit is reached. So a flood of sessions ends only idle sessions without running
-// tasks, and first those of the flood.
+// makeRoom reserves room for one more session of a principal until done is called; the session is
+// then open. If the principal has reached its limit, room removes one of the principal's spare
+// sessions, and the caller must expire it. If the server has reached its limit, room removes a
+// spare session of the principal that has the most sessions. If there is no spare session, done is
+// nil, and full says which limit is reached. So a flood of sessions ends only idle sessions without
+// running tasks, and first those of the flood.
 func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,9 +141,9 @@ func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spa
 	}, spared, ""
 }
 
-// findSpare returns the session that its owner misses least, or nil. It chooses among the idle sessions
-// without running tasks. It prefers a session that has never sent a request, then the longest idle
-// one. t.mu is held.
+// findSpare returns the session that its owner misses least, or nil. It chooses among the idle
+// sessions without running tasks. It prefers a session that has never sent a request, then the
+// longest idle one. t.mu is held.
 func (t *sessions) findSpare(o *owner) (spared *session) {
 	for e := o.idle.Front(); e != nil; e = e.Next() {
 		s := e.Value.(*session)
@@ -225,8 +225,8 @@ func (t *sessions) add(s *session, expire func()) {
 	}
 }
 
-// removeIdle removes a session that has been idle for too long. It returns false if the session is in use
-// again.
+// removeIdle removes a session that has been idle for too long. It returns false if the session is
+// in use again.
 func (t *sessions) removeIdle(s *session) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -110,8 +110,8 @@ func TestWhatKeepsASession(t *testing.T) {
 	}
 }
 
-// A principal that has as many sessions as it may have loses the one that it has
-// left alone for longest, nobody else's, and nothing is kept of those that end.
+// TestRoomForSessions checks that a principal at its limit loses the session that has been idle for
+// longest, and no session of another principal. The table keeps nothing of ended sessions.
 func TestRoomForSessions(t *testing.T) {
 	const most = 3
 	table := sessions{open: map[string]*session{}}

@@ -24,13 +24,14 @@ type speech struct {
 
 // sessionSpeech decides which revision the requests of a session use.
 type sessionSpeech interface {
-	// findRevision returns the revision of a session's request. It returns nil if that revision has no
-	// tasks.
+	// findRevision returns the revision of a session's request. It returns nil if that revision has
+	// no tasks.
 	findRevision(s *session, caller mcptask.Caller, m *message) dialect.Teller
-	// tasklessRevision returns the revision that decides how calls are answered in a session without tasks.
+	// tasklessRevision returns the revision that decides how calls are answered in a session
+	// without tasks.
 	tasklessRevision() dialect.Teller
-	// declareTasks adds the task capability of a revision to the result of an initialize or tools/list.
-	// protocol is the session's protocol version.
+	// declareTasks adds the task capability of a revision to the result of an initialize or
+	// tools/list. protocol is the session's protocol version.
 	declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
 	// canPush reports whether sessions of a protocol version receive messages about tasks on their
 	// streams.
@@ -77,8 +78,8 @@ func (s *speech) sessionRevision(protocol string) string {
 	return protocol
 }
 
-// officialSpeech implements sessionSpeech for the official revisions: a session uses the revision that
-// it has negotiated.
+// officialSpeech implements sessionSpeech for the official revisions: a session uses the revision
+// that it has negotiated.
 type officialSpeech struct{ g *Gateway }
 
 func (n officialSpeech) findRevision(s *session, _ mcptask.Caller, _ *message) dialect.Teller {

@@ -35,8 +35,8 @@ func StopStreams(s *mcptask.Server) { lifetimesOf(s).stopStreams() }
 // does not wait, and may be called again.
 func StopSessions(s *mcptask.Server) { lifetimesOf(s).stopSessions() }
 
-// forwardStream forwards a request whose stream stays open until the client closes it or [StopStreams]
-// is called.
+// forwardStream forwards a request whose stream stays open until the client closes it or
+// [StopStreams] is called.
 func (g *Gateway) forwardStream(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()

@@ -8,9 +8,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
-// unofficialSpeech implements sessionSpeech for a gateway that also supports the unreleased revisions. No
-// protocol version names them, so a session of any protocol may use them, and the form of a request
-// shows which one it uses. All other requests are handled as by officialSpeech.
+// unofficialSpeech implements sessionSpeech for a gateway that also supports the unreleased
+// revisions. No protocol version names them, so a session of any protocol may use them, and the
+// form of a request shows which one it uses. All other requests are handled as by officialSpeech.
 type unofficialSpeech struct{ officialSpeech }
 
 // findRevision implements sessionSpeech.
@@ -49,7 +49,8 @@ func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *mes
 	return own
 }
 
-// tasklessRevision implements sessionSpeech. It prefers a revision in which no tool must be called as a task.
+// tasklessRevision implements sessionSpeech. It prefers a revision in which no tool must be called
+// as a task.
 func (u unofficialSpeech) tasklessRevision() dialect.Teller {
 	for _, d := range u.g.signalled {
 		if _, ok := d.(dialect.Announcer); ok {

@@ -98,8 +98,8 @@ func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref Reque
 	return false, nil
 }
 
-// storeAnswer stores an answer, or keeps it until the store accepts it. It returns false if the answer is
-// lost. The question is then asked again.
+// storeAnswer stores an answer, or keeps it until the store accepts it. It returns false if the
+// answer is lost. The question is then asked again.
 func (m *Mailbox) storeAnswer(ctx context.Context, a *heldAnswer) bool {
 	err := a.deliver(ctx)
 	if err == nil || dialect.Gone(err) {
@@ -116,8 +116,8 @@ func (m *Mailbox) storeAnswer(ctx context.Context, a *heldAnswer) bool {
 	return false
 }
 
-// keepAnswer keeps an answer until the store accepts it, if the session has been asked the question. If
-// there is no room, the question is asked again.
+// keepAnswer keeps an answer until the store accepts it, if the session has been asked the
+// question. If there is no room, the question is asked again.
 func (m *Mailbox) keepAnswer(a *heldAnswer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,8 +145,8 @@ func (m *Mailbox) noteLost(ref RequestID, err error) {
 	}
 }
 
-// holdAnswer keeps an answer until the store accepts it, and schedules another attempt. It returns false
-// if there is no room, or if the answer is not worth keeping.
+// holdAnswer keeps an answer until the store accepts it, and schedules another attempt. It returns
+// false if there is no room, or if the answer is not worth keeping.
 func (h *Hub) holdAnswer(a *heldAnswer, worth bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -177,8 +177,8 @@ func (t *clientTask) loseStream(c *Stream) (lost bool) {
 	return lost
 }
 
-// followClientTask sends the next request about a client's task. It gives the task up if the question is
-// settled or another session has been asked. m.mu is held.
+// followClientTask sends the next request about a client's task. It gives the task up if the
+// question is settled or another session has been asked. m.mu is held.
 func (m *Mailbox) followClientTask(v *view, in mcptask.Input, t *clientTask) {
 	if in.State != mcptask.InputOutstanding {
 		m.unfollowClientTask(v, t)
@@ -355,8 +355,8 @@ func (m *Mailbox) logStale(ref RequestID) {
 	m.hub.server.Notice(slog.LevelInfo, "reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
 }
 
-// unfollowClientTask stops following a client's task. It cancels the task if the task has not ended. m.mu is
-// held.
+// unfollowClientTask stops following a client's task. It cancels the task if the task has not
+// ended. m.mu is held.
 func (m *Mailbox) unfollowClientTask(v *view, t *clientTask) {
 	t.timer.Stop()
 	t.get.retract()

@@ -67,8 +67,8 @@ type view struct {
 	late                   []byte
 
 	// These are indexed by the question's key. sent records which request went out on which stream.
-	// clientTasks are the questions that the client keeps as tasks. askedAgain has the serial of each
-	// question that is asked again because the client has lost its task.
+	// clientTasks are the questions that the client keeps as tasks. askedAgain has the serial of
+	// each question that is asked again because the client has lost its task.
 	sent        map[string]sentQuestion
 	clientTasks map[string]*clientTask
 	askedAgain  map[string]uint64
@@ -205,8 +205,8 @@ func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 	})
 }
 
-// settleTask settles a task without refreshing it. It returns true if the task's questions may now be
-// sent.
+// settleTask settles a task without refreshing it. It returns true if the task's questions may now
+// be sent.
 func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -365,8 +365,8 @@ func (m *Mailbox) handleInbox() {
 	}
 }
 
-// sendChanges compares a record with what the session was told, and sends what is new. It ignores a record
-// that is older than the last one, because changes may arrive out of order. m.mu is held.
+// sendChanges compares a record with what the session was told, and sends what is new. It ignores a
+// record that is older than the last one, because changes may arrive out of order. m.mu is held.
 func (m *Mailbox) sendChanges(v *view, r *mcptask.Record) {
 	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")
 	switch {

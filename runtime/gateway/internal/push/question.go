@@ -12,8 +12,8 @@ import (
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
 // question moves to the next stream.
 
-// updateQuestion sends a question that waits for its answer, and takes back one that no longer waits. m.mu is
-// held.
+// updateQuestion sends a question that waits for its answer, and takes back one that no longer
+// waits. m.mu is held.
 func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	sent, ok := v.sent[in.Key]
 	switch {
@@ -78,8 +78,8 @@ func (v *view) questionID(key string) string {
 	return RequestID{task: v.task, key: key}.String()
 }
 
-// clientTaskLifetime returns how long the client is asked to keep a question as a task: as long as the
-// server's task can wait. 0 asks for a plain request (C-03, C-04).
+// clientTaskLifetime returns how long the client is asked to keep a question as a task: as long as
+// the server's task can wait. 0 asks for a plain request (C-03, C-04).
 func (m *Mailbox) clientTaskLifetime(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
 	if v.askedAgain[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0

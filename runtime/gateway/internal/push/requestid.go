@@ -21,7 +21,7 @@ type requestKind string
 const (
 	// The question itself: mcptask/TASK/KEY.
 	kindQuestion requestKind = ""
-	// The follow-ups about a question that the client keeps as a task:
+	// These are follow-ups about a question that the client keeps as a task. Their IDs have the form
 	// mcptask:KIND:SERIAL/TASK/KEY.
 	kindGet    requestKind = "get"
 	kindResult requestKind = "result"

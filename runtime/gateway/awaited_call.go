@@ -165,7 +165,8 @@ func (a *awaitedCall) announce(r mcptask.Record) {
 }
 
 // carryQuestions sends the task's questions on the call's stream until over is called or the client
-// disconnects. A call without a client does not count as waiting, so serve then calls done.
+// disconnects. A call without a client does not count as waiting, so carryQuestions then calls
+// done.
 func (a *awaitedCall) carryQuestions(task string, done func()) (over func()) {
 	box := a.g.mailbox(a.session)
 	if !a.way.carriesQuestions() {
@@ -209,7 +210,7 @@ func (a *awaitedCall) sendQueued(c *push.Stream) {
 	}
 }
 
-// newReply returns the outcome of the call.
+// newReply returns the reply with the task's outcome.
 func (a *awaitedCall) newReply(ctx context.Context, r mcptask.Record, err error) (mcptask.CallReply, error) {
 	if err != nil {
 		if ctx.Err() != nil { // the session or the server has ended, or the SDK has given up

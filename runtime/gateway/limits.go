@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 )
 
-// counts enforces the limits that all gateways of a server share.
+// counts holds the counters for the limits that all gateways of a server share.
 type counts struct {
 	polls, lists             *limit.Rates[[2]string]
 	calls, waiting, followed limit.Gauge[string]

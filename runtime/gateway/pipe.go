@@ -302,8 +302,8 @@ func (p *pipe) endListens() {
 // write adds a line. It may wait until the client reads.
 func (p *pipe) write(line []byte) { p.out.put(line) }
 
-// reply adds a line without waiting for the client. It is for the goroutine that reads the client's
-// input.
+// reply adds a line. It waits only if the client leaves too much unread. It is for the goroutine
+// that reads the client's input.
 func (p *pipe) reply(line []byte) { p.out.putBuffered(line) }
 
 // sendToSDK sends a line to the SDK.

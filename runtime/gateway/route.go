@@ -70,7 +70,7 @@ const (
 
 // work produces the answer to a request.
 type work struct {
-	// waits reports that the work waits for a task to end.
+	// waits says that the work waits for a task to end.
 	waits bool
 	run   func(context.Context) (json.RawMessage, error)
 	// written is called after the answer is written, or when there will be no answer. It may be

@@ -106,11 +106,11 @@ func (t *sessions) ownerOf(principal string) *owner {
 }
 
 // makeRoom reserves room for one more session of a principal until done is called; the session is
-// then open. If the principal has reached its limit, room removes one of the principal's spare
-// sessions, and the caller must expire it. If the server has reached its limit, room removes a
+// then open. If the principal has reached its limit, makeRoom removes one of the principal's spare
+// sessions, and the caller must expire it. If the server has reached its limit, makeRoom removes a
 // spare session of the principal that has the most sessions. If there is no spare session, done is
-// nil, and full says which limit is reached. So a flood of sessions ends only idle sessions without
-// running tasks, and first those of the flood.
+// nil, and full says which limit is reached. So a flood of sessions ends its own sessions. Sessions
+// in use or with running tasks stay open.
 func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spared *session, full mcptask.Scope) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -59,9 +59,9 @@ func (x *httpExchange) runBypassed(flow *Flow) (json.RawMessage, error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
-		defer x.g.sessions.wait(x.session, x.m.ID, cancel)()
+		defer x.g.sessions.addWaiting(x.session, x.m.ID, cancel)()
 	}
-	return x.g.attempt(ctx, x.m, work{run: func(ctx context.Context) (json.RawMessage, error) {
+	return x.g.runWork(ctx, x.m, work{run: func(ctx context.Context) (json.RawMessage, error) {
 		return x.directCall(ctx, flow)
 	}})
 }
@@ -76,7 +76,7 @@ func (x *httpExchange) mayBypass(flow *Flow) bool {
 		return false
 	case meta != nil && (!meta.IsObject() || !validate.Bounded(meta.Raw()) || meta.Has("progressToken")):
 		return false // the SDK refuses it, or sends the progress
-	case len(x.m.Bytes()) > mostNested && wire.Depth(x.m.Bytes()) > mostNested:
+	case len(x.m.Bytes()) > maxNesting && wire.Depth(x.m.Bytes()) > maxNesting:
 		return false
 	case flow.Stateless:
 		return flow.Call.Mode == mcptask.ModeGrace

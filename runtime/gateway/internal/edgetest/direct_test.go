@@ -255,7 +255,9 @@ func TestDirectTaskCallsByServer(t *testing.T) {
 		var seen atomic.Int32
 		servers := map[string]*mcp.Server{}
 		for _, name := range []string{"with", "without", "bare"} {
-			server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{HasTools: true})
+			server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
+				Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+			})
 			server.AddReceivingMiddleware(wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 				seen.Add(1)
 				return next()

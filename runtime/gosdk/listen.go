@@ -19,12 +19,12 @@ import (
 // subscriber opens subscriptions over HTTP.
 type subscriber struct {
 	client *http.Client // without a time limit
-	url    string
-	max    int // bytes of a message; the client sees to it
+	url    string       // has no time limit
+	max    int          // of a message; the client enforces it
 }
 
 // listen posts the request and hears the stream that answers it.
-func (s subscriber) listen(ctx context.Context, params map[string]any, hear notified) error {
+func (s subscriber) listen(ctx context.Context, params map[string]any, hear notificationFunc) error {
 	const id = "mcptaskgen-watch"
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": dialect.Listen, "params": params})
 	if err != nil {
@@ -48,16 +48,17 @@ func (s subscriber) listen(ctx context.Context, params map[string]any, hear noti
 		if err != nil {
 			return err
 		}
-		if _, err := heard(data, hear); err != nil {
+		if _, err := deliverMessage(data, hear); err != nil {
 			return err
 		}
-		return fmt.Errorf("HTTP %d where a stream was asked for", response.StatusCode)
+		return fmt.Errorf("the server answered with HTTP status %d instead of a stream", response.StatusCode)
 	}
-	return readEvents(response.Body, s.max, func(data []byte) (bool, error) { return heard(data, hear) })
+	return readEvents(response.Body, s.max, func(data []byte) (bool, error) { return deliverMessage(data, hear) })
 }
 
-// heard takes one message of a subscription's stream; its response is the end.
-func heard(data []byte, hear notified) (end bool, err error) {
+// deliverMessage passes on one message of a subscription's stream. It returns true for the
+// response, which ends the stream.
+func deliverMessage(data []byte, hear notificationFunc) (end bool, err error) {
 	var m struct {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
@@ -65,7 +66,7 @@ func heard(data []byte, hear notified) (end bool, err error) {
 		Error  *mcptask.Error  `json:"error"`
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return true, fmt.Errorf("the server sent what is no message: %w", err)
+		return true, fmt.Errorf("the server sent a malformed message: %w", err)
 	}
 	switch {
 	case m.Error != nil:
@@ -77,8 +78,8 @@ func heard(data []byte, hear notified) (end bool, err error) {
 	return false, nil
 }
 
-// readEvents reads server-sent events until one is the end, or the stream is.
-// None is longer than most.
+// readEvents reads server-sent events until take returns true or the stream ends. It fails if an
+// event is longer than most bytes.
 func readEvents(r io.Reader, most int, take func(data []byte) (end bool, err error)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, most+1)
@@ -90,7 +91,7 @@ func readEvents(r io.Reader, most int, take func(data []byte) (end bool, err err
 			continue
 		}
 		if line != "" || data == nil {
-			continue // a comment, or what a client may ignore
+			continue // a comment, or a field that a client may ignore
 		}
 		if end, err := take([]byte(strings.Join(data, "\n"))); end || err != nil {
 			return err

@@ -114,7 +114,7 @@ func TestNoBearer(t *testing.T) {
 		expired := errors.New("the login has expired")
 		for says, token := range map[string]func(context.Context) (string, error){
 			"Bearer: the login has expired": func(context.Context) (string, error) { return "", expired },
-			"Bearer: it is empty":           func(context.Context) (string, error) { return "", nil },
+			"Bearer: the token is empty":    func(context.Context) (string, error) { return "", nil },
 		} {
 			if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: token}); err == nil || !strings.Contains(err.Error(), says) {
 				t.Error(err)

@@ -13,22 +13,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
-// rewriting changes the response that came for a request, before the SDK reads
-// it; it says whether it has.
-type rewriting func(*answer) bool
+// rewriteFunc changes a response before the SDK reads it. It reports whether it has changed
+// anything.
+type rewriteFunc func(*answer) bool
 
-// answer is the part of a response that is rewritten.
+// answer is the part of a response that may be rewritten.
 type answer struct {
 	result json.RawMessage
 	err    *jsonrpc.Error
 }
 
-// discover is the one request of 2026-07-28 whose result the SDK reads itself.
+// discover is the only request of 2026-07-28 whose result the SDK itself reads.
 const discover = "server/discover"
 
-// checkKind makes an error of a result that server/discover cannot have: the
-// SDK takes a result of any type (E-07, E-14).
-func checkKind(a *answer) bool {
+// rejectWrongKind replaces a result of the wrong type for server/discover by an error. The SDK
+// would accept any type (E-07, E-14).
+func rejectWrongKind(a *answer) bool {
 	if len(a.result) == 0 {
 		return false
 	}
@@ -40,9 +40,9 @@ func checkKind(a *answer) bool {
 	return true
 }
 
-// The codes that the SDK takes for its own, whoever sends them: that the
-// connection is closed, and that it has not sent a request. A server's error of
-// these codes goes through the SDK under another.
+// The SDK treats the codes from firstOwn to lastOwn as its own, whoever sends them: the connection
+// is closed, or a request was not sent. A server's error with such a code goes through the SDK
+// under a code that is hidden lower.
 const (
 	firstOwn, lastOwn = -32005, -32003
 	hidden            = -1_000_000
@@ -58,17 +58,17 @@ func hideCode(a *answer) bool {
 	return true
 }
 
-// shownCode is the code that was hidden.
-func shownCode(code int64) int {
+// restoreCode undoes hideCode.
+func restoreCode(code int64) int {
 	if code >= hidden+firstOwn && code <= hidden+lastOwn {
 		code -= hidden
 	}
 	return int(code)
 }
 
-// rewriteMessage rewrites a response, with the "data:" of an event before it or
-// without. Everything else stays as it is.
-func rewriteMessage(message []byte, rewrite rewriting) []byte {
+// rewriteMessage rewrites a response. The "data:" of an event may stand before it. Anything else
+// stays as it is.
+func rewriteMessage(message []byte, rewrite rewriteFunc) []byte {
 	data, event := bytes.CutPrefix(message, []byte("data:"))
 	var m struct {
 		Version json.RawMessage `json:"jsonrpc"`
@@ -85,7 +85,7 @@ func rewriteMessage(message []byte, rewrite rewriting) []byte {
 	}
 	m.Result, m.Error = a.result, a.err
 	rewritten, err := json.Marshal(m)
-	if err != nil { // it was decoded
+	if err != nil { // cannot happen: it was decoded
 		return message
 	}
 	if event {
@@ -94,13 +94,13 @@ func rewriteMessage(message []byte, rewrite rewriting) []byte {
 	return append(rewritten, '\n')
 }
 
-// rewritten is a stream whose messages are rewritten, line by line.
-func rewritten(body io.ReadCloser, rewrite rewriting) io.ReadCloser {
+// newRewriter returns a stream whose messages are rewritten line by line.
+func newRewriter(body io.ReadCloser, rewrite rewriteFunc) io.ReadCloser {
 	return &rewriter{Closer: body, lines: bufio.NewReader(body), rewrite: rewrite}
 }
 
-// changed is a body that is one message, changed. It fails only if the body is too long.
-func changed(body io.ReadCloser, change func(message []byte) []byte) (io.ReadCloser, error) {
+// changeBody changes a body that is one message. It fails only if the body is too long.
+func changeBody(body io.ReadCloser, change func(message []byte) []byte) (io.ReadCloser, error) {
 	read, err := readBody(body)
 	if err != nil {
 		return nil, err
@@ -111,11 +111,11 @@ func changed(body io.ReadCloser, change func(message []byte) []byte) (io.ReadClo
 	return read, nil
 }
 
-// rewriter is a body whose bytes are made here.
+// rewriter is a body with rewritten content.
 type rewriter struct {
 	io.Closer
 	lines   *bufio.Reader
-	rewrite rewriting
+	rewrite rewriteFunc
 	rest    []byte
 	err     error
 }
@@ -123,7 +123,7 @@ type rewriter struct {
 // Read implements io.Reader.
 func (b *rewriter) Read(p []byte) (int, error) {
 	if len(b.rest) == 0 && b.err == nil {
-		b.line()
+		b.nextLine()
 	}
 	n := copy(p, b.rest)
 	if b.rest = b.rest[n:]; n == 0 && len(p) > 0 {
@@ -132,8 +132,8 @@ func (b *rewriter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// line reads and rewrites a line.
-func (b *rewriter) line() {
+// nextLine reads and rewrites a line.
+func (b *rewriter) nextLine() {
 	line, err := b.lines.ReadBytes('\n')
 	b.rest, b.err = rewriteMessage(line, b.rewrite), err
 }

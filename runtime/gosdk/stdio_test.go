@@ -47,7 +47,7 @@ func TestCommandThatEnds(t *testing.T) {
 				ci := pipeline.NewCIClient(conn)
 				want := "the server has ended"
 				if name == "spoiled" {
-					want = "not protocol"
+					want = "not an MCP message"
 				}
 				for range 2 { // the next call fails in the same way
 					if err := use(ctx, ci); !errors.Is(err, mcptask.ErrDisconnected) || !strings.Contains(err.Error(), want) {

@@ -15,7 +15,7 @@ import (
 // unguarded are goroutines that need no guard, by file and function, each with
 // its reason.
 var unguarded = map[string]string{
-	"storetest/calls.go each": "a test kit: a panic of a store under test is to end the test",
+	"storetest/calls.go runConcurrently": "a test kit: a panic of a store under test is to end the test",
 }
 
 // testKits are packages that only tests import: a panic there is to end the test.

@@ -212,7 +212,7 @@ func writePromises(t *testing.T, next []released.Use, settled []string) {
 func TestRule(t *testing.T) {
 	for path, want := range map[string]string{
 		"../../runtime/handshake.go": `// .*golden/compat`,
-		"../../CONTRIBUTING.md":      `(?s)\n## Release.*make freeze VERSION=.*GeneratedV`,
+		"../../docs/dev/release.md":  `(?s)make freeze VERSION=.*GeneratedV`,
 	} {
 		text, err := os.ReadFile(path)
 		if err != nil || !regexp.MustCompile(want).Match(text) {

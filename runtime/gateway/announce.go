@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
@@ -56,16 +57,6 @@ type callWay interface {
 	left() <-chan struct{}
 }
 
-// await makes a flow answer its call when the task has ended, where the revision
-// says so.
-func (g *Gateway) await(flow *Flow, s *session, d dialect.Teller, caller mcptask.Caller, m *message) {
-	if _, announces := d.(dialect.Announcer); !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
-		return
-	}
-	a := &awaited{g: g, session: s, d: d, caller: caller, tool: flow.Tool, request: m.ID}
-	flow.Held, flow.awaited, flow.Handle = true, a, a.handle
-}
-
 // handle makes the task, tells of it, and waits for its end.
 func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	done, refusal := a.g.block(a.caller)
@@ -99,7 +90,7 @@ func (a *awaited) handle(ctx context.Context, arguments json.RawMessage, call mc
 	if a.made(record.ID) {
 		a.end(record.ID) // cancelled while it was made
 	}
-	a.g.questions.created(a.session, a.d, record)
+	a.g.mailbox(a.session).KnowUnsettled(a.d, record)
 	a.announce(record)
 	tell()
 	over := a.serve(record.ID, done)
@@ -168,30 +159,30 @@ func (a *awaited) announce(r mcptask.Record) {
 		return
 	}
 	if !a.way.say(data) {
-		a.g.questions.mailbox(a.session).Send(data)
+		a.g.mailbox(a.session).Send(data)
 	}
 }
 
 // serve sends the task's questions on the call's stream until over is called, or
 // until the client has left: then the call is none that waits, and done is called.
 func (a *awaited) serve(task string, done func()) (over func()) {
-	q := a.g.questions
+	box := a.g.mailbox(a.session)
 	if !a.way.questions() {
-		q.settle(a.session, task, nil)
+		box.Settle(task, nil)
 		return func() {}
 	}
-	c := q.connectIn(a.d, a.session, task)
-	q.settle(a.session, task, nil) // it knows of the task now
+	c := box.Connect(a.d, task)
+	box.Settle(task, nil) // it knows of the task now
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		defer guard.Then(a.g.server.Logger(), "the stream of a call", done)
-		defer q.disconnect(c)
+		defer c.Close()
 		tick := time.NewTicker(keepAlive)
 		defer tick.Stop()
 		for {
 			select {
-			case <-c.wake:
+			case <-c.Wake():
 				a.flush(c)
 			case <-tick.C:
 				a.way.alive()
@@ -199,7 +190,7 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 				done()
 				return
 			case <-stop:
-				q.refresh([]string{task}) // what the end takes back comes before it
+				a.g.hub.Refresh(task) // what the end takes back comes before it
 				a.flush(c)
 				return
 			}
@@ -211,9 +202,9 @@ func (a *awaited) serve(task string, done func()) (over func()) {
 	}
 }
 
-func (a *awaited) flush(c *channel) {
-	for _, m := range c.take() {
-		a.way.say(m.data)
+func (a *awaited) flush(c *push.Stream) {
+	for _, m := range c.Take() {
+		a.way.say(m)
 	}
 }
 
@@ -237,20 +228,22 @@ func (a *awaited) answer(ctx context.Context, r mcptask.Record, err error) (mcpt
 	return mcptask.CallReply{Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: result, IsError: r.Outcome.IsError}}, nil
 }
 
-// pipeWay is a pipe: there is one stream, which the session's questions are on.
-type pipeWay struct{ p *pipe }
+// overPipe implements carrier.
+func (a *awaited) overPipe(write func([]byte)) { a.way = pipeWay{write} }
 
-func (w pipeWay) say(message []byte) bool { w.p.write(message); return true }
+// pipeWay is a pipe: there is one stream, which the session's questions are on.
+type pipeWay struct{ write func([]byte) }
+
+func (w pipeWay) say(message []byte) bool { w.write(message); return true }
 func (pipeWay) questions() bool           { return false }
 func (pipeWay) alive()                    {}
 func (pipeWay) left() <-chan struct{}     { return nil }
 
-// passAwaited hands a call on whose answer waits for its task.
-func (g *Gateway) passAwaited(w http.ResponseWriter, r *http.Request, flow *Flow) {
+// overHTTP implements carrier.
+func (a *awaited) overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func()) {
 	way := &postWay{w: w, streams: acceptsStream(r), header: http.Header{}, gone: r.Context().Done()}
-	flow.awaited.way = way
-	defer way.end() // nothing may be written once the handler has returned
-	g.pass(way, r, g.config.Stateful, flow)
+	a.way = way
+	return way, way.end
 }
 
 // postWay is the response to a POST. It becomes a stream when there is something

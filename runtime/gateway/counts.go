@@ -28,7 +28,7 @@ func (g *Gateway) Counts() Counts {
 		c.Waiting += len(s.waiting)
 	}
 	g.sessions.mu.Unlock()
-	pushed := g.questions.Count()
+	pushed := g.hub.Count()
 	c.Streams, c.Watched, c.Followed = pushed.Streams, pushed.Watched, pushed.Followed
 	flowsOf(g.server).Range(func(any, any) bool {
 		c.Flows++

@@ -3,38 +3,31 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // direct serves what would go through an SDK whose types cannot carry tasks:
 // calls of our tools are answered here, and results that need additions get
 // them on the way out.
-func (g *Gateway) direct(w http.ResponseWriter, r *http.Request, next http.Handler, flow *Flow) {
-	body, err := io.ReadAll(r.Body) // in memory already
-	m, _, refusal := parse(body)
-	if err != nil || refusal != nil {
-		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body could not be read"))
-		return
-	}
+func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
 	if flow.Tool != "" {
-		result, err := g.directCall(r, flow, m)
+		result, err := x.directCall(flow)
 		switch {
 		case err == nil:
-			respond(w, http.StatusOK, m.ID, result, nil)
+			write(w, http.StatusOK, wire.EncodeReply(x.m.ID, result, nil))
 		case flow.Stateless:
-			refuseModern(w, m.ID, wireError(err))
+			refuse(w, modernStatus(wireError(err)), x.m.ID, wireError(err))
 		default:
-			refuse(w, http.StatusOK, m.ID, wireError(err))
+			refuse(w, http.StatusOK, x.m.ID, wireError(err))
 		}
 		return
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	held := &held{header: http.Header{}, code: http.StatusOK}
-	next.ServeHTTP(held, r)
+	x.next().ServeHTTP(held, x.r)
 	for name, values := range held.header {
 		w.Header()[name] = values
 	}
@@ -54,22 +47,16 @@ func (g *Gateway) direct(w http.ResponseWriter, r *http.Request, next http.Handl
 	}
 	decorated, err := flow.Decorate(result)
 	if err != nil {
-		refuse(w, http.StatusOK, m.ID, wireError(err))
+		refuse(w, http.StatusOK, x.m.ID, wireError(err))
 		return
 	}
 	w.Header().Del("Content-Length")
-	respond(w, held.code, m.ID, decorated, nil)
+	write(w, held.code, wire.EncodeReply(x.m.ID, decorated, nil))
 }
 
 // directCall runs a tool without the SDK.
-func (g *Gateway) directCall(r *http.Request, flow *Flow, m *message) (json.RawMessage, error) {
-	var params struct {
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	if err := json.Unmarshal(m.Params, &params); err != nil {
-		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the params do not fit")
-	}
-	reply, err := flow.Run(r.Context(), g.server, flow.Tool, params.Arguments, Hooks{})
+func (x *httpExchange) directCall(flow *Flow) (json.RawMessage, error) {
+	reply, err := flow.Run(x.r.Context(), x.g.server, flow.Tool, x.m.Params.Get("arguments"), Hooks{})
 	switch {
 	case err != nil:
 		return nil, err
@@ -107,13 +94,11 @@ func (h *held) Flush() {}
 func (h *held) result() (json.RawMessage, bool) {
 	text := h.body.Bytes()
 	if strings.HasPrefix(h.header.Get("Content-Type"), "text/event-stream") {
-		var data []byte
-		for line := range bytes.Lines(text) {
-			if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-				data = rest
-			}
+		var last []byte
+		for event, rest, ok := wire.CutEvent(text); ok; event, rest, ok = wire.CutEvent(rest) {
+			last = event.Data()
 		}
-		text = data
+		text = last
 	}
 	var message struct {
 		Result json.RawMessage `json:"result"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"net/http"
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -50,8 +51,8 @@ type Flow struct {
 	// withheld are the call's arguments if an SDK would suffer from them; nil if it gets them.
 	withheld json.RawMessage
 
-	// awaited is the call of a flow that is Held.
-	awaited *awaited
+	// carrier carries the answer to the client in another way than the SDK's; nil is none.
+	carrier carrier
 	// announced has what is said of the call's task follow the reply, in a session.
 	announced *announcement
 
@@ -59,6 +60,13 @@ type Flow struct {
 	mu      sync.Mutex
 	reply   *mcptask.CallReply
 	left    func(mcptask.CallReply) // takes a reply that comes after the answer
+}
+
+// carrier carries the answer to a call, and what goes before it, to the client.
+type carrier interface {
+	// overHTTP returns what the SDK is to write the response to, until end is called.
+	overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func())
+	overPipe(write func(line []byte))
 }
 
 // Run calls the tool, once for the flow however often it is called: a

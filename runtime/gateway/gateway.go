@@ -16,6 +16,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 )
 
 // FlowHeader carries a flow's token to the adapter behind the gateway. The
@@ -62,8 +63,9 @@ type Gateway struct {
 	maxBody   int64
 	sessions  sessions
 	counts    *counts
-	questions *questions
+	hub       *push.Hub
 	speech
+	sessionSpeech
 }
 
 // New makes a gateway.
@@ -77,8 +79,12 @@ func New(config Config) *Gateway {
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
 		speech:    speechOf(config.Server.Options().Revisions, config.Revision),
 	}
-	g.questions = newQuestions(config.Server, g.legacy)
-	g.sessions.busy = g.questions.busy
+	g.sessionSpeech = negotiated{g}
+	if g.signalled != nil {
+		g.sessionSpeech = unofficial{negotiated{g}}
+	}
+	g.hub = push.New(config.Server, g.legacy)
+	g.sessions.busy = func(s *session) bool { return g.mailbox(s).KeepsTasks() }
 	if config.MaxBody > 0 {
 		g.maxBody = config.MaxBody
 	}
@@ -99,32 +105,42 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 	w := boundResponse(response)
 	defer w.limit(0) // for what net/http writes once the handler has returned
 	r.Header.Del(FlowHeader)
-	if !g.config.AnyHost && reboundHost(r) {
-		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address"))
-		return
-	}
-	if err := g.config.CrossOrigin.Check(unsafely(r)); err != nil {
-		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused"))
-		return
-	}
-	if err := checkTwice(r.Header); err != nil {
-		refuse(w, http.StatusBadRequest, nil, err)
-		return
-	}
-	principal, err := g.principal(r.Context())
-	if err != nil {
-		g.server.Notice(slog.LevelWarn, "request without a principal refused", "error", err)
-		refuse(w, http.StatusForbidden, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the caller could not be identified"))
-		return
-	}
+	principal, ok := g.admitRequest(w, r)
 	switch {
+	case !ok:
 	case r.Method == http.MethodPost:
-		g.post(w, r, principal)
+		if x := g.readPost(w, r, principal); x != nil {
+			defer x.leave()
+			g.route(x)
+		}
 	case modernVersion(r.Header.Get(versionHeader)):
 		g.config.Stateless.ServeHTTP(w, r) // which allows POST only, and says so
 	default:
 		g.sessionRequest(w, r, principal)
 	}
+}
+
+// admitRequest finds out who sends a request. It returns false if it has refused the request.
+func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
+	status := http.StatusForbidden
+	var refusal *mcptask.Error
+	if !g.config.AnyHost && reboundHost(r) {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address")
+	} else if g.config.CrossOrigin.Check(unsafely(r)) != nil {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused")
+	} else if refusal = checkTwice(r.Header); refusal != nil {
+		status = http.StatusBadRequest
+	} else {
+		var err error
+		if principal, err = g.principal(r.Context()); err != nil {
+			g.server.Notice(slog.LevelWarn, "request without a principal refused", "error", err)
+			refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the caller could not be identified")
+		}
+	}
+	if refusal != nil {
+		refuse(w, status, nil, refusal)
+	}
+	return principal, refusal == nil
 }
 
 // sessionRequest passes a GET or DELETE of a session on.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // Headers that repeat parts of the body, so that an intermediary can route
@@ -25,7 +26,7 @@ func checkTwice(h http.Header) *mcptask.Error {
 		}
 		for _, value := range values {
 			if value != values[0] {
-				return mcptask.Errorf(mcptask.CodeInvalidRequest, "the header %s stands twice with different values: send it once", quoted(name))
+				return mcptask.Errorf(mcptask.CodeInvalidRequest, "the header %s stands twice with different values: send it once", `"`+wire.Brief(name)+`"`)
 			}
 		}
 	}
@@ -35,7 +36,7 @@ func checkTwice(h http.Header) *mcptask.Error {
 // checkVersion compares what header and body say of the revision (E-72, E-73).
 func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, brief(header), brief(*meta.Version))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, wire.Brief(header), wire.Brief(*meta.Version))
 	}
 	return checkMeta(meta, revision)
 }
@@ -49,8 +50,8 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 	case meta.Capabilities == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
 	case *meta.Version != revision:
-		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", brief(*meta.Version))
-		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": brief(*meta.Version)})
+		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.Brief(*meta.Version))
+		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": wire.Brief(*meta.Version)})
 		return err
 	}
 	return nil
@@ -59,24 +60,22 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 // checkMethod compares Mcp-Method with the body (E-70, E-72).
 func checkMethod(h http.Header, m *message) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, brief(header), brief(m.Method))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, wire.Brief(header), wire.Brief(m.Method))
 	}
 	return nil
 }
 
 // checkNames compares Mcp-Method and Mcp-Name with the body (E-69 to E-72).
-func checkNames(h http.Header, m *message, meta meta) *mcptask.Error {
+func checkNames(h http.Header, m *message) *mcptask.Error {
 	if err := checkMethod(h, m); err != nil {
 		return err
 	}
-	var taskID *string
-	if id, ok := unescaped(meta.taskID); ok {
-		taskID = &id
-	} else if json.Unmarshal(meta.taskID, &taskID) != nil || taskID == nil {
+	taskID, ok := m.Params.Text("taskId")
+	if !ok {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
 	}
 	header, ok := headerValue(h.Get(nameHeader))
-	if !ok || header != *taskID {
+	if !ok || header != taskID {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
 	}
 	return nil
@@ -96,15 +95,14 @@ func headerValue(value string) (string, bool) {
 	return string(decoded), err == nil
 }
 
-// refuseModern writes an error with the HTTP status that 2026-07-28 gives it.
-func refuseModern(w http.ResponseWriter, id json.RawMessage, err *mcptask.Error) {
-	status := http.StatusOK
+// modernStatus is the HTTP status that 2026-07-28 gives an error.
+func modernStatus(err *mcptask.Error) int {
 	switch err.Code {
 	case mcptask.CodeMethodNotFound:
-		status = http.StatusNotFound
+		return http.StatusNotFound
 	case mcptask.CodeInvalidParams, mcptask.CodeInvalidRequest, mcptask.CodeHeaderMismatch,
 		mcptask.CodeMissingClientCapability, mcptask.CodeUnsupportedProtocolVersion:
-		status = http.StatusBadRequest
+		return http.StatusBadRequest
 	}
-	refuse(w, status, id, err)
+	return http.StatusOK
 }

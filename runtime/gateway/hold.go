@@ -1,18 +1,18 @@
 package gateway
 
 import (
-	"net/http"
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// named settles a task that a request has named, once its reply is on its way.
-func (g *Gateway) named(w http.ResponseWriter, s *session, seen mcptask.Record) {
-	if g.questions.mailbox(s).HasUnsettled() {
-		_ = http.NewResponseController(w).Flush() // a client that has left
+// settleNamed settles a task that a request has named, once its reply is on its way.
+func (g *Gateway) settleNamed(x exchange, s *session, seen mcptask.Record) {
+	box := g.mailbox(s)
+	if box.HasUnsettled() {
+		x.flush()
 	}
-	g.questions.settle(s, seen.ID, &seen)
+	box.Settle(seen.ID, &seen)
 }
 
 // announcement waits for a call's task and for its reply. It calls then, with the task's ID, when

@@ -42,9 +42,9 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 			s.negotiated(g, mcptask.Revision20251125, []byte(`{"elicitation":{}}`))
 			g.openSession(httptest.NewRequest("POST", "/", nil), s, nil)
 			defer g.sessions.end("s")
-			c := g.questions.connect(s, "")
+			c := g.mailbox(s).Connect(nil, "")
 			for range 3 { // its timers are no more than its tasks
-				g.questions.settleLater(s, "NOSUCHTASK")
+				g.mailbox(s).SettleAfter("NOSUCHTASK", settling)
 			}
 			r := httptest.NewRequest("POST", "/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","task":{}}}`))
 			r.Header.Set("Content-Type", "application/json")
@@ -52,13 +52,13 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 			g.ServeHTTP(httptest.NewRecorder(), r)
 			<-made
 			time.Sleep(settling - time.Millisecond)
-			if early := c.take(); len(early) > 0 {
-				t.Fatalf("it may overtake the reply: %s", early[0].data)
+			if early := c.Take(); len(early) > 0 {
+				t.Fatalf("it may overtake the reply: %s", early[0])
 			}
 			time.Sleep(2 * time.Millisecond)
 			asked := false
-			for _, m := range c.take() {
-				asked = asked || strings.Contains(string(m.data), "elicitation/create")
+			for _, m := range c.Take() {
+				asked = asked || strings.Contains(string(m), "elicitation/create")
 			}
 			if !asked {
 				t.Error("the question has not come")

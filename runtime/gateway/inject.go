@@ -68,7 +68,7 @@ func (i *injector) inject(messages [][]byte) {
 
 // standalone passes a session's GET stream on, with the questions of its tasks.
 func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
-	if s == nil || !g.tasksIn(s.revision) && g.signalled == nil {
+	if s == nil || !g.pushes(s.revision) {
 		g.passOpen(g.config.Stateful, w, r)
 		return
 	}
@@ -77,7 +77,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		c = g.questions.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
+		c = g.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
 		writer.Go(func() {
 			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {

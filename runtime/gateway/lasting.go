@@ -1,10 +1,9 @@
 package gateway
 
 import (
-	"encoding/json"
-
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 const (
@@ -19,47 +18,38 @@ const (
 
 // checkLasting refuses a message that would keep more than its share of memory for as long as its
 // session or its wait. How many of them there may be is bounded, so this bounds what all of them take.
-func checkLasting(m *message, data []byte) *mcptask.Error {
+func checkLasting(m *message) (refusalKind, *mcptask.Error) {
+	data := m.Bytes()
 	switch m.Method {
 	case "initialize":
-		if countValues(data, mostInitializeValues) > mostInitializeValues {
-			return mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize of more than %d values is not taken: declare less", mostInitializeValues)
+		if wire.CountValues(data, mostInitializeValues) > mostInitializeValues {
+			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize of more than %d values is not taken: declare less", mostInitializeValues)
 		}
 	case "tasks/result", dialect.Listen:
 	case "tools/call":
 		if len(data) > mostLasting && len(data)-limitedBytes(m.Params) > mostLasting {
-			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a call exceeds %d bytes beside its arguments and answers: send less", mostLasting)
+			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a call exceeds %d bytes beside its arguments and answers: send less", mostLasting)
 		}
-		return nil
+		return 0, nil
 	default:
-		return nil
+		return 0, nil
 	}
 	switch {
 	case len(data) <= mostLasting:
-		return nil
-	case len(m.task()) > mostLasting: // as of any ID that nobody has
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
+		return 0, nil
+	case isLongID(m): // as of any ID that nobody has
+		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
 	}
-	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
+	return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, mostLasting)
+}
+
+// isLongID reports whether a request names its task by an ID that is too long for any.
+func isLongID(m *message) bool {
+	id, _ := m.Params.Text("taskId")
+	return len(id) > mostLasting
 }
 
 // limitedBytes counts the bytes of a call's params that Limits.Arguments bounds.
-func limitedBytes(params json.RawMessage) int {
-	all, _ := members(params, nil)
-	return len(all["arguments"]) + len(all["inputResponses"]) + len(all["requestState"])
-}
-
-// countValues counts the values in valid JSON, up to one more than most. Each but the first follows a comma
-// or is the first in an object or array. An empty one counts as if there were a value in it.
-func countValues(data []byte, most int) int {
-	count := 1
-	for i := 0; i < len(data) && count <= most; i++ {
-		switch data[i] {
-		case '"':
-			i = text(data, i) - 1
-		case ',', '{', '[':
-			count++
-		}
-	}
-	return count
+func limitedBytes(params *wire.Object) int {
+	return len(params.Get("arguments")) + len(params.Get("inputResponses")) + len(params.Get("requestState"))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -32,9 +31,9 @@ func countsOf(s *mcptask.Server) *counts {
 // Nobody uses up the requests of another principal.
 func (g *Gateway) admit(caller mcptask.Caller, m *message) *mcptask.Error {
 	limits := g.server.Options().Limits
-	id := m.task()
-	if id == "" {
-		id = m.otherTask()
+	id, ok := m.Params.Text("taskId")
+	if !ok || id == "" {
+		id, _ = m.Params.Text("id") // by which the guide's dialect names a task
 	}
 	switch {
 	case m.Method == "tasks/list":
@@ -66,12 +65,6 @@ func (g *Gateway) polling(caller mcptask.Caller, next fallback.Handler) fallback
 		}
 		return next(ctx, arguments, call)
 	}
-}
-
-// refuseRate writes a refusal of admit; by then there is room for one more.
-func refuseRate(w http.ResponseWriter, id json.RawMessage, err *mcptask.Error) {
-	w.Header().Set("Retry-After", "1")
-	refuse(w, http.StatusTooManyRequests, id, err)
 }
 
 // block counts a request that waits for the end of a task, until done is called.

@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/http"
 	"sync"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -158,93 +156,34 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 }
 
 // end is the answer to the request: an error that stopped the subscription, else
-// its result.
-func (s *subscription) end(err error) (json.RawMessage, error) {
-	if err != nil {
+// its result. A subscriber that has left gets none.
+func (s *subscription) end(ctx context.Context, err error) (json.RawMessage, error) {
+	switch {
+	case ctx.Err() != nil && s.g.server.Closing().Err() == nil:
+		return nil, ctx.Err()
+	case err != nil:
 		s.g.server.Notice(slog.LevelError, "subscription ended", "error", err)
 		return nil, wireError(err)
 	}
 	return dialect.Server20260728{}.Ended(s.id)
 }
 
-// lasting is a context that ends with the client's request or with the server.
-func (g *Gateway) lasting(client context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(client)
-	stop := context.AfterFunc(g.server.Closing(), cancel)
-	return ctx, func() { stop(); cancel() }
-}
-
-// modernListen answers a subscriptions/listen that names tasks. What it must
-// declare is checked before anything is looked up (E-64).
-func (g *Gateway) modernListen(w http.ResponseWriter, r *http.Request, caller mcptask.Caller, m *message, meta meta) {
-	if err := checkVersion(r.Header, meta, g.modern.Revision()); err != nil {
-		refuseModern(w, m.ID, err)
+// listen answers a subscriptions/listen that names tasks (E-62, E-64).
+func (g *Gateway) listen(x exchange, caller mcptask.Caller) {
+	if err := g.checkModern(x, false); err != nil {
+		x.refuse(refusedRequest, err)
 		return
 	}
-	if err := g.modern.Check(meta.Capabilities); err != nil {
-		refuseModern(w, m.ID, wireError(err))
-		return
-	}
-	if err := checkMethod(r.Header, m); err != nil {
-		refuseModern(w, m.ID, err)
-		return
-	}
-	s, err := g.subscribe(r.Context(), caller, m)
-	if err != nil {
-		if wire := wireError(err); wire.Limit() == "polls" {
-			refuseRate(w, m.ID, wire)
-		} else {
-			refuseModern(w, m.ID, wire)
+	x.answer(work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
+		s, err := g.subscribe(ctx, caller, x.message())
+		if err != nil {
+			return nil, err
 		}
-		return
-	}
-	defer s.close()
-	ctx, cancel := g.lasting(r.Context())
-	defer cancel()
-	if s.others {
-		g.mergedListen(ctx, cancel, w, r, s)
-		return
-	}
-	out := &shared{stream: newStream(w)}
-	out.message(s.acknowledged())
-	defer out.keepAlive()()
-	err = s.follow(ctx, out.message)
-	if r.Context().Err() == nil { // else nobody is there to be answered
-		result, err := s.end(err)
-		out.message(g.outcome(r.Context(), m, result, err))
-	}
-}
-
-// shared is a stream that many write to.
-type shared struct {
-	mu     sync.Mutex
-	stream *stream
-}
-
-func (s *shared) message(data []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stream.message(data)
-}
-
-// keepAlive shows that the stream is alive until the returned function is called.
-func (s *shared) keepAlive() (stop func()) {
-	done := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		defer guard.Recover(nil, "a stream that is kept alive")
-		tick := time.NewTicker(keepAlive)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				s.mu.Lock()
-				s.stream.comment("listening")
-				s.mu.Unlock()
-			case <-done:
-				return
-			}
+		defer s.close()
+		if s.others {
+			return g.listenMerged(ctx, x, s)
 		}
-	})
-	return func() { close(done); running.Wait() }
+		x.send(s.acknowledged())
+		return s.end(ctx, s.follow(ctx, x.send))
+	}})
 }

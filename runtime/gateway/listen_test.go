@@ -27,7 +27,7 @@ func TestKeepAlive(t *testing.T) {
 		time.Sleep(3*keepAlive + time.Second)
 		stop()
 		time.Sleep(keepAlive)
-		if n := strings.Count(w.text.String(), ": listening\n\n"); n != 3 {
+		if n := strings.Count(w.text.String(), ": waiting\n\n"); n != 3 {
 			t.Errorf("%d comments in %q", n, w.text.String())
 		}
 	})
@@ -40,17 +40,17 @@ func TestLostAcknowledgement(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"s","error":{"code":-32602,"message":"no filter"}}`: "",
 	} {
 		w := &page{discard: discard{http.Header{"Content-Type": {"text/event-stream"}}}}
-		m := &merger{w: w, s: &subscription{id: []byte(`"s"`), tasks: []string{"a"}}, acked: make(chan struct{})}
+		m := &merger{w: w, m: newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}})}
 		m.out.stream = &stream{w: w, flush: func() error { return nil }}
 		if _, err := m.Write([]byte("data: " + answer + "\n\n")); err != nil {
 			t.Fatal(err)
 		}
 		said := w.text.String()
-		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.agreed != acknowledged {
+		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.m.agreed != acknowledged {
 			t.Errorf("%s: %s", answer, said)
 		}
-		if got := string(m.end()); got != answer {
-			t.Errorf("%s is kept as %s", answer, got)
+		if _, refused := m.end(); refused || m.m.answer == nil || string(m.m.answer.Bytes()) != answer {
+			t.Errorf("%s is not kept", answer)
 		}
 	}
 }

@@ -4,33 +4,162 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// merger lets the SDK answer a subscriptions/listen that names tasks as well as
-// what the SDK serves: one stream, one acknowledgement, one end. The SDK's answer
-// is held back, because it comes at once where the SDK agrees to nothing.
+// merge is a subscriptions/listen that names tasks as well as what the SDK serves: one
+// stream, one acknowledgement, one end. The SDK's answer is held back, because it comes
+// at once if the SDK agrees to nothing.
+type merge struct {
+	s      *subscription
+	agreed bool
+	// acked is closed when the subscription is acknowledged; nothing of ours may
+	// come before. ended is closed when the SDK has answered.
+	acked, ended chan struct{}
+	answer       *wire.Message // the SDK's; set when ended is closed
+}
+
+func newMerge(s *subscription) *merge {
+	return &merge{s: s, acked: make(chan struct{}), ended: make(chan struct{})}
+}
+
+// hear deals with what the SDK says of the subscription, and writes what the client is to get in
+// its place. It returns false for any other message. It is not safe for concurrent use.
+func (m *merge) hear(said *wire.Message, write func([]byte)) (taken bool) {
+	agree := func(acknowledgement []byte) {
+		m.agreed = true
+		write(acknowledgement)
+		close(m.acked)
+	}
+	switch {
+	case said.Method == dialect.Acknowledged:
+		if !m.agreed {
+			agree(m.s.acknowledgedBy(said))
+		}
+	case !said.IsResponse() || said.ID == nil || m.answer != nil:
+		return false
+	default:
+		if said.Error == nil && !m.agreed { // mcp-go may answer before it acknowledges
+			agree(m.s.acknowledged())
+		}
+		m.answer = said
+		close(m.ended)
+	}
+	return true
+}
+
+// acknowledged is the acknowledgement of the tasks alone.
+func (s *subscription) acknowledged() []byte {
+	data, err := dialect.Server20260728{}.Acknowledged(s.id, s.tasks)
+	if err != nil { // an ID and strings are JSON
+		return nil
+	}
+	return data
+}
+
+// acknowledgedBy adds the tasks to the SDK's acknowledgement (E-63).
+func (s *subscription) acknowledgedBy(sdk *wire.Message) []byte {
+	tasks, err := json.Marshal(append([]string{}, s.tasks...))
+	if err == nil {
+		var merged []byte
+		if merged, err = sdk.Edited(wire.Set(tasks, "params", "notifications", "taskIds")); err == nil {
+			return merged
+		}
+	}
+	s.g.server.Notice(slog.LevelError, "acknowledgement not merged", "error", err)
+	return sdk.Bytes()
+}
+
+// errTasksFailed ends the SDK's part of a subscription whose tasks cannot be followed.
+var errTasksFailed = errors.New("the subscription has ended")
+
+// listenMerged serves a subscription through the SDK.
+func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
+	m := newMerge(s)
+	both, cancel := context.WithCancelCause(ctx)
+	var failed error
+	var following sync.WaitGroup
+	following.Go(func() {
+		defer guard.Then(g.server.Logger(), "a subscription", func() { cancel(nil) })
+		select {
+		case <-m.acked:
+		case <-both.Done():
+			return
+		}
+		if failed = s.follow(both, x.send); failed != nil {
+			cancel(errTasksFailed)
+		} // else the SDK's part goes on
+	})
+	defer following.Wait()
+	defer cancel(nil)
+	refused := x.forwardMerged(both, m)
+	acked := isClosed(m.acked)
+	if !acked { // what the SDK has said is all there is
+		cancel(nil)
+	}
+	following.Wait() // the SDK may have agreed to nothing, and the tasks go on
+	switch answered := failed == nil && isClosed(m.ended); {
+	case refused:
+		return nil, errAnswered
+	case ctx.Err() != nil && g.server.Closing().Err() == nil: // the client has left
+		return nil, ctx.Err()
+	case answered && m.answer.Error != nil:
+		return nil, m.answer.Error
+	case answered:
+		return m.answer.Result, nil
+	case acked:
+		return s.end(ctx, failed)
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, errAnswered
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// forwardMerged implements exchange.
+func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused bool) {
+	in := &merger{w: x.w, m: m}
+	in.out.stream = &stream{w: x.w, flush: http.NewResponseController(x.w).Flush}
+	if x.setBody() != nil {
+		return false
+	}
+	x.out = &in.out
+	x.next().ServeHTTP(in, x.r.WithContext(ctx))
+	begun, refused := in.end()
+	if !begun { // the answer is no event then
+		x.out = nil
+	}
+	return refused
+}
+
+// merger is the response that the SDK writes its part of a merged subscription to.
 type merger struct {
 	w http.ResponseWriter
-	s *subscription
-	// acked is closed when the subscription is acknowledged; nothing of ours may
-	// come before.
-	acked chan struct{}
+	m *merge
 
-	out    shared // its lock guards all that follows, and every write
-	begun  bool
-	isSSE  bool
-	over   bool
-	agreed bool
-	part   []byte // of an event that is not complete
-	answer []byte // the SDK's, held back
+	out   shared // its lock guards all that follows, and every write
+	begun bool
+	isSSE bool
+	over  bool
+	part  []byte // of an event that is not complete
 }
 
 // Header implements http.ResponseWriter.
@@ -69,45 +198,17 @@ func (m *merger) Write(data []byte) (int, error) {
 	}
 	m.part = append(m.part, data...)
 	for {
-		event, rest, ok := bytes.Cut(m.part, []byte("\n\n"))
+		event, rest, ok := wire.CutEvent(m.part)
 		if !ok {
 			return len(data), nil
 		}
-		m.event(event)
+		said, _, unread := wire.Read(event.Data())
+		if unread != nil || said == nil || !m.m.hear(said, m.out.stream.message) {
+			_, _ = m.w.Write(m.part[:len(m.part)-len(rest)]) // a client that has left
+			_ = http.NewResponseController(m.w).Flush()
+		}
 		m.part = bytes.Clone(rest)
 	}
-}
-
-// event passes one event on, unless it is the answer. m.out.mu is held.
-func (m *merger) event(event []byte) {
-	var data []byte
-	for line := range bytes.Lines(event) {
-		if text, ok := bytes.CutPrefix(line, []byte("data:")); ok {
-			data = append(data, bytes.TrimSpace(text)...)
-		}
-	}
-	var said message
-	switch err := json.Unmarshal(data, &said); {
-	case err == nil && said.Method == "" && said.ID != nil:
-		m.answer = data
-		if said.Error == nil && !m.agreed { // mcp-go may answer before it acknowledges
-			m.acknowledge(m.s.acknowledged())
-		}
-	case err == nil && said.Method == dialect.Acknowledged:
-		if !m.agreed {
-			m.acknowledge(m.s.acknowledgedBy(data))
-		}
-	default:
-		_, _ = m.w.Write(append(event, "\n\n"...)) // a client that has left
-		_ = http.NewResponseController(m.w).Flush()
-	}
-}
-
-// acknowledge lets the tasks follow. m.out.mu is held.
-func (m *merger) acknowledge(data []byte) {
-	m.agreed = true
-	m.out.stream.message(data)
-	close(m.acked)
 }
 
 // Flush implements http.Flusher.
@@ -119,185 +220,51 @@ func (m *merger) Flush() {
 	}
 }
 
-// end closes the stream for the SDK and returns what it has answered.
-func (m *merger) end() (answer []byte) {
+// end closes the stream for the SDK. It returns whether the SDK has written anything, and whether that is
+// something else than a stream.
+func (m *merger) end() (begun, refused bool) {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
 	m.over = true
-	return m.answer
+	return m.begun, m.begun && !m.isSSE
 }
 
-// acknowledged is the acknowledgement of the tasks alone.
-func (s *subscription) acknowledged() []byte {
-	data, err := dialect.Server20260728{}.Acknowledged(s.id, s.tasks)
-	if err != nil { // an ID and strings are JSON
-		return nil
-	}
-	return data
-}
-
-// acknowledgedBy adds the tasks to the SDK's acknowledgement (E-63).
-func (s *subscription) acknowledgedBy(sdk []byte) []byte {
-	tasks, err := json.Marshal(append([]string{}, s.tasks...))
-	if err == nil {
-		var merged json.RawMessage
-		if merged, err = setMember(sdk, []string{"params", "notifications", "taskIds"}, tasks); err == nil {
-			return merged
-		}
-	}
-	s.g.server.Notice(slog.LevelError, "acknowledgement not merged", "error", err)
-	return sdk
-}
-
-// mergedListen serves a subscription through the SDK. cancel ends ctx.
-func (g *Gateway) mergedListen(ctx context.Context, cancel context.CancelFunc, w http.ResponseWriter, r *http.Request, s *subscription) {
-	in := &merger{w: w, s: s, acked: make(chan struct{})}
-	in.out.stream = &stream{w: w, flush: http.NewResponseController(w).Flush}
-	followed := make(chan error, 1)
-	var following sync.WaitGroup
-	defer following.Wait()
-	defer cancel()
-	following.Go(func() {
-		defer guard.Then(g.server.Logger(), "a subscription", cancel)
-		defer close(followed)
-		select {
-		case <-in.acked:
-		case <-ctx.Done():
-			return
-		}
-		defer in.out.keepAlive()()
-		err := s.follow(ctx, in.out.message)
-		followed <- err
-		if err == nil {
-			<-ctx.Done() // the SDK's part goes on
-		}
-		cancel()
-	})
-	g.config.Stateless.ServeHTTP(in, r.WithContext(ctx))
-	select {
-	case <-in.acked:
-	default: // refused, or the client has left: what the SDK said is all there is
-		if answer := in.end(); answer != nil {
-			in.out.message(answer)
-		}
-		return
-	}
-	err := <-followed // the SDK may have agreed to nothing, and the tasks go on
-	cancel()
-	following.Wait()
-	answer := in.end()
-	if r.Context().Err() != nil {
-		return
-	}
-	if answer == nil || err != nil {
-		result, err := s.end(err)
-		answer = encodeReply(s.id, result, nil)
-		if err != nil {
-			answer = encodeReply(s.id, nil, wireError(err))
-		}
-	}
-	in.out.message(answer)
-}
-
-// merge is a subscription on a pipe that the SDK serves too.
-type merge struct {
-	s      *subscription
-	acked  chan struct{}
-	agreed bool
-	answer chan *message // has room for the one that comes
-}
-
-// mergedListen serves a subscription on a pipe through the SDK.
-func (p *pipe) mergedListen(ctx context.Context, s *subscription, line []byte, write func([]byte)) (json.RawMessage, error) {
-	merged := &merge{s: s, acked: make(chan struct{}), answer: make(chan *message, 1)}
-	key := sameID(s.id)
+// forwardMerged implements exchange.
+func (x *pipeExchange) forwardMerged(ctx context.Context, m *merge) (refused bool) {
+	p := x.p
 	p.mu.Lock()
-	p.merged[key] = merged // until the SDK's answer, which may come late
+	p.merged[wire.IDKey(x.m.ID)] = m // until the SDK's answer, which may come late
 	p.mu.Unlock()
-	p.pass(line)
+	p.pass(x.m.Bytes())
 	if ctx.Err() != nil { // the SDK may have heard of the end before the beginning
-		p.pass(cancelled(s.id, "the subscription has ended"))
+		p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
+		return false
 	}
-	var answer *message
 	select {
-	case <-merged.acked:
-	case answer = <-merged.answer:
-		select {
-		case <-merged.acked: // before it: the SDK agreed to nothing
-		default:
-			return resultOf(answer)
-		}
+	case <-m.ended:
 	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	err := s.follow(ctx, write)
-	if answer == nil && err == nil {
-		select { // the SDK's part goes on
-		case answer = <-merged.answer:
-		case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), errTasksFailed) { // else the client has told the SDK
+			p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		}
 	}
-	switch {
-	case err != nil:
-		p.pass(cancelled(s.id, "the subscription has ended"))
-	case answer != nil:
-		return resultOf(answer)
-	}
-	return s.end(err)
-}
-
-func resultOf(m *message) (json.RawMessage, error) {
-	if m.Error != nil {
-		return nil, m.Error
-	}
-	return m.Result, nil
+	return false
 }
 
 // passMerged deals with what the SDK says of a subscription that is served here
 // too; false is anything else.
-func (p *pipe) passMerged(line []byte) bool {
-	p.mu.Lock()
-	none := len(p.merged) == 0
-	p.mu.Unlock()
-	if none {
-		return false
-	}
-	var m message
-	if json.Unmarshal(line, &m) != nil {
-		return false
-	}
-	id := m.ID
-	if m.Method != "" {
-		var params struct {
-			Meta map[string]json.RawMessage `json:"_meta"`
-		}
-		if m.Method != dialect.Acknowledged || json.Unmarshal(m.Params, &params) != nil {
-			return false
-		}
-		id = params.Meta[mcptask.MetaSubscriptionID]
-	}
-	p.mu.Lock()
-	merged := p.merged[sameID(id)]
-	if merged == nil || m.Method != "" && merged.agreed {
-		p.mu.Unlock()
-		return false
-	}
-	agreed := merged.agreed
-	merged.agreed = agreed || m.Error == nil
-	if m.Method == "" {
-		delete(p.merged, sameID(id))
-	}
-	p.mu.Unlock()
+func (p *pipe) passMerged(said *wire.Message) bool {
+	id := said.ID
 	switch {
-	case m.Method != "":
-		p.write(merged.s.acknowledgedBy(line))
-		close(merged.acked)
-	case !agreed && m.Error == nil: // an answer before the acknowledgement
-		p.write(merged.s.acknowledged())
-		close(merged.acked)
+	case said.Method == dialect.Acknowledged:
+		id = said.Params.Get("_meta", mcptask.MetaSubscriptionID)
+	case said.Method != "":
+		return false
 	}
-	if m.Method == "" {
-		merged.answer <- &m
+	p.mu.Lock()
+	m := p.merged[wire.IDKey(id)]
+	if said.Method == "" {
+		delete(p.merged, wire.IDKey(id))
 	}
-	return true
+	p.mu.Unlock()
+	return m != nil && m.hear(said, p.write)
 }

@@ -9,16 +9,27 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
+
+// callInSession passes a tools/call of a session on, with its flow if the tool is ours.
+func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
+	flow, refusal := g.legacyFlow(s, caller, x.message())
+	if refusal != nil {
+		x.refuse(refusedRequest, refusal)
+		return
+	}
+	x.forward(flow)
+}
 
 // legacyFlow negotiates a tools/call of a session. No flow and no refusal is a
 // call of none of our tools, to be passed on as it is.
 func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Flow, *mcptask.Error) {
-	tool, params := g.tool(m)
+	tool, name := g.tool(m)
 	d := g.spoken(s, caller, m)
 	if tool == nil {
 		if d != nil { // a tool of the SDK's is never a task
-			none := mcptask.ToolSpec{Name: params.Name, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
+			none := mcptask.ToolSpec{Name: name, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
 			if _, err := d.Negotiate(none, false, m.Params); err != nil {
 				return nil, wireError(err)
 			}
@@ -27,7 +38,7 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 	}
 	raw, silent := m.Params, d == nil
 	if silent { // the older revisions know no tasks: the member means nothing
-		d, raw = g.plainly(), without(raw, "task")
+		d, raw = g.plain(), raw.Without("task")
 	} else {
 		caller.Revision = d.Revision()
 	}
@@ -48,58 +59,67 @@ func (g *Gateway) legacyFlow(s *session, caller mcptask.Caller, m *message) (*Fl
 	}
 	if s != nil {
 		flow.Ended = s.ended
-		flow.announced = &announcement{then: func(task string) { g.questions.settleLater(s, task) }}
+		flow.announced = &announcement{then: func(task string) { g.mailbox(s).SettleAfter(task, settling) }}
 		encode := flow.Encode
 		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
 			if reply.Task != nil {
-				g.questions.created(s, d, *reply.Task)
+				g.mailbox(s).KnowUnsettled(d, *reply.Task)
 				flow.announced.made(reply.Task.ID)
 			}
 			return encode(reply)
 		}
 	}
-	g.await(flow, s, d, caller, m)
+	g.prepare(flow, s, d, m)
 	return flow, nil
 }
 
-// modernFlow negotiates a tools/call of 2026-07-28 of one of our tools, and
-// returns the call as it is to be passed on.
-func (g *Gateway) modernFlow(caller mcptask.Caller, m *message, line []byte) (*Flow, []byte, *mcptask.Error) {
+// callModern passes a tools/call of 2026-07-28 on, with its flow if the tool is ours.
+func (g *Gateway) callModern(x exchange, caller mcptask.Caller) {
+	m := x.message()
 	tool, _ := g.tool(m)
+	if tool == nil {
+		x.forward(nil)
+		return
+	}
+	if err := x.checkVersion(g.modern.Revision()); err != nil {
+		x.refuse(refusedRequest, err)
+		return
+	}
 	params := m.Params
 	if !g.without { // whatever is declared
-		params = without(params, "_meta")
+		params = params.Without("_meta")
 	}
 	call, err := g.modern.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), params)
-	if err == nil {
-		line, err = dropAnswers(m, line)
-	}
 	if err != nil {
 		refusal := wireError(err)
 		if !g.without {
 			refusal = g.elsewhere(*tool, g.modern.Revision(), refusal)
 		}
-		return nil, nil, refusal
+		x.refuse(refusedRequest, refusal)
+		return
 	}
 	flow := g.callFlow(g.modern, caller, *tool, call)
 	flow.Stateless = true
-	if line, err = g.withhold(flow, m, line); err != nil {
-		return nil, nil, wireError(err)
-	}
-	return flow, line, nil
+	x.forward(flow, g.withhold(flow, m.Params)...)
 }
 
-// withhold keeps arguments from the SDK that the server is going to refuse for their size, their depth or
-// their numbers: in this revision the SDK decodes arguments for their headers, which takes seconds for
-// a million bytes of tiny numbers and fails for large ones. The flow has them.
-func (g *Gateway) withhold(flow *Flow, m *message, call []byte) ([]byte, error) {
-	params, _ := members(m.Params, paramsMembers) // parsed before: nothing stands twice
-	arguments := params["arguments"]
-	if len(arguments) <= g.server.Options().Limits.Arguments && validate.Bounded(arguments) {
-		return call, nil
+// withhold returns the edits that keep from the SDK what it would suffer from. The flow has it all.
+//
+// The SDK refuses junk among the answers, which have been read (T-31). It decodes arguments for
+// their headers, which takes seconds for a million bytes of tiny numbers and fails for large ones:
+// it gets none that the server is going to refuse for their size, their depth or their numbers.
+func (g *Gateway) withhold(flow *Flow, params *wire.Object) (edits []wire.Edit) {
+	for _, name := range []string{"inputResponses", "requestState"} {
+		if params.Has(name) {
+			edits = append(edits, wire.Delete("params", name))
+		}
 	}
-	flow.withheld = arguments
-	return setMember(call, []string{"params", "arguments"}, json.RawMessage("{}"))
+	arguments := params.Get("arguments")
+	if len(arguments) > g.server.Options().Limits.Arguments || !validate.Bounded(arguments) {
+		flow.withheld = arguments
+		edits = append(edits, wire.Set(json.RawMessage("{}"), "params", "arguments"))
+	}
+	return edits
 }
 
 // elsewhere is the refusal of a call that has to be a task, in a revision without:
@@ -112,34 +132,18 @@ func (s *speech) elsewhere(tool mcptask.ToolSpec, revision string, refusal *mcpt
 	return refusal
 }
 
-// dropAnswers is a call as it is passed on: without its answers, which have
-// been read, since an SDK refuses the junk that may be among them (T-31).
-func dropAnswers(m *message, call []byte) ([]byte, error) {
-	if !has(m.Params, "inputResponses") && !has(m.Params, "requestState") {
-		return call, nil
-	}
-	params := without(without(m.Params, "inputResponses"), "requestState")
-	return setMember(call, []string{"params"}, params)
-}
-
-// tool finds the tool of a tools/call, a fallback tool too; nil is none of ours.
-func (g *Gateway) tool(m *message) (*mcptask.ToolSpec, callParams) {
-	var params callParams
-	if json.Unmarshal(m.Params, &params) != nil {
-		return nil, params
-	}
-	spec, ok := g.server.Tool(params.Name)
+// tool finds the tool of a tools/call, a fallback tool too. It returns nil, and the name, if the
+// tool is none of ours.
+func (g *Gateway) tool(m *message) (*mcptask.ToolSpec, string) {
+	name, _ := m.Params.Text("name")
+	spec, ok := g.server.Tool(name)
 	if !ok {
-		spec, ok = fallback.Tool(g.server, params.Name)
+		spec, ok = fallback.Tool(g.server, name)
 	}
 	if !ok {
-		return nil, params
+		return nil, name
 	}
-	return &spec, params
-}
-
-type callParams struct {
-	Name string `json:"name"`
+	return &spec, name
 }
 
 // callFlow is the flow of a tools/call.
@@ -219,26 +223,4 @@ func (g *Gateway) decorated(d dialect.Server, caller mcptask.Caller, method stri
 			return d.Decorate(g.server, caller, method, result)
 		},
 	}
-}
-
-// has says whether an object has a member.
-func has(object json.RawMessage, name string) bool {
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(object, &members)
-	_, ok := members[name]
-	return ok
-}
-
-// without is the object less one member.
-func without(object json.RawMessage, name string) json.RawMessage {
-	var members map[string]json.RawMessage
-	if json.Unmarshal(object, &members) != nil {
-		return object
-	}
-	delete(members, name)
-	data, err := json.Marshal(members)
-	if err != nil {
-		return object
-	}
-	return data
 }

@@ -5,16 +5,15 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"io"
-	"strconv"
 	"sync"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // FlowMeta is the _meta key that carries a flow's token where there are no
@@ -149,13 +148,15 @@ func (p *pipe) readClient(in io.Reader) {
 	defer guard.Then(p.g.server.Logger(), "the reading of the client", p.stop)
 	lines := bufio.NewReader(in)
 	for {
-		line, err := readLine(lines, p.g.maxBody)
+		line, err := wire.ReadLine(lines, p.g.maxBody)
 		switch {
-		case errors.Is(err, errLongLine):
-			p.reply(encodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
+		case errors.Is(err, wire.ErrLongLine):
+			p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
-			p.handle(line)
+			if x := p.read(line); x != nil {
+				p.g.route(x)
+			}
 		}
 		if err != nil || p.ctx.Err() != nil {
 			break
@@ -163,7 +164,7 @@ func (p *pipe) readClient(in io.Reader) {
 	}
 	p.await(lastReplies, func() bool { return len(p.passed)+p.brief == 0 && !p.saying })
 	p.stop()
-	p.g.questions.end(p.session)
+	p.g.mailbox(p.session).Close()
 	p.finish()
 	if !p.out.flush(lastReplies) {
 		// The client has closed its side and does not read either: nothing that is
@@ -182,12 +183,7 @@ func (p *pipe) readSDK() {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			replied := p.answered(line) // before the reply: the client may use the ID again
-			if line := bytes.TrimSuffix(line, []byte("\n")); !p.passMerged(line) {
-				p.write(line)
-			}
-			p.said()
-			replied.wrote()
+			p.deliver(bytes.TrimSuffix(line, []byte("\n")))
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
@@ -197,17 +193,28 @@ func (p *pipe) readSDK() {
 	}
 }
 
-// answered notes the response to a request that was passed on, until said
-// finds it written.
-func (p *pipe) answered(line []byte) *announcement {
-	var m struct {
-		ID     json.RawMessage `json:"id"`
-		Method string          `json:"method"`
+// deliver passes a line of the SDK's on to the client.
+func (p *pipe) deliver(line []byte) {
+	said, _, unread := wire.Read(line)
+	if unread != nil || said == nil {
+		p.write(line)
+		return
 	}
-	if json.Unmarshal(line, &m) != nil || m.Method != "" {
+	replied := p.noteReply(said) // before the reply: the client may use the ID again
+	if !p.passMerged(said) {
+		p.write(line)
+	}
+	p.noteWritten()
+	replied.wrote()
+}
+
+// noteReply notes the response to a request that was passed on, until noteWritten
+// finds it written.
+func (p *pipe) noteReply(said *wire.Message) *announcement {
+	if said.Method != "" {
 		return nil
 	}
-	id := sameID(m.ID)
+	id := wire.IDKey(said.ID)
 	p.mu.Lock()
 	passed, listens := p.passed[id], p.listens[id]
 	delete(p.passed, id)
@@ -223,8 +230,8 @@ func (p *pipe) answered(line []byte) *announcement {
 	return passed.replied
 }
 
-// said notes that what the SDK has said is written.
-func (p *pipe) said() {
+// noteWritten notes that what the SDK has said is written.
+func (p *pipe) noteWritten() {
 	p.mu.Lock()
 	p.saying = false
 	p.mu.Unlock()
@@ -259,22 +266,10 @@ func (p *pipe) await(most time.Duration, done func() bool) {
 	}
 }
 
-// sameID is an ID however its JSON is written.
-func sameID(id json.RawMessage) string {
-	var text string
-	if len(id) > 0 && id[0] == '"' && json.Unmarshal(id, &text) == nil {
-		return "text " + text
-	}
-	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil {
-		return strconv.FormatInt(n, 10) // -0 is 0
-	}
-	return string(id)
-}
-
 // inUse refuses a request with the ID of another that has no reply yet: nobody could tell the
 // replies apart. p.mu is held.
 func (p *pipe) inUse(m *message) *mcptask.Error {
-	id := sameID(m.ID)
+	id := wire.IDKey(m.ID)
 	_, passed := p.passed[id]
 	if !passed && p.waiting[id] == nil && p.listens[id] == nil {
 		return nil
@@ -282,49 +277,16 @@ func (p *pipe) inUse(m *message) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way")
 }
 
-// passRequest hands a request on.
-func (p *pipe) passRequest(m *message, line []byte, passed passing) {
+// expectReply notes a request that the SDK is to answer.
+func (p *pipe) expectReply(m *message, passed passing) (refusal *mcptask.Error) {
 	p.mu.Lock()
-	refusal := p.inUse(m)
-	if refusal == nil {
-		id := sameID(m.ID)
+	defer p.mu.Unlock()
+	if refusal = p.inUse(m); refusal == nil {
+		id := wire.IDKey(m.ID)
 		delete(p.merged, id) // the ID is another request's now
 		p.passed[id] = passed
 	}
-	p.mu.Unlock()
-	if refusal != nil {
-		if passed.over != nil {
-			passed.over()
-		}
-		p.refuse(m, refusal)
-		return
-	}
-	p.pass(line)
-}
-
-// passListen hands a subscription on that the SDK serves alone. It counts as a request that
-// waits until it is cancelled, answered, or the pipe ends. Nobody waits for its end.
-func (p *pipe) passListen(caller mcptask.Caller, m *message, line []byte) {
-	done, refusal := p.g.block(caller)
-	if refusal != nil {
-		p.refuse(m, refusal)
-		return
-	}
-	done = sync.OnceFunc(done)
-	p.mu.Lock()
-	if refusal = p.inUse(m); refusal == nil && p.ctx.Err() == nil {
-		id := sameID(m.ID)
-		delete(p.merged, id)
-		p.listens[id] = done
-	} else {
-		done()
-	}
-	p.mu.Unlock()
-	if refusal != nil {
-		p.refuse(m, refusal)
-		return
-	}
-	p.pass(line)
+	return refusal
 }
 
 // endListens frees what the subscriptions count for when the pipe has ended.
@@ -343,33 +305,6 @@ func (p *pipe) write(line []byte) { p.out.put(line) }
 // reply is write for who reads what the client says.
 func (p *pipe) reply(line []byte) { p.out.putSoon(line) }
 
-// passWith hands a request on together with its flow.
-func (p *pipe) passWith(flow *Flow, m *message, line []byte) {
-	flow.Ended = p.ctx
-	token, closeFlow := OpenFlow(p.g.server, flow)
-	marked, err := mark(line, token)
-	if err != nil {
-		closeFlow()
-		p.refuse(m, mcptask.Errorf(mcptask.CodeInvalidRequest, "the params are not an object"))
-		return
-	}
-	// The SDK takes it at once, or never: it may refuse the request, or not answer.
-	life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
-	if flow.announced != nil { // the questions go the way of the reply
-		flow.announced.then = func(task string) { p.g.questions.settleSoon(p.session, task) }
-	}
-	p.passRequest(m, marked, passing{func() { life.Stop(); closeFlow() }, flow.announced})
-}
-
-// mark sets params._meta[FlowMeta] of a message.
-func mark(line []byte, token string) ([]byte, error) {
-	quoted, err := json.Marshal(token)
-	if err != nil {
-		return nil, err
-	}
-	return setMember(line, []string{"params", "_meta", FlowMeta}, quoted)
-}
-
 // pass hands a line on to the SDK.
 func (p *pipe) pass(line []byte) {
 	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // an SDK that has ended
@@ -378,13 +313,13 @@ func (p *pipe) pass(line []byte) {
 // ask writes the questions of tasks.
 func (p *pipe) ask() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
-	c := p.g.questions.connect(p.session, "")
-	defer p.g.questions.disconnect(c)
+	c := p.g.mailbox(p.session).Connect(nil, "")
+	defer c.Close()
 	for {
 		select {
-		case <-c.wake:
-			for _, m := range c.take() {
-				p.write(m.data)
+		case <-c.Wake():
+			for _, message := range c.Take() {
+				p.write(message)
 			}
 		case <-p.ctx.Done():
 			return

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -84,15 +85,15 @@ func serveLines(server *mcptask.Server, in io.Reader, out io.WriteCloser, dawdle
 		case m.Method == "subscriptions/listen":
 			continue // until the test has it answered
 		case m.Method == "test/answer":
-			_, _ = out.Write(append(encodeReply(json.RawMessage(m.Params.Name), json.RawMessage(`{}`), nil), '\n'))
+			_, _ = out.Write(append(wire.EncodeReply(json.RawMessage(m.Params.Name), json.RawMessage(`{}`), nil), '\n'))
 		}
-		var wire *mcptask.Error
+		var failed *mcptask.Error
 		if err != nil {
-			wire = wireError(err)
+			failed = wireError(err)
 		} else if result == nil {
 			result = json.RawMessage(`{}`)
 		}
-		_, _ = out.Write(append(encodeReply(m.ID, result, wire), '\n'))
+		_, _ = out.Write(append(wire.EncodeReply(m.ID, result, failed), '\n'))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // faulty is a store that can be made to fail.
@@ -69,7 +70,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 		found := make(chan error, 1)
 		go func() {
 			var err error
-			got, err = a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Method: "tasks/result", Params: params})
+			got, err = a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/result", Params: wire.NewObject(params)}})
 			found <- err
 		}()
 		time.Sleep(time.Minute)
@@ -83,7 +84,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 			t.Errorf("%q, %v", got.ID, err)
 		}
 		a.store.broken.Store(true) // a poll is told, and comes again
-		if _, err := a.g.shown(t.Context(), a.caller, a.session, a.g.legacy, &message{Method: "tasks/get", Params: params}); err == nil ||
+		if _, err := a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/get", Params: wire.NewObject(params)}}); err == nil ||
 			!strings.Contains(err.Error(), "could not be read") {
 			t.Error(err)
 		}

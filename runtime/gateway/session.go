@@ -17,6 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // Headers of the session-based revisions.
@@ -35,9 +36,9 @@ type session struct {
 	// tasks in the session's own revision.
 	capabilities json.RawMessage
 	requestor    dialect.Requestor
-	// spoken is the signalled revision that a request has shown last, under the
+	// shown is the unofficial revision that a request has shown last, under the
 	// table's lock; nil is none.
-	spoken dialect.Signalled
+	shown dialect.Signalled
 	// ended ends when the session does, and with it the session's streams.
 	ended context.Context
 	end   context.CancelFunc
@@ -71,19 +72,6 @@ func (s *session) negotiated(g *Gateway, protocol string, capabilities json.RawM
 // caller is who sends a request in the session.
 func (s *session) caller(g *Gateway, method string) mcptask.Caller {
 	return mcptask.Caller{Principal: s.principal, Session: s.id, Revision: g.revision(s.revision), Method: method, CanAsk: s.canAsk}
-}
-
-// shows notes the signalled revision of a request; nil is the session's own.
-func (t *sessions) shows(s *session, d dialect.Signalled) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.spoken = d
-}
-
-func (t *sessions) shown(s *session) dialect.Signalled {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return s.spoken
 }
 
 // sessions is the table of open sessions.
@@ -283,7 +271,7 @@ func (t *sessions) use(id string) (done func()) {
 func (t *sessions) wait(s *session, request json.RawMessage, cancel context.CancelFunc) (done func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := sameID(request)
+	key := wire.IDKey(request)
 	if s.waiting[key] != nil {
 		return func() {} // an ID in use twice is the client's fault: the first one keeps it
 	}
@@ -301,7 +289,7 @@ func (t *sessions) wait(s *session, request json.RawMessage, cancel context.Canc
 // cancel ends a waiting request, if there is one with that ID.
 func (t *sessions) cancel(s *session, request json.RawMessage) {
 	t.mu.Lock()
-	cancel := s.waiting[sameID(request)]
+	cancel := s.waiting[wire.IDKey(request)]
 	t.mu.Unlock()
 	if cancel != nil {
 		cancel()
@@ -345,7 +333,7 @@ func (g *Gateway) openSession(r *http.Request, s *session, wait func() error) {
 	context.AfterFunc(s.ended, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a session")
 		release()
-		g.questions.end(s)
+		g.mailbox(s).Close()
 	})
 	if wait != nil { // else only a DELETE or the idle time ends it
 		go func() {
@@ -384,20 +372,11 @@ func (g *Gateway) session(r *http.Request, principal string) (*session, int, *mc
 		return nil, http.StatusForbidden, foreignSession()
 	}
 	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
-		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, the session speaks %s", versionHeader, brief(version), s.revision)
+		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, the session speaks %s", versionHeader, wire.Brief(version), s.revision)
 	}
 	return s, 0, nil
 }
 
 func foreignSession() *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "the session belongs to somebody else: initialize one of your own, or send the credentials that it was initialized with")
-}
-
-// clientCapabilities reads params.capabilities of an initialize.
-func clientCapabilities(params json.RawMessage) json.RawMessage {
-	var p struct {
-		Capabilities json.RawMessage `json:"capabilities"`
-	}
-	_ = json.Unmarshal(params, &p) // the SDK refuses what is malformed
-	return p.Capabilities
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
@@ -19,13 +18,27 @@ type speech struct {
 	modern dialect.Server
 	// inSessions and without say that tasks are spoken in legacy and in modern.
 	inSessions, without bool
-	// signalled are spoken in the sessions of any protocol, by the requests that
-	// show it.
+	// signalled are the unofficial revisions, which no protocol version names.
 	signalled []dialect.Signalled
 }
 
+// sessionSpeech tells in which revision the requests of sessions are spoken.
+type sessionSpeech interface {
+	// spoken returns the revision of a session's request, nil if it is one without tasks.
+	spoken(s *session, caller mcptask.Caller, m *message) dialect.Teller
+	// plain returns the revision that tells how calls are answered in a session without tasks.
+	plain() dialect.Teller
+	// declare adds what a revision says of tasks to the result of an initialize or
+	// tools/list in a session of a protocol version.
+	declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
+	// pushes reports whether sessions of a protocol version hear of tasks on their streams.
+	pushes(protocol string) bool
+	// prepare changes the flow of a call that is spoken in a revision.
+	prepare(flow *Flow, s *session, d dialect.Teller, m *message)
+}
+
 // speechOf chooses among the revisions that a server speaks; only is the one of
-// a gateway that speaks no other, "" where it speaks all.
+// a gateway that speaks no other, "" if it speaks all.
 func speechOf(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
@@ -54,7 +67,7 @@ func (s *speech) tasksIn(protocol string) bool {
 	return s.inSessions && protocol == s.legacy.Protocol()
 }
 
-// revision is what a session's requests are spoken in, where they show no other.
+// revision returns what the requests of a session are spoken in, unless they show another.
 func (s *speech) revision(protocol string) string {
 	if s.tasksIn(protocol) {
 		return s.legacy.Revision()
@@ -62,69 +75,26 @@ func (s *speech) revision(protocol string) string {
 	return protocol
 }
 
-// spoken is the revision of a session's request: the one that it shows, else
-// the session's own; nil is one without tasks.
-func (g *Gateway) spoken(s *session, caller mcptask.Caller, m *message) dialect.Teller {
-	if s == nil {
+// negotiated is the sessionSpeech of the official revisions: a session speaks what it has
+// negotiated.
+type negotiated struct{ g *Gateway }
+
+func (n negotiated) spoken(s *session, _ mcptask.Caller, _ *message) dialect.Teller {
+	if s == nil || !n.g.tasksIn(s.revision) {
 		return nil
 	}
-	var own dialect.Teller
-	if g.tasksIn(s.revision) {
-		own = g.legacy
-	}
-	if own != nil && m.Method == "tools/call" && has(m.Params, "task") { // which says it, whatever else is there
-		g.sessions.shows(s, nil)
-		return own
-	}
-	named := func(external string) bool { return dialect.Names(g.server, caller, external) }
-	for _, d := range g.signalled {
-		if d.Signals(m.Method, m.Params, named) {
-			g.sessions.shows(s, d)
-			return d
-		}
-	}
-	if g.signalled != nil && strings.HasPrefix(m.Method, "tasks/") && !namesTask(m.Params) { // a list, which shows nothing
-		if shown := g.sessions.shown(s); shown != nil {
-			return shown
-		}
-	}
-	if own == nil && strings.HasPrefix(m.Method, "tasks/") {
-		for _, d := range g.signalled {
-			if d.Method(m.Method) != nil {
-				return d
-			}
-		}
-	}
-	return own
+	return n.g.legacy
 }
 
-// plainly is the revision that tells how calls are answered in a session that has
-// none with tasks: one in which no tool has to be called as a task, where the
-// server speaks it.
-func (s *speech) plainly() dialect.Teller {
-	for _, d := range s.signalled {
-		if _, ok := d.(dialect.Announcer); ok {
-			return d
-		}
+func (n negotiated) plain() dialect.Teller { return n.g.legacy }
+
+func (n negotiated) declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
+	if !n.g.tasksIn(protocol) {
+		return result, nil
 	}
-	return s.legacy
+	return n.g.legacy.Decorate(n.g.server, caller, method, result)
 }
 
-// namesTask says whether params name a task in any revision.
-func namesTask(params json.RawMessage) bool { return has(params, "taskId") || has(params, "id") }
+func (n negotiated) pushes(protocol string) bool { return n.g.tasksIn(protocol) }
 
-// declare adds to the result of an initialize or tools/list of a session what its
-// revision says of tasks, or else what the first signalled one does that says
-// anything.
-func (g *Gateway) declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
-	if g.tasksIn(protocol) {
-		return g.legacy.Decorate(g.server, caller, method, result)
-	}
-	for _, d := range g.signalled {
-		decorated, err := d.Decorate(g.server, caller, method, result)
-		if err != nil || string(decorated) != string(result) {
-			return decorated, err
-		}
-	}
-	return result, nil
-}
+func (negotiated) prepare(*Flow, *session, dialect.Teller, *message) {}

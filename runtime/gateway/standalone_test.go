@@ -90,7 +90,7 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			g.questions.know(s, g.legacy, r)
+			g.mailbox(s).Know(g.legacy, r)
 		}
 		synctest.Wait()
 		store.reads, store.most = 0, 0

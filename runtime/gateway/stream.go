@@ -1,73 +1,17 @@
 package gateway
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // keepAlive is how often a waiting stream shows that it is alive.
 const keepAlive = 15 * time.Second
-
-// answer runs work and writes its answer: as JSON, unless the method blocks and
-// the client takes a stream (C-34, C-37), which carries the task's questions.
-func (g *Gateway) answer(ctx context.Context, w http.ResponseWriter, m *message, c *channel, work func() (json.RawMessage, error)) {
-	if c == nil {
-		result, err := work()
-		data := g.outcome(ctx, m, result, err)
-		write(w, http.StatusOK, data)
-		return
-	}
-	done := make(chan []byte, 1)
-	go func() {
-		defer guard.Recover(g.server.Logger(), "a request that waits")
-		data := encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error"))
-		defer func() {
-			if p := recover(); p != nil { // net/http recovers only its own goroutine
-				g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", p)
-			}
-			done <- data
-		}()
-		result, err := work()
-		data = g.outcome(ctx, m, result, err)
-	}()
-	s := newStream(w)
-	tick := time.NewTicker(keepAlive)
-	defer tick.Stop()
-	for {
-		select {
-		case data := <-done: // the work ends with ctx, so this never outlasts the client
-			for _, m := range c.take() { // what is taken back, before the end
-				s.message(m.data)
-			}
-			s.message(data)
-			return
-		case <-c.wake:
-			for _, m := range c.take() {
-				s.message(m.data)
-			}
-		case <-tick.C:
-			s.comment("waiting")
-		}
-	}
-}
-
-// outcome is the response to a task method.
-func (g *Gateway) outcome(ctx context.Context, m *message, result json.RawMessage, err error) []byte {
-	switch {
-	case err == nil:
-		return encodeResult(m.ID, result)
-	case ctx.Err() != nil: // the client no longer waits, or its session or the server ends
-		return encodeReply(m.ID, nil, mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there"))
-	}
-	return encodeReply(m.ID, nil, wireError(err))
-}
 
 // stream writes server-sent events.
 type stream struct {
@@ -86,13 +30,53 @@ func newStream(w http.ResponseWriter) *stream {
 	return s
 }
 
-// message sends one JSON-RPC message; JSON has no line breaks of its own.
+// message sends one JSON-RPC message.
 func (s *stream) message(data []byte) {
-	fmt.Fprintf(s.w, "event: message\ndata: %s\n\n", data)
+	_, _ = s.w.Write(wire.AppendEvent(nil, data))
 	_ = s.flush() // a client that has left
 }
 
 func (s *stream) comment(text string) {
 	fmt.Fprintf(s.w, ": %s\n\n", text)
 	_ = s.flush()
+}
+
+// shared is a stream that many write to.
+type shared struct {
+	mu     sync.Mutex
+	stream *stream
+}
+
+func (s *shared) message(data []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream.message(data)
+}
+
+func (s *shared) messages(all [][]byte) {
+	for _, data := range all {
+		s.message(data)
+	}
+}
+
+// keepAlive shows that the stream is alive until the returned function is called.
+func (s *shared) keepAlive() (stop func()) {
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() {
+		defer guard.Recover(nil, "a stream that is kept alive")
+		tick := time.NewTicker(keepAlive)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.mu.Lock()
+				s.stream.comment("waiting")
+				s.mu.Unlock()
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() { close(done); running.Wait() }
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // interceptor sees each message from the server, as JSON, before the SDK does. If it returns true,
@@ -102,8 +104,8 @@ func sanitizeEvent(event []byte) []byte {
 	}
 	var tame []byte
 	for line := range bytes.Lines(event) {
-		field, value, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
-		switch value = bytes.TrimSpace(value); string(field) {
+		field, value, _ := wire.Field(line)
+		switch field {
 		case "id":
 			if len(value) > maxIdentifier {
 				continue
@@ -125,25 +127,20 @@ func sanitizeEvent(event []byte) []byte {
 // editEvent returns what the SDK gets to see of an event.
 func (e *eventReader) editEvent(event []byte) []byte {
 	event = sanitizeEvent(event)
-	var data, rest []byte
-	var lines int
+	var rest []byte
 	for line := range bytes.Lines(event) {
-		field, value, ok := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
-		value = bytes.TrimSpace(value)
+		field, value, ok := wire.Field(line)
 		switch {
 		case !ok && len(field) > 0:
 			return event // the SDK ends the session because of it
-		case string(field) == "data":
-			if lines++; lines > 1 {
-				data = append(data, '\n')
-			}
-			data = append(data, value...)
+		case field == "data":
 			continue
-		case string(field) == "event" && len(value) > 0 && string(value) != "message": // not a message
+		case field == "event" && len(value) > 0 && string(value) != "message": // not a message
 			return event // no message
 		}
 		rest = append(rest, line...)
 	}
+	data := wire.Event(event).Data()
 	if len(data) == 0 {
 		return event
 	}

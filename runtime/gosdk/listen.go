@@ -1,19 +1,17 @@
 package gosdk
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
-	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // subscriber opens subscriptions over HTTP.
@@ -53,7 +51,7 @@ func (s subscriber) listen(ctx context.Context, params map[string]any, hear noti
 		}
 		return fmt.Errorf("the server answered with HTTP status %d instead of a stream", response.StatusCode)
 	}
-	return readEvents(response.Body, s.max, func(data []byte) (bool, error) { return deliverMessage(data, hear) })
+	return wire.ReadEvents(response.Body, s.max, func(data []byte) (bool, error) { return deliverMessage(data, hear) })
 }
 
 // deliverMessage passes on one message of a subscription's stream. It returns true for the
@@ -76,30 +74,4 @@ func deliverMessage(data []byte, hear notificationFunc) (end bool, err error) {
 	}
 	hear(m.Method, m.Params)
 	return false, nil
-}
-
-// readEvents reads server-sent events until take returns true or the stream ends. It fails if an
-// event is longer than most bytes.
-func readEvents(r io.Reader, most int, take func(data []byte) (end bool, err error)) error {
-	lines := bufio.NewScanner(r)
-	lines.Buffer(nil, most+1)
-	var data []string
-	for lines.Scan() {
-		line := strings.TrimSuffix(lines.Text(), "\r")
-		if value, ok := strings.CutPrefix(line, "data:"); ok {
-			data = append(data, strings.TrimPrefix(value, " "))
-			continue
-		}
-		if line != "" || data == nil {
-			continue // a comment, or a field that a client may ignore
-		}
-		if end, err := take([]byte(strings.Join(data, "\n"))); end || err != nil {
-			return err
-		}
-		data = nil
-	}
-	if err := lines.Err(); err != nil {
-		return err
-	}
-	return errors.New("the stream has ended")
 }

@@ -18,6 +18,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // receiver runs the server's requests as tasks when the server asks for that. Only revisions with a
@@ -217,11 +218,11 @@ func (s *receiving) intercept(message []byte, from messageSource) bool {
 	if json.Unmarshal(message, &m) != nil || json.Unmarshal(m["method"], &method) != nil {
 		return false
 	}
-	id, params := string(m["id"]), m["params"]
+	id, params := string(m["id"]), wire.NewObject(m["params"])
 	ours := s.receiver != nil && from.revision == s.dialect.Protocol()
 	switch {
 	case id == "":
-		return ours && method == "notifications/cancelled" && s.cancelReply(params)
+		return ours && method == "notifications/cancelled" && s.cancelReply(params.Raw())
 	case !isValidID(m["id"]):
 		return false
 	case ours && s.interceptTask(id, method, params, from):
@@ -231,7 +232,7 @@ func (s *receiving) intercept(message []byte, from messageSource) bool {
 }
 
 // interceptTask takes a request that concerns tasks.
-func (s *receiving) interceptTask(id, method string, params json.RawMessage, from messageSource) bool {
+func (s *receiving) interceptTask(id, method string, params dialect.Params, from messageSource) bool {
 	if answer := s.dialect.Method(method); answer != nil {
 		s.startAnswer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
 			return answer(ctx, tasks, s.caller(), params)
@@ -250,7 +251,7 @@ func (s *receiving) interceptTask(id, method string, params json.RawMessage, fro
 // admit counts a request that the SDK answers. It returns false if the request is a repeat or if
 // there is no room for it.
 func (s *receiving) admit(id, method string, from messageSource) bool {
-	most, name := maxReplies, canonicalID(json.RawMessage(id))
+	most, name := maxReplies, wire.IDKey(json.RawMessage(id))
 	if method == "ping" {
 		most += maxPings
 	}
@@ -269,24 +270,13 @@ func (s *receiving) admit(id, method string, from messageSource) bool {
 
 // markReplied records that the SDK has answered a request.
 func (s *receiving) markReplied(id json.RawMessage) {
-	name := canonicalID(id)
+	name := wire.IDKey(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.passed[name] {
 		delete(s.passed, name)
 		s.busy--
 	}
-}
-
-// canonicalID returns an ID in one encoding, whatever JSON the peer wrote it in.
-func canonicalID(id json.RawMessage) string {
-	var v any
-	_ = json.Unmarshal(id, &v) // it has been decoded before
-	text, err := json.Marshal(v)
-	if err != nil {
-		return string(id)
-	}
-	return string(text)
 }
 
 // refuse answers a request for which there is no room. The answer is sent before more is read, so
@@ -308,7 +298,7 @@ func (s *receiving) caller() mcptask.Caller {
 
 // createTask makes a task of a request. If the server's stream is resumed, the request may come
 // again. It then gets the same task.
-func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, method string, params json.RawMessage) (json.RawMessage, error) {
+func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, method string, params dialect.Params) (json.RawMessage, error) {
 	tool, _ := tasks.Tool(toolName(method))
 	call, err := s.dialect.Negotiate(tool, false, params)
 	if err != nil {
@@ -320,10 +310,7 @@ func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, m
 		sum := sha256.Sum256([]byte(id))
 		call.IdempotencyKey = "request " + s.nonce + hex.EncodeToString(sum[:])
 	}
-	var arguments map[string]json.RawMessage
-	if err := json.Unmarshal(params, &arguments); err != nil {
-		return nil, err
-	}
+	arguments := params.All()
 	delete(arguments, "task")
 	plain, err := json.Marshal(arguments)
 	if err != nil {
@@ -334,7 +321,7 @@ func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, m
 		return nil, err
 	}
 	created, err := s.dialect.Created(*reply.Task, tool)
-	if key, parent := dialect.RelatedTask(decodeMeta(params)); err == nil && parent != "" { // asked by a task of the server (C-61)
+	if key, parent := dialect.RelatedTask(decodeMeta(params.Raw())); err == nil && parent != "" { // asked by a task of the server (C-61)
 		return dialect.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
 	}
 	return created, err

@@ -1,8 +1,6 @@
 package gosdk
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -66,17 +64,15 @@ func restoreCode(code int64) int {
 	return int(code)
 }
 
-// rewriteMessage rewrites a response. The "data:" of an event may stand before it. Anything else
-// stays as it is.
+// rewriteMessage rewrites a response. Any other message stays as it is.
 func rewriteMessage(message []byte, rewrite rewriteFunc) []byte {
-	data, event := bytes.CutPrefix(message, []byte("data:"))
 	var m struct {
 		Version json.RawMessage `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Result  json.RawMessage `json:"result,omitempty"`
 		Error   *jsonrpc.Error  `json:"error,omitempty"`
 	}
-	if json.Unmarshal(data, &m) != nil {
+	if json.Unmarshal(message, &m) != nil {
 		return message
 	}
 	a := answer{m.Result, m.Error}
@@ -88,15 +84,7 @@ func rewriteMessage(message []byte, rewrite rewriteFunc) []byte {
 	if err != nil { // cannot happen: it was decoded
 		return message
 	}
-	if event {
-		rewritten = append([]byte("data: "), rewritten...)
-	}
-	return append(rewritten, '\n')
-}
-
-// newRewriter returns a stream whose messages are rewritten line by line.
-func newRewriter(body io.ReadCloser, rewrite rewriteFunc) io.ReadCloser {
-	return &rewriter{Closer: body, lines: bufio.NewReader(body), rewrite: rewrite}
+	return rewritten
 }
 
 // changeBody changes a body that is one message. It fails only if the body is too long.
@@ -111,29 +99,18 @@ func changeBody(body io.ReadCloser, change func(message []byte) []byte) (io.Read
 	return read, nil
 }
 
-// rewriter is a body with rewritten content.
-type rewriter struct {
+// readBytes is a body that has been read.
+type readBytes struct {
 	io.Closer
-	lines   *bufio.Reader
-	rewrite rewriteFunc
-	rest    []byte
-	err     error
+	rest []byte
+	err  error // ended the reading
 }
 
 // Read implements io.Reader.
-func (b *rewriter) Read(p []byte) (int, error) {
-	if len(b.rest) == 0 && b.err == nil {
-		b.nextLine()
-	}
+func (b *readBytes) Read(p []byte) (int, error) {
 	n := copy(p, b.rest)
 	if b.rest = b.rest[n:]; n == 0 && len(p) > 0 {
 		return 0, b.err
 	}
 	return n, nil
-}
-
-// nextLine reads and rewrites a line.
-func (b *rewriter) nextLine() {
-	line, err := b.lines.ReadBytes('\n')
-	b.rest, b.err = rewriteMessage(line, b.rewrite), err
 }

@@ -60,9 +60,7 @@ type attachedKey struct{}
 
 // addTool adds one tool of tasks to an SDK server.
 func addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
-	server.AddTool(newSDKTool(spec), func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		return callTaskTool(ctx, tasks, req)
-	})
+	server.AddTool(newSDKTool(spec), taskTools{tasks}.call)
 }
 
 func newSDKTool(spec mcptask.ToolSpec) *mcp.Tool {
@@ -188,8 +186,11 @@ func wrapResult(data json.RawMessage, err error) (mcp.Result, error) {
 // ends, and no other limit counts it.
 const maxProgressToken = 1 << 10
 
-// callTaskTool runs a task tool for the SDK.
-func callTaskTool(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+// taskTools is the handler of the tools of tasks in the SDK.
+type taskTools struct{ tasks *mcptask.Server }
+
+// call runs a task tool for the SDK.
+func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	f, _ := ctx.Value(flightKey{}).(*flight)
 	if f == nil {
 		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
@@ -204,7 +205,7 @@ func callTaskTool(ctx context.Context, tasks *mcptask.Server, req *mcp.CallToolR
 	if !f.flow.Stateless {
 		hooks.Ask = newAsker(req.Session)
 	}
-	reply, err := f.flow.Run(ctx, tasks, req.Params.Name, req.Params.Arguments, hooks)
+	reply, err := f.flow.Run(ctx, t.tasks, req.Params.Name, req.Params.Arguments, hooks)
 	switch {
 	case err != nil:
 		return nil, toSDKError(err)

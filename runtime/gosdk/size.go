@@ -95,8 +95,8 @@ func (b *limitedBody) countBytes(part []byte) (before int) {
 }
 
 // readBody reads a body to its end or first error. It fails only if the body is too long.
-func readBody(body io.ReadCloser) (*rewriter, error) {
-	if read, ok := body.(*rewriter); ok && read.lines == nil {
+func readBody(body io.ReadCloser) (*readBytes, error) {
+	if read, ok := body.(*readBytes); ok {
 		return read, nil
 	}
 	data, err := io.ReadAll(body)
@@ -107,5 +107,5 @@ func readBody(body io.ReadCloser) (*rewriter, error) {
 		_ = body.Close() // the body is not used
 		return nil, err
 	}
-	return &rewriter{Closer: body, rest: data, err: err}, nil
+	return &readBytes{Closer: body, rest: data, err: err}, nil
 }

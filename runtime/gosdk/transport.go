@@ -16,6 +16,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // carriedMethod is a method whose params and results the SDK's types would truncate. The SDK sends
@@ -178,11 +179,17 @@ func isStream(response *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// rewriteBody rewrites a stream line by line. It rewrites any other body as a whole, because its
-// message may have many lines. It fails only if the body is too long.
+// rewriteBody rewrites the messages of a stream. Any other body is one message. It fails only if the
+// body is too long.
 func rewriteBody(response *http.Response, rewrite rewriteFunc) (err error) {
-	if isStream(response) {
-		response.Body = newRewriter(response.Body, rewrite)
+	if stream, ok := response.Body.(*eventReader); ok {
+		edit := stream.edit
+		stream.edit = func(message []byte) []byte {
+			if message = edit(message); message != nil {
+				message = rewriteMessage(message, rewrite)
+			}
+			return message
+		}
 	} else {
 		response.Body, err = changeBody(response.Body, func(message []byte) []byte { return rewriteMessage(message, rewrite) })
 	}
@@ -362,8 +369,8 @@ func (t *httpTransport) capabilities() json.RawMessage {
 		return declared
 	}
 	for line := range strings.Lines(text) {
-		if data, ok := strings.CutPrefix(line, "data:"); ok {
-			if declared := decodeMessageCapabilities([]byte(data)); declared != nil {
+		if name, data, _ := wire.Field([]byte(line)); name == "data" {
+			if declared := decodeMessageCapabilities(data); declared != nil {
 				return declared
 			}
 		}

@@ -48,6 +48,7 @@ var untapped = map[string]string{
 	"runtime/gosdk/origin_test.go TestNoBearer":                                   "is sent nothing: the client has no token",
 	"runtime/gosdk/collected_test.go TestHandlersAndPipesAreCollected":            "makes handlers and pipes, which say nothing, and drops them",
 	"runtime/gateway/session_test.go TestWhatKeepsASession":                       "has no server behind the gateway: nothing that it says is looked at",
+	"runtime/gateway/bench_test.go benchCalls":                                    "has a trivial server behind the gateway, to measure the gateway alone",
 	"runtime/gateway/batch_test.go TestBatchHidesNothing":                         "has no server behind the gateway: what passes is not answered",
 	"runtime/gateway/headers_test.go TestHeadersSayOneThing":                      "has no server behind the gateway: what passes is not answered",
 	"runtime/gateway/hold_test.go TestQuestionFollowsSlowReply":                   "has no server behind the gateway: the reply is not looked at",

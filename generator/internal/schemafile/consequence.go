@@ -76,8 +76,7 @@ const (
 	lifecycleFile  = "runtime/server_lifecycle.go"
 	recordFile     = "runtime/record.go"
 	operationsFile = "runtime/server_operations.go"
-	serverFile     = "runtime/gateway/post.go"
-	pipeFile       = "runtime/gateway/pipe_requests.go"
+	routeFile      = "runtime/gateway/route.go"
 	messageFile    = "runtime/gateway/message.go"
 	errorsFile     = "runtime/errors.go"
 	checkFile      = "schema/wirecheck/definitions.go"
@@ -104,8 +103,7 @@ var filePurposes = map[string]string{
 	lifecycleFile:  "which state follows which",
 	recordFile:     "the stored parts of a task",
 	operationsFile: "what the methods do",
-	serverFile:     "which HTTP requests are about tasks",
-	pipeFile:       "which pipe requests are about tasks",
+	routeFile:      "which requests are about tasks",
 	messageFile:    "which notifications are about tasks",
 	errorsFile:     "the codes of errors",
 	checkFile:      "which definition tests check a message against",
@@ -146,11 +144,11 @@ var consequences = map[Kind]consequence{
 	ConstChanged: {Failure, "{place} is always {is} now; it was {was}",
 		"the runtime sends and expects the old value", nil},
 	MethodNew: {Failure, "the method {is} is new ({place})",
-		"the runtime neither serves nor calls it", []string{canonFile, operationsFile, serverFile, pipeFile, checkFile}},
+		"the runtime neither serves nor calls it", []string{canonFile, operationsFile, routeFile, checkFile}},
 	MethodGone: {Failure, "the method {was} is gone ({place})",
 		"the runtime still serves or calls it", []string{checkFile}},
 	MethodRenamed: {Failure, "the method {was} seems to be renamed to {is} ({place}): the rest of the request is the same",
-		"the runtime serves and calls it by the old name", []string{serverFile, pipeFile, checkFile}},
+		"the runtime serves and calls it by the old name", []string{routeFile, checkFile}},
 	NotificationNew: {Note, "the notification {is} is new ({place})",
 		"the runtime does not send it and ignores it from a peer", []string{canonFile, messageFile, checkFile}},
 	NotificationGone: {Failure, "the notification {was} is gone ({place})",

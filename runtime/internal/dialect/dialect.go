@@ -21,7 +21,7 @@ type Server interface {
 	// Negotiate decides how a tools/call of one of our tools is answered, or
 	// refuses it. params is the whole params object; fallback says that fallback
 	// tools serve a requestor that knows no tasks, or that the tool is one.
-	Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error)
+	Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error)
 	// Created is the answer to a tools/call that made a task.
 	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
 	// InputRequired is the answer to a tools/call whose questions come first.
@@ -48,10 +48,10 @@ type Teller interface {
 	Server
 	// TaskID is the stored ID of the task that the params of a task method name, ""
 	// where they name none.
-	TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string
+	TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string
 	// Show is the answer to a tasks/get with these params, for the task that they
 	// name and that has been read.
-	Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error)
+	Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error)
 	// Question makes the params of a task's question, with the task's metadata. A
 	// ttl of more than 0 asks for a task at the client, to be kept for so long.
 	Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error)
@@ -72,7 +72,7 @@ type Signalled interface {
 	Teller
 	// Signals says whether a request is of the revision. named says whether the
 	// caller has a task that it calls so.
-	Signals(method string, params json.RawMessage, named func(externalID string) bool) bool
+	Signals(method string, params Params, named func(externalID string) bool) bool
 }
 
 // Announcer is a Server of a revision that answers a call that made a task when
@@ -110,7 +110,7 @@ type Poller interface {
 }
 
 // Method answers one task method. Errors are JSON-RPC errors.
-type Method func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error)
+type Method func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error)
 
 // Client is the requestor's side of a revision.
 type Client interface {
@@ -155,7 +155,7 @@ type Send func(ctx context.Context, method string, params any) (json.RawMessage,
 type Receiver interface {
 	Teller
 	// Asks says whether a request with these params is to become a task.
-	Asks(params json.RawMessage) bool
+	Asks(params Params) bool
 	// Receives are the capabilities of a client that runs requests by these methods
 	// as tasks, nil where none of them can be one.
 	Receives(methods ...string) (capabilities json.RawMessage, err error)
@@ -207,38 +207,6 @@ func Clients() []Client {
 // object is a JSON object whose unknown members stay as they are.
 type object = map[string]json.RawMessage
 
-// decode reads params into v; what does not fit is the requestor's fault.
-func decode(params json.RawMessage, v any) error {
-	if len(params) == 0 {
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "the request has no params")
-	}
-	err := json.Unmarshal(params, v)
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &mismatch): // the gateway has refused what is not JSON
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params are not JSON")
-	case mismatch.Field == "":
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params must be an object, not a JSON %s", mismatch.Value)
-	}
-	return mcptask.Errorf(mcptask.CodeInvalidParams, "params.%s must not be a JSON %s", mismatch.Field, mismatch.Value)
-}
-
-// taskID reads params.taskId, the only thing that names a task (C-63).
-func taskID(params json.RawMessage) (string, error) {
-	var p struct {
-		TaskID *string `json:"taskId"`
-	}
-	if err := decode(params, &p); err != nil {
-		return "", err
-	}
-	if p.TaskID == nil {
-		return "", mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
-	}
-	return *p.TaskID, nil
-}
-
 // nameOf is what the requestor of a task calls it.
 func nameOf(r mcptask.Record) string {
 	if r.ExternalID != "" {
@@ -270,26 +238,6 @@ func named(s *mcptask.Server, caller mcptask.Caller, id string) string {
 func Names(s *mcptask.Server, caller mcptask.Caller, id string) bool {
 	_, err := s.Peek(caller.Named(id))
 	return !errors.Is(err, mcptask.ErrNoRecord)
-}
-
-// idempotencyKey reads the key from params._meta.
-func idempotencyKey(params json.RawMessage) (string, error) {
-	var p struct {
-		Meta struct {
-			Key *string `json:"io.github.mcptaskgen/idempotency-key"`
-		} `json:"_meta"`
-	}
-	if err := decode(params, &p); err != nil {
-		return "", err
-	}
-	if p.Meta.Key == nil {
-		return "", nil
-	}
-	const longest = 256
-	if *p.Meta.Key == "" || len(*p.Meta.Key) > longest {
-		return "", mcptask.Errorf(mcptask.CodeInvalidParams, "an idempotency key has 1 to %d bytes", longest)
-	}
-	return *p.Meta.Key, nil
 }
 
 // joinedCapabilities is what the server's services declare together, nil where

@@ -9,6 +9,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 var seeds = []string{
@@ -46,10 +47,10 @@ func FuzzNegotiate(f *testing.F) {
 			_ = d.CanAsk(params)
 			for _, support := range []mcptask.TaskSupport{mcptask.TaskForbidden, mcptask.TaskOptional, mcptask.TaskRequired} {
 				spec := mcptask.ToolSpec{Name: "t", Policy: mcptask.Policy{Task: support}}
-				if call, err := d.Negotiate(spec, true, params); err == nil && (call.Mode == mcptask.ModePlain) != (support == mcptask.TaskForbidden) {
+				if call, err := d.Negotiate(spec, true, wire.NewObject(params)); err == nil && (call.Mode == mcptask.ModePlain) != (support == mcptask.TaskForbidden) {
 					t.Errorf("%q: mode %v with a fallback, of a tool that is %s", params, call.Mode, support)
 				}
-				call, err := d.Negotiate(spec, false, params)
+				call, err := d.Negotiate(spec, false, wire.NewObject(params))
 				if err != nil {
 					refusal(t, params, err)
 					continue
@@ -93,7 +94,7 @@ func FuzzMethods(f *testing.F) {
 				if method == nil {
 					continue
 				}
-				result, err := method(ctx, tasks, caller, params)
+				result, err := method(ctx, tasks, caller, wire.NewObject(params))
 				switch {
 				case err != nil:
 					refusal(t, params, err)
@@ -118,8 +119,8 @@ func FuzzSubscribe(f *testing.F) {
 			return
 		}
 		var d dialect.Server20260728
-		names := d.NamesTasks(params)
-		s, err := d.Subscribe(params)
+		names := d.NamesTasks(wire.NewObject(params))
+		s, err := d.Subscribe(wire.NewObject(params))
 		if err != nil {
 			refusal(t, params, err)
 			return

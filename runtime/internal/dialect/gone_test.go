@@ -11,6 +11,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -49,7 +50,7 @@ func TestStoreCannotBeRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		params := json.RawMessage(`{"taskId":"mine"}`)
+		params := wire.NewObject([]byte(`{"taskId":"mine"}`))
 		store.once.Store(true)
 		if _, err := (ServerSEP1686{}).get(t.Context(), server, caller, params); Gone(err) {
 			t.Errorf("tasks/get by a name, after one failed read: %v", err)
@@ -59,7 +60,7 @@ func TestStoreCannotBeRead(t *testing.T) {
 			t.Errorf("tasks/get by a name: %v", err)
 		}
 		time.AfterFunc(time.Minute, func() { store.broken.Store(false) })
-		params = json.RawMessage(`{"taskId":"` + reply.Task.ID + `"}`)
+		params = wire.NewObject([]byte(`{"taskId":"` + reply.Task.ID + `"}`))
 		if result, err := (Server20251125{}).result(t.Context(), server, caller, params); err != nil || !strings.Contains(string(result), `"done"`) {
 			t.Errorf("tasks/result: %s, %v", result, err)
 		}

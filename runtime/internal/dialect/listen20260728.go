@@ -19,37 +19,25 @@ type Subscription struct {
 
 // NamesTasks says whether a subscriptions/listen asks for tasks, whatever it
 // says of them.
-func (Server20260728) NamesTasks(params json.RawMessage) bool {
-	ids, ok := filter(params)["taskIds"]
-	return ok && string(ids) != "null"
-}
-
-// filter is params.notifications, nil where it is no object.
-func filter(params json.RawMessage) object {
-	var p struct {
-		Notifications object `json:"notifications"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return nil
-	}
-	return p.Notifications
+func (Server20260728) NamesTasks(params Params) bool {
+	return params.Has("notifications", "taskIds") && string(params.Get("notifications", "taskIds")) != "null"
 }
 
 // Subscribe reads a subscriptions/listen that names tasks.
-func (Server20260728) Subscribe(params json.RawMessage) (Subscription, error) {
-	var p wire.SubscriptionsListenRequestParams
-	if err := decode(params, &p); err != nil {
+func (Server20260728) Subscribe(params Params) (Subscription, error) {
+	var asked wire.SubscriptionFilter
+	if err := decodeAt(params, &asked, "notifications"); err != nil {
 		return Subscription{}, err
 	}
 	var s Subscription
 	seen := map[string]bool{}
-	for _, id := range p.Notifications.TaskIDs {
+	for _, id := range asked.TaskIDs {
 		if !seen[id] {
 			seen[id] = true
 			s.Tasks = append(s.Tasks, id)
 		}
 	}
-	for kind, value := range filter(params) {
+	for kind, value := range params.Object("notifications").All() {
 		if kind != "taskIds" && !slices.Contains([]string{"false", "null", "[]"}, string(value)) {
 			s.Others = true
 		}

@@ -20,21 +20,18 @@ func (Server20251125) Protocol() string { return mcptask.Revision20251125 }
 
 // Negotiate implements Server: the requestor asks for a task by params.task,
 // and the tool says whether it may (C-10, C-13, C-15).
-func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
+func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
-	var p struct {
-		Task json.RawMessage `json:"task"`
-	}
-	if err := decode(params, &p); err != nil {
+	if err := checkParams(params); err != nil {
 		return call, err
 	}
-	if p.Task == nil {
+	if !params.Has("task") {
 		return unaugmented(tool, fallback, params, "params.task")
 	}
 	if tool.Policy.Task == mcptask.TaskForbidden {
 		return call, notAsTask(tool)
 	}
-	ttl, err := requestedTTL(p.Task)
+	ttl, err := requestedTTL(params.Get("task"))
 	if err != nil {
 		return call, err
 	}
@@ -44,7 +41,7 @@ func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params jso
 
 // unaugmented negotiates a call that asks for no task; missing is the member that
 // would.
-func unaugmented(tool mcptask.ToolSpec, fallback bool, params json.RawMessage, missing string) (call mcptask.CallRequest, err error) {
+func unaugmented(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call mcptask.CallRequest, err error) {
 	switch {
 	case fallback && tool.Policy.Task != mcptask.TaskForbidden:
 		call.Mode = mcptask.ModeFallback
@@ -135,7 +132,7 @@ func (d Server20251125) Method(name string) Method {
 // Blocks implements Server.
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
 
-func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, err := read(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -144,12 +141,12 @@ func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcpta
 }
 
 // Show implements Teller.
-func (Server20251125) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
+func (Server20251125) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
 	return json.Marshal(task20251125(r))
 }
 
 // read finds the task that the params of a tasks/get name.
-func read(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (mcptask.Record, error) {
+func read(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
 	id, err := taskID(params)
 	if err != nil {
 		return mcptask.Record{}, err
@@ -159,7 +156,7 @@ func read(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params 
 
 // result blocks until the task has ended and answers as the call would have,
 // error included (C-36 to C-41). A cancelled task has no such answer: T-25.
-func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := taskID(params)
 	if err != nil {
 		return nil, err
@@ -185,7 +182,7 @@ func relate(data json.RawMessage, taskID string) (json.RawMessage, error) {
 	return WithMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
 }
 
-func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	tasks, next, err := page(ctx, s, caller, params, task20251125)
 	if err != nil {
 		return nil, err
@@ -195,18 +192,16 @@ func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptas
 
 // page reads a page of a tasks/list, each task as project has it, and the cursor
 // of the next one, "" where there is none.
-func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage, project func(mcptask.Record) T) (tasks []T, next string, err error) {
-	var p struct {
-		Cursor *string `json:"cursor"`
-	}
-	if len(params) > 0 {
-		if err := decode(params, &p); err != nil {
+func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, project func(mcptask.Record) T) (tasks []T, next string, err error) {
+	var cursor *string
+	if len(params.Raw()) > 0 {
+		if cursor, err = textAt(params, "cursor"); err != nil {
 			return nil, "", err
 		}
 	}
 	var after mcptask.Position
-	if p.Cursor != nil {
-		if after, err = parseCursor(caller.Principal, *p.Cursor); err != nil {
+	if cursor != nil {
+		if after, err = parseCursor(caller.Principal, *cursor); err != nil {
 			return nil, "", err
 		}
 	}
@@ -227,7 +222,7 @@ func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, 
 	return tasks, next, nil
 }
 
-func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, err := cancelled(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -237,7 +232,7 @@ func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 
 // cancelled returns the task that the params of a tasks/cancel name when it is
 // cancelled, and refuses one that has ended (C-75, C-77).
-func cancelled(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (mcptask.Record, error) {
+func cancelled(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
 	id, err := taskID(params)
 	if err != nil {
 		return mcptask.Record{}, err
@@ -250,7 +245,7 @@ func cancelled(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, pa
 }
 
 // Asks implements Receiver (C-15).
-func (Server20251125) Asks(params json.RawMessage) bool { return membersOf(params)["task"] != nil }
+func (Server20251125) Asks(params Params) bool { return params.Has("task") }
 
 // Receives are the capabilities of a client that runs requests by these methods
 // as tasks (C-01, C-02, C-05), nil where none of them can be one.
@@ -351,7 +346,7 @@ func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result obj
 }
 
 // TaskID implements Teller (C-63).
-func (Server20251125) TaskID(_ *mcptask.Server, _ mcptask.Caller, params json.RawMessage) string {
+func (Server20251125) TaskID(_ *mcptask.Server, _ mcptask.Caller, params Params) string {
 	id, _ := taskID(params) // what is malformed names none
 	return id
 }

@@ -49,7 +49,7 @@ func (d Server20251125RC) Method(name string) Method {
 	return d.Server20251125.Method(name)
 }
 
-func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, err := read(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -58,11 +58,11 @@ func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcp
 }
 
 // Show implements Teller.
-func (Server20251125RC) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
+func (Server20251125RC) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
 	return json.Marshal(task20251125RC(r))
 }
 
-func (Server20251125RC) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20251125RC) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	tasks, next, err := page(ctx, s, caller, params, task20251125RC)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (Server20251125RC) list(ctx context.Context, s *mcptask.Server, caller mcpt
 	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
-func (Server20251125RC) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20251125RC) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, err := cancelled(ctx, s, caller, params)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func (Server20260728) Protocol() string { return mcptask.Revision20260728 }
 // Negotiate implements Server: the server decides, the client only declares
 // that it can take a task (E-03 to E-05). A legacy params.task means nothing
 // (E-94).
-func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
+func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	call := mcptask.CallRequest{Retry: true}
 	extension, err := declaresTasks(params)
 	if err != nil {
@@ -53,15 +53,13 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params jso
 
 // answersSoFar reads the answers of this round and those of the rounds before,
 // which InputRequired has put into the state.
-func answersSoFar(params json.RawMessage) (map[string]json.RawMessage, error) {
-	var p struct {
-		State string `json:"requestState"`
-	}
-	if err := decode(params, &p); err != nil {
+func answersSoFar(params Params) (map[string]json.RawMessage, error) {
+	state, err := textAt(params, "requestState")
+	if err != nil {
 		return nil, err
 	}
 	answers := object{}
-	if p.State != "" && json.Unmarshal([]byte(p.State), &answers) != nil {
+	if state != nil && *state != "" && json.Unmarshal([]byte(*state), &answers) != nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is not what the server has sent")
 	}
 	responses, err := inputResponses(params)
@@ -73,26 +71,16 @@ func answersSoFar(params json.RawMessage) (map[string]json.RawMessage, error) {
 }
 
 // inputResponses reads the answers that come with a call or an update.
-func inputResponses(params json.RawMessage) (map[string]json.RawMessage, error) {
-	var p struct {
-		InputResponses map[string]json.RawMessage `json:"inputResponses"`
-	}
-	err := decode(params, &p)
-	return p.InputResponses, err
+func inputResponses(params Params) (map[string]json.RawMessage, error) {
+	return membersAt(params, "inputResponses")
 }
 
 // declaresTasks looks for the extension where this very request declares it
 // (E-02, E-91).
-func declaresTasks(params json.RawMessage) (bool, error) {
-	var p struct {
-		Meta struct {
-			Capabilities wire.ClientCapabilities `json:"io.modelcontextprotocol/clientCapabilities"`
-		} `json:"_meta"`
-	}
-	if err := decode(params, &p); err != nil {
-		return false, err
-	}
-	return tasksAmong(p.Meta.Capabilities), nil
+func declaresTasks(params Params) (bool, error) {
+	var capabilities wire.ClientCapabilities
+	err := decodeAt(params, &capabilities, "_meta", mcptask.MetaClientCapabilities)
+	return err == nil && tasksAmong(capabilities), err
 }
 
 func tasksAmong(capabilities wire.ClientCapabilities) bool {
@@ -166,7 +154,7 @@ func (d Server20260728) Method(name string) Method {
 // Blocks implements Server.
 func (Server20260728) Blocks(string) bool { return false }
 
-func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := taskID(params)
 	if err != nil {
 		return nil, err
@@ -208,7 +196,7 @@ func complete(result object) error {
 
 // update takes answers and acknowledges (E-46, E-52). Values under keys that
 // are not outstanding may be anything (T-31).
-func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := taskID(params)
 	if err != nil {
 		return nil, err
@@ -232,7 +220,7 @@ func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcpt
 }
 
 // cancel acknowledges, also where the task has ended (E-54, E-58, EX-04).
-func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := taskID(params)
 	if err != nil {
 		return nil, err

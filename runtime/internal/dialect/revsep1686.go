@@ -30,42 +30,32 @@ func (ServerSEP1686) Protocol() string { return "" }
 // Signals implements Signalled: a call by the metadata of its task; a request for
 // a task by the related-task metadata of the proposal, or by an ID that the
 // caller has made. Only the proposal has tasks/delete.
-func (d ServerSEP1686) Signals(method string, params json.RawMessage, named func(externalID string) bool) bool {
+func (d ServerSEP1686) Signals(method string, params Params, named func(externalID string) bool) bool {
 	if method == wire.MethodTasksDelete {
 		return true
 	}
-	var p struct {
-		Meta   object          `json:"_meta"`
-		TaskID json.RawMessage `json:"taskId"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return false
-	}
 	if method == wire.MethodToolsCall {
-		return p.Meta[wire.MetaTask] != nil
+		return params.Has("_meta", wire.MetaTask)
 	}
-	var id string
-	switch {
-	case d.Method(method) == nil:
+	if d.Method(method) == nil {
 		return false
-	case p.Meta[wire.MetaRelatedTask] != nil:
+	}
+	if params.Has("_meta", wire.MetaRelatedTask) {
 		return true
 	}
-	return json.Unmarshal(p.TaskID, &id) == nil && p.TaskID != nil && named(id)
+	id, ok := params.Text("taskId")
+	return ok && named(id)
 }
 
 // Negotiate implements Server: the requestor asks for a task by its metadata
 // (A-02). It means nothing to a tool that cannot run as one, whatever it is
 // (A-04, A-05), and no tool has to be called with it.
-func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
+func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
-	var p struct {
-		Meta object `json:"_meta"`
-	}
-	if err := decode(params, &p); err != nil {
+	if _, err := valueAt(params, "_meta", wire.MetaTask); err != nil {
 		return call, err
 	}
-	metadata, ok := p.Meta[wire.MetaTask]
+	ok := params.Has("_meta", wire.MetaTask)
 	if !ok && !fallback || tool.Policy.Task == mcptask.TaskForbidden {
 		return call, nil
 	}
@@ -73,7 +63,7 @@ func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params json
 	if err != nil || !ok {
 		return mcptask.CallRequest{Mode: mcptask.ModeFallback, IdempotencyKey: key}, err
 	}
-	id, keep, err := requestedTask(metadata)
+	id, keep, err := requestedTask(params.Get("_meta", wire.MetaTask))
 	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: id, TTL: keep, FromEnd: true, IdempotencyKey: key}, err
 }
 
@@ -155,7 +145,7 @@ func (ServerSEP1686) Status(mcptask.Record) (method string, params json.RawMessa
 func (ServerSEP1686) Requestor(json.RawMessage) Requestor { return Requestor20251125{} }
 
 // TaskID implements Teller.
-func (ServerSEP1686) TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string {
+func (ServerSEP1686) TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string {
 	id, err := taskID(params)
 	if err != nil { // what is malformed names none
 		return ""
@@ -248,7 +238,7 @@ func keepAlive(r mcptask.Record) *int64 {
 
 // find reads the task that params name, by an ID of the caller's making or the
 // task's own. It is answered under the name that was asked for.
-func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (r mcptask.Record, name string, err error) {
+func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (r mcptask.Record, name string, err error) {
 	if name, err = taskID(params); err != nil {
 		return r, "", err
 	}
@@ -256,7 +246,7 @@ func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask
 	return r, name, err
 }
 
-func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, _, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -265,7 +255,7 @@ func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptas
 }
 
 // Show implements Teller, under the name that was asked for.
-func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
+func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error) {
 	name, err := taskID(params)
 	if err != nil {
 		return nil, err
@@ -281,7 +271,7 @@ func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller
 }
 
 // result answers at once, and only for a task that has completed (A-34, A-35).
-func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -293,7 +283,7 @@ func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcp
 	return answerSEP1686(r, name)
 }
 
-func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	tasks, next, err := page(ctx, s, caller, params, func(r mcptask.Record) wire.TaskInfo {
 		return taskSEP1686(s, r, nameFor(caller, r))
 	})
@@ -305,7 +295,7 @@ func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask
 
 // delete removes a task that has ended, and refuses any other: it is to be
 // cancelled first (A-53 to A-55, T-19).
-func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err

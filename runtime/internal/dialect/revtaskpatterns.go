@@ -25,20 +25,19 @@ func (ServerTaskPatterns) Revision() string { return mcptask.RevisionTaskPattern
 
 // Signals implements Signalled: a call gives its task an ID, whatever that is, and
 // asks for none of 2025-11-25; a task method names its task by params.id alone.
-func (ServerTaskPatterns) Signals(method string, params json.RawMessage, _ func(externalID string) bool) bool {
+func (ServerTaskPatterns) Signals(method string, params Params, _ func(externalID string) bool) bool {
 	switch method {
 	case "tools/call":
-		return ServerTaskPatterns{}.Asks(params) && membersOf(params)["task"] == nil
+		return ServerTaskPatterns{}.Asks(params) && !params.Has("task")
 	case wire.MethodTasksGet, wire.MethodTasksResult, wire.MethodTasksCancel:
-		members := membersOf(params)
-		return members["id"] != nil && members["taskId"] == nil
+		return params.Has("id") && !params.Has("taskId")
 	}
 	return false
 }
 
 // Asks implements Receiver (D-05).
-func (ServerTaskPatterns) Asks(params json.RawMessage) bool {
-	return membersOf(membersOf(params)["_meta"])[wire.MetaTaskID] != nil
+func (ServerTaskPatterns) Asks(params Params) bool {
+	return params.Has("_meta", wire.MetaTaskID)
 }
 
 // membersOf are the members of an object as they are spelled, none where it is
@@ -52,12 +51,12 @@ func membersOf(data json.RawMessage) object {
 // Negotiate implements Server: the ID that the requestor gives the task asks for
 // it, and is the key under which the same call again finds it (D-05, D-18). The
 // receiver binds the key to the account.
-func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params json.RawMessage) (mcptask.CallRequest, error) {
+func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
-	if err := decode(params, new(struct{})); err != nil {
+	if err := checkParams(params); err != nil {
 		return call, err
 	}
-	raw := membersOf(membersOf(params)["_meta"])[wire.MetaTaskID]
+	raw := params.Get("_meta", wire.MetaTaskID)
 	if raw == nil {
 		return unaugmented(tool, fallback, params, "params._meta.taskId")
 	}
@@ -165,19 +164,19 @@ func (d ServerTaskPatterns) Method(name string) Method {
 func (ServerTaskPatterns) Blocks(string) bool { return false }
 
 // nameTaskPatterns reads params.id (D-10).
-func nameTaskPatterns(params json.RawMessage) (string, error) {
-	if err := decode(params, new(struct{})); err != nil {
+func nameTaskPatterns(params Params) (string, error) {
+	if err := checkParams(params); err != nil {
 		return "", err
 	}
-	var id *string
-	if json.Unmarshal(membersOf(params)["id"], &id) != nil || id == nil {
+	id, ok := params.Text("id")
+	if !ok {
 		return "", mcptask.Errorf(mcptask.CodeInvalidParams, "params.id is missing, or not a string")
 	}
-	return *id, nil
+	return id, nil
 }
 
 // TaskID implements Teller: the caller's own name for a task goes first.
-func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) string {
+func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string {
 	name, err := nameTaskPatterns(params)
 	if err != nil { // what is malformed names none
 		return ""
@@ -186,7 +185,7 @@ func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, param
 }
 
 // find reads the task that params.id names, for its owner only (D-15, D-20).
-func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (r mcptask.Record, name string, err error) {
+func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (r mcptask.Record, name string, err error) {
 	if name, err = nameTaskPatterns(params); err != nil {
 		return r, "", err
 	}
@@ -194,7 +193,7 @@ func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller 
 	return r, name, err
 }
 
-func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, _, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -204,7 +203,7 @@ func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller m
 
 // Show implements Teller, under the name that was asked for. The result comes
 // along, as the guide shows it.
-func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage, r mcptask.Record) (json.RawMessage, error) {
+func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error) {
 	name, err := nameTaskPatterns(params)
 	if err != nil {
 		return nil, err
@@ -221,7 +220,7 @@ func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mc
 
 // result wraps how a task ended (D-12, D-13). One that has not ended, or was
 // cancelled, has nothing to wrap.
-func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -245,7 +244,7 @@ const mostListed = 1000
 
 // list gives the newest of the caller's tasks, without their results, oldest
 // first. The guide says neither what a list looks like nor how long it may get.
-func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ json.RawMessage) (json.RawMessage, error) {
+func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ Params) (json.RawMessage, error) {
 	result := wire.ListTasksResult{Tasks: []wire.GetTaskResult{}}
 	var after mcptask.Position
 	for more := true; more; {
@@ -267,7 +266,7 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 
 // cancel answers when the task is cancelled, and refuses one that has ended
 // (D-09, D-14).
-func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params json.RawMessage) (json.RawMessage, error) {
+func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	name, err := nameTaskPatterns(params)
 	if err != nil {
 		return nil, err

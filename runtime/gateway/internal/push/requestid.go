@@ -21,8 +21,8 @@ type requestKind string
 const (
 	// The question itself: mcptask/TASK/KEY.
 	kindQuestion requestKind = ""
-	// The follow-ups, if the client has made a task of the question:
-	// mcptask:KIND:SERIAL/TASK/KEY.
+	// The follow-ups, if the client has made a task of the question. They have IDs of
+	// the form mcptask:KIND:SERIAL/TASK/KEY.
 	kindGet    requestKind = "get"
 	kindResult requestKind = "result"
 	kindCancel requestKind = "cancel"

@@ -1,0 +1,394 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+)
+
+// readPost reads the message of a POST. It returns nil if it has answered already.
+func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal string) *httpExchange {
+	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Type must be application/json"))
+		return nil
+	}
+	body, ok := g.readBody(w, r)
+	if !ok {
+		return nil
+	}
+	m, batch, refusal := parse(body)
+	switch {
+	case refusal != nil:
+		var id json.RawMessage
+		if m != nil {
+			id = m.ID
+		}
+		refuse(w, http.StatusBadRequest, id, refusal)
+	case batch:
+		g.batch(w, r, principal, body)
+	default:
+		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal}
+	}
+	return nil
+}
+
+// httpExchange is the exchange of one POST.
+type httpExchange struct {
+	g         *Gateway
+	w         http.ResponseWriter
+	r         *http.Request
+	m         *message
+	principal string
+
+	session *session
+	endUse  func() // ends the use of the session; nil without one
+
+	// out is the stream that the answer ends; nil if the answer is JSON. It is kept alive
+	// from the first message on, until stopAlive.
+	out       *shared
+	alive     sync.Once
+	stopAlive func()
+}
+
+func (x *httpExchange) context() context.Context { return x.r.Context() }
+func (x *httpExchange) message() *message        { return x.m }
+
+func (x *httpExchange) modern() bool {
+	return modernVersion(x.r.Header.Get(versionHeader)) || x.m.IsRequest() && x.m.meta.Version != nil
+}
+
+func (x *httpExchange) caller() mcptask.Caller {
+	return mcptask.Caller{Principal: x.principal, Method: x.m.Method}
+}
+
+// enter implements exchange. A client whose session is gone has to learn that before anything
+// else, and nobody may initialize somebody else's session anew. Without a session ID, or with a
+// notification, the SDK says what is wrong.
+func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
+	id := x.r.Header.Get(sessionHeader)
+	s, status, refusal := x.g.session(x.r, x.principal)
+	if refusal != nil && (needed || status == http.StatusForbidden || id != "" && x.m.IsRequest()) {
+		refuse(x.w, status, x.replyID(), refusal)
+		return nil, mcptask.Caller{}, false
+	}
+	if refusal != nil {
+		s = x.g.sessions.get(id)
+	}
+	if s == nil || x.m.Method == "initialize" {
+		return nil, x.caller(), true
+	}
+	x.session, x.endUse = s, x.g.sessions.use(id)
+	if x.m.IsRequest() && x.m.Method != "ping" {
+		x.g.sessions.work(s)
+	}
+	return s, s.caller(x.g, x.m.Method), true
+}
+
+// leave ends what the exchange holds.
+func (x *httpExchange) leave() {
+	if x.endUse != nil {
+		x.endUse()
+	}
+}
+
+// replyID is the ID of the reply to the message, nil if it gets none of its own.
+func (x *httpExchange) replyID() json.RawMessage {
+	if x.m.IsRequest() {
+		return x.m.ID
+	}
+	return nil
+}
+
+func (x *httpExchange) checkVersion(revision string) *mcptask.Error {
+	return checkVersion(x.r.Header, x.m.meta, revision)
+}
+
+func (x *httpExchange) checkNames(named bool) *mcptask.Error {
+	if !named {
+		return checkMethod(x.r.Header, x.m)
+	}
+	return checkNames(x.r.Header, x.m)
+}
+
+func (x *httpExchange) accept() { x.w.WriteHeader(http.StatusAccepted) }
+
+func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {
+	status := http.StatusOK
+	switch {
+	case kind == refusedSize:
+		status = http.StatusRequestEntityTooLarge
+	case kind == refusedRate: // once this is read there is room for one more
+		x.w.Header().Set("Retry-After", "1")
+		status = http.StatusTooManyRequests
+	case kind == refusedStore:
+		status = http.StatusServiceUnavailable
+	case x.modern():
+		status = modernStatus(err)
+	}
+	refuse(x.w, status, x.replyID(), err)
+}
+
+func (x *httpExchange) answer(work work) {
+	ctx, cancel := context.WithCancel(x.r.Context())
+	defer cancel()
+	if x.session != nil {
+		defer x.g.sessions.wait(x.session, x.m.ID, cancel)()
+		defer context.AfterFunc(x.session.ended, cancel)()
+	}
+	if x.session != nil || work.waits {
+		defer context.AfterFunc(x.g.server.Closing(), cancel)()
+	}
+	if work.written != nil {
+		defer work.written()
+	}
+	result, err := x.g.attempt(ctx, x.m, work)
+	if x.stopAlive != nil {
+		x.stopAlive()
+	}
+	switch {
+	case errors.Is(err, errAnswered):
+	case x.out != nil:
+		x.out.message(encodeAnswer(ctx, x.m, result, err))
+	case err == nil:
+		write(x.w, http.StatusOK, wire.EncodeResult(x.m.ID, result))
+	default:
+		kind, failed := refusedRequest, answerError(ctx, err)
+		if failed.Limit() == "polls" {
+			kind = refusedRate
+		}
+		x.refuse(kind, failed)
+	}
+}
+
+func (x *httpExchange) send(message []byte) {
+	x.alive.Do(func() {
+		if x.out == nil {
+			x.out = &shared{stream: newStream(x.w)}
+		}
+		x.stopAlive = x.out.keepAlive()
+	})
+	x.out.message(message)
+}
+
+// carryQuestions implements exchange. A client that takes no stream gets the questions on its
+// session's own (C-34, C-37).
+func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func()) {
+	if !acceptsStream(x.r) {
+		return func() {}
+	}
+	c := x.g.mailbox(x.session).Connect(d, task)
+	x.out = &shared{stream: newStream(x.w)}
+	x.stopAlive = x.out.keepAlive()
+	over := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer guard.Recover(x.g.server.Logger(), "the stream of a request that waits")
+		for {
+			select {
+			case <-c.Wake():
+				x.out.messages(c.Take())
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		x.g.hub.Refresh(task) // what the end takes back comes before it
+		close(over)
+		writer.Wait()
+		x.out.messages(c.Take())
+		c.Close()
+	}
+}
+
+func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // a client that has left
+
+func (x *httpExchange) cancel(request json.RawMessage) bool {
+	x.g.sessions.cancel(x.session, request)
+	return false
+}
+
+// next is the SDK's handler for the message.
+func (x *httpExchange) next() http.Handler {
+	if x.modern() {
+		return x.g.config.Stateless
+	}
+	return x.g.config.Stateful
+}
+
+// setBody makes the message, with its edits, the body that the SDK reads.
+func (x *httpExchange) setBody(edits ...wire.Edit) error {
+	body, err := x.m.Edited(edits...)
+	if err == nil {
+		x.r.Body, x.r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	return err
+}
+
+func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
+	if err := x.setBody(edits...); err != nil {
+		x.refuse(refusedRequest, wireError(err))
+		return
+	}
+	w := x.w
+	if flow != nil {
+		if flow.carrier != nil {
+			var end func()
+			w, end = flow.carrier.overHTTP(x.w, x.r)
+			defer end() // nothing may be written once the handler has returned
+		}
+		defer flow.announced.wrote()
+		if x.g.config.Direct {
+			x.direct(w, flow)
+			return
+		}
+		token, closeFlow := OpenFlow(x.g.server, flow)
+		defer closeFlow()
+		x.r.Header.Set(FlowHeader, token)
+	}
+	x.next().ServeHTTP(w, x.r)
+}
+
+func (x *httpExchange) forwardOpen(done func()) {
+	defer done()
+	if err := x.setBody(); err != nil {
+		x.refuse(refusedRequest, wireError(err))
+		return
+	}
+	x.g.passOpen(x.next(), x.w, x.r)
+}
+
+// initialize implements exchange: it makes room for a session, which is open once the SDK has
+// negotiated it.
+func (x *httpExchange) initialize(flow *Flow) {
+	g := x.g
+	limits := g.server.Options().Limits
+	most, scope := limits.Sessions, mcptask.ScopeAccount
+	if x.principal == "" {
+		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
+	}
+	done, spared, full := g.sessions.room(x.principal, most, limits.Server.Sessions)
+	if full == mcptask.ScopeServer {
+		most, scope = limits.Server.Sessions, full
+	}
+	if done == nil || spared != nil {
+		err := g.server.LimitedIn(scope, flow.Caller, "sessions", most) // it is for the audit trail, too
+		if done == nil {
+			x.refuse(refusedRequest, err)
+			return
+		}
+		go func() {
+			defer guard.Recover(g.server.Logger(), "the end of a session")
+			spared.expire() // the SDK waits for what is left of its calls
+		}()
+	}
+	defer done()
+	capabilities := x.m.Params.Object("capabilities")
+	flow.Connected = func(id, protocol string, wait func() error) {
+		if id != "" {
+			s := &session{id: id, principal: x.principal}
+			s.negotiated(g, protocol, capabilities.Raw())
+			g.openSession(x.r, s, wait)
+		}
+	}
+	var edits []wire.Edit
+	if g.config.Direct && capabilities.Has("tasks") { // an SDK whose types have one revision's form refuses another's
+		edits = append(edits, wire.Delete("params", "capabilities", "tasks"))
+	}
+	x.forward(flow, edits...)
+}
+
+// batch is for sessions of 2025-03-26 only: later revisions have none, and a
+// batch would hide task traffic from the gateway.
+func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
+	const lastWithBatches = "2025-03-26"
+	s := g.sessions.get(r.Header.Get(sessionHeader))
+	if s == nil || s.revision != lastWithBatches || s.principal != principal {
+		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a request"))
+		return
+	}
+	if refusal := checkBatch(body); refusal != nil {
+		refuse(w, http.StatusBadRequest, nil, refusal)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	defer g.sessions.use(s.id)()
+	g.config.Stateful.ServeHTTP(w, r)
+}
+
+// mostBatched bounds the messages of a batch: the SDK serves all of them at once.
+const mostBatched = 100
+
+// checkBatch refuses a batch that hides what the gateway answers or counts: a subscription, which
+// stays open, or the answer to one of its questions.
+func checkBatch(body []byte) *mcptask.Error {
+	var all []json.RawMessage
+	if json.Unmarshal(body, &all) != nil {
+		return mcptask.Errorf(mcptask.CodeParseError, "the batch is not JSON")
+	}
+	if len(all) > mostBatched {
+		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), mostBatched)
+	}
+	for _, each := range all {
+		m, batch, refusal := parse(each)
+		switch {
+		case refusal != nil:
+			return refusal
+		case batch:
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a batch must not be part of another")
+		case m.newer() || m.reserved():
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", wire.Brief(m.Method))
+		}
+		if _, ours := m.answers(); ours {
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the answer to a question must not be part of a batch: send it alone")
+		}
+	}
+	return nil
+}
+
+// readBody reads a body within the limit.
+func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, g.maxBody))
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		refuse(w, http.StatusRequestEntityTooLarge, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body exceeds %d bytes: send less, such as a reference to what is big", tooLarge.Limit))
+		return nil, false
+	case err != nil:
+		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body could not be read"))
+		return nil, false
+	}
+	return body, true
+}
+
+// refuse writes an error response.
+func refuse(w http.ResponseWriter, status int, id json.RawMessage, err *mcptask.Error) {
+	write(w, status, wire.EncodeReply(id, nil, err))
+}
+
+func write(w http.ResponseWriter, status int, data []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(data) // a client that has left
+}
+
+func acceptsStream(r *http.Request) bool {
+	for _, accept := range r.Header.Values("Accept") {
+		if strings.Contains(accept, "text/event-stream") {
+			return true
+		}
+	}
+	return false
+}

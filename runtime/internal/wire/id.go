@@ -1,0 +1,38 @@
+package wire
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+)
+
+// largestID bounds the integers that come back as they are: an SDK that reads numbers as
+// floats answers a larger one under another ID.
+const largestID = 1 << 53
+
+// ValidID reports whether an ID, which must not be empty, comes back as it is.
+func ValidID(id json.RawMessage) bool {
+	if id[0] == '"' {
+		return true
+	}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && n >= -largestID && n <= largestID
+}
+
+// IDKey returns the same key for an ID however its JSON is written.
+func IDKey(id json.RawMessage) string {
+	if text, ok := Text(id); ok {
+		return "text " + text
+	}
+	if n, err := strconv.ParseInt(string(id), 10, 64); err == nil {
+		return strconv.FormatInt(n, 10) // -0 is 0
+	}
+	f, err := strconv.ParseFloat(string(id), 64)
+	switch {
+	case err != nil:
+		return string(id)
+	case f == math.Trunc(f) && math.Abs(f) <= largestID:
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}

@@ -1,0 +1,106 @@
+// Package wire reads JSON-RPC messages and writes replies. A message is read
+// once: its members are found by an index, their values stay the bytes that
+// came, and an edit copies all bytes but its own.
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"unicode/utf8"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Message is one JSON-RPC message.
+type Message struct {
+	ID     json.RawMessage
+	Method string
+	Params *Object
+	Result json.RawMessage
+	Error  *mcptask.Error
+
+	whole *Object
+}
+
+// Bytes returns the message as it came, without the white space before it.
+func (m *Message) Bytes() []byte { return m.whole.raw }
+
+// IsRequest reports whether the message expects an answer.
+func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
+
+// IsResponse reports whether the message answers a request.
+func (m *Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
+
+// messageMembers are the members that a reader of messages acts on.
+var messageMembers = []string{"jsonrpc", "id", "method", "params", "result", "error"}
+
+// Read reads one message. It reports a batch, which has no message, because a
+// session of 2025-03-26 may send one. With a refusal there is a message only if its ID
+// or its kind could be read.
+func Read(data []byte) (m *Message, batch bool, refusal *mcptask.Error) {
+	if !utf8.Valid(data) { // encoding/json would mend it, the SDK would not
+		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not UTF-8")
+	}
+	data = bytes.TrimLeft(data, " \t\r\n")
+	switch {
+	case !json.Valid(data):
+		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not JSON")
+	case data[0] == '[':
+		return nil, true, nil
+	}
+	m = &Message{whole: NewObject(data)}
+	fault := m.whole.Fault(messageMembers)
+	read := m.readMembers
+	if fault != "" {
+		read = m.readAmbiguous
+	}
+	version, ok := read()
+	if !ok {
+		return nil, false, mcptask.Errorf(mcptask.CodeInvalidRequest, "the body is not a JSON-RPC message")
+	}
+	badID := m.ID != nil && !ValidID(m.ID)
+	switch {
+	case version != "2.0":
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, `the message lacks "jsonrpc": "2.0"`)
+	case badID && m.Method != "":
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the request's id is neither a string nor an integer of at most 53 bits")
+	case fault != "":
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message is ambiguous: %s", fault)
+	}
+	if refusal != nil && (badID || m.IsResponse()) {
+		m.ID = nil // an answer cannot have it
+	}
+	return m, false, refusal
+}
+
+// readMembers reads the members of a message. It returns false if one of them
+// has the wrong type.
+func (m *Message) readMembers() (version string, ok bool) {
+	m.ID, m.Params, m.Result = m.whole.Get("id"), m.whole.Object("params"), m.whole.Get("result")
+	if m.Params == nil {
+		m.Params = new(Object)
+	}
+	if !m.whole.textOrNull("jsonrpc", &version) || !m.whole.textOrNull("method", &m.Method) {
+		return "", false
+	}
+	if failed := m.whole.Get("error"); failed != nil && json.Unmarshal(failed, &m.Error) != nil {
+		return "", false
+	}
+	return version, m.whole.isObject || string(m.whole.raw) == "null"
+}
+
+// readAmbiguous reads a message that is refused for its members as encoding/json
+// does, so that the refusal has the ID that most readers would find.
+func (m *Message) readAmbiguous() (version string, ok bool) {
+	var read struct {
+		JSONRPC string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  string          `json:"method"`
+		Params  json.RawMessage `json:"params"`
+		Result  json.RawMessage `json:"result"`
+		Error   *mcptask.Error  `json:"error"`
+	}
+	ok = json.Unmarshal(m.whole.raw, &read) == nil
+	m.ID, m.Method, m.Params, m.Result, m.Error = read.ID, read.Method, NewObject(read.Params), read.Result, read.Error
+	return read.JSONRPC, ok
+}

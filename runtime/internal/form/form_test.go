@@ -57,7 +57,7 @@ func TestFormRefuses(t *testing.T) {
 		"a choice of schemas":   {of(`{"type":"string","oneOf":[{"$ref":"#"}]}`), "oneOf.0.$ref"},
 		"choices of schemas":    {of(`{"type":"array","items":{"anyOf":[{"$ref":"#"}]}}`), "anyOf.0.$ref"},
 		"types":                 {of(`{"type":["string","null"]}`), "must have a type"},
-		"must have a type":               {of(`{}`), "must have a type"},
+		"must have a type":      {of(`{}`), "must have a type"},
 		"no property":           {of(`null`), "must have a type"},
 		"a schema that is true": {of(`true`), "not an object"},
 		"true":                  {`true`, "not an object"},

@@ -9,12 +9,11 @@ import (
 
 // List changes a result of tools/list for its caller. A caller that declares the extension does not
 // see the fallback tools. Any other caller sees them, and learns that it may call the tools behind
-// them plainly: their output may be that of a running task, and tasks are not required. (C-13 would
-// have such calls refused.)
+// them plainly: their output may be that of a running task, and tasks are not required. Otherwise
+// plain calls would be refused (C-13).
 //
 // The list depends on what the caller declares. So it is marked as private if the revision has
 // caches.
-// others: it is marked as private where the revision has caches.
 func List(s *mcptask.Server, declares bool, result json.RawMessage) (json.RawMessage, error) {
 	if len(listSets(s)) == 0 {
 		return result, nil

@@ -61,3 +61,34 @@ func TestRooms(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// walked matches a name of the code with the file that declares it.
+var walked = regexp.MustCompile("`(?:mcptask\\.)?([\\w.]+)` in `([\\w./]+\\.go)`")
+
+// TestWalk compares what docs/dev/architecture.md says of where a name is declared with the files.
+func TestWalk(t *testing.T) {
+	const root = ".."
+	text, err := os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := walked.FindAllStringSubmatch(string(text), -1)
+	if len(names) == 0 {
+		t.Error("docs/dev/architecture.md names no function with its file")
+	}
+	for _, said := range names {
+		name, file := said[1], said[2]
+		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
+		if err != nil {
+			t.Errorf("docs/dev/architecture.md says that %s is in %s: %v", name, file, err)
+			continue
+		}
+		declared := `(?m)^(func|type|var|const) ` + name + `\b`
+		if receiver, method, ok := strings.Cut(name, "."); ok {
+			declared = `(?m)^func \((\w+ )?\*?` + receiver + `\) ` + method + `\(`
+		}
+		if !regexp.MustCompile(declared).Match(source) {
+			t.Errorf("docs/dev/architecture.md says that %s is in %s, which does not declare it: name the file that does", name, file)
+		}
+	}
+}

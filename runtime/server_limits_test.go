@@ -224,19 +224,24 @@ func TestLimitDefaults(t *testing.T) {
 				continue
 			}
 			if way := accountAdvice[strings.ToLower(name)]; way.option != "Limits."+name || way.help == "" {
-				t.Errorf("%s: %q", name, way)
+				t.Errorf("accountAdvice has no entry %q for Limits.%s with its option and a help: %q", strings.ToLower(name), name, way)
 			}
 		}
 	}
 	none := Totals{-1, -1, -1, -1, -1}
-	s := newServer(t, Options{Limits: Limits{-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, none, none}}, numberTool("double", Policy{Task: TaskOptional}, double))
+	unlimited := Limits{
+		Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Arguments: -1, Result: -1, Questions: -1, Polls: -1, Lists: -1, Sessions: -1, Anonymous: none, Server: none,
+	}
+	s := newServer(t, Options{Limits: unlimited}, numberTool("double", Policy{Task: TaskOptional}, double))
 	for range 20 {
 		begin(t, s, alice, "double")
 		begin(t, s, Caller{Revision: Revision20260728}, "double")
 	}
-	if got := newServer(t, Options{}).Options().Limits; got != (Limits{10_000, 1000, 1000, 256 << 20, 1 << 20, 4 << 20, 100, 20, 20, 1000,
-		Totals{40_000, 4000, 4000, 512 << 20, 1000}, Totals{100_000, 10_000, 10_000, 1 << 30, 10_000}}) {
-		t.Errorf("%+v", got)
+	if got := newServer(t, Options{}).Options().Limits; got != (Limits{
+		Tasks: 10_000, Running: 1000, Waiting: 1000, Bytes: 256 << 20, Arguments: 1 << 20, Result: 4 << 20, Questions: 100, Polls: 20, Lists: 20, Sessions: 1000,
+		Anonymous: Totals{40_000, 4000, 4000, 512 << 20, 1000}, Server: Totals{100_000, 10_000, 10_000, 1 << 30, 10_000},
+	}) {
+		t.Errorf("the defaults are not those of this list: %+v", got)
 	}
 	// What is set for an account moves the defaults of all together; what is unbounded for one is so for all.
 	const unbounded = math.MaxInt

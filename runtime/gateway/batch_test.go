@@ -22,8 +22,8 @@ func TestBatchHidesNothing(t *testing.T) {
 	behind := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { passed++ })
 	g := New(Config{Server: server, Stateful: behind, Stateless: behind})
 	s := &session{id: "s"}
-	s.negotiated(g, "2025-03-26", nil)
-	g.openSession(httptest.NewRequest("POST", "/", nil), s, nil)
+	s.setNegotiated(g, "2025-03-26", nil)
+	g.trackSession(httptest.NewRequest("POST", "/", nil), s, nil)
 	defer g.sessions.end("s")
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	for body, want := range map[string]int{
@@ -59,8 +59,8 @@ func TestErrorsAreShort(t *testing.T) {
 	defer server.Close()
 	g := New(Config{Server: server, Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
 	s := &session{id: "s"}
-	s.negotiated(g, mcptask.Revision20251125, nil)
-	g.openSession(httptest.NewRequest("POST", "/", nil), s, nil)
+	s.setNegotiated(g, mcptask.Revision20251125, nil)
+	g.trackSession(httptest.NewRequest("POST", "/", nil), s, nil)
 	defer g.sessions.end("s")
 	long := strings.Repeat("ä", 100_000)
 	modern := func(method, version string) string {

@@ -17,7 +17,7 @@ func BenchmarkParse(b *testing.B) {
 	body := []byte(`{"jsonrpc":"2.0","id":12,"method":"tasks/get","params":{"taskId":"NOSUCHTASKNOSUCHTASKNOSUCH","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := parse(body); err != nil {
+		if _, _, err := parseMessage(body); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -79,8 +79,8 @@ func BenchmarkModernCall(b *testing.B) {
 func BenchmarkLegacyCall(b *testing.B) {
 	g := benchedGateway(b)
 	s := &session{id: "s"}
-	s.negotiated(g, mcptask.Revision20251125, nil)
-	g.openSession(httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/", nil), s, nil)
+	s.setNegotiated(g, mcptask.Revision20251125, nil)
+	g.trackSession(httptest.NewRequestWithContext(b.Context(), http.MethodPost, "/", nil), s, nil)
 	b.Cleanup(func() { g.sessions.end("s") })
 	benchCalls(b, g, `,"task":{}`, http.Header{"Mcp-Session-Id": {"s"}})
 }

@@ -1,25 +1,24 @@
 package gateway
 
-// Counts is how much a gateway holds at a moment, for an operator's gauges
-// (C-101). All of it goes back to zero when its clients are gone.
+// Counts reports how much a gateway holds at a moment, for an operator's gauges (C-101). All counts
+// return to zero when the clients have disconnected.
 type Counts struct {
-	// Sessions are open, of the revisions that have them.
+	// Sessions counts open sessions, in the revisions that have them.
 	Sessions int
-	// Waiting are requests that wait for a task's end.
+	// Waiting counts requests that wait for a task to end.
 	Waiting int
-	// Streams are open streams that questions may go out on.
+	// Streams counts open streams that can carry questions.
 	Streams int
-	// Watched are tasks, not done, that some session has shown the ID of.
+	// Watched counts unfinished tasks whose ID some session knows.
 	Watched int
-	// Followed are tasks at clients, of questions that wait for their answers, and
-	// those that are to be cancelled there.
+	// Followed counts tasks at clients: those that hold a question of the server's, and those that
+	// are yet to be cancelled.
 	Followed int
-	// Flows are calls on their way through the SDK. Those of the server are
-	// counted, where it has several gateways.
+	// Flows counts calls that are inside the SDK. It includes all gateways of the server.
 	Flows int
 }
 
-// Counts counts. It may be called at any time.
+// Counts returns the current counts. It may be called at any time.
 func (g *Gateway) Counts() Counts {
 	var c Counts
 	g.sessions.mu.Lock()

@@ -10,9 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// direct serves what would go through an SDK whose types cannot carry tasks:
-// calls of our tools are answered here, and results that need additions get
-// them on the way out.
+// direct serves a request for an SDK whose types cannot carry tasks. It answers calls of the
+// server's tools in the gateway. For other requests it asks the SDK and completes the result.
 func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
 	if flow.Tool != "" {
 		result, err := x.directCall(flow)
@@ -26,7 +25,7 @@ func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
 		}
 		return
 	}
-	held := &held{header: http.Header{}, code: http.StatusOK}
+	held := &bufferedResponse{header: http.Header{}, code: http.StatusOK}
 	x.next().ServeHTTP(held, x.r)
 	for name, values := range held.header {
 		w.Header()[name] = values
@@ -34,7 +33,7 @@ func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
 	result, ok := held.result()
 	if !ok {
 		w.WriteHeader(held.code)
-		_, _ = w.Write(held.body.Bytes()) // a client that has left
+		_, _ = w.Write(held.body.Bytes()) // fails if the client has disconnected
 		return
 	}
 	if flow.Connected != nil {
@@ -70,28 +69,28 @@ func (x *httpExchange) directCall(flow *Flow) (json.RawMessage, error) {
 	return flow.Decorate(reply.Outcome.Result)
 }
 
-// held is a response that is kept until its result has its additions. It is
-// for methods that answer at once.
-type held struct {
+// bufferedResponse buffers a response until its result is complete. It is for methods that answer
+// at once.
+type bufferedResponse struct {
 	header http.Header
 	code   int
 	body   bytes.Buffer
 }
 
 // Header implements http.ResponseWriter.
-func (h *held) Header() http.Header { return h.header }
+func (h *bufferedResponse) Header() http.Header { return h.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (h *held) WriteHeader(code int) { h.code = code }
+func (h *bufferedResponse) WriteHeader(code int) { h.code = code }
 
 // Write implements http.ResponseWriter.
-func (h *held) Write(data []byte) (int, error) { return h.body.Write(data) }
+func (h *bufferedResponse) Write(data []byte) (int, error) { return h.body.Write(data) }
 
 // Flush implements http.Flusher.
-func (h *held) Flush() {}
+func (h *bufferedResponse) Flush() {}
 
-// result finds the result in a JSON body or in the last event of a stream.
-func (h *held) result() (json.RawMessage, bool) {
+// result returns the result of a JSON body, or of the last event of a stream.
+func (h *bufferedResponse) result() (json.RawMessage, bool) {
 	text := h.body.Bytes()
 	if strings.HasPrefix(h.header.Get("Content-Type"), "text/event-stream") {
 		var last []byte

@@ -11,67 +11,66 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 )
 
-// Hooks are an SDK's ways back to the caller while a call is open.
+// Hooks are an SDK's ways to reach the caller during a call.
 type Hooks struct {
 	Progress mcptask.ProgressFunc
 	Ask      func(context.Context, mcptask.Input) (json.RawMessage, error)
 }
 
-// Flow is the way of one request through code that is not ours: the gateway
-// opens it, the adapter of an SDK takes it. A tool that is called without one
-// fails closed, because nobody has established whose call it is.
+// Flow carries one request through code that is not the gateway's. The gateway opens it, and the
+// adapter of an SDK takes it. A tool that is called without a flow fails closed, because its caller
+// is not established.
 type Flow struct {
 	Caller mcptask.Caller
-	// Stateless says that the request belongs to no session: nothing can be sent
-	// beside its answer.
+	// Stateless says that the request belongs to no session. Nothing can be sent beside its answer.
 	Stateless bool
-	// Held says that the call is answered when its task has ended: what is said of
-	// the task meanwhile goes where the answer goes.
+	// Held says that the call is answered when its task has ended. Until then, messages about the
+	// task travel on the stream of the answer.
 	Held bool
-	// Related is the _meta of what is said of a task, such as its progress; nil is
-	// none.
+	// Related returns the _meta of messages about a task, such as its progress. It may be nil.
 	Related func(taskID string) map[string]any
-	// Tool is the tool that the call was negotiated for, "" where the request
-	// is no call of one of the server's tools.
+	// Tool is the tool that the call was negotiated for. It is "" if the request does not call one
+	// of the server's tools.
 	Tool string
 	Call mcptask.CallRequest
-	// Handle answers the call in the place of Server.Call; nil is none.
+	// Handle answers the call instead of Server.Call. It may be nil.
 	Handle func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error)
-	// Encode makes the wire form of a reply that has no outcome yet.
+	// Encode returns the wire form of a reply without an outcome.
 	Encode func(mcptask.CallReply) (json.RawMessage, error)
-	// Decorate adds to another request's result what an SDK does not know, such
-	// as the tasks capability; nil leaves it as it is.
+	// Decorate adds to another request's result what an SDK does not know, such as the tasks
+	// capability. If it is nil, the result stays unchanged.
 	Decorate func(result json.RawMessage) (json.RawMessage, error)
-	// Connected is told the session and the negotiated revision of an
-	// initialize, and how to wait for the session's end; nil elsewhere.
+	// Connected receives the session and the negotiated revision of an initialize, and a function
+	// that waits for the session's end. It is nil for other requests.
 	Connected func(sessionID, revision string, wait func() error)
-	// Ended ends when the answer can reach nobody any longer; nil is never.
+	// Ended ends when the answer can no longer reach the client. It may be nil.
 	Ended context.Context
 
-	// withheld are the call's arguments if an SDK would suffer from them; nil if it gets them.
+	// withheld are the call's arguments if the SDK cannot read them. It is nil if the SDK gets
+	// them.
 	withheld json.RawMessage
 
-	// carrier carries the answer to the client in another way than the SDK's; nil is none.
+	// carrier carries the answer to the client instead of the SDK. It may be nil.
 	carrier carrier
-	// announced has what is said of the call's task follow the reply, in a session.
+	// announced delays messages about the call's task until the reply is written. It is nil outside
+	// of sessions.
 	announced *announcement
 
-	running sync.Mutex // the call is under way
+	running sync.Mutex // held during the call
 	mu      sync.Mutex
 	reply   *mcptask.CallReply
-	left    func(mcptask.CallReply) // takes a reply that comes after the answer
+	left    func(mcptask.CallReply) // receives a reply that comes after the answer
 }
 
-// carrier carries the answer to a call, and what goes before it, to the client.
+// carrier carries the answer to a call, and the messages before the answer, to the client.
 type carrier interface {
-	// overHTTP returns what the SDK is to write the response to, until end is called.
+	// overHTTP returns the writer for the SDK's response, until end is called.
 	overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func())
 	overPipe(write func(line []byte))
 }
 
-// Run calls the tool, once for the flow however often it is called: a
-// middleware that calls next twice does not make two tasks.
-// The hooks are what only the SDK can do for the call.
+// Run calls the tool once for the flow, however often Run is called: a middleware that calls next
+// twice does not create two tasks. The hooks do what only the SDK can do for the call.
 func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, arguments json.RawMessage, hooks Hooks) (mcptask.CallReply, error) {
 	f.running.Lock()
 	defer f.running.Unlock()
@@ -90,13 +89,13 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 	if f.withheld != nil {
 		arguments = f.withheld
 	}
-	done, refusal := begin(s, f.Caller, tool, arguments, f.Call.Answers)
+	done, refusal := countCall(s, f.Caller, tool, arguments, f.Call.Answers)
 	if refusal != nil {
 		return mcptask.CallReply{}, refusal
 	}
 	defer done()
 	call := f.Call
-	call.Progress, call.Ask = hooks.Progress, asker(s, f.Caller, hooks.Ask)
+	call.Progress, call.Ask = hooks.Progress, limitAnswers(s, f.Caller, hooks.Ask)
 	var reply mcptask.CallReply
 	var err error
 	if f.Handle != nil {
@@ -105,12 +104,12 @@ func (f *Flow) Run(ctx context.Context, s *mcptask.Server, tool string, argument
 		reply, err = s.Call(ctx, f.Caller, tool, arguments, call)
 	}
 	if err == nil {
-		f.keep(reply)
+		f.setReply(reply)
 	}
 	return reply, err
 }
 
-// Reply is what Run made, if it did.
+// Reply returns the reply of Run. It returns false if Run has not succeeded.
 func (f *Flow) Reply() (mcptask.CallReply, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,8 +119,9 @@ func (f *Flow) Reply() (mcptask.CallReply, bool) {
 	return *f.reply, true
 }
 
-// keep notes the reply, and hands it on where the request is over already.
-func (f *Flow) keep(reply mcptask.CallReply) {
+// setReply stores the reply. If the request is already answered, it passes the reply to the
+// function of Leave.
+func (f *Flow) setReply(reply mcptask.CallReply) {
 	f.mu.Lock()
 	f.reply = &reply
 	left := f.left
@@ -131,8 +131,8 @@ func (f *Flow) keep(reply mcptask.CallReply) {
 	}
 }
 
-// Leave says that the request is answered in another way, perhaps while the call
-// still runs: the reply reaches nobody, and goes to left now or once it is there.
+// Leave says that the request is answered in another way, perhaps during the call. The reply cannot
+// reach the client, so left receives it, now or when it is ready.
 func (f *Flow) Leave(left func(mcptask.CallReply)) {
 	f.mu.Lock()
 	reply := f.reply
@@ -145,22 +145,23 @@ func (f *Flow) Leave(left func(mcptask.CallReply)) {
 	}
 }
 
-// flows is the key of a server's open flows, by their single-use tokens.
-type flows struct{}
+// flowsKey is the key of a server's open flows. They are stored by single-use tokens.
+type flowsKey struct{}
 
 func flowsOf(s *mcptask.Server) *sync.Map {
-	return s.Attached(flows{}, func() any { return new(sync.Map) }).(*sync.Map)
+	return s.Attached(flowsKey{}, func() any { return new(sync.Map) }).(*sync.Map)
 }
 
-// OpenFlow registers a flow under a fresh token that nobody can guess. Close
-// it when the request is over: a flow that nobody took must not stay.
+// OpenFlow registers a flow under a new random token. Call closeFlow when the request ends, because
+// a flow that the SDK has not taken would stay forever.
 func OpenFlow(s *mcptask.Server, f *Flow) (token string, closeFlow func()) {
 	token = rand.Text()
 	flowsOf(s).Store(token, f)
 	return token, func() { flowsOf(s).Delete(token) }
 }
 
-// TakeFlow returns the flow and forgets its token; nil where there is none.
+// TakeFlow returns the flow of a token and forgets the token. It returns nil if there is no such
+// flow.
 func TakeFlow(s *mcptask.Server, token string) *Flow {
 	f, ok := flowsOf(s).LoadAndDelete(token)
 	if !ok {
@@ -169,8 +170,8 @@ func TakeFlow(s *mcptask.Server, token string) *Flow {
 	return f.(*Flow)
 }
 
-// Tools lists what the adapter of an SDK has to register: the tools of the
-// server and the fallback tools of its services.
+// Tools returns the tools that the adapter of an SDK registers: the tools of the server and the
+// fallback tools of its services.
 func Tools(s *mcptask.Server) []mcptask.ToolSpec {
 	return append(s.Tools(), fallback.Tools(s)...)
 }

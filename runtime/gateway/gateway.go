@@ -1,10 +1,11 @@
-// Package gateway stands in front of an MCP server, over HTTP ([Gateway]) or a
-// pair of pipes ([Gateway.Pipe]), and owns the task traffic: it answers tasks/*
-// itself, opens a [Flow] for every call of a task tool, sends the questions and
-// the news of tasks to whom they concern, and passes everything else on byte for
-// byte. Who calls, from which origin, in which session and how often is checked
-// here, once. It knows no SDK: use it through gosdk or mcpgo, or write an adapter
-// of your own, which takes the flows.
+// Package gateway stands in front of an MCP server, over HTTP ([Gateway]) or over a pair of pipes
+// ([Gateway.Pipe]), and owns the task traffic. It answers tasks/* itself. It opens a [Flow] for
+// every call of a task tool. It sends questions and status changes to the clients that own the
+// tasks. It forwards everything else unchanged.
+//
+// The gateway checks the caller, the origin, the session and the rate of every request, so nothing
+// behind it checks them again. It depends on no SDK. Use it through gosdk or mcpgo, or write an
+// adapter that takes the flows.
 package gateway
 
 import (
@@ -19,39 +20,39 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 )
 
-// FlowHeader carries a flow's token to the adapter behind the gateway. The
-// gateway removes it from what comes in.
+// FlowHeader carries a flow's token to the adapter behind the gateway. The gateway removes the
+// header from incoming requests.
 const FlowHeader = "Mcptask-Flow"
 
-// Config says what a gateway stands in front of.
+// Config describes what a gateway stands in front of.
 type Config struct {
-	// Server has the task tools.
+	// Server provides the task tools.
 	Server *mcptask.Server
-	// Stateful serves the revisions with sessions (2025-11-25 and before).
+	// Stateful serves the revisions with sessions (2025-11-25 and earlier).
 	Stateful http.Handler
-	// Stateless serves the revisions without (2026-07-28 and later).
+	// Stateless serves the revisions without sessions (2026-07-28 and later).
 	Stateless http.Handler
-	// Principal is used where the server's options have none; nil makes every
-	// caller anonymous.
+	// Principal identifies the caller if the server's options have no Principal. If both are nil,
+	// every caller is anonymous.
 	Principal func(context.Context) (string, error)
-	// CrossOrigin decides which browser origins may call; nil refuses all
-	// cross-origin requests.
+	// CrossOrigin decides which browser origins may call. If it is nil, all cross-origin requests
+	// are refused.
 	CrossOrigin *http.CrossOriginProtection
-	// AnyHost switches off the check that a server on a loopback address is
-	// called by a loopback name, which stops DNS rebinding.
+	// AnyHost switches off the check that a server on a loopback address is called by a loopback
+	// name. The check prevents DNS rebinding.
 	AnyHost bool
-	// Direct answers calls of the server's tools in the gateway, for an SDK whose
-	// types cannot carry a task. Its middleware does not see these calls.
+	// Direct answers calls of the server's tools in the gateway. It is for an SDK whose types
+	// cannot carry a task. The SDK's middleware does not see these calls.
 	Direct bool
-	// MaxBody bounds a request's body in bytes; 0 is the server's option.
+	// MaxBody limits a request's body in bytes. If it is 0, the server's option applies.
 	MaxBody int64
-	// Revision is the one that sessions speak where their requests show no other; ""
-	// is the first of the server's that sessions negotiate. One that is given here
-	// is the only one: a revision that looks like another has a path of its own.
+	// Revision is the revision of sessions whose requests do not show another one. If it is "",
+	// that is the first of the server's revisions that sessions negotiate. If it is set, sessions
+	// speak this revision only: a revision that looks like another needs a path of its own.
 	Revision string
-	// SessionTimeout ends a session that had no request and no open stream for
-	// so long; 0 is never. The handlers behind the gateway must not time out
-	// sessions themselves: they do not see the task traffic.
+	// SessionTimeout ends a session that has had no request and no open stream for this long. 0
+	// means never. The handlers behind the gateway must not end idle sessions themselves, because
+	// they do not see the task traffic.
 	SessionTimeout time.Duration
 }
 
@@ -68,7 +69,7 @@ type Gateway struct {
 	sessionSpeech
 }
 
-// New makes a gateway.
+// New returns a gateway for a configuration.
 func New(config Config) *Gateway {
 	g := &Gateway{
 		config:    config,
@@ -77,11 +78,11 @@ func New(config Config) *Gateway {
 		maxBody:   config.Server.Options().MaxBody,
 		counts:    countsOf(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
-		speech:    speechOf(config.Server.Options().Revisions, config.Revision),
+		speech:    newSpeech(config.Server.Options().Revisions, config.Revision),
 	}
-	g.sessionSpeech = negotiated{g}
+	g.sessionSpeech = officialSpeech{g}
 	if g.signalled != nil {
-		g.sessionSpeech = unofficial{negotiated{g}}
+		g.sessionSpeech = unofficialSpeech{officialSpeech{g}}
 	}
 	g.hub = push.New(config.Server, g.legacy)
 	g.sessions.busy = func(s *session) bool { return g.mailbox(s).KeepsTasks() }
@@ -103,7 +104,7 @@ func New(config Config) *Gateway {
 // ServeHTTP implements http.Handler.
 func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 	w := boundResponse(response)
-	defer w.limit(0) // for what net/http writes once the handler has returned
+	defer w.setDeadline(0) // net/http may write once the handler has returned
 	r.Header.Del(FlowHeader)
 	principal, ok := g.admitRequest(w, r)
 	switch {
@@ -113,22 +114,22 @@ func (g *Gateway) ServeHTTP(response http.ResponseWriter, r *http.Request) {
 			defer x.leave()
 			g.route(x)
 		}
-	case modernVersion(r.Header.Get(versionHeader)):
-		g.config.Stateless.ServeHTTP(w, r) // which allows POST only, and says so
+	case isModernVersion(r.Header.Get(versionHeader)):
+		g.config.Stateless.ServeHTTP(w, r) // it allows POST only and refuses the rest
 	default:
-		g.sessionRequest(w, r, principal)
+		g.forwardSessionRequest(w, r, principal)
 	}
 }
 
-// admitRequest finds out who sends a request. It returns false if it has refused the request.
+// admitRequest identifies the caller of a request. It returns false if it has refused the request.
 func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principal string, ok bool) {
 	status := http.StatusForbidden
 	var refusal *mcptask.Error
-	if !g.config.AnyHost && reboundHost(r) {
+	if !g.config.AnyHost && hasReboundHost(r) {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the Host header is not allowed for a server on a loopback address")
-	} else if g.config.CrossOrigin.Check(unsafely(r)) != nil {
+	} else if g.config.CrossOrigin.Check(asUnsafeRequest(r)) != nil {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "cross-origin request refused")
-	} else if refusal = checkTwice(r.Header); refusal != nil {
+	} else if refusal = checkRepeated(r.Header); refusal != nil {
 		status = http.StatusBadRequest
 	} else {
 		var err error
@@ -143,51 +144,52 @@ func (g *Gateway) admitRequest(w http.ResponseWriter, r *http.Request) (principa
 	return principal, refusal == nil
 }
 
-// sessionRequest passes a GET or DELETE of a session on.
-func (g *Gateway) sessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
+// forwardSessionRequest forwards a GET or DELETE of a session.
+func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, principal string) {
 	id := r.Header.Get(sessionHeader)
 	known := g.sessions.get(id)
 	if known != nil && known.principal != principal {
-		refuse(w, http.StatusForbidden, nil, foreignSession())
+		refuse(w, http.StatusForbidden, nil, foreignSessionError())
 		return
 	}
 	if r.Method != http.MethodDelete {
-		defer g.sessions.use(id)()
-		g.standalone(w, r, known)
+		defer g.sessions.beginUse(id)()
+		g.serveStandalone(w, r, known)
 		return
 	}
 	if known != nil {
-		if _, status, refusal := g.session(r, principal); refusal != nil {
+		if _, status, refusal := g.findSession(r, principal); refusal != nil {
 			refuse(w, status, nil, refusal)
 			return
 		}
-		g.sessions.end(id) // first: the SDK waits for the session's calls
+		g.sessions.end(id) // before the SDK, which waits for the session's calls
 	}
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
-// unsafely is a request for the check of its origin, which lets every method
-// pass that should change nothing: here a GET opens a stream.
-func unsafely(r *http.Request) *http.Request {
+// asUnsafeRequest returns a copy of a request for the check of its origin. That check trusts
+// methods that should change nothing, such as GET. Here a GET opens a stream, so the copy is a
+// POST.
+func asUnsafeRequest(r *http.Request) *http.Request {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
-		r = r.WithContext(r.Context()) // a copy
+		r = r.WithContext(r.Context()) // copies the request
 		r.Method = http.MethodPost
 	}
 	return r
 }
 
-// modernVersion says whether a protocol version has no sessions. Versions are
-// dates, so that they compare as text.
-func modernVersion(version string) bool { return version >= mcptask.Revision20260728 }
+// isModernVersion reports whether a protocol version has no sessions. Versions are dates, so they
+// compare as text.
+func isModernVersion(version string) bool { return version >= mcptask.Revision20260728 }
 
-// reboundHost finds a request to a loopback address under a foreign name.
-func reboundHost(r *http.Request) bool {
+// hasReboundHost reports whether a request reached a loopback address under a foreign name.
+func hasReboundHost(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	return ok && local != nil && loopback(local.String()) && !loopback(r.Host)
+	return ok && local != nil && isLoopback(local.String()) && !isLoopback(r.Host)
 }
 
-func loopback(address string) bool {
+func isLoopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		host = strings.Trim(address, "[]")

@@ -10,39 +10,39 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// Headers that repeat parts of the body, so that an intermediary can route
-// without reading it (2026-07-28).
+// These headers repeat parts of the body, so that an intermediary can route a request without
+// reading the body (2026-07-28).
 const (
 	methodHeader = "Mcp-Method"
 	nameHeader   = "Mcp-Name"
 )
 
-// checkTwice refuses a header of the protocol that stands twice with different values: a proxy
-// may act on the one and the server on the other. Go keeps repeated headers apart.
-func checkTwice(h http.Header) *mcptask.Error {
+// checkRepeated refuses a protocol header that occurs twice with different values. A proxy might
+// act on one value and the server on the other. net/http keeps repeated headers apart.
+func checkRepeated(h http.Header) *mcptask.Error {
 	for name, values := range h {
 		if !strings.HasPrefix(name, "Mcp-") {
 			continue
 		}
 		for _, value := range values {
 			if value != values[0] {
-				return mcptask.Errorf(mcptask.CodeInvalidRequest, "the header %s stands twice with different values: send it once", `"`+wire.Brief(name)+`"`)
+				return mcptask.Errorf(mcptask.CodeInvalidRequest, "the header %s stands twice with different values: send it once", `"`+wire.ShortenName(name)+`"`)
 			}
 		}
 	}
 	return nil
 }
 
-// checkVersion compares what header and body say of the revision (E-72, E-73).
+// checkVersion compares the revision in the header with the one in the body (E-72, E-73).
 func checkVersion(h http.Header, meta meta, revision string) *mcptask.Error {
 	if header := h.Get(versionHeader); meta.Version != nil && meta.Capabilities != nil && header != *meta.Version {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", versionHeader, wire.Brief(header), wire.Brief(*meta.Version))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", versionHeader, wire.ShortenName(header), wire.ShortenName(*meta.Version))
 	}
 	return checkMeta(meta, revision)
 }
 
-// checkMeta refuses a request that does not say what it speaks and can do, or
-// speaks another revision than this one.
+// checkMeta refuses a request that does not declare its revision and capabilities, or that uses
+// another revision.
 func checkMeta(meta meta, revision string) *mcptask.Error {
 	switch {
 	case meta.Version == nil:
@@ -50,8 +50,8 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 	case meta.Capabilities == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is missing", mcptask.MetaClientCapabilities)
 	case *meta.Version != revision:
-		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.Brief(*meta.Version))
-		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": wire.Brief(*meta.Version)})
+		err := mcptask.Errorf(mcptask.CodeUnsupportedProtocolVersion, "the protocol version %q is not supported", wire.ShortenName(*meta.Version))
+		err.Data, _ = json.Marshal(map[string]any{"supported": []string{revision, mcptask.Revision20251125}, "requested": wire.ShortenName(*meta.Version)})
 		return err
 	}
 	return nil
@@ -60,7 +60,7 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 // checkMethod compares Mcp-Method with the body (E-70, E-72).
 func checkMethod(h http.Header, m *message) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
-		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, the body says %q", methodHeader, wire.Brief(header), wire.Brief(m.Method))
+		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", methodHeader, wire.ShortenName(header), wire.ShortenName(m.Method))
 	}
 	return nil
 }
@@ -74,15 +74,15 @@ func checkNames(h http.Header, m *message) *mcptask.Error {
 	if !ok {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params.taskId is missing")
 	}
-	header, ok := headerValue(h.Get(nameHeader))
+	header, ok := decodeHeader(h.Get(nameHeader))
 	if !ok || header != taskID {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header does not name the task of the body", nameHeader)
 	}
 	return nil
 }
 
-// headerValue decodes a value that was not safe in a header (E-71).
-func headerValue(value string) (string, bool) {
+// decodeHeader decodes a header value, which is encoded if it is not safe in a header (E-71).
+func decodeHeader(value string) (string, bool) {
 	encoded, ok := strings.CutPrefix(value, "=?base64?")
 	if !ok {
 		return value, true
@@ -95,7 +95,7 @@ func headerValue(value string) (string, bool) {
 	return string(decoded), err == nil
 }
 
-// modernStatus is the HTTP status that 2026-07-28 gives an error.
+// modernStatus returns the HTTP status that 2026-07-28 prescribes for an error.
 func modernStatus(err *mcptask.Error) int {
 	switch err.Code {
 	case mcptask.CodeMethodNotFound:

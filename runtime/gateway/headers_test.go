@@ -9,8 +9,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// A header of the protocol that stands twice, and says two things, is refused on every request:
-// whoever reads another of the two sees another request.
+// TestHeadersSayOneThing checks that a request is refused if a protocol header occurs twice with
+// different values, because two readers might see different requests.
 func TestHeadersSayOneThing(t *testing.T) {
 	server, err := mcptask.NewServer(mcptask.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// readPost reads the message of a POST. It returns nil if it has answered already.
+// readPost reads the message of a POST. It returns nil if it has already answered the request.
 func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal string) *httpExchange {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the Content-Type must be application/json"))
@@ -27,7 +27,7 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 	if !ok {
 		return nil
 	}
-	m, batch, refusal := parse(body)
+	m, batch, refusal := parseMessage(body)
 	switch {
 	case refusal != nil:
 		var id json.RawMessage
@@ -36,14 +36,14 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 		}
 		refuse(w, http.StatusBadRequest, id, refusal)
 	case batch:
-		g.batch(w, r, principal, body)
+		g.forwardBatch(w, r, principal, body)
 	default:
 		return &httpExchange{g: g, w: w, r: r, m: m, principal: principal}
 	}
 	return nil
 }
 
-// httpExchange is the exchange of one POST.
+// httpExchange implements exchange for one POST.
 type httpExchange struct {
 	g         *Gateway
 	w         http.ResponseWriter
@@ -52,11 +52,11 @@ type httpExchange struct {
 	principal string
 
 	session *session
-	endUse  func() // ends the use of the session; nil without one
+	endUse  func() // ends the use of the session; nil if there is no session
 
-	// out is the stream that the answer ends; nil if the answer is JSON. It is kept alive
-	// from the first message on, until stopAlive.
-	out       *shared
+	// out is the stream that carries the answer. It is nil if the answer is JSON. From the first
+	// message until stopAlive, the stream is kept alive.
+	out       *sharedStream
 	alive     sync.Once
 	stopAlive func()
 }
@@ -65,19 +65,19 @@ func (x *httpExchange) context() context.Context { return x.r.Context() }
 func (x *httpExchange) message() *message        { return x.m }
 
 func (x *httpExchange) modern() bool {
-	return modernVersion(x.r.Header.Get(versionHeader)) || x.m.IsRequest() && x.m.meta.Version != nil
+	return isModernVersion(x.r.Header.Get(versionHeader)) || x.m.IsRequest() && x.m.meta.Version != nil
 }
 
 func (x *httpExchange) caller() mcptask.Caller {
 	return mcptask.Caller{Principal: x.principal, Method: x.m.Method}
 }
 
-// enter implements exchange. A client whose session is gone has to learn that before anything
-// else, and nobody may initialize somebody else's session anew. Without a session ID, or with a
-// notification, the SDK says what is wrong.
+// enter implements exchange. It reports a missing session before any other error. It refuses to
+// initialize a session of another principal again. For a request without a session ID, and for a
+// notification, the SDK reports the error.
 func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
-	s, status, refusal := x.g.session(x.r, x.principal)
+	s, status, refusal := x.g.findSession(x.r, x.principal)
 	if refusal != nil && (needed || status == http.StatusForbidden || id != "" && x.m.IsRequest()) {
 		refuse(x.w, status, x.replyID(), refusal)
 		return nil, mcptask.Caller{}, false
@@ -88,21 +88,21 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	if s == nil || x.m.Method == "initialize" {
 		return nil, x.caller(), true
 	}
-	x.session, x.endUse = s, x.g.sessions.use(id)
+	x.session, x.endUse = s, x.g.sessions.beginUse(id)
 	if x.m.IsRequest() && x.m.Method != "ping" {
-		x.g.sessions.work(s)
+		x.g.sessions.markUsed(s)
 	}
-	return s, s.caller(x.g, x.m.Method), true
+	return s, s.newCaller(x.g, x.m.Method), true
 }
 
-// leave ends what the exchange holds.
+// leave releases what the exchange holds.
 func (x *httpExchange) leave() {
 	if x.endUse != nil {
 		x.endUse()
 	}
 }
 
-// replyID is the ID of the reply to the message, nil if it gets none of its own.
+// replyID returns the ID of the reply. It returns nil if the message is not a request.
 func (x *httpExchange) replyID() json.RawMessage {
 	if x.m.IsRequest() {
 		return x.m.ID
@@ -128,7 +128,7 @@ func (x *httpExchange) refuse(kind refusalKind, err *mcptask.Error) {
 	switch {
 	case kind == refusedSize:
 		status = http.StatusRequestEntityTooLarge
-	case kind == refusedRate: // once this is read there is room for one more
+	case kind == refusedRate: // one second is enough for the next request
 		x.w.Header().Set("Retry-After", "1")
 		status = http.StatusTooManyRequests
 	case kind == refusedStore:
@@ -143,7 +143,7 @@ func (x *httpExchange) answer(work work) {
 	ctx, cancel := context.WithCancel(x.r.Context())
 	defer cancel()
 	if x.session != nil {
-		defer x.g.sessions.wait(x.session, x.m.ID, cancel)()
+		defer x.g.sessions.addWaiting(x.session, x.m.ID, cancel)()
 		defer context.AfterFunc(x.session.ended, cancel)()
 	}
 	if x.session != nil || work.waits {
@@ -152,14 +152,14 @@ func (x *httpExchange) answer(work work) {
 	if work.written != nil {
 		defer work.written()
 	}
-	result, err := x.g.attempt(ctx, x.m, work)
+	result, err := x.g.runWork(ctx, x.m, work)
 	if x.stopAlive != nil {
 		x.stopAlive()
 	}
 	switch {
 	case errors.Is(err, errAnswered):
 	case x.out != nil:
-		x.out.message(encodeAnswer(ctx, x.m, result, err))
+		x.out.sendMessage(encodeAnswer(ctx, x.m, result, err))
 	case err == nil:
 		write(x.w, http.StatusOK, wire.EncodeResult(x.m.ID, result))
 	default:
@@ -174,21 +174,21 @@ func (x *httpExchange) answer(work work) {
 func (x *httpExchange) send(message []byte) {
 	x.alive.Do(func() {
 		if x.out == nil {
-			x.out = &shared{stream: newStream(x.w)}
+			x.out = &sharedStream{stream: newStream(x.w)}
 		}
 		x.stopAlive = x.out.keepAlive()
 	})
-	x.out.message(message)
+	x.out.sendMessage(message)
 }
 
-// carryQuestions implements exchange. A client that takes no stream gets the questions on its
-// session's own (C-34, C-37).
+// carryQuestions implements exchange. If the client does not accept a stream, it gets the questions
+// on its session's own stream (C-34, C-37).
 func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func()) {
 	if !acceptsStream(x.r) {
 		return func() {}
 	}
 	c := x.g.mailbox(x.session).Connect(d, task)
-	x.out = &shared{stream: newStream(x.w)}
+	x.out = &sharedStream{stream: newStream(x.w)}
 	x.stopAlive = x.out.keepAlive()
 	over := make(chan struct{})
 	var writer sync.WaitGroup
@@ -197,29 +197,29 @@ func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func(
 		for {
 			select {
 			case <-c.Wake():
-				x.out.messages(c.Take())
+				x.out.sendMessages(c.Take())
 			case <-over:
 				return
 			}
 		}
 	})
 	return func() {
-		x.g.hub.Refresh(task) // what the end takes back comes before it
+		x.g.hub.Refresh(task) // send retractions before the answer
 		close(over)
 		writer.Wait()
-		x.out.messages(c.Take())
+		x.out.sendMessages(c.Take())
 		c.Close()
 	}
 }
 
-func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // a client that has left
+func (x *httpExchange) flush() { _ = http.NewResponseController(x.w).Flush() } // fails if the client has disconnected
 
 func (x *httpExchange) cancel(request json.RawMessage) bool {
-	x.g.sessions.cancel(x.session, request)
+	x.g.sessions.cancelWaiting(x.session, request)
 	return false
 }
 
-// next is the SDK's handler for the message.
+// next returns the SDK's handler for the message.
 func (x *httpExchange) next() http.Handler {
 	if x.modern() {
 		return x.g.config.Stateless
@@ -227,7 +227,7 @@ func (x *httpExchange) next() http.Handler {
 	return x.g.config.Stateful
 }
 
-// setBody makes the message, with its edits, the body that the SDK reads.
+// setBody applies the edits to the message and makes it the body that the SDK reads.
 func (x *httpExchange) setBody(edits ...wire.Edit) error {
 	body, err := x.m.Edited(edits...)
 	if err == nil {
@@ -246,9 +246,9 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 		if flow.carrier != nil {
 			var end func()
 			w, end = flow.carrier.overHTTP(x.w, x.r)
-			defer end() // nothing may be written once the handler has returned
+			defer end() // the response is invalid once the handler has returned
 		}
-		defer flow.announced.wrote()
+		defer flow.announced.noteWritten()
 		if x.g.config.Direct {
 			x.direct(w, flow)
 			return
@@ -266,10 +266,10 @@ func (x *httpExchange) forwardOpen(done func()) {
 		x.refuse(refusedRequest, wireError(err))
 		return
 	}
-	x.g.passOpen(x.next(), x.w, x.r)
+	x.g.forwardStream(x.next(), x.w, x.r)
 }
 
-// initialize implements exchange: it makes room for a session, which is open once the SDK has
+// initialize implements exchange. It makes room for a session. The session opens when the SDK has
 // negotiated it.
 func (x *httpExchange) initialize(flow *Flow) {
 	g := x.g
@@ -278,19 +278,19 @@ func (x *httpExchange) initialize(flow *Flow) {
 	if x.principal == "" {
 		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
 	}
-	done, spared, full := g.sessions.room(x.principal, most, limits.Server.Sessions)
+	done, spared, full := g.sessions.makeRoom(x.principal, most, limits.Server.Sessions)
 	if full == mcptask.ScopeServer {
 		most, scope = limits.Server.Sessions, full
 	}
 	if done == nil || spared != nil {
-		err := g.server.LimitedIn(scope, flow.Caller, "sessions", most) // it is for the audit trail, too
+		err := g.server.LimitedIn(scope, flow.Caller, "sessions", most) // this also writes the audit trail
 		if done == nil {
 			x.refuse(refusedRequest, err)
 			return
 		}
 		go func() {
 			defer guard.Recover(g.server.Logger(), "the end of a session")
-			spared.expire() // the SDK waits for what is left of its calls
+			spared.expire() // the SDK waits for the session's remaining calls
 		}()
 	}
 	defer done()
@@ -298,24 +298,24 @@ func (x *httpExchange) initialize(flow *Flow) {
 	flow.Connected = func(id, protocol string, wait func() error) {
 		if id != "" {
 			s := &session{id: id, principal: x.principal}
-			s.negotiated(g, protocol, capabilities.Raw())
-			g.openSession(x.r, s, wait)
+			s.setNegotiated(g, protocol, capabilities.Raw())
+			g.trackSession(x.r, s, wait)
 		}
 	}
 	var edits []wire.Edit
-	if g.config.Direct && capabilities.Has("tasks") { // an SDK whose types have one revision's form refuses another's
+	if g.config.Direct && capabilities.Has("tasks") { // the SDK's types may not fit this revision's form
 		edits = append(edits, wire.Delete("params", "capabilities", "tasks"))
 	}
 	x.forward(flow, edits...)
 }
 
-// batch is for sessions of 2025-03-26 only: later revisions have none, and a
-// batch would hide task traffic from the gateway.
-func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
+// forwardBatch forwards a batch in a session of 2025-03-26. Later revisions have no batches, and
+// there a batch would hide task traffic from the gateway.
+func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
 	const lastWithBatches = "2025-03-26"
 	s := g.sessions.get(r.Header.Get(sessionHeader))
 	if s == nil || s.revision != lastWithBatches || s.principal != principal {
-		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a request"))
+		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per request"))
 		return
 	}
 	if refusal := checkBatch(body); refusal != nil {
@@ -323,34 +323,34 @@ func (g *Gateway) batch(w http.ResponseWriter, r *http.Request, principal string
 		return
 	}
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	defer g.sessions.use(s.id)()
+	defer g.sessions.beginUse(s.id)()
 	g.config.Stateful.ServeHTTP(w, r)
 }
 
-// mostBatched bounds the messages of a batch: the SDK serves all of them at once.
-const mostBatched = 100
+// maxBatch limits the messages of a batch, because the SDK serves them all at once.
+const maxBatch = 100
 
 // checkBatch refuses a batch that hides what the gateway answers or counts: a subscription, which
-// stays open, or the answer to one of its questions.
+// stays open, or the answer to a question.
 func checkBatch(body []byte) *mcptask.Error {
 	var all []json.RawMessage
 	if json.Unmarshal(body, &all) != nil {
 		return mcptask.Errorf(mcptask.CodeParseError, "the batch is not JSON")
 	}
-	if len(all) > mostBatched {
-		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), mostBatched)
+	if len(all) > maxBatch {
+		return mcptask.Errorf(mcptask.CodeInvalidRequest, "the batch has %d messages, at most %d are allowed", len(all), maxBatch)
 	}
 	for _, each := range all {
-		m, batch, refusal := parse(each)
+		m, batch, refusal := parseMessage(each)
 		switch {
 		case refusal != nil:
 			return refusal
 		case batch:
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "a batch must not be part of another")
-		case m.newer() || m.reserved():
-			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", wire.Brief(m.Method))
+		case m.isNewerMethod() || m.isTaskNotification():
+			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the method %s must not be part of a batch: send the message alone", wire.ShortenName(m.Method))
 		}
-		if _, ours := m.answers(); ours {
+		if _, ours := m.answeredRequest(); ours {
 			return mcptask.Errorf(mcptask.CodeInvalidRequest, "the answer to a question must not be part of a batch: send it alone")
 		}
 	}
@@ -381,7 +381,7 @@ func write(w http.ResponseWriter, status int, data []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(data) // a client that has left
+	_, _ = w.Write(data) // fails if the client has disconnected
 }
 
 func acceptsStream(r *http.Request) bool {

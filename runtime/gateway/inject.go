@@ -10,12 +10,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// injector lets the gateway write events of its own into the standalone stream
-// that the SDK serves. The SDK writes an event at a time: with one lock around
-// its writes no event is ever cut.
+// injector lets the gateway write its own events into the standalone stream that the SDK serves.
+// The SDK writes one event at a time. A lock around every write keeps events whole.
 type injector struct {
 	w http.ResponseWriter
-	// begin is called once, when the response turns out to be a stream.
+	// begin is called once, when the response is known to be a stream.
 	begin func()
 
 	mu    sync.Mutex
@@ -30,14 +29,14 @@ func (i *injector) WriteHeader(code int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.w.WriteHeader(code)
-	i.start(code)
+	i.noteStream(code)
 }
 
 // Write implements http.ResponseWriter.
 func (i *injector) Write(data []byte) (int, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.start(http.StatusOK)
+	i.noteStream(http.StatusOK)
 	return i.w.Write(data)
 }
 
@@ -45,31 +44,31 @@ func (i *injector) Write(data []byte) (int, error) {
 func (i *injector) Flush() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.start(http.StatusOK)
-	_ = http.NewResponseController(i.w).Flush() // a client that has left
+	i.noteStream(http.StatusOK)
+	_ = http.NewResponseController(i.w).Flush() // fails if the client has disconnected
 }
 
-func (i *injector) start(code int) {
+func (i *injector) noteStream(code int) {
 	if !i.begun && code == http.StatusOK && strings.HasPrefix(i.w.Header().Get("Content-Type"), "text/event-stream") {
 		i.begun = true
 		i.begin()
 	}
 }
 
-// inject writes whole events between the SDK's.
+// inject writes whole events between the SDK's events.
 func (i *injector) inject(messages [][]byte) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := stream{w: i.w, flush: http.NewResponseController(i.w).Flush}
 	for _, m := range messages {
-		s.message(m)
+		s.sendMessage(m)
 	}
 }
 
-// standalone passes a session's GET stream on, with the questions of its tasks.
-func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session) {
-	if s == nil || !g.pushes(s.revision) {
-		g.passOpen(g.config.Stateful, w, r)
+// serveStandalone forwards a session's GET stream and adds the questions of its tasks.
+func (g *Gateway) serveStandalone(w http.ResponseWriter, r *http.Request, s *session) {
+	if s == nil || !g.canPush(s.revision) {
+		g.forwardStream(g.config.Stateful, w, r)
 		return
 	}
 	var c *push.Stream
@@ -77,7 +76,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 	var writer sync.WaitGroup
 	in := &injector{w: w}
 	in.begin = func() {
-		c = g.mailbox(s).ConnectBeside(ctx) // the stream flows meanwhile
+		c = g.mailbox(s).ConnectBeside(ctx) // reads tasks while the stream is already open
 		writer.Go(func() {
 			defer guard.Recover(g.server.Logger(), "writing to a session's stream")
 			for {
@@ -90,7 +89,7 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 			}
 		})
 	}
-	// Nothing may be written once the handler has returned.
+	// The response is invalid once the handler has returned.
 	defer func() {
 		stop()
 		writer.Wait()
@@ -98,5 +97,5 @@ func (g *Gateway) standalone(w http.ResponseWriter, r *http.Request, s *session)
 			c.Close()
 		}
 	}()
-	g.passOpen(g.config.Stateful, in, r)
+	g.forwardStream(g.config.Stateful, in, r)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 )
 
-// counts is what all gateways of a server count to hold its limits.
+// counts holds the counters for the limits that all gateways of a server share.
 type counts struct {
 	polls, lists             *limit.Rates[[2]string]
 	calls, waiting, followed limit.Gauge[string]
@@ -26,40 +26,40 @@ func countsOf(s *mcptask.Server) *counts {
 	}).(*counts)
 }
 
-// admit refuses a request for a task, or for the list, that comes too soon
-// (C-95, E-26). The task has not been looked up: a made-up ID counts like any.
-// Nobody uses up the requests of another principal.
-func (g *Gateway) admit(caller mcptask.Caller, m *message) *mcptask.Error {
+// checkRate refuses a request for a task, or for the list, that comes too soon (C-95, E-26). It
+// does not look up the task, so a made-up ID counts like any other. Every principal has requests of
+// its own.
+func (g *Gateway) checkRate(caller mcptask.Caller, m *message) *mcptask.Error {
 	limits := g.server.Options().Limits
 	id, ok := m.Params.Text("taskId")
 	if !ok || id == "" {
-		id, _ = m.Params.Text("id") // by which the guide's dialect names a task
+		id, _ = m.Params.Text("id") // the Task Patterns guide names a task by this member
 	}
 	switch {
 	case m.Method == "tasks/list":
 		if !g.counts.lists.Allow([2]string{caller.Principal, caller.Session}) {
 			return g.server.Limited(caller, "lists", limits.Lists)
 		}
-	case id != "": // else its method refuses it
-		return g.poll(caller, id)
+	case id != "": // without an ID, the method refuses the request
+		return g.countPoll(caller, id)
 	}
 	return nil
 }
 
-// poll counts a request for a task.
-func (g *Gateway) poll(caller mcptask.Caller, task string) *mcptask.Error {
+// countPoll counts a request for a task.
+func (g *Gateway) countPoll(caller mcptask.Caller, task string) *mcptask.Error {
 	if !g.counts.polls.Allow([2]string{caller.Principal, task}) {
 		return g.server.Limited(caller, "polls", g.server.Options().Limits.Polls,
-			"task", mcptask.LogID("", task)) // whose it is was not asked
+			"task", mcptask.LogID("", task)) // the owner is not known
 	}
 	return nil
 }
 
-// polling counts calls of a fallback tool as requests for the task that they name.
-func (g *Gateway) polling(caller mcptask.Caller, next fallback.Handler) fallback.Handler {
+// countPolls counts each call of a fallback tool as a request for the task that it names.
+func (g *Gateway) countPolls(caller mcptask.Caller, next fallback.Handler) fallback.Handler {
 	return func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
-		if task := fallback.Task(arguments); task != "" { // else the tool refuses it
-			if err := g.poll(caller, task); err != nil {
+		if task := fallback.Task(arguments); task != "" { // without a task, the tool refuses the call
+			if err := g.countPoll(caller, task); err != nil {
 				return mcptask.CallReply{}, err
 			}
 		}
@@ -67,21 +67,22 @@ func (g *Gateway) polling(caller mcptask.Caller, next fallback.Handler) fallback
 	}
 }
 
-// block counts a request that waits for the end of a task, until done is called.
-func (g *Gateway) block(caller mcptask.Caller) (done func(), err *mcptask.Error) {
+// countWaiting counts a request that waits for a task to end, until done is called.
+func (g *Gateway) countWaiting(caller mcptask.Caller) (done func(), err *mcptask.Error) {
 	limits := g.server.Options().Limits
 	most := [3]int{limits.Waiting, limits.Anonymous.Waiting, limits.Server.Waiting}
-	return take(g.server, caller, &g.counts.waiting, "waiting", 1, most)
+	return countUses(g.server, caller, &g.counts.waiting, "waiting", 1, most)
 }
 
-// take opens n more of what a limit bounds, until done is called: for the caller's account, for all
-// anonymous callers if it is one of them, and for the server. most has the bounds in this order.
-func take(s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
+// countUses counts n more uses of a limit, until done is called. It counts them for the caller's
+// account, for all anonymous callers together if the caller is anonymous, and for the server. most
+// has the limits in this order.
+func countUses(s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], name string, n int, most [3]int,
 	attrs ...any) (done func(), err *mcptask.Error) {
 	scopes := []mcptask.Scope{mcptask.ScopeAccount, mcptask.ScopeAnonymous, mcptask.ScopeServer}
 	bounds := []limit.Bound[string]{
 		{Key: caller.Account(), Most: most[0]},
-		{Key: string(mcptask.ScopeAnonymous), Most: most[1]}, // no account is called so
+		{Key: string(mcptask.ScopeAnonymous), Most: most[1]}, // no account has this name
 		{Key: string(mcptask.ScopeServer), Most: most[2]},
 	}
 	if caller.Principal != "" {
@@ -94,9 +95,9 @@ func take(s *mcptask.Server, caller mcptask.Caller, open *limit.Gauge[string], n
 	return done, nil
 }
 
-// begin counts a call that is open, until done is called, and refuses one that
-// is too big, or one too many.
-func begin(s *mcptask.Server, caller mcptask.Caller, tool string, arguments json.RawMessage, answers map[string]json.RawMessage) (done func(), err *mcptask.Error) {
+// countCall counts an open call until done is called. It refuses a call whose arguments or answers
+// are too big, and a call beyond the limit.
+func countCall(s *mcptask.Server, caller mcptask.Caller, tool string, arguments json.RawMessage, answers map[string]json.RawMessage) (done func(), err *mcptask.Error) {
 	limits := s.Options().Limits
 	size := len(arguments)
 	for _, answer := range answers {
@@ -106,13 +107,13 @@ func begin(s *mcptask.Server, caller mcptask.Caller, tool string, arguments json
 		return nil, s.Limited(caller, "arguments", limits.Arguments, "tool", tool)
 	}
 	most := [3]int{limits.Running, limits.Anonymous.Running, limits.Server.Running}
-	return take(s, caller, &countsOf(s).calls, "running", 1, most, "tool", tool)
+	return countUses(s, caller, &countsOf(s).calls, "running", 1, most, "tool", tool)
 }
 
-// taken is the response to a question; one that is too big is none, an error
-// too, which the record would keep like an answer. Since a response has no
-// answer, only the handler learns of it.
-func taken(s *mcptask.Server, caller mcptask.Caller, response json.RawMessage, failed *mcptask.Error) (json.RawMessage, *mcptask.Error) {
+// limitAnswer returns the response to a question, or an error if the response is too big. A large
+// error of the client's is refused too, because the record would store it. A response gets no
+// answer, so only the handler sees the refusal.
+func limitAnswer(s *mcptask.Server, caller mcptask.Caller, response json.RawMessage, failed *mcptask.Error) (json.RawMessage, *mcptask.Error) {
 	size := len(response)
 	if failed != nil {
 		size += len(failed.Message) + len(failed.Data)
@@ -123,8 +124,8 @@ func taken(s *mcptask.Server, caller mcptask.Caller, response json.RawMessage, f
 	return response, failed
 }
 
-// asker bounds the answers that come while a call is open.
-func asker(s *mcptask.Server, caller mcptask.Caller, ask askFunc) askFunc {
+// limitAnswers limits the size of the answers that arrive during a call.
+func limitAnswers(s *mcptask.Server, caller mcptask.Caller, ask askFunc) askFunc {
 	if ask == nil {
 		return nil
 	}
@@ -133,7 +134,7 @@ func asker(s *mcptask.Server, caller mcptask.Caller, ask askFunc) askFunc {
 		if err != nil {
 			return nil, err
 		}
-		response, failed := taken(s, caller, response, nil)
+		response, failed := limitAnswer(s, caller, response, nil)
 		if failed != nil {
 			return nil, fmt.Errorf("%w: %s", mcptask.ErrCannotAsk, failed.Message)
 		}

@@ -7,8 +7,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// openAll opens what callers have at once until each is refused for the first time, and returns how many are open,
-// and the last refusal.
+// openAll opens what callers have at once until each is refused for the first time, and returns how
+// many are open, and the last refusal.
 func openAll(callers []mcptask.Caller, open func(mcptask.Caller) (func(), *mcptask.Error)) (n int, last *mcptask.Error, done []func()) {
 	for _, caller := range callers {
 		for {
@@ -24,7 +24,8 @@ func openAll(callers []mcptask.Caller, open func(mcptask.Caller) (func(), *mcpta
 	return n, last, done
 }
 
-// Sessions cost nothing, and open as many calls and waiting requests together as all anonymous callers may have.
+// Sessions cost nothing, and open as many calls and waiting requests together as all anonymous
+// callers may have.
 func TestSessionsDoNotMultiplyOpenRequests(t *testing.T) {
 	const most = 3
 	server, err := mcptask.NewServer(mcptask.Options{Limits: mcptask.Limits{Running: most, Waiting: most}})
@@ -38,8 +39,8 @@ func TestSessionsDoNotMultiplyOpenRequests(t *testing.T) {
 		sessions = append(sessions, mcptask.Caller{Session: fmt.Sprint(i)})
 	}
 	for name, open := range map[string]func(mcptask.Caller) (func(), *mcptask.Error){
-		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return begin(server, caller, "t", nil, nil) },
-		"waiting": g.block,
+		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
+		"waiting": g.countWaiting,
 	} {
 		for range 2 { // what is done makes room
 			n, last, done := openAll(sessions, open)
@@ -66,8 +67,8 @@ func TestOpenRequestsOfTheServer(t *testing.T) {
 	defer server.Close()
 	g := New(Config{Server: server})
 	for name, open := range map[string]func(mcptask.Caller) (func(), *mcptask.Error){
-		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return begin(server, caller, "t", nil, nil) },
-		"waiting": g.block,
+		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
+		"waiting": g.countWaiting,
 	} {
 		n, last, done := openAll([]mcptask.Caller{{Principal: "p"}, {Principal: "q"}, {}}, open)
 		if want := fmt.Sprintf(`{"limit":%q,"max":5,"scope":"server"}`, name); n != 5 || string(last.Data) != want {

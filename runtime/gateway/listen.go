@@ -13,28 +13,27 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// A subscriptions/listen of 2026-07-28 that names tasks (E-62) is served here.
-// After the acknowledgement the subscriber gets each task as it is, so that no
-// change between its last poll and the subscription is lost, then every change,
-// also one that another process makes: the store is followed. A subscriber that
-// does not read gets the latest state when it does.
+// The gateway serves a subscriptions/listen of 2026-07-28 that names tasks (E-62). After the
+// acknowledgement the subscriber gets the state of each task, so that it misses no change between
+// its last poll and the subscription. Then it gets every change, including changes by other
+// processes, because the gateway follows the store. A subscriber that reads slowly gets the latest
+// state.
 //
-// Where nothing but tasks was asked for, the request is answered, and the stream
-// ends, when all of them have ended or are gone: nothing could come any longer.
-// Where other kinds were asked for too, the SDK's stream goes on as ever. When
-// the server closes, the request is answered as well. Its answer is all that says
-// so: the page on cancellation wants a notifications/cancelled too, the page on
-// subscriptions and the SDKs have given that up.
+// If the subscription names only tasks, the gateway answers it and ends the stream when all tasks
+// have ended or are gone. If it names other kinds of notifications too, the SDK's stream continues.
+// When the server closes, the gateway also answers the request. Only the answer reports the end:
+// the specification's page on cancellation also asks for a notifications/cancelled, but its page on
+// subscriptions and the SDKs have dropped that.
 
 const (
-	// maxTaskIDs is how many tasks one subscription may name.
+	// maxTaskIDs limits the tasks of one subscription.
 	maxTaskIDs = 1000
-	// maxFollowed is how many tasks the open subscriptions of an account may
-	// name together, each counted as one more: every one is a goroutine. What
-	// exceeds it is refused with "followed" in data.limit.
+	// maxFollowed limits the tasks in all open subscriptions of an account. Each subscription
+	// counts as one more. Every task uses a goroutine. A request beyond the limit is refused with
+	// "followed" in data.limit.
 	maxFollowed = 10_000
-	// maxFollowedByAnonymous and maxFollowedInAll are the same for all anonymous
-	// callers together, and for all callers.
+	// maxFollowedByAnonymous and maxFollowedInAll are the same limit for all anonymous callers
+	// together, and for all callers.
 	maxFollowedByAnonymous, maxFollowedInAll = 40_000, 100_000
 )
 
@@ -42,18 +41,38 @@ const (
 type subscription struct {
 	g      *Gateway
 	caller mcptask.Caller
-	// id is the request's, as it came: the subscription is called so (E-68).
+	// id is the ID of the request, unchanged. It also names the subscription (E-68).
 	id json.RawMessage
-	// tasks are those that the caller will hear of.
+	// tasks are the IDs of the caller's tasks.
 	tasks []string
-	// others says that other kinds of notifications were asked for too.
+	// others says that the subscription names other kinds of notifications too.
 	others bool
-	// close frees what the subscription counts for.
+	// close releases what the subscription counts for.
 	close func()
 }
 
-// subscribe opens a subscription to those of the tasks that are the caller's.
-// Somebody else's is left out like one that is not there (E-63, E-87).
+// answerListen answers a subscriptions/listen that names tasks (E-62, E-64).
+func (g *Gateway) answerListen(x exchange, caller mcptask.Caller) {
+	if err := g.checkModern(x, false); err != nil {
+		x.refuse(refusedRequest, err)
+		return
+	}
+	x.answer(work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
+		s, err := g.subscribe(ctx, caller, x.message())
+		if err != nil {
+			return nil, err
+		}
+		defer s.close()
+		if s.others {
+			return g.answerMergedListen(ctx, x, s)
+		}
+		x.send(s.encodeAcknowledgement())
+		return s.answer(ctx, s.followTasks(ctx, x.send))
+	}})
+}
+
+// subscribe opens a subscription to the caller's tasks. It omits tasks of other callers, like tasks
+// that do not exist (E-63, E-87).
 func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *message) (*subscription, error) {
 	var d dialect.Server20260728
 	asked, err := d.Subscribe(m.Params)
@@ -63,16 +82,16 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 	if len(asked.Tasks) > maxTaskIDs {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.notifications.taskIds names %d tasks, at most %d are allowed", len(asked.Tasks), maxTaskIDs)
 	}
-	for _, id := range asked.Tasks { // each is told at once: that is a poll
-		if err := g.poll(caller, id); err != nil {
+	for _, id := range asked.Tasks { // the state of each task is sent at once, so it counts as a poll
+		if err := g.countPoll(caller, id); err != nil {
 			return nil, err
 		}
 	}
-	waits, refusal := g.block(caller)
+	waits, refusal := g.countWaiting(caller)
 	if refusal != nil {
 		return nil, refusal
 	}
-	follows, refusal := take(g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
+	follows, refusal := countUses(g.server, caller, &g.counts.followed, "followed", 1+len(asked.Tasks),
 		[3]int{maxFollowed, maxFollowedByAnonymous, maxFollowedInAll})
 	if refusal != nil {
 		waits()
@@ -92,28 +111,25 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 	return s, nil
 }
 
-// follow writes the tasks and their changes until all of them have ended or are
-// gone, or ctx ends. An error is the server's. Nothing is written afterwards;
-// write is called by many, one at a time for a task.
-func (s *subscription) follow(ctx context.Context, write func([]byte)) error {
+// followTasks writes the tasks and their changes until all tasks have ended or are gone, or ctx
+// ends. It returns only errors of the server. After it has returned, it does not call write. It
+// calls write from one goroutine for each task.
+func (s *subscription) followTasks(ctx context.Context, write func([]byte)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	failed := make(chan error, len(s.tasks))
+	fail := func(err error) {
+		failed <- err
+		cancel(err)
+	}
 	var tasks sync.WaitGroup
 	for _, id := range s.tasks {
 		tasks.Go(func() {
-			defer guard.Recover(s.g.server.Logger(), "a subscription to a task")
-			err := errors.New("a panic")
-			defer func() {
-				if p := recover(); p != nil {
-					s.g.server.Notice(slog.LevelError, "subscription panicked", "task", mcptask.LogID(s.caller.Principal, id), "panic", p)
-				}
-				if err != nil {
-					failed <- err
-					cancel(err)
-				}
-			}()
-			err = s.followTask(ctx, id, write)
+			defer guard.Then(s.g.server.Logger(), "a subscription to a task", func() { fail(errors.New("a panic")) },
+				"task", mcptask.LogID(s.caller.Principal, id))
+			if err := s.followTask(ctx, id, write); err != nil {
+				fail(err)
+			}
 		})
 	}
 	tasks.Wait()
@@ -125,8 +141,8 @@ func (s *subscription) follow(ctx context.Context, write func([]byte)) error {
 	}
 }
 
-// followTask writes one task and its changes. While a write waits for the
-// client, changes pass: the next one written is the latest.
+// followTask writes one task and its changes. While write waits for the client, it skips changes:
+// the next state that it writes is the latest.
 func (s *subscription) followTask(ctx context.Context, id string, write func([]byte)) error {
 	var d dialect.Server20260728
 	var version int64
@@ -137,7 +153,7 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 		case ctx.Err() != nil || s.g.server.Closing().Err() != nil:
 			return nil
 		case dialect.Gone(err):
-			return nil // it is gone, and there is no notification for that
+			return nil // there is no notification for a task that is gone
 		case err != nil:
 			return err
 		}
@@ -145,7 +161,7 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 		if err != nil {
 			return err
 		}
-		if !bytes.Equal(data, last) { // a lease, say, shows nowhere
+		if !bytes.Equal(data, last) { // a change of the lease, for example, is not visible
 			write(data)
 		}
 		if r.Done() {
@@ -155,9 +171,9 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 	}
 }
 
-// end is the answer to the request: an error that stopped the subscription, else
-// its result. A subscriber that has left gets none.
-func (s *subscription) end(ctx context.Context, err error) (json.RawMessage, error) {
+// answer returns the answer to the request: the error that stopped the subscription, or its result.
+// If the client has disconnected, it returns the error of ctx.
+func (s *subscription) answer(ctx context.Context, err error) (json.RawMessage, error) {
 	switch {
 	case ctx.Err() != nil && s.g.server.Closing().Err() == nil:
 		return nil, ctx.Err()
@@ -166,24 +182,4 @@ func (s *subscription) end(ctx context.Context, err error) (json.RawMessage, err
 		return nil, wireError(err)
 	}
 	return dialect.Server20260728{}.Ended(s.id)
-}
-
-// listen answers a subscriptions/listen that names tasks (E-62, E-64).
-func (g *Gateway) listen(x exchange, caller mcptask.Caller) {
-	if err := g.checkModern(x, false); err != nil {
-		x.refuse(refusedRequest, err)
-		return
-	}
-	x.answer(work{waits: true, run: func(ctx context.Context) (json.RawMessage, error) {
-		s, err := g.subscribe(ctx, caller, x.message())
-		if err != nil {
-			return nil, err
-		}
-		defer s.close()
-		if s.others {
-			return g.listenMerged(ctx, x, s)
-		}
-		x.send(s.acknowledged())
-		return s.end(ctx, s.follow(ctx, x.send))
-	}})
 }

@@ -22,7 +22,7 @@ func (p *page) Write(data []byte) (int, error) { return p.text.Write(data) }
 func TestKeepAlive(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := &page{discard: discard{http.Header{}}}
-		out := &shared{stream: newStream(w)}
+		out := &sharedStream{stream: newStream(w)}
 		stop := out.keepAlive()
 		time.Sleep(3*keepAlive + time.Second)
 		stop()
@@ -46,7 +46,7 @@ func TestLostAcknowledgement(t *testing.T) {
 			t.Fatal(err)
 		}
 		said := w.text.String()
-		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.m.agreed != acknowledged {
+		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.m.acknowledged != acknowledged {
 			t.Errorf("%s: %s", answer, said)
 		}
 		if _, refused := m.end(); refused || m.m.answer == nil || string(m.m.answer.Bytes()) != answer {

@@ -11,17 +11,17 @@ import (
 
 const notificationCancelled = "notifications/cancelled"
 
-// settling is how long, from the reply on, a new task's questions keep off a session's own
-// stream over HTTP. It is far longer than the reply travels, and too short for a person to notice.
-const settling = time.Second
+// settleDelay is how long a new task's questions stay off a session's own stream over HTTP, counted
+// from the reply. It is much longer than the reply travels, and too short for a person to notice.
+const settleDelay = time.Second
 
-// mailbox returns the mailbox of a session, which has all that the session is sent.
+// mailbox returns the mailbox of a session. It opens the mailbox on the first call.
 func (g *Gateway) mailbox(s *session) *push.Mailbox {
 	s.opened.Do(func() { s.mailbox = g.hub.Open(pushClient{s, g.legacy}) })
 	return s.mailbox
 }
 
-// pushClient is a session as package push sees it.
+// pushClient implements push.Client for a session.
 type pushClient struct {
 	s      *session
 	legacy dialect.Teller
@@ -41,9 +41,9 @@ func (c pushClient) Requestor(d dialect.Teller) dialect.Requestor {
 	return c.s.requestor
 }
 
-// takeAnswer takes a client's response to a request of ours. It returns false if the response
-// was neither stored nor kept to be stored later.
+// takeAnswer delivers a client's response to a request of the server's. It returns false if the
+// response was neither stored nor kept to be stored later.
 func (g *Gateway) takeAnswer(ctx context.Context, s *session, caller mcptask.Caller, request push.RequestID, m *message) bool {
-	result, failed := taken(g.server, caller, m.Result, m.Error)
+	result, failed := limitAnswer(g.server, caller, m.Result, m.Error)
 	return g.mailbox(s).Take(ctx, caller, request, push.Response{Result: result, Error: failed})
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// merge is a subscriptions/listen that names tasks as well as what the SDK serves: one
-// stream, one acknowledgement, one end. The SDK's answer is held back, because it comes
-// at once if the SDK agrees to nothing.
+// merge is a subscriptions/listen that names tasks as well as notifications of the SDK. The client
+// gets one stream, one acknowledgement and one answer. The SDK's answer is held back, because it
+// comes at once if the SDK has nothing to subscribe to.
 type merge struct {
-	s      *subscription
-	agreed bool
-	// acked is closed when the subscription is acknowledged; nothing of ours may
-	// come before. ended is closed when the SDK has answered.
+	s            *subscription
+	acknowledged bool
+	// acked is closed when the subscription is acknowledged. The gateway sends its messages after
+	// that. ended is closed when the SDK has answered.
 	acked, ended chan struct{}
 	answer       *wire.Message // the SDK's; set when ended is closed
 }
@@ -33,58 +33,8 @@ func newMerge(s *subscription) *merge {
 	return &merge{s: s, acked: make(chan struct{}), ended: make(chan struct{})}
 }
 
-// hear deals with what the SDK says of the subscription, and writes what the client is to get in
-// its place. It returns false for any other message. It is not safe for concurrent use.
-func (m *merge) hear(said *wire.Message, write func([]byte)) (taken bool) {
-	agree := func(acknowledgement []byte) {
-		m.agreed = true
-		write(acknowledgement)
-		close(m.acked)
-	}
-	switch {
-	case said.Method == dialect.Acknowledged:
-		if !m.agreed {
-			agree(m.s.acknowledgedBy(said))
-		}
-	case !said.IsResponse() || said.ID == nil || m.answer != nil:
-		return false
-	default:
-		if said.Error == nil && !m.agreed { // mcp-go may answer before it acknowledges
-			agree(m.s.acknowledged())
-		}
-		m.answer = said
-		close(m.ended)
-	}
-	return true
-}
-
-// acknowledged is the acknowledgement of the tasks alone.
-func (s *subscription) acknowledged() []byte {
-	data, err := dialect.Server20260728{}.Acknowledged(s.id, s.tasks)
-	if err != nil { // an ID and strings are JSON
-		return nil
-	}
-	return data
-}
-
-// acknowledgedBy adds the tasks to the SDK's acknowledgement (E-63).
-func (s *subscription) acknowledgedBy(sdk *wire.Message) []byte {
-	tasks, err := json.Marshal(append([]string{}, s.tasks...))
-	if err == nil {
-		var merged []byte
-		if merged, err = sdk.Edited(wire.Set(tasks, "params", "notifications", "taskIds")); err == nil {
-			return merged
-		}
-	}
-	s.g.server.Notice(slog.LevelError, "acknowledgement not merged", "error", err)
-	return sdk.Bytes()
-}
-
-// errTasksFailed ends the SDK's part of a subscription whose tasks cannot be followed.
-var errTasksFailed = errors.New("the subscription has ended")
-
-// listenMerged serves a subscription through the SDK.
-func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
+// answerMergedListen serves a subscription together with the SDK.
+func (g *Gateway) answerMergedListen(ctx context.Context, x exchange, s *subscription) (json.RawMessage, error) {
 	m := newMerge(s)
 	both, cancel := context.WithCancelCause(ctx)
 	var failed error
@@ -96,34 +46,84 @@ func (g *Gateway) listenMerged(ctx context.Context, x exchange, s *subscription)
 		case <-both.Done():
 			return
 		}
-		if failed = s.follow(both, x.send); failed != nil {
+		if failed = s.followTasks(both, x.send); failed != nil {
 			cancel(errTasksFailed)
-		} // else the SDK's part goes on
+		} // if all tasks have ended, the SDK's part goes on
 	})
 	defer following.Wait()
 	defer cancel(nil)
 	refused := x.forwardMerged(both, m)
 	acked := isClosed(m.acked)
-	if !acked { // what the SDK has said is all there is
+	if !acked { // the SDK has refused, so there is nothing to follow
 		cancel(nil)
 	}
-	following.Wait() // the SDK may have agreed to nothing, and the tasks go on
+	following.Wait() // the tasks go on if the SDK has nothing to subscribe to
 	switch answered := failed == nil && isClosed(m.ended); {
 	case refused:
 		return nil, errAnswered
-	case ctx.Err() != nil && g.server.Closing().Err() == nil: // the client has left
+	case ctx.Err() != nil && g.server.Closing().Err() == nil: // the client has disconnected
 		return nil, ctx.Err()
 	case answered && m.answer.Error != nil:
 		return nil, m.answer.Error
 	case answered:
 		return m.answer.Result, nil
 	case acked:
-		return s.end(ctx, failed)
+		return s.answer(ctx, failed)
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
 	return nil, errAnswered
 }
+
+// handleMessage handles a message of the SDK about the subscription, and writes what the client
+// gets instead. It returns false for any other message. It is not safe for concurrent use.
+func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken bool) {
+	agree := func(acknowledgement []byte) {
+		m.acknowledged = true
+		write(acknowledgement)
+		close(m.acked)
+	}
+	switch {
+	case said.Method == dialect.Acknowledged:
+		if !m.acknowledged {
+			agree(m.s.mergeAcknowledgement(said))
+		}
+	case !said.IsResponse() || said.ID == nil || m.answer != nil:
+		return false
+	default:
+		if said.Error == nil && !m.acknowledged { // mcp-go may answer before it acknowledges
+			agree(m.s.encodeAcknowledgement())
+		}
+		m.answer = said
+		close(m.ended)
+	}
+	return true
+}
+
+// encodeAcknowledgement returns an acknowledgement of the tasks alone.
+func (s *subscription) encodeAcknowledgement() []byte {
+	data, err := dialect.Server20260728{}.Acknowledged(s.id, s.tasks)
+	if err != nil { // cannot happen: an ID and strings always marshal
+		return nil
+	}
+	return data
+}
+
+// mergeAcknowledgement returns the SDK's acknowledgement with the tasks added (E-63).
+func (s *subscription) mergeAcknowledgement(sdk *wire.Message) []byte {
+	tasks, err := json.Marshal(append([]string{}, s.tasks...))
+	if err == nil {
+		var merged []byte
+		if merged, err = sdk.Edited(wire.Set(tasks, "params", "notifications", "taskIds")); err == nil {
+			return merged
+		}
+	}
+	s.g.server.Notice(slog.LevelError, "acknowledgement not merged", "error", err)
+	return sdk.Bytes()
+}
+
+// errTasksFailed ends the SDK's part of a subscription if the tasks cannot be followed.
+var errTasksFailed = errors.New("the subscription has ended")
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -144,22 +144,22 @@ func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	x.out = &in.out
 	x.next().ServeHTTP(in, x.r.WithContext(ctx))
 	begun, refused := in.end()
-	if !begun { // the answer is no event then
+	if !begun { // the SDK has written nothing, so the answer is not an event
 		x.out = nil
 	}
 	return refused
 }
 
-// merger is the response that the SDK writes its part of a merged subscription to.
+// merger is the response to which the SDK writes its part of a merged subscription.
 type merger struct {
 	w http.ResponseWriter
 	m *merge
 
-	out   shared // its lock guards all that follows, and every write
+	out   sharedStream // its lock guards every write and the fields below
 	begun bool
 	isSSE bool
 	over  bool
-	part  []byte // of an event that is not complete
+	part  []byte // the beginning of an incomplete event
 }
 
 // Header implements http.ResponseWriter.
@@ -172,7 +172,7 @@ func (m *merger) WriteHeader(code int) {
 	m.begin(code)
 }
 
-// begin finds out whether the SDK answers with a stream. m.out.mu is held.
+// begin notes whether the SDK answers with a stream. m.out.mu is held.
 func (m *merger) begin(code int) {
 	if m.begun || m.over {
 		return
@@ -185,12 +185,13 @@ func (m *merger) begin(code int) {
 	m.w.WriteHeader(code)
 }
 
-// Write implements http.ResponseWriter: it takes events and passes them on whole.
+// Write implements http.ResponseWriter. It collects whole events and handles or forwards each of
+// them.
 func (m *merger) Write(data []byte) (int, error) {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
 	if m.over {
-		return len(data), nil // what comes after the end is for nobody
+		return len(data), nil // the response is over
 	}
 	m.begin(http.StatusOK)
 	if !m.isSSE {
@@ -203,8 +204,8 @@ func (m *merger) Write(data []byte) (int, error) {
 			return len(data), nil
 		}
 		said, _, unread := wire.Read(event.Data())
-		if unread != nil || said == nil || !m.m.hear(said, m.out.stream.message) {
-			_, _ = m.w.Write(m.part[:len(m.part)-len(rest)]) // a client that has left
+		if unread != nil || said == nil || !m.m.handleMessage(said, m.out.stream.sendMessage) {
+			_, _ = m.w.Write(m.part[:len(m.part)-len(rest)]) // fails if the client has disconnected
 			_ = http.NewResponseController(m.w).Flush()
 		}
 		m.part = bytes.Clone(rest)
@@ -216,12 +217,12 @@ func (m *merger) Flush() {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
 	if !m.over {
-		_ = http.NewResponseController(m.w).Flush() // a client that has left
+		_ = http.NewResponseController(m.w).Flush() // fails if the client has disconnected
 	}
 }
 
-// end closes the stream for the SDK. It returns whether the SDK has written anything, and whether that is
-// something else than a stream.
+// end closes the stream for the SDK. begun reports whether the SDK has written anything, and
+// refused whether that is not a stream.
 func (m *merger) end() (begun, refused bool) {
 	m.out.mu.Lock()
 	defer m.out.mu.Unlock()
@@ -235,23 +236,23 @@ func (x *pipeExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	p.mu.Lock()
 	p.merged[wire.IDKey(x.m.ID)] = m // until the SDK's answer, which may come late
 	p.mu.Unlock()
-	p.pass(x.m.Bytes())
-	if ctx.Err() != nil { // the SDK may have heard of the end before the beginning
-		p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
+	p.sendToSDK(x.m.Bytes())
+	if ctx.Err() != nil { // the SDK may have seen the cancellation before the request
+		p.sendToSDK(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		return false
 	}
 	select {
 	case <-m.ended:
 	case <-ctx.Done():
-		if errors.Is(context.Cause(ctx), errTasksFailed) { // else the client has told the SDK
-			p.pass(push.Cancelled(x.m.ID, errTasksFailed.Error()))
+		if errors.Is(context.Cause(ctx), errTasksFailed) { // otherwise the client's cancellation has reached the SDK
+			p.sendToSDK(push.Cancelled(x.m.ID, errTasksFailed.Error()))
 		}
 	}
 	return false
 }
 
-// passMerged deals with what the SDK says of a subscription that is served here
-// too; false is anything else.
+// passMerged handles a message of the SDK about a subscription that the gateway serves too. It
+// returns false for any other message.
 func (p *pipe) passMerged(said *wire.Message) bool {
 	id := said.ID
 	switch {
@@ -266,5 +267,5 @@ func (p *pipe) passMerged(said *wire.Message) bool {
 		delete(p.merged, wire.IDKey(id))
 	}
 	p.mu.Unlock()
-	return m != nil && m.hear(said, p.write)
+	return m != nil && m.handleMessage(said, p.write)
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// message is a JSON-RPC message with what the gateway reads of each request.
+// message is a JSON-RPC message with the metadata that the gateway needs.
 type message struct {
 	*wire.Message
 	meta meta
 }
 
-// meta is what a request says of itself in params._meta (2026-07-28).
+// meta is what a request declares in params._meta (2026-07-28).
 type meta struct {
 	Version      *string
 	Capabilities json.RawMessage
 }
 
-// Readers of JSON differ in what they make of a member that stands twice, or
-// of "Name" if they know "name". The gateway must not see another request
-// than the SDK behind it, so it refuses what could be read in two ways.
+// JSON readers disagree about a duplicate member, and about "Name" if they know "name". The gateway
+// must see the same request as the SDK behind it, so it refuses a request that can be read in two
+// ways.
 var (
 	paramsMembers = []string{"_meta", "name", "arguments", "task", "taskId", "cursor", "inputResponses", "protocolVersion", "capabilities"}
 	metaMembers   = []string{mcptask.MetaProtocolVersion, mcptask.MetaClientCapabilities, mcptask.MetaIdempotencyKey, "progressToken"}
 )
 
-// interpreted says whether the gateway acts on the params of a method.
-func interpreted(method string) bool {
+// readsParams reports whether the gateway acts on the params of a method.
+func readsParams(method string) bool {
 	switch method {
 	case "initialize", "server/discover", "tools/list", "tools/call", dialect.Listen:
 		return true
@@ -40,8 +40,8 @@ func interpreted(method string) bool {
 	return strings.HasPrefix(method, "tasks/")
 }
 
-// parse reads one message; of a batch there is none.
-func parse(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
+// parseMessage reads one message. For a batch it returns no message.
+func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
 	read, batch, refusal := wire.Read(body)
 	if read == nil {
 		return nil, batch, refusal
@@ -50,7 +50,7 @@ func parse(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
 	if refusal != nil {
 		return m, false, refusal
 	}
-	if interpreted(m.Method) {
+	if readsParams(m.Method) {
 		fault := m.Params.Fault(paramsMembers)
 		if fault == "" {
 			fault = m.Params.Object("_meta").Fault(metaMembers)
@@ -63,7 +63,7 @@ func parse(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
 	return m, false, nil
 }
 
-// readMeta reads what params say of their request. What is malformed says nothing.
+// readMeta reads the metadata of a request. It ignores malformed metadata.
 func readMeta(params *wire.Object) (said meta) {
 	if raw := params.Get("_meta", mcptask.MetaProtocolVersion); raw != nil && string(raw) != "null" {
 		version, ok := wire.Text(raw)
@@ -76,8 +76,8 @@ func readMeta(params *wire.Object) (said meta) {
 	return said
 }
 
-// answers finds the request of ours that the message is the response to.
-func (m *message) answers() (request push.RequestID, ok bool) {
+// answeredRequest returns the request of the server's that the message answers.
+func (m *message) answeredRequest() (request push.RequestID, ok bool) {
 	if m.Method != "" {
 		return request, false
 	}
@@ -85,38 +85,36 @@ func (m *message) answers() (request push.RequestID, ok bool) {
 	return push.ParseRequestID(id)
 }
 
-// reserved says whether the message is a notification about tasks, which no
-// client sends as a request, and of which nothing is for the user's handlers
-// (E-89). A client of 2025-11-25 may tell of its own tasks; nothing relies on it
-// (C-46).
-func (m *message) reserved() bool {
+// isTaskNotification reports whether the method is a notification about tasks. No client sends it
+// as a request, and it is not for the user's handlers (E-89). A client of 2025-11-25 may report on
+// its own tasks, but nothing relies on that (C-46).
+func (m *message) isTaskNotification() bool {
 	return m.Method == "notifications/tasks" || strings.HasPrefix(m.Method, "notifications/tasks/")
 }
 
-// noMethod refuses a request of a reserved method.
-func noMethod(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is not one of requests", wire.Brief(m.Method))
+// notificationError refuses a request whose method is reserved for notifications.
+func notificationError(m *message) *mcptask.Error {
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is a notification, not a request", wire.ShortenName(m.Method))
 }
 
-// unknownMethod refuses a request of a method that its revision does not have.
-func unknownMethod(m *message, revision string) *mcptask.Error {
-	if revision == "" { // of a session that is not initialized
+// unknownMethodError refuses a request whose method does not exist in its revision.
+func unknownMethodError(m *message, revision string) *mcptask.Error {
+	if revision == "" { // the session is not initialized
 		revision = "this revision"
 	}
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", wire.Brief(m.Method), revision)
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", wire.ShortenName(m.Method), revision)
 }
 
-// notYet refuses a request of a newer method.
-func notYet(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s is of a later revision, which a request names in its _meta", wire.Brief(m.Method))
+// newerMethodError refuses a request whose method belongs to a newer revision.
+func newerMethodError(m *message) *mcptask.Error {
+	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s belongs to a later revision: name that revision in the request's _meta", wire.ShortenName(m.Method))
 }
 
-// newer says whether a request that does not name its revision is of a method
-// of 2026-07-28 alone: an SDK may serve it in a session of a revision that knows
-// neither the method nor what it answers.
-func (m *message) newer() bool { return m.Method == dialect.Listen }
+// isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK
+// might serve it in a session whose revision has neither the method nor its answer.
+func (m *message) isNewerMethod() bool { return m.Method == dialect.Listen }
 
-// wireError makes the error that leaves the process.
+// wireError returns the error that is sent to the client. It hides the text of internal errors.
 func wireError(err error) *mcptask.Error {
 	var wire *mcptask.Error
 	if errors.As(err, &wire) {

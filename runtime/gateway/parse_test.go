@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		m, batch, refusal := parse(body)
+		m, batch, refusal := parseMessage(body)
 		if refusal != nil || batch {
 			if refusal != nil && refusal.Message == "" {
 				t.Error("a refusal without a message")

@@ -16,19 +16,19 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// FlowMeta is the _meta key that carries a flow's token where there are no
-// headers. The gateway removes it from what comes in.
+// FlowMeta is the _meta key that carries a flow's token on a transport without headers. The gateway
+// removes it from incoming messages.
 const FlowMeta = "io.github.mcptaskgen/flow"
 
-// flowLife is how long a flow on a pipe stays open for the SDK to take.
+// flowLife limits how long a flow on a pipe waits for the SDK to take it.
 const flowLife = time.Minute
 
-// pipe stands in front of an SDK server that speaks over a pair of pipes, such
-// as standard input and output: one message a line, one client, one session.
-// It answers tasks/* itself and passes everything else on.
+// pipe stands in front of an SDK server that uses a pair of pipes, such as standard input and
+// output. Each line is one message. There is one client and one session. The pipe answers tasks/*
+// itself and forwards everything else.
 type pipe struct {
 	g       *Gateway
-	out     *outlet
+	out     *lineWriter
 	toSDK   *io.PipeWriter
 	fromSDK *io.PipeReader
 	session *session
@@ -36,32 +36,32 @@ type pipe struct {
 	stop    context.CancelFunc
 	work    sync.WaitGroup
 
-	mu      sync.Mutex
-	waiting map[string]context.CancelFunc // requests that are answered here, by ID
-	brief   int                           // those of them that wait for no task
-	passed  map[string]passing            // requests that the SDK has not answered yet, by ID
-	over    bool                          // no more work begins
-	saying  bool                          // a reply of the SDK's is being put
-	listens map[string]func()             // subscriptions that the SDK serves alone, by ID, with the end of what they count for
-	merged  map[string]*merge             // subscriptions that the SDK serves too, by ID
-	replied chan struct{}                 // has room for one: a request was answered
-	sdkDone chan struct{}                 // closed when the SDK says no more
-	// outlives ends the wait for Stop.
-	outlives func() bool
+	mu         sync.Mutex
+	waiting    map[string]context.CancelFunc // cancels the requests that the gateway answers, by ID
+	shortWork  int                           // counts those of them that do not wait for a task
+	pending    map[string]pendingRequest     // requests without an answer from the SDK, by ID
+	ended      bool                          // no new work begins
+	delivering bool                          // a reply of the SDK's is being written
+	sdkListens map[string]func()             // ends the count of a subscription that the SDK serves alone, by ID
+	merged     map[string]*merge             // subscriptions that the gateway and the SDK serve together, by ID
+	replied    chan struct{}                 // has a buffer of one; gets a value when a request is answered
+	sdkDone    chan struct{}                 // closed when the SDK has ended its output
+	// detach removes the pipe from the server's lifetimes. The sessions' lifetime otherwise ends
+	// the pipe.
+	detach func() bool
 }
 
-// passing is a request that the SDK has yet to answer.
-type passing struct {
-	over    func()        // ends its flow; may be nil
-	replied *announcement // is told when the reply is written; may be nil
+// pendingRequest is a request that waits for the SDK's answer.
+type pendingRequest struct {
+	close        func()        // closes the flow; may be nil
+	announcement *announcement // is told when the reply is written; may be nil
 }
 
-// lastReplies is how long the end of the input waits for replies that are still
-// to come.
+// lastReplies limits how long the end of the input waits for replies that are still missing.
 const lastReplies = 2 * time.Second
 
-// Pipe begins to read in and to write out. The SDK reads from and writes to
-// what is returned; closing the writer ends the pipe, as the end of in does.
+// Pipe starts to read from in and to write to out. The SDK reads from and writes to the pipes that
+// Pipe returns. Closing the returned writer ends the pipe, as the end of in does.
 func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.ReadCloser, io.WriteCloser, error) {
 	principal, err := g.principal(ctx)
 	if err != nil {
@@ -71,35 +71,35 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	fromSDK, sdkWrites := io.Pipe()
 	p := &pipe{
 		g: g, toSDK: toSDK, fromSDK: fromSDK,
-		session: &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
-		waiting: map[string]context.CancelFunc{},
-		passed:  map[string]passing{},
-		merged:  map[string]*merge{},
-		listens: map[string]func(){},
-		replied: make(chan struct{}, 1),
-		sdkDone: make(chan struct{}),
+		session:    &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
+		waiting:    map[string]context.CancelFunc{},
+		pending:    map[string]pendingRequest{},
+		merged:     map[string]*merge{},
+		sdkListens: map[string]func(){},
+		replied:    make(chan struct{}, 1),
+		sdkDone:    make(chan struct{}),
 	}
-	p.out = newOutlet(out, g.server.Logger(), p.leave)
+	p.out = newLineWriter(out, g.server.Logger(), p.endUnread)
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
 	p.session.ended, p.session.end = p.ctx, p.stop
 	release := context.AfterFunc(g.server.Closing(), p.stop)
-	p.outlives = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
+	p.detach = context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a pipe")
-		_ = p.toSDK.Close() // the SDK reads the end
+		_ = p.toSDK.Close() // the SDK sees the end of its input
 	})
 	context.AfterFunc(p.ctx, func() {
 		defer guard.Recover(g.server.Logger(), "the end of a pipe")
-		release() // the server keeps nothing of a pipe that has ended
+		release() // the server drops a pipe that has ended
 		p.endListens()
 	})
-	p.work.Go(p.ask) // first: the reading of an input that ends at once waits for the work
+	p.work.Go(p.writeQuestions) // before readClient, which may wait for p.work at once
 	go p.readClient(in)
 	go p.readSDK()
 	return sdkReads, &sdkEnd{sdkWrites, p}, nil
 }
 
-// sdkEnd is where the SDK writes. Closing it returns when the client has what was
-// written, or does not read.
+// sdkEnd is the writer for the SDK. Close returns when the client has received the output, or no
+// longer reads.
 type sdkEnd struct {
 	*io.PipeWriter
 	p *pipe
@@ -113,15 +113,15 @@ func (e *sdkEnd) Close() error {
 	case <-time.After(lastReplies):
 	}
 	e.p.mu.Lock()
-	e.p.over = true
+	e.p.ended = true
 	e.p.mu.Unlock()
-	e.p.finish()
+	e.p.waitForWork()
 	e.p.out.end(lastReplies)
 	return err
 }
 
-// finish waits, for a while, until what is answered here is.
-func (p *pipe) finish() {
+// waitForWork waits a limited time until the gateway has answered its requests.
+func (p *pipe) waitForWork() {
 	done := make(chan struct{})
 	go func() {
 		defer guard.Recover(p.g.server.Logger(), "the end of a pipe")
@@ -134,16 +134,16 @@ func (p *pipe) finish() {
 	}
 }
 
-// leave ends the pipe of a client that does not read.
-func (p *pipe) leave() {
+// endUnread ends the pipe of a client that does not read.
+func (p *pipe) endUnread() {
 	p.g.server.Logger().Warn("the client on a pipe does not read: its session ends")
 	p.stop()
 	_ = p.toSDK.Close()
 	_ = p.fromSDK.Close()
 }
 
-// readClient handles what the client says until it says no more. What is
-// answered here ends then, and the SDK sees the end of its input.
+// readClient handles the client's messages until the end of its input. It then ends the requests
+// that wait here, and closes the input of the SDK.
 func (p *pipe) readClient(in io.Reader) {
 	defer guard.Then(p.g.server.Logger(), "the reading of the client", p.stop)
 	lines := bufio.NewReader(in)
@@ -154,7 +154,7 @@ func (p *pipe) readClient(in io.Reader) {
 			p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
-			if x := p.read(line); x != nil {
+			if x := p.readMessage(line); x != nil {
 				p.g.route(x)
 			}
 		}
@@ -162,23 +162,23 @@ func (p *pipe) readClient(in io.Reader) {
 			break
 		}
 	}
-	p.await(lastReplies, func() bool { return len(p.passed)+p.brief == 0 && !p.saying })
+	p.waitUntil(lastReplies, func() bool { return len(p.pending)+p.shortWork == 0 && !p.delivering })
 	p.stop()
 	p.g.mailbox(p.session).Close()
-	p.finish()
+	p.waitForWork()
 	if !p.out.flush(lastReplies) {
-		// The client has closed its side and does not read either: nothing that is
-		// still to be written will ever be.
+		// The client has closed its side and does not read either, so the rest can never be
+		// written.
 		_ = p.fromSDK.Close()
 	}
-	_ = p.toSDK.Close() // the SDK reads the end
+	_ = p.toSDK.Close() // the SDK sees the end of its input
 }
 
-// readSDK passes on what the SDK says, a whole line at a time.
+// readSDK handles the SDK's messages, one line at a time.
 func (p *pipe) readSDK() {
 	defer guard.Then(p.g.server.Logger(), "the reading of the SDK", p.stop)
 	defer close(p.sdkDone)
-	defer p.outlives()
+	defer p.detach()
 	lines := bufio.NewReader(p.fromSDK)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -187,66 +187,66 @@ func (p *pipe) readSDK() {
 		}
 		if err != nil {
 			_ = p.fromSDK.CloseWithError(err)
-			p.stop() // in may stay open; nobody answers any longer
+			p.stop() // the client's input may stay open, but nothing can answer it
 			return
 		}
 	}
 }
 
-// deliver passes a line of the SDK's on to the client.
+// deliver passes a line of the SDK's to the client.
 func (p *pipe) deliver(line []byte) {
 	said, _, unread := wire.Read(line)
 	if unread != nil || said == nil {
 		p.write(line)
 		return
 	}
-	replied := p.noteReply(said) // before the reply: the client may use the ID again
+	replied := p.noteReply(said) // before the reply, after which the client may reuse the ID
 	if !p.passMerged(said) {
 		p.write(line)
 	}
 	p.noteWritten()
-	replied.wrote()
+	replied.noteWritten()
 }
 
-// noteReply notes the response to a request that was passed on, until noteWritten
-// finds it written.
+// noteReply notes that the SDK has answered a request. Until noteWritten is called, the reply
+// counts as not yet written.
 func (p *pipe) noteReply(said *wire.Message) *announcement {
 	if said.Method != "" {
 		return nil
 	}
 	id := wire.IDKey(said.ID)
 	p.mu.Lock()
-	passed, listens := p.passed[id], p.listens[id]
-	delete(p.passed, id)
-	delete(p.listens, id)
-	p.saying = true
+	passed, listens := p.pending[id], p.sdkListens[id]
+	delete(p.pending, id)
+	delete(p.sdkListens, id)
+	p.delivering = true
 	p.mu.Unlock()
 	if listens != nil {
 		listens()
 	}
-	if passed.over != nil {
-		passed.over()
+	if passed.close != nil {
+		passed.close()
 	}
-	return passed.replied
+	return passed.announcement
 }
 
-// noteWritten notes that what the SDK has said is written.
+// noteWritten notes that the SDK's message is written.
 func (p *pipe) noteWritten() {
 	p.mu.Lock()
-	p.saying = false
+	p.delivering = false
 	p.mu.Unlock()
-	p.wake()
+	p.signalReply()
 }
 
-func (p *pipe) wake() {
+func (p *pipe) signalReply() {
 	select {
 	case p.replied <- struct{}{}:
 	default:
 	}
 }
 
-// await waits, for a while, until done holds, which is asked under p.mu.
-func (p *pipe) await(most time.Duration, done func() bool) {
+// waitUntil waits a limited time until done returns true. It calls done under p.mu.
+func (p *pipe) waitUntil(most time.Duration, done func() bool) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for {
@@ -266,52 +266,53 @@ func (p *pipe) await(most time.Duration, done func() bool) {
 	}
 }
 
-// inUse refuses a request with the ID of another that has no reply yet: nobody could tell the
-// replies apart. p.mu is held.
-func (p *pipe) inUse(m *message) *mcptask.Error {
+// checkID refuses a request whose ID belongs to an earlier request without a reply. The client
+// could not tell the replies apart. p.mu is held.
+func (p *pipe) checkID(m *message) *mcptask.Error {
 	id := wire.IDKey(m.ID)
-	_, passed := p.passed[id]
-	if !passed && p.waiting[id] == nil && p.listens[id] == nil {
+	_, passed := p.pending[id]
+	if !passed && p.waiting[id] == nil && p.sdkListens[id] == nil {
 		return nil
 	}
-	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is under way")
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is already under way")
 }
 
 // expectReply notes a request that the SDK is to answer.
-func (p *pipe) expectReply(m *message, passed passing) (refusal *mcptask.Error) {
+func (p *pipe) expectReply(m *message, passed pendingRequest) (refusal *mcptask.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if refusal = p.inUse(m); refusal == nil {
+	if refusal = p.checkID(m); refusal == nil {
 		id := wire.IDKey(m.ID)
-		delete(p.merged, id) // the ID is another request's now
-		p.passed[id] = passed
+		delete(p.merged, id) // the ID now belongs to this request
+		p.pending[id] = passed
 	}
 	return refusal
 }
 
-// endListens frees what the subscriptions count for when the pipe has ended.
+// endListens releases the counts of all subscriptions when the pipe has ended.
 func (p *pipe) endListens() {
 	defer guard.Recover(p.g.server.Logger(), "end of a pipe")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, done := range p.listens {
+	for _, done := range p.sdkListens {
 		done()
 	}
 }
 
-// write puts a line behind all others, for who may wait for the client to read them.
+// write adds a line. It may wait until the client reads.
 func (p *pipe) write(line []byte) { p.out.put(line) }
 
-// reply is write for who reads what the client says.
-func (p *pipe) reply(line []byte) { p.out.putSoon(line) }
+// reply adds a line. It waits only if the client leaves too much unread. It is for the goroutine
+// that reads the client's input.
+func (p *pipe) reply(line []byte) { p.out.putBuffered(line) }
 
-// pass hands a line on to the SDK.
-func (p *pipe) pass(line []byte) {
-	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // an SDK that has ended
+// sendToSDK sends a line to the SDK.
+func (p *pipe) sendToSDK(line []byte) {
+	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // fails if the SDK has ended
 }
 
-// ask writes the questions of tasks.
-func (p *pipe) ask() {
+// writeQuestions writes the questions of tasks to the client.
+func (p *pipe) writeQuestions() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.mailbox(p.session).Connect(nil, "")
 	defer c.Close()

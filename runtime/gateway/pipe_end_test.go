@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
 )
 
-// What was asked before the input ended is answered, also where the store takes its
-// time and heeds contexts.
+// TestPipeAnswersWhatWasAsked checks that requests before the end of the input are answered, also
+// if the store is slow and obeys contexts.
 func TestPipeAnswersWhatWasAsked(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := storetest.NewFaulty(mcptask.NewMemoryStore(), storetest.Faults{Latency: lastReplies / 4}, 1)

@@ -14,19 +14,19 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// mostNested bounds the levels of objects and arrays in a line: the SDK ends the session over a line with
-// more, which it cannot read. Over HTTP it refuses the request alone.
-const mostNested = 1000
+// maxNesting limits the nesting of objects and arrays in a line. The SDK cannot read more and then
+// ends the session. Over HTTP it only refuses the request.
+const maxNesting = 1000
 
-// read reads the message of one line. It returns nil if that is none for the router.
-func (p *pipe) read(line []byte) *pipeExchange {
-	m, batch, refusal := parse(line)
-	if refusal == nil && wire.Depth(line) > mostNested {
-		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message has more than %d objects and arrays within each other", mostNested)
+// readMessage reads the message in one line. It returns nil if it has already dealt with the line.
+func (p *pipe) readMessage(line []byte) *pipeExchange {
+	m, batch, refusal := parseMessage(line)
+	if refusal == nil && wire.Depth(line) > maxNesting {
+		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message nests more than %d objects and arrays", maxNesting)
 	}
 	switch {
 	case refusal != nil && m != nil && m.IsResponse():
-		p.g.server.Notice(slog.LevelInfo, "response dropped", "error", refusal) // it gets no answer
+		p.g.server.Notice(slog.LevelInfo, "response dropped", "error", refusal) // a response gets no answer
 	case refusal != nil:
 		var id json.RawMessage
 		if m != nil {
@@ -34,9 +34,10 @@ func (p *pipe) read(line []byte) *pipeExchange {
 		}
 		p.reply(wire.EncodeReply(id, nil, refusal))
 	case batch:
-		p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message a line")))
+		p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per line")))
 	case m.Method == "" && (m.ID == nil || !wire.ValidID(m.ID)):
-		// An SDK ends the session over it. No answer: two peers could go on for ever.
+		// An SDK would end the session. There is no reply, because two peers could then answer each
+		// other forever.
 		p.g.server.Notice(slog.LevelInfo, "response without a request's id dropped")
 	default:
 		return &pipeExchange{p: p, m: m, ctx: p.ctx}
@@ -44,11 +45,11 @@ func (p *pipe) read(line []byte) *pipeExchange {
 	return nil
 }
 
-// pipeExchange is the exchange of one line.
+// pipeExchange implements exchange for one line.
 type pipeExchange struct {
 	p *pipe
 	m *message
-	// ctx ends with the pipe, or with the request once it is being answered here.
+	// ctx ends with the pipe, or with the request once the gateway answers it.
 	ctx context.Context
 }
 
@@ -65,23 +66,24 @@ func (x *pipeExchange) enter(bool) (*session, mcptask.Caller, bool) {
 	p := x.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.session, p.session.caller(p.g, x.m.Method), true
+	return p.session, p.session.newCaller(p.g, x.m.Method), true
 }
 
-// initialize implements exchange. What comes next is read by what was negotiated.
+// initialize implements exchange. It waits for the answer, because the next message depends on the
+// negotiated revision.
 func (x *pipeExchange) initialize(flow *Flow) {
 	p := x.p
 	capabilities := x.m.Params.Get("capabilities")
 	flow.Connected = func(_, protocol string, _ func() error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.session.negotiated(p.g, protocol, capabilities)
+		p.session.setNegotiated(p.g, protocol, capabilities)
 	}
 	x.forward(flow)
-	p.await(lastReplies, func() bool { _, waits := p.passed[wire.IDKey(x.m.ID)]; return !waits })
+	p.waitUntil(lastReplies, func() bool { _, waits := p.pending[wire.IDKey(x.m.ID)]; return !waits })
 }
 
-// checkVersion implements exchange: there are no headers to compare.
+// checkVersion implements exchange. A pipe has no headers to compare.
 func (x *pipeExchange) checkVersion(revision string) *mcptask.Error {
 	return checkMeta(x.m.meta, revision)
 }
@@ -96,20 +98,20 @@ func (x *pipeExchange) refuse(_ refusalKind, err *mcptask.Error) {
 	}
 }
 
-// answer implements exchange. Work that waits may do so for long, and ends with the input. Any other is
-// answered before the pipe ends.
+// answer implements exchange. Work that waits for a task ends with the client's input. All other
+// work is answered before the pipe ends.
 func (x *pipeExchange) answer(work work) {
 	p := x.p
 	ctx, cancel := context.WithCancel(p.ctx)
 	x.ctx = ctx
 	id := wire.IDKey(x.m.ID)
 	p.mu.Lock()
-	if p.over {
+	if p.ended {
 		p.mu.Unlock()
 		cancel()
 		return
 	}
-	if refusal := p.inUse(x.m); refusal != nil {
+	if refusal := p.checkID(x.m); refusal != nil {
 		p.mu.Unlock()
 		cancel()
 		x.refuse(refusedRequest, refusal)
@@ -117,22 +119,22 @@ func (x *pipeExchange) answer(work work) {
 	}
 	p.waiting[id] = cancel
 	if !work.waits {
-		p.brief++
+		p.shortWork++
 	}
-	defer p.mu.Unlock() // finish waits for all work that was begun before the end
+	defer p.mu.Unlock() // until the work has begun: finish waits for it
 	p.work.Go(func() {
 		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
 		defer cancel()
-		result, err := p.g.attempt(ctx, x.m, work)
-		// The client has cancelled it, or is gone.
+		result, err := p.g.runWork(ctx, x.m, work)
+		// The client has cancelled the request, or is gone.
 		silent := ctx.Err() != nil && err != nil && p.g.server.Closing().Err() == nil || errors.Is(err, errAnswered)
 		p.mu.Lock()
-		delete(p.waiting, id) // before the reply: the client may use the ID again
+		delete(p.waiting, id) // before the reply, after which the client may reuse the ID
 		if !work.waits {
-			p.brief--
+			p.shortWork--
 		}
 		p.mu.Unlock()
-		p.wake()
+		p.signalReply()
 		if !silent {
 			p.write(encodeAnswer(ctx, x.m, result, err))
 		}
@@ -148,18 +150,18 @@ func (x *pipeExchange) send(message []byte) {
 	}
 }
 
-// carryQuestions implements exchange: there is one stream, which has the questions.
+// carryQuestions implements exchange. A pipe has one stream, which already carries the questions.
 func (x *pipeExchange) carryQuestions(dialect.Teller, string) (stop func()) { return func() {} }
 
-// cancel implements exchange. A request that the SDK serves too is not ours alone.
+// cancel implements exchange. It returns false if the SDK serves the request too.
 func (x *pipeExchange) cancel(request json.RawMessage) bool {
 	p := x.p
-	p.g.sessions.cancel(p.session, request)
+	p.g.sessions.cancelWaiting(p.session, request)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := wire.IDKey(request)
-	if listens := p.listens[key]; listens != nil {
-		listens() // the ID is in use until the SDK has answered
+	if listens := p.sdkListens[key]; listens != nil {
+		listens() // the ID stays in use until the SDK has answered
 	}
 	cancel := p.waiting[key]
 	if cancel == nil {
@@ -171,19 +173,20 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 
 func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
-	var passed passing
+	var passed pendingRequest
 	if flow != nil {
 		if flow.carrier != nil {
 			flow.carrier.overPipe(p.write)
 		}
 		flow.Ended = p.ctx
 		token, closeFlow := OpenFlow(p.g.server, flow)
-		// The SDK takes it at once, or never: it may refuse the request, or not answer.
+		// The SDK takes the flow at once or never: it may refuse the request, or leave it
+		// unanswered.
 		life := time.AfterFunc(flowLife, func() { defer guard.Recover(p.g.server.Logger(), "the end of a flow"); closeFlow() })
-		if flow.announced != nil { // the questions go the way of the reply
+		if flow.announced != nil { // the questions follow the reply on the same stream
 			flow.announced.then = func(task string) { p.g.mailbox(p.session).SettleAfter(task, 0) }
 		}
-		passed = passing{func() { life.Stop(); closeFlow() }, flow.announced}
+		passed = pendingRequest{func() { life.Stop(); closeFlow() }, flow.announced}
 		edits = append(edits, wire.Set(json.RawMessage(`"`+token+`"`), "params", "_meta", FlowMeta))
 	}
 	line, err := x.m.Edited(edits...)
@@ -194,26 +197,26 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		refusal = p.expectReply(x.m, passed)
 	}
 	if refusal == nil {
-		p.pass(line)
+		p.sendToSDK(line)
 		return
 	}
-	if passed.over != nil {
-		passed.over()
+	if passed.close != nil {
+		passed.close()
 	}
 	x.refuse(refusedRequest, refusal)
 }
 
-// forwardOpen implements exchange. The subscription counts as a request that waits until it is
-// cancelled, answered, or the pipe ends. Nobody waits for its end.
+// forwardOpen implements exchange. The subscription counts as a waiting request until it is
+// cancelled or answered, or the pipe ends. forwardOpen does not wait for that.
 func (x *pipeExchange) forwardOpen(done func()) {
 	p := x.p
 	done = sync.OnceFunc(done)
 	p.mu.Lock()
-	refusal := p.inUse(x.m)
+	refusal := p.checkID(x.m)
 	if refusal == nil && p.ctx.Err() == nil {
 		id := wire.IDKey(x.m.ID)
 		delete(p.merged, id)
-		p.listens[id] = done
+		p.sdkListens[id] = done
 	} else {
 		done()
 	}
@@ -222,5 +225,5 @@ func (x *pipeExchange) forwardOpen(done func()) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	p.pass(x.m.Bytes())
+	p.sendToSDK(x.m.Bytes())
 }

@@ -95,7 +95,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// A subscription outlives a store that fails for a while, and tells what has changed
+// A subscription detach a store that fails for a while, and tells what has changed
 // meanwhile.
 func TestSubscriptionOutlivesTheStore(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestSubscriptionOutlivesTheStore(t *testing.T) {
 		s := &subscription{g: a.g, caller: a.caller, id: json.RawMessage("1"), tasks: []string{a.task.ID}}
 		var last string
 		ended := make(chan error, 1)
-		go func() { ended <- s.follow(t.Context(), func(data []byte) { last = string(data) }) }()
+		go func() { ended <- s.followTasks(t.Context(), func(data []byte) { last = string(data) }) }()
 		synctest.Wait()
 		a.store.broken.Store(true)
 		r, err := a.store.Update(t.Context(), a.task, mcptask.Quota{}) // wakes the subscription, which then reads

@@ -82,7 +82,7 @@ func TestRoute(t *testing.T) {
 	defer server.Close()
 	g := New(Config{Server: server, Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
 	s := &session{id: "s", principal: "p"}
-	s.negotiated(g, mcptask.Revision20251125, nil)
+	s.setNegotiated(g, mcptask.Revision20251125, nil)
 	s.ended, s.end = context.WithCancel(t.Context())
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 	for _, c := range []struct {
@@ -121,9 +121,9 @@ func TestRoute(t *testing.T) {
 		{"one to both", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[],"toolsListChanged":true},` + meta + `}`, true, false, "forward merged|answer waits=true failed=true"},
 		{"discovery", `"id":1,"method":"server/discover","params":{` + meta + `}`, true, false, "forward flow=true tool=\"\" edits=0"},
 		{"anything else", `"id":1,"method":"resources/list"`, false, true, "forward flow=false tool=\"\" edits=0"},
-		{"an initialize that is too big", `"id":1,"method":"initialize","params":[` + strings.Repeat("1,", mostInitializeValues) + `1]`, false, false, "refuse -32600"},
+		{"an initialize that is too big", `"id":1,"method":"initialize","params":[` + strings.Repeat("1,", maxInitializeValues) + `1]`, false, false, "refuse -32600"},
 	} {
-		m, batch, refusal := parse([]byte(`{"jsonrpc":"2.0",` + c.message + `}`))
+		m, batch, refusal := parseMessage([]byte(`{"jsonrpc":"2.0",` + c.message + `}`))
 		if batch || refusal != nil {
 			t.Fatalf("%s: %v", c.message, refusal)
 		}
@@ -149,7 +149,7 @@ func TestModernOrder(t *testing.T) {
 		`{}`: mcptask.CodeMissingClientCapability,
 		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: mcptask.CodeHeaderMismatch,
 	} {
-		m, _, refusal := parse([]byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`))
+		m, _, refusal := parseMessage([]byte(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`))
 		if refusal != nil {
 			t.Fatal(refusal)
 		}

@@ -31,7 +31,7 @@ func TestSessionKeepsNoRequest(t *testing.T) {
 	g := New(Config{Server: server})
 	r := httptest.NewRequest("POST", "/", nil)
 	kept := weak.Make(r)
-	g.openSession(r, &session{id: "s"}, nil)
+	g.trackSession(r, &session{id: "s"}, nil)
 	if runtime.GC(); kept.Value() != nil {
 		t.Error("the request is still there")
 	}
@@ -42,14 +42,14 @@ func TestSessionKeepsNoRequest(t *testing.T) {
 func TestWaitingIDs(t *testing.T) {
 	table, s := sessions{open: map[string]*session{}}, &session{id: "s"}
 	cancelled := 0
-	forget := table.wait(s, json.RawMessage(`"a\u0062"`), func() { cancelled++ })
-	table.cancel(s, json.RawMessage(`"b"`))
-	table.cancel(s, json.RawMessage(`"ab"`))
+	forget := table.addWaiting(s, json.RawMessage(`"a\u0062"`), func() { cancelled++ })
+	table.cancelWaiting(s, json.RawMessage(`"b"`))
+	table.cancelWaiting(s, json.RawMessage(`"ab"`))
 	if forget(); cancelled != 1 || len(s.waiting) != 0 {
 		t.Errorf("cancelled %d times, %d left", cancelled, len(s.waiting))
 	}
-	forget = table.wait(s, json.RawMessage(`5`), func() { cancelled++ })
-	table.cancel(s, json.RawMessage(`"5"`))
+	forget = table.addWaiting(s, json.RawMessage(`5`), func() { cancelled++ })
+	table.cancelWaiting(s, json.RawMessage(`"5"`))
 	if forget(); cancelled != 1 {
 		t.Error("a number is not a string")
 	}
@@ -92,8 +92,8 @@ func TestWhatKeepsASession(t *testing.T) {
 				defer server.Close()
 				g := New(Config{Server: server, Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
 				s := &session{id: "s"}
-				s.negotiated(g, "2025-03-26", nil) // the last with batches
-				g.openSession(httptest.NewRequest("POST", "/", nil), s, nil)
+				s.setNegotiated(g, "2025-03-26", nil) // the last with batches
+				g.trackSession(httptest.NewRequest("POST", "/", nil), s, nil)
 				for range 3 {
 					time.Sleep(40 * time.Second)
 					r := httptest.NewRequest("POST", "/", strings.NewReader(body))
@@ -110,14 +110,14 @@ func TestWhatKeepsASession(t *testing.T) {
 	}
 }
 
-// A principal that has as many sessions as it may have loses the one that it has
-// left alone for longest, nobody else's, and nothing is kept of those that end.
+// TestRoomForSessions checks that a principal at its limit loses the session that has been idle for
+// longest, and no session of another principal. The table keeps nothing of ended sessions.
 func TestRoomForSessions(t *testing.T) {
 	const most = 3
 	table := sessions{open: map[string]*session{}}
 	open := func(id, principal string) (ended string) {
 		t.Helper()
-		done, idle, _ := table.room(principal, most, math.MaxInt)
+		done, idle, _ := table.makeRoom(principal, most, math.MaxInt)
 		if done == nil {
 			return "refused"
 		}
@@ -134,8 +134,8 @@ func TestRoomForSessions(t *testing.T) {
 		}
 	}
 	open("other", "b")
-	table.use("2")() // 3 has been idle for longer now
-	used := []func(){table.use("4"), table.use("4")}
+	table.beginUse("2")() // 3 has been idle for longer now
+	used := []func(){table.beginUse("4"), table.beginUse("4")}
 	used[0]()
 	for _, step := range []struct{ id, ended string }{{"5", "3"}, {"6", "2"}, {"7", "5"}} {
 		if got := open(step.id, "a"); got != step.ended {
@@ -143,12 +143,12 @@ func TestRoomForSessions(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"6", "7"} {
-		used = append(used, table.use(id))
+		used = append(used, table.beginUse(id))
 	}
 	if got := open("8", "a"); got != "refused" {
 		t.Errorf("%q, though all are in use", got)
 	}
-	if done, _, _ := table.room("b", most, math.MaxInt); done == nil {
+	if done, _, _ := table.makeRoom("b", most, math.MaxInt); done == nil {
 		t.Error("another principal is refused")
 	} else {
 		done()
@@ -176,7 +176,7 @@ func TestSpareSessions(t *testing.T) {
 	table := sessions{open: map[string]*session{}, busy: func(s *session) bool { return busy[s.id] }}
 	open := func(id, principal string) (ended string) {
 		t.Helper()
-		done, spared, full := table.room(principal, most, inAll)
+		done, spared, full := table.makeRoom(principal, most, inAll)
 		if done == nil {
 			return "no room of the " + string(full)
 		}
@@ -192,16 +192,16 @@ func TestSpareSessions(t *testing.T) {
 			t.Fatalf("%s ends %q", id, got)
 		}
 	}
-	table.work(table.get("victim"))
-	table.work(table.get("worked"))
+	table.markUsed(table.get("victim"))
+	table.markUsed(table.get("worked"))
 	busy["victim"] = true
 	for _, step := range []struct{ id, ended string }{{"3", "opened 1"}, {"4", "opened 2"}, {"5", "3"}} {
 		if got := open(step.id, ""); got != step.ended {
 			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
 		}
 	}
-	table.work(table.get("4"))
-	table.work(table.get("5"))
+	table.markUsed(table.get("4"))
+	table.markUsed(table.get("5"))
 	for _, step := range []struct{ id, ended string }{{"6", "worked"}, {"7", "6"}} {
 		if got := open(step.id, ""); got != step.ended {
 			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
@@ -246,7 +246,7 @@ func TestRoomInAll(t *testing.T) {
 	for i := range 100 {
 		all.Go(func() {
 			id := strconv.Itoa(i)
-			if done, _, _ := table.room(id, 1000, inAll); done != nil {
+			if done, _, _ := table.makeRoom(id, 1000, inAll); done != nil {
 				table.add(&session{id: id, principal: id}, func() {})
 				done()
 			}
@@ -263,7 +263,7 @@ func TestNegotiated(t *testing.T) {
 	rules.Covers(t, "C-03")
 	var s session
 	for revision, want := range map[string]bool{mcptask.Revision20251125: true, "2025-06-18": false, "": false} {
-		s.negotiated(&Gateway{speech: speechOf([]string{mcptask.Revision20251125}, "")}, revision, json.RawMessage(takesTasks))
+		s.setNegotiated(&Gateway{speech: newSpeech([]string{mcptask.Revision20251125}, "")}, revision, json.RawMessage(takesTasks))
 		if s.requestor.Augments("elicitation/create") != want || s.requestor.Cancels() != want || len(s.canAsk) != 3 {
 			t.Errorf("%s: %+v", revision, s.requestor)
 		}

@@ -8,38 +8,41 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
-// speech is the revisions that a gateway speaks.
+// speech selects the revisions that a gateway supports.
 type speech struct {
-	// names are the revisions themselves, for messages.
+	// names are the names of the revisions, for messages.
 	names []string
-	// legacy is spoken in sessions that negotiate its protocol, and tells how calls
-	// are answered in any session; modern, in requests that need none.
+	// legacy is the revision of sessions that negotiate its protocol. It also decides how calls are
+	// answered in other sessions. modern is the revision of requests without a session.
 	legacy dialect.Teller
 	modern dialect.Server
-	// inSessions and without say that tasks are spoken in legacy and in modern.
-	inSessions, without bool
-	// signalled are the unofficial revisions, which no protocol version names.
+	// inSessions and inRequests report whether legacy and modern support tasks.
+	inSessions, inRequests bool
+	// signalled are the unofficial revisions. No protocol version names them.
 	signalled []dialect.Signalled
 }
 
-// sessionSpeech tells in which revision the requests of sessions are spoken.
+// sessionSpeech decides which revision the requests of a session use.
 type sessionSpeech interface {
-	// spoken returns the revision of a session's request, nil if it is one without tasks.
-	spoken(s *session, caller mcptask.Caller, m *message) dialect.Teller
-	// plain returns the revision that tells how calls are answered in a session without tasks.
-	plain() dialect.Teller
-	// declare adds what a revision says of tasks to the result of an initialize or
-	// tools/list in a session of a protocol version.
-	declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
-	// pushes reports whether sessions of a protocol version hear of tasks on their streams.
-	pushes(protocol string) bool
-	// prepare changes the flow of a call that is spoken in a revision.
-	prepare(flow *Flow, s *session, d dialect.Teller, m *message)
+	// findRevision returns the revision of a session's request. It returns nil if that revision has
+	// no tasks.
+	findRevision(s *session, caller mcptask.Caller, m *message) dialect.Teller
+	// tasklessRevision returns the revision that decides how calls are answered in a session
+	// without tasks.
+	tasklessRevision() dialect.Teller
+	// declareTasks adds the task capability of a revision to the result of an initialize or
+	// tools/list. protocol is the session's protocol version.
+	declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
+	// canPush reports whether sessions of a protocol version receive messages about tasks on their
+	// streams.
+	canPush(protocol string) bool
+	// prepareFlow adapts the flow of a call to the call's revision.
+	prepareFlow(flow *Flow, s *session, d dialect.Teller, m *message)
 }
 
-// speechOf chooses among the revisions that a server speaks; only is the one of
-// a gateway that speaks no other, "" if it speaks all.
-func speechOf(revisions []string, only string) speech {
+// newSpeech selects the revisions for a gateway from those that a server supports. If only is not
+// "", it selects that revision alone.
+func newSpeech(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
@@ -52,49 +55,49 @@ func speechOf(revisions []string, only string) speech {
 		case dialect.Signalled:
 			s.signalled = append(s.signalled, d)
 		case dialect.Teller:
-			if !s.inSessions || d.Revision() == d.Protocol() { // one that says its own name goes first
+			if !s.inSessions || d.Revision() == d.Protocol() { // prefer a revision that negotiates under its own name
 				s.legacy, s.inSessions = d, true
 			}
 		default:
-			s.modern, s.without = d, true
+			s.modern, s.inRequests = d, true
 		}
 	}
 	return s
 }
 
-// tasksIn says whether sessions of a protocol version have tasks.
-func (s *speech) tasksIn(protocol string) bool {
+// hasTasks reports whether sessions of a protocol version have tasks.
+func (s *speech) hasTasks(protocol string) bool {
 	return s.inSessions && protocol == s.legacy.Protocol()
 }
 
-// revision returns what the requests of a session are spoken in, unless they show another.
-func (s *speech) revision(protocol string) string {
-	if s.tasksIn(protocol) {
+// sessionRevision returns the revision of a session's requests, unless a request shows another one.
+func (s *speech) sessionRevision(protocol string) string {
+	if s.hasTasks(protocol) {
 		return s.legacy.Revision()
 	}
 	return protocol
 }
 
-// negotiated is the sessionSpeech of the official revisions: a session speaks what it has
-// negotiated.
-type negotiated struct{ g *Gateway }
+// officialSpeech implements sessionSpeech for the official revisions: a session uses the revision
+// that it has negotiated.
+type officialSpeech struct{ g *Gateway }
 
-func (n negotiated) spoken(s *session, _ mcptask.Caller, _ *message) dialect.Teller {
-	if s == nil || !n.g.tasksIn(s.revision) {
+func (n officialSpeech) findRevision(s *session, _ mcptask.Caller, _ *message) dialect.Teller {
+	if s == nil || !n.g.hasTasks(s.revision) {
 		return nil
 	}
 	return n.g.legacy
 }
 
-func (n negotiated) plain() dialect.Teller { return n.g.legacy }
+func (n officialSpeech) tasklessRevision() dialect.Teller { return n.g.legacy }
 
-func (n negotiated) declare(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
-	if !n.g.tasksIn(protocol) {
+func (n officialSpeech) declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
+	if !n.g.hasTasks(protocol) {
 		return result, nil
 	}
 	return n.g.legacy.Decorate(n.g.server, caller, method, result)
 }
 
-func (n negotiated) pushes(protocol string) bool { return n.g.tasksIn(protocol) }
+func (n officialSpeech) canPush(protocol string) bool { return n.g.hasTasks(protocol) }
 
-func (negotiated) prepare(*Flow, *session, dialect.Teller, *message) {}
+func (officialSpeech) prepareFlow(*Flow, *session, dialect.Teller, *message) {}

@@ -98,7 +98,7 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 		w := &watched{header: http.Header{}, begun: make(chan struct{})}
 		var serving sync.WaitGroup
 		serving.Go(func() {
-			g.standalone(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), s)
+			g.serveStandalone(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), s)
 		})
 		text := func() string {
 			w.mu.Lock()

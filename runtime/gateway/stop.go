@@ -7,8 +7,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// lifetimes end what the gateways of a server keep open for clients that may say more:
-// each is a context that ends with [StopStreams] or [StopSessions].
+// lifetimes holds two contexts that end what the gateways of a server keep open for clients. They
+// end with [StopStreams] and [StopSessions].
 type lifetimes struct {
 	streams, sessions         context.Context
 	stopStreams, stopSessions context.CancelFunc
@@ -25,20 +25,19 @@ func lifetimesOf(s *mcptask.Server) *lifetimes {
 	}).(*lifetimes)
 }
 
-// StopStreams ends the streams that all gateways of a server keep open and that answer
-// nothing: those of sessions, and the SDK's subscriptions. Call it when the server is
-// closed. A stream that is opened later ends at once. It does not wait, and may be
-// called again.
+// StopStreams ends the streams of all gateways of a server that answer no request: the sessions'
+// own streams and the SDK's subscriptions. Call it when the server is closed. Streams that are
+// opened later end at once. It does not wait, and may be called again.
 func StopStreams(s *mcptask.Server) { lifetimesOf(s).stopStreams() }
 
-// StopSessions ends the sessions of all gateways of a server, the SDK's with them, and
-// its pipes. Call it when the requests in them are answered. A session that is opened
-// later ends at once. It does not wait, and may be called again.
+// StopSessions ends the sessions of all gateways of a server, including the SDK's sessions, and its
+// pipes. Call it when all requests are answered. Sessions that are opened later end at once. It
+// does not wait, and may be called again.
 func StopSessions(s *mcptask.Server) { lifetimesOf(s).stopSessions() }
 
-// passOpen passes on a request whose stream is open until the client has enough, or
-// [StopStreams].
-func (g *Gateway) passOpen(next http.Handler, w http.ResponseWriter, r *http.Request) {
+// forwardStream forwards a request whose stream stays open until the client closes it or
+// [StopStreams] is called.
+func (g *Gateway) forwardStream(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(lifetimesOf(g.server).streams, cancel)()

@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// keepAlive is how often a waiting stream shows that it is alive.
+// keepAlive is the interval between signs of life on a waiting stream.
 const keepAlive = 15 * time.Second
 
 // stream writes server-sent events.
@@ -26,41 +26,41 @@ func newStream(w http.ResponseWriter) *stream {
 	h.Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	s := &stream{w: w, flush: http.NewResponseController(w).Flush}
-	s.comment("open")
+	s.sendComment("open")
 	return s
 }
 
-// message sends one JSON-RPC message.
-func (s *stream) message(data []byte) {
+// sendMessage sends one JSON-RPC message.
+func (s *stream) sendMessage(data []byte) {
 	_, _ = s.w.Write(wire.AppendEvent(nil, data))
-	_ = s.flush() // a client that has left
+	_ = s.flush() // fails if the client has disconnected
 }
 
-func (s *stream) comment(text string) {
+func (s *stream) sendComment(text string) {
 	fmt.Fprintf(s.w, ": %s\n\n", text)
 	_ = s.flush()
 }
 
-// shared is a stream that many write to.
-type shared struct {
+// sharedStream is a stream with several writers.
+type sharedStream struct {
 	mu     sync.Mutex
 	stream *stream
 }
 
-func (s *shared) message(data []byte) {
+func (s *sharedStream) sendMessage(data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stream.message(data)
+	s.stream.sendMessage(data)
 }
 
-func (s *shared) messages(all [][]byte) {
+func (s *sharedStream) sendMessages(all [][]byte) {
 	for _, data := range all {
-		s.message(data)
+		s.sendMessage(data)
 	}
 }
 
-// keepAlive shows that the stream is alive until the returned function is called.
-func (s *shared) keepAlive() (stop func()) {
+// keepAlive writes a comment at intervals until the returned function is called.
+func (s *sharedStream) keepAlive() (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -71,7 +71,7 @@ func (s *shared) keepAlive() (stop func()) {
 			select {
 			case <-tick.C:
 				s.mu.Lock()
-				s.stream.comment("waiting")
+				s.stream.sendComment("waiting")
 				s.mu.Unlock()
 			case <-done:
 				return

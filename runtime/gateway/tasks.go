@@ -3,27 +3,27 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// answerSessionTask answers a task method of a session.
+// answerSessionTask answers a tasks/* request of a session.
 func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Caller) {
 	m := x.message()
-	d := g.spoken(s, caller, m)
+	d := g.findRevision(s, caller, m)
 	var method dialect.Method
 	if d != nil {
 		caller.Revision = d.Revision()
 		method = d.Method(m.Method)
 	}
 	if method == nil {
-		x.refuse(refusedRequest, unknownMethod(m, caller.Revision))
+		x.refuse(refusedRequest, unknownMethodError(m, caller.Revision))
 		return
 	}
-	if err := g.admit(caller, m); err != nil {
+	if err := g.checkRate(caller, m); err != nil {
 		x.refuse(refusedRate, err)
 		return
 	}
@@ -41,8 +41,8 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 				return nil, err
 			}
 			if record.ID != "" {
-				written = func() { g.settleNamed(x, s, record) }
-				if m.Method == "tasks/get" { // which does not read it again
+				written = func() { g.settleAfterReply(x, s, record) }
+				if m.Method == "tasks/get" { // show the record that was just read
 					return d.Show(ctx, g.server, caller, m.Params, record)
 				}
 			}
@@ -52,13 +52,13 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 	})
 }
 
-// awaitTask runs a method that waits for the end of a task.
+// awaitTask runs a method that waits for a task to end.
 func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller mcptask.Caller, d dialect.Teller, method dialect.Method) (json.RawMessage, error) {
-	done, refusal := g.block(caller)
+	done, refusal := g.countWaiting(caller)
 	if refusal != nil {
 		return nil, refusal
 	}
-	defer done() // before the reply: who has it may ask again
+	defer done() // before the reply, after which the client may ask again
 	m := x.message()
 	record, err := g.findTask(ctx, caller, s, d, m)
 	if err != nil {
@@ -70,10 +70,10 @@ func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller 
 	return method(ctx, g.server, caller, m.Params)
 }
 
-// findTask finds the task that a request names, and notes that the session knows
-// it. If the request does not wait for the task, the caller has to settle it. There is
-// no record, and no error, if the request names no task or there is no such task: the
-// method says so. A request that waits for a task waits for the store too.
+// findTask returns the task that a request names, and notes that the session knows it. If the
+// request does not wait for the task, the caller must settle the task. findTask returns an empty
+// record if the request names no task or the task does not exist; the method then reports the
+// error. A request that waits for a task also waits for the store.
 func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (record mcptask.Record, err error) {
 	id := d.TaskID(g.server, caller, m.Params)
 	if id == "" {
@@ -91,7 +91,7 @@ func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *sessio
 	case err != nil:
 		return mcptask.Record{}, err
 	}
-	if d.Blocks(m.Method) { // its reply is far
+	if d.Blocks(m.Method) { // its reply comes much later
 		g.mailbox(s).Know(d, record)
 		g.mailbox(s).Settle(record.ID, nil)
 	} else {
@@ -100,28 +100,28 @@ func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *sessio
 	return record, nil
 }
 
-// answerModernTask answers a task method of 2026-07-28, in the order that T-39
+// answerModernTask answers a tasks/* request of 2026-07-28. It checks in the order that T-39
 // prescribes: method, request metadata, capability, headers, task.
 func (g *Gateway) answerModernTask(x exchange, caller mcptask.Caller) {
 	m := x.message()
 	method := g.modern.Method(m.Method)
-	if method == nil || !g.without {
-		x.refuse(refusedRequest, unknownMethod(m, g.modern.Revision()))
+	if method == nil || !g.inRequests {
+		x.refuse(refusedRequest, unknownMethodError(m, g.modern.Revision()))
 		return
 	}
 	if err := g.checkModern(x, true); err != nil {
 		x.refuse(refusedRequest, err)
 		return
 	}
-	if err := g.admit(caller, m); err != nil {
+	if err := g.checkRate(caller, m); err != nil {
 		x.refuse(refusedRate, err)
 		return
 	}
 	x.answer(work{run: func(ctx context.Context) (json.RawMessage, error) { return method(ctx, g.server, caller, m.Params) }})
 }
 
-// checkModern refuses a request about tasks, before anything is looked up (E-64, T-39): for its metadata,
-// for what its client does not declare, and for its headers.
+// checkModern checks a request about tasks before any task is looked up (E-64, T-39). It checks the
+// metadata, the client's capabilities and the headers.
 func (g *Gateway) checkModern(x exchange, named bool) *mcptask.Error {
 	if err := x.checkVersion(g.modern.Revision()); err != nil {
 		return err
@@ -132,18 +132,15 @@ func (g *Gateway) checkModern(x exchange, named bool) *mcptask.Error {
 	return x.checkNames(named)
 }
 
-// attempt runs the work for a request; what panics is an internal error.
-func (g *Gateway) attempt(ctx context.Context, m *message, work work) (result json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil { // net/http recovers only its own goroutine
-			g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", p)
-			result, err = nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
-		}
-	}()
+// runWork runs the work of a request. It turns a panic into an internal error.
+func (g *Gateway) runWork(ctx context.Context, m *message, work work) (result json.RawMessage, err error) {
+	defer guard.Then(g.server.Logger(), "a task method", func() {
+		result, err = nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
+	}, "method", m.Method)
 	return work.run(ctx)
 }
 
-// answerError is the error that a request is answered with when its context is ctx.
+// answerError returns the error that answers a request whose context is ctx.
 func answerError(ctx context.Context, err error) *mcptask.Error {
 	if ctx.Err() != nil { // the client no longer waits, or its session or the server ends
 		return mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there")
@@ -151,7 +148,7 @@ func answerError(ctx context.Context, err error) *mcptask.Error {
 	return wireError(err)
 }
 
-// encodeAnswer makes the response to a request.
+// encodeAnswer returns the bytes of the response to a request.
 func encodeAnswer(ctx context.Context, m *message, result json.RawMessage, err error) []byte {
 	if err == nil {
 		return wire.EncodeResult(m.ID, result)

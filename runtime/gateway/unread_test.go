@@ -51,7 +51,8 @@ func (l *pipeListener) dial() net.Conn {
 	return client
 }
 
-// An answer that nobody reads ends its connection, large or small, whoever writes it.
+// TestUnreadAnswers checks that an answer which the client does not read ends its connection,
+// whatever its size and whether the gateway or the SDK writes it.
 func TestUnreadAnswers(t *testing.T) {
 	const large = 3 << 20
 	body := func(method, params string) string {

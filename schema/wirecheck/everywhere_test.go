@@ -51,7 +51,7 @@ var untapped = map[string]string{
 	"runtime/gateway/bench_test.go benchCalls":                                    "has a trivial server behind the gateway, to measure the gateway alone",
 	"runtime/gateway/batch_test.go TestBatchHidesNothing":                         "has no server behind the gateway: what passes is not answered",
 	"runtime/gateway/headers_test.go TestHeadersSayOneThing":                      "has no server behind the gateway: what passes is not answered",
-	"runtime/gateway/hold_test.go TestQuestionFollowsSlowReply":                   "has no server behind the gateway: the reply is not looked at",
+	"runtime/gateway/settle_test.go TestQuestionFollowsSlowReply":                 "has no server behind the gateway: the reply is not looked at",
 	"runtime/gosdk/example_test.go ExampleNewHandler":                             "reads as a user's program does; other tests of gosdk have the same traffic",
 	"runtime/gosdk/example_test.go ExampleAddTaskTool":                            "as ExampleNewHandler",
 	"runtime/gosdk/example_test.go ExampleStdioTransport":                         "as ExampleNewHandler",

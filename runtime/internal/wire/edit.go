@@ -6,34 +6,34 @@ import (
 	"slices"
 )
 
-// Edit sets or deletes one member of a message. Its zero value is not an edit.
+// Edit sets or deletes one member of a message. The zero value is not a valid edit.
 type Edit struct {
 	path  []string
 	value json.RawMessage // nil deletes the member
 }
 
-// Set returns the edit that sets the member at a path. The objects on the way are
-// made if they are missing or null.
+// Set returns an edit that sets the member at a path. It creates objects on the path that are
+// missing or null.
 func Set(value json.RawMessage, path ...string) Edit { return Edit{path, value} }
 
-// Delete returns the edit that deletes the member at a path.
+// Delete returns an edit that deletes the member at a path.
 func Delete(path ...string) Edit { return Edit{path: path} }
 
 var errNoObject = errors.New("wire: a member of a value that is not an object cannot be set")
 
-// Edited returns the message with its edits, in a copy if there are any. Every value that
-// stays, and every name, keeps its bytes: a message must not grow on its way.
+// Edited applies edits to the message. It returns a copy if there are edits. All other names and
+// values keep their bytes, so that a message does not grow on its way.
 func (m *Message) Edited(edits ...Edit) ([]byte, error) { return m.whole.Edited(edits...) }
 
-// Edited returns the JSON of the object with its edits, in a copy if there are any.
+// Edited applies edits to the JSON of the object. It returns a copy if there are edits.
 func (o *Object) Edited(edits ...Edit) ([]byte, error) {
 	if len(edits) == 0 {
 		return o.Raw(), nil
 	}
-	return o.appendEdited(make([]byte, 0, len(o.Raw())+spare(edits)), edits, 0)
+	return o.appendEdited(make([]byte, 0, len(o.Raw())+addedBytes(edits)), edits, 0)
 }
 
-// Without returns the object without a member.
+// Without returns the object without the named member.
 func (o *Object) Without(name string) *Object {
 	if !o.Has(name) {
 		return o
@@ -45,8 +45,8 @@ func (o *Object) Without(name string) *Object {
 	return NewObject(data)
 }
 
-// spare is how much longer edits can make an object.
-func spare(edits []Edit) (size int) {
+// addedBytes returns the number of bytes by which edits can lengthen an object.
+func addedBytes(edits []Edit) (size int) {
 	for _, e := range edits {
 		size += len(e.value)
 		for _, name := range e.path {
@@ -56,12 +56,12 @@ func spare(edits []Edit) (size int) {
 	return size
 }
 
-// appendEdited appends the object with those edits whose paths lead into it; depth is how many
-// names of the paths lead to it. A nil object is made if an edit sets a member of it.
+// appendEdited appends the object with the edits whose paths lead into it. depth is the number of
+// names on the way to it. If the object is nil, an edit that sets a member creates it.
 func (o *Object) appendEdited(to []byte, edits []Edit, depth int) (_ []byte, err error) {
 	switch raw := o.Raw(); {
 	case o.IsObject():
-	case !sets(edits):
+	case !hasSet(edits):
 		return append(to, raw...), nil
 	case len(raw) > 0 && string(raw) != "null":
 		return nil, errNoObject
@@ -72,14 +72,14 @@ func (o *Object) appendEdited(to []byte, edits []Edit, depth int) (_ []byte, err
 	begun := len(to)
 	for i := range o.members {
 		m := &o.members[i]
-		if to, err = m.appendEdited(to, begun, editsOf(string(m.name), edits, depth), depth); err != nil {
+		if to, err = m.appendEdited(to, begun, selectEdits(string(m.name), edits, depth), depth); err != nil {
 			return nil, err
 		}
 	}
 	for i, e := range edits {
 		name := e.path[depth]
-		mine := editsOf(name, edits, depth)
-		if o.Has(name) || !sets(mine) || slices.ContainsFunc(edits[:i], func(e Edit) bool { return e.path[depth] == name }) {
+		mine := selectEdits(name, edits, depth)
+		if o.Has(name) || !hasSet(mine) || slices.ContainsFunc(edits[:i], func(e Edit) bool { return e.path[depth] == name }) {
 			continue
 		}
 		quoted, err := json.Marshal(name)
@@ -94,8 +94,8 @@ func (o *Object) appendEdited(to []byte, edits []Edit, depth int) (_ []byte, err
 	return append(to, '}'), nil
 }
 
-// appendEdited appends a member with the edits of it, and a comma before it unless it is the
-// first behind begun.
+// appendEdited appends a member with its edits. It appends a comma first, unless the member is the
+// first one after begun.
 func (m *member) appendEdited(to []byte, begun int, edits []Edit, depth int) ([]byte, error) {
 	value, inner := m.value, false
 	if len(edits) > 0 {
@@ -117,12 +117,12 @@ func (m *member) appendEdited(to []byte, begun int, edits []Edit, depth int) ([]
 	return append(to, value...), nil
 }
 
-func sets(edits []Edit) bool {
+func hasSet(edits []Edit) bool {
 	return slices.ContainsFunc(edits, func(e Edit) bool { return e.value != nil })
 }
 
-// editsOf returns the edits whose path goes by a name.
-func editsOf(name string, edits []Edit, depth int) (mine []Edit) {
+// selectEdits returns the edits whose path continues with a name.
+func selectEdits(name string, edits []Edit, depth int) (mine []Edit) {
 	for _, e := range edits {
 		if e.path[depth] == name {
 			mine = append(mine, e)

@@ -7,11 +7,11 @@ import (
 	"io"
 )
 
-// Event is one server-sent event as it came: its lines, with or without the empty one
-// behind them.
+// Event holds the unchanged lines of one server-sent event, with or without the empty line at its
+// end.
 type Event []byte
 
-// Data joins the data of the event, nil if it has none.
+// Data returns the joined data of the event, or nil if it has no data.
 func (e Event) Data() (data []byte) {
 	for line := range bytes.Lines(e) {
 		data = appendData(data, line)
@@ -19,7 +19,7 @@ func (e Event) Data() (data []byte) {
 	return data
 }
 
-// appendData appends the data of a line, if it has any, to that of the lines before.
+// appendData appends the data of a line to the data of earlier lines.
 func appendData(data, line []byte) []byte {
 	name, value, ok := Field(line)
 	switch {
@@ -31,28 +31,27 @@ func appendData(data, line []byte) []byte {
 	return append(append(data, '\n'), value...)
 }
 
-// Field splits a line of an event into the name of its field and the value, without the
-// white space around it. It returns false if the line has no colon.
+// Field splits a line of an event into the name of its field and the trimmed value. It returns
+// false if the line has no colon.
 func Field(line []byte) (name string, value []byte, ok bool) {
 	field, value, ok := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":"))
 	return string(field), bytes.TrimSpace(value), ok
 }
 
-// AppendEvent appends the event of one message. JSON has no line breaks of its own.
+// AppendEvent appends a message as an event. The message is compact JSON, so it has no line breaks.
 func AppendEvent(to, message []byte) []byte {
 	to = append(to, "event: message\ndata: "...)
 	return append(append(to, message...), "\n\n"...)
 }
 
-// CutEvent cuts the first whole event off the bytes of a stream. It returns false if
-// there is none yet.
+// CutEvent cuts the first complete event off a stream's bytes. It returns false if there is no
+// complete event yet.
 func CutEvent(stream []byte) (event Event, rest []byte, ok bool) {
 	return bytes.Cut(stream, []byte("\n\n"))
 }
 
-// ReadEvents reads a stream of events, none of which has a line of more than most bytes, and
-// calls take with the data of each until it returns true or an error. The end of the
-// stream is an error.
+// ReadEvents reads a stream of events and calls take with the data of each, until take returns true
+// or an error. A line of more than most bytes is an error, and so is the end of the stream.
 func ReadEvents(r io.Reader, most int, take func(data []byte) (end bool, err error)) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, most+1)
@@ -63,7 +62,7 @@ func ReadEvents(r io.Reader, most int, take func(data []byte) (end bool, err err
 			continue
 		}
 		if data == nil {
-			continue // a comment, or what a client may ignore
+			continue // a comment, or an event that a client may ignore
 		}
 		if end, err := take(data); end || err != nil {
 			return err

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// largestID bounds the integers that come back as they are: an SDK that reads numbers as
-// floats answers a larger one under another ID.
+// largestID limits integer IDs. An SDK that reads numbers as floats would answer a larger one under
+// another ID.
 const largestID = 1 << 53
 
-// ValidID reports whether an ID, which must not be empty, comes back as it is.
+// ValidID reports whether an SDK returns an ID unchanged. The ID must not be empty.
 func ValidID(id json.RawMessage) bool {
 	if id[0] == '"' {
 		return true
@@ -19,7 +19,7 @@ func ValidID(id json.RawMessage) bool {
 	return err == nil && n >= -largestID && n <= largestID
 }
 
-// IDKey returns the same key for an ID however its JSON is written.
+// IDKey returns the same key for every JSON spelling of an ID.
 func IDKey(id json.RawMessage) string {
 	if text, ok := Text(id); ok {
 		return "text " + text

@@ -6,10 +6,10 @@ import (
 	"errors"
 )
 
-// ErrLongLine is the error of ReadLine for a line that is too long.
+// ErrLongLine is returned by ReadLine for a line that is too long.
 var ErrLongLine = errors.New("wire: the line is too long")
 
-// ReadLine reads a line of at most limit bytes and skips the rest of a longer one.
+// ReadLine reads a line of at most limit bytes. It skips the rest of a longer line.
 func ReadLine(r *bufio.Reader, limit int64) ([]byte, error) {
 	var line []byte
 	long := false
@@ -21,7 +21,7 @@ func ReadLine(r *bufio.Reader, limit int64) ([]byte, error) {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case long: // a reader at its end says so again
+		case long: // the next read reports an end again
 			return nil, ErrLongLine
 		}
 		return line, err

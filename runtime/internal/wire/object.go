@@ -5,28 +5,29 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
-// Object is a JSON object whose members are found when the first of them is
-// asked for. Any other JSON value, and a nil Object, has no members. An Object is not
-// safe for concurrent use.
+// Object is a JSON object. It finds its members when they are first needed. Any other JSON value,
+// and a nil Object, has no members. An Object is not safe for concurrent use.
 type Object struct {
 	raw      json.RawMessage
 	members  []member
 	indexed  bool
 	isObject bool
-	repeated int // 1 plus the place of the first member that stands there already
+	repeated int // 1 plus the index of the first duplicate member; 0 if there is none
 }
 
 // member is one member of an object.
 type member struct {
-	quoted []byte // its name as it came
-	name   []byte // without escapes
+	quoted []byte // the name with quotes and escapes
+	name   []byte // the name without them
 	value  json.RawMessage
-	inner  *Object // of the value, once it was asked for
+	inner  *Object // the value as an object, once needed
 }
 
-// NewObject returns the object of valid JSON, which it keeps.
+// NewObject returns the object for valid JSON. It keeps data.
 func NewObject(data json.RawMessage) *Object { return &Object{raw: bytes.TrimSpace(data)} }
 
 // Raw returns the bytes of the value.
@@ -43,10 +44,10 @@ func (o *Object) IsObject() bool {
 	return o != nil && o.isObject
 }
 
-// Get returns the value at a path of members, nil if there is none. Of a member that stands
-// twice it returns the last value.
+// Get returns the value at a path of members, or nil. If a member occurs twice, it returns the last
+// value.
 func (o *Object) Get(path ...string) json.RawMessage {
-	found := o.at(path)
+	found := o.findPath(path)
 	if found == nil {
 		return nil
 	}
@@ -54,11 +55,11 @@ func (o *Object) Get(path ...string) json.RawMessage {
 }
 
 // Has reports whether there is a value at a path of members.
-func (o *Object) Has(path ...string) bool { return o.at(path) != nil }
+func (o *Object) Has(path ...string) bool { return o.findPath(path) != nil }
 
-// Object returns the value at a path of members as an object, nil if there is none.
+// Object returns the value at a path of members as an object, or nil if there is no value.
 func (o *Object) Object(path ...string) *Object {
-	found := o.at(path)
+	found := o.findPath(path)
 	if found == nil {
 		return nil
 	}
@@ -68,7 +69,7 @@ func (o *Object) Object(path ...string) *Object {
 // Text returns the string at a path of members. It returns false if there is no string.
 func (o *Object) Text(path ...string) (string, bool) { return Text(o.Get(path...)) }
 
-// All returns the members by name, nil if the value is not an object.
+// All returns the members by name, or nil if the value is not an object.
 func (o *Object) All() map[string]json.RawMessage {
 	if !o.IsObject() {
 		return nil
@@ -80,9 +81,8 @@ func (o *Object) All() map[string]json.RawMessage {
 	return all
 }
 
-// Fault tells what could be read in two ways: a member that stands twice, or one
-// whose name differs from a known one in case alone. Readers of JSON differ in what
-// they make of these. It returns "" if there is no such member.
+// Fault describes the first member that readers of JSON may read in two ways: a duplicate, or a
+// name that differs from a known name only in case. It returns "" if there is no such member.
 func (o *Object) Fault(known []string) string {
 	o.index()
 	if o == nil {
@@ -104,9 +104,9 @@ func (o *Object) Fault(known []string) string {
 	return ""
 }
 
-func (o *Object) at(path []string) *member {
+func (o *Object) findPath(path []string) *member {
 	for i, name := range path {
-		found := o.find(name)
+		found := o.findMember(name)
 		if found == nil || i == len(path)-1 {
 			return found
 		}
@@ -115,7 +115,7 @@ func (o *Object) at(path []string) *member {
 	return nil
 }
 
-func (o *Object) find(name string) *member {
+func (o *Object) findMember(name string) *member {
 	o.index()
 	if o == nil {
 		return nil
@@ -135,8 +135,8 @@ func (m *member) object() *Object {
 	return m.inner
 }
 
-// textOrNull reads a member that must be a string. It leaves text alone if the member is
-// absent or null.
+// textOrNull reads a member that must be a string. It leaves text unchanged if the member is absent
+// or null.
 func (o *Object) textOrNull(name string, text *string) (ok bool) {
 	raw := o.Get(name)
 	if raw == nil || string(raw) == "null" {
@@ -146,8 +146,8 @@ func (o *Object) textOrNull(name string, text *string) (ok bool) {
 	return ok
 }
 
-// index finds the members. Every message passes here: a json.Decoder, token by token,
-// takes six times as long as all the rest of reading a message.
+// index finds the members. It runs for every message, so it scans bytes: a json.Decoder, token by
+// token, takes six times as long as all the rest of reading a message.
 func (o *Object) index() {
 	if o == nil || o.indexed {
 		return
@@ -159,23 +159,22 @@ func (o *Object) index() {
 		return
 	}
 	o.isObject = true
-	o.members = make([]member, 0, 4) // what nearly every message has
+	o.members = make([]member, 0, 4) // enough for nearly every message
 	for i = skipSpace(data, i+1); i < len(data) && data[i] == '"'; {
 		end := skipText(data, i)
 		m := member{quoted: data[i:end], name: unescape(data[i:end])}
-		i = skipSpace(data, skipSpace(data, end)+1) // over the colon
+		i = skipSpace(data, skipSpace(data, end)+1) // skip the colon
 		end = skipValue(data, i)
 		m.value = slices.Clip(bytes.TrimRight(data[i:end], " \t\r\n"))
 		o.members = append(o.members, m)
-		i = skipSpace(data, min(end+1, len(data))) // over the comma
+		i = skipSpace(data, min(end+1, len(data))) // skip the comma
 	}
 	o.repeated = firstRepeated(o.members)
 }
 
-// firstRepeated returns 1 plus the place of the first member whose name stands before it
-// already, 0 if there is none.
+// firstRepeated returns 1 plus the index of the first duplicate member, or 0.
 func firstRepeated(members []member) int {
-	const few = 16 // so many are compared with each other
+	const few = 16 // up to this many are compared with each other
 	if len(members) <= few {
 		for i := range members {
 			for j := range i {
@@ -196,7 +195,7 @@ func firstRepeated(members []member) int {
 	return 0
 }
 
-// unescape returns what a quoted string says.
+// unescape returns the text of a quoted string.
 func unescape(quoted []byte) []byte {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return quoted[1 : len(quoted)-1]
@@ -206,7 +205,7 @@ func unescape(quoted []byte) []byte {
 	return []byte(text)
 }
 
-// Text reads a JSON string. It returns false for any other value.
+// Text decodes a JSON string. It returns false for any other value.
 func Text(raw json.RawMessage) (string, bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -214,7 +213,7 @@ func Text(raw json.RawMessage) (string, bool) {
 	return string(unescape(raw)), true
 }
 
-// skipSpace returns where the white space from i on ends.
+// skipSpace returns the index after the white space at i.
 func skipSpace(data []byte, i int) int {
 	for i < len(data) && (data[i] == ' ' || data[i] == '\t' || data[i] == '\r' || data[i] == '\n') {
 		i++
@@ -222,7 +221,7 @@ func skipSpace(data []byte, i int) int {
 	return i
 }
 
-// skipText returns where the string that begins at i ends.
+// skipText returns the index after the string that begins at i.
 func skipText(data []byte, i int) int {
 	for i++; i < len(data); i++ {
 		switch data[i] {
@@ -235,8 +234,7 @@ func skipText(data []byte, i int) int {
 	return len(data)
 }
 
-// skipValue returns where the value that begins at i ends: at the comma or the
-// brace behind it.
+// skipValue returns the index after the value that begins at i: the next comma or closing bracket.
 func skipValue(data []byte, i int) int {
 	for depth := 0; i < len(data); i++ {
 		switch data[i] {
@@ -258,7 +256,7 @@ func skipValue(data []byte, i int) int {
 	return i
 }
 
-// Depth returns how many levels of objects and arrays valid JSON has.
+// Depth returns the nesting depth of objects and arrays in valid JSON.
 func Depth(data []byte) (most int) {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -275,8 +273,8 @@ func Depth(data []byte) (most int) {
 	return most
 }
 
-// CountValues counts the values in valid JSON, up to one more than most. Each but the first follows a comma
-// or is the first in an object or array. An empty one counts as if there were a value in it.
+// CountValues counts the values in valid JSON, up to most+1. Each value but the first follows a
+// comma or an opening bracket. An empty object or array counts as if it had a value.
 func CountValues(data []byte, most int) int {
 	count := 1
 	for i := 0; i < len(data) && count <= most; i++ {
@@ -290,13 +288,10 @@ func CountValues(data []byte, most int) int {
 	return count
 }
 
-// Brief cuts a name from outside to what a person can read in a message.
-func Brief(name string) string {
+// ShortenName shortens a name from outside for a message that a person reads.
+func ShortenName(name string) string {
 	const longest = 64
-	if len(name) > longest {
-		name = strings.ToValidUTF8(name[:longest], "") + "…"
-	}
-	return name
+	return text.Shorten(name, longest)
 }
 
-func quote(name string) string { return `"` + Brief(name) + `"` }
+func quote(name string) string { return `"` + ShortenName(name) + `"` }

@@ -7,7 +7,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// reply is one JSON-RPC response.
+// reply is a JSON-RPC response.
 type reply struct {
 	JSONRPC string          `json:"jsonrpc"`
 	ID      json.RawMessage `json:"id,omitempty"`
@@ -15,9 +15,9 @@ type reply struct {
 	Error   *mcptask.Error  `json:"error,omitempty"`
 }
 
-// EncodeReply returns the bytes of a response. An error without an ID answers a
-// message whose ID could not be read: the schemas of both revisions admit no null
-// there, as JSON-RPC would have it, and let the member be absent.
+// EncodeReply returns the bytes of a response. An error without an ID answers a message whose ID
+// could not be read. The schemas of both revisions do not allow null there, unlike JSON-RPC, but
+// allow the member to be absent.
 func EncodeReply(id, result json.RawMessage, err *mcptask.Error) []byte {
 	data, encodeErr := json.Marshal(reply{JSONRPC: "2.0", ID: id, Result: result, Error: err})
 	if encodeErr != nil { // a result or data that is no JSON
@@ -26,8 +26,8 @@ func EncodeReply(id, result json.RawMessage, err *mcptask.Error) []byte {
 	return data
 }
 
-// EncodeResult is EncodeReply for a result that encoding/json has made, so that
-// it is not read again.
+// EncodeResult returns the bytes of a response. The result must come from encoding/json, because
+// EncodeResult does not check it again.
 func EncodeResult(id, result json.RawMessage) []byte {
 	return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result, []byte(`}`))
 }

@@ -1,6 +1,5 @@
-// Package wire reads JSON-RPC messages and writes replies. A message is read
-// once: its members are found by an index, their values stay the bytes that
-// came, and an edit copies all bytes but its own.
+// Package wire reads JSON-RPC messages and writes replies. It reads a message once: an index finds
+// the members, their values keep their bytes, and an edit copies all bytes but its own.
 package wire
 
 import (
@@ -22,7 +21,7 @@ type Message struct {
 	whole *Object
 }
 
-// Bytes returns the message as it came, without the white space before it.
+// Bytes returns the unchanged message, without leading white space.
 func (m *Message) Bytes() []byte { return m.whole.raw }
 
 // IsRequest reports whether the message expects an answer.
@@ -31,14 +30,14 @@ func (m *Message) IsRequest() bool { return m.Method != "" && m.ID != nil }
 // IsResponse reports whether the message answers a request.
 func (m *Message) IsResponse() bool { return m.Method == "" && (m.Result != nil || m.Error != nil) }
 
-// messageMembers are the members that a reader of messages acts on.
+// messageMembers are the members that readers of messages act on.
 var messageMembers = []string{"jsonrpc", "id", "method", "params", "result", "error"}
 
-// Read reads one message. It reports a batch, which has no message, because a
-// session of 2025-03-26 may send one. With a refusal there is a message only if its ID
-// or its kind could be read.
+// Read reads one message. For a batch, which a session of 2025-03-26 may send, it returns no
+// message and true. With a refusal it returns a message only if the ID or the kind of the message
+// could be read.
 func Read(data []byte) (m *Message, batch bool, refusal *mcptask.Error) {
-	if !utf8.Valid(data) { // encoding/json would mend it, the SDK would not
+	if !utf8.Valid(data) { // encoding/json would repair it, but the SDK would not
 		return nil, false, mcptask.Errorf(mcptask.CodeParseError, "the message is not UTF-8")
 	}
 	data = bytes.TrimLeft(data, " \t\r\n")
@@ -68,13 +67,12 @@ func Read(data []byte) (m *Message, batch bool, refusal *mcptask.Error) {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message is ambiguous: %s", fault)
 	}
 	if refusal != nil && (badID || m.IsResponse()) {
-		m.ID = nil // an answer cannot have it
+		m.ID = nil // the answer cannot repeat the ID
 	}
 	return m, false, refusal
 }
 
-// readMembers reads the members of a message. It returns false if one of them
-// has the wrong type.
+// readMembers reads the members of a message. It returns false if a member has the wrong type.
 func (m *Message) readMembers() (version string, ok bool) {
 	m.ID, m.Params, m.Result = m.whole.Get("id"), m.whole.Object("params"), m.whole.Get("result")
 	if m.Params == nil {
@@ -89,8 +87,8 @@ func (m *Message) readMembers() (version string, ok bool) {
 	return version, m.whole.isObject || string(m.whole.raw) == "null"
 }
 
-// readAmbiguous reads a message that is refused for its members as encoding/json
-// does, so that the refusal has the ID that most readers would find.
+// readAmbiguous reads the members of an ambiguous message as encoding/json does, so that the
+// refusal has the ID that most readers find.
 func (m *Message) readAmbiguous() (version string, ok bool) {
 	var read struct {
 		JSONRPC string          `json:"jsonrpc"`

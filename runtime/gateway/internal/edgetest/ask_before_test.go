@@ -14,7 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// E-24, EX-13: questions before a task, by calling again.
+// TestBeforeModern asks questions before the task exists, in 2026-07-28: the client repeats the
+// call with the answers (E-24, EX-13).
 func TestBeforeModern(t *testing.T) {
 	rules.Covers(t, "E-24")
 	t.Parallel()
@@ -133,7 +134,8 @@ func TestBeforeModern(t *testing.T) {
 	})
 }
 
-// Questions before a task in 2025-11-25: requests on the call's own stream.
+// TestBeforeLegacy asks questions before the task exists, in 2025-11-25: as requests on the call's
+// own stream.
 func TestBeforeLegacy(t *testing.T) {
 	t.Parallel()
 	for _, jsonReplies := range []bool{false, true} {

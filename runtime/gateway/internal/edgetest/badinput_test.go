@@ -23,7 +23,7 @@ import (
 
 const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + wiretest.TasksExtension + `}`
 
-// TestBadBodies sends what is no request. %M is the _meta of the revision.
+// TestBadBodies sends bodies that are not valid requests. %M stands for the _meta of the revision.
 func TestBadBodies(t *testing.T) {
 	t.Parallel()
 	url, _ := wiretest.ServeWith(t, wiretest.Setup{})
@@ -145,7 +145,7 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
-// Task IDs of every kind are an unknown task, no more.
+// TestOddTaskIDs sends odd task IDs. The server treats each as an unknown task.
 func TestOddTaskIDs(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestOddTaskIDs(t *testing.T) {
 	})
 }
 
-// What the transport refuses: size, type, origin, host.
+// TestTransport sends requests that the transport refuses for their size, type, origin or host.
 func TestTransport(t *testing.T) {
 	rules.Covers(t, "C-35")
 	t.Parallel()
@@ -229,8 +229,9 @@ func TestTransport(t *testing.T) {
 	})
 }
 
-// A flow is the gateway's to open: a client's token of its own is nothing, and
-// a session of 2025-11-25 without a version header has no batches either.
+// TestForgedFlow sends a flow token of the client's own. The gateway ignores it, because only the
+// gateway opens flows. It also checks that a session of 2025-11-25 without a version header has no
+// batches.
 func TestForgedFlow(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -263,7 +264,8 @@ func TestForgedFlow(t *testing.T) {
 	})
 }
 
-// A handler of the SDK's without the gateway: nobody has said whose call it is.
+// TestBareHandler calls an SDK handler that is mounted without the gateway. It fails closed,
+// because no caller is established.
 func TestBareHandler(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -296,7 +298,7 @@ func TestBareHandler(t *testing.T) {
 	})
 }
 
-// A request whose principal cannot be told is refused, whatever it is.
+// TestPrincipalError checks that every request is refused if its principal cannot be determined.
 func TestPrincipalError(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -29,8 +29,8 @@ func (a asker) AskOnly(_ context.Context, which questions.Which) error {
 	return nil
 }
 
-// TestAskedBefore calls tools that ask first, as tasks and plainly: the
-// capability to answer goes out with either.
+// TestAskedBefore calls tools that ask first, as tasks and as ordinary calls. The client declares
+// in both cases what it can answer.
 func TestAskedBefore(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
@@ -72,7 +72,8 @@ func TestAskedBefore(t *testing.T) {
 	})
 }
 
-// TestPlainOfARequiredTool runs as a task in both revisions.
+// TestPlainOfARequiredTool asks for an ordinary call of a tool that requires a task. The call still
+// runs as a task, in both revisions.
 func TestPlainOfARequiredTool(t *testing.T) {
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {
 		url, _ := wiretest.Serve(t, mcptask.Options{})

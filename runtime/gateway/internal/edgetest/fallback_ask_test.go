@@ -45,7 +45,8 @@ func TestFallbackQuestions(t *testing.T) {
 	})
 }
 
-// A client with elicitation is asked on the stream of the call that is open.
+// TestFallbackElicitation checks that a client with elicitation is asked on the stream of its open
+// call.
 func TestFallbackElicitation(t *testing.T) {
 	t.Parallel()
 	for _, revision := range []string{"2025-06-18", wiretest.LegacyRevision} {

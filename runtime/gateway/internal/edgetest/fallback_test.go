@@ -92,7 +92,8 @@ func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *
 	}
 }
 
-// Done in time: an ordinary result, and no task is left.
+// TestFallbackInTime checks that a task which ends within the wait gives an ordinary result and
+// leaves no task.
 func TestFallbackInTime(t *testing.T) {
 	t.Parallel()
 	eachPlainPeer(t, time.Minute, func(t *testing.T, p *wiretest.Peer, _ func()) {
@@ -167,8 +168,8 @@ func TestFallback(t *testing.T) {
 	})
 }
 
-// While the call is open its progress goes out on its stream, as that of a
-// call; afterwards there is none.
+// TestFallbackProgress checks that progress travels on the call's stream while the call is open,
+// and stops afterwards.
 func TestFallbackProgress(t *testing.T) {
 	t.Parallel()
 	eachPlainPeer(t, 2*time.Second, func(t *testing.T, p *wiretest.Peer, _ func()) {
@@ -190,7 +191,8 @@ func TestFallbackProgress(t *testing.T) {
 	})
 }
 
-// A ttl that is shorter than the wait ends the work, and the model reads why.
+// TestFallbackExpires checks that a ttl shorter than the wait ends the work, and that the model
+// reads the reason.
 func TestFallbackExpires(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -206,7 +208,7 @@ func TestFallbackExpires(t *testing.T) {
 	})
 }
 
-// What tools/list shows to whom.
+// TestFallbackList checks which fallback tools tools/list shows to which client.
 func TestFallbackList(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -283,7 +285,9 @@ func fits(t *testing.T, schema any, content string) error {
 	return c.MustCompile("schema:tool").Validate(value)
 }
 
-// A caller that leaves within the wait has learned of no task.
+// TestFallbackLeave checks that the task of a call is cancelled if the client disconnects within
+// the wait or cancels the call, because the client does not know the task. A task with an
+// idempotency key continues, because the client may repeat the call.
 func TestFallbackLeave(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -349,8 +353,8 @@ func TestFallbackLeave(t *testing.T) {
 	})
 }
 
-// The SDK's own client gives up on a call after a while, and still gets the
-// result of one that takes longer.
+// TestFallbackSDKClient checks that the SDK's own client gets the result of a task that outlasts
+// the call: the text of each result tells the model which tool to call next.
 func TestFallbackSDKClient(t *testing.T) {
 	t.Parallel()
 	for _, revision := range []string{"2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
@@ -408,7 +412,8 @@ func TestFallbackSDKClient(t *testing.T) {
 	}
 }
 
-// The generated client holds a plain call that goes on like any other task.
+// TestFallbackPlainStart checks that the generated client gets a token for an ordinary call that
+// goes on as a task.
 func TestFallbackPlainStart(t *testing.T) {
 	t.Parallel()
 	wiretest.EachRevision(t, func(t *testing.T, revision string) {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// Somebody else's task is indistinguishable from none.
+// TestIdentity checks that another caller's task looks exactly like a task that does not exist.
 func TestIdentity(t *testing.T) {
 	rules.Covers(t, "C-89", "C-93", "C-94", "B-85", "B-88", "B-89", "E-87")
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// Without authentication the ID is all that one needs, in whatever session.
+// TestAnonymousID checks that without authentication the ID alone gives access, in any session.
 func TestAnonymousID(t *testing.T) {
 	rules.Covers(t, "E-85")
 	t.Parallel()
@@ -88,7 +88,7 @@ func TestAnonymousID(t *testing.T) {
 	})
 }
 
-// An idempotency key is the principal's own, and belongs to its arguments.
+// TestIdempotency checks that an idempotency key belongs to its principal and its arguments.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -80,8 +80,9 @@ func (s *slowStore) Create(ctx context.Context, r mcptask.Record, q mcptask.Quot
 	return s.Store.Create(ctx, r, q)
 }
 
-// Middleware that gives a call up while its task is made answers at once, with an
-// error or with a result of its own; the task, which nobody learns of, is cancelled.
+// TestMiddlewareLeaves uses middleware that gives up a call while its task is created. The
+// middleware answers at once, with an error or with a result of its own. The task is cancelled,
+// because no client knows it.
 func TestMiddlewareLeaves(t *testing.T) {
 	t.Parallel()
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
@@ -139,7 +140,7 @@ func TestMiddlewareRenames(t *testing.T) {
 	})
 }
 
-// Middleware that changes a plain result has the last word.
+// TestMiddlewareChanges checks that middleware can change an ordinary result.
 func TestMiddlewareChanges(t *testing.T) {
 	t.Parallel()
 	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
@@ -166,8 +167,8 @@ func TestMiddlewareChanges(t *testing.T) {
 	})
 }
 
-// TestManyClients: 20 clients with 10 tasks of 300 ms each complete, whatever
-// became of the requests that made them, and leave nothing behind.
+// TestManyClients runs 20 clients with 10 tasks of 300 ms each. All tasks complete, whatever
+// happens to the requests that created them, and nothing is left behind.
 func TestManyClients(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		t.Run(revision, func(t *testing.T) {
@@ -209,8 +210,8 @@ func TestManyClients(t *testing.T) {
 	}
 }
 
-// TestDisconnects: clients that leave during the grace, while tasks/result
-// blocks or in the middle of a stream leave nothing behind.
+// TestDisconnects disconnects clients during the grace period, during a tasks/result, and in the
+// middle of a stream. Nothing is left behind.
 func TestDisconnects(t *testing.T) {
 	leave := func(t *testing.T, p *wiretest.Peer, after time.Duration, method string, params map[string]any, edits ...wiretest.Edit) {
 		t.Helper()
@@ -306,7 +307,7 @@ func TestDisconnects(t *testing.T) {
 	})
 }
 
-// TestClose: closing the server ends what waits, and takes nothing new.
+// TestClose checks that closing the server ends waiting requests and refuses new ones.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

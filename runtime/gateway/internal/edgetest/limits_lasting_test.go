@@ -11,8 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// What stays in memory for as long as a session or a wait does is small, however much a body may
-// have: there may be thousands of them.
+// TestLimitLasting checks that a message which stays in memory with its session or its wait must be
+// small, even if large bodies are allowed. There may be thousands of them.
 func TestLimitLasting(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestLimitLasting(t *testing.T) {
 	})
 }
 
-// The same holds on a pipe.
+// TestPipeLimitLasting checks the same on a pipe.
 func TestPipeLimitLasting(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := wiretest.NewPipedWith(t, mcptask.Options{})
@@ -66,7 +66,8 @@ func TestPipeLimitLasting(t *testing.T) {
 	})
 }
 
-// A progress token stays until the task ends, and no limit counts it: it has to be short.
+// TestLimitProgressToken checks that a progress token must be short: it stays until the task ends,
+// and no other limit counts it.
 func TestLimitProgressToken(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

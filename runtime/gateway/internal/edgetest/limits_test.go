@@ -21,8 +21,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// Who polls one task too fast is told to wait, for this task only, and nobody
-// else is. What comes before the task is looked up is checked before (T-39).
+// TestLimitPolls checks that a client which polls one task too fast must wait, for this task only,
+// and that no other client is affected. Checks that precede the task lookup come first (T-39).
 func TestLimitPolls(t *testing.T) {
 	rules.Covers(t, "C-95", "B-90", "E-26", "E-77", "E-72")
 	t.Parallel()
@@ -82,7 +82,8 @@ func TestLimitPolls(t *testing.T) {
 	})
 }
 
-// The limits on what is kept come through the SDK with their data, in both revisions.
+// TestLimitKept checks that the limits on stored tasks reach the client through the SDK, with their
+// data, in both revisions.
 func TestLimitKept(t *testing.T) {
 	rules.Covers(t, "C-96", "B-91")
 	t.Parallel()
@@ -117,8 +118,8 @@ func TestLimitKept(t *testing.T) {
 	})
 }
 
-// Calls without a task that block count too, and so do requests that wait for
-// a task: each holds a connection.
+// TestLimitOpen checks that calls without a task and requests that wait for a task count as open,
+// because each holds a connection.
 func TestLimitOpen(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -181,8 +182,8 @@ func TestLimitOpen(t *testing.T) {
 	})
 }
 
-// An answer is bounded like arguments, however it comes: the record keeps it. An
-// error is one too.
+// TestLimitAnswers checks that an answer is limited like arguments, in every form and also as an
+// error, because the record stores it.
 func TestLimitAnswers(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -215,8 +216,8 @@ func TestLimitAnswers(t *testing.T) {
 	})
 }
 
-// Who has the answer to a request that waits may send the next one, before its
-// stream has ended.
+// TestLimitWaitingEnds checks that a client which has received the answer to a waiting request may
+// send the next one before its stream has ended.
 func TestLimitWaitingEnds(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -237,7 +238,8 @@ func TestLimitWaitingEnds(t *testing.T) {
 	})
 }
 
-// Anonymous callers count by their session where they have one, else together.
+// TestLimitAnonymous checks that anonymous callers count by session, or together if they have no
+// session.
 func TestLimitAnonymous(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -257,7 +259,7 @@ func TestLimitAnonymous(t *testing.T) {
 	})
 }
 
-// Bodies are bounded over HTTP, a made-up length too.
+// TestLimitBody checks that HTTP bodies are limited, also if the declared length is false.
 func TestLimitBody(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -289,8 +291,8 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A flood of sessions ends the flooder's own, in the SDK too, but none in use and
-// nobody else's.
+// TestLimitSessions checks that a flood of sessions ends only idle sessions of the flooding caller,
+// also in the SDK.
 func TestLimitSessions(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -344,9 +346,9 @@ func TestLimitSessions(t *testing.T) {
 	})
 }
 
-// A flood of sessions of anonymous callers, even of those that ask for something, does not end the session
-// of one whose task runs: the one that has named the task last. Where all of them have tasks that run, a new one
-// is refused.
+// TestLimitSessionsOfWorkers floods the server with sessions of anonymous callers, some of which
+// send requests. The session that has named a running task last stays open. If all sessions have
+// running tasks, a new one is refused.
 func TestLimitSessionsOfWorkers(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -395,8 +397,8 @@ func TestLimitSessionsOfWorkers(t *testing.T) {
 	})
 }
 
-// Subscriptions count among what waits, whatever they are to, and each as a
-// request for every task that it names: it tells of them at once.
+// TestLimitListen checks that every subscription counts as a waiting request, and as one poll for
+// each task that it names, because it reports each task at once.
 func TestLimitListen(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -432,8 +434,8 @@ func TestLimitListen(t *testing.T) {
 	})
 }
 
-// The fallback tools count as requests for the task that they name, and a result
-// that they give is retrieved.
+// TestLimitFallback checks that a call of a fallback tool counts as a poll of the task that it
+// names, and that a result which it returns counts as retrieved.
 func TestLimitFallback(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

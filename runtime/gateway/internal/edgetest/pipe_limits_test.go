@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// The limits hold on a pipe as they do over HTTP.
+// TestPipeLimits checks that the limits hold on a pipe as they do over HTTP.
 func TestPipeLimits(t *testing.T) {
 	rules.Covers(t, "C-95", "E-26")
 	bubble.Test(t, pipeLimits)
@@ -69,7 +69,8 @@ func pipeLimits(t *testing.T) {
 
 var long = strings.Repeat("x", 1001)
 
-// A line that is nested more deeply than the SDK reads is refused: the SDK would end the session over it.
+// TestPipeNested checks that a line which nests deeper than the SDK reads is refused, because the
+// SDK would end the session.
 func TestPipeNested(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := wiretest.NewPipedWith(t, mcptask.Options{})

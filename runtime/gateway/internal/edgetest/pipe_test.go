@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// Whatever a line is, it is answered or passed over, and the next one is served.
+// TestPipeBadLines sends bad lines. Each is answered or ignored, and the next line is served.
 func TestPipeBadLines(t *testing.T) {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 	for name, test := range map[string]struct{ line, want string }{
@@ -90,7 +90,8 @@ func TestPipeBadLines(t *testing.T) {
 	}
 }
 
-// The end of the SDK's side ends what waits, though the client's input stays.
+// TestPipeEndsWithSDK checks that the end of the SDK's output ends waiting requests, even if the
+// client's input stays open.
 func TestPipeEndsWithSDK(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		before := leak.Now()
@@ -106,7 +107,8 @@ func TestPipeEndsWithSDK(t *testing.T) {
 	})
 }
 
-// The end of the client's input ends a thousand requests that wait.
+// TestPipeEndsWithClient checks that the end of the client's input ends a thousand waiting
+// requests.
 func TestPipeEndsWithClient(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := wiretest.NewPiped(t)
@@ -122,7 +124,8 @@ func TestPipeEndsWithClient(t *testing.T) {
 	})
 }
 
-// A line that is too long is told as such where the input ends with it.
+// TestPipeLongLineAtEnd checks that a line which is too long is reported as such, even at the end
+// of the input.
 func TestPipeLongLineAtEnd(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := wiretest.NewPiped(t)
@@ -140,7 +143,8 @@ func TestPipeLongLineAtEnd(t *testing.T) {
 	})
 }
 
-// TestPipeOfAClientThatNeverReads ends all the same when its input does.
+// TestPipeOfAClientThatNeverReads checks that a pipe ends with its input even if the client never
+// reads.
 func TestPipeOfAClientThatNeverReads(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := wiretest.NewPiped(t)

@@ -33,8 +33,8 @@ func poisonTools() mcptask.Tools {
 	}}
 }
 
-// TestPoisonNumbersOverHTTP sends a number that has ended servers, as an argument and as an
-// answer of a client that nobody knows. A panic in the log fails the test.
+// TestPoisonNumbersOverHTTP sends a number that has crashed servers, as an argument and as the
+// answer of an unknown client. A panic in the log fails the test.
 func TestPoisonNumbersOverHTTP(t *testing.T) {
 	t.Parallel()
 	const want = "n: the number 1e-9999999 is out of range"

@@ -26,7 +26,7 @@ func (s *readStore) Get(ctx context.Context, id string) (mcptask.Record, error) 
 	return s.Store.Get(ctx, id)
 }
 
-// A poll reads its task once: a store may be far away.
+// TestPollReadsOnce checks that a poll reads its task once, because a store may be far away.
 func TestPollReadsOnce(t *testing.T) {
 	for revision, create := range map[string]func(url string) (http.Header, string){
 		mcptask.Revision20260728: func(url string) (http.Header, string) {

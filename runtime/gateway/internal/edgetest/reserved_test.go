@@ -17,8 +17,8 @@ type ownParams struct{ mcp.ParamsBase }
 
 type ownResult struct{ mcp.ResultBase }
 
-// Methods below tasks/ and notifications/tasks/ belong to the protocol alone: a user's own, which the SDK
-// would serve, are never reached.
+// TestReservedMethods checks that methods below tasks/ and notifications/tasks/ belong to the
+// protocol. User handlers for them, which the SDK would call, are never reached.
 func TestReservedMethods(t *testing.T) {
 	rules.Covers(t, "E-89")
 	t.Parallel()

@@ -16,7 +16,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// Two users with the SDK's bearer tokens: the other's task is no task, to the byte.
+// TestBearerTokens uses the SDK's bearer tokens for two users. To each, a task of the other looks
+// exactly like no task.
 func TestBearerTokens(t *testing.T) {
 	rules.Covers(t, "C-89", "C-93", "C-94", "B-85", "B-88", "B-89", "E-87")
 	t.Parallel()
@@ -83,7 +84,8 @@ func replaceID(t *testing.T, body string) string {
 	return string(data)
 }
 
-// Options.Principal replaces the token's user: here all of a team are one.
+// TestPrincipalOverride checks that Options.Principal replaces the token's user. In this test a
+// whole team is one principal.
 func TestPrincipalOverride(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -98,8 +100,8 @@ func TestPrincipalOverride(t *testing.T) {
 	})
 }
 
-// Without authentication the ID is the key: it cannot be guessed, and nobody
-// is offered a list.
+// TestAnonymousTasks checks that without authentication the ID is the key: it cannot be guessed,
+// and there is no list.
 func TestAnonymousTasks(t *testing.T) {
 	rules.Covers(t, "C-91", "C-92", "B-26", "B-87", "E-86")
 	t.Parallel()
@@ -137,7 +139,7 @@ func TestAnonymousTasks(t *testing.T) {
 	})
 }
 
-// Origin and Host are checked on everything, a stream included.
+// TestOrigins checks that Origin and Host are checked on every request, including streams.
 func TestOrigins(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -189,8 +191,8 @@ func TestOrigins(t *testing.T) {
 	})
 }
 
-// A result that is handed out is in the audit trail where that takes debug
-// records, with who got it; a poll before the end is not.
+// TestAuditRetrieved checks that the audit trail records each delivery of a result and its
+// receiver, if it accepts debug records. A poll before the end is not recorded.
 func TestAuditRetrieved(t *testing.T) {
 	rules.Covers(t, "C-102", "C-103", "B-97", "B-98")
 	t.Parallel()

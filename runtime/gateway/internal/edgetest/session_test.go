@@ -13,8 +13,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// Sessions: 400 without the header, 404 for an unknown one, 403 for somebody
-// else's; DELETE ends what waits in the session, and not the task.
+// TestLegacySessions checks the status of requests without a session: 400 without the header, 404
+// for an unknown session, 403 for another caller's session. A DELETE ends the waiting requests of
+// its session, but not the task.
 func TestLegacySessions(t *testing.T) {
 	rules.Covers(t, "C-35")
 	checkSessions(t, wiretest.LegacyRevision)
@@ -86,7 +87,7 @@ func checkSessions(t *testing.T, revision string) {
 	})
 }
 
-// TestSessionTimeout: task traffic keeps a session alive, silence ends it.
+// TestSessionTimeout checks that task traffic keeps a session alive, and that an idle session ends.
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -155,8 +156,8 @@ func keepsSession(t *testing.T, timeout time.Duration) bool {
 	return true
 }
 
-// A client that cancels its request for the result stops waiting; the task
-// goes on (C-42, C-74).
+// TestLegacyCancelledResult checks that a client which cancels its tasks/result stops waiting while
+// the task continues (C-42, C-74).
 func TestLegacyCancelledResult(t *testing.T) {
 	rules.Covers(t, "C-42", "C-74")
 	checkCancelledResult(t, wiretest.LegacyRevision)
@@ -203,7 +204,7 @@ func checkCancelledResult(t *testing.T, revision string) {
 	})
 }
 
-// Older revisions know no tasks.
+// TestOlderRevisions checks that older revisions have no tasks.
 func TestOlderRevisions(t *testing.T) {
 	rules.Covers(t, "C-06", "C-07", "C-21")
 	t.Parallel()
@@ -233,7 +234,7 @@ func TestOlderRevisions(t *testing.T) {
 	})
 }
 
-// A DELETE that is refused leaves the session as it was.
+// TestRefusedDelete checks that a refused DELETE does not change the session.
 func TestRefusedDelete(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

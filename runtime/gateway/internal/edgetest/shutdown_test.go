@@ -32,8 +32,9 @@ func (c *closer) Close() error {
 	return c.err
 }
 
-// Shutdown answers what runs and ends what is open, without its context's help. The
-// naive order, http.Server.Shutdown first, waits for the streams until then.
+// TestShutdown checks that Shutdown answers running requests and ends open streams without waiting
+// for its context. The naive order, http.Server.Shutdown first, waits for the streams until the
+// context ends.
 func TestShutdown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		check := wiretest.Goroutines(t)
@@ -107,7 +108,8 @@ func TestShutdown(t *testing.T) {
 	})
 }
 
-// A context that ends cuts off what does not end by itself.
+// TestShutdownEndsWithItsContext checks that Shutdown cuts off what has not ended when its context
+// ends.
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		begun, release := make(chan struct{}), make(chan struct{})
@@ -145,7 +147,8 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// On pipes Shutdown answers what waits, and the SDK server's Run returns.
+// TestShutdownOfAPipe checks that on pipes Shutdown answers waiting requests, and the SDK server's
+// Run returns.
 func TestShutdownOfAPipe(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())

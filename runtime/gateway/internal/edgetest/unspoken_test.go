@@ -20,8 +20,9 @@ func serveOnly(t *testing.T, revision string, tools ...mcptask.Tools) string {
 	return url
 }
 
-// A server declares tasks in no revision that it does not speak, and tells who calls
-// a tool that has to be one where they are: to add what is there already helps nobody.
+// TestUnspokenRevision checks that a server declares tasks only in the revisions that it supports.
+// A client that calls a required task tool in another revision learns which revisions have tasks,
+// instead of a missing capability.
 func TestUnspokenRevision(t *testing.T) {
 	t.Parallel()
 	run := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{}}
@@ -32,7 +33,7 @@ func TestUnspokenRevision(t *testing.T) {
 			t.Errorf("%s", r.Body)
 		}
 		r = p.Call("tools/call", run).Want(http.StatusBadRequest, mcptask.CodeMissingClientCapability)
-		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2026-07-28, but in 2025-11-25") {
+		if r.Error != nil && !strings.Contains(r.Error.Message, "no tasks in 2026-07-28, only in 2025-11-25") {
 			t.Error(r.Error.Message)
 		}
 	})
@@ -42,14 +43,14 @@ func TestUnspokenRevision(t *testing.T) {
 			t.Errorf("%s", p.Opened.Body)
 		}
 		r := p.Call("tools/call", run).Want(http.StatusOK, mcptask.CodeMethodNotFound)
-		if r.Error != nil && !strings.Contains(r.Error.Message, "none in 2025-11-25, but in 2026-07-28") {
+		if r.Error != nil && !strings.Contains(r.Error.Message, "no tasks in 2025-11-25, only in 2026-07-28") {
 			t.Error(r.Error.Message)
 		}
 	})
 }
 
-// A call that goes on behind the fallback tools is a task that the generated client
-// cannot follow in a revision without: the error says what helps.
+// TestUnspokenFallback checks the error of the generated client for a call that goes on behind the
+// fallback tools, in a revision without tasks. The error names the option that helps.
 func TestUnspokenFallback(t *testing.T) {
 	t.Parallel()
 	for spoken, revision := range map[string]string{wiretest.LegacyRevision: wiretest.ModernRevision, wiretest.ModernRevision: wiretest.LegacyRevision} {

@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// With JSON replies instead of streams everything is the same.
+// TestJSONReplies checks that JSON replies behave like streams.
 func TestJSONReplies(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -37,7 +37,8 @@ func TestJSONReplies(t *testing.T) {
 	})
 }
 
-// A task at the end of its ttl is gone, also for who waits for it.
+// TestExpiry checks that a task disappears at the end of its ttl, also for a client that waits for
+// it.
 func TestExpiry(t *testing.T) {
 	rules.Covers(t, "C-58", "C-85", "E-37", "E-79")
 	checkExpiry(t, wiretest.LegacyRevision)

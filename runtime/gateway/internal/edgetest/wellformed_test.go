@@ -11,7 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// A handler whose error has data that is no JSON costs its client that data, and not the session.
+// TestErrorDataIsNoJSON checks that a handler's error whose data is not JSON loses only that data,
+// and does not end the session.
 func TestErrorDataIsNoJSON(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

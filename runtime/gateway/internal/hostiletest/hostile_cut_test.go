@@ -92,8 +92,8 @@ func (c *cutter) pass(client net.Conn) {
 	both.Wait()
 }
 
-// TestHostileCuts cuts the connection at every few bytes of an exchange, in
-// either direction. The server keeps nothing of it but whole tasks.
+// TestHostileCuts cuts the connection every few bytes of an exchange, in either direction. The
+// server keeps only whole tasks.
 func TestHostileCuts(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		t.Run(revision, func(t *testing.T) {

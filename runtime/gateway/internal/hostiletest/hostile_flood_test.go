@@ -21,8 +21,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestHostileFlood: requests as fast as they come leave no more behind than the
-// tasks that they made, and hold nobody up for long.
+// TestHostileFlood sends requests as fast as possible. They leave behind only the tasks that they
+// have created, and delay no other client for long.
 func TestHostileFlood(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		// Created, and never looked at again.
@@ -75,8 +75,8 @@ func (a *attack) records(principal string) []mcptask.Record {
 	return records
 }
 
-// TestHostileSessionsLeftOpen: sessions that are opened and never closed end by
-// themselves, with what they know of tasks and the streams that hang on them.
+// TestHostileSessionsLeftOpen checks that sessions which are never closed end by themselves,
+// together with their tasks' state and their streams.
 func TestHostileSessionsLeftOpen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var g *gateway.Gateway
@@ -114,7 +114,7 @@ func TestHostileSessionsLeftOpen(t *testing.T) {
 	})
 }
 
-// TestHostileStreams: a great many streams of one client, all dropped at once.
+// TestHostileStreams opens many streams for one client and drops them all at once.
 func TestHostileStreams(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		ctx, drop := context.WithCancel(t.Context())
@@ -190,8 +190,8 @@ func raw(p *wiretest.Peer, verb, proto, body string, headers ...string) string {
 	return b.String()
 }
 
-// TestHostileSlowBody: a body that comes drop by drop, or never, holds up nobody
-// and is forgotten with its connection.
+// TestHostileSlowBody sends a body slowly, or never. It delays no other client and is forgotten
+// with its connection.
 func TestHostileSlowBody(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		body, _ := mallory.Request("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
@@ -215,8 +215,8 @@ func TestHostileSlowBody(t *testing.T) {
 	})
 }
 
-// TestHostileSlowReader: a client that never reads its streams, while its tasks
-// ask and go on, keeps nobody else from being served.
+// TestHostileSlowReader uses a client that never reads its streams while its tasks ask and
+// continue. All other clients are served.
 func TestHostileSlowReader(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
@@ -253,8 +253,8 @@ func TestHostileSlowReader(t *testing.T) {
 	})
 }
 
-// TestEndedTasksAreForgotten: a session keeps nothing of a task that has ended,
-// also where it ends before its reply is out.
+// TestEndedTasksAreForgotten checks that a session forgets a task that has ended, also if it ends
+// before its reply is sent.
 func TestEndedTasksAreForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var g *gateway.Gateway

@@ -15,8 +15,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
-// TestHostileLimits floods beyond every limit at once, while the victim is served
-// as ever. Afterwards the flooder gets through, too, and nothing is left.
+// TestHostileLimits exceeds every limit at once while the victim is served normally. Afterwards the
+// flooding client is served too, and nothing is left behind.
 func TestHostileLimits(t *testing.T) {
 	const most = 8
 	s := wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Tasks: 4 * most, Running: most, Waiting: most, Arguments: 2000, Result: 2000, Lists: -1, Sessions: most}}}

@@ -81,7 +81,7 @@ func (p *overPipe) close() {
 	_ = p.store.Close()
 }
 
-// TestHostilePipe does over pipes what the others do over HTTP.
+// TestHostilePipe repeats the attacks over pipes.
 func TestHostilePipe(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		check := wiretest.Goroutines(t)

@@ -47,8 +47,8 @@ func chunked(parts ...string) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// TestHostileHTTP sends requests that no client library sends. Each is refused,
-// or is what it looks like.
+// TestHostileHTTP sends requests that no client library sends. Each is refused, or is treated as
+// what it looks like.
 func TestHostileHTTP(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		get, _ := mallory.Request("tasks/get", map[string]any{"taskId": a.done})
@@ -110,7 +110,7 @@ func TestHostileHTTP(t *testing.T) {
 	})
 }
 
-// TestHostileAccept asks for answers in every way that a client may or may not.
+// TestHostileAccept asks for answers with valid and invalid Accept headers.
 func TestHostileAccept(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		for _, accept := range []string{"", "*/*", "application/*", "application/json", "text/event-stream", "text/html", "application/json;q=0",
@@ -132,8 +132,7 @@ func TestHostileAccept(t *testing.T) {
 	})
 }
 
-// TestHostileValues: what stands where something else belongs, in the arguments
-// of a tool and in every param.
+// TestHostileValues sends values of the wrong type in a tool's arguments and in every param.
 func TestHostileValues(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		deep := func(n int) json.RawMessage {
@@ -176,8 +175,8 @@ func TestHostileValues(t *testing.T) {
 	})
 }
 
-// TestHTTP2 is the whole way over HTTP/2: calls, questions on both streams, a
-// stream that the client ends, and one that it does not read.
+// TestHTTP2 runs calls over HTTP/2, with questions on both kinds of stream, a stream that the
+// client closes, and one that it does not read.
 func TestHTTP2(t *testing.T) {
 	var client *http.Client
 	secured := wiretest.Setup{Start: func(s *httptest.Server) {
@@ -240,8 +239,8 @@ func TestHTTP2(t *testing.T) {
 	over2(wiretest.ModernRevision).Call("tools/list", nil).OK()
 }
 
-// TestResumption: with an EventStore of the SDK's, what is replayed is the
-// session's own, whole, and no answer is made twice.
+// TestResumption uses an EventStore of the SDK's. A resumed stream replays only the session's own
+// events, complete, and no answer is given twice.
 func TestResumption(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := mcp.NewMemoryEventStore(nil)

@@ -194,8 +194,8 @@ func eachAttack(t *testing.T, s wiretest.Setup, run func(t *testing.T, a *attack
 	}
 }
 
-// TestHostileOwner: somebody who knows the IDs of another's tasks gets nothing
-// of them, by any method, and changes nothing.
+// TestHostileOwner uses a caller that knows the IDs of another caller's tasks. No method shows or
+// changes the tasks.
 func TestHostileOwner(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		ids := []string{a.working, a.asking, a.done}
@@ -253,7 +253,7 @@ func TestHostileOwner(t *testing.T) {
 	})
 }
 
-// TestHostileSessions: what is another's session is closed to everybody else.
+// TestHostileSessions checks that a session is closed to all other callers.
 func TestHostileSessions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
@@ -287,8 +287,8 @@ func TestHostileSessions(t *testing.T) {
 	})
 }
 
-// TestHostileMetadata: what only the runtime writes counts for nothing when a
-// client writes it.
+// TestHostileMetadata checks that metadata which only the runtime may write is ignored if a client
+// writes it.
 func TestHostileMetadata(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		token, closeFlow := gateway.OpenFlow(a.tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "victim"}, Tool: "secret_done"})
@@ -334,8 +334,8 @@ func TestHostileMetadata(t *testing.T) {
 	})
 }
 
-// TestHostileCursors: a cursor is good for who got it and as it was, else
-// invalid; and what is asked before a task is bound to nobody's secrets.
+// TestHostileCursors checks that a cursor is valid only for its receiver and only unchanged. It
+// also checks that questions before a task do not reveal secrets.
 func TestHostileCursors(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
@@ -378,8 +378,8 @@ func TestHostileCursors(t *testing.T) {
 	})
 }
 
-// TestHostileState: the state of a call that asks first is the client's to keep:
-// borrowed, changed or made up it makes no more than a call with other answers.
+// TestHostileState checks that the state of a call that asks first is safe at the client. Borrowed,
+// changed or made-up state has no more effect than a call with other answers.
 func TestHostileState(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
@@ -418,8 +418,8 @@ func TestHostileState(t *testing.T) {
 	})
 }
 
-// TestHostileBareHandler: an SDK handler that is mounted without the gateway
-// serves none of our tools, and knows of no task.
+// TestHostileBareHandler checks that an SDK handler without the gateway serves none of the server's
+// tools and shows no task.
 func TestHostileBareHandler(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		t.Run(revision, func(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
-// Response is a client's response to a request of the server's.
+// Response is a client's response to a request of the server.
 type Response struct {
 	Result json.RawMessage `json:"result"`
 	Error  *mcptask.Error  `json:"error"`
 }
 
-// heldAnswer is a client's answer that the store has not taken yet. A question has at most
-// one: the first answer counts.
+// heldAnswer is a client's answer that the store has not accepted yet. A question has at most one,
+// because the first answer counts.
 type heldAnswer struct {
 	mailbox *Mailbox
 	ref     RequestID
@@ -27,13 +27,12 @@ type heldAnswer struct {
 	deliver func(context.Context) error
 }
 
-// mostHeldBytes bounds the bytes of all answers that wait for the store. The client of one
-// that exceeds it is asked again.
-const mostHeldBytes = 16 << 20
+// maxHeldBytes limits the bytes of all held answers. If an answer exceeds it, its question is
+// asked again.
+const maxHeldBytes = 16 << 20
 
-// Take takes the client's response to a request of the server's. Whether the caller owns
-// the task is the server's to check. It returns false if the response was neither stored
-// nor kept to be stored later.
+// Take takes the client's response to a request of the server. The server checks whether the caller
+// owns the task. Take returns false if the response was neither stored nor kept to be stored later.
 func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID, said Response) bool {
 	response, failed, answers := said.Result, said.Error, true
 	switch ref.kind {
@@ -57,7 +56,7 @@ func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID
 	if failed != nil {
 		size += len(failed.Message) + len(failed.Data)
 	}
-	return m.store(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
+	return m.storeAnswer(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
 		if ref.kind == kindQuestion && said.Error == nil {
 			if isTask, err := m.takeTask(ctx, caller, ref, said.Result); isTask || err != nil {
 				return err
@@ -67,8 +66,8 @@ func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID
 	}})
 }
 
-// takeTask takes the response to a question that tells of a task. It returns false for any
-// other, which is to be judged as the question's answer. An error is the server's.
+// takeTask handles a response in which the client tells of a task. It returns false for any other
+// response; the caller then treats it as the question's answer. An error is the server's.
 func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref RequestID, result json.RawMessage) (bool, error) {
 	m.mu.Lock()
 	requestor := m.client.Requestor(m.revisionOf(ref.task))
@@ -99,9 +98,9 @@ func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref Reque
 	return false, nil
 }
 
-// store stores an answer, or keeps it until the store takes it. It returns false if the
-// answer is lost, and then the question is asked again.
-func (m *Mailbox) store(ctx context.Context, a *heldAnswer) bool {
+// storeAnswer stores an answer, or keeps it until the store accepts it. It returns false if the
+// answer is lost. The question is then asked again.
+func (m *Mailbox) storeAnswer(ctx context.Context, a *heldAnswer) bool {
 	err := a.deliver(ctx)
 	if err == nil || dialect.Gone(err) {
 		if err != nil {
@@ -110,24 +109,24 @@ func (m *Mailbox) store(ctx context.Context, a *heldAnswer) bool {
 		m.hub.Refresh(a.ref.task)
 		return true
 	}
-	if m.keep(a) {
+	if m.keepAnswer(a) {
 		return true
 	}
 	m.noteLost(a.ref, err)
 	return false
 }
 
-// keep keeps an answer until the store takes it, if the session has been asked the
-// question. If there is no room the question is asked again.
-func (m *Mailbox) keep(a *heldAnswer) bool {
+// keepAnswer keeps an answer until the store accepts it, if the session has been asked the
+// question. If there is no room, the question is asked again.
+func (m *Mailbox) keepAnswer(a *heldAnswer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	v := m.live(a.ref.task)
-	if v == nil { // a task of another process, perhaps, or somebody else's
+	v := m.liveView(a.ref.task)
+	if v == nil { // the task may belong to another process or another caller
 		return false
 	}
 	_, asked := v.sent[a.ref.key]
-	if m.hub.hold(a, asked || v.clientTasks[a.ref.key] != nil) {
+	if m.hub.holdAnswer(a, asked || v.clientTasks[a.ref.key] != nil) {
 		return true
 	}
 	delete(v.sent, a.ref.key)
@@ -135,8 +134,8 @@ func (m *Mailbox) keep(a *heldAnswer) bool {
 	return false
 }
 
-// noteLost logs an answer that is lost, and goes on with the task at the client that it is
-// the answer of.
+// noteLost logs an answer that is lost. If a task at the client gave the answer, the server keeps
+// following that task.
 func (m *Mailbox) noteLost(ref RequestID, err error) {
 	m.logQuestion(slog.LevelInfo, "response to a question not taken", ref.task, ref.key, "error", err)
 	m.mu.Lock()
@@ -146,9 +145,9 @@ func (m *Mailbox) noteLost(ref RequestID, err error) {
 	}
 }
 
-// hold keeps an answer until the store takes it, and has the task tried again. It returns
+// holdAnswer keeps an answer until the store accepts it, and schedules another attempt. It returns
 // false if there is no room, or if the answer is not worth keeping.
-func (h *Hub) hold(a *heldAnswer, worth bool) bool {
+func (h *Hub) holdAnswer(a *heldAnswer, worth bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[a.ref.task]
@@ -159,7 +158,7 @@ func (h *Hub) hold(a *heldAnswer, worth bool) bool {
 	switch {
 	case t.held[a.ref.key] != nil: // the first answer counts
 		return true
-	case !worth || h.heldBytes+a.size > mostHeldBytes || h.server.Closing().Err() != nil:
+	case !worth || h.heldBytes+a.size > maxHeldBytes || h.server.Closing().Err() != nil:
 		return false
 	case t.held == nil:
 		t.held = map[string]*heldAnswer{}
@@ -169,8 +168,8 @@ func (h *Hub) hold(a *heldAnswer, worth bool) bool {
 	return true
 }
 
-// storeHeld tries to store the answers of a task that wait for the store. It returns false
-// if the store fails again, and then the task is tried again.
+// storeHeld tries to store the held answers of a task. It returns false if the store fails again;
+// another attempt is then scheduled.
 func (h *Hub) storeHeld(task string) bool {
 	h.mu.Lock()
 	var answers []*heldAnswer
@@ -190,8 +189,8 @@ func (h *Hub) storeHeld(task string) bool {
 	return true
 }
 
-// dropHeld forgets an answer that the store has taken, or that nothing waits for. If the
-// store has failed it returns false and has the task tried again.
+// dropHeld removes an answer that the store has accepted, or that nothing waits for. If the store
+// has failed, it returns false and schedules another attempt.
 func (h *Hub) dropHeld(a *heldAnswer, err error) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

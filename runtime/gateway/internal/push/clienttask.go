@@ -11,33 +11,32 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// A client may make a task of a question (2025-11-25, the Task Patterns guide). The
-// server then follows that task: tasks/result goes out at once and waits at the client
-// until the person has answered. If it is refused, or does not wait, or the stream that
-// it went out on is dropped, the server polls with tasks/get until the task has ended
-// (C-32, D-25).
+// A client may keep a question as a task (2025-11-25, the Task Patterns guide). The server then
+// follows that task. It sends tasks/result at once, and the client answers when the person has
+// answered. If the client refuses tasks/result or answers too early, or if the stream is dropped,
+// the server polls with tasks/get until the task has ended (C-32, D-25).
 //
-// All of it travels as the question did, and is in memory, for a session: the record only
-// knows that the question is open, so that after a restart it is asked again.
+// The follow-up requests use the streams that questions use. Their state is in memory, for each
+// session. The record only knows that the question is open, so the question is asked again after a
+// restart.
 //
-// Questions of plain calls go through the SDK, whose types cannot ask for a task: they
-// stay plain requests.
+// Questions of calls that are not tasks go through the SDK. Its types cannot ask for a task, so
+// these questions remain ordinary requests.
 
 const (
-	// shortestPoll and longestPoll bound the interval that a client names.
+	// shortestPoll and longestPoll bound the polling interval that a client chooses.
 	shortestPoll = 100 * time.Millisecond
 	longestPoll  = time.Hour
-	// replyWithin is how long a request may be unanswered before the task's state is
-	// asked for: replies can get lost, and some clients never answer.
+	// replyWithin limits how long the server waits for a reply before it asks for the task's state.
+	// Replies can get lost, and some clients never answer.
 	replyWithin = 30 * time.Second
-	// mostFailures is how many replies about a client's task may fail.
-	mostFailures = 3
-	// longestTaskID bounds a client's task ID in bytes: every poll repeats it.
+	// maxFailures limits how many replies about a client's task may fail.
+	maxFailures = 3
+	// longestTaskID limits a client's task ID in bytes, because every poll repeats it.
 	longestTaskID = 1024
 )
 
-// clientTask is a question that is a task at the session's client. The mailbox's lock
-// guards it.
+// clientTask is a question that the session's client keeps as a task. The mailbox's lock guards it.
 type clientTask struct {
 	requestor dialect.Requestor
 	task, key string // the question
@@ -45,22 +44,22 @@ type clientTask struct {
 
 	status   mcptask.Status
 	interval time.Duration
-	lastPoll time.Time // when the state was told or asked for last
-	lastSent time.Time // when anything was asked for last
+	lastPoll time.Time // when the state was last reported or requested
+	lastSent time.Time // when a request was last sent
 	timer    *time.Timer
 
-	// wantsResult says that tasks/result is the next thing to send.
+	// wantsResult says that tasks/result is the next request to send.
 	wantsResult bool
 	get, result sentRequest
-	// failedGets counts the failed replies to tasks/get in a row, failedResults those to
-	// tasks/result. failure is the last of these.
+	// failedGets counts consecutive failed replies to tasks/get. failedResults counts failed
+	// replies to tasks/result. failure is the last of the latter.
 	failedGets, failedResults int
 	failure                   *mcptask.Error
-	// answered says that the question's answer is on its way to the record.
+	// answered says that the question's answer is being stored.
 	answered bool
 }
 
-// sentRequest is a request to a client that has no reply yet. The zero value is none.
+// sentRequest is a request to a client without a reply so far. The zero value means no request.
 type sentRequest struct {
 	on *Stream
 	id string
@@ -73,8 +72,8 @@ func (p *sentRequest) retract() {
 	*p = sentRequest{}
 }
 
-// startFollowing follows a client's task. One that nobody needs is cancelled: of a question
-// that is settled, or that another task or another session has been asked meanwhile.
+// startFollowing follows a client's task. It cancels the task if the question is settled, or if
+// another task or another session has the question by now.
 func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor dialect.Requestor, started mcptask.Snapshot) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +81,7 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor d
 		if other.task != r.ID || other.key != in.Key {
 			return errors.New("its ID is that of another question's task")
 		}
-		return nil // said twice
+		return nil // the client has told of it twice
 	}
 	now := time.Now()
 	t := &clientTask{requestor: requestor, task: r.ID, key: in.Key, id: started.TaskID, lastPoll: now, lastSent: now}
@@ -92,7 +91,7 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor d
 	if !r.Done() {
 		v, _ = m.viewOf(m.revisionOf(r.ID), r)
 	}
-	if v == nil || v.clientTasks[t.key] != nil || v.again[t.key] > 0 || !m.hub.claim(m, t.task, t.key) {
+	if v == nil || v.clientTasks[t.key] != nil || v.askedAgain[t.key] > 0 || !m.hub.claim(m, t.task, t.key) {
 		m.cancelClientTask(v, t)
 		return nil
 	}
@@ -116,8 +115,8 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor d
 	return nil
 }
 
-// releaseUnsent lets another session be asked if there is no stream to follow a client's
-// task on, and returns whether there is none. The task is to be refreshed then. m.mu is held.
+// releaseUnsent lets another session be asked if no stream can carry requests about a client's
+// task. It then returns true, and the caller must refresh the server's task. m.mu is held.
 func (m *Mailbox) releaseUnsent(v *view, t *clientTask) bool {
 	if m.bestStream(v) != nil {
 		return false
@@ -128,13 +127,13 @@ func (m *Mailbox) releaseUnsent(v *view, t *clientTask) bool {
 
 // revisionOf returns the revision in which the session knows a task. m.mu is held.
 func (m *Mailbox) revisionOf(task string) dialect.Teller {
-	if v := m.live(task); v != nil {
+	if v := m.liveView(task); v != nil {
 		return v.revision
 	}
 	return m.hub.legacy
 }
 
-// setState notes what a client says of its task.
+// setState stores what a client reports about its task.
 func (t *clientTask) setState(s mcptask.Snapshot) {
 	t.status, t.interval = s.Status, mcptask.DefaultPoll
 	if s.Poll > 0 {
@@ -142,7 +141,7 @@ func (t *clientTask) setState(s mcptask.Snapshot) {
 	}
 }
 
-// resultWaits says that tasks/result waits at the client until its task has ended.
+// resultWaits reports whether tasks/result waits at the client until its task has ended.
 func (t *clientTask) resultWaits() bool {
 	_, polls := t.requestor.(dialect.Poller)
 	return !polls
@@ -150,13 +149,13 @@ func (t *clientTask) resultWaits() bool {
 
 func (t *clientTask) hasEnded() bool { return mcptask.Snapshot{Status: t.status}.Done() }
 
-// hasFailed says whether the last error of tasks/result is how the question ended.
+// hasFailed reports whether the last error of tasks/result is the outcome of the question.
 func (t *clientTask) hasFailed() bool {
-	return t.failure != nil && (t.status == mcptask.StatusFailed || t.failedResults >= mostFailures)
+	return t.failure != nil && (t.status == mcptask.StatusFailed || t.failedResults >= maxFailures)
 }
 
-// nextPoll returns when the task's state is to be asked for: at its interval (C-30), and
-// late if a reply is still to come.
+// nextPoll returns the time of the next tasks/get: one interval after the last (C-30), or later if
+// a reply is still missing.
 func (t *clientTask) nextPoll() time.Time {
 	next := t.lastPoll.Add(t.interval)
 	if t.get.id == "" && t.result.id == "" {
@@ -168,7 +167,7 @@ func (t *clientTask) nextPoll() time.Time {
 	return next
 }
 
-// loseStream notes that a stream is gone, and returns whether a request was on it.
+// loseStream notes that a stream is closed. It returns true if a request was on it.
 func (t *clientTask) loseStream(c *Stream) (lost bool) {
 	for _, p := range []*sentRequest{&t.get, &t.result} {
 		if p.on == c {
@@ -178,23 +177,23 @@ func (t *clientTask) loseStream(c *Stream) (lost bool) {
 	return lost
 }
 
-// follow sends what is next about a question that is a client's task, or gives the task up
-// if the question is settled or another session has been asked. m.mu is held.
-func (m *Mailbox) follow(v *view, in mcptask.Input, t *clientTask) {
+// followClientTask sends the next request about a client's task. It gives the task up if the
+// question is settled or another session has been asked. m.mu is held.
+func (m *Mailbox) followClientTask(v *view, in mcptask.Input, t *clientTask) {
 	if in.State != mcptask.InputOutstanding {
-		m.unfollow(v, t)
+		m.unfollowClientTask(v, t)
 		return
 	}
 	if t.answered {
 		return
 	}
 	c := m.bestStream(v)
-	if c == nil { // the session's next stream goes on, unless another session is asked first
+	if c == nil { // the session's next stream continues, unless another session is asked first
 		t.timer.Stop()
 		return
 	}
 	if !m.hub.claim(m, t.task, t.key) {
-		m.unfollow(v, t)
+		m.unfollowClientTask(v, t)
 		return
 	}
 	now := time.Now()
@@ -213,8 +212,8 @@ func (m *Mailbox) follow(v *view, in mcptask.Input, t *clientTask) {
 	t.timer.Reset(time.Until(t.nextPoll()))
 }
 
-// bestStream returns the stream for what concerns a client's task: only ever one of the
-// session in which the client told of it. v may be nil. m.mu is held.
+// bestStream returns the stream for requests about a client's task, or nil. It is always a stream
+// of the session that told of the task. v may be nil. m.mu is held.
 func (m *Mailbox) bestStream(v *view) *Stream {
 	switch {
 	case v != nil && len(v.blocked) > 0:
@@ -225,7 +224,7 @@ func (m *Mailbox) bestStream(v *view) *Stream {
 	return nil
 }
 
-// sendRequest sends a follow-up on a stream.
+// sendRequest sends a request about a client's task on a stream.
 func (m *Mailbox) sendRequest(c *Stream, t *clientTask, kind requestKind, method string, params any) sentRequest {
 	id, data := m.encodeRequest(t, kind, method, params)
 	c.put(id, data)
@@ -238,8 +237,8 @@ func (m *Mailbox) encodeRequest(t *clientTask, kind requestKind, method string, 
 	return id, data
 }
 
-// takeAnswer reads what the reply to tasks/result says that the question was answered with,
-// or failed with.
+// takeAnswer returns the question's answer from the reply to tasks/result, or the error that the
+// question failed with.
 func (m *Mailbox) takeAnswer(ref RequestID, result json.RawMessage) (json.RawMessage, *mcptask.Error) {
 	m.mu.Lock()
 	requestor := m.client.Requestor(m.revisionOf(ref.task))
@@ -258,9 +257,9 @@ func (m *Mailbox) takeAnswer(ref RequestID, result json.RawMessage) (json.RawMes
 	return nil, wire
 }
 
-// takeResult takes the reply to tasks/result, and returns whether it answers the question.
-// A result does, whichever process has asked for it. If it is an error, the task's state
-// tells whether the question has failed, or only this request (C-39).
+// takeResult takes the reply to tasks/result. It returns true if the reply answers the question. A
+// result always does, whichever process has asked for it. After an error, the task's state tells
+// whether the question or only this request has failed (C-39).
 func (m *Mailbox) takeResult(ref RequestID, failed *mcptask.Error) (answers bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -281,7 +280,8 @@ func (m *Mailbox) takeResult(ref RequestID, failed *mcptask.Error) (answers bool
 	return t.answered
 }
 
-// takeState takes the reply to tasks/get. It returns whether the question has failed, and how.
+// takeState takes the reply to tasks/get. If the question has failed, it returns the error and
+// true.
 func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Error, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -305,7 +305,7 @@ func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Erro
 	}
 	if err != nil {
 		m.logQuestion(slog.LevelWarn, "a client does not tell of its task", t.task, t.key, "error", err)
-		if t.failedGets++; t.failedGets < mostFailures || t.result.id != "" {
+		if t.failedGets++; t.failedGets < maxFailures || t.result.id != "" {
 			return nil, false
 		}
 		return mcptask.Errorf(mcptask.CodeInternalError, "the client does not tell of the question's task"), true
@@ -314,51 +314,50 @@ func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Erro
 	t.setState(state)
 	switch {
 	case t.status == mcptask.StatusCancelled:
-		// It has no answer (T-25), not even that the person has dismissed the question.
+		// The task has no answer (T-25), not even that the person has dismissed the question.
 		return mcptask.Errorf(mcptask.CodeInternalError, "the client cancelled the question's task"), true
 	case t.status != mcptask.StatusWorking && t.hasFailed():
 		return t.failure, true
 	case t.hasEnded():
-		t.wantsResult = true // what waits at the client is too late to count on
+		t.wantsResult = true // do not rely on a tasks/result that still waits
 	case t.status == mcptask.StatusInputRequired:
 		t.wantsResult = t.resultWaits() && t.result.id == "" // C-51
 	}
 	return nil, false
 }
 
-// askAgain gives up a task that the client does not know any longer: it has restarted, or
-// its retention is over. The question is asked once more, plainly, since a plain request
-// has no retention. m.mu is held.
+// askAgain gives up a task that the client has lost, by a restart or because its retention ended.
+// The question is sent again as an ordinary request, which has no retention. m.mu is held.
 func (m *Mailbox) askAgain(t *clientTask) {
 	m.logQuestion(slog.LevelInfo, "a client has lost a question's task", t.task, t.key)
-	v := m.live(t.task)
-	if v.again == nil {
-		v.again = map[string]uint64{}
+	v := m.liveView(t.task)
+	if v.askedAgain == nil {
+		v.askedAgain = map[string]uint64{}
 	}
-	v.again[t.key] = m.hub.serial.Add(1)
-	t.status = mcptask.StatusCancelled // as far as we are concerned
-	m.unfollow(v, t)
+	v.askedAgain[t.key] = m.hub.serial.Add(1)
+	t.status = mcptask.StatusCancelled // so that the client is not asked to cancel it
+	m.unfollowClientTask(v, t)
 	m.hub.release(m, t.task, t.key)
 }
 
-// clientTaskOf finds the task that a follow-up was about, nil if there is none in this
-// session. m.mu is held.
+// clientTaskOf returns the client's task that a request was about, or nil if this session has none.
+// m.mu is held.
 func (m *Mailbox) clientTaskOf(ref RequestID) *clientTask {
-	if v := m.live(ref.task); v != nil {
+	if v := m.liveView(ref.task); v != nil {
 		return v.clientTasks[ref.key]
 	}
 	return nil
 }
 
-// logStale logs a reply that changes nothing: one that came twice or late, or from another
-// session, or to another process, whose own polling goes on.
+// logStale logs a reply that changes nothing: a repeated or late reply, or a reply for another
+// session or another process, which keeps polling.
 func (m *Mailbox) logStale(ref RequestID) {
 	m.hub.server.Notice(slog.LevelInfo, "reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
 }
 
-// unfollow stops to follow a client's task, and has it cancelled if its answer is of no
-// use. m.mu is held.
-func (m *Mailbox) unfollow(v *view, t *clientTask) {
+// unfollowClientTask stops following a client's task. It cancels the task if the task has not
+// ended. m.mu is held.
+func (m *Mailbox) unfollowClientTask(v *view, t *clientTask) {
 	t.timer.Stop()
 	t.get.retract()
 	t.result.retract()
@@ -369,27 +368,28 @@ func (m *Mailbox) unfollow(v *view, t *clientTask) {
 	}
 }
 
-// mostPendingCancels bounds the tasks that a session's client has yet to cancel, mostCancels
-// how often it is told to.
+// maxPendingCancels limits the tasks that a session's client has yet to cancel. maxCancels limits
+// how often the server sends each cancellation.
 const (
-	mostPendingCancels = 1024
-	mostCancels        = 3
+	maxPendingCancels = 1024
+	maxCancels        = 3
 )
 
-// pendingCancel is the tasks/cancel of a client's task, until the client answers it.
+// pendingCancel is the tasks/cancel of a client's task, until the client replies.
 type pendingCancel struct {
 	sentRequest
 	request []byte
-	times   int // it was sent
+	times   int // how often it was sent
 }
 
-// cancelClientTask cancels a task at its client: by tasks/cancel, since the request that
-// made it is over (C-73, C-74). v is nil if our task is gone. m.mu is held.
+// cancelClientTask cancels a task at its client. It uses tasks/cancel, because the request that
+// created the task has been answered (C-73, C-74). v is nil if the server's task is gone. m.mu is
+// held.
 func (m *Mailbox) cancelClientTask(v *view, t *clientTask) {
 	if !t.requestor.Cancels() || m.closed || m.pendingCancels[t.id] != nil {
 		return
 	}
-	if len(m.pendingCancels) >= mostPendingCancels {
+	if len(m.pendingCancels) >= maxPendingCancels {
 		m.logQuestion(slog.LevelWarn, "a client's task is left to its retention: too many are to be cancelled", t.task, t.key)
 		return
 	}
@@ -400,8 +400,8 @@ func (m *Mailbox) cancelClientTask(v *view, t *clientTask) {
 		m.pendingCancels = map[string]*pendingCancel{}
 	}
 	m.pendingCancels[t.id] = p
-	// A stream of tasks/result is about to end, and with it whether we know that this
-	// has arrived: the session's own stream comes first.
+	// Prefer the session's own stream. A stream of tasks/result is about to close, and a message on
+	// it could be lost.
 	c := m.bestStream(nil)
 	if c == nil {
 		c = m.bestStream(v)
@@ -417,12 +417,13 @@ func (p *pendingCancel) send(c *Stream) {
 	c.put(p.id, p.request)
 }
 
-// resendCancels sends on a new stream what earlier ones may have lost. m.mu is held.
+// resendCancels sends on a new stream the cancellations that earlier streams may have lost. m.mu is
+// held.
 func (m *Mailbox) resendCancels(c *Stream) {
 	for id, p := range m.pendingCancels {
 		switch {
 		case p.on != nil:
-		case p.times >= mostCancels: // the client does not answer
+		case p.times >= maxCancels: // the client does not answer
 			delete(m.pendingCancels, id)
 		default:
 			p.send(c)
@@ -430,7 +431,7 @@ func (m *Mailbox) resendCancels(c *Stream) {
 	}
 }
 
-// confirmCancel takes the reply to tasks/cancel. An error is one too: the task has ended.
+// confirmCancel takes the reply to tasks/cancel. An error also confirms: the task has ended.
 func (m *Mailbox) confirmCancel(ref RequestID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

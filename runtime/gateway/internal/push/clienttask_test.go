@@ -411,11 +411,11 @@ func TestClientTaskMalformed(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
 		a.reply(q.ID, began("r", 0))
 		result := a.one("tasks/result")
-		for range 2 * mostFailures {
+		for range 2 * maxFailures {
 			a.reply(result.ID, refusal)
 		}
-		for range 2 * mostFailures { // and not three in a row
-			for range mostFailures - 1 {
+		for range 2 * maxFailures { // and not three in a row
+			for range maxFailures - 1 {
 				a.reply(a.after(time.Second, "tasks/get").ID, refusal)
 			}
 			a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "working", 0))
@@ -458,14 +458,14 @@ func TestClientTaskMalformed(t *testing.T) {
 	})
 	inBubble(t, "floods", func(t *testing.T) {
 		a, q := newAsked(t, takesTasks)
-		for i := range 3 * mostPendingCancels {
+		for i := range 3 * maxPendingCancels {
 			a.reply(q.ID, began(fmt.Sprint("r", i), 0))
 		}
-		if n := len(a.session.pendingCancels); n != mostPendingCancels {
+		if n := len(a.session.pendingCancels); n != maxPendingCancels {
 			t.Errorf("%d are owed", n)
 		}
 		for range 2 {
-			for range 2 * mostCancels { // a client that never answers
+			for range 2 * maxCancels { // a client that never answers
 				a.drop()
 				a.connect()
 				a.sent()

@@ -1,13 +1,13 @@
-// Package push tells clients of sessions what happens to their tasks: it sends them the
-// questions that tasks ask, takes the answers, and sends the changes of their status.
+// Package push tells the clients of sessions about their tasks. It sends them the questions that
+// tasks ask, takes the answers, and sends the changes of status.
 //
-// Each session has one [Mailbox]. Its lock guards all that concerns the session: its
-// streams, the tasks that it knows, what it was told of each, and its open questions. The
-// [Hub] only knows which mailboxes are interested in which task. A change of a task goes
-// through the hub into these mailboxes; workers make messages of it.
+// Each session has one [Mailbox]. Its lock guards everything about the session: its streams, the
+// tasks that it knows, what it was told about each task, and its open questions. The [Hub] only
+// knows which mailboxes follow which task. A change of a task goes through the hub into these
+// mailboxes. Workers then turn it into messages.
 //
-// Locks are taken in one order: a mailbox's, then the hub's. The hub's is never held while
-// messages are made or logged, the store is read, or a client is written to.
+// Locks are taken in one order: a mailbox's lock, then the hub's. The hub's lock is never held
+// while messages are made or logged, while the store is read, or while a client is written to.
 package push
 
 import (
@@ -24,48 +24,47 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// Hub is the index of the tasks that sessions know.
+// Hub indexes the tasks that sessions know.
 type Hub struct {
 	server *mcptask.Server
-	// legacy is the revision of a session that has shown a task in none.
+	// legacy is the revision of a session that has not shown a task in another one.
 	legacy dialect.Teller
-	// serial is of the last follow-up about a question that is a task at a client.
+	// serial numbers the requests about clients' tasks.
 	serial atomic.Uint64
 
-	mu        sync.Mutex
-	topics    map[string]*topic // by task ID
-	mailboxes map[*Mailbox]bool // that are open
-	ready     []*Mailbox        // that have notices, in the order in which they got them
-	workers   int               // goroutines that empty the mailboxes in ready
-	sweeper   *time.Timer       // set while there are topics
-	retries   retries
-	heldBytes int // of the answers in all topics
+	mu          sync.Mutex
+	topics      map[string]*topic // by task ID
+	mailboxes   map[*Mailbox]bool // the open ones
+	ready       []*Mailbox        // with records to look at, oldest first
+	workers     int               // counts the goroutines that empty the mailboxes in ready
+	expiryTimer *time.Timer       // runs while there are topics
+	retries     retries
+	heldBytes   int // size of the held answers in all topics
 }
 
-// topic is a task that has not ended and that some session knows, or that has answers
-// for the store. The hub's lock guards it.
+// topic is an unfinished task that some session knows, or a task with answers for the store. The
+// hub's lock guards it.
 type topic struct {
 	id      string
-	version int64 // of the newest record that was posted
+	version int64 // of the newest posted record
 	expires time.Time
-	// sessions have the number of their requests that wait for the task's end.
+	// sessions maps each session to the number of its requests that wait for the task.
 	sessions map[*Mailbox]int
-	// keeper is the session that has shown the task last. A flood of sessions does not
-	// end it. A task has one keeper, so a caller keeps no more sessions than it has tasks.
+	// keeper is the session that has shown the task last. A flood of sessions does not end a
+	// keeper. A task has one keeper, so a caller keeps at most as many sessions as it has tasks.
 	keeper *Mailbox
-	// claims say which session has been asked a question, by key. No other session is
-	// asked until the claim is released.
+	// claims records which session has been asked a question, by key. No other session is asked
+	// until the claim is released.
 	claims map[string]*Mailbox
-	// held are answers that the store has not taken yet, by key.
+	// held are answers that the store has not accepted yet, by key.
 	held map[string]*heldAnswer
 }
 
-// mostWorkers bounds the goroutines that make messages. They end when there is nothing
-// to do.
-const mostWorkers = 4
+// maxWorkers limits the goroutines that make messages. They end when there is nothing to do.
+const maxWorkers = 4
 
-// New returns a hub that follows the tasks of a server. The server does not keep it: a
-// process may make many hubs for one server, and drop them.
+// New returns a hub that follows the tasks of a server. The server holds only a weak reference to
+// it, so a process may create many hubs for one server and drop them.
 func New(server *mcptask.Server, legacy dialect.Teller) *Hub {
 	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}}
 	weakly := weak.Make(h)
@@ -79,14 +78,13 @@ func New(server *mcptask.Server, legacy dialect.Teller) *Hub {
 	context.AfterFunc(over, func() {
 		defer guard.Recover(nil, "the end of observing")
 		stop()
-		cleanup.Stop() // it would keep a closed server whose handlers hold the gateway
+		cleanup.Stop() // it would keep a closed server alive if its handlers hold the gateway
 	})
 	return h
 }
 
-// Observe hands a version of a task to the sessions that know the task. Handlers' writes
-// call it, so it does nothing else: it does not block and makes no message. Versions may
-// come twice or late.
+// Observe passes a version of a task to the sessions that know the task. Every write of a handler
+// calls it, so it neither blocks nor makes messages. Versions may arrive twice or late.
 func (h *Hub) Observe(r mcptask.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,8 +95,8 @@ func (h *Hub) Observe(r mcptask.Record) {
 
 func hasExpired(at time.Time) bool { return !time.Now().Before(at) }
 
-// post puts a record into the mailboxes of all sessions that know the task, and forgets
-// the task if it is over. h.mu is held.
+// post puts a record into the mailboxes of all sessions that know the task. It removes the task if
+// the task is over. h.mu is held.
 func (h *Hub) post(t *topic, r mcptask.Record) {
 	t.version, t.expires = r.Version, r.ExpiresAt
 	if hasExpired(r.ExpiresAt) {
@@ -114,8 +112,8 @@ func (h *Hub) post(t *topic, r mcptask.Record) {
 	h.startWorkers()
 }
 
-// put puts a record, or nil for a task that is gone, into a mailbox. What the mailbox has
-// not looked at yet is replaced. h.mu is held.
+// put puts a record into a mailbox, or nil for a task that is gone. It replaces a record that the
+// mailbox has not looked at yet. h.mu is held.
 func (h *Hub) put(m *Mailbox, t *topic, r *mcptask.Record) {
 	if m.inbox == nil {
 		m.inbox = map[*topic]*mcptask.Record{}
@@ -127,16 +125,16 @@ func (h *Hub) put(m *Mailbox, t *topic, r *mcptask.Record) {
 	}
 }
 
-// startWorkers has what was put looked at. h.mu is held.
+// startWorkers starts a worker if a mailbox has records to look at. h.mu is held.
 func (h *Hub) startWorkers() {
-	if len(h.ready) > 0 && h.workers < mostWorkers {
+	if len(h.ready) > 0 && h.workers < maxWorkers {
 		h.workers++
-		go h.work()
+		go h.runWorker()
 	}
 }
 
-// work empties mailboxes until there are none that have something.
-func (h *Hub) work() {
+// runWorker empties mailboxes until none has records left.
+func (h *Hub) runWorker() {
 	defer guard.Recover(h.server.Logger(), "sending the news of tasks")
 	for m := h.nextReady(); m != nil; m = h.nextReady() {
 		m.work()
@@ -157,8 +155,8 @@ func (h *Hub) nextReady() *Mailbox {
 	return m
 }
 
-// takeInbox empties a mailbox. m.mu is held, so that one caller handles all of it before the
-// next takes more.
+// takeInbox empties an inbox. The caller holds m.mu, so that it handles all records before the next
+// caller takes more.
 func (h *Hub) takeInbox(m *Mailbox) map[*topic]*mcptask.Record {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,10 +165,10 @@ func (h *Hub) takeInbox(m *Mailbox) map[*topic]*mcptask.Record {
 	return inbox
 }
 
-// join makes a session one of those that know a task that has not ended, and the task's
-// keeper. waiting are its requests that wait for the task. isNew says that it was not one:
-// then changes may have passed that it must hear of. Else a newer record is posted, since
-// another process may have changed the task.
+// join adds a session to those that know an unfinished task, and makes it the task's keeper.
+// waiting counts the session's requests that wait for the task. isNew reports whether the session
+// did not know the task; it may then have missed changes. If the session did know it, join posts
+// the record if it is newer, because another process may have changed the task.
 func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -178,8 +176,8 @@ func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew b
 	if t == nil {
 		t = &topic{id: r.ID, expires: r.ExpiresAt, sessions: map[*Mailbox]int{}}
 		h.topics[r.ID] = t
-		if h.sweeper == nil {
-			h.sweeper = time.AfterFunc(sweepEvery, h.sweep)
+		if h.expiryTimer == nil {
+			h.expiryTimer = time.AfterFunc(expiryInterval, h.removeExpired)
 		}
 	}
 	_, known := t.sessions[m]
@@ -192,7 +190,7 @@ func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew b
 	return t, isNew
 }
 
-// setKeeper makes a session the keeper; nil makes none. The hub's lock is held.
+// setKeeper makes a session the keeper. With nil there is no keeper. The hub's lock is held.
 func (t *topic) setKeeper(m *Mailbox) {
 	if t.keeper != nil {
 		t.keeper.kept.Add(-1)
@@ -202,8 +200,8 @@ func (t *topic) setKeeper(m *Mailbox) {
 	}
 }
 
-// leave takes a session out of all its tasks and returns those that others still know.
-// These are to be refreshed: what the session has left unanswered is for the others.
+// leave removes a session from all its tasks. It returns the tasks that other sessions still know.
+// The caller must refresh them, so that the others get the unanswered questions.
 func (h *Hub) leave(m *Mailbox, tasks []string) (left []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -229,8 +227,8 @@ func (h *Hub) leave(m *Mailbox, tasks []string) (left []string) {
 	return left
 }
 
-// removeUnused removes a task that no session knows and no answer waits for. It returns
-// whether it did. h.mu is held.
+// removeUnused removes a task that no session knows and that has no held answers. It returns true
+// if it has removed the task. h.mu is held.
 func (h *Hub) removeUnused(id string, t *topic) bool {
 	if len(t.sessions)+len(t.held) > 0 {
 		return false
@@ -239,7 +237,7 @@ func (h *Hub) removeUnused(id string, t *topic) bool {
 	return true
 }
 
-// remove forgets a task. h.mu is held.
+// remove removes a task. h.mu is held.
 func (h *Hub) remove(id string, t *topic) {
 	for _, a := range t.held {
 		h.heldBytes -= a.size
@@ -249,7 +247,7 @@ func (h *Hub) remove(id string, t *topic) {
 	delete(h.retries.tasks, id)
 }
 
-// drop forgets a task that is gone, and has the sessions forget it. h.mu is held.
+// drop removes a task that is gone, and tells the sessions. h.mu is held.
 func (h *Hub) drop(id string) {
 	t := h.topics[id]
 	if t == nil {
@@ -262,16 +260,16 @@ func (h *Hub) drop(id string) {
 	h.startWorkers()
 }
 
-// setWaiting notes how many requests of a session wait for a task: questions go out on
-// their streams first.
+// setWaiting stores how many requests of a session wait for a task. Their streams get questions
+// first.
 func (h *Hub) setWaiting(t *topic, m *Mailbox, waiting int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t.sessions[m] = waiting
 }
 
-// claim makes a session the one that is asked a question, or whose client has made a task
-// of it. It returns false if another session is that already.
+// claim makes a session the one that is asked a question, or the one whose client keeps the
+// question as a task. It returns false if another session has the claim.
 func (h *Hub) claim(m *Mailbox, task, key string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -290,9 +288,10 @@ func (t *topic) claim(m *Mailbox, key string) bool {
 	return true
 }
 
-// claimToAsk is claim for a question that is to be sent. It returns false as well if the
-// answer waits for the store, or if another session has a request that waits for the task,
-// unless this one has, too (waits): its stream comes first (C-51).
+// claimToAsk claims a question that is to be sent. Besides another session's claim, there are two
+// reasons to return false: the answer waits for the store, or another session has a request that
+// waits for the task, whose stream comes first (C-51). The second reason does not count if waits is
+// true: then this session has such a request too.
 func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -302,7 +301,7 @@ func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) 
 	}
 	if t.claims[in.Key] == nil && !waits {
 		for other, waiting := range t.sessions {
-			if waiting > 0 && other.answers(in) {
+			if waiting > 0 && other.canAnswer(in) {
 				return false
 			}
 		}
@@ -310,8 +309,8 @@ func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) 
 	return t.claim(m, in.Key)
 }
 
-// release gives up a session's claim. The task is to be refreshed afterwards, so that
-// another session is asked.
+// release gives up a session's claim. The caller must refresh the task afterwards, so that another
+// session is asked.
 func (h *Hub) release(m *Mailbox, task, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -320,13 +319,13 @@ func (h *Hub) release(m *Mailbox, task, key string) {
 	}
 }
 
-// sweepEvery is how often the tasks are searched for those that are over. Nearly none is
-// found: what this process ends, deletes or is asked for is forgotten at once. The sweep
-// is for tasks that another process ends, and that nobody asks for in a session that stays open.
-const sweepEvery = time.Minute
+// expiryInterval is the interval at which expired tasks are removed. There are few: the hub forgets
+// a task at once if this process ends it, deletes it, or is asked for it. The interval matters for
+// tasks that another process has ended and that no client asks for.
+const expiryInterval = time.Minute
 
-func (h *Hub) sweep() {
-	defer guard.Recover(h.server.Logger(), "the sweep of tasks")
+func (h *Hub) removeExpired() {
+	defer guard.Recover(h.server.Logger(), "the removal of expired tasks")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, t := range h.topics {
@@ -334,19 +333,19 @@ func (h *Hub) sweep() {
 			h.drop(id)
 		}
 	}
-	if h.sweeper = nil; len(h.topics) > 0 {
-		h.sweeper = time.AfterFunc(sweepEvery, h.sweep)
+	if h.expiryTimer = nil; len(h.topics) > 0 {
+		h.expiryTimer = time.AfterFunc(expiryInterval, h.removeExpired)
 	}
 }
 
-// Counts is how much a hub holds at a moment.
+// Counts reports how much a hub holds at a moment.
 type Counts struct {
-	// Streams are open, Watched are tasks that some session knows, and Followed are tasks
-	// at clients that are followed or are to be cancelled.
+	// Streams counts open streams. Watched counts tasks that some session knows. Followed counts
+	// tasks at clients that the server follows or has yet to cancel.
 	Streams, Watched, Followed int
 }
 
-// Count counts. It may be called at any time.
+// Count returns the current counts. It may be called at any time.
 func (h *Hub) Count() (c Counts) {
 	h.mu.Lock()
 	c.Watched = len(h.topics)
@@ -356,7 +355,7 @@ func (h *Hub) Count() (c Counts) {
 	}
 	h.mu.Unlock()
 	for _, m := range mailboxes {
-		m.count(&c)
+		m.addCounts(&c)
 	}
 	return c
 }

@@ -13,28 +13,28 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// Client is what a mailbox asks of the client of its session.
+// Client describes the client of a session to its mailbox.
 type Client interface {
-	// Principal owns the session.
+	// Principal returns the owner of the session.
 	Principal() string
-	// CanAsk names the requests that the client answers.
+	// CanAsk returns the methods of requests that the client answers.
 	CanAsk() []string
-	// Requestor is the server as the requestor of tasks at the client, in the revision
-	// in which the session knows one of the server's tasks.
+	// Requestor returns the server's side of tasks at the client. The argument is the revision in
+	// which the session knows the server's task.
 	Requestor(dialect.Teller) dialect.Requestor
 }
 
-// Mailbox is all that the server pushes to one session. It is safe for concurrent use.
+// Mailbox holds everything that the server sends to one session. It is safe for concurrent use.
 type Mailbox struct {
 	hub    *Hub
 	client Client
-	kept   atomic.Int64 // tasks that the session is the keeper of
+	kept   atomic.Int64 // counts the tasks whose keeper the session is
 	// unsettled counts the views that are unsettled.
 	unsettled atomic.Int64
 
-	// The hub's lock guards these: the newest records that the session has not looked at,
-	// nil for tasks that are gone, and whether the hub has the mailbox among those that are
-	// ready.
+	// The hub's lock guards these fields. inbox holds the newest records that the session has not
+	// looked at; nil stands for a task that is gone. scheduled says that the mailbox is in the
+	// hub's ready list.
 	inbox     map[*topic]*mcptask.Record
 	scheduled bool
 
@@ -42,35 +42,36 @@ type Mailbox struct {
 	closed  bool
 	views   map[string]*view // by task ID
 	streams []*Stream        // the session's own
-	// clientTasks are the questions that are tasks at this client, and pendingCancels
-	// those of its tasks that it has yet to cancel; both by their IDs there.
+	// clientTasks are the questions that this client keeps as tasks. pendingCancels are tasks that
+	// the client has yet to cancel. Both are indexed by the client's task IDs.
 	clientTasks    map[string]*clientTask
 	pendingCancels map[string]*pendingCancel
 }
 
-// view is what a session knows of one task. The mailbox's lock guards it.
+// view is what a session knows about one task. The mailbox's lock guards it.
 type view struct {
 	task     string
-	revision dialect.Teller // in which the session has shown the ID
+	revision dialect.Teller // in which the session has shown the task's ID
 	topic    *topic
-	version  int64     // of the record that was looked at last
-	blocked  []*Stream // of requests that wait for the task
+	version  int64     // of the last record that was looked at
+	blocked  []*Stream // streams of requests that wait for the task
 
-	// shown is the state that the session was told last, and shownOn the stream that it
-	// was told on; nil is a reply.
+	// shown is the state that the session was told last. shownOn is the stream that carried it, or
+	// nil if a reply did.
 	shown   visible
 	shownOn *Stream
-	// unsettled says that the reply which tells of the task is on its way. timed says
-	// that a timer ends this, and late is the notification of the task's end, if the end
-	// came meanwhile. Then the task is over, and the view stays for late alone.
+	// unsettled says that the reply with the task's ID is still on its way. timed says that a timer
+	// will end this. late is the notification of the task's end, if the task has ended in the
+	// meantime. over then says that the view exists only for late.
 	unsettled, timed, over bool
 	late                   []byte
 
-	// All by the question's key: what was sent on which stream, which are tasks at the
-	// client, and the serials of those that are asked again since the client lost its task.
+	// These are indexed by the question's key. sent records which request went out on which stream.
+	// clientTasks are the questions that the client keeps as tasks. askedAgain has the serial of
+	// each question that is asked again because the client has lost its task.
 	sent        map[string]sentQuestion
 	clientTasks map[string]*clientTask
-	again       map[string]uint64
+	askedAgain  map[string]uint64
 }
 
 type sentQuestion struct {
@@ -80,7 +81,7 @@ type sentQuestion struct {
 
 func (v *view) setShown(now visible, on *Stream) { v.shown, v.shownOn = now, on }
 
-// Open returns the mailbox of a new session. It is to be closed with the session.
+// Open returns the mailbox of a new session. Close it with the session.
 func (h *Hub) Open(client Client) *Mailbox {
 	m := &Mailbox{hub: h, client: client, views: map[string]*view{}}
 	h.mu.Lock()
@@ -89,48 +90,49 @@ func (h *Hub) Open(client Client) *Mailbox {
 	return m
 }
 
-// A client dismisses a question if it does not know the task that it belongs to, and one
-// published client drops its own request then. So a task's questions and status follow the
-// reply that tells the session of its ID. On a pipe that is one line after the other. Over
-// HTTP they travel on another connection than the reply and may overtake it: there they wait
-// for the first request that names the task, or for a while. Until then the task is unsettled.
+// A client dismisses a question if it does not know the question's task. One published client then
+// even drops its own request. So a task's questions and status must follow the reply that tells the
+// session the task's ID. On a pipe they are simply later lines. Over HTTP they use another
+// connection than the reply and may overtake it. There they wait for the first request that names
+// the task, or for a limited time. Until then the task is unsettled.
 
-// Know notes that the session has shown a task's ID, in a revision: it may get its questions.
-func (m *Mailbox) Know(d dialect.Teller, r mcptask.Record) { m.know(d, r, false) }
+// Know notes that the session has shown a task's ID, in a revision. The session may then get the
+// task's questions.
+func (m *Mailbox) Know(d dialect.Teller, r mcptask.Record) { m.addTask(d, r, false) }
 
-// KnowUnsettled is Know for a task whose ID is on its way to the session in a reply. If the
-// session does not know the task yet, it is unsettled.
-func (m *Mailbox) KnowUnsettled(d dialect.Teller, r mcptask.Record) { m.know(d, r, true) }
+// KnowUnsettled notes a task whose ID is on its way to the session in a reply. If the session does
+// not know the task yet, the task becomes unsettled.
+func (m *Mailbox) KnowUnsettled(d dialect.Teller, r mcptask.Record) { m.addTask(d, r, true) }
 
-func (m *Mailbox) know(d dialect.Teller, r mcptask.Record, unsettled bool) {
+func (m *Mailbox) addTask(d dialect.Teller, r mcptask.Record, unsettled bool) {
 	m.mu.Lock()
-	v := m.live(r.ID)
+	v := m.liveView(r.ID)
 	isKnown, isNew := v != nil, false
 	if r.Done() {
-		if isKnown { // the reply tells the session
+		if isKnown { // the reply shows this state
 			v.setShown(visibleOf(&r), nil)
 		}
 	} else if v, isNew = m.viewOf(d, r); v != nil && !isKnown && unsettled {
-		v.setShown(visibleOf(&r), nil) // by the reply
+		v.setShown(visibleOf(&r), nil) // the reply shows this state
 		m.setUnsettled(v, true)
 	}
 	unseen := isNew && !v.unsettled
 	m.mu.Unlock()
 	switch {
-	case unseen: // what has changed since it was read, the end too; Settle looks for it otherwise
+	case unseen: // the task may have changed since it was read; if it is unsettled, Settle looks for changes
 		m.hub.Refresh(r.ID)
-	case r.Done(): // in another process, perhaps, which is news to other sessions
+	case r.Done(): // another process may have ended it, which is news to other sessions
 		m.hub.Observe(r)
 	}
 }
 
-// viewOf returns the view of a task that has not ended, a new one if need be; nil if the
-// session is over. isNew says that the hub has not known of it. m.mu is held.
+// viewOf returns the view of an unfinished task. It creates the view if needed, and returns nil if
+// the session is over. isNew reports whether the session is new to the hub's topic. m.mu is held.
 func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew bool) {
 	if m.closed || m.client.Principal() != r.Principal {
 		return nil, false
 	}
-	if v = m.live(r.ID); v == nil {
+	if v = m.liveView(r.ID); v == nil {
 		m.deleteView(m.views[r.ID])
 		v = &view{task: r.ID}
 		m.views[r.ID] = v
@@ -140,8 +142,8 @@ func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew boo
 	return v, isNew
 }
 
-// live returns the view of a task that is not over, or nil. m.mu is held.
-func (m *Mailbox) live(task string) *view {
+// liveView returns the view of a task, or nil if there is none or it is over. m.mu is held.
+func (m *Mailbox) liveView(task string) *view {
 	if v := m.views[task]; v != nil && !v.over {
 		return v
 	}
@@ -158,7 +160,7 @@ func (m *Mailbox) setUnsettled(v *view, unsettled bool) {
 	v.unsettled = unsettled
 }
 
-// deleteView forgets a view; nil is none. m.mu is held.
+// deleteView removes a view, which may be nil. m.mu is held.
 func (m *Mailbox) deleteView(v *view) {
 	if v != nil {
 		m.setUnsettled(v, false)
@@ -166,30 +168,29 @@ func (m *Mailbox) deleteView(v *view) {
 	}
 }
 
-// Forget drops a task that the session has asked for in vain, if it knows it.
+// Forget checks a task that the session has asked for in vain, and forgets it if it is gone.
 func (m *Mailbox) Forget(task string) {
 	m.mu.Lock()
-	v := m.live(task)
+	v := m.liveView(task)
 	m.mu.Unlock()
 	if v != nil {
 		m.hub.Refresh(task)
 	}
 }
 
-// HasUnsettled says whether there is a task that the session has yet to be told of. It takes
-// no lock.
+// HasUnsettled reports whether some task is unsettled. It takes no lock.
 func (m *Mailbox) HasUnsettled() bool { return m.unsettled.Load() > 0 }
 
-// Settle lets the session's own stream have a task's questions and its status. seen is
-// what the reply to a request shows of the task, or something earlier; nil is no reply.
+// Settle allows a task's questions and status on the session's own stream. seen is the state that
+// the reply to a request shows, or an earlier state. It is nil if there is no reply.
 func (m *Mailbox) Settle(task string, seen *mcptask.Record) {
-	if m.HasUnsettled() && m.settle(task, seen) {
+	if m.HasUnsettled() && m.settleTask(task, seen) {
 		m.hub.Refresh(task)
 	}
 }
 
-// SettleAfter settles a task after a while, without waiting for it. A task has one timer,
-// however often its call is repeated.
+// SettleAfter settles a task after a time. It does not wait. A task has one timer, however often
+// its call is repeated.
 func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,11 +205,12 @@ func (m *Mailbox) SettleAfter(task string, while time.Duration) {
 	})
 }
 
-// settle is Settle without the questions. It returns whether they may go out now.
-func (m *Mailbox) settle(task string, seen *mcptask.Record) bool {
+// settleTask settles a task without refreshing it. It returns true if the task's questions may now
+// be sent.
+func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.handleInbox() // the end, if it is there, comes before the reply
+	m.handleInbox() // a task's end that is in the inbox counts as earlier than the reply
 	v := m.views[task]
 	if v == nil || !v.unsettled {
 		return false
@@ -227,16 +229,17 @@ func (m *Mailbox) settle(task string, seen *mcptask.Record) bool {
 	return false
 }
 
-// Connect opens a stream: the session's own, or with a task that of a request of a
-// revision that waits for it. The questions that wait for one go out on it.
+// Connect opens a stream and sends the questions that wait for one. With a task, it is the stream
+// of a request that waits for the task, in the given revision. Without, it is the session's own
+// stream.
 func (m *Mailbox) Connect(d dialect.Teller, task string) *Stream {
 	c, waiting := m.connect(d, task)
 	m.hub.Refresh(waiting...)
 	return c
 }
 
-// ConnectBeside opens the session's own stream without waiting until its tasks are read.
-// The reading ends with ctx.
+// ConnectBeside opens the session's own stream without waiting for its tasks to be read. The
+// reading ends with ctx.
 func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
 	c, waiting := m.connect(nil, "")
 	go func() {
@@ -246,7 +249,7 @@ func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
 	return c
 }
 
-// connect opens a stream, and names the tasks to refresh, which may have something for it.
+// connect opens a stream. It returns the tasks to refresh, which may have messages for it.
 func (m *Mailbox) connect(d dialect.Teller, task string) (c *Stream, waiting []string) {
 	c = &Stream{mailbox: m, task: task, revision: d, wake: make(chan struct{}, 1)}
 	m.mu.Lock()
@@ -257,7 +260,7 @@ func (m *Mailbox) connect(d dialect.Teller, task string) (c *Stream, waiting []s
 	if task == "" {
 		m.streams = append(m.streams, c)
 		waiting = slices.Collect(maps.Keys(m.views))
-	} else if v := m.live(task); v != nil {
+	} else if v := m.liveView(task); v != nil {
 		v.blocked = append(v.blocked, c)
 		m.hub.setWaiting(v.topic, m, len(v.blocked))
 		waiting = []string{task}
@@ -266,30 +269,30 @@ func (m *Mailbox) connect(d dialect.Teller, task string) (c *Stream, waiting []s
 	return c, waiting
 }
 
-// Close closes a stream. What it left unanswered goes to another.
+// Close closes a stream. Its unanswered questions move to another stream.
 func (c *Stream) Close() { c.mailbox.hub.Refresh(c.mailbox.disconnect(c)...) }
 
-// disconnect takes a stream away and names the tasks that have had something on it.
+// disconnect removes a stream. It returns the tasks whose messages may be lost with it.
 func (m *Mailbox) disconnect(c *Stream) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	left := map[string]bool{}
 	views := m.views
 	if c.task == "" {
-		m.streams = remove(m.streams, c)
+		m.streams = removeStream(m.streams, c)
 	} else {
-		v := m.live(c.task)
+		v := m.liveView(c.task)
 		if views = nil; v != nil {
 			views = map[string]*view{c.task: v}
-			v.blocked = remove(v.blocked, c)
+			v.blocked = removeStream(v.blocked, c)
 			m.hub.setWaiting(v.topic, m, len(v.blocked))
-			left[c.task] = true // another session may have left the questions to this one
+			left[c.task] = true // another session may have given precedence to this stream
 		}
 	}
 	for id, v := range views {
-		if v.shownOn == c { // the last may be lost: the next stream gets the task as it is then
+		if v.shownOn == c { // the last status may be lost: the next stream gets the current one
 			v.setShown(unknownState, nil)
-			if len(m.streams) > 0 { // which is open already
+			if len(m.streams) > 0 { // the next stream is already open
 				left[id] = true
 			}
 		}
@@ -307,19 +310,18 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 		}
 	}
 	for _, t := range m.clientTasks {
-		if lost, unsent := t.loseStream(c), m.releaseUnsent(m.live(t.task), t); lost || unsent {
+		if lost, unsent := t.loseStream(c), m.releaseUnsent(m.liveView(t.task), t); lost || unsent {
 			left[t.task] = true
 		}
 	}
 	return slices.Collect(maps.Keys(left))
 }
 
-func remove(list []*Stream, c *Stream) []*Stream {
+func removeStream(list []*Stream, c *Stream) []*Stream {
 	return slices.DeleteFunc(list, func(other *Stream) bool { return other == c })
 }
 
-// Close forgets a session that is over. What its streams left unanswered goes to those of
-// other sessions.
+// Close removes a session that is over. Its unanswered questions move to other sessions.
 func (m *Mailbox) Close() {
 	m.mu.Lock()
 	m.closed = true
@@ -335,11 +337,10 @@ func (m *Mailbox) Close() {
 	m.hub.Refresh(left...)
 }
 
-// KeepsTasks says whether the session is the keeper of a task that has not ended. It takes
-// no lock.
+// KeepsTasks reports whether the session is the keeper of an unfinished task. It takes no lock.
 func (m *Mailbox) KeepsTasks() bool { return m.kept.Load() > 0 }
 
-// Send sends a message on the session's own stream, if it has one.
+// Send sends a message on the session's own stream, if one is open.
 func (m *Mailbox) Send(data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -348,25 +349,25 @@ func (m *Mailbox) Send(data []byte) {
 	}
 }
 
-// work looks at all that the hub has put in. Workers call it.
+// work handles the inbox. The hub's workers call it.
 func (m *Mailbox) work() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handleInbox()
 }
 
-// handleInbox looks at all that the hub has put in. m.mu is held.
+// handleInbox looks at every record in the inbox. m.mu is held.
 func (m *Mailbox) handleInbox() {
 	for t, r := range m.hub.takeInbox(m) {
-		if v := m.live(t.id); v != nil && v.topic == t {
-			m.look(v, r)
+		if v := m.liveView(t.id); v != nil && v.topic == t {
+			m.sendChanges(v, r)
 		}
 	}
 }
 
-// look compares a record with what the session was told. One that is older than the last
-// is passed over, since changes may be seen out of order. m.mu is held.
-func (m *Mailbox) look(v *view, r *mcptask.Record) {
+// sendChanges compares a record with what the session was told, and sends what is new. It ignores a
+// record that is older than the last one, because changes may arrive out of order. m.mu is held.
+func (m *Mailbox) sendChanges(v *view, r *mcptask.Record) {
 	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")
 	switch {
 	case r == nil:
@@ -378,9 +379,9 @@ func (m *Mailbox) look(v *view, r *mcptask.Record) {
 	v.version = r.Version
 	for _, in := range r.Inputs {
 		if t := v.clientTasks[in.Key]; t != nil {
-			m.follow(v, in, t)
+			m.followClientTask(v, in, t)
 		} else {
-			m.ask(v, r, in)
+			m.updateQuestion(v, r, in)
 		}
 	}
 	m.sendStatus(v, r)
@@ -389,21 +390,21 @@ func (m *Mailbox) look(v *view, r *mcptask.Record) {
 	}
 }
 
-// dropView forgets a task that is done or gone. m.mu is held.
+// dropView removes a task that has ended or is gone. m.mu is held.
 func (m *Mailbox) dropView(v *view) {
 	for _, sent := range v.sent {
 		sent.on.cancel(sent.id)
 	}
 	for _, t := range v.clientTasks {
-		m.unfollow(v, t)
+		m.unfollowClientTask(v, t)
 	}
 	if v.over = true; v.late == nil {
 		m.deleteView(v)
 	}
 }
 
-// count adds what the session holds.
-func (m *Mailbox) count(c *Counts) {
+// addCounts adds the session's counts to c.
+func (m *Mailbox) addCounts(c *Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c.Streams += len(m.streams)

@@ -7,13 +7,14 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Questions of 2025-11-25 are requests that the server sends. A client gets them on whatever
-// stream it has open: that of a request that waits for the task (C-51), else the session's
-// own (C-53). Each is on one stream at a time, and goes to the next when that one is dropped
-// unanswered.
+// In 2025-11-25 the server sends a question as a request. It uses a stream that the client has
+// open: the stream of a request that waits for the task (C-51), or else the session's own stream
+// (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
+// question moves to the next stream.
 
-// ask sends a question if it waits for its answer, and takes it back if it does not. m.mu is held.
-func (m *Mailbox) ask(v *view, r *mcptask.Record, in mcptask.Input) {
+// updateQuestion sends a question that waits for its answer, and takes back one that no longer
+// waits. m.mu is held.
+func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	sent, ok := v.sent[in.Key]
 	switch {
 	case in.State == mcptask.InputOutstanding && !ok:
@@ -28,8 +29,8 @@ func (m *Mailbox) ask(v *view, r *mcptask.Record, in mcptask.Input) {
 	}
 }
 
-// sendQuestion puts a question on the best stream that the session has, unless another
-// session is asked. m.mu is held.
+// sendQuestion puts a question on the session's best stream, unless another session has been asked.
+// m.mu is held.
 func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	var c *Stream
 	switch {
@@ -40,7 +41,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	default:
 		return
 	}
-	if !m.answers(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
+	if !m.canAnswer(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
 		return
 	}
 	d := v.revision
@@ -48,7 +49,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 		d = c.revision
 	}
 	id := v.questionID(in.Key)
-	params, err := d.Question(*r, in, m.keepFor(v, r, in))
+	params, err := d.Question(*r, in, m.clientTaskLifetime(v, r, in))
 	var request []byte
 	if err == nil {
 		request, err = encodeRequest(id, in.Method, params)
@@ -64,29 +65,29 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	c.put(id, request)
 }
 
-// answers says whether the client answers such questions.
-func (m *Mailbox) answers(in mcptask.Input) bool {
+// canAnswer reports whether the client answers such a question.
+func (m *Mailbox) canAnswer(in mcptask.Input) bool {
 	return mcptask.Caller{CanAsk: m.client.CanAsk()}.Answers(in)
 }
 
 // questionID returns the request ID of a question.
 func (v *view) questionID(key string) string {
-	if serial := v.again[key]; serial > 0 {
+	if serial := v.askedAgain[key]; serial > 0 {
 		return RequestID{kindAgain, serial, v.task, key}.String()
 	}
 	return RequestID{task: v.task, key: key}.String()
 }
 
-// keepFor returns for how long the client is asked to keep a question as a task: as long
-// as our task can wait for it. 0 asks for no task (C-03, C-04).
-func (m *Mailbox) keepFor(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
-	if v.again[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
+// clientTaskLifetime returns how long the client is asked to keep a question as a task: as long as
+// the server's task can wait. 0 asks for a plain request (C-03, C-04).
+func (m *Mailbox) clientTaskLifetime(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
+	if v.askedAgain[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0
 	}
 	return max(time.Until(r.ExpiresAt), time.Millisecond)
 }
 
-// logQuestion logs something about a question.
+// logQuestion logs an event about a question.
 func (m *Mailbox) logQuestion(level slog.Level, message, task, key string, attrs ...any) {
 	m.hub.server.Notice(level, message, append([]any{"task", mcptask.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
 }

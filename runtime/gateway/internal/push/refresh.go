@@ -13,41 +13,41 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// A store that fails costs time only. A question that has to move to another stream moves
-// once its task can be read, and a client's answer is kept until the store has taken it.
+// A failing store costs only time. A question that must move to another stream moves when its task
+// can be read. A client's answer is kept until the store accepts it.
 
 const (
-	// readers is how many tasks are read at once.
+	// readers limits how many tasks are read at once.
 	readers = 8
-	// firstRetry and longestRetry bound the pause after which failed tasks are tried
-	// again. The pause doubles while the store fails.
+	// firstRetry and longestRetry bound the pause between attempts for tasks whose reading failed.
+	// The pause doubles while the store fails.
 	firstRetry   = 50 * time.Millisecond
 	longestRetry = 10 * time.Second
 )
 
-// retries are the tasks that are tried again, all in one round, since the store has failed.
-// The hub's lock guards them.
+// retries holds the tasks that are tried again because the store failed. One round tries them all.
+// The hub's lock guards it.
 type retries struct {
 	tasks map[string]bool
 	pause time.Duration // before the next round
 	timer *time.Timer   // of the next round
-	busy  bool          // a round is under way: its end sets the timer
+	busy  bool          // a round is running; its end sets the timer
 }
 
-// Refresh reads tasks whose questions may have to move, and lets the sessions look at them.
+// Refresh reads tasks whose questions may have to move, and passes them to the sessions.
 func (h *Hub) Refresh(tasks ...string) { h.refresh(context.Background(), tasks) }
 
-// refresh is Refresh until ctx ends.
+// refresh reads tasks until ctx ends.
 func (h *Hub) refresh(ctx context.Context, tasks []string) {
-	h.each(tasks, func(task string) {
+	h.forEach(tasks, func(task string) {
 		if ctx.Err() == nil {
 			h.refreshTask(task)
 		}
 	})
 }
 
-// each calls f for each task, for some at once, and waits.
-func (h *Hub) each(tasks []string, f func(task string)) {
+// forEach calls f for each task, several at a time, and waits.
+func (h *Hub) forEach(tasks []string, f func(task string)) {
 	if len(tasks) == 1 {
 		f(tasks[0])
 		return
@@ -81,7 +81,7 @@ func (h *Hub) refreshTask(task string) {
 	}
 }
 
-// retryLater has a task tried again after a pause. h.mu is held.
+// retryLater schedules another attempt for a task. h.mu is held.
 func (h *Hub) retryLater(task string) {
 	q := &h.retries
 	if h.topics[task] == nil || q.tasks[task] || h.server.Closing().Err() != nil {
@@ -92,11 +92,11 @@ func (h *Hub) retryLater(task string) {
 	}
 	q.tasks[task] = true
 	if !q.busy {
-		h.retryAfter(firstRetry) // it need not wait for those that fail for long
+		h.retryAfter(firstRetry) // a new failure does not wait for tasks that have failed for long
 	}
 }
 
-// retryAfter has the next round begin after a pause. h.mu is held.
+// retryAfter starts the next round after a pause. h.mu is held.
 func (h *Hub) retryAfter(pause time.Duration) {
 	q := &h.retries
 	q.pause = pause
@@ -107,8 +107,7 @@ func (h *Hub) retryAfter(pause time.Duration) {
 	}
 }
 
-// retry tries the tasks that have failed: it stores the answers that wait, then lets the
-// sessions look at the tasks again.
+// retry runs one round. For each task it stores the held answers, then refreshes the task.
 func (h *Hub) retry() {
 	defer guard.Recover(h.server.Logger(), "retry of the store")
 	q := &h.retries
@@ -121,7 +120,7 @@ func (h *Hub) retry() {
 	clear(q.tasks)
 	q.busy = true
 	h.mu.Unlock()
-	h.each(tasks, func(task string) {
+	h.forEach(tasks, func(task string) {
 		if h.server.Closing().Err() == nil && h.storeHeld(task) {
 			h.refreshTask(task)
 		}

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// RequestID says which question a request of the server's is about. The ID of the
-// request is its text, so an answer may reach any process that shares the store.
+// RequestID identifies the question that a request of the server is about. Its text is the ID of
+// the request, so every process that shares the store can take the answer.
 type RequestID struct {
 	kind requestKind
-	// serial tells the follow-ups of this process apart: no ID is used twice in a
-	// session. It is 0 for a question that is asked for the first time.
+	// serial distinguishes the follow-up requests of this process, so that no ID is used twice in a
+	// session. It is 0 when a question is first asked.
 	serial    uint64
 	task, key string
 }
 
-// requestKind is what a request of the server's asks for.
+// requestKind is the purpose of a request of the server.
 type requestKind string
 
 const (
 	// The question itself: mcptask/TASK/KEY.
 	kindQuestion requestKind = ""
-	// The follow-ups, if the client has made a task of the question. They have IDs of
-	// the form mcptask:KIND:SERIAL/TASK/KEY.
+	// These are follow-ups about a question that the client keeps as a task. Their IDs have the form
+	// mcptask:KIND:SERIAL/TASK/KEY.
 	kindGet    requestKind = "get"
 	kindResult requestKind = "result"
 	kindCancel requestKind = "cancel"
-	// The question once more, after the client has lost its task.
+	// The question again, after the client has lost its task.
 	kindAgain requestKind = "again"
 )
 
@@ -40,8 +40,8 @@ func (r RequestID) String() string {
 	return requestPrefix + ":" + string(r.kind) + ":" + strconv.FormatUint(r.serial, 10) + "/" + r.task + "/" + r.key
 }
 
-// ParseRequestID reads the ID of a response. It returns false if the request was not
-// one of the server's own. A key is what a handler calls its step: it may hold anything.
+// ParseRequestID parses the ID of a response. It returns false if the server has not sent the
+// request. The key may contain any character, because handlers choose it.
 func ParseRequestID(id string) (r RequestID, ok bool) {
 	head, rest, ok := strings.Cut(id, "/")
 	if !ok {

@@ -110,7 +110,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 	})
 	inBubble(t, "what is to be kept is bounded", func(t *testing.T) {
 		a, q := newAsked(t, `{"elicitation":{}}`)
-		a.hub.heldBytes = mostHeldBytes
+		a.hub.heldBytes = maxHeldBytes
 		a.store.broken.Store(true)
 		a.reply(q.ID, yes)
 		a.hub.heldBytes = 0

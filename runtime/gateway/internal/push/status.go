@@ -6,34 +6,34 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Status notifications (C-44) go to the sessions that know a task, on their own stream or
-// their pipe, when something changes that tasks/get would show. A stream that waits for a
-// result gets none: its result says how the task ended. What another process changes is
-// noticed while a tasks/result waits here, else the client's next poll tells (C-46, C-47).
+// Status notifications (C-44) go to the sessions that know a task, on their own stream or pipe,
+// when a change is visible in tasks/get. The stream of a tasks/result gets none, because the result
+// reports the end. A change by another process is noticed only while a tasks/result waits here.
+// Otherwise the client's next poll reports it (C-46, C-47).
 
-// visible is what makes a change of a task worth a notification.
+// visible is the part of a task whose change causes a notification.
 type visible struct {
 	phase   mcptask.Phase
 	message string
-	expires int64 // milliseconds, which every store keeps
+	expires int64 // in milliseconds, which every store preserves
 }
 
-// unknownState is what a session was told on a stream that may have been lost.
+// unknownState stands for a state on a stream that may have been lost.
 var unknownState = visible{phase: "unknown"}
 
 func visibleOf(r *mcptask.Record) visible {
 	v := visible{r.Phase, r.StatusMessage, r.ExpiresAt.UnixMilli()}
-	if v.phase == mcptask.PhaseQueued { // working, to a requestor
+	if v.phase == mcptask.PhaseQueued { // both are "working" on the wire
 		v.phase = mcptask.PhaseRunning
 	}
 	return v
 }
 
-// sendStatus sends what is new of a task. A status that the stream has not taken yet is
-// replaced, so that a client which does not read leaves one for each task. m.mu is held.
+// sendStatus sends a changed status. It replaces a status that is still in the stream's queue, so a
+// client that does not read has at most one for each task. m.mu is held.
 func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
 	now := visibleOf(r)
-	if v.shown == (visible{}) { // the reply to the request that names the task shows this state, or a later one
+	if v.shown == (visible{}) { // the reply that names the task shows this state or a later one
 		v.setShown(now, nil)
 		return
 	}
@@ -41,7 +41,7 @@ func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
 		return
 	}
 	if v.unsettled && !r.Done() || !v.unsettled && len(m.streams) == 0 {
-		return // once the ID has arrived, or when there is a stream
+		return // later: when the ID has arrived, or a stream opens
 	}
 	data := m.statusNotification(v, r)
 	switch {
@@ -54,10 +54,11 @@ func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
 	}
 }
 
-// statusName names a task's status in a queue. No question is called so.
+// statusName returns the name of a task's status in a queue. It differs from the name of every
+// question.
 func statusName(task string) string { return "status of " + task }
 
-// statusNotification returns nil if the revision has none.
+// statusNotification returns the status notification, or nil if the revision has none.
 func (m *Mailbox) statusNotification(v *view, r *mcptask.Record) (data []byte) {
 	method, params, err := v.revision.Status(*r)
 	if err == nil && method != "" {

@@ -7,30 +7,30 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
-// Stream is one live way to a client: a session's own stream (C-53), or that of a request
-// that waits for a task (C-51). What it is to say waits in a queue until the stream's
-// writer takes it. The mailbox's lock guards the queue.
+// Stream is an open way to a client: a session's own stream (C-53), or that of a request that waits
+// for a task (C-51). Its messages wait in a queue until its writer takes them. The mailbox's lock
+// guards the queue.
 type Stream struct {
 	mailbox *Mailbox
-	task    string // of a request that waits; "" is the session's own stream
-	// revision is that of the request that the stream answers; nil is the one in which
-	// the session knows each task.
+	task    string // of the waiting request; "" means the session's own stream
+	// revision is the revision of the waiting request. nil means the revision in which the session
+	// knows each task.
 	revision dialect.Teller
 	queue    []message
-	wake     chan struct{} // has room for one: nobody who puts ever blocks
+	wake     chan struct{} // has a buffer of one, so that put never blocks
 }
 
-// message is a question, the cancellation of one, or a task's status. Its name stands for
-// it until it is taken: the request's ID, or a statusName.
+// message is a question, a cancellation, or a task's status. Its name identifies it in the queue:
+// the request's ID, or a statusName.
 type message struct {
 	name string
 	data []byte
 }
 
-// Wake returns a channel that has a value when there may be something to take.
+// Wake returns a channel that receives a value when there may be messages to take.
 func (c *Stream) Wake() <-chan struct{} { return c.wake }
 
-// Take returns the messages to write, the changes that have just come included.
+// Take returns the messages to write. It handles the mailbox's inbox first.
 func (c *Stream) Take() (messages [][]byte) {
 	c.mailbox.mu.Lock()
 	defer c.mailbox.mu.Unlock()
@@ -50,35 +50,34 @@ func (c *Stream) put(name string, data []byte) {
 	}
 }
 
-// retract takes a message back that the writer has not taken yet, and returns whether it
-// could: so a client that does not read has no more in its queue than is open.
+// retract removes a message that the writer has not taken yet. It returns true if it has removed
+// one. So the queue of a client that does not read holds only what is still open.
 func (c *Stream) retract(name string) bool {
 	queued := len(c.queue)
 	c.queue = slices.DeleteFunc(c.queue, func(m message) bool { return m.name == name })
 	return len(c.queue) < queued
 }
 
-// replace puts a message in the place of the one with the same name.
+// replace puts a message in place of a queued message with the same name.
 func (c *Stream) replace(name string, data []byte) {
 	c.retract(name)
 	c.put(name, data)
 }
 
-// cancel tells the client that a question needs no answer any longer.
+// cancel tells the client that a question no longer needs an answer.
 func (c *Stream) cancel(requestID string) {
 	if !c.retract(requestID) {
 		c.put(requestID, Cancelled(requestID, "the task no longer waits for the answer"))
 	}
 }
 
-// Cancelled makes the notification that takes a request back. The ID is a string, or any
-// ID as JSON.
+// Cancelled returns a notification that cancels a request. The ID is a string, or any ID as JSON.
 func Cancelled(requestID any, reason string) []byte {
 	data, _ := encodeRequest("", "notifications/cancelled", map[string]any{"requestId": requestID, "reason": reason}) // an ID always marshals
 	return data
 }
 
-// encodeRequest makes a request, or a notification if there is no ID.
+// encodeRequest returns a request, or a notification if id is "".
 func encodeRequest(id, method string, params any) ([]byte, error) {
 	return json.Marshal(struct {
 		JSONRPC string `json:"jsonrpc"`

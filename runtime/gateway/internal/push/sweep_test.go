@@ -102,9 +102,9 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		a, _ := gone(t)
 		time.Sleep(time.Hour - time.Minute)
 		forgotten(t, a, false)
-		time.Sleep(2*sweepEvery + time.Second)
+		time.Sleep(2*expiryInterval + time.Second)
 		forgotten(t, a, true)
-		if a.hub.sweeper != nil {
+		if a.hub.expiryTimer != nil {
 			t.Error("the sweeper goes on")
 		}
 	})

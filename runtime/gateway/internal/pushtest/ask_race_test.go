@@ -37,9 +37,9 @@ func echoTools(answered *atomic.Int32) mcptask.Tools {
 	return mcptask.Tools{Service: "Echo", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}
 }
 
-// TestManyQuestions: a thousand tasks, fewer under the race detector, ask twice
-// each while their clients drop streams at random, answer twice, and go over to
-// other sessions. Every question gets its own answer, and nothing is left behind.
+// TestManyQuestions runs a thousand tasks, fewer under the race detector, that ask twice each.
+// Their clients drop streams at random, answer twice, and change sessions. Every question gets its
+// own answer, and nothing is left behind.
 func TestManyQuestions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const clients = 20
@@ -153,8 +153,8 @@ func TestManyQuestions(t *testing.T) {
 	})
 }
 
-// TestSlowReader: a client that never reads its stream blocks nobody, and its
-// outbox holds no more than what is open.
+// TestSlowReader checks that a client which never reads its stream blocks no other client, and that
+// its queue holds only open messages.
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// A step keeps its answer when another process goes on with the task.
+// TestQuestionSurvives checks that a step keeps its answer when another process continues the task.
 func TestQuestionSurvives(t *testing.T) {
 	t.Parallel()
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
@@ -275,8 +275,8 @@ func TestQuestionSurvives(t *testing.T) {
 	}
 }
 
-// TestQuestionAbandoned: clients that leave while they are asked leave nothing
-// behind once their session is over.
+// TestQuestionAbandoned checks that clients which disconnect during a question leave nothing behind
+// when their session is over.
 func TestQuestionAbandoned(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		address := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})

@@ -19,7 +19,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// Sampling, roots and pages, against a literal peer.
+// TestRequests checks sampling, roots and page requests against a client that is written out byte
+// by byte.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-// The same by the generated client's options.
+// TestClientRequests checks the same with the generated client's options.
 func TestClientRequests(t *testing.T) {
 	t.Parallel()
 	url := wiretest.ServeAsk(t, wiretest.Setup{})
@@ -204,8 +205,8 @@ func (l *lossy) cut() {
 	}
 }
 
-// The generated client's stream drops while a person thinks: they are asked
-// once, and their answer counts.
+// TestClientStreamDrops drops the generated client's stream while a person thinks. The person is
+// asked once, and the answer counts.
 func TestClientStreamDrops(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -248,7 +249,8 @@ func (withoutGET) RoundTrip(r *http.Request) (*http.Response, error) {
 	return memnet.OneOff.RoundTrip(r)
 }
 
-// C-51: the generated client asks for the result of a task that asks.
+// TestClientListens checks that the generated client asks for the result of a task that asks
+// (C-51).
 func TestClientListens(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// On which stream a question comes.
+// TestQuestionStreams checks on which stream a question arrives.
 func TestQuestionStreams(t *testing.T) {
 	rules.Covers(t, "C-49", "C-50", "C-52", "C-61", "C-62")
 	checkQuestionStreams(t, wiretest.LegacyRevision)
@@ -182,7 +182,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 	}
 }
 
-// What a response can be, and who may give it.
+// TestQuestionResponses checks which responses are valid, and who may send them.
 func TestQuestionResponses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ response, want string }{
@@ -265,7 +265,7 @@ func TestQuestionResponses(t *testing.T) {
 	})
 }
 
-// A question that is no longer open is taken back.
+// TestQuestionTakenBack checks that a question which is no longer open is cancelled.
 func TestQuestionTakenBack(t *testing.T) {
 	t.Parallel()
 	taken := func(t *testing.T, f *wiretest.Feed, id json.RawMessage) {
@@ -379,7 +379,7 @@ func TestQuestionTakenBack(t *testing.T) {
 	})
 }
 
-// Anonymous callers: the ID is the key.
+// TestQuestionAnonymous checks that for anonymous callers the task's ID is the key.
 func TestQuestionAnonymous(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -400,7 +400,7 @@ func TestQuestionAnonymous(t *testing.T) {
 	})
 }
 
-// A client that cannot be asked.
+// TestQuestionMute checks a client that cannot be asked.
 func TestQuestionMute(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

@@ -13,9 +13,8 @@ import (
 // settling is how long the gateway holds back what a client does not know yet.
 const settling = time.Second
 
-// TestQuestionsFollowTheirTask is for clients that dismiss a question of a task
-// that they do not know yet: on the session's own stream it must not overtake
-// the reply that tells the task's ID.
+// TestQuestionsFollowTheirTask is about clients that dismiss a question of an unknown task. On the
+// session's own stream a question must not overtake the reply that tells the task's ID.
 func TestQuestionsFollowTheirTask(t *testing.T) {
 	t.Parallel()
 	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {

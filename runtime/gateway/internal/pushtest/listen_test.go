@@ -90,7 +90,7 @@ func TestListen(t *testing.T) {
 	})
 }
 
-// The subscription is called by the request's ID, whatever it looks like.
+// TestListenIDs checks that a subscription is named by its request's ID, whatever form the ID has.
 func TestListenIDs(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-68")
@@ -118,8 +118,8 @@ func TestListenIDs(t *testing.T) {
 	})
 }
 
-// E-64 comes before everything that the request names; headers and metadata are
-// checked as for any other method.
+// TestListenRefused checks that E-64 precedes everything that the request names, and that headers
+// and metadata are checked as for any other method.
 func TestListenRefused(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-64", "E-72", "E-73")
@@ -168,7 +168,7 @@ func TestListenRefused(t *testing.T) {
 	})
 }
 
-// Somebody else's task is left out like one that is not there.
+// TestListenToOthers checks that another caller's task is omitted like a task that does not exist.
 func TestListenToOthers(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-63", "E-87")
@@ -203,7 +203,8 @@ func TestListenToOthers(t *testing.T) {
 	})
 }
 
-// A listener gets the questions that it answers, and nothing but its tasks.
+// TestListenersDiffer checks that a listener gets only the questions that it can answer, and only
+// its own tasks.
 func TestListenersDiffer(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-65", "E-67")
@@ -232,7 +233,8 @@ func TestListenersDiffer(t *testing.T) {
 	})
 }
 
-// A subscriber may leave at any time: its task goes on, and nothing of it stays.
+// TestListenDropped checks that a subscriber may disconnect at any time. Its task continues, and
+// nothing is left behind.
 func TestListenDropped(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
@@ -264,7 +266,8 @@ func TestListenDropped(t *testing.T) {
 	})
 }
 
-// A subscriber that does not read finds the present, in order, and the end.
+// TestListenFlood checks that a subscriber that reads late gets current states, in order, and the
+// end.
 func TestListenFlood(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -302,7 +305,8 @@ func TestListenFlood(t *testing.T) {
 	})
 }
 
-// The server's end answers the request; a task that goes is no more to hear of.
+// TestListenEnds checks that closing the server answers the request. A task that disappears causes
+// no notification.
 func TestListenEnds(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-68")
@@ -377,8 +381,8 @@ func (s brittle) Wait(context.Context, string, int64) (mcptask.Record, error) {
 	return mcptask.Record{}, s.fail()
 }
 
-// A panic inside ends the one subscription, with an error. A store that fails does not: it
-// costs time.
+// TestListenBroken checks that a panic ends only its subscription, with an error. A failing store
+// ends nothing; it only costs time.
 func TestListenBroken(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() error{
@@ -418,7 +422,7 @@ func TestListenBroken(t *testing.T) {
 	}
 }
 
-// Every followed task is counted, for each principal apart.
+// TestListenLimit checks that every followed task counts, separately for each principal.
 func TestListenLimit(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -457,7 +461,8 @@ func TestListenLimit(t *testing.T) {
 	})
 }
 
-// A change that another process makes is seen: the store is followed.
+// TestListenAcrossServers checks that a subscriber sees changes by another process, because the
+// gateway follows the store.
 func TestListenAcrossServers(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-65")
@@ -480,7 +485,7 @@ func TestListenAcrossServers(t *testing.T) {
 	})
 }
 
-// TestListenToMany follows as many tasks as one may name.
+// TestListenToMany follows as many tasks as a subscription may name.
 func TestListenToMany(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

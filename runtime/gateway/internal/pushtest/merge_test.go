@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// One subscription to tasks and to what the SDK serves: one acknowledgement, one
-// stream, one end.
+// TestListenMerged checks a subscription to tasks and to notifications of the SDK. The client gets
+// one acknowledgement, one stream and one end.
 func TestListenMerged(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-63", "E-68")
@@ -72,7 +72,7 @@ func TestListenMerged(t *testing.T) {
 	}
 }
 
-// What the SDK refuses is refused.
+// TestListenMergedRefused checks that the client gets the SDK's refusal.
 func TestListenMergedRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -104,7 +104,7 @@ func of(t *testing.T, id any, method string) func(map[string]any) bool {
 	}
 }
 
-// Over standard input and output all subscriptions share one channel.
+// TestStdioListen checks that over standard input and output all subscriptions share one channel.
 func TestStdioListen(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-64", "E-65", "E-68")

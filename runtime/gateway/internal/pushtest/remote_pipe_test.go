@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestPipeRemoteQuestions: questions that become tasks at a client on a pipe.
+// TestPipeRemoteQuestions checks questions that a client on a pipe keeps as tasks.
 func TestPipeRemoteQuestions(t *testing.T) {
 	rules.Covers(t, "C-03", "C-15", "C-32", "C-64", "C-73")
 	spec := mcptask.InputSpec{Name: "Note", Message: "?", Schema: `{"type":"object","properties":{"note":{"type":"string"}}}`}

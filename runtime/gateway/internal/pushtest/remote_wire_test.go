@@ -18,8 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestRemoteQuestions: questions that become tasks at the client, on whatever
-// stream there is.
+// TestRemoteQuestions checks questions that a client keeps as tasks, on every kind of stream.
 func TestRemoteQuestions(t *testing.T) {
 	rules.Covers(t, "C-15", "C-16", "C-50", "C-61", "C-62", "C-64", "C-46")
 	checkRemoteQuestions(t, wiretest.LegacyRevision)
@@ -202,8 +201,8 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 	}
 }
 
-// TestRemoteNotDeclared: no task is asked for where the client does not declare
-// that it takes it.
+// TestRemoteNotDeclared checks that the server asks for a task only if the client declares that it
+// accepts one.
 func TestRemoteNotDeclared(t *testing.T) {
 	rules.Covers(t, "C-02", "C-03", "C-04")
 	t.Parallel()
@@ -258,7 +257,7 @@ func TestRemoteNotDeclared(t *testing.T) {
 	})
 }
 
-// TestRemoteTakenBack: a client's task that nobody needs is cancelled.
+// TestRemoteTakenBack checks that a client's task that is no longer needed is cancelled.
 func TestRemoteTakenBack(t *testing.T) {
 	rules.Covers(t, "C-73", "C-74", "C-80")
 	checkRemoteTakenBack(t, wiretest.LegacyRevision)
@@ -364,7 +363,7 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 	})
 }
 
-// TestRemoteStrangers: what others say of a client's task changes nothing.
+// TestRemoteStrangers checks that other callers cannot change a client's task.
 func TestRemoteStrangers(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -397,8 +396,8 @@ func TestRemoteStrangers(t *testing.T) {
 	})
 }
 
-// TestRemoteProcesses: the reply to a follow-up may reach another process than
-// the one that has asked.
+// TestRemoteProcesses checks that the reply to a follow-up request may reach another process than
+// the one that has sent the request.
 func TestRemoteProcesses(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -432,9 +431,9 @@ func TestRemoteProcesses(t *testing.T) {
 	})
 }
 
-// TestManyRemoteQuestions is TestManyQuestions with clients that make tasks of
-// what they are asked, drop streams at random, lose replies, and say things
-// twice. Every question gets its own answer once, and nothing is left behind.
+// TestManyRemoteQuestions repeats TestManyQuestions with clients that keep questions as tasks, drop
+// streams at random, lose replies, and repeat messages. Every question gets its own answer once,
+// and nothing is left behind.
 func TestManyRemoteQuestions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const clients, each = 8, 10

@@ -89,8 +89,8 @@ func checkStatusNotifications(t *testing.T, revision string) {
 	})
 }
 
-// Only the sessions of the owner that know a task hear of it, and only on their
-// own stream.
+// TestStatusNotificationsOfOthers checks that status notifications go only to the owner's sessions
+// that know the task, on their own stream.
 func TestStatusNotificationsOfOthers(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "C-44")
@@ -121,8 +121,8 @@ func TestStatusNotificationsOfOthers(t *testing.T) {
 	})
 }
 
-// A task's status must not overtake the reply that tells its ID; the end is told
-// all the same.
+// TestStatusFollowsTheTask checks that a task's status does not overtake the reply that tells the
+// task's ID, and that the end is still reported.
 func TestStatusFollowsTheTask(t *testing.T) {
 	t.Parallel()
 	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
@@ -162,8 +162,8 @@ func TestStatusFollowsTheTask(t *testing.T) {
 	}
 }
 
-// What changes while a session has no stream, or as it breaks, is told when it
-// has one again, as it is then.
+// TestStatusAfterAGap checks that changes without an open stream are reported on the next stream,
+// as the current state.
 func TestStatusAfterAGap(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -188,8 +188,8 @@ func TestStatusAfterAGap(t *testing.T) {
 	})
 }
 
-// A client that does not read is not written to without end: what it finds later
-// is the present, in order.
+// TestStatusOfAFlood checks that a client which does not read has a limited queue. When it reads,
+// it gets current states, in order.
 func TestStatusOfAFlood(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestStatusOfAFlood(t *testing.T) {
 	})
 }
 
-// TestStdioStatus: on a pipe there is one stream for everything.
+// TestStdioStatus checks that a pipe uses one stream for everything.
 func TestStdioStatus(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "C-44")

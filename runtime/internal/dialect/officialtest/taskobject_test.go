@@ -57,7 +57,7 @@ func holdsTask(t *testing.T, revision, where string, task map[string]string, ttl
 	}
 }
 
-// The members of a task, wherever one stands in a response.
+// TestLegacyTaskObject checks the members of a task in every response of 2025-11-25 that has one.
 func TestLegacyTaskObject(t *testing.T) {
 	rules.Covers(t, "C-23", "C-54", "C-55", "C-57", "C-59", "C-60")
 	checkTaskObject(t, wiretest.LegacyRevision)
@@ -99,7 +99,7 @@ func checkTaskObject(t *testing.T, revision string) {
 	})
 }
 
-// The same in 2026-07-28, where each status has members of its own.
+// TestModernTaskObject checks the same in 2026-07-28, in which each status has its own members.
 func TestModernTaskObject(t *testing.T) {
 	rules.Covers(t, "E-15", "E-16", "E-20")
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestModernTaskObject(t *testing.T) {
 	})
 }
 
-// Request types that are not declared never become tasks, whatever they carry.
+// TestLegacyOtherRequests checks that undeclared request types never become tasks.
 func TestLegacyOtherRequests(t *testing.T) {
 	rules.Covers(t, "C-05", "C-21")
 	checkOtherRequests(t, wiretest.LegacyRevision)
@@ -172,8 +172,8 @@ func checkOtherRequests(t *testing.T, revision string) {
 	})
 }
 
-// What is not declared does not exist: no list for who is anonymous, and
-// nothing at all in a revision without tasks.
+// TestLegacyUndeclared checks that undeclared methods do not exist: anonymous callers have no list,
+// and a revision without tasks has no task methods.
 func TestLegacyUndeclared(t *testing.T) {
 	rules.Covers(t, "C-06", "C-07")
 	checkUndeclared(t, wiretest.LegacyRevision)
@@ -245,8 +245,8 @@ func (s *awayStore) List(ctx context.Context, principal string, after mcptask.Po
 	return s.Store.List(ctx, principal, after, limit)
 }
 
-// A store that fails is the server's fault, not the request's, and nobody's
-// business.
+// TestInternalErrors checks that a store failure is reported as the server's fault, without
+// details.
 func TestInternalErrors(t *testing.T) {
 	rules.Covers(t, "C-83", "E-76")
 	t.Parallel()
@@ -285,7 +285,7 @@ func TestInternalErrors(t *testing.T) {
 	}
 }
 
-// The message of an error names what was wrong.
+// TestErrorMessages checks that an error's message names the cause.
 func TestErrorMessages(t *testing.T) {
 	rules.Covers(t, "C-84", "E-78")
 	t.Parallel()

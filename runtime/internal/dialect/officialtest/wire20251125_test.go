@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// What initialize declares.
+// TestLegacyCapabilities checks what initialize declares.
 func TestLegacyCapabilities(t *testing.T) {
 	rules.Covers(t, "C-01", "C-02", "C-92")
 	t.Parallel()
@@ -46,7 +46,7 @@ func TestLegacyCapabilities(t *testing.T) {
 	})
 }
 
-// execution.taskSupport.
+// TestLegacyToolsList checks execution.taskSupport.
 func TestLegacyToolsList(t *testing.T) {
 	rules.Covers(t, "C-14")
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestLegacyToolsList(t *testing.T) {
 	})
 }
 
-// What a call has to say to become a task, and what is answered.
+// TestLegacyCreate checks which calls become tasks, and the answer.
 func TestLegacyCreate(t *testing.T) {
 	rules.Covers(t, "C-15", "C-16", "C-17", "C-18", "C-19", "C-26", "C-56", "C-97")
 	checkCreate(t, wiretest.LegacyRevision)
@@ -134,7 +134,7 @@ func checkCreate(t *testing.T, revision string) {
 	})
 }
 
-// What comes beside a call of 2025-11-25 and its task.
+// TestLegacyCreateMeta checks the metadata of a call of 2025-11-25 and of its task.
 func TestLegacyCreateMeta(t *testing.T) {
 	rules.Covers(t, "C-20", "C-24", "E-90")
 	checkCreateMeta(t, wiretest.LegacyRevision)
@@ -164,7 +164,7 @@ func checkCreateMeta(t *testing.T, revision string) {
 	})
 }
 
-// Which tools may be called as tasks, and which have to be (T-23).
+// TestLegacyTaskSupport checks which tools may be called as tasks, and which must be (T-23).
 func TestLegacyTaskSupport(t *testing.T) {
 	rules.Covers(t, "C-10", "C-11", "C-13", "C-14")
 	checkTaskSupport(t, wiretest.LegacyRevision)
@@ -195,7 +195,7 @@ func checkTaskSupport(t *testing.T, revision string) {
 	})
 }
 
-// tasks/result.
+// TestLegacyResult checks tasks/result.
 func TestLegacyResult(t *testing.T) {
 	rules.Covers(t, "C-34", "C-36", "C-37", "C-38", "C-39", "C-40", "C-41", "C-43")
 	checkResult(t, wiretest.LegacyRevision)
@@ -292,7 +292,7 @@ func checkResult(t *testing.T, revision string) {
 	})
 }
 
-// Tasks that failed, by an error of each kind.
+// TestLegacyFailed checks tasks that failed with each kind of error.
 func TestLegacyFailed(t *testing.T) {
 	rules.Covers(t, "C-83", "C-86", "C-87", "C-88")
 	checkFailed(t, wiretest.LegacyRevision)
@@ -327,7 +327,7 @@ func checkFailed(t *testing.T, revision string) {
 	})
 }
 
-// The param says which task is meant, related-task says nothing.
+// TestLegacyRelatedTask checks that the param names the task, and that related-task is ignored.
 func TestLegacyRelatedTask(t *testing.T) {
 	rules.Covers(t, "C-63", "C-65")
 	checkRelatedTask(t, wiretest.LegacyRevision)
@@ -355,8 +355,8 @@ func checkRelatedTask(t *testing.T, revision string) {
 	})
 }
 
-// C-66: what tasks/get, tasks/list and tasks/cancel answer has no related-task,
-// what tasks/result answers has one (C-41, T-26).
+// TestLegacyResultMeta checks that the answers of tasks/get, tasks/list and tasks/cancel have no
+// related-task (C-66), and that the answer of tasks/result has one (C-41, T-26).
 func TestLegacyResultMeta(t *testing.T) {
 	rules.Covers(t, "C-41", "C-66")
 	checkResultMeta(t, wiretest.LegacyRevision)
@@ -383,8 +383,7 @@ func checkResultMeta(t *testing.T, revision string) {
 	})
 }
 
-// A client that leaves does no harm: neither while tasks/result blocks nor
-// while tasks/get is answered.
+// TestLegacyLeave checks that a client may disconnect during tasks/result and during tasks/get.
 func TestLegacyLeave(t *testing.T) {
 	rules.Covers(t, "C-33", "C-42")
 	t.Parallel()
@@ -414,7 +413,7 @@ func TestLegacyLeave(t *testing.T) {
 	})
 }
 
-// tasks/list.
+// TestLegacyList checks tasks/list.
 func TestLegacyList(t *testing.T) {
 	rules.Covers(t, "C-06", "C-69", "C-70", "C-72", "C-82", "C-94")
 	checkList(t, wiretest.LegacyRevision)
@@ -475,7 +474,7 @@ func checkList(t *testing.T, revision string) {
 	})
 }
 
-// tasks/cancel (T-25).
+// TestLegacyCancel checks tasks/cancel (T-25).
 func TestLegacyCancel(t *testing.T) {
 	rules.Covers(t, "C-74", "C-75", "C-77", "C-78", "C-81")
 	checkCancel(t, wiretest.LegacyRevision)
@@ -531,7 +530,7 @@ func checkCancel(t *testing.T, revision string) {
 	})
 }
 
-// Progress of a task on the standalone stream.
+// TestLegacyProgress checks the progress of a task on the standalone stream.
 func TestLegacyProgress(t *testing.T) {
 	rules.Covers(t, "C-61", "C-67", "C-68")
 	checkProgress(t, wiretest.LegacyRevision)
@@ -617,7 +616,7 @@ func checkProgress(t *testing.T, revision string) {
 	}
 }
 
-// The status message tells the progress too.
+// TestStatusMessage checks that the status message shows the progress too.
 func TestStatusMessage(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

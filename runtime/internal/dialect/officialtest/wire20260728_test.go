@@ -17,7 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// What server/discover and tools/list say of tasks.
+// TestModernDiscover checks what server/discover and tools/list declare about tasks.
 func TestModernDiscover(t *testing.T) {
 	rules.Covers(t, "E-01", "E-13", "E-95")
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestModernDiscover(t *testing.T) {
 	})
 }
 
-// Which calls become tasks (EX-01, EX-06).
+// TestModernCreate checks which calls become tasks (EX-01, EX-06).
 func TestModernCreate(t *testing.T) {
 	rules.Covers(t, "E-03", "E-05", "E-08", "E-09", "E-11", "E-12", "E-91", "E-94")
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestModernCreate(t *testing.T) {
 	})
 }
 
-// The five variants of tasks/get (T-37).
+// TestModernGet checks the five variants of tasks/get (T-37).
 func TestModernGet(t *testing.T) {
 	rules.Covers(t, "E-20", "E-29", "E-30", "E-32", "E-33", "E-34", "E-35", "E-84")
 	t.Parallel()
@@ -141,8 +141,8 @@ func TestModernGet(t *testing.T) {
 	})
 }
 
-// What fails a task, and what does not: a JSON-RPC error does, an error inside a
-// result does not.
+// TestModernFailed checks that a JSON-RPC error fails a task, and that an error inside a result
+// does not.
 func TestModernFailed(t *testing.T) {
 	rules.Covers(t, "E-34", "E-80", "E-81", "E-82", "E-83")
 	t.Parallel()
@@ -171,7 +171,7 @@ func TestModernFailed(t *testing.T) {
 	})
 }
 
-// Answers, whole and partial, and junk (EX-09, EX-10, T-31).
+// TestModernUpdate sends complete, partial and malformed answers (EX-09, EX-10, T-31).
 func TestModernUpdate(t *testing.T) {
 	rules.Covers(t, "E-31", "E-46", "E-48", "E-50", "E-51", "E-52", "E-75")
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestModernUpdate(t *testing.T) {
 	})
 }
 
-// tasks/cancel, as often as one likes (EX-04).
+// TestModernCancel checks that tasks/cancel may be repeated (EX-04).
 func TestModernCancel(t *testing.T) {
 	rules.Covers(t, "E-54", "E-55", "E-58", "E-60", "E-74", "E-75")
 	t.Parallel()
@@ -278,7 +278,8 @@ func TestModernCancel(t *testing.T) {
 	})
 }
 
-// T-39: the capability comes before the lookup, for every request.
+// TestModernGating checks that the capability is checked before the task lookup, for every request
+// (T-39).
 func TestModernGating(t *testing.T) {
 	rules.Covers(t, "E-77", "E-91", "E-93")
 	t.Parallel()
@@ -308,7 +309,7 @@ func TestModernGating(t *testing.T) {
 	})
 }
 
-// Headers that do not fit their request.
+// TestModernHeaders sends headers that do not match their request.
 func TestModernHeaders(t *testing.T) {
 	rules.Covers(t, "E-72")
 	t.Parallel()
@@ -365,7 +366,7 @@ func TestModernHeaders(t *testing.T) {
 	})
 }
 
-// What a request has to say of itself (T-34).
+// TestModernMeta checks the metadata that a request must have (T-34).
 func TestModernMeta(t *testing.T) {
 	rules.Covers(t, "E-73")
 	t.Parallel()
@@ -402,7 +403,7 @@ func TestModernMeta(t *testing.T) {
 	})
 }
 
-// What one revision made, the other may see: it is the same task.
+// TestTwoRevisionsOneTask checks that a task of one revision is the same task in the other.
 func TestTwoRevisionsOneTask(t *testing.T) {
 	rules.Covers(t, "E-92")
 	t.Parallel()
@@ -427,8 +428,8 @@ func TestTwoRevisionsOneTask(t *testing.T) {
 	})
 }
 
-// A cancellation of 2026-07-28 is a wish: what the handler does with it is seen
-// afterwards.
+// TestModernCancelIsAWish checks that a cancellation of 2026-07-28 is a wish. The result shows how
+// the handler has reacted.
 func TestModernCancelIsAWish(t *testing.T) {
 	rules.Covers(t, "E-56", "E-57", "E-58")
 	t.Parallel()
@@ -461,7 +462,8 @@ func TestModernCancelIsAWish(t *testing.T) {
 	})
 }
 
-// Content of a type that nobody knows yet passes, plainly and as a task.
+// TestUnknownContent checks that content of an unknown type passes unchanged, in ordinary calls and
+// in tasks.
 func TestUnknownContent(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

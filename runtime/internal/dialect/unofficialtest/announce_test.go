@@ -19,8 +19,8 @@ import (
 // The open stream of a call of the proposal SEP-1686: what goes there, and what
 // becomes of the task when it is gone.
 
-// Questions and progress are on the stream of the call, between the announcement
-// and the answer.
+// TestProposalStream checks that questions and progress are on the call's stream, between the
+// announcement and the answer.
 func TestProposalStream(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-24", "A-25", "A-26", "A-27", "A-38", "A-39")
 	t.Parallel()
@@ -56,8 +56,8 @@ func TestProposalStream(t *testing.T) {
 	})
 }
 
-// A client that leaves the stream leaves the task, and has its questions on the
-// session's own stream.
+// TestProposalDropped checks that closing the stream does not stop the task, and that its questions
+// move to the session's own stream.
 func TestProposalDropped(t *testing.T) {
 	rules.Covers(t, "A-06", "A-25", "A-36", "A-37", "A-38")
 	t.Parallel()
@@ -100,8 +100,8 @@ func TestProposalDropped(t *testing.T) {
 	})
 }
 
-// notifications/cancelled of the call cancels the task: by the session that made
-// it, and by no other.
+// TestProposalCancel checks that notifications/cancelled for the call cancels the task, but only
+// from the session that created it.
 func TestProposalCancel(t *testing.T) {
 	rules.Covers(t, "A-21", "A-40", "A-42", "A-43", "A-45", "A-46")
 	t.Parallel()
@@ -163,7 +163,7 @@ func TestProposalCancel(t *testing.T) {
 	})
 }
 
-// A session that ends leaves its tasks.
+// TestProposalSessionEnds checks that the end of a session does not stop its tasks.
 func TestProposalSessionEnds(t *testing.T) {
 	rules.Covers(t, "A-68")
 	t.Parallel()
@@ -188,8 +188,8 @@ func TestProposalSessionEnds(t *testing.T) {
 	})
 }
 
-// Where the SDK answers by JSON, what is said before still comes first: the answer
-// is the last event.
+// TestProposalJSONResponse checks that messages still precede the answer if the SDK answers with
+// JSON. The answer is then the last event.
 func TestProposalJSONResponse(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-25")
 	t.Parallel()
@@ -212,7 +212,7 @@ func TestProposalJSONResponse(t *testing.T) {
 	})
 }
 
-// A stream that is resumed has the answer, where the SDK stores its events.
+// TestProposalStored checks that a resumed stream has the answer if the SDK stores its events.
 func TestProposalStored(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08")
 	t.Parallel()
@@ -253,8 +253,8 @@ func TestProposalStored(t *testing.T) {
 	})
 }
 
-// A session that speaks of a task in two revisions has its questions in that of the
-// stream.
+// TestProposalMixed checks that a session which uses two revisions for a task gets questions in the
+// revision of the stream.
 func TestProposalMixed(t *testing.T) {
 	rules.Covers(t, "A-25", "A-39", "C-50")
 	t.Parallel()
@@ -277,8 +277,8 @@ func TestProposalMixed(t *testing.T) {
 	})
 }
 
-// What a tool asks before its task exists comes before the announcement, and names
-// no task.
+// TestProposalAsksBefore checks that a question before the task exists precedes the announcement
+// and names no task.
 func TestProposalAsksBefore(t *testing.T) {
 	rules.Covers(t, "A-08", "A-25", "A-40")
 	t.Parallel()

@@ -48,8 +48,8 @@ func newGuideThat(t testing.TB, url, token, capabilities string) guide {
 	return guide{wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, token, capabilities)}
 }
 
-// A task that asks is input_required, works again once it is answered, and is
-// cancelled where its user declines and the handler leaves it at that (T-12).
+// TestPatternsAsk checks that a task that asks is input_required, and works again after the answer.
+// It is cancelled if the user declines and the handler accepts that (T-12).
 func TestPatternsAsk(t *testing.T) {
 	rules.Covers(t, "D-09", "D-16")
 	t.Parallel()
@@ -131,7 +131,8 @@ func clientTask(id, status string) string {
 	return fmt.Sprintf(`"id":%q,"status":%q,"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","pollInterval":100`, id, status)
 }
 
-// A question is a task at a client that takes such ones: the server polls it.
+// TestPatternsRequests checks that a client may keep a question as a task, which the server then
+// polls.
 func TestPatternsRequests(t *testing.T) {
 	rules.Covers(t, "D-10", "D-17", "D-25")
 	t.Parallel()
@@ -284,7 +285,7 @@ func TestPatternsRequests(t *testing.T) {
 	})
 }
 
-// TestPatternsOnPipes: the same in a session on pipes.
+// TestPatternsOnPipes checks the same in a session on pipes.
 func TestPatternsOnPipes(t *testing.T) {
 	rules.Covers(t, "D-05", "D-10", "D-12", "D-13", "D-14", "D-16", "D-18", "D-25")
 	t.Parallel()

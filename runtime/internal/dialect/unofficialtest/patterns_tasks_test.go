@@ -18,8 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// One task, seen through another revision by the same principal: each mapping of
-// what a task ended with, from tasks of the guide and to them.
+// TestPatternsAcross shows one task in another revision to the same principal. It covers every
+// mapping of an outcome to and from the guide.
 func TestPatternsAcross(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -109,7 +109,7 @@ func TestPatternsAcross(t *testing.T) {
 	})
 }
 
-// Cancelling in one revision shows in the others.
+// TestPatternsAcrossCancel checks that a cancellation in one revision shows in the others.
 func TestPatternsAcrossCancel(t *testing.T) {
 	rules.Covers(t, "D-14")
 	t.Parallel()
@@ -152,8 +152,9 @@ func TestPatternsAcrossCancel(t *testing.T) {
 	})
 }
 
-// A question of a task is asked of whoever knows the task, and answered in any
-// revision; that its user has declined ends it as cancelled for the guide alone.
+// TestPatternsAcrossQuestions checks that a task's question goes to every client that knows the
+// task, and may be answered in any revision. If the user declines, the task ends as cancelled only
+// for the guide.
 func TestPatternsAcrossQuestions(t *testing.T) {
 	rules.Covers(t, "D-16")
 	t.Parallel()
@@ -190,7 +191,7 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 	})
 }
 
-// How many tasks there are is bounded, and how often one is asked for.
+// TestPatternsLimits checks that the number of tasks and the rate of polls are limited.
 func TestPatternsLimits(t *testing.T) {
 	rules.Covers(t, "D-17", "D-21")
 	t.Parallel()
@@ -215,7 +216,8 @@ func TestPatternsLimits(t *testing.T) {
 	})
 }
 
-// A task whose ttl is over is gone, and its ID free.
+// TestPatternsTTL checks that a task disappears at the end of its ttl, and that its ID is free
+// again.
 func TestPatternsTTL(t *testing.T) {
 	rules.Covers(t, "D-07", "D-22")
 	t.Parallel()
@@ -263,8 +265,8 @@ func patternsTTL(t *testing.T, ttl time.Duration) bool {
 	return true
 }
 
-// A log tells of tasks made and ended, with whose they are; they outlive the
-// server where its store does.
+// TestPatternsLog checks that the log shows created and ended tasks with their owners, and that
+// tasks outlive the server if the store does.
 func TestPatternsLog(t *testing.T) {
 	rules.Covers(t, "D-18", "D-24")
 	t.Parallel()
@@ -313,8 +315,8 @@ func TestPatternsLog(t *testing.T) {
 	})
 }
 
-// The guide and the proposal SEP-1686 share the names that a caller gives: a task
-// of either is there for the other under the same one.
+// TestPatternsAcrossProposal checks that the guide and the proposal SEP-1686 share the names that a
+// caller gives: each shows the other's task under the same name.
 func TestPatternsAcrossProposal(t *testing.T) {
 	rules.Covers(t, "D-13", "D-14", "D-16")
 	t.Parallel()

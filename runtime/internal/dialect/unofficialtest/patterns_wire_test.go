@@ -72,8 +72,8 @@ const (
 	staging    = `{"service":"api","environment":"staging"}`
 )
 
-// What a server that speaks the guide's tasks declares is what one of 2025-11-25
-// does.
+// TestPatternsCapabilities checks that a server with the guide's tasks declares the same as one of
+// 2025-11-25.
 func TestPatternsCapabilities(t *testing.T) {
 	rules.Covers(t, "D-01")
 	t.Parallel()
@@ -113,7 +113,8 @@ func TestPatternsCapabilities(t *testing.T) {
 	})
 }
 
-// A call becomes a task by the ID that it gives it, which is its key too.
+// TestPatternsCreate checks that a call becomes a task by the ID that it names, and that this ID is
+// also the idempotency key.
 func TestPatternsCreate(t *testing.T) {
 	rules.Covers(t, "D-05", "D-07", "D-08", "D-18")
 	t.Parallel()
@@ -161,7 +162,7 @@ func TestPatternsCreate(t *testing.T) {
 	})
 }
 
-// Which tools take an ID, and which need one.
+// TestPatternsTaskSupport checks which tools accept an ID, and which need one.
 func TestPatternsTaskSupport(t *testing.T) {
 	rules.Covers(t, "D-03", "D-04")
 	t.Parallel()
@@ -186,7 +187,7 @@ func TestPatternsTaskSupport(t *testing.T) {
 	})
 }
 
-// IDs that no task can have, and requests that are of another form.
+// TestPatternsMalformed sends invalid IDs and malformed requests.
 func TestPatternsMalformed(t *testing.T) {
 	rules.Covers(t, "D-15")
 	t.Parallel()
@@ -228,8 +229,8 @@ func TestPatternsMalformed(t *testing.T) {
 	})
 }
 
-// What tasks/get and tasks/result say of a task that goes on and of one that has
-// ended, in each way.
+// TestPatternsResult checks the answers of tasks/get and tasks/result for a running task and for
+// every outcome.
 func TestPatternsResult(t *testing.T) {
 	rules.Covers(t, "D-09", "D-11", "D-12", "D-13", "D-14")
 	t.Parallel()
@@ -313,7 +314,8 @@ func TestPatternsResult(t *testing.T) {
 	})
 }
 
-// The list has all tasks of the caller, whatever made them, without params.
+// TestPatternsList checks that the list has all tasks of the caller, of every revision, and needs
+// no params.
 func TestPatternsList(t *testing.T) {
 	rules.Covers(t, "D-10", "D-23")
 	t.Parallel()
@@ -348,8 +350,8 @@ func TestPatternsList(t *testing.T) {
 	})
 }
 
-// A task is its owner's, under whatever name (T-11: the guide's session is the
-// principal's here).
+// TestPatternsOwner checks that a task belongs to its owner under every name. In this project, the
+// guide's session stands for the principal (T-11).
 func TestPatternsOwner(t *testing.T) {
 	rules.Covers(t, "D-15", "D-20", "D-23")
 	t.Parallel()
@@ -386,7 +388,8 @@ func TestPatternsOwner(t *testing.T) {
 	})
 }
 
-// What shows 2025-11-25 is of 2025-11-25, whatever of the guide is beside it.
+// TestPatternsBeside checks that a request with a sign of 2025-11-25 is handled in that revision,
+// even if it also has members of the guide.
 func TestPatternsBeside(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -409,7 +412,8 @@ func TestPatternsBeside(t *testing.T) {
 	})
 }
 
-// Where the server's options do not name the guide, nothing of it means anything.
+// TestPatternsOff checks that members of the guide have no effect if the server's options do not
+// name the guide.
 func TestPatternsOff(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

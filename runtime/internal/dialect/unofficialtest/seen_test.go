@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// A task of 2025-11-25 in the proposal.
+// TestProposalSeesLegacy shows a task of 2025-11-25 in the proposal.
 func TestProposalSeesLegacy(t *testing.T) {
 	rules.Covers(t, "A-29", "A-38", "A-52", "A-54", "A-65")
 	t.Parallel()
@@ -65,8 +65,8 @@ func TestProposalSeesLegacy(t *testing.T) {
 	})
 }
 
-// A task of the proposal in 2025-11-25, under an ID that says nothing of the
-// requestor's.
+// TestLegacySeesProposal shows a task of the proposal in 2025-11-25, under an ID that does not
+// reveal the requestor's name for it.
 func TestLegacySeesProposal(t *testing.T) {
 	rules.Covers(t, "A-06", "A-40", "C-26", "C-41", "C-52")
 	t.Parallel()
@@ -115,7 +115,7 @@ func TestLegacySeesProposal(t *testing.T) {
 	})
 }
 
-// A task of 2026-07-28 in the proposal, and one of the proposal there.
+// TestProposalAndModern shows a task of 2026-07-28 in the proposal, and the reverse.
 func TestProposalAndModern(t *testing.T) {
 	rules.Covers(t, "A-25", "A-29", "A-41", "A-46", "A-65")
 	t.Parallel()
@@ -180,8 +180,8 @@ func TestProposalAndModern(t *testing.T) {
 	})
 }
 
-// A task of the guide in the proposal, and the other way round: both call it as
-// its requestor does.
+// TestProposalAndPatterns shows a task of the guide in the proposal, and the reverse. Both use the
+// name that the requestor has given.
 func TestProposalAndPatterns(t *testing.T) {
 	rules.Covers(t, "A-16", "A-29", "A-38")
 	t.Parallel()

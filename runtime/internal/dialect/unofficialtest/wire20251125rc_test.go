@@ -20,7 +20,7 @@ import (
 // What the release candidate of 2025-11-25 does otherwise than the release. What
 // the two share is tested beside each other, in the files of the release.
 
-// What initialize declares, and what tools/list says of each tool.
+// TestCandidateDeclares checks what initialize declares, and what tools/list shows for each tool.
 func TestCandidateDeclares(t *testing.T) {
 	rules.Covers(t, "B-01", "B-02", "B-14")
 	t.Parallel()
@@ -60,7 +60,7 @@ func TestCandidateDeclares(t *testing.T) {
 	})
 }
 
-// A whole conversation as it is on the wire, over HTTP.
+// TestCandidateLiteral checks a whole conversation, byte by byte, over HTTP.
 func TestCandidateLiteral(t *testing.T) {
 	rules.Covers(t, "B-15", "B-17", "B-24", "B-27", "B-40", "B-50", "B-55", "B-73")
 	t.Parallel()
@@ -120,7 +120,8 @@ func methodOf(t *testing.T, request string) string {
 	return m.Method
 }
 
-// Any request may carry task; only tools/call does anything with it.
+// TestCandidateTaskOnAnyRequest checks that every request may have the member task, and that only
+// tools/call uses it.
 func TestCandidateTaskOnAnyRequest(t *testing.T) {
 	rules.Covers(t, "B-05", "B-21", "B-22")
 	t.Parallel()
@@ -158,8 +159,8 @@ func TestCandidateTaskOnAnyRequest(t *testing.T) {
 	})
 }
 
-// A notifications/cancelled that names a task cancels none, however it does, and
-// harms nobody.
+// TestCandidateCancelledTask checks that a notifications/cancelled that names a task cancels
+// nothing.
 func TestCandidateCancelledTask(t *testing.T) {
 	rules.Covers(t, "B-69", "B-70")
 	t.Parallel()
@@ -212,7 +213,7 @@ func candidatePipe(t *testing.T) *wiretest.Piped {
 	return wiretest.PipeToRevision(t, wiretest.CandidateRevision, tasks, 100)
 }
 
-// What is malformed is refused, and nothing that comes of it is kept.
+// TestCandidateHostile checks that malformed requests are refused and leave nothing behind.
 func TestCandidateHostile(t *testing.T) {
 	rules.Covers(t, "B-25", "B-71", "B-77", "B-78", "B-80")
 	t.Parallel()

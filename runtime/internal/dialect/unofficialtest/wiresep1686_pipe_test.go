@@ -35,7 +35,7 @@ func newProposedPipe(t *testing.T, protocol string) (p *wiretest.Piped, d *wiret
 
 const relatedT = `"_meta":{"modelcontextprotocol.io/related-task":{"taskId":"T"}}`
 
-// The whole life of a task.
+// TestProposalPipe checks the whole life of a task on a pipe.
 func TestProposalPipe(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-09", "A-24", "A-25", "A-37", "A-38", "A-39")
 	t.Parallel()
@@ -78,7 +78,7 @@ func TestProposalPipe(t *testing.T) {
 	}
 }
 
-// notifications/cancelled on a pipe.
+// TestProposalPipeCancel checks notifications/cancelled on a pipe.
 func TestProposalPipeCancel(t *testing.T) {
 	rules.Covers(t, "A-16", "A-21", "A-40", "A-42", "A-43", "A-46")
 	t.Parallel()

@@ -33,7 +33,7 @@ func serveProposal(t testing.TB, s wiretest.Setup) (url string, d *wiretest.Driv
 // internal is the stored ID of what a principal calls so.
 func internal(principal, id string) string { return mcptask.Caller{Principal: principal}.Named(id) }
 
-// A call that is a task is announced, polled, and answered.
+// TestProposalCall checks that a call as a task is announced, polled and answered.
 func TestProposalCall(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-09", "A-13", "A-29", "A-31", "A-33", "A-37")
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestProposalCall(t *testing.T) {
 	}
 }
 
-// What the metadata of a task may be, and how long the task is kept.
+// TestProposalMetadata checks valid and invalid task metadata, and the retention of a task.
 func TestProposalMetadata(t *testing.T) {
 	rules.Covers(t, "A-02", "A-03", "A-12", "A-28", "A-29", "A-61", "A-72")
 	t.Parallel()
@@ -123,7 +123,7 @@ func TestProposalMetadata(t *testing.T) {
 	})
 }
 
-// An ID is one task's, whoever made it.
+// TestProposalDuplicates checks that an ID names one task, whoever created it.
 func TestProposalDuplicates(t *testing.T) {
 	rules.Covers(t, "A-13", "A-15", "A-16", "A-61")
 	t.Parallel()
@@ -158,7 +158,8 @@ func TestProposalDuplicates(t *testing.T) {
 	})
 }
 
-// Who cannot be a task is called plainly, whatever the metadata says.
+// TestProposalIgnored checks that a tool which cannot be a task is called as usual, whatever the
+// metadata says.
 func TestProposalIgnored(t *testing.T) {
 	rules.Covers(t, "A-04", "A-05", "A-10")
 	t.Parallel()
@@ -191,7 +192,7 @@ func TestProposalIgnored(t *testing.T) {
 	})
 }
 
-// A server that is not told to does not speak it.
+// TestProposalOff checks that a server supports the proposal only if its options name it.
 func TestProposalOff(t *testing.T) {
 	rules.Covers(t, "A-04", "A-10")
 	t.Parallel()
@@ -219,7 +220,8 @@ func TestProposalOff(t *testing.T) {
 	})
 }
 
-// What initialize declares, and that nobody has to.
+// TestProposalCapabilities checks what initialize declares, and that a client need not declare
+// anything.
 func TestProposalCapabilities(t *testing.T) {
 	rules.Covers(t, "A-01")
 	t.Parallel()
@@ -248,7 +250,7 @@ func TestProposalCapabilities(t *testing.T) {
 	})
 }
 
-// The life of tasks, one step after the other.
+// TestProposalLife checks the life of tasks, step by step.
 func TestProposalLife(t *testing.T) {
 	rules.Covers(t, "A-17", "A-18", "A-19", "A-20", "A-21", "A-22", "A-26")
 	t.Parallel()
@@ -306,7 +308,7 @@ func TestProposalLife(t *testing.T) {
 	})
 }
 
-// How tasks end: by a tool error, by an error, by a bug.
+// TestProposalFailed checks that a task can end with a tool error, an error, or a panic.
 func TestProposalFailed(t *testing.T) {
 	rules.Covers(t, "A-23", "A-34", "A-35", "A-59", "A-60", "A-63", "A-64", "A-65")
 	t.Parallel()
@@ -357,9 +359,9 @@ func TestProposalFailed(t *testing.T) {
 	})
 }
 
-// What names no task, or not by an ID.
-// What became of a task whose worker was lost, nobody knows: it is failed and says
-// why, unless the server is told to say unknown. Neither has a result.
+// TestProposalLost checks requests that name no task, or name it in another way. It also checks a
+// task whose worker was lost: it has failed and gives the reason, or is unknown if the options say
+// so, and it has no result.
 func TestProposalLost(t *testing.T) {
 	rules.Covers(t, "A-21", "A-23", "A-35")
 	t.Parallel()
@@ -429,7 +431,7 @@ func TestProposalNotFound(t *testing.T) {
 	})
 }
 
-// tasks/list.
+// TestProposalList checks tasks/list.
 func TestProposalList(t *testing.T) {
 	rules.Covers(t, "A-49", "A-50", "A-52", "A-58")
 	t.Parallel()
@@ -479,7 +481,7 @@ func TestProposalList(t *testing.T) {
 	})
 }
 
-// tasks/delete.
+// TestProposalDelete checks tasks/delete.
 func TestProposalDelete(t *testing.T) {
 	rules.Covers(t, "A-38", "A-53", "A-54", "A-55", "A-57", "A-75")
 	t.Parallel()
@@ -526,7 +528,8 @@ func TestProposalDelete(t *testing.T) {
 	})
 }
 
-// The limits hold here too, and no task stays when its time is over.
+// TestProposalLimits checks that the limits hold in the proposal too, and that tasks disappear when
+// their time is over.
 func TestProposalLimits(t *testing.T) {
 	rules.Covers(t, "A-30", "A-44", "A-62", "A-70", "A-71", "A-73")
 	t.Parallel()

@@ -39,19 +39,19 @@ func TestQuestionFollowsSlowReply(t *testing.T) {
 			})
 			g := New(Config{Server: server, Stateful: stateful})
 			s := &session{id: "s"}
-			s.negotiated(g, mcptask.Revision20251125, []byte(`{"elicitation":{}}`))
-			g.openSession(httptest.NewRequest("POST", "/", nil), s, nil)
+			s.setNegotiated(g, mcptask.Revision20251125, []byte(`{"elicitation":{}}`))
+			g.trackSession(httptest.NewRequest("POST", "/", nil), s, nil)
 			defer g.sessions.end("s")
 			c := g.mailbox(s).Connect(nil, "")
 			for range 3 { // its timers are no more than its tasks
-				g.mailbox(s).SettleAfter("NOSUCHTASK", settling)
+				g.mailbox(s).SettleAfter("NOSUCHTASK", settleDelay)
 			}
 			r := httptest.NewRequest("POST", "/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","task":{}}}`))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set(sessionHeader, "s")
 			g.ServeHTTP(httptest.NewRecorder(), r)
 			<-made
-			time.Sleep(settling - time.Millisecond)
+			time.Sleep(settleDelay - time.Millisecond)
 			if early := c.Take(); len(early) > 0 {
 				t.Fatalf("it may overtake the reply: %s", early[0])
 			}

@@ -1,0 +1,365 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// In the proposal SEP-1686 a call that created a task stays open until the task has ended. The
+// client receives, in this order, the announcement of the task, the messages about the task, and
+// the answer. Over HTTP all of these travel on the stream of the POST. If the client
+// does not accept a stream there, it gets the messages on the session's standalone stream, if one
+// is open. Otherwise it polls with the ID that it has chosen itself.
+//
+// Closing the stream does not affect the task. The SDK still gets the answer, for a stream that is
+// resumed, and tasks/result returns it.
+
+// awaitedCall is a call that is answered when its task has ended.
+type awaitedCall struct {
+	g       *Gateway
+	session *session
+	d       dialect.Teller
+	caller  mcptask.Caller
+	tool    string
+	// request is the ID of the call, by which the client cancels it.
+	request json.RawMessage
+	// way carries the answer to the client.
+	way callWay
+
+	mu sync.Mutex
+	// task is the stored ID. It is "" until the task exists.
+	task      string
+	cancelled bool
+}
+
+// callWay carries messages from an open call to its client.
+type callWay interface {
+	// send sends a message. It returns false if this way cannot carry it.
+	send(message []byte) bool
+	// carriesQuestions reports whether the task's questions go this way too.
+	carriesQuestions() bool
+	// sendKeepAlive shows a waiting client that the stream is alive.
+	sendKeepAlive()
+	// disconnected returns a channel that closes when the client disconnects. It returns nil if
+	// that cannot happen.
+	disconnected() <-chan struct{}
+}
+
+// handle creates the task, announces it, and waits until it has ended.
+func (a *awaitedCall) handle(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+	done, refusal := a.g.countWaiting(a.caller)
+	if refusal != nil {
+		return mcptask.CallReply{}, refusal
+	}
+	done = sync.OnceFunc(done)
+	defer done()
+	if err := a.checkIDFree(ctx, call.ExternalID); err != nil {
+		return mcptask.CallReply{}, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(a.g.server.Closing(), stop)()
+	defer a.g.sessions.addWaiting(a.session, a.request, func() { a.cancelCall(stop) })()
+	// The handler may report progress before the task is announced.
+	told := make(chan struct{})
+	tell := sync.OnceFunc(func() { close(told) })
+	defer tell()
+	if progress := call.Progress; progress != nil {
+		call.Progress = func(taskID string, done, total float64, message string) {
+			<-told
+			progress(taskID, done, total, message)
+		}
+	}
+	reply, err := a.g.server.Call(ctx, a.caller, a.tool, arguments, call)
+	if err != nil || reply.Task == nil {
+		return reply, err
+	}
+	record := *reply.Task
+	if a.setTask(record.ID) {
+		a.cancelTask(record.ID) // the call was cancelled meanwhile
+	}
+	a.g.mailbox(a.session).KnowUnsettled(a.d, record)
+	a.announce(record)
+	tell()
+	over := a.carryQuestions(record.ID, done)
+	ended, err := a.g.server.Await(ctx, a.caller, record.ID)
+	if err != nil { // a cancellation may end ctx before the task
+		if r, gone := a.g.server.Peek(record.ID); gone == nil && r.Done() {
+			ended, err = r, nil
+		}
+	}
+	over()
+	return a.newReply(ctx, ended, err)
+}
+
+// checkIDFree refuses an ID that a task of the caller already has, in case the server generated
+// that ID. A repeated ID of the caller's own making is refused when the task is stored.
+func (a *awaitedCall) checkIDFree(ctx context.Context, id string) error {
+	switch _, err := a.g.server.Get(ctx, a.caller, id); {
+	case err == nil:
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", id)
+	case !dialect.Gone(err):
+		return err
+	}
+	return nil
+}
+
+// setTask notes the task. It returns true if the call has been cancelled meanwhile.
+func (a *awaitedCall) setTask(task string) (cancelled bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.task = task
+	return a.cancelled
+}
+
+// cancelCall handles the client's cancellation. It cancels the task, or stops its
+// creation.
+func (a *awaitedCall) cancelCall(stop context.CancelFunc) {
+	a.mu.Lock()
+	a.cancelled = true
+	task := a.task
+	a.mu.Unlock()
+	if task == "" {
+		stop()
+		return
+	}
+	a.cancelTask(task)
+}
+
+// cancelTask cancels the task. A task that has ended stays unchanged.
+func (a *awaitedCall) cancelTask(task string) {
+	caller := a.caller
+	caller.Method = notificationCancelled
+	if _, _, err := a.g.server.Cancel(context.WithoutCancel(a.g.server.Closing()), caller, task); err != nil {
+		a.g.server.Notice(slog.LevelInfo, "task not cancelled", "task", mcptask.LogID(caller.Principal, task), "error", err)
+	}
+}
+
+// announce sends the announcement of the task. If the call has no stream, it uses the session's
+// standalone stream.
+func (a *awaitedCall) announce(r mcptask.Record) {
+	method, params, err := a.d.(dialect.Announcer).Announcement(r)
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+	}
+	if err != nil {
+		a.g.server.Notice(slog.LevelError, "task not announced", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
+		return
+	}
+	if !a.way.send(data) {
+		a.g.mailbox(a.session).Send(data)
+	}
+}
+
+// carryQuestions sends the task's questions on the call's stream until over is called or the client
+// disconnects. A call without a client does not count as waiting, so carryQuestions then calls
+// done.
+func (a *awaitedCall) carryQuestions(task string, done func()) (over func()) {
+	box := a.g.mailbox(a.session)
+	if !a.way.carriesQuestions() {
+		box.Settle(task, nil)
+		return func() {}
+	}
+	c := box.Connect(a.d, task)
+	box.Settle(task, nil) // the client knows the task now
+	stop := make(chan struct{})
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		defer guard.Then(a.g.server.Logger(), "the stream of a call", done)
+		defer c.Close()
+		tick := time.NewTicker(keepAlive)
+		defer tick.Stop()
+		for {
+			select {
+			case <-c.Wake():
+				a.sendQueued(c)
+			case <-tick.C:
+				a.way.sendKeepAlive()
+			case <-a.way.disconnected():
+				done()
+				return
+			case <-stop:
+				a.g.hub.Refresh(task) // send retractions before the answer
+				a.sendQueued(c)
+				return
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		writer.Wait()
+	}
+}
+
+func (a *awaitedCall) sendQueued(c *push.Stream) {
+	for _, m := range c.Take() {
+		a.way.send(m)
+	}
+}
+
+// newReply returns the reply with the task's outcome.
+func (a *awaitedCall) newReply(ctx context.Context, r mcptask.Record, err error) (mcptask.CallReply, error) {
+	if err != nil {
+		if ctx.Err() != nil { // the session or the server has ended, or the SDK has given up
+			err = mcptask.Errorf(mcptask.CodeInternalError, "the request was ended before its answer was there")
+		}
+		return mcptask.CallReply{}, err
+	}
+	dialect.Retrieved(ctx, a.g.server, a.caller, r)
+	result, err := a.d.(dialect.Announcer).Answer(r)
+	var wire *mcptask.Error
+	switch {
+	case errors.As(err, &wire):
+		return mcptask.CallReply{Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: wire}}, nil
+	case err != nil:
+		return mcptask.CallReply{}, err
+	}
+	return mcptask.CallReply{Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: result, IsError: r.Outcome.IsError}}, nil
+}
+
+// overPipe implements carrier.
+func (a *awaitedCall) overPipe(write func([]byte)) { a.way = pipeWay{write} }
+
+// pipeWay implements callWay for a pipe. A pipe has one stream, which the session's questions use.
+type pipeWay struct{ write func([]byte) }
+
+func (w pipeWay) send(message []byte) bool    { w.write(message); return true }
+func (pipeWay) carriesQuestions() bool        { return false }
+func (pipeWay) sendKeepAlive()                {}
+func (pipeWay) disconnected() <-chan struct{} { return nil }
+
+// overHTTP implements carrier.
+func (a *awaitedCall) overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func()) {
+	way := &postWay{w: w, streams: acceptsStream(r), header: http.Header{}, gone: r.Context().Done()}
+	a.way = way
+	return way, way.end
+}
+
+// postWay is the response to a POST. It becomes a stream as soon as there is a message about the
+// task. It then forwards the SDK's events, or turns the SDK's JSON into an event.
+type postWay struct {
+	w       http.ResponseWriter
+	streams bool // the client accepts a stream
+	gone    <-chan struct{}
+	// header is the SDK's header. The SDK may change it while messages are sent here.
+	header http.Header
+
+	mu         sync.Mutex
+	begunHere  bool // the gateway has begun the stream
+	begunBySDK bool // the SDK has begun its response
+	isSSE      bool // the SDK's response is a stream
+	over       bool
+	body       bytes.Buffer // the SDK's JSON, if the gateway has begun the stream
+}
+
+// Header implements http.ResponseWriter.
+func (p *postWay) Header() http.Header { return p.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (p *postWay) WriteHeader(code int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.begin(code)
+}
+
+// begin sends the header of the SDK's response. p.mu is held.
+func (p *postWay) begin(code int) {
+	if p.begunBySDK || p.over {
+		return
+	}
+	p.begunBySDK = true
+	p.isSSE = strings.HasPrefix(p.header.Get("Content-Type"), "text/event-stream")
+	if p.begunHere {
+		return
+	}
+	for name, values := range p.header {
+		p.w.Header()[name] = values
+	}
+	p.w.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter. The SDK writes one event at a time.
+func (p *postWay) Write(data []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over {
+		return len(data), nil // the response is over
+	}
+	p.begin(http.StatusOK)
+	if p.begunHere && !p.isSSE {
+		return p.body.Write(data)
+	}
+	return p.w.Write(data)
+}
+
+// Flush implements http.Flusher.
+func (p *postWay) Flush() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over || !p.begunBySDK && !p.begunHere {
+		return
+	}
+	_ = http.NewResponseController(p.w).Flush() // fails if the client has disconnected
+}
+
+func (p *postWay) carriesQuestions() bool        { return p.streams }
+func (p *postWay) disconnected() <-chan struct{} { return p.gone }
+
+// stream returns the response as a stream, or nil if it is not a stream. p.mu is held.
+func (p *postWay) stream() *stream {
+	switch {
+	case p.over || !p.streams || p.begunBySDK && !p.isSSE && !p.begunHere:
+		return nil
+	case !p.begunBySDK && !p.begunHere:
+		p.begunHere = true
+		return newStream(p.w)
+	}
+	return &stream{w: p.w, flush: http.NewResponseController(p.w).Flush}
+}
+
+func (p *postWay) send(message []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.stream()
+	if s == nil {
+		return p.over // after the end, messages are dropped
+	}
+	s.sendMessage(message)
+	return true
+}
+
+func (p *postWay) sendKeepAlive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.stream(); s != nil {
+		s.sendComment("waiting")
+	}
+}
+
+// end sends the SDK's JSON as an event and closes the response.
+func (p *postWay) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.body.Len() > 0 {
+		if s := p.stream(); s != nil {
+			var line bytes.Buffer
+			if json.Compact(&line, p.body.Bytes()) == nil {
+				s.sendMessage(line.Bytes())
+			}
+		}
+	}
+	p.over = true
+}

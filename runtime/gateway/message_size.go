@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+)
+
+const (
+	// maxLastingBytes limits the bytes of a message that stays in memory for long. Such messages
+	// are an initialize, which the SDK keeps with its session, and a request that waits for tasks.
+	// In a call, it limits the bytes outside of its arguments and answers, which have their own
+	// limit.
+	maxLastingBytes = 64 << 10
+	// maxInitializeValues limits the values in an initialize. Even the smallest value becomes a
+	// map or a struct fifty times its size.
+	maxInitializeValues = 1000
+)
+
+// checkSize refuses a message that would hold too much memory as long as its session or its wait
+// lasts. The number of such messages is limited, so this limits the memory of all of them.
+func checkSize(m *message) (refusalKind, *mcptask.Error) {
+	data := m.Bytes()
+	switch m.Method {
+	case "initialize":
+		if wire.CountValues(data, maxInitializeValues) > maxInitializeValues {
+			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize may have at most %d values: declare less", maxInitializeValues)
+		}
+	case "tasks/result", dialect.Listen:
+	case "tools/call":
+		if len(data) > maxLastingBytes && len(data)-countLimitedBytes(m.Params) > maxLastingBytes {
+			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a call exceeds %d bytes beside its arguments and answers: send less", maxLastingBytes)
+		}
+		return 0, nil
+	default:
+		return 0, nil
+	}
+	switch {
+	case len(data) <= maxLastingBytes:
+		return 0, nil
+	case isLongID(m): // the same error as for any unknown ID
+		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
+	}
+	return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, maxLastingBytes)
+}
+
+// isLongID reports whether a request names its task by an ID that is too long to exist.
+func isLongID(m *message) bool {
+	id, _ := m.Params.Text("taskId")
+	return len(id) > maxLastingBytes
+}
+
+// countLimitedBytes returns how many bytes of a call's params Limits.Arguments limits.
+func countLimitedBytes(params *wire.Object) int {
+	return len(params.Get("arguments")) + len(params.Get("inputResponses")) + len(params.Get("requestState"))
+}

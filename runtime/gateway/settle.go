@@ -1,0 +1,52 @@
+package gateway
+
+import (
+	"sync"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// settleAfterReply settles the task that a request has named, once its reply is sent.
+func (g *Gateway) settleAfterReply(x exchange, s *session, seen mcptask.Record) {
+	box := g.mailbox(s)
+	if box.HasUnsettled() {
+		x.flush()
+	}
+	box.Settle(seen.ID, &seen)
+}
+
+// announcement calls then with the ID of a call's task when the task exists and the reply is
+// written. Either may happen first, because a client may disconnect before its call is answered. It
+// is safe for concurrent use.
+type announcement struct {
+	then func(task string)
+
+	mu      sync.Mutex
+	task    string
+	written bool
+}
+
+// noteTask notes that the task exists.
+func (a *announcement) noteTask(task string) {
+	a.mu.Lock()
+	a.task = task
+	both := a.written
+	a.mu.Unlock()
+	if both {
+		a.then(task)
+	}
+}
+
+// noteWritten notes that the reply is written.
+func (a *announcement) noteWritten() {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.written = true
+	task := a.task
+	a.mu.Unlock()
+	if task != "" {
+		a.then(task)
+	}
+}

@@ -203,7 +203,7 @@ func TestStatusOfAFlood(t *testing.T) {
 		defer res.Body.Close()
 		id := p.Create("driven", nil)
 		p.Task("tasks/get", id).OK()
-		d.Flood(p, id)
+		d.Flood(wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), id) // whose polls tell the watcher nothing
 		seen, last := 0, ""
 		lines := bufio.NewReader(res.Body)
 		for {

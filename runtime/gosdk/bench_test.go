@@ -63,7 +63,7 @@ func together(n int, once func(number int64) error) error {
 // each message.
 func serve(b *testing.B, options mcptask.Options, more ...gosdk.HandlerOption) (url string) {
 	b.Helper()
-	tasks, err := mcptask.NewServer(options, wiretest.EveryCITools())
+	tasks, err := mcptask.NewServer(options, wiretest.AllRevisionsCITools())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -247,7 +247,7 @@ var roads = []struct {
 const createParams = `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","branch":"main"}`
 
 func unlimited() mcptask.Options {
-	limits := wiretest.Hurried
+	limits := wiretest.NoPollLimits
 	limits.Tasks, limits.Running, limits.Bytes = -1, -1, -1
 	limits.Server = mcptask.Totals{Tasks: -1, Running: -1, Bytes: -1}
 	limits.Anonymous = limits.Server

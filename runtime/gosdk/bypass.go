@@ -69,7 +69,7 @@ func (s *served) named(info *mcp.Implementation) {
 // result makes the SDK's type of a result of the server.
 func (s *served) result(data json.RawMessage, err error) (mcp.Result, error) {
 	if err != nil {
-		return nil, sdkError(err)
+		return nil, toSDKError(err)
 	}
 	return &rawResult{body: data, of: s}, nil
 }

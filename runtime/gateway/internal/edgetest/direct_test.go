@@ -173,7 +173,7 @@ func (c directCall) answer(t *testing.T, r road, modern bool) string {
 		edits = append(edits, wiretest.WithHeader("Mcp-Method", "tools/call"), wiretest.WithHeader("Mcp-Name", named.FindStringSubmatch(c.params)[1]))
 	}
 	body := c.body(modern)
-	request := r.p.Start(t.Context(), http.MethodPost, body, append(edits, func(r *http.Request) { maps.Copy(r.Header, c.header) })...)
+	request := r.p.NewRequest(t.Context(), http.MethodPost, body, append(edits, func(r *http.Request) { maps.Copy(r.Header, c.header) })...)
 	response, err := r.p.Client.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func compareRoads(t *testing.T, revision string, inJSON bool) {
 	var roads []road
 	for _, direct := range []bool{false, true} {
 		seen := new(atomic.Int32)
-		m := wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+		m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 			seen.Add(1)
 			return next()
 		})
@@ -217,7 +217,7 @@ func compareRoads(t *testing.T, revision string, inJSON bool) {
 			Middleware: m, Direct: direct, HTTP: wiretest.HTTPOptions(inJSON), Panics: true,
 			Tools: []mcptask.Tools{questions.AskerTools(wiretest.FirstAsker{}), quickTools()},
 		})
-		p := wiretest.NewAsked(t, url, revision, "", `{"elicitation":{}}`)
+		p := wiretest.NewAskedPeer(t, url, revision, "", `{"elicitation":{}}`)
 		if modern {
 			p.Call("tools/list", nil).OK() // from now on it is known how the SDK names the server
 		}
@@ -248,7 +248,7 @@ func compareRoads(t *testing.T, revision string, inJSON bool) {
 func TestDirectTaskCallsByServer(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.Hurried}, wiretest.ExtraTools())
+		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.ExtraTools())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func TestDirectTaskCallsByServer(t *testing.T) {
 			server := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
 				Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 			})
-			server.AddReceivingMiddleware(wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+			server.AddReceivingMiddleware(wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 				seen.Add(1)
 				return next()
 			}))
@@ -283,7 +283,7 @@ func TestDirectTaskCallsByServer(t *testing.T) {
 		})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			for name, has := range map[string]string{"with": "ponder", "without": "adopted", "bare": "", "none": ""} {
-				p := wiretest.Unopened(t, handler.URL, revision, "", wiretest.TasksExtension)
+				p := wiretest.NewUnopenedPeer(t, handler.URL, revision, "", wiretest.TasksExtension)
 				p.Client.Transport = withServer{p.Client.Transport, name}
 				if revision == wiretest.ModernRevision {
 					p.Call("tools/list", nil)

@@ -13,8 +13,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // In the proposal SEP-1686 a call that created a task stays open until the task has ended. The
@@ -30,7 +30,7 @@ import (
 type awaitedCall struct {
 	g       *Gateway
 	session *session
-	d       dialect.Teller
+	d       protocol.Teller
 	caller  mcptask.Caller
 	tool    string
 	// request is the ID of the call, by which the client cancels it.
@@ -110,7 +110,7 @@ func (a *awaitedCall) checkIDFree(ctx context.Context, id string) error {
 	switch _, err := a.g.server.Get(ctx, a.caller, id); {
 	case err == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", id)
-	case !dialect.Gone(err):
+	case !protocol.Gone(err):
 		return err
 	}
 	return nil
@@ -150,7 +150,7 @@ func (a *awaitedCall) cancelTask(task string) {
 // announce sends the announcement of the task. If the call has no stream, it uses the session's
 // standalone stream.
 func (a *awaitedCall) announce(r mcptask.Record) {
-	method, params, err := a.d.(dialect.Announcer).Announcement(r)
+	method, params, err := a.d.(protocol.Announcer).Announcement(r)
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
@@ -218,8 +218,8 @@ func (a *awaitedCall) newReply(ctx context.Context, r mcptask.Record, err error)
 		}
 		return mcptask.CallReply{}, err
 	}
-	dialect.Retrieved(ctx, a.g.server, a.caller, r)
-	result, err := a.d.(dialect.Announcer).Answer(r)
+	protocol.Retrieved(ctx, a.g.server, a.caller, r)
+	result, err := a.d.(protocol.Announcer).Answer(r)
 	var wire *mcptask.Error
 	switch {
 	case errors.As(err, &wire):

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -183,7 +183,7 @@ func (x *httpExchange) send(message []byte) {
 
 // carryQuestions implements exchange. If the client does not accept a stream, it gets the questions
 // on its session's own stream (C-34, C-37).
-func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func()) {
+func (x *httpExchange) carryQuestions(d protocol.Teller, task string) (stop func()) {
 	if !acceptsStream(x.r) {
 		return func() {}
 	}
@@ -295,10 +295,10 @@ func (x *httpExchange) initialize(flow *Flow) {
 	}
 	defer done()
 	capabilities := x.m.Params.Object("capabilities")
-	flow.Connected = func(id, protocol string, wait func() error) {
+	flow.Connected = func(id, version string, wait func() error) {
 		if id != "" {
 			s := &session{id: id, principal: x.principal}
-			s.setNegotiated(g, protocol, capabilities.Raw())
+			s.setNegotiated(g, version, capabilities.Raw())
 			g.trackSession(x.r, s, wait)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -74,10 +74,10 @@ func (x *pipeExchange) enter(bool) (*session, mcptask.Caller, bool) {
 func (x *pipeExchange) initialize(flow *Flow) {
 	p := x.p
 	capabilities := x.m.Params.Get("capabilities")
-	flow.Connected = func(_, protocol string, _ func() error) {
+	flow.Connected = func(_, version string, _ func() error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.session.setNegotiated(p.g, protocol, capabilities)
+		p.session.setNegotiated(p.g, version, capabilities)
 	}
 	x.forward(flow)
 	p.waitUntil(lastReplies, func() bool { _, waits := p.pending[wire.IDKey(x.m.ID)]; return !waits })
@@ -151,7 +151,7 @@ func (x *pipeExchange) send(message []byte) {
 }
 
 // carryQuestions implements exchange. A pipe has one stream, which already carries the questions.
-func (x *pipeExchange) carryQuestions(dialect.Teller, string) (stop func()) { return func() {} }
+func (x *pipeExchange) carryQuestions(protocol.Teller, string) (stop func()) { return func() {} }
 
 // cancel implements exchange. It returns false if the SDK serves the request too.
 func (x *pipeExchange) cancel(request json.RawMessage) bool {

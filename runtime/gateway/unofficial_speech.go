@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // unofficialSpeech implements sessionSpeech for a gateway that also supports the unreleased
@@ -14,7 +14,7 @@ import (
 type unofficialSpeech struct{ officialSpeech }
 
 // findRevision implements sessionSpeech.
-func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *message) dialect.Teller {
+func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *message) protocol.Teller {
 	if s == nil {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *mes
 		g.sessions.setShown(s, nil)
 		return own
 	}
-	named := func(external string) bool { return dialect.Names(g.server, caller, external) }
+	named := func(external string) bool { return protocol.Names(g.server, caller, external) }
 	for _, d := range u.g.signalled {
 		if d.Signals(m.Method, m.Params, named) {
 			g.sessions.setShown(s, d)
@@ -51,9 +51,9 @@ func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *mes
 
 // tasklessRevision implements sessionSpeech. It prefers a revision in which no tool must be called
 // as a task.
-func (u unofficialSpeech) tasklessRevision() dialect.Teller {
+func (u unofficialSpeech) tasklessRevision() protocol.Teller {
 	for _, d := range u.g.signalled {
-		if _, ok := d.(dialect.Announcer); ok {
+		if _, ok := d.(protocol.Announcer); ok {
 			return d
 		}
 	}
@@ -62,9 +62,9 @@ func (u unofficialSpeech) tasklessRevision() dialect.Teller {
 
 // declareTasks implements sessionSpeech. In a session without tasks of its own, it uses the first
 // revision that changes the result.
-func (u unofficialSpeech) declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
-	if u.g.hasTasks(protocol) {
-		return u.officialSpeech.declareTasks(caller, protocol, method, result)
+func (u unofficialSpeech) declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error) {
+	if u.g.hasTasks(version) {
+		return u.officialSpeech.declareTasks(caller, version, method, result)
 	}
 	for _, d := range u.g.signalled {
 		decorated, err := d.Decorate(u.g.server, caller, method, result)
@@ -81,8 +81,8 @@ func (unofficialSpeech) canPush(string) bool { return true }
 
 // prepareFlow implements sessionSpeech. If the revision says so, the flow answers its call when the
 // task has ended.
-func (u unofficialSpeech) prepareFlow(flow *Flow, s *session, d dialect.Teller, m *message) {
-	if _, announces := d.(dialect.Announcer); !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
+func (u unofficialSpeech) prepareFlow(flow *Flow, s *session, d protocol.Teller, m *message) {
+	if _, announces := d.(protocol.Announcer); !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
 		return
 	}
 	a := &awaitedCall{g: u.g, session: s, d: d, caller: flow.Caller, tool: flow.Tool, request: m.ID}
@@ -90,14 +90,14 @@ func (u unofficialSpeech) prepareFlow(flow *Flow, s *session, d dialect.Teller, 
 }
 
 // setShown notes the revision that a request has shown. nil means the session's own revision.
-func (t *sessions) setShown(s *session, d dialect.Signalled) {
+func (t *sessions) setShown(s *session, d protocol.Signalled) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.shownRevision = d
 }
 
 // lastShown returns the revision that setShown noted last.
-func (t *sessions) lastShown(s *session) dialect.Signalled {
+func (t *sessions) lastShown(s *session) protocol.Signalled {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return s.shownRevision

@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // The pace of what is done where a server leaves its client without news.
@@ -40,8 +40,8 @@ const (
 // announced are the calls of a revision in which the answer to a call is what its
 // task ended with, and stays open until then. It is safe for concurrent use.
 type announced struct {
-	conn    *conn
-	dialect dialect.AnnouncedClient
+	conn     *conn
+	protocol protocol.AnnouncedClient
 	// leaving is what has to get through before the connection is closed, running
 	// are the calls.
 	leaving, running sync.WaitGroup
@@ -52,8 +52,8 @@ type announced struct {
 	closed bool
 }
 
-func newAnnounced(c *conn, d dialect.AnnouncedClient) *announced {
-	return &announced{conn: c, dialect: d, calls: map[string][]*openCall{}, unread: map[string]mcptask.Snapshot{}}
+func newAnnounced(c *conn, d protocol.AnnouncedClient) *announced {
+	return &announced{conn: c, protocol: d, calls: map[string][]*openCall{}, unread: map[string]mcptask.Snapshot{}}
 }
 
 // openCall is one of the calls.
@@ -127,7 +127,7 @@ func (a *announced) take(message []byte, _ way) bool {
 	if json.Unmarshal(message, &m) != nil || m.ID != nil {
 		return false
 	}
-	taskID, ok := a.dialect.Announced(m.Method, m.Params)
+	taskID, ok := a.protocol.Announced(m.Method, m.Params)
 	if !ok {
 		return false
 	}
@@ -175,7 +175,7 @@ func (a *announced) call(ctx context.Context, l *link, call mcptask.ToolCall, pa
 	defer stop()
 	found := make(chan mcptask.Snapshot, 1)
 	go o.look(looking, found)
-	s := a.dialect.Begun(taskID)
+	s := a.protocol.Begun(taskID)
 	select {
 	case <-o.done:
 	case s = <-found:
@@ -224,7 +224,7 @@ func (o *openCall) look(ctx context.Context, found chan<- mcptask.Snapshot) {
 		case <-ctx.Done():
 			return
 		}
-		s, err := o.of.dialect.Task(ctx, o.link.send, o.taskID)
+		s, err := o.of.protocol.Task(ctx, o.link.send, o.taskID)
 		var wire *mcptask.Error
 		switch {
 		case err == nil:
@@ -274,7 +274,7 @@ func (o *openCall) outcome(ctx context.Context) (mcptask.Snapshot, error) {
 	a.drop(o)
 	switch {
 	case o.err == nil:
-		s, _, err := a.dialect.Started(o.result)
+		s, _, err := a.protocol.Started(o.result)
 		if err == nil && o.isKnown() {
 			s.TaskID = o.taskID
 			a.conn.deleteRead(ctx, o.link, o.taskID)
@@ -338,7 +338,7 @@ func (o *openCall) answered(result json.RawMessage, err error) {
 	var s mcptask.Snapshot
 	switch {
 	case err == nil:
-		s, _, err = a.dialect.Started(result)
+		s, _, err = a.protocol.Started(result)
 	case !a.asking():
 		return // the connection is being closed
 	default:
@@ -358,10 +358,10 @@ func (o *openCall) answered(result json.RawMessage, err error) {
 func (o *openCall) failed(answer *mcptask.Error) (mcptask.Snapshot, error) {
 	ctx, stop := context.WithTimeout(context.Background(), goodbye)
 	defer stop()
-	s, err := o.of.dialect.Task(ctx, o.link.send, o.taskID)
+	s, err := o.of.protocol.Task(ctx, o.link.send, o.taskID)
 	var gone *mcptask.Error
 	if errors.As(err, &gone) { // and deleted already
-		s, err = o.of.dialect.Begun(o.taskID), nil
+		s, err = o.of.protocol.Begun(o.taskID), nil
 		s.Status = mcptask.StatusFailed
 	}
 	if err == nil && s.Status == mcptask.StatusFailed {
@@ -452,7 +452,7 @@ func (o *openCall) cancel(ctx context.Context) error {
 	if id == nil {
 		return nil // hanging up is enough
 	}
-	method, params := o.of.dialect.Cancelled(o.taskID, id)
+	method, params := o.of.protocol.Cancelled(o.taskID, id)
 	data, err := json.Marshal(params)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // The requests of a server's that the options answer.
@@ -74,7 +74,7 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 	if err != nil {
 		return nil, err
 	}
-	_, taskID := dialect.RelatedTask(meta)
+	_, taskID := protocol.RelatedTask(meta)
 	q, err := mcptask.NewQuestion(taskID, "", method, data)
 	if err != nil {
 		return nil, err

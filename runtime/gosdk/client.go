@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // ClientOptions configure a connection. The zero value is ready to use.
@@ -197,7 +197,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	c.watches = &watches{
 		listen: c.subscribe, tasks: map[string]map[*watch]bool{}, refused: map[string]bool{}, streams: map[*subscription]bool{},
 	}
-	if d, ok := named.(dialect.AnnouncedClient); ok {
+	if d, ok := named.(protocol.AnnouncedClient); ok {
 		c.calls = newAnnounced(c, d)
 	}
 	if c.receiver, err = newReceiver(c); err != nil {
@@ -212,12 +212,12 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 }
 
 // clientOf finds a revision by its name; nil is for "", which names none.
-func clientOf(revision string) (dialect.Client, error) {
+func clientOf(revision string) (protocol.Client, error) {
 	if revision == "" {
 		return nil, nil
 	}
 	var known []string
-	for _, d := range dialect.Clients() {
+	for _, d := range protocol.Clients() {
 		if d.Revision() == revision {
 			return d, nil
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // conn is a mcptask.Conn on the SDK's client. The SDK carries the requests;
@@ -23,8 +23,8 @@ type conn struct {
 	peer    string // for messages
 	dial    func(beside) dialed
 	options ClientOptions
-	named   dialect.Client // of options.Revision; nil where it names none
-	release func()         // what Connect has made beside the session
+	named   protocol.Client // of options.Revision; nil where it names none
+	release func()          // what Connect has made beside the session
 	watches *watches
 	// calls are those whose answer is their task's end; nil in revisions without.
 	calls *announced
@@ -175,13 +175,13 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	l.session, l.ended, l.listen, l.meta = session, wire.ended, wire.listen, c.requestMeta(negotiated)
 	switch {
 	case negotiated >= mcptask.Revision20260728:
-		l.dialect = dialect.Client20260728{Capabilities: c.plainCapabilities()}
+		l.protocol = protocol.Client20260728{Capabilities: c.plainCapabilities()}
 	case c.named != nil:
-		l.dialect = c.named
+		l.protocol = c.named
 	default:
-		l.dialect = dialect.Client20251125{}
+		l.protocol = protocol.Client20251125{}
 	}
-	l.tasks = negotiated == l.dialect.Protocol() && l.dialect.Takes(wire.capabilities())
+	l.tasks = negotiated == l.protocol.Protocol() && l.protocol.Takes(wire.capabilities())
 	return l, nil
 }
 
@@ -205,7 +205,7 @@ func (c *conn) Revision() string {
 	if c.current == nil {
 		return c.options.Revision
 	}
-	return c.current.dialect.Revision()
+	return c.current.protocol.Revision()
 }
 
 // Answer implements mcptask.Conn. A question whose schema is not allowed is
@@ -324,14 +324,14 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 		if err != nil {
 			return err
 		}
-		var retry *dialect.Retry
+		var retry *protocol.Retry
 		for range maxRounds {
-			params, err := l.dialect.Call(call, support, retry)
+			params, err := l.protocol.Call(call, support, retry)
 			if err != nil {
 				return err
 			}
 			if c.calls != nil {
-				if taskID := c.calls.dialect.Expects(params); taskID != "" {
+				if taskID := c.calls.protocol.Expects(params); taskID != "" {
 					s, err = c.calls.call(ctx, l, call, params, taskID)
 					if err == nil {
 						c.logCreated(call, s)
@@ -351,7 +351,7 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 			if err != nil {
 				return err
 			}
-			if s, retry, err = l.dialect.Started(raw); err != nil || retry == nil {
+			if s, retry, err = l.protocol.Started(raw); err != nil || retry == nil {
 				if err == nil {
 					c.logCreated(call, s)
 				}
@@ -405,9 +405,9 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 		s, err = c.read(ctx, l, taskID)
 		if wire := (*mcptask.Error)(nil); errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound { // of a plain call
 			err = fmt.Errorf("gosdk: the call goes on as a task, of which the server tells nothing in %s (ClientOptions.Revision can name another): %w",
-				l.dialect.Revision(), err)
+				l.protocol.Revision(), err)
 		}
-		if waiter, ok := l.dialect.(dialect.Waiter); ok && err == nil && s.Status == mcptask.StatusInputRequired {
+		if waiter, ok := l.protocol.(protocol.Waiter); ok && err == nil && s.Status == mcptask.StatusInputRequired {
 			l.await(c.watches.lasting(ctx, taskID), waiter, taskID)
 		}
 		return err
@@ -424,11 +424,11 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 // read reads a task, from the answer to its call where that has come.
 func (c *conn) read(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
 	if c.calls == nil {
-		return l.dialect.Task(ctx, l.send, taskID)
+		return l.protocol.Task(ctx, l.send, taskID)
 	}
 	s, answered := c.calls.answer(taskID)
 	if !answered {
-		s, err = l.dialect.Task(ctx, l.send, taskID)
+		s, err = l.protocol.Task(ctx, l.send, taskID)
 	}
 	var wire *mcptask.Error
 	switch {
@@ -444,7 +444,7 @@ func (c *conn) read(ctx context.Context, l *link, taskID string) (s mcptask.Snap
 // deleteRead deletes a task whose end was read, where the options say so.
 // The server may refuse that.
 func (c *conn) deleteRead(ctx context.Context, l *link, taskID string) {
-	d, ok := l.dialect.(dialect.Deleter)
+	d, ok := l.protocol.(protocol.Deleter)
 	if !ok || !c.options.DeleteTasks {
 		return
 	}
@@ -475,7 +475,7 @@ func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 				return err
 			}
 		}
-		return l.dialect.Cancel(ctx, l.send, taskID)
+		return l.protocol.Cancel(ctx, l.send, taskID)
 	})
 	if err != nil {
 		c.options.Logger.Info("task not cancelled", "task", taskID, "error", err)
@@ -487,5 +487,5 @@ func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 
 // Respond implements mcptask.Conn.
 func (c *conn) Respond(ctx context.Context, taskID string, responses map[string]json.RawMessage) error {
-	return c.do(ctx, func(l *link) error { return l.dialect.Respond(ctx, l.send, taskID, responses) })
+	return c.do(ctx, func(l *link) error { return l.protocol.Respond(ctx, l.send, taskID, responses) })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // link is one session with what was negotiated in it.
@@ -22,7 +22,7 @@ type link struct {
 	session   *mcp.ClientSession
 	wire      *kept
 	receiving *receiving
-	dialect   dialect.Client
+	protocol  protocol.Client
 	ended     func() error // see dialed
 	listen    func(ctx context.Context, params map[string]any, hear notified) error
 	meta      map[string]any // of requests that go beside the session
@@ -80,7 +80,7 @@ func (l *link) send(ctx context.Context, method string, params any) (json.RawMes
 		}
 		return nil, err
 	}
-	return result.body, l.dialect.ResultKind(method, result.body)
+	return result.body, l.protocol.ResultKind(method, result.body)
 }
 
 // rejectedCode is the SDK's own, for a request that did not reach the server, or
@@ -94,7 +94,7 @@ func ourError(err error) error {
 	if !errors.As(err, &wire) || wire.Code == rejectedCode || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return plainNames{err}
 	}
-	return dialect.KnownCode(&mcptask.Error{Code: shownCode(wire.Code), Message: wire.Message, Data: wire.Data})
+	return protocol.KnownCode(&mcptask.Error{Code: shownCode(wire.Code), Message: wire.Message, Data: wire.Data})
 }
 
 // plainNames is an error of the SDK's under the names of the protocol's methods.
@@ -138,7 +138,7 @@ func (l *link) list(ctx context.Context) ([]mcptask.ToolInfo, error) {
 			}
 			tools = append(tools, mcptask.ToolInfo{
 				Name: t.Name, Title: t.Title, Description: t.Description,
-				InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, TaskSupport: l.dialect.Support(entry, l.tasks),
+				InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, TaskSupport: l.protocol.Support(entry, l.tasks),
 			})
 		}
 		if page.NextCursor == "" || page.NextCursor == params["cursor"] {
@@ -201,7 +201,7 @@ func (l *link) support(ctx context.Context, tool string) (mcptask.TaskSupport, e
 
 // await waits for the result of a task that asks, once (C-51): there are
 // servers that send a task's questions on that stream only.
-func (l *link) await(ctx context.Context, waiter dialect.Waiter, taskID string) {
+func (l *link) await(ctx context.Context, waiter protocol.Waiter, taskID string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.awaited[taskID] {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // rawResult is a result whose bytes the SDK does not know the meaning of.
@@ -16,7 +16,7 @@ type rawResult struct {
 }
 
 // MarshalJSON joins the _meta that the SDK has set into the body's.
-func (r *rawResult) MarshalJSON() ([]byte, error) { return dialect.WithMeta(r.body, r.Meta) }
+func (r *rawResult) MarshalJSON() ([]byte, error) { return protocol.WithMeta(r.body, r.Meta) }
 
 // UnmarshalJSON keeps the bytes.
 func (r *rawResult) UnmarshalJSON(data []byte) error {
@@ -31,7 +31,7 @@ type rawParams struct {
 }
 
 // MarshalJSON joins the _meta that the SDK has set into the body's.
-func (p *rawParams) MarshalJSON() ([]byte, error) { return dialect.WithMeta(p.body, p.Meta) }
+func (p *rawParams) MarshalJSON() ([]byte, error) { return protocol.WithMeta(p.body, p.Meta) }
 
 // newRawParams takes the body's _meta out, where the SDK looks for it.
 func newRawParams(params any) (*rawParams, error) {

@@ -16,20 +16,20 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // receiver runs the server's requests as tasks where the server asks for it, in
-// revisions with a dialect.Receiver only: 2026-07-28 has no such requests. A
+// revisions with a protocol.Receiver only: 2026-07-28 has no such requests. A
 // mcptask.Server of the connection's own keeps them, with a tool for each kind of
 // request. They outlive a session as any task does. Nothing is sent of their
 // progress: the server polls (C-44, C-46).
 type receiver struct {
 	options      mcptask.Options
 	principal    string // of the server: a connection has one
-	dialect      dialect.Receiver
+	protocol     protocol.Receiver
 	kinds        map[string]kind
 	capabilities json.RawMessage // to be declared
 	logger       *slog.Logger
@@ -57,7 +57,7 @@ const (
 
 // newReceiver makes the receiver of what the options answer; nil is nothing.
 func newReceiver(c *conn) (*receiver, error) {
-	r := &receiver{options: c.options.Tasks, principal: c.peer, dialect: receives(c.named), kinds: map[string]kind{}, logger: c.options.Logger}
+	r := &receiver{options: c.options.Tasks, principal: c.peer, protocol: receives(c.named), kinds: map[string]kind{}, logger: c.options.Logger}
 	var methods []string
 	if !c.options.Answer.Empty() || c.options.OpenURL != nil {
 		r.kinds[methodElicit] = kind{elicitParams, c.elicited}
@@ -67,11 +67,11 @@ func newReceiver(c *conn) (*receiver, error) {
 		r.kinds[methodSample] = kind{sampleParams, c.sampled}
 		methods = append(methods, methodSample)
 	}
-	if _, ok := c.named.(dialect.AnnouncedClient); ok {
+	if _, ok := c.named.(protocol.AnnouncedClient); ok {
 		return nil, nil // it takes none, and ignores that one is asked for
 	}
 	var err error
-	if r.capabilities, err = r.dialect.Receives(methods...); err != nil || r.capabilities == nil {
+	if r.capabilities, err = r.protocol.Receives(methods...); err != nil || r.capabilities == nil {
 		return nil, err
 	}
 	return r, nil
@@ -79,13 +79,13 @@ func newReceiver(c *conn) (*receiver, error) {
 
 // receives is the server's side of the revision that a connection names: the one
 // of 2025-11-25 where it names none, or one without such requests.
-func receives(named dialect.Client) dialect.Receiver {
-	for _, d := range dialect.Servers() {
-		if r, ok := d.(dialect.Receiver); ok && named != nil && r.Revision() == named.Revision() {
+func receives(named protocol.Client) protocol.Receiver {
+	for _, d := range protocol.Servers() {
+		if r, ok := d.(protocol.Receiver); ok && named != nil && r.Revision() == named.Revision() {
 			return r
 		}
 	}
-	return dialect.Server20251125{}
+	return protocol.Server20251125{}
 }
 
 // server is what keeps the tasks. It is made when it is needed: most servers
@@ -204,7 +204,7 @@ func (s *receiving) beside() beside {
 	b := beside{lasts: s.ctx, take: s.take, replied: s.replied}
 	if s.receiver != nil {
 		b.declare = func(params json.RawMessage) (json.RawMessage, error) {
-			return s.dialect.Declare(params, s.capabilities)
+			return s.protocol.Declare(params, s.capabilities)
 		}
 	}
 	return b
@@ -221,7 +221,7 @@ func (s *receiving) take(message []byte, from way) bool {
 		return false
 	}
 	id, params := string(m["id"]), wire.NewObject(m["params"])
-	ours := s.receiver != nil && from.revision == s.dialect.Protocol()
+	ours := s.receiver != nil && from.revision == s.protocol.Protocol()
 	switch {
 	case id == "":
 		return ours && method == "notifications/cancelled" && s.cancelled(params.Raw())
@@ -234,14 +234,14 @@ func (s *receiving) take(message []byte, from way) bool {
 }
 
 // takeTask takes a request that is a task's.
-func (s *receiving) takeTask(id, method string, params dialect.Params, from way) bool {
-	if answer := s.dialect.Method(method); answer != nil {
+func (s *receiving) takeTask(id, method string, params protocol.Params, from way) bool {
+	if answer := s.protocol.Method(method); answer != nil {
 		s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
 			return answer(ctx, tasks, s.caller(), params)
 		})
 		return true
 	}
-	if _, declared := s.kinds[method]; !declared || !s.dialect.Asks(params) {
+	if _, declared := s.kinds[method]; !declared || !s.protocol.Asks(params) {
 		return false
 	}
 	s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
@@ -296,14 +296,14 @@ func validID(id json.RawMessage) bool {
 }
 
 func (s *receiving) caller() mcptask.Caller {
-	return mcptask.Caller{Principal: s.principal, Revision: s.dialect.Revision()}
+	return mcptask.Caller{Principal: s.principal, Revision: s.protocol.Revision()}
 }
 
 // create makes a task of a request. Where the server's stream was resumed, the
 // request may come again: it is the same task.
-func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, method string, params dialect.Params) (json.RawMessage, error) {
+func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, method string, params protocol.Params) (json.RawMessage, error) {
 	tool, _ := tasks.Tool(toolOf(method))
-	call, err := s.dialect.Negotiate(tool, false, params)
+	call, err := s.protocol.Negotiate(tool, false, params)
 	if err != nil {
 		return nil, err
 	}
@@ -323,9 +323,9 @@ func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, metho
 	if err != nil {
 		return nil, err
 	}
-	created, err := s.dialect.Created(*reply.Task, tool)
-	if key, parent := dialect.RelatedTask(metaOf(params.Raw())); err == nil && parent != "" { // the server's own, which asks (C-61)
-		return dialect.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
+	created, err := s.protocol.Created(*reply.Task, tool)
+	if key, parent := protocol.RelatedTask(metaOf(params.Raw())); err == nil && parent != "" { // the server's own, which asks (C-61)
+		return protocol.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
 	}
 	return created, err
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // related lets the answer to a request of a task's name the task as the request
@@ -20,7 +20,7 @@ func related(next mcp.MethodHandler) mcp.MethodHandler {
 			return result, err
 		}
 		named := params.GetMeta()
-		key, taskID := dialect.RelatedTask(named)
+		key, taskID := protocol.RelatedTask(named)
 		if taskID == "" {
 			return result, nil
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // rewriting changes the response that came for a request, before the SDK reads
@@ -30,7 +30,7 @@ func checkKind(a *answer) bool {
 	if len(a.result) == 0 {
 		return false
 	}
-	err := dialect.Client20260728{}.ResultKind(discover, a.result)
+	err := protocol.Client20260728{}.ResultKind(discover, a.result)
 	if err == nil {
 		return false
 	}

@@ -66,7 +66,7 @@ func renderFiles(surfaces []*schema.Surface) (output.Files, error) {
 			return nil, fmt.Errorf("revision %s: %w", surface.Revision, err)
 		}
 		name := wirePackage(surface.Revision)
-		files["internal/dialect/"+name+"/wire_gen.go"] = wire
+		files["internal/protocol/"+name+"/wire_gen.go"] = wire
 	}
 	return files, nil
 }

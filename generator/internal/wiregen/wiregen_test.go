@@ -42,7 +42,7 @@ func all(t *testing.T) []*schema.Surface {
 func outputs() []string {
 	names := []string{"wire_gen.go"}
 	for _, revision := range schema.Revisions() {
-		names = append(names, "internal/dialect/wire"+strings.ToLower(revisionName(revision))+"/wire_gen.go")
+		names = append(names, "internal/protocol/wire"+strings.ToLower(revisionName(revision))+"/wire_gen.go")
 	}
 	return names
 }

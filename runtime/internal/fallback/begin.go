@@ -8,7 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // begin calls a tool as a task and waits for it as long as a plain call may
@@ -48,17 +48,17 @@ func begin(s *mcptask.Server, caller mcptask.Caller, tool string) Handler {
 		}
 		if err != nil {
 			s.Abandon(record)
-			if dialect.Gone(err) {
+			if protocol.Gone(err) {
 				return failed(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", tool, record.TTL()))
 			}
 			return mcptask.CallReply{}, err
 		}
 		// The generated client, which has called without a task, holds it then.
-		described, err := dialect.Described(record)
+		described, err := protocol.Described(record)
 		if err != nil {
 			return mcptask.CallReply{}, err
 		}
-		outcome, err := each.going(caller, record, map[string]json.RawMessage{dialect.MetaTask: described})
+		outcome, err := each.going(caller, record, map[string]json.RawMessage{protocol.MetaTask: described})
 		return mcptask.CallReply{Task: &record, Outcome: outcome}, err
 	}
 }

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"unicode"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiretaskpatterns"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wiretaskpatterns"
 )
 
 // ServerTaskPatterns is the receiver's side of tasks as the Task Patterns guide

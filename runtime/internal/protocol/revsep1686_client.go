@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"cmp"
@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiresep1686"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wiresep1686"
 )
 
 // ClientSEP1686 is the requestor's side of the proposal SEP-1686. Its requests ask

@@ -1,4 +1,4 @@
-package dialect_test
+package protocol_test
 
 import (
 	"maps"
@@ -8,17 +8,17 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // A revision with wire types of its own is spoken, by servers and by clients.
 func TestEveryRevisionIsSpoken(t *testing.T) {
 	named := func(revision string) string { return "wire" + strings.ToLower(strings.ReplaceAll(revision, "-", "")) }
 	var servers, clients []string
-	for _, d := range dialect.Servers() {
+	for _, d := range protocol.Servers() {
 		servers = append(servers, named(d.Revision()))
 	}
-	for _, d := range dialect.Clients() {
+	for _, d := range protocol.Clients() {
 		clients = append(clients, named(d.Revision()))
 	}
 	dirs, err := filepath.Glob("wire*")
@@ -31,7 +31,7 @@ func TestEveryRevisionIsSpoken(t *testing.T) {
 		}
 	}
 	known := slices.Collect(maps.Keys(mcptask.Declared()))
-	for _, d := range dialect.Servers() {
+	for _, d := range protocol.Servers() {
 		if !slices.Contains(known, d.Revision()) {
 			t.Errorf("nothing is declared in %s", d.Revision())
 		}

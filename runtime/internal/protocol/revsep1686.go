@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiresep1686"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wiresep1686"
 )
 
 // ServerSEP1686 is the receiver's side of the proposal SEP-1686: the requestor

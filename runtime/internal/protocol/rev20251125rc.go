@@ -1,11 +1,11 @@
-package dialect
+package protocol
 
 import (
 	"context"
 	"encoding/json"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20251125rc"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20251125rc"
 )
 
 // Server20251125RC is the receiver's side of the release candidate of 2025-11-25:

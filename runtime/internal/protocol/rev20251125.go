@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20251125"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20251125"
 )
 
 // Server20251125 is the receiver's side of tasks in the core of 2025-11-25.

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
 
 // peerTask is a task of any revision as peers write it: what a peer leaves out

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
 
 // Subscription is what a subscriptions/listen asks for.

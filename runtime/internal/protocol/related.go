@@ -1,8 +1,8 @@
-package dialect
+package protocol
 
 import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiresep1686"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wiresep1686"
 )
 
 // RelatedTask reads from the _meta of a message which task it belongs to, and

@@ -1,6 +1,6 @@
-// Package dialect projects the canonical task to the wire form of each
+// Package protocol projects the canonical task to the wire form of each
 // revision and back. A revision is one file beside its generated wire types.
-package dialect
+package protocol
 
 import (
 	"context"

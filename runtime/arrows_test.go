@@ -51,25 +51,26 @@ var arrows = []arrow{
 
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
-		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
+		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
 		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
 	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
 	{"runtime/gateway/...", []string{
-		"runtime", "runtime/internal/protocol", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
+		"runtime", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
 		"runtime/internal/limit", "runtime/internal/text", "runtime/internal/validate",
 	},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "github.com/modelcontextprotocol/go-sdk/jsonrpc"})},
 	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/protocol", "runtime/internal/wire", "runtime/internal/guard", "runtime/internal/text"},
 		slices.Concat(runtimeTests, []string{"github.com/santhosh-tekuri/jsonschema/v6"})},
 	{"runtime/internal/protocol/...", []string{"runtime", "runtime/internal/wire", "runtime/internal/text"}, runtimeTests},
+	{"runtime/internal/protocol/unofficial/...", []string{"runtime", "runtime/internal/protocol"}, runtimeTests},
 	{"runtime/gateway/internal/edgetest", nil, wireTests},
 	{"runtime/gateway/internal/pushtest", nil, wireTests},
 	{"runtime/gateway/internal/hostiletest", nil, wireTests},
 	{"runtime/internal/protocol/officialtest", nil, wireTests},
-	{"runtime/internal/protocol/unofficialtest", nil, wireTests},
+	{"runtime/internal/protocol/unofficial/unofficialtest", nil, wireTests},
 	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
 
 	// For tests: users' own, and the runtime's.

@@ -241,23 +241,17 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 		x.refuse(refusedRequest, wireError(err))
 		return
 	}
-	w := x.w
 	if flow != nil {
-		if flow.carrier != nil {
-			var end func()
-			w, end = flow.carrier.overHTTP(x.w, x.r)
-			defer end() // the response is invalid once the handler has returned
-		}
 		defer flow.announced.noteWritten()
 		if x.g.config.Direct {
-			x.direct(w, flow)
+			x.direct(flow)
 			return
 		}
 		token, closeFlow := OpenFlow(x.g.server, flow)
 		defer closeFlow()
 		x.r.Header.Set(FlowHeader, token)
 	}
-	x.next().ServeHTTP(w, x.r)
+	x.next().ServeHTTP(x.w, x.r)
 }
 
 func (x *httpExchange) forwardOpen(done func()) {

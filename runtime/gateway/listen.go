@@ -103,7 +103,7 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 		switch _, err := g.server.Get(ctx, caller, id); {
 		case err == nil:
 			s.tasks = append(s.tasks, id)
-		case !protocol.Gone(err) || ctx.Err() != nil:
+		case !protocol.IsGone(err) || ctx.Err() != nil:
 			free()
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 		switch {
 		case ctx.Err() != nil || s.g.server.Closing().Err() != nil:
 			return nil
-		case protocol.Gone(err):
+		case protocol.IsGone(err):
 			return nil // there is no notification for a task that is gone
 		case err != nil:
 			return err

@@ -175,9 +175,6 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
 	var passed pendingRequest
 	if flow != nil {
-		if flow.carrier != nil {
-			flow.carrier.overPipe(p.write)
-		}
 		flow.Ended = p.ctx
 		token, closeFlow := OpenFlow(p.g.server, flow)
 		// The SDK takes the flow at once or never: it may refuse the request, or leave it

@@ -36,9 +36,8 @@ type session struct {
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
 	requestor    protocol.Requestor
-	// shownRevision is the unofficial revision that a request has shown last, or nil. The table's
-	// lock guards it.
-	shownRevision protocol.Signalled
+	// shownRevision is the unofficial revision that a request has shown last, or nil.
+	shownRevision atomic.Pointer[signalled]
 	// ended ends with the session, and ends the session's streams.
 	ended context.Context
 	end   context.CancelFunc

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
@@ -19,7 +20,7 @@ type speech struct {
 	// inSessions and inRequests report whether legacy and modern support tasks.
 	inSessions, inRequests bool
 	// signalled are the unofficial revisions. No protocol version names them.
-	signalled []protocol.Signalled
+	signalled []signalled
 }
 
 // sessionSpeech decides which revision the requests of a session use.
@@ -31,13 +32,16 @@ type sessionSpeech interface {
 	// without tasks.
 	tasklessRevision() protocol.Teller
 	// declareTasks adds the task capability of a revision to the result of an initialize or
-	// tools/list. protocol is the session's protocol version.
+	// tools/list. version is the session's protocol version.
 	declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error)
 	// canPush reports whether sessions of a protocol version receive messages about tasks on their
 	// streams.
 	canPush(version string) bool
-	// prepareFlow adapts the flow of a call to the call's revision.
-	prepareFlow(flow *Flow, s *session, d protocol.Teller, m *message)
+	// negotiate decides how a call is answered in a revision.
+	negotiate(d protocol.Teller, caller mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error)
+	// prepareFlow adapts the flow of a call, and the way of its answer, to the call's revision. Call
+	// done when the flow has been forwarded.
+	prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller) (done func())
 }
 
 // newSpeech selects the revisions for a gateway from those that a server supports. If only is not
@@ -51,17 +55,13 @@ func newSpeech(revisions []string, only string) speech {
 		if !slices.Contains(revisions, d.Revision()) {
 			continue
 		}
-		switch d := d.(type) {
-		case protocol.Signalled:
-			s.signalled = append(s.signalled, d)
-		case protocol.Teller:
-			if !s.inSessions || d.Revision() == d.Protocol() { // prefer a revision that negotiates under its own name
-				s.legacy, s.inSessions = d, true
-			}
-		default:
+		if teller, ok := d.(protocol.Teller); ok {
+			s.legacy, s.inSessions = teller, true
+		} else {
 			s.modern, s.inRequests = d, true
 		}
 	}
+	s.addUnofficial(revisions)
 	return s
 }
 
@@ -100,4 +100,10 @@ func (n officialSpeech) declareTasks(caller mcptask.Caller, version, method stri
 
 func (n officialSpeech) canPush(version string) bool { return n.g.hasTasks(version) }
 
-func (officialSpeech) prepareFlow(*Flow, *session, protocol.Teller, *message) {}
+func (n officialSpeech) negotiate(d protocol.Teller, _ mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error) {
+	return d.Negotiate(tool, fallback.Concerns(n.g.server, tool.Name), params)
+}
+
+func (officialSpeech) prepareFlow(exchange, *Flow, *session, protocol.Teller) (done func()) {
+	return func() {}
+}

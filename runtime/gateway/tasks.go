@@ -85,7 +85,7 @@ func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *sessio
 		record, err = g.server.Get(ctx, caller, id)
 	}
 	switch {
-	case protocol.Gone(err):
+	case protocol.IsGone(err):
 		g.mailbox(s).Forget(id)
 		return mcptask.Record{}, nil
 	case err != nil:

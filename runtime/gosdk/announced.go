@@ -37,11 +37,32 @@ const (
 	maxUnread = 1000
 )
 
+// announcedClient is the client's side of a revision in which the answer to a call is what its
+// task ended with, and a notification says before that there is a task.
+type announcedClient interface {
+	protocol.Client
+	// Expects returns the task ID that the params of a call ask for, "" if they ask for none.
+	Expects(params any) (taskID string)
+	// Announced reads a notification. ok is false for any but that of a new task; taskID is "" if
+	// that names none.
+	Announced(method string, params json.RawMessage) (taskID string, ok bool)
+	// Begun returns the state of a task that was announced.
+	Begun(taskID string) mcptask.Snapshot
+	// Cancelled makes the notification that cancels a task, by the ID of the request that made it.
+	Cancelled(taskID string, requestID json.RawMessage) (method string, params any)
+}
+
+// deleter is the client's side of a revision in which a task can be deleted.
+type deleter interface {
+	// Delete is the request that deletes a task.
+	Delete(taskID string) (method string, params any)
+}
+
 // announced are the calls of a revision in which the answer to a call is what its
 // task ended with, and stays open until then. It is safe for concurrent use.
 type announced struct {
 	conn     *conn
-	protocol protocol.AnnouncedClient
+	protocol announcedClient
 	// leaving is what has to get through before the connection is closed, running
 	// are the calls.
 	leaving, running sync.WaitGroup
@@ -52,7 +73,7 @@ type announced struct {
 	closed bool
 }
 
-func newAnnounced(c *conn, d protocol.AnnouncedClient) *announced {
+func newAnnounced(c *conn, d announcedClient) *announced {
 	return &announced{conn: c, protocol: d, calls: map[string][]*openCall{}, unread: map[string]mcptask.Snapshot{}}
 }
 

@@ -74,7 +74,7 @@ func asked[R any](ctx context.Context, c *conn, method string, params any, meta 
 	if err != nil {
 		return nil, err
 	}
-	_, taskID := protocol.RelatedTask(meta)
+	_, taskID := protocol.FindRelatedTask(meta)
 	q, err := mcptask.NewQuestion(taskID, "", method, data)
 	if err != nil {
 		return nil, err

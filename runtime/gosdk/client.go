@@ -8,12 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	neturl "net/url"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // ClientOptions configure a connection. The zero value is ready to use.
@@ -197,7 +195,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	c.watches = &watches{
 		listen: c.subscribe, tasks: map[string]map[*watch]bool{}, refused: map[string]bool{}, streams: map[*subscription]bool{},
 	}
-	if d, ok := named.(protocol.AnnouncedClient); ok {
+	if d, ok := named.(announcedClient); ok {
 		c.calls = newAnnounced(c, d)
 	}
 	if c.receiver, err = newReceiver(c); err != nil {
@@ -209,19 +207,4 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 		return nil, err
 	}
 	return c, nil
-}
-
-// clientOf finds a revision by its name; nil is for "", which names none.
-func clientOf(revision string) (protocol.Client, error) {
-	if revision == "" {
-		return nil, nil
-	}
-	var known []string
-	for _, d := range protocol.Clients() {
-		if d.Revision() == revision {
-			return d, nil
-		}
-		known = append(known, d.Revision())
-	}
-	return nil, fmt.Errorf("gosdk: the revision %q is not supported: leave it empty or use %s", revision, strings.Join(known, ", "))
 }

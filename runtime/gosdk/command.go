@@ -288,7 +288,7 @@ func (c *lineConn) hears(request *jsonrpc.Request) bool {
 		return false
 	}
 	c.mu.Lock()
-	hear := c.hearing[string(protocol.SubscriptionID(request.Params))]
+	hear := c.hearing[string(protocol.ReadSubscriptionID(request.Params))]
 	c.mu.Unlock()
 	if hear == nil {
 		return request.Method == protocol.TaskChanged

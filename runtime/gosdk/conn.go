@@ -444,7 +444,7 @@ func (c *conn) read(ctx context.Context, l *link, taskID string) (s mcptask.Snap
 // deleteRead deletes a task whose end was read, where the options say so.
 // The server may refuse that.
 func (c *conn) deleteRead(ctx context.Context, l *link, taskID string) {
-	d, ok := l.protocol.(protocol.Deleter)
+	d, ok := l.protocol.(deleter)
 	if !ok || !c.options.DeleteTasks {
 		return
 	}

@@ -94,7 +94,7 @@ func ourError(err error) error {
 	if !errors.As(err, &wire) || wire.Code == rejectedCode || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return plainNames{err}
 	}
-	return protocol.KnownCode(&mcptask.Error{Code: shownCode(wire.Code), Message: wire.Message, Data: wire.Data})
+	return protocol.NormalizeCode(&mcptask.Error{Code: shownCode(wire.Code), Message: wire.Message, Data: wire.Data})
 }
 
 // plainNames is an error of the SDK's under the names of the protocol's methods.

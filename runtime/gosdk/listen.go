@@ -67,7 +67,7 @@ func heard(data []byte, hear notified) (end bool, err error) {
 	}
 	switch {
 	case m.Error != nil:
-		return true, protocol.KnownCode(m.Error)
+		return true, protocol.NormalizeCode(m.Error)
 	case m.Result != nil:
 		return true, nil
 	}

@@ -57,7 +57,7 @@ const (
 
 // newReceiver makes the receiver of what the options answer; nil is nothing.
 func newReceiver(c *conn) (*receiver, error) {
-	r := &receiver{options: c.options.Tasks, principal: c.peer, protocol: receives(c.named), kinds: map[string]kind{}, logger: c.options.Logger}
+	r := &receiver{options: c.options.Tasks, principal: c.peer, protocol: receiverOf(c.named), kinds: map[string]kind{}, logger: c.options.Logger}
 	var methods []string
 	if !c.options.Answer.Empty() || c.options.OpenURL != nil {
 		r.kinds[methodElicit] = kind{elicitParams, c.elicited}
@@ -67,7 +67,7 @@ func newReceiver(c *conn) (*receiver, error) {
 		r.kinds[methodSample] = kind{sampleParams, c.sampled}
 		methods = append(methods, methodSample)
 	}
-	if _, ok := c.named.(protocol.AnnouncedClient); ok {
+	if _, ok := c.named.(announcedClient); ok {
 		return nil, nil // it takes none, and ignores that one is asked for
 	}
 	var err error
@@ -75,17 +75,6 @@ func newReceiver(c *conn) (*receiver, error) {
 		return nil, err
 	}
 	return r, nil
-}
-
-// receives is the server's side of the revision that a connection names: the one
-// of 2025-11-25 where it names none, or one without such requests.
-func receives(named protocol.Client) protocol.Receiver {
-	for _, d := range protocol.Servers() {
-		if r, ok := d.(protocol.Receiver); ok && named != nil && r.Revision() == named.Revision() {
-			return r
-		}
-	}
-	return protocol.Server20251125{}
 }
 
 // server is what keeps the tasks. It is made when it is needed: most servers
@@ -324,7 +313,7 @@ func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, metho
 		return nil, err
 	}
 	created, err := s.protocol.Created(*reply.Task, tool)
-	if key, parent := protocol.RelatedTask(metaOf(params.Raw())); err == nil && parent != "" { // the server's own, which asks (C-61)
+	if key, parent := protocol.FindRelatedTask(metaOf(params.Raw())); err == nil && parent != "" { // the server's own, which asks (C-61)
 		return protocol.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
 	}
 	return created, err

@@ -20,7 +20,7 @@ func related(next mcp.MethodHandler) mcp.MethodHandler {
 			return result, err
 		}
 		named := params.GetMeta()
-		key, taskID := protocol.RelatedTask(named)
+		key, taskID := protocol.FindRelatedTask(named)
 		if taskID == "" {
 			return result, nil
 		}

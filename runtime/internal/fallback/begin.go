@@ -48,13 +48,13 @@ func begin(s *mcptask.Server, caller mcptask.Caller, tool string) Handler {
 		}
 		if err != nil {
 			s.Abandon(record)
-			if protocol.Gone(err) {
+			if protocol.IsGone(err) {
 				return failed(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", tool, record.TTL()))
 			}
 			return mcptask.CallReply{}, err
 		}
 		// The generated client, which has called without a task, holds it then.
-		described, err := protocol.Described(record)
+		described, err := protocol.DescribeTask(record)
 		if err != nil {
 			return mcptask.CallReply{}, err
 		}

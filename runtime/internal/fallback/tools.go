@@ -107,7 +107,7 @@ func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r 
 
 // explain makes a tool error of a task that is not there.
 func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
-	if !protocol.Gone(err) {
+	if !protocol.IsGone(err) {
 		return mcptask.CallReply{}, err
 	}
 	return failed(fmt.Sprintf("There is no task %s: its name is mistyped, it belongs to somebody else, or it has expired. "+
@@ -147,7 +147,7 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	case err != nil:
 		return h.explain(a.Task, err)
 	case record.Done():
-		protocol.Retrieved(ctx, h.server, h.caller, record)
+		protocol.AuditRetrieval(ctx, h.server, h.caller, record)
 		return ended(record)
 	case h.server.Closing().Err() != nil:
 		return mcptask.CallReply{}, shuttingDown()

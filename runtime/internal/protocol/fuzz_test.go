@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -43,7 +45,7 @@ func FuzzNegotiate(f *testing.F) {
 		if len(params) > 0 && !json.Valid(params) {
 			return // the gateway has refused it
 		}
-		for _, d := range protocol.Servers() {
+		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 			_ = d.CanAsk(params)
 			for _, support := range []mcptask.TaskSupport{mcptask.TaskForbidden, mcptask.TaskOptional, mcptask.TaskRequired} {
 				spec := mcptask.ToolSpec{Name: "t", Policy: mcptask.Policy{Task: support}}
@@ -58,7 +60,7 @@ func FuzzNegotiate(f *testing.F) {
 				if call.TTL != nil && *call.TTL < 0 {
 					t.Errorf("%q: a ttl of %v", params, *call.TTL)
 				}
-				_, plainly := d.(protocol.Announcer) // no tool has to be called as a task there
+				_, plainly := d.(unofficial.ServerSEP1686) // no tool has to be called as a task there
 				if support == mcptask.TaskForbidden && call.Mode != mcptask.ModePlain || support == mcptask.TaskRequired && call.Mode == mcptask.ModePlain && !plainly {
 					t.Errorf("%q: mode %v of a tool that is %s", params, call.Mode, support)
 				}
@@ -88,7 +90,7 @@ func FuzzMethods(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		caller := mcptask.Caller{Principal: "p"}
-		for _, d := range protocol.Servers() {
+		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 			for _, name := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", "tasks/", ""} {
 				method := d.Method(name)
 				if method == nil {
@@ -206,7 +208,7 @@ func FuzzClients(f *testing.F) {
 				t.Errorf("%s of %q: a polling interval of %v", what, first, s.Poll)
 			}
 		}
-		for _, c := range protocol.Clients() {
+		for _, c := range slices.Concat(protocol.Clients(), unofficial.Clients()) {
 			s, retry, err := c.Started(first)
 			usable("started", s, retry, err)
 			answers := [][]byte{first, second}
@@ -220,7 +222,7 @@ func FuzzClients(f *testing.F) {
 				s.TaskID = "t" // what a server leaves out
 			}
 			usable("read", s, nil, err)
-			if c, ok := c.(protocol.AnnouncedClient); ok {
+			if c, ok := c.(unofficial.ClientSEP1686); ok {
 				for method, want := range map[string]bool{"notifications/tasks/created": true, "notifications/progress": false} {
 					if id, ok := c.Announced(method, first); ok != want || id != "" && !want {
 						t.Errorf("%s with %q announces %q, %v", method, first, id, ok)

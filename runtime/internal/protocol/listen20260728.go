@@ -26,7 +26,7 @@ func (Server20260728) NamesTasks(params Params) bool {
 // Subscribe reads a subscriptions/listen that names tasks.
 func (Server20260728) Subscribe(params Params) (Subscription, error) {
 	var asked wire.SubscriptionFilter
-	if err := decodeAt(params, &asked, "notifications"); err != nil {
+	if err := decodeValue(params, &asked, "notifications"); err != nil {
 		return Subscription{}, err
 	}
 	var s Subscription
@@ -59,7 +59,7 @@ func (Server20260728) Acknowledged(id json.RawMessage, tasks []string) ([]byte, 
 // Changed is the notification of a task's state: what tasks/get would return to
 // the caller, less the type of the result (E-65, E-68).
 func (Server20260728) Changed(ctx context.Context, s *mcptask.Server, id json.RawMessage, caller mcptask.Caller, r mcptask.Record) ([]byte, error) {
-	t, err := visible20260728(ctx, s, caller, r)
+	t, err := projectVisible20260728(ctx, s, caller, r)
 	if err != nil {
 		return nil, err
 	}

@@ -13,25 +13,25 @@ import (
 // does not fit is the requestor's fault.
 type Params = *wire.Object
 
-// checkParams refuses params that are not an object. Null has no members.
-func checkParams(params Params) error {
+// CheckParams refuses params that are not an object. Null has no members.
+func CheckParams(params Params) error {
 	switch raw := params.Raw(); {
 	case len(raw) == 0:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "the request has no params")
 	case !params.IsObject() && string(raw) != "null":
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params must be an object, not a JSON %s", kindOf(raw))
+		return mcptask.Errorf(mcptask.CodeInvalidParams, "the params must be an object, not a JSON %s", nameKind(raw))
 	}
 	return nil
 }
 
-// valueAt reads the value at a path of params. It returns nil if the value is absent or null.
-func valueAt(params Params, path ...string) (json.RawMessage, error) {
-	if err := checkParams(params); err != nil {
+// ReadValue reads the value at a path of params. It returns nil if the value is absent or null.
+func ReadValue(params Params, path ...string) (json.RawMessage, error) {
+	if err := CheckParams(params); err != nil {
 		return nil, err
 	}
 	for i := 1; i < len(path); i++ {
 		if inner := params.Object(path[:i]...); inner != nil && !inner.IsObject() && string(inner.Raw()) != "null" {
-			return nil, mismatch(inner.Raw(), path[:i]...)
+			return nil, refuseType(inner.Raw(), path[:i]...)
 		}
 	}
 	raw := params.Get(path...)
@@ -41,34 +41,34 @@ func valueAt(params Params, path ...string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// textAt reads the string at a path of params, nil if it is absent or null.
-func textAt(params Params, path ...string) (*string, error) {
-	raw, err := valueAt(params, path...)
+// readText reads the string at a path of params, nil if it is absent or null.
+func readText(params Params, path ...string) (*string, error) {
+	raw, err := ReadValue(params, path...)
 	if raw == nil || err != nil {
 		return nil, err
 	}
 	text, ok := wire.Text(raw)
 	if !ok {
-		return nil, mismatch(raw, path...)
+		return nil, refuseType(raw, path...)
 	}
 	return &text, nil
 }
 
-// membersAt reads the members of the object at a path of params, nil if it is absent or null.
-func membersAt(params Params, path ...string) (map[string]json.RawMessage, error) {
-	raw, err := valueAt(params, path...)
+// readMembers reads the members of the object at a path of params, nil if it is absent or null.
+func readMembers(params Params, path ...string) (map[string]json.RawMessage, error) {
+	raw, err := ReadValue(params, path...)
 	if raw == nil || err != nil {
 		return nil, err
 	}
 	if inner := params.Object(path...); inner.IsObject() {
 		return inner.All(), nil
 	}
-	return nil, mismatch(raw, path...)
+	return nil, refuseType(raw, path...)
 }
 
-// decodeAt decodes the value at a path of params, if it is there.
-func decodeAt(params Params, v any, path ...string) error {
-	raw, err := valueAt(params, path...)
+// decodeValue decodes the value at a path of params, if it is there.
+func decodeValue(params Params, v any, path ...string) error {
+	raw, err := ReadValue(params, path...)
 	if raw == nil || err != nil {
 		return err
 	}
@@ -85,13 +85,13 @@ func decodeAt(params Params, v any, path ...string) error {
 	return mcptask.Errorf(mcptask.CodeInvalidParams, "params.%s must not be a JSON %s", strings.Join(path, "."), unfit.Value)
 }
 
-// mismatch refuses a value that has the wrong type.
-func mismatch(raw json.RawMessage, path ...string) error {
-	return mcptask.Errorf(mcptask.CodeInvalidParams, "params.%s must not be a JSON %s", strings.Join(path, "."), kindOf(raw))
+// refuseType refuses a value that has the wrong type.
+func refuseType(raw json.RawMessage, path ...string) error {
+	return mcptask.Errorf(mcptask.CodeInvalidParams, "params.%s must not be a JSON %s", strings.Join(path, "."), nameKind(raw))
 }
 
-// kindOf names the type of a JSON value as encoding/json does.
-func kindOf(raw json.RawMessage) string {
+// nameKind names the type of a JSON value as encoding/json does.
+func nameKind(raw json.RawMessage) string {
 	switch raw[0] {
 	case '"':
 		return "string"
@@ -105,9 +105,9 @@ func kindOf(raw json.RawMessage) string {
 	return "number"
 }
 
-// taskID reads params.taskId, the only thing that names a task (C-63).
-func taskID(params Params) (string, error) {
-	id, err := textAt(params, "taskId")
+// ReadTaskID reads params.taskId, the only thing that names a task (C-63).
+func ReadTaskID(params Params) (string, error) {
+	id, err := readText(params, "taskId")
 	if err != nil {
 		return "", err
 	}
@@ -117,9 +117,9 @@ func taskID(params Params) (string, error) {
 	return *id, nil
 }
 
-// idempotencyKey reads the key from params._meta.
-func idempotencyKey(params Params) (string, error) {
-	key, err := textAt(params, "_meta", mcptask.MetaIdempotencyKey)
+// ReadIdempotencyKey reads the key from params._meta.
+func ReadIdempotencyKey(params Params) (string, error) {
+	key, err := readText(params, "_meta", mcptask.MetaIdempotencyKey)
 	if key == nil || err != nil {
 		return "", err
 	}

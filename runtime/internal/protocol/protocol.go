@@ -5,7 +5,6 @@ package protocol
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -66,30 +65,15 @@ type Teller interface {
 	Requestor(capabilities json.RawMessage) Requestor
 }
 
-// Signalled is a Teller of a revision that no protocol version names: every
-// request shows by its form that it is of it.
-type Signalled interface {
-	Teller
-	// Signals says whether a request is of the revision. named says whether the
-	// caller has a task that it calls so.
-	Signals(method string, params Params, named func(externalID string) bool) bool
-}
-
-// Announcer is a Server of a revision that answers a call that made a task when
-// the task has ended, and tells of the task before that.
-type Announcer interface {
-	// Announcement makes the notification of a new task.
-	Announcement(r mcptask.Record) (method string, params json.RawMessage, err error)
-	// Answer is the result of the call of a task that has ended, or its error.
-	Answer(r mcptask.Record) (json.RawMessage, error)
-}
-
 // Requestor is the server as the requestor of tasks at one client.
 type Requestor interface {
 	// Augments says whether the client takes such a request as a task.
 	Augments(method string) bool
 	// Cancels says whether the client takes Cancel.
 	Cancels() bool
+	// ResultWaits reports whether the client answers Result when its task has ended. If not, it
+	// has a result only then.
+	ResultWaits() bool
 	// Started reads the task that the client has made of a question; ok is false
 	// for the question's own answer, which it may give at once.
 	Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error)
@@ -100,13 +84,6 @@ type Requestor interface {
 	// Task reads the answer to Get, Answer the one to Result.
 	Task(result json.RawMessage) (mcptask.Snapshot, error)
 	Answer(result json.RawMessage) (json.RawMessage, error)
-}
-
-// Poller is a Requestor of a revision in which a client's task has to be asked for
-// until it has ended: only then has it a Result.
-type Poller interface {
-	Requestor
-	Polls()
 }
 
 // Method answers one task method. Errors are JSON-RPC errors.
@@ -171,89 +148,34 @@ type Waiter interface {
 	Wait(taskID string) (method string, params any)
 }
 
-// AnnouncedClient is a Client of a revision in which the answer to a call is what
-// its task ended with, and a notification says before that there is a task.
-type AnnouncedClient interface {
-	Client
-	// Expects is the task ID that the params of a call ask for, "" for none.
-	Expects(params any) (taskID string)
-	// Announced reads a notification; ok is false for any other than that of a new
-	// task, taskID "" for one that names none.
-	Announced(method string, params json.RawMessage) (taskID string, ok bool)
-	// Begun is the state of a task that was announced.
-	Begun(taskID string) mcptask.Snapshot
-	// Cancelled makes the notification that cancels a task, by the ID of the
-	// request that made it.
-	Cancelled(taskID string, requestID json.RawMessage) (method string, params any)
-}
-
-// Deleter is a Client of a revision in which a task can be deleted.
-type Deleter interface {
-	// Delete is the request for it.
-	Delete(taskID string) (method string, params any)
-}
-
-// Servers lists the revisions that a server can speak, oldest first.
+// Servers lists the released revisions that a server can speak, oldest first.
 func Servers() []Server {
-	return []Server{ServerSEP1686{}, Server20251125RC{}, Server20251125{}, ServerTaskPatterns{}, Server20260728{}}
+	return []Server{Server20251125{}, Server20260728{}}
 }
 
-// Clients lists the revisions that a client can speak: those that are tried where
-// none is named, in their order, then the others.
+// Clients lists the released revisions that a client can speak, in the order in which it tries
+// them if its options name none.
 func Clients() []Client {
-	return []Client{Client20260728{}, Client20251125{}, Client20251125RC{}, ClientTaskPatterns{}, ClientSEP1686{}}
+	return []Client{Client20260728{}, Client20251125{}}
 }
 
 // object is a JSON object whose unknown members stay as they are.
 type object = map[string]json.RawMessage
 
-// nameOf is what the requestor of a task calls it.
-func nameOf(r mcptask.Record) string {
-	if r.ExternalID != "" {
-		return r.ExternalID
-	}
-	return r.ID
-}
-
-// nameFor is what a caller can call a task: what its requestor does, where that
-// is the caller.
-func nameFor(caller mcptask.Caller, r mcptask.Record) string {
-	if name := nameOf(r); caller.Named(name) == r.ID {
-		return name
-	}
-	return r.ID
-}
-
-// named is the stored ID of the task that a caller calls by an ID: one of its own
-// making, else the task's.
-func named(s *mcptask.Server, caller mcptask.Caller, id string) string {
-	if Names(s, caller, id) {
-		return caller.Named(id)
-	}
-	return id
-}
-
-// Names says whether a caller has a task that it calls by an ID of its own making. A store
-// that fails does not say that there is none.
-func Names(s *mcptask.Server, caller mcptask.Caller, id string) bool {
-	_, err := s.Peek(caller.Named(id))
-	return !errors.Is(err, mcptask.ErrNoRecord)
-}
-
-// joinedCapabilities is what the server's services declare together, nil where
+// JoinCapabilities is what the server's services declare together, nil where
 // they declare nothing.
-func joinedCapabilities(s *mcptask.Server, revision string) (joined json.RawMessage, err error) {
+func JoinCapabilities(s *mcptask.Server, revision string) (joined json.RawMessage, err error) {
 	for _, own := range s.Capabilities(revision) {
-		if joined, err = merge(joined, json.RawMessage(own)); err != nil {
+		if joined, err = MergeObjects(joined, json.RawMessage(own)); err != nil {
 			return nil, err
 		}
 	}
 	return joined, nil
 }
 
-// declared joins our capabilities into those of a result.
-func declared(result object, capabilities json.RawMessage) error {
-	merged, err := merge(result["capabilities"], capabilities)
+// AddCapabilities joins our capabilities into those of a result.
+func AddCapabilities(result object, capabilities json.RawMessage) error {
+	merged, err := MergeObjects(result["capabilities"], capabilities)
 	if err != nil {
 		return err
 	}
@@ -261,8 +183,8 @@ func declared(result object, capabilities json.RawMessage) error {
 	return nil
 }
 
-// merge joins two JSON objects deeply; b wins.
-func merge(a, b json.RawMessage) (json.RawMessage, error) {
+// MergeObjects joins two JSON objects deeply; b wins.
+func MergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
 	if len(a) == 0 {
 		return b, nil
 	}
@@ -271,7 +193,7 @@ func merge(a, b json.RawMessage) (json.RawMessage, error) {
 		return b, nil // not two objects: nothing to join
 	}
 	for key, value := range from {
-		joined, err := merge(into[key], value)
+		joined, err := MergeObjects(into[key], value)
 		if err != nil {
 			return nil, err
 		}
@@ -280,8 +202,8 @@ func merge(a, b json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(into)
 }
 
-// eachTool lets edit change every entry of a tools/list result that is ours.
-func eachTool(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, object) error) error {
+// editTools lets edit change every entry of a tools/list result that is ours.
+func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, object) error) error {
 	var tools []object
 	if err := json.Unmarshal(result["tools"], &tools); err != nil {
 		return err
@@ -302,9 +224,9 @@ func eachTool(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obje
 	return err
 }
 
-// editObject decodes a result, lets edit change it and encodes it again; null is an
+// EditObject decodes a result, lets edit change it and encodes it again; null is an
 // object without members.
-func editObject(data json.RawMessage, edit func(object) error) (json.RawMessage, error) {
+func EditObject(data json.RawMessage, edit func(object) error) (json.RawMessage, error) {
 	var o object
 	if err := json.Unmarshal(data, &o); err != nil {
 		return nil, err
@@ -318,8 +240,8 @@ func editObject(data json.RawMessage, edit func(object) error) (json.RawMessage,
 	return json.Marshal(o)
 }
 
-// asks lists the requests that a client's capabilities say it answers.
-func asks(capabilities json.RawMessage) []string {
+// readAskable lists the requests that a client's capabilities say it answers.
+func readAskable(capabilities json.RawMessage) []string {
 	var c struct {
 		Elicitation *struct {
 			Form *object `json:"form"`

@@ -22,62 +22,62 @@ func (Server20251125) Protocol() string { return mcptask.Revision20251125 }
 // and the tool says whether it may (C-10, C-13, C-15).
 func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
-	if err := checkParams(params); err != nil {
+	if err := CheckParams(params); err != nil {
 		return call, err
 	}
 	if !params.Has("task") {
-		return unaugmented(tool, fallback, params, "params.task")
+		return NegotiateWithoutTask(tool, fallback, params, "params.task")
 	}
 	if tool.Policy.Task == mcptask.TaskForbidden {
-		return call, notAsTask(tool)
+		return call, RefuseTask(tool)
 	}
-	ttl, err := requestedTTL(params.Get("task"))
+	ttl, err := readTTL(params.Get("task"))
 	if err != nil {
 		return call, err
 	}
-	key, err := idempotencyKey(params)
+	key, err := ReadIdempotencyKey(params)
 	return mcptask.CallRequest{Mode: mcptask.ModeTask, TTL: ttl, IdempotencyKey: key}, err
 }
 
-// unaugmented negotiates a call that asks for no task; missing is the member that
+// NegotiateWithoutTask negotiates a call that asks for no task; missing is the member that
 // would.
-func unaugmented(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call mcptask.CallRequest, err error) {
+func NegotiateWithoutTask(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call mcptask.CallRequest, err error) {
 	switch {
 	case fallback && tool.Policy.Task != mcptask.TaskForbidden:
 		call.Mode = mcptask.ModeFallback
-		call.IdempotencyKey, err = idempotencyKey(params)
+		call.IdempotencyKey, err = ReadIdempotencyKey(params)
 	case tool.Policy.Task == mcptask.TaskRequired:
 		err = mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q must be called as a task: add %s", tool.Name, missing)
 	}
 	return call, err
 }
 
-// notAsTask refuses a task of a tool that never runs as one.
-func notAsTask(tool mcptask.ToolSpec) *mcptask.Error {
+// RefuseTask refuses a task of a tool that never runs as one.
+func RefuseTask(tool mcptask.ToolSpec) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", tool.Name)
 }
 
-// requestedTTL reads params.task.ttl; 0 leaves the choice to the server.
-func requestedTTL(task json.RawMessage) (*time.Duration, error) {
+// readTTL reads params.task.ttl; 0 leaves the choice to the server.
+func readTTL(task json.RawMessage) (*time.Duration, error) {
 	var members object
 	if json.Unmarshal(task, &members) != nil || members == nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.task is not an object")
 	}
-	return wholeMilliseconds(members, "ttl", "params.task")
+	return ReadMilliseconds(members, "ttl", "params.task")
 }
 
 // Created implements Server (C-17, C-19, C-20).
 func (Server20251125) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
-	meta, err := immediate(tool)
+	meta, err := MakeCreatedMeta(tool)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(wire.CreateTaskResult{Meta: meta, Task: task20251125(r)})
+	return json.Marshal(wire.CreateTaskResult{Meta: meta, Task: ProjectTask20251125(r)})
 }
 
-// immediate is the _meta of a CreateTaskResult: the text for the model, where the
+// MakeCreatedMeta is the _meta of a CreateTaskResult: the text for the model, where the
 // tool has one.
-func immediate(tool mcptask.ToolSpec) (object, error) {
+func MakeCreatedMeta(tool mcptask.ToolSpec) (object, error) {
 	if tool.Policy.Immediate == "" {
 		return nil, nil
 	}
@@ -85,22 +85,22 @@ func immediate(tool mcptask.ToolSpec) (object, error) {
 	return object{mcptask.MetaModelImmediateResponse: quoted}, err
 }
 
-// task20251125 projects a record; see status20251125 for the status.
-func task20251125(r mcptask.Record) wire.Task {
+// ProjectTask20251125 projects a record; see status20251125 for the status.
+func ProjectTask20251125(r mcptask.Record) wire.Task {
 	return wire.Task{
 		TaskID:        r.ID,
-		Status:        string(status20251125(r)),
-		StatusMessage: brief(r.StatusMessage),
-		CreatedAt:     timestamp(r.CreatedAt),
-		LastUpdatedAt: timestamp(r.UpdatedAt),
-		TTL:           lifetime(r),
-		PollInterval:  milliseconds(r.Poll),
+		Status:        string(projectStatus20251125(r)),
+		StatusMessage: ShortenMessage(r.StatusMessage),
+		CreatedAt:     FormatTime(r.CreatedAt),
+		LastUpdatedAt: FormatTime(r.UpdatedAt),
+		TTL:           ProjectLifetime(r),
+		PollInterval:  RoundMilliseconds(r.Poll),
 	}
 }
 
-// status20251125 projects phase and outcome. A tool error is a failed task
+// projectStatus20251125 projects phase and outcome. A tool error is a failed task
 // here, though its result is retrieved like any other (C-87, T-24).
-func status20251125(r mcptask.Record) mcptask.Status {
+func projectStatus20251125(r mcptask.Record) mcptask.Status {
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
 		return mcptask.StatusInputRequired
@@ -133,7 +133,7 @@ func (d Server20251125) Method(name string) Method {
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
 
 func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := read(ctx, s, caller, params)
+	r, err := FindTask(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
@@ -142,12 +142,12 @@ func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcpta
 
 // Show implements Teller.
 func (Server20251125) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
-	return json.Marshal(task20251125(r))
+	return json.Marshal(ProjectTask20251125(r))
 }
 
-// read finds the task that the params of a tasks/get name.
-func read(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
-	id, err := taskID(params)
+// FindTask finds the task that the params of a tasks/get name.
+func FindTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return mcptask.Record{}, err
 	}
@@ -157,7 +157,7 @@ func read(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params 
 // result blocks until the task has ended and answers as the call would have,
 // error included (C-36 to C-41). A cancelled task has no such answer: T-25.
 func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	id, err := taskID(params)
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 	if err != nil {
 		return nil, err
 	}
-	Retrieved(ctx, s, caller, r)
+	AuditRetrieval(ctx, s, caller, r)
 	switch r.Outcome.Kind {
 	case mcptask.OutcomeError:
 		return nil, r.Outcome.Error
@@ -174,28 +174,28 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": id}) // strings always marshal
 		return nil, err
 	}
-	return relate(r.Outcome.Result, id)
+	return addRelatedTask(r.Outcome.Result, id)
 }
 
-// relate adds the related-task metadata to an object's _meta (C-41, C-50).
-func relate(data json.RawMessage, taskID string) (json.RawMessage, error) {
+// addRelatedTask adds the related-task metadata to an object's _meta (C-41, C-50).
+func addRelatedTask(data json.RawMessage, taskID string) (json.RawMessage, error) {
 	return WithMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
 }
 
 func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	tasks, next, err := page(ctx, s, caller, params, task20251125)
+	tasks, next, err := ReadPage(ctx, s, caller, params, ProjectTask20251125)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
-// page reads a page of a tasks/list, each task as project has it, and the cursor
+// ReadPage reads a page of a tasks/list, each task as project has it, and the cursor
 // of the next one, "" where there is none.
-func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, project func(mcptask.Record) T) (tasks []T, next string, err error) {
+func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, project func(mcptask.Record) T) (tasks []T, next string, err error) {
 	var cursor *string
 	if len(params.Raw()) > 0 {
-		if cursor, err = textAt(params, "cursor"); err != nil {
+		if cursor, err = readText(params, "cursor"); err != nil {
 			return nil, "", err
 		}
 	}
@@ -223,23 +223,23 @@ func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, 
 }
 
 func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := cancelled(ctx, s, caller, params)
+	r, err := CancelTask(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(task20251125(r))
+	return json.Marshal(ProjectTask20251125(r))
 }
 
-// cancelled returns the task that the params of a tasks/cancel name when it is
+// CancelTask returns the task that the params of a tasks/cancel name when it is
 // cancelled, and refuses one that has ended (C-75, C-77).
-func cancelled(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
-	id, err := taskID(params)
+func CancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return mcptask.Record{}, err
 	}
 	r, done, err := s.Cancel(ctx, caller, id)
 	if err == nil && done {
-		err = mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", status20251125(r))
+		err = mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", projectStatus20251125(r))
 	}
 	return r, err
 }
@@ -275,7 +275,7 @@ func (d Server20251125) Declare(params, capabilities json.RawMessage) (json.RawM
 	if json.Unmarshal(params, &p) != nil || p.ProtocolVersion != d.Protocol() {
 		return params, nil
 	}
-	return editObject(params, func(o object) error { return declared(o, capabilities) })
+	return EditObject(params, func(o object) error { return AddCapabilities(o, capabilities) })
 }
 
 // Check implements Server: the session has negotiated everything.
@@ -287,37 +287,37 @@ func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) 
 }
 
 // CanAsk implements Server.
-func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
+func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return readAskable(capabilities) }
 
 // Status makes the notification of a task's new state: the whole task (C-45), and
 // no related-task metadata beside it (C-48).
 func (Server20251125) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
-	params, err = json.Marshal(task20251125(r))
+	params, err = json.Marshal(ProjectTask20251125(r))
 	return wire.NotificationTasksStatus, params, err
 }
 
 // Decorate implements Server: capabilities.tasks in initialize (C-01, C-02) and
 // execution.taskSupport in tools/list (C-14).
 func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
-	return decorate(d, s, caller, method, result, taskSupport)
+	return DecorateSession(d, s, caller, method, result, AddTaskSupport)
 }
 
-// taskSupport says in a tool's entry how the tool may be called.
-func taskSupport(spec mcptask.ToolSpec, entry object) (err error) {
+// AddTaskSupport says in a tool's entry how the tool may be called.
+func AddTaskSupport(spec mcptask.ToolSpec, entry object) (err error) {
 	entry["execution"], err = json.Marshal(wire.ToolExecution{TaskSupport: string(spec.Policy.Task)})
 	return err
 }
 
-// decorate is Decorate of a revision in whose sessions a tool's entry says how it
+// DecorateSession is Decorate of a revision in whose sessions a tool's entry says how it
 // may be called, as support writes it.
-func decorate(d Server, s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
+func DecorateSession(d Server, s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
 	switch method {
 	case "tools/call":
 		return result, nil
 	case "initialize":
-		return editObject(result, func(o object) error { return declareTasks(d, s, caller, o) })
+		return EditObject(result, func(o object) error { return declareTasks(d, s, caller, o) })
 	}
-	return editObject(result, func(o object) error { return eachTool(s, o, support) })
+	return EditObject(result, func(o object) error { return editTools(s, o, support) })
 }
 
 // declareTasks adds capabilities.tasks to the result of an initialize. Who cannot
@@ -328,7 +328,7 @@ func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result obj
 		return nil
 	}
 	var capabilities wire.ServerCapabilities
-	joined, err := joinedCapabilities(s, d.Revision())
+	joined, err := JoinCapabilities(s, d.Revision())
 	if err != nil || joined == nil {
 		return err
 	}
@@ -342,23 +342,23 @@ func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result obj
 	if err != nil {
 		return err
 	}
-	return declared(result, data)
+	return AddCapabilities(result, data)
 }
 
 // TaskID implements Teller (C-63).
 func (Server20251125) TaskID(_ *mcptask.Server, _ mcptask.Caller, params Params) string {
-	id, _ := taskID(params) // what is malformed names none
+	id, _ := ReadTaskID(params) // what is malformed names none
 	return id
 }
 
 // Question implements Teller (C-15, C-16, C-50, C-62).
 func (Server20251125) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
-	params, err := relate(in.Params, r.ID)
+	params, err := addRelatedTask(in.Params, r.ID)
 	if err != nil || ttl <= 0 {
 		return params, err
 	}
-	return editObject(params, func(o object) (err error) {
-		o["task"], err = json.Marshal(wire.TaskMetadata{TTL: milliseconds(ttl)})
+	return EditObject(params, func(o object) (err error) {
+		o["task"], err = json.Marshal(wire.TaskMetadata{TTL: RoundMilliseconds(ttl)})
 		return err
 	})
 }
@@ -370,16 +370,16 @@ func (Server20251125) Related(r mcptask.Record) map[string]any {
 
 // Requestor implements Teller.
 func (Server20251125) Requestor(capabilities json.RawMessage) Requestor {
-	return newRequestor20251125(capabilities, isObject) // C-02
+	return NewRequestor20251125(capabilities, IsObject) // C-02
 }
 
 // Requestor20251125 is what a client declares that it takes as tasks. The zero
 // value is a client that takes none.
 type Requestor20251125 struct{ elicits, samples, cancels bool }
 
-// newRequestor20251125 reads the capabilities of a client (C-03, C-04); declares
+// NewRequestor20251125 reads the capabilities of a client (C-03, C-04); declares
 // says whether a leaf of them is there.
-func newRequestor20251125(capabilities json.RawMessage, declares func(json.RawMessage) bool) Requestor20251125 {
+func NewRequestor20251125(capabilities json.RawMessage, declares func(json.RawMessage) bool) Requestor20251125 {
 	var c wire.ClientCapabilities
 	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil {
 		return Requestor20251125{}
@@ -392,7 +392,7 @@ func newRequestor20251125(capabilities json.RawMessage, declares func(json.RawMe
 	return r
 }
 
-func isObject(data json.RawMessage) bool {
+func IsObject(data json.RawMessage) bool {
 	var o object
 	return json.Unmarshal(data, &o) == nil && o != nil
 }
@@ -405,10 +405,13 @@ func (r Requestor20251125) Augments(method string) bool {
 	return method == wire.MethodElicitationCreate && r.elicits || method == wire.MethodSamplingCreateMessage && r.samples
 }
 
+// ResultWaits implements Requestor: tasks/result waits for the task's end (C-36).
+func (Requestor20251125) ResultWaits() bool { return true }
+
 // Started implements Requestor (C-21).
 func (Requestor20251125) Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error) {
 	var created object
-	if json.Unmarshal(result, &created) != nil || !isObject(created["task"]) {
+	if json.Unmarshal(result, &created) != nil || !IsObject(created["task"]) {
 		return s, false, nil
 	}
 	s, err = Requestor20251125{}.Task(created["task"])
@@ -420,11 +423,11 @@ func (Requestor20251125) Answer(result json.RawMessage) (json.RawMessage, error)
 
 // Task implements Requestor.
 func (Requestor20251125) Task(result json.RawMessage) (mcptask.Snapshot, error) {
-	var t peerTask
+	var t PeerTask
 	if err := json.Unmarshal(result, &t); err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	return snapshot20251125(t)
+	return newSnapshot20251125(t)
 }
 
 // Get, Result and Cancel are the requests about a client's task. The ID says
@@ -456,12 +459,12 @@ func (Client20251125) Protocol() string { return mcptask.Revision20251125 }
 
 // Takes implements Client (C-02, C-08).
 func (Client20251125) Takes(capabilities json.RawMessage) bool {
-	return takesCalls(capabilities, isObject)
+	return TakesCalls(capabilities, IsObject)
 }
 
-// takesCalls reads tasks.requests.tools.call of a server's capabilities; declares
+// TakesCalls reads tasks.requests.tools.call of a server's capabilities; declares
 // says whether such a leaf is there.
-func takesCalls(capabilities json.RawMessage, declares func(json.RawMessage) bool) bool {
+func TakesCalls(capabilities json.RawMessage, declares func(json.RawMessage) bool) bool {
 	var c wire.ServerCapabilities
 	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil || c.Tasks.Requests == nil || c.Tasks.Requests.Tools == nil {
 		return false
@@ -490,40 +493,40 @@ func (Client20251125) Wait(taskID string) (method string, params any) {
 // Call implements Client: a task is asked for wherever the tool may run as one
 // (C-08, C-09, C-12); support is "" where the server takes none.
 func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *Retry) (any, error) {
-	params := callParams(call)
-	if wanted(call, support) {
+	params := MakeCallParams(call)
+	if WantsTask(call, support) {
 		var metadata wire.TaskMetadata
 		if call.TTL > 0 {
-			metadata.TTL = milliseconds(call.TTL)
+			metadata.TTL = RoundMilliseconds(call.TTL)
 		}
 		params["task"] = metadata
 	}
 	return params, nil
 }
 
-// wanted says whether a call is to be one of a task.
-func wanted(call mcptask.ToolCall, support mcptask.TaskSupport) bool {
+// WantsTask says whether a call is to be one of a task.
+func WantsTask(call mcptask.ToolCall, support mcptask.TaskSupport) bool {
 	return support == mcptask.TaskRequired || support == mcptask.TaskOptional && !call.Plain
 }
 
 // Started implements Client: a result with a task is a CreateTaskResult (T-28).
 func (Client20251125) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
 	var created struct {
-		Task *peerTask `json:"task"`
+		Task *PeerTask `json:"task"`
 	}
 	if err := json.Unmarshal(result, &created); err != nil {
-		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
+		return mcptask.Snapshot{}, nil, NewMalformedError("tools/call", err)
 	}
 	if created.Task == nil {
-		s, err := started(result)
+		s, err := ReadStarted(result)
 		return s, nil, err
 	}
-	s, err := snapshot20251125(*created.Task)
+	s, err := newSnapshot20251125(*created.Task)
 	return s, nil, err
 }
 
-func snapshot20251125(t peerTask) (mcptask.Snapshot, error) {
-	return newSnapshot(t, t.TTL, t.PollInterval)
+func newSnapshot20251125(t PeerTask) (mcptask.Snapshot, error) {
+	return NewSnapshot(t, t.TTL, t.PollInterval)
 }
 
 // Task implements Client. Whether a task that ended has a result, a tool error
@@ -533,19 +536,19 @@ func (Client20251125) Task(ctx context.Context, send Send, taskID string) (mcpta
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	var t peerTask
+	var t PeerTask
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return mcptask.Snapshot{}, malformed(wire.MethodTasksGet, err)
+		return mcptask.Snapshot{}, NewMalformedError(wire.MethodTasksGet, err)
 	}
-	s, err := snapshot20251125(t)
+	s, err := newSnapshot20251125(t)
 	if err == nil {
-		err = sameTask(s, taskID)
+		err = CheckTaskID(s, taskID)
 	}
 	if err != nil || !s.Done() || s.Status == mcptask.StatusCancelled {
 		return s, err
 	}
 	raw, err = send(ctx, wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID})
-	return withOutcome(s, raw, err)
+	return AddOutcome(s, raw, err)
 }
 
 // Cancel implements Client (C-73).

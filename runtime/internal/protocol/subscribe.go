@@ -26,9 +26,9 @@ type Subscriber interface {
 	Told(params json.RawMessage) (mcptask.Snapshot, error)
 }
 
-// SubscriptionID is the ID of the request that a notification belongs to, nil
+// ReadSubscriptionID is the ID of the request that a notification belongs to, nil
 // where it belongs to none.
-func SubscriptionID(params json.RawMessage) json.RawMessage {
+func ReadSubscriptionID(params json.RawMessage) json.RawMessage {
 	var p struct {
 		Meta wire.NotificationMetaObject `json:"_meta"`
 	}
@@ -47,12 +47,12 @@ func (Client20260728) Subscription(taskIDs []string) map[string]any {
 func (Client20260728) Agreed(params json.RawMessage) ([]string, bool, error) {
 	var p wire.SubscriptionsAcknowledgedNotificationParams
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, false, malformed(Listen, err)
+		return nil, false, NewMalformedError(Listen, err)
 	}
 	return p.Notifications.TaskIDs, p.Notifications.TaskIDs != nil, nil
 }
 
 // Told implements Subscriber (E-65).
 func (Client20260728) Told(params json.RawMessage) (mcptask.Snapshot, error) {
-	return snapshot20260728(TaskChanged, params)
+	return readSnapshot20260728(TaskChanged, params)
 }

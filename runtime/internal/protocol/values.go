@@ -16,11 +16,11 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// timestamp is RFC 3339 in UTC.
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// FormatTime is RFC 3339 in UTC.
+func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// milliseconds rounds up, so that a duration never becomes none.
-func milliseconds(d time.Duration) *int64 {
+// RoundMilliseconds rounds up, so that a duration never becomes none.
+func RoundMilliseconds(d time.Duration) *int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
 		ms++
@@ -28,19 +28,19 @@ func milliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// lifetime is how long a task is kept in milliseconds, counted from its creation;
+// ProjectLifetime is how long a task is kept in milliseconds, counted from its creation;
 // nil is as long as it takes, and what is known once it has ended.
-func lifetime(r mcptask.Record) *int64 {
+func ProjectLifetime(r mcptask.Record) *int64 {
 	if r.Keep > 0 && !r.Done() {
 		return nil
 	}
-	return milliseconds(r.TTL())
+	return RoundMilliseconds(r.TTL())
 }
 
-// wholeMilliseconds reads a member of an object that is a whole number of
+// ReadMilliseconds reads a member of an object that is a whole number of
 // milliseconds, nil where there is none. What no duration can hold is cut to the
 // longest.
-func wholeMilliseconds(members object, name, where string) (*time.Duration, error) {
+func ReadMilliseconds(members object, name, where string) (*time.Duration, error) {
 	raw, ok := members[name]
 	if !ok {
 		return nil, nil
@@ -63,7 +63,7 @@ func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error)
 	if len(add) == 0 {
 		return data, nil
 	}
-	return editObject(data, func(o object) error {
+	return EditObject(data, func(o object) error {
 		meta := object{}
 		if o["_meta"] != nil {
 			if err := json.Unmarshal(o["_meta"], &meta); err != nil {
@@ -86,8 +86,8 @@ func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error)
 	})
 }
 
-// brief cuts a status message, which every poll and every list carries.
-func brief(text string) string {
+// ShortenMessage cuts a status message, which every poll and every list carries.
+func ShortenMessage(text string) string {
 	const longest = 1024
 	if len(text) <= longest {
 		return text
@@ -95,21 +95,21 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "..."
 }
 
-// Retrieved tells the audit trail that a caller is handed a task's result
+// AuditRetrieval tells the audit trail that a caller is handed a task's result
 // (C-102). It costs nothing where the logger takes no debug records.
-func Retrieved(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
+func AuditRetrieval(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
 	if s.Logger().Enabled(ctx, slog.LevelDebug) {
 		s.Audit(slog.LevelDebug, "result retrieved", "retrieved", caller, r)
 	}
 }
 
-// malformed is the error for a peer's message that does not keep its revision.
-func malformed(method string, err error) error {
+// NewMalformedError is the error for a peer's message that does not keep its revision.
+func NewMalformedError(method string, err error) error {
 	return fmt.Errorf("mcptask: the server's answer to %s is malformed: %w", method, err)
 }
 
-// callParams are the params of a tools/call that all revisions share.
-func callParams(call mcptask.ToolCall) map[string]any {
+// MakeCallParams are the params of a tools/call that all revisions share.
+func MakeCallParams(call mcptask.ToolCall) map[string]any {
 	params := map[string]any{"name": call.Tool, "arguments": call.Arguments}
 	if call.IdempotencyKey != "" {
 		params["_meta"] = map[string]any{mcptask.MetaIdempotencyKey: call.IdempotencyKey}
@@ -121,14 +121,14 @@ func callParams(call mcptask.ToolCall) map[string]any {
 // header of requests.
 const maxTaskID = 4 << 10
 
-// newSnapshot reads a task; ttl and poll are under the names of its revision. An
+// NewSnapshot reads a task; ttl and poll are under the names of its revision. An
 // unknown status is an error: the set is closed.
-func newSnapshot(t peerTask, ttl, poll millis) (mcptask.Snapshot, error) {
+func NewSnapshot(t PeerTask, ttl, poll Millis) (mcptask.Snapshot, error) {
 	status := mcptask.Status(t.Status)
 	switch status {
 	case mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled:
 	default:
-		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent the unknown task status %q", brief(t.Status))
+		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent the unknown task status %q", ShortenMessage(t.Status))
 	}
 	switch {
 	case t.TaskID == "":
@@ -140,21 +140,21 @@ func newSnapshot(t peerTask, ttl, poll millis) (mcptask.Snapshot, error) {
 		TaskID: t.TaskID, Status: status, Message: t.StatusMessage,
 		CreatedAt: parseTime(t.CreatedAt), UpdatedAt: parseTime(t.LastUpdatedAt), TTL: -1,
 	}
-	if ttl.set && ttl.n >= 0 {
-		s.TTL = duration(ttl.n)
+	if ttl.set && ttl.N >= 0 {
+		s.TTL = toDuration(ttl.N)
 	}
-	if poll.set && poll.n > 0 {
-		s.Poll = duration(poll.n)
+	if poll.set && poll.N > 0 {
+		s.Poll = toDuration(poll.N)
 	}
 	return s, nil
 }
 
-// sameTask refuses the state of another task than the one that was asked for.
-func sameTask(s mcptask.Snapshot, taskID string) error {
+// CheckTaskID refuses the state of another task than the one that was asked for.
+func CheckTaskID(s mcptask.Snapshot, taskID string) error {
 	if s.TaskID == taskID {
 		return nil
 	}
-	return malformed("tasks/get", fmt.Errorf("the state of the task %q instead of %q", s.TaskID, taskID))
+	return NewMalformedError("tasks/get", fmt.Errorf("the state of the task %q instead of %q", s.TaskID, taskID))
 }
 
 // parseTime is lenient: peers write ISO 8601 in several ways, and a time that
@@ -168,19 +168,19 @@ func parseTime(text string) time.Time {
 	return time.Time{}
 }
 
-// duration is a number of milliseconds, cut to what a Duration holds.
-func duration(ms int64) time.Duration {
+// toDuration is a number of milliseconds, cut to what a Duration holds.
+func toDuration(ms int64) time.Duration {
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(ms, longest)) * time.Millisecond
 }
 
-// finished is the snapshot of a call that was answered at once.
-func finished(result json.RawMessage) (mcptask.Snapshot, error) {
-	return withOutcome(mcptask.Snapshot{Status: mcptask.StatusCompleted, TTL: -1}, result, nil)
+// newFinishedSnapshot is the snapshot of a call that was answered at once.
+func newFinishedSnapshot(result json.RawMessage) (mcptask.Snapshot, error) {
+	return AddOutcome(mcptask.Snapshot{Status: mcptask.StatusCompleted, TTL: -1}, result, nil)
 }
 
-// withOutcome adds the result of a call, or the error that it ended with.
-func withOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask.Snapshot, error) {
+// AddOutcome adds the result of a call, or the error that it ended with.
+func AddOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask.Snapshot, error) {
 	var wire *mcptask.Error
 	switch {
 	case errors.As(err, &wire):
@@ -191,28 +191,30 @@ func withOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask
 	}
 	s.Result = new(mcptask.Result)
 	if err := json.Unmarshal(result, s.Result); err != nil {
-		return s, malformed("tools/call", err)
+		return s, NewMalformedError("tools/call", err)
 	}
 	return s, nil
 }
 
-// started is the snapshot of a call that was answered with a result: the one of
+// ReadStarted is the snapshot of a call that was answered with a result: the one of
 // a task where the result only tells of it, because the call did not ask for
 // one.
-func started(result json.RawMessage) (mcptask.Snapshot, error) {
+func ReadStarted(result json.RawMessage) (mcptask.Snapshot, error) {
 	var r struct {
 		Meta struct {
-			Task *peerTask `json:"io.github.mcptaskgen/task"`
+			Task *PeerTask `json:"io.github.mcptaskgen/task"`
 		} `json:"_meta"`
 	}
 	if json.Unmarshal(result, &r) == nil && r.Meta.Task != nil {
-		return snapshot20251125(*r.Meta.Task)
+		return newSnapshot20251125(*r.Meta.Task)
 	}
-	return finished(result)
+	return newFinishedSnapshot(result)
 }
 
-// Described is a task for the _meta of a result that only tells of it.
-func Described(r mcptask.Record) (json.RawMessage, error) { return json.Marshal(task20251125(r)) }
+// DescribeTask is a task for the _meta of a result that only tells of it.
+func DescribeTask(r mcptask.Record) (json.RawMessage, error) {
+	return json.Marshal(ProjectTask20251125(r))
+}
 
 // MetaTask is the key of Described.
 const MetaTask = "io.github.mcptaskgen/task"
@@ -227,7 +229,7 @@ type cursor struct {
 
 const checksumLen = 12
 
-func cursorSum(principal string, data []byte) []byte {
+func sumCursor(principal string, data []byte) []byte {
 	sum := sha256.Sum256(append([]byte(principal+"\x00"), data...))
 	return sum[:checksumLen]
 }
@@ -237,14 +239,14 @@ func newCursor(principal string, p mcptask.Position) string {
 	if err != nil { // a number and a string always marshal
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(append(cursorSum(principal, data), data...))
+	return base64.RawURLEncoding.EncodeToString(append(sumCursor(principal, data), data...))
 }
 
 func parseCursor(principal, text string) (mcptask.Position, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	var c cursor
 	// Decoding forgives line breaks and spare bits: a cursor of ours has none.
-	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || len(raw) < checksumLen || !bytes.Equal(raw[:checksumLen], cursorSum(principal, raw[checksumLen:])) ||
+	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || len(raw) < checksumLen || !bytes.Equal(raw[:checksumLen], sumCursor(principal, raw[checksumLen:])) ||
 		json.Unmarshal(raw[checksumLen:], &c) != nil {
 		return mcptask.Position{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the cursor is not one of ours")
 	}

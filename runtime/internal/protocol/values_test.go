@@ -29,7 +29,7 @@ func TestMilliseconds(t *testing.T) {
 	for d, want := range map[time.Duration]int64{
 		0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, longest: int64(longest/time.Millisecond) + 1,
 	} {
-		if got := *milliseconds(d); got != want {
+		if got := *RoundMilliseconds(d); got != want {
 			t.Errorf("%d: %d, want %d", d, got, want)
 		}
 	}

@@ -86,7 +86,7 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor p
 	now := time.Now()
 	t := &clientTask{requestor: requestor, task: r.ID, key: in.Key, id: started.TaskID, lastPoll: now, lastSent: now}
 	t.setState(started)
-	t.wantsResult = t.resultWaits() || t.hasEnded()
+	t.wantsResult = t.requestor.ResultWaits() || t.hasEnded()
 	var v *view
 	if !r.Done() {
 		v, _ = m.viewOf(m.revisionOf(r.ID), r)
@@ -139,12 +139,6 @@ func (t *clientTask) setState(s mcptask.Snapshot) {
 	if s.Poll > 0 {
 		t.interval = min(max(s.Poll, shortestPoll), longestPoll)
 	}
-}
-
-// resultWaits reports whether tasks/result waits at the client until its task has ended.
-func (t *clientTask) resultWaits() bool {
-	_, polls := t.requestor.(protocol.Poller)
-	return !polls
 }
 
 func (t *clientTask) hasEnded() bool { return mcptask.Snapshot{Status: t.status}.Done() }
@@ -321,7 +315,7 @@ func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Erro
 	case t.hasEnded():
 		t.wantsResult = true // do not rely on a tasks/result that still waits
 	case t.status == mcptask.StatusInputRequired:
-		t.wantsResult = t.resultWaits() && t.result.id == "" // C-51
+		t.wantsResult = t.requestor.ResultWaits() && t.result.id == "" // C-51
 	}
 	return nil, false
 }

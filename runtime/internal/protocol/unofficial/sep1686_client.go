@@ -1,4 +1,4 @@
-package protocol
+package unofficial
 
 import (
 	"cmp"
@@ -7,7 +7,8 @@ import (
 	"encoding/json"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wiresep1686"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiresep1686"
 )
 
 // ClientSEP1686 is the requestor's side of the proposal SEP-1686. Its requests ask
@@ -29,14 +30,14 @@ func (ClientSEP1686) Takes(json.RawMessage) bool { return false }
 func (ClientSEP1686) Support(json.RawMessage, bool) mcptask.TaskSupport { return "" }
 
 // Call implements Client (A-02, A-03).
-func (ClientSEP1686) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, _ *Retry) (any, error) {
-	params := callParams(call)
+func (ClientSEP1686) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, _ *protocol.Retry) (any, error) {
+	params := protocol.MakeCallParams(call)
 	if call.Plain {
 		return params, nil
 	}
-	task := wire.TaskMetadata{TaskID: newTaskID(call)}
+	task := wire.TaskMetadata{TaskID: chooseTaskID(call)}
 	if call.TTL > 0 {
-		task.KeepAlive = milliseconds(call.TTL)
+		task.KeepAlive = protocol.RoundMilliseconds(call.TTL)
 	}
 	meta, _ := params["_meta"].(map[string]any)
 	if meta == nil {
@@ -47,15 +48,15 @@ func (ClientSEP1686) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, _ *Retry
 	return params, nil
 }
 
-// newTaskID makes the ID of a call's task (A-12 to A-14): one that nobody has had,
+// chooseTaskID makes the ID of a call's task (A-12 to A-14): one that nobody has had,
 // and the same again for who calls again with an idempotency key, so that a server
 // that knows no such keys takes the second call for a duplicate. A key that comes
 // with other arguments is another ID, which the key itself shows to servers of ours.
-func newTaskID(call mcptask.ToolCall) string {
+func chooseTaskID(call mcptask.ToolCall) string {
 	if call.IdempotencyKey == "" {
 		return rand.Text()
 	}
-	return digest(call.Tool, call.IdempotencyKey, string(call.Arguments))
+	return makeTaskID(call.Tool, call.IdempotencyKey, string(call.Arguments))
 }
 
 // Expects implements AnnouncedClient.
@@ -75,7 +76,7 @@ func (ClientSEP1686) Announced(method string, params json.RawMessage) (taskID st
 		Meta map[string]any `json:"_meta"`
 	}
 	_ = json.Unmarshal(params, &p) // what names no task tells of none
-	_, taskID = RelatedTask(p.Meta)
+	_, taskID = protocol.FindRelatedTask(p.Meta)
 	return taskID, true
 }
 
@@ -86,13 +87,13 @@ func (ClientSEP1686) Begun(taskID string) mcptask.Snapshot {
 
 // Cancelled implements AnnouncedClient (A-40, A-45).
 func (ClientSEP1686) Cancelled(taskID string, requestID json.RawMessage) (method string, params any) {
-	return wire.NotificationCancelled, wire.CancelledNotificationParams{Meta: namingSEP1686(taskID), RequestID: requestID, Reason: "the caller wants the task cancelled"}
+	return wire.NotificationCancelled, wire.CancelledNotificationParams{Meta: nameInMeta(taskID), RequestID: requestID, Reason: "the caller wants the task cancelled"}
 }
 
 // Started implements Client: what the call is answered with is what it ended with
 // (A-06).
-func (ClientSEP1686) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
-	s, err := started(result)
+func (ClientSEP1686) Started(result json.RawMessage) (mcptask.Snapshot, *protocol.Retry, error) {
+	s, err := protocol.ReadStarted(result)
 	return s, nil, err
 }
 
@@ -103,13 +104,13 @@ func (ClientSEP1686) ResultKind(string, json.RawMessage) error { return nil }
 type peerTaskSEP1686 struct {
 	TaskID        string          `json:"taskId"`
 	Status        string          `json:"status"`
-	PollFrequency millis          `json:"pollFrequency"`
+	PollFrequency protocol.Millis `json:"pollFrequency"`
 	Error         json.RawMessage `json:"error"`
 }
 
-// snapshotSEP1686 reads a task. What was only submitted is at work for who waits;
+// newSnapshotSEP1686 reads a task. What was only submitted is at work for who waits;
 // how long a task is kept counts from its end, which nobody knows before.
-func snapshotSEP1686(t peerTaskSEP1686) (mcptask.Snapshot, error) {
+func newSnapshotSEP1686(t peerTaskSEP1686) (mcptask.Snapshot, error) {
 	var text string
 	_ = json.Unmarshal(t.Error, &text) // what is no text says nothing
 	lost, status := t.Status == wire.StatusUnknown, t.Status
@@ -119,7 +120,7 @@ func snapshotSEP1686(t peerTaskSEP1686) (mcptask.Snapshot, error) {
 	case status == wire.StatusSubmitted:
 		status = string(mcptask.StatusWorking)
 	}
-	s, err := newSnapshot(peerTask{TaskID: t.TaskID, Status: status, StatusMessage: text}, millis{}, t.PollFrequency)
+	s, err := protocol.NewSnapshot(protocol.PeerTask{TaskID: t.TaskID, Status: status, StatusMessage: text}, protocol.Millis{}, t.PollFrequency)
 	switch {
 	case err != nil || s.Status != mcptask.StatusFailed:
 	case lost:
@@ -132,47 +133,47 @@ func snapshotSEP1686(t peerTaskSEP1686) (mcptask.Snapshot, error) {
 }
 
 // Task implements Client. An error of tasks/result is never the tool's.
-func (ClientSEP1686) Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error) {
-	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{Meta: namingSEP1686(taskID), TaskID: taskID})
+func (ClientSEP1686) Task(ctx context.Context, send protocol.Send, taskID string) (mcptask.Snapshot, error) {
+	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{Meta: nameInMeta(taskID), TaskID: taskID})
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
 	var t peerTaskSEP1686
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return mcptask.Snapshot{}, malformed(wire.MethodTasksGet, err)
+		return mcptask.Snapshot{}, protocol.NewMalformedError(wire.MethodTasksGet, err)
 	}
-	s, err := snapshotSEP1686(t)
+	s, err := newSnapshotSEP1686(t)
 	if err == nil {
-		err = sameTask(s, taskID)
+		err = protocol.CheckTaskID(s, taskID)
 	}
 	if err != nil || s.Status != mcptask.StatusCompleted {
 		return s, err
 	}
-	raw, err = send(ctx, wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{Meta: namingSEP1686(taskID), TaskID: taskID})
+	raw, err = send(ctx, wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{Meta: nameInMeta(taskID), TaskID: taskID})
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	return withOutcome(s, raw, nil)
+	return protocol.AddOutcome(s, raw, nil)
 }
 
 // Cancel implements Client: only the request that made a task cancels it.
-func (ClientSEP1686) Cancel(context.Context, Send, string) error {
+func (ClientSEP1686) Cancel(context.Context, protocol.Send, string) error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound,
 		"a task of sep-1686 is cancelled by the request that made it, which this connection has not sent: the task goes on")
 }
 
 // Respond implements Client: questions are requests of their own here.
-func (ClientSEP1686) Respond(context.Context, Send, string, map[string]json.RawMessage) error {
+func (ClientSEP1686) Respond(context.Context, protocol.Send, string, map[string]json.RawMessage) error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "tasks of sep-1686 take no tasks/update")
 }
 
 // Delete implements Deleter (A-56).
 func (ClientSEP1686) Delete(taskID string) (method string, params any) {
-	return wire.MethodTasksDelete, wire.DeleteTaskRequestParams{Meta: namingSEP1686(taskID), TaskID: taskID}
+	return wire.MethodTasksDelete, wire.DeleteTaskRequestParams{Meta: nameInMeta(taskID), TaskID: taskID}
 }
 
-// namingSEP1686 is the metadata of every message about a task (A-38).
-func namingSEP1686(taskID string) object {
+// nameInMeta is the metadata of every message about a task (A-38).
+func nameInMeta(taskID string) object {
 	data, err := json.Marshal(wire.RelatedTaskMetadata{TaskID: taskID})
 	if err != nil { // a string always marshals
 		return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// Params are those of a request. They are read once, for all who ask for a member. What
-// does not fit is the requestor's fault.
+// Params are the params of a request. They are indexed once, for all who read a member. A value of
+// the wrong type is the requestor's fault.
 type Params = *wire.Object
 
 // CheckParams refuses params that are not an object. Null has no members.

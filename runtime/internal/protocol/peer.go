@@ -11,8 +11,8 @@ import (
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
 
-// PeerTask is a task of any revision as peers write it: what a peer leaves out
-// or writes otherwise, and nobody needs, is no reason to lose a task.
+// PeerTask is a task of any revision as peers write it. It is read leniently, so that a task is not
+// lost for a member that is missing or malformed and that is not needed.
 type PeerTask struct {
 	TaskID        string `json:"taskId"`
 	Status        string `json:"status"`
@@ -32,8 +32,8 @@ type PeerTask struct {
 	Error          *wire.Error        `json:"error"`
 }
 
-// Millis is a number of milliseconds, which some peers write with a fraction or
-// as text. What is no number counts as missing.
+// Millis is a number of milliseconds. Some peers write it with a fraction or as text. Anything that
+// is not a number counts as missing.
 type Millis struct {
 	N   int64
 	set bool
@@ -51,9 +51,9 @@ func (m *Millis) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// ResultKind refuses a result whose resultType its method does not have: a task
-// in answer to what cannot become one (E-07), and what nobody knows (E-14).
-// Absent is complete.
+// ResultKind refuses a result whose resultType its method does not have: a task in answer to a
+// request that cannot become one (E-07), or an unknown type (E-14). A result without a type is
+// complete.
 func (Client20260728) ResultKind(method string, result json.RawMessage) error {
 	var r struct {
 		ResultType string `json:"resultType"`
@@ -80,8 +80,8 @@ const resultTypeInputRequired = "input_required"
 // CodeMissingClientCapability.
 const missingCapability = -32003
 
-// NormalizeCode gives an error of a peer the code that the revision has for it. The
-// draft's code counts only with its data: bare, it may mean anything.
+// NormalizeCode gives an error of a peer the code that the revision has for it. The code of the
+// drafts counts only with its data, since it may mean anything without.
 func NormalizeCode(e *mcptask.Error) *mcptask.Error {
 	var data struct {
 		Required *object `json:"requiredCapabilities"`

@@ -1,5 +1,6 @@
-// Package protocol projects the canonical task to the wire form of each
-// revision and back. A revision is one file beside its generated wire types.
+// Package protocol converts the canonical task to the wire form of each released revision and
+// back. Each revision has one file here and one package of generated wire types below. Package
+// unofficial has the revisions that were never released.
 package protocol
 
 import (
@@ -12,72 +13,68 @@ import (
 
 // Server is the receiver's side of a revision.
 type Server interface {
-	// Revision is the name of the revision.
+	// Revision returns the name of the revision.
 	Revision() string
-	// Protocol is the protocol version that its requests name, or that its
-	// sessions negotiate.
+	// Protocol returns the protocol version that its requests name, or that its sessions negotiate.
 	Protocol() string
-	// Negotiate decides how a tools/call of one of our tools is answered, or
-	// refuses it. params is the whole params object; fallback says that fallback
-	// tools serve a requestor that knows no tasks, or that the tool is one.
+	// Negotiate decides how a tools/call of one of our tools is answered, or refuses it. params is
+	// the whole params object. fallback says that fallback tools serve a requestor without tasks,
+	// or that the tool is one of them.
 	Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error)
-	// Created is the answer to a tools/call that made a task.
+	// Created makes the answer to a tools/call that made a task.
 	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
-	// InputRequired is the answer to a tools/call whose questions come first.
+	// InputRequired makes the answer to a tools/call whose questions come first.
 	InputRequired(reply mcptask.CallReply) (json.RawMessage, error)
-	// Method returns the handler of a task method, nil where the revision has
-	// no such method.
+	// Method returns the handler of a task method. It returns nil if the revision does not have
+	// the method.
 	Method(name string) Method
-	// Blocks says whether a method waits for a task's end.
+	// Blocks reports whether a method waits for a task's end.
 	Blocks(method string) bool
-	// Decorate adds to the result of initialize, server/discover or tools/list
-	// what belongs to tasks, and to the result of tools/call what every result
-	// of the revision has.
+	// Decorate adds what belongs to tasks to the result of initialize, server/discover or
+	// tools/list. To the result of tools/call it adds what every result of the revision has.
 	Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error)
-	// Check refuses a request for a task method, before its task is looked up, by
-	// the capabilities that its client declares.
+	// Check refuses a request for a task method if the capabilities of its client do not allow it.
+	// The task has not been looked up then.
 	Check(capabilities json.RawMessage) error
-	// CanAsk reads which requests a client answers from its capabilities.
+	// CanAsk reads from a client's capabilities which requests it answers.
 	CanAsk(capabilities json.RawMessage) []string
 }
 
-// Teller is a Server of a revision with sessions, in which the server sends of
-// its own accord.
+// Teller is a Server of a revision with sessions. In a session the server also sends messages that
+// answer no request.
 type Teller interface {
 	Server
-	// TaskID is the stored ID of the task that the params of a task method name, ""
-	// where they name none.
+	// TaskID returns the stored ID of the task that the params of a task method name. It returns
+	// "" if they name none.
 	TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string
-	// Show is the answer to a tasks/get with these params, for the task that they
-	// name and that has been read.
+	// Show makes the answer to a tasks/get with these params. r is the task that they name.
 	Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error)
-	// Question makes the params of a task's question, with the task's metadata. A
-	// ttl of more than 0 asks for a task at the client, to be kept for so long.
+	// Question makes the params of a task's question, with the task's metadata. A ttl of more than
+	// 0 asks the client to answer with a task and to keep that task for the ttl.
 	Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error)
-	// Status makes the notification of a task's new state; method is "" where the
-	// revision has none.
+	// Status makes the notification of a task's new state. method is "" if the revision has no such
+	// notification.
 	Status(r mcptask.Record) (method string, params json.RawMessage, err error)
-	// Related is the _meta of what belongs to a task, such as its progress; nil is
-	// none.
+	// Related returns the _meta of messages that belong to a task, such as its progress. It
+	// returns nil if they need none.
 	Related(r mcptask.Record) map[string]any
-	// Requestor is the server as the requestor of tasks at a client with these
-	// capabilities.
+	// Requestor returns the server as the requestor of tasks at a client with these capabilities.
 	Requestor(capabilities json.RawMessage) Requestor
 }
 
 // Requestor is the server as the requestor of tasks at one client.
 type Requestor interface {
-	// Augments says whether the client takes such a request as a task.
+	// Augments reports whether the client takes requests of a method as tasks.
 	Augments(method string) bool
-	// Cancels says whether the client takes Cancel.
+	// Cancels reports whether the client takes Cancel.
 	Cancels() bool
 	// ResultWaits reports whether the client answers Result when its task has ended. If not, it
 	// has a result only then.
 	ResultWaits() bool
-	// Started reads the task that the client has made of a question; ok is false
-	// for the question's own answer, which it may give at once.
+	// Started reads the task that the client has made of a question. ok is false if the result is
+	// the answer itself, which a client may give at once.
 	Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error)
-	// Get, Result and Cancel ask for a client's task, wait for its answer, and end it.
+	// Get asks for the state of a client's task, Result for its answer, and Cancel ends it.
 	Get(taskID string) (method string, params any)
 	Result(taskID string) (method string, params any)
 	Cancel(taskID string) (method string, params any)
@@ -91,21 +88,21 @@ type Method func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, 
 
 // Client is the requestor's side of a revision.
 type Client interface {
-	// Revision is the name of the revision.
+	// Revision returns the name of the revision.
 	Revision() string
-	// Protocol is the protocol version that it connects with.
+	// Protocol returns the protocol version that it connects with.
 	Protocol() string
-	// Takes says whether a server with these capabilities, of its answer to
-	// initialize, takes calls as tasks.
+	// Takes reports whether a server takes calls as tasks. capabilities are those in its answer to
+	// initialize.
 	Takes(capabilities json.RawMessage) bool
-	// Support reads what an entry of tools/list says of a tool; tasks says whether
-	// the server has declared that it takes calls as tasks.
+	// Support reads what an entry of tools/list says of a tool. tasks says whether the server has
+	// declared that it takes calls as tasks.
 	Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport
-	// Call makes the params of a tools/call; support is what the server says of
-	// the tool, "" where it says nothing; retry is nil the first time.
+	// Call makes the params of a tools/call. support is what the server says of the tool, "" if it
+	// says nothing. retry is nil the first time.
 	Call(call mcptask.ToolCall, support mcptask.TaskSupport, retry *Retry) (params any, err error)
-	// Started reads the answer to it. Where a Retry comes with it, the
-	// snapshot's questions are to be answered in it, and the call made again.
+	// Started reads the answer to a tools/call. If it returns a Retry, the caller has to put the
+	// answers to the snapshot's questions into it and call again.
 	Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error)
 	// ResultKind refuses a result that the method cannot have.
 	ResultKind(method string, result json.RawMessage) error
@@ -117,34 +114,33 @@ type Client interface {
 	Respond(ctx context.Context, send Send, taskID string, responses map[string]json.RawMessage) error
 }
 
-// Retry is what a call that was answered with questions is repeated with.
+// Retry is what a client adds when it repeats a call that was answered with questions.
 type Retry struct {
 	Responses map[string]json.RawMessage
-	// State goes back as it came.
+	// State goes back to the server unchanged.
 	State string
 }
 
-// Send sends a request and returns its result; a *mcptask.Error is the peer's.
+// Send sends a request and returns its result. An error of the peer's is a *mcptask.Error.
 type Send func(ctx context.Context, method string, params any) (json.RawMessage, error)
 
-// Receiver is a Teller of a revision in which clients run requests of the server
-// as tasks, too.
+// Receiver is a Teller of a revision in which clients, too, run requests as tasks.
 type Receiver interface {
 	Teller
-	// Asks says whether a request with these params is to become a task.
+	// Asks reports whether a request with these params asks for a task.
 	Asks(params Params) bool
-	// Receives are the capabilities of a client that runs requests by these methods
-	// as tasks, nil where none of them can be one.
+	// Receives makes the capabilities of a client that runs requests of these methods as tasks. It
+	// returns nil if none of the methods can be a task.
 	Receives(methods ...string) (capabilities json.RawMessage, err error)
-	// Declare adds capabilities to the params of an initialize that asks for the
-	// revision's protocol; any other stays as it is.
+	// Declare adds capabilities to the params of an initialize that asks for the revision's
+	// protocol version. It does not change any other.
 	Declare(params, capabilities json.RawMessage) (json.RawMessage, error)
 }
 
 // Waiter is a Client of a revision in which a task's questions may come on the
 // stream of a request that waits for its end (C-51).
 type Waiter interface {
-	// Wait is that request.
+	// Wait makes that request.
 	Wait(taskID string) (method string, params any)
 }
 
@@ -162,8 +158,8 @@ func Clients() []Client {
 // object is a JSON object whose unknown members stay as they are.
 type object = map[string]json.RawMessage
 
-// JoinCapabilities is what the server's services declare together, nil where
-// they declare nothing.
+// JoinCapabilities joins what the server's services declare. It returns nil if they declare
+// nothing.
 func JoinCapabilities(s *mcptask.Server, revision string) (joined json.RawMessage, err error) {
 	for _, own := range s.Capabilities(revision) {
 		if joined, err = MergeObjects(joined, json.RawMessage(own)); err != nil {
@@ -173,7 +169,7 @@ func JoinCapabilities(s *mcptask.Server, revision string) (joined json.RawMessag
 	return joined, nil
 }
 
-// AddCapabilities joins our capabilities into those of a result.
+// AddCapabilities adds capabilities to those of a result.
 func AddCapabilities(result object, capabilities json.RawMessage) error {
 	merged, err := MergeObjects(result["capabilities"], capabilities)
 	if err != nil {
@@ -183,7 +179,7 @@ func AddCapabilities(result object, capabilities json.RawMessage) error {
 	return nil
 }
 
-// MergeObjects joins two JSON objects deeply; b wins.
+// MergeObjects joins two JSON objects deeply. If both have a value, that of b wins.
 func MergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
 	if len(a) == 0 {
 		return b, nil
@@ -224,7 +220,7 @@ func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, obj
 	return err
 }
 
-// EditObject decodes a result, lets edit change it and encodes it again; null is an
+// EditObject decodes an object, lets edit change it and encodes it again. It takes null for an
 // object without members.
 func EditObject(data json.RawMessage, edit func(object) error) (json.RawMessage, error) {
 	var o object

@@ -6,9 +6,9 @@ import mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 // are older than the releases use it.
 const metaProposedRelatedTask = "modelcontextprotocol.io/related-task"
 
-// FindRelatedTask reads from the _meta of a message which task it belongs to, and
-// under which key that stands: the proposal has another than the releases (A-38,
-// C-50). taskID is "" where it says none.
+// FindRelatedTask reads from the _meta of a message which task it belongs to. key is the member
+// that says so, since the proposal has another than the releases (A-38, C-50). taskID is "" if the
+// message belongs to none.
 func FindRelatedTask(meta map[string]any) (key, taskID string) {
 	for _, key := range []string{mcptask.MetaRelatedTask, metaProposedRelatedTask} {
 		related, _ := meta[key].(map[string]any)

@@ -17,17 +17,17 @@ const (
 // Subscriber is a Client of a revision in which servers tell of tasks in
 // subscriptions.
 type Subscriber interface {
-	// Subscription makes the params that ask for one, without their _meta.
+	// Subscription makes the params that ask for a subscription, without their _meta.
 	Subscription(taskIDs []string) map[string]any
-	// Agreed reads the acknowledgement: of which tasks the server tells; tasks is
-	// false where it tells of none at all.
+	// Agreed reads from the acknowledgement of which tasks the server tells. tasks is false if it
+	// tells of no tasks at all.
 	Agreed(params json.RawMessage) (taskIDs []string, tasks bool, err error)
-	// Told reads a notification: the task, whole, as a poll shows it.
+	// Told reads a notification, which has the whole task as a poll shows it.
 	Told(params json.RawMessage) (mcptask.Snapshot, error)
 }
 
-// ReadSubscriptionID is the ID of the request that a notification belongs to, nil
-// where it belongs to none.
+// ReadSubscriptionID reads the ID of the request that a notification belongs to. It returns nil if
+// there is none.
 func ReadSubscriptionID(params json.RawMessage) json.RawMessage {
 	var p struct {
 		Meta wire.NotificationMetaObject `json:"_meta"`

@@ -16,10 +16,10 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// FormatTime is RFC 3339 in UTC.
+// FormatTime formats a time as RFC 3339 in UTC.
 func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// RoundMilliseconds rounds up, so that a duration never becomes none.
+// RoundMilliseconds converts a duration to milliseconds. It rounds up, so that only 0 becomes 0.
 func RoundMilliseconds(d time.Duration) *int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -28,8 +28,8 @@ func RoundMilliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// ProjectLifetime is how long a task is kept in milliseconds, counted from its creation;
-// nil is as long as it takes, and what is known once it has ended.
+// ProjectLifetime returns how many milliseconds after its creation a task is deleted. It returns
+// nil for a task whose retention counts from its end and that has not ended.
 func ProjectLifetime(r mcptask.Record) *int64 {
 	if r.Keep > 0 && !r.Done() {
 		return nil
@@ -37,9 +37,9 @@ func ProjectLifetime(r mcptask.Record) *int64 {
 	return RoundMilliseconds(r.TTL())
 }
 
-// ReadMilliseconds reads a member of an object that is a whole number of
-// milliseconds, nil where there is none. What no duration can hold is cut to the
-// longest.
+// ReadMilliseconds reads a member that is a whole number of milliseconds. It returns nil if the
+// member is absent, and the longest duration for a number that no duration holds. where names the
+// object in errors.
 func ReadMilliseconds(members object, name, where string) (*time.Duration, error) {
 	raw, ok := members[name]
 	if !ok {
@@ -57,8 +57,7 @@ func ReadMilliseconds(members object, name, where string) (*time.Duration, error
 	return &d, nil
 }
 
-// WithMeta adds to an object's _meta, in the place of what is there under the same
-// keys.
+// WithMeta adds members to an object's _meta. They replace members of the same name.
 func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error) {
 	if len(add) == 0 {
 		return data, nil
@@ -95,20 +94,20 @@ func ShortenMessage(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "..."
 }
 
-// AuditRetrieval tells the audit trail that a caller is handed a task's result
-// (C-102). It costs nothing where the logger takes no debug records.
+// AuditRetrieval tells the audit trail that a caller gets a task's result (C-102). It costs
+// nothing if the logger takes no debug records.
 func AuditRetrieval(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
 	if s.Logger().Enabled(ctx, slog.LevelDebug) {
 		s.Audit(slog.LevelDebug, "result retrieved", "retrieved", caller, r)
 	}
 }
 
-// NewMalformedError is the error for a peer's message that does not keep its revision.
+// NewMalformedError makes the error for an answer of a peer that breaks the rules of its revision.
 func NewMalformedError(method string, err error) error {
 	return fmt.Errorf("mcptask: the server's answer to %s is malformed: %w", method, err)
 }
 
-// MakeCallParams are the params of a tools/call that all revisions share.
+// MakeCallParams makes the params of a tools/call that all revisions share.
 func MakeCallParams(call mcptask.ToolCall) map[string]any {
 	params := map[string]any{"name": call.Tool, "arguments": call.Arguments}
 	if call.IdempotencyKey != "" {
@@ -121,8 +120,8 @@ func MakeCallParams(call mcptask.ToolCall) map[string]any {
 // header of requests.
 const maxTaskID = 4 << 10
 
-// NewSnapshot reads a task; ttl and poll are under the names of its revision. An
-// unknown status is an error: the set is closed.
+// NewSnapshot reads a task. ttl and poll come apart, because revisions name them differently. An
+// unknown status is an error, because the set is closed.
 func NewSnapshot(t PeerTask, ttl, poll Millis) (mcptask.Snapshot, error) {
 	status := mcptask.Status(t.Status)
 	switch status {
@@ -149,7 +148,7 @@ func NewSnapshot(t PeerTask, ttl, poll Millis) (mcptask.Snapshot, error) {
 	return s, nil
 }
 
-// CheckTaskID refuses the state of another task than the one that was asked for.
+// CheckTaskID refuses a state that is not that of the task that was asked for.
 func CheckTaskID(s mcptask.Snapshot, taskID string) error {
 	if s.TaskID == taskID {
 		return nil
@@ -157,8 +156,8 @@ func CheckTaskID(s mcptask.Snapshot, taskID string) error {
 	return NewMalformedError("tasks/get", fmt.Errorf("the state of the task %q instead of %q", s.TaskID, taskID))
 }
 
-// parseTime is lenient: peers write ISO 8601 in several ways, and a time that
-// cannot be read is only missing.
+// parseTime reads a time in any of the ways in which peers write ISO 8601. It returns the zero time
+// if it cannot.
 func parseTime(text string) time.Time {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700", time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -168,13 +167,13 @@ func parseTime(text string) time.Time {
 	return time.Time{}
 }
 
-// toDuration is a number of milliseconds, cut to what a Duration holds.
+// toDuration converts milliseconds. It cuts them to what a Duration holds.
 func toDuration(ms int64) time.Duration {
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(ms, longest)) * time.Millisecond
 }
 
-// newFinishedSnapshot is the snapshot of a call that was answered at once.
+// newFinishedSnapshot makes the snapshot of a call that was answered at once.
 func newFinishedSnapshot(result json.RawMessage) (mcptask.Snapshot, error) {
 	return AddOutcome(mcptask.Snapshot{Status: mcptask.StatusCompleted, TTL: -1}, result, nil)
 }
@@ -196,9 +195,8 @@ func AddOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask.
 	return s, nil
 }
 
-// ReadStarted is the snapshot of a call that was answered with a result: the one of
-// a task where the result only tells of it, because the call did not ask for
-// one.
+// ReadStarted makes the snapshot of a call that was answered with a result. That is the snapshot of
+// a task if the result only tells of one, because the call did not ask for a task.
 func ReadStarted(result json.RawMessage) (mcptask.Snapshot, error) {
 	var r struct {
 		Meta struct {
@@ -211,17 +209,17 @@ func ReadStarted(result json.RawMessage) (mcptask.Snapshot, error) {
 	return newFinishedSnapshot(result)
 }
 
-// DescribeTask is a task for the _meta of a result that only tells of it.
+// DescribeTask makes the description of a task for the _meta of a result that only tells of it.
 func DescribeTask(r mcptask.Record) (json.RawMessage, error) {
 	return json.Marshal(ProjectTask20251125(r))
 }
 
-// MetaTask is the key of Described.
+// MetaTask is the key of the description that DescribeTask makes.
 const MetaTask = "io.github.mcptaskgen/task"
 
-// cursor is a place in a principal's list. It is bound to the principal and
-// carries a checksum, so that a made-up or borrowed one is refused (C-82); it
-// grants nothing, since a list only ever has the caller's own tasks.
+// cursor is a place in a principal's list. It has a checksum over the principal, so that a made-up
+// or borrowed one is refused (C-82). It gives access to nothing, since a list has only the caller's
+// own tasks.
 type cursor struct {
 	At int64  `json:"t"`
 	ID string `json:"i"`

@@ -18,8 +18,8 @@ func (Server20251125) Revision() string { return mcptask.Revision20251125 }
 // Protocol implements Server.
 func (Server20251125) Protocol() string { return mcptask.Revision20251125 }
 
-// Negotiate implements Server: the requestor asks for a task by params.task,
-// and the tool says whether it may (C-10, C-13, C-15).
+// Negotiate implements Server: the requestor asks for a task by params.task, and the tool's policy
+// allows it or not (C-10, C-13, C-15).
 func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
 	if err := CheckParams(params); err != nil {
@@ -39,8 +39,8 @@ func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	return mcptask.CallRequest{Mode: mcptask.ModeTask, TTL: ttl, IdempotencyKey: key}, err
 }
 
-// NegotiateWithoutTask negotiates a call that asks for no task; missing is the member that
-// would.
+// NegotiateWithoutTask negotiates a call that does not ask for a task. missing names the member that
+// would ask for one.
 func NegotiateWithoutTask(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call mcptask.CallRequest, err error) {
 	switch {
 	case fallback && tool.Policy.Task != mcptask.TaskForbidden:
@@ -52,12 +52,13 @@ func NegotiateWithoutTask(tool mcptask.ToolSpec, fallback bool, params Params, m
 	return call, err
 }
 
-// RefuseTask refuses a task of a tool that never runs as one.
+// RefuseTask makes the error for a call that asks for a task of a tool that never runs as one.
 func RefuseTask(tool mcptask.ToolSpec) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", tool.Name)
 }
 
-// readTTL reads params.task.ttl; 0 leaves the choice to the server.
+// readTTL reads params.task.ttl. It returns nil if there is none. 0 too leaves the choice to the
+// server.
 func readTTL(task json.RawMessage) (*time.Duration, error) {
 	var members object
 	if json.Unmarshal(task, &members) != nil || members == nil {
@@ -75,8 +76,8 @@ func (Server20251125) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.Raw
 	return json.Marshal(wire.CreateTaskResult{Meta: meta, Task: ProjectTask20251125(r)})
 }
 
-// MakeCreatedMeta is the _meta of a CreateTaskResult: the text for the model, where the
-// tool has one.
+// MakeCreatedMeta makes the _meta of a CreateTaskResult. It has the text for the model, if the tool
+// has one.
 func MakeCreatedMeta(tool mcptask.ToolSpec) (object, error) {
 	if tool.Policy.Immediate == "" {
 		return nil, nil
@@ -85,7 +86,7 @@ func MakeCreatedMeta(tool mcptask.ToolSpec) (object, error) {
 	return object{mcptask.MetaModelImmediateResponse: quoted}, err
 }
 
-// ProjectTask20251125 projects a record; see status20251125 for the status.
+// ProjectTask20251125 projects a record; see projectStatus20251125 for the status.
 func ProjectTask20251125(r mcptask.Record) wire.Task {
 	return wire.Task{
 		TaskID:        r.ID,
@@ -98,8 +99,8 @@ func ProjectTask20251125(r mcptask.Record) wire.Task {
 	}
 }
 
-// projectStatus20251125 projects phase and outcome. A tool error is a failed task
-// here, though its result is retrieved like any other (C-87, T-24).
+// projectStatus20251125 projects phase and outcome. A task that ended with a tool error has failed in
+// this revision, but its result is retrieved like any other (C-87, T-24).
 func projectStatus20251125(r mcptask.Record) mcptask.Status {
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
@@ -154,8 +155,8 @@ func FindTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, par
 	return s.Get(ctx, caller, id)
 }
 
-// result blocks until the task has ended and answers as the call would have,
-// error included (C-36 to C-41). A cancelled task has no such answer: T-25.
+// result waits until the task has ended. Then it answers as the call would have, also with an error
+// (C-36 to C-41). A cancelled task has no such answer (T-25).
 func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
@@ -190,8 +191,8 @@ func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptas
 	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
-// ReadPage reads a page of a tasks/list, each task as project has it, and the cursor
-// of the next one, "" where there is none.
+// ReadPage reads a page of a tasks/list and projects each task. next is the cursor of the page after
+// it, "" if this is the last.
 func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, project func(mcptask.Record) T) (tasks []T, next string, err error) {
 	var cursor *string
 	if len(params.Raw()) > 0 {
@@ -230,8 +231,8 @@ func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 	return json.Marshal(ProjectTask20251125(r))
 }
 
-// CancelTask returns the task that the params of a tasks/cancel name when it is
-// cancelled, and refuses one that has ended (C-75, C-77).
+// CancelTask cancels the task that the params of a tasks/cancel name and returns it. It refuses a
+// task that has ended (C-75, C-77).
 func CancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
@@ -247,8 +248,7 @@ func CancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, p
 // Asks implements Receiver (C-15).
 func (Server20251125) Asks(params Params) bool { return params.Has("task") }
 
-// Receives are the capabilities of a client that runs requests by these methods
-// as tasks (C-01, C-02, C-05), nil where none of them can be one.
+// Receives implements Receiver (C-01, C-02, C-05).
 func (Server20251125) Receives(methods ...string) (capabilities json.RawMessage, err error) {
 	var requests wire.ClientCapabilitiesTasksRequests
 	yes := json.RawMessage("{}")
@@ -266,8 +266,7 @@ func (Server20251125) Receives(methods ...string) (capabilities json.RawMessage,
 	return json.Marshal(wire.ClientCapabilities{Tasks: &wire.ClientCapabilitiesTasks{List: yes, Cancel: yes, Requests: &requests}})
 }
 
-// Declare adds capabilities to the params of an initialize that asks for the
-// revision; any other stays as it is (E-95).
+// Declare implements Receiver (E-95).
 func (d Server20251125) Declare(params, capabilities json.RawMessage) (json.RawMessage, error) {
 	var p struct {
 		ProtocolVersion string `json:"protocolVersion"`
@@ -289,8 +288,8 @@ func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) 
 // CanAsk implements Server.
 func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return readAskable(capabilities) }
 
-// Status makes the notification of a task's new state: the whole task (C-45), and
-// no related-task metadata beside it (C-48).
+// Status implements Teller. The notification has the whole task (C-45) and no related-task metadata
+// beside it (C-48).
 func (Server20251125) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
 	params, err = json.Marshal(ProjectTask20251125(r))
 	return wire.NotificationTasksStatus, params, err
@@ -308,8 +307,8 @@ func AddTaskSupport(spec mcptask.ToolSpec, entry object) (err error) {
 	return err
 }
 
-// DecorateSession is Decorate of a revision in whose sessions a tool's entry says how it
-// may be called, as support writes it.
+// DecorateSession is Decorate for revisions in whose sessions each tool's entry says how the tool may
+// be called. support writes that into an entry.
 func DecorateSession(d Server, s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
 	switch method {
 	case "tools/call":
@@ -320,8 +319,8 @@ func DecorateSession(d Server, s *mcptask.Server, caller mcptask.Caller, method 
 	return EditObject(result, func(o object) error { return editTools(s, o, support) })
 }
 
-// declareTasks adds capabilities.tasks to the result of an initialize. Who cannot
-// be told apart is not offered a list (C-92).
+// declareTasks adds capabilities.tasks to the result of an initialize. Anonymous callers are not
+// offered a list, since they cannot be told apart (C-92).
 func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result object) error {
 	var version string
 	if json.Unmarshal(result["protocolVersion"], &version) != nil || version != d.Protocol() {
@@ -373,12 +372,12 @@ func (Server20251125) Requestor(capabilities json.RawMessage) Requestor {
 	return NewRequestor20251125(capabilities, IsObject) // C-02
 }
 
-// Requestor20251125 is what a client declares that it takes as tasks. The zero
-// value is a client that takes none.
+// Requestor20251125 has what a client declares that it takes as tasks. The zero value is for a
+// client that takes none.
 type Requestor20251125 struct{ elicits, samples, cancels bool }
 
-// NewRequestor20251125 reads the capabilities of a client (C-03, C-04); declares
-// says whether a leaf of them is there.
+// NewRequestor20251125 reads the capabilities of a client (C-03, C-04). declares reports whether a
+// leaf of them declares something.
 func NewRequestor20251125(capabilities json.RawMessage, declares func(json.RawMessage) bool) Requestor20251125 {
 	var c wire.ClientCapabilities
 	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil {
@@ -430,20 +429,18 @@ func (Requestor20251125) Task(result json.RawMessage) (mcptask.Snapshot, error) 
 	return newSnapshot20251125(t)
 }
 
-// Get, Result and Cancel are the requests about a client's task. The ID says
-// which, without metadata of a related one (C-63, C-64).
-
-// Get asks for its state.
+// Get implements Requestor. Like Result and Cancel, it names the task by its ID alone and has no
+// related-task metadata (C-63, C-64).
 func (Requestor20251125) Get(taskID string) (method string, params any) {
 	return wire.MethodTasksGet, wire.GetTaskRequestParams{TaskID: taskID}
 }
 
-// Result waits for its end and asks for the answer.
+// Result implements Requestor.
 func (Requestor20251125) Result(taskID string) (method string, params any) {
 	return wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID}
 }
 
-// Cancel cancels it (C-73).
+// Cancel implements Requestor (C-73).
 func (Requestor20251125) Cancel(taskID string) (method string, params any) {
 	return wire.MethodTasksCancel, wire.CancelTaskRequestParams{TaskID: taskID}
 }
@@ -462,8 +459,8 @@ func (Client20251125) Takes(capabilities json.RawMessage) bool {
 	return TakesCalls(capabilities, IsObject)
 }
 
-// TakesCalls reads tasks.requests.tools.call of a server's capabilities; declares
-// says whether such a leaf is there.
+// TakesCalls reports whether a server's capabilities have tasks.requests.tools.call. declares reports
+// whether a leaf of them declares something.
 func TakesCalls(capabilities json.RawMessage, declares func(json.RawMessage) bool) bool {
 	var c wire.ServerCapabilities
 	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil || c.Tasks.Requests == nil || c.Tasks.Requests.Tools == nil {
@@ -490,8 +487,8 @@ func (Client20251125) Wait(taskID string) (method string, params any) {
 	return wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID}
 }
 
-// Call implements Client: a task is asked for wherever the tool may run as one
-// (C-08, C-09, C-12); support is "" where the server takes none.
+// Call implements Client: it asks for a task if the tool may run as one (C-08, C-09, C-12). support
+// is "" if the server takes no calls as tasks.
 func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *Retry) (any, error) {
 	params := MakeCallParams(call)
 	if WantsTask(call, support) {
@@ -504,7 +501,7 @@ func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _
 	return params, nil
 }
 
-// WantsTask says whether a call is to be one of a task.
+// WantsTask reports whether a call asks for a task.
 func WantsTask(call mcptask.ToolCall, support mcptask.TaskSupport) bool {
 	return support == mcptask.TaskRequired || support == mcptask.TaskOptional && !call.Plain
 }
@@ -529,8 +526,8 @@ func newSnapshot20251125(t PeerTask) (mcptask.Snapshot, error) {
 	return NewSnapshot(t, t.TTL, t.PollInterval)
 }
 
-// Task implements Client. Whether a task that ended has a result, a tool error
-// or an error is what tasks/result says, not the status (T-24).
+// Task implements Client. The answer to tasks/result, not the status, says whether a task ended with
+// a result, a tool error or an error (T-24).
 func (Client20251125) Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error) {
 	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{TaskID: taskID})
 	if err != nil {

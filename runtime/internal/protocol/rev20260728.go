@@ -21,16 +21,15 @@ func (Server20260728) Revision() string { return mcptask.Revision20260728 }
 // Protocol implements Server.
 func (Server20260728) Protocol() string { return mcptask.Revision20260728 }
 
-// Negotiate implements Server: the server decides, the client only declares
-// that it can take a task (E-03 to E-05). A legacy params.task means nothing
-// (E-94).
+// Negotiate implements Server: the server decides. The client only declares that it can take a task
+// (E-03 to E-05). A legacy params.task means nothing (E-94).
 func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	call := mcptask.CallRequest{Retry: true}
 	extension, err := declaresTasks(params)
 	if err != nil {
 		return call, err
 	}
-	// A tool without questions may stand for another, and else means nothing by them.
+	// A tool without questions ignores answers, unless it stands for another tool.
 	if call.Answers, err = readAnswers(params); err != nil && len(tool.Questions) > 0 {
 		return call, err
 	}
@@ -51,8 +50,8 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	return call, err
 }
 
-// readAnswers reads the answers of this round and those of the rounds before,
-// which InputRequired has put into the state.
+// readAnswers reads the answers of this round, and from the state those of earlier rounds, which
+// InputRequired has put there.
 func readAnswers(params Params) (map[string]json.RawMessage, error) {
 	state, err := readText(params, "requestState")
 	if err != nil {
@@ -75,8 +74,7 @@ func readInputResponses(params Params) (map[string]json.RawMessage, error) {
 	return readMembers(params, "inputResponses")
 }
 
-// declaresTasks looks for the extension where this very request declares it
-// (E-02, E-91).
+// declaresTasks reports whether the request itself declares the extension (E-02, E-91).
 func declaresTasks(params Params) (bool, error) {
 	var capabilities wire.ClientCapabilities
 	err := decodeValue(params, &capabilities, "_meta", mcptask.MetaClientCapabilities)
@@ -89,7 +87,8 @@ func includesTasks(capabilities wire.ClientCapabilities) bool {
 	return ok && json.Unmarshal(declaration, &settings) == nil && settings != nil
 }
 
-// refuseExtension is the refusal of E-08, E-09 and E-77.
+// refuseExtension makes the error for a request that does not declare the extension (E-08, E-09,
+// E-77).
 func refuseExtension() *mcptask.Error {
 	err := mcptask.Errorf(mcptask.CodeMissingClientCapability, "the client must declare the extension %s", mcptask.ExtensionTasks)
 	err.Data, _ = json.Marshal(wire.MissingRequiredClientCapabilityErrorData{ // plain strings always marshal
@@ -98,7 +97,7 @@ func refuseExtension() *mcptask.Error {
 	return err
 }
 
-// Created implements Server: flat, and nothing of the outcome (E-11, EX-01).
+// Created implements Server. The answer is flat and has nothing of the outcome (E-11, EX-01).
 func (Server20260728) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
 	t := projectTask20260728(r)
 	return json.Marshal(wire.CreateTaskResult{
@@ -107,9 +106,8 @@ func (Server20260728) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMes
 	})
 }
 
-// projectTask20260728 projects a record to the variant of its status (E-29 to
-// E-35), the result left out. A tool error completes (E-83), only a JSON-RPC
-// error fails (E-82).
+// projectTask20260728 projects a record to the variant of its status (E-29 to E-35). A task with a
+// tool error has completed (E-83). Only a JSON-RPC error makes it fail (E-82).
 func projectTask20260728(r mcptask.Record) wire.GetTaskResult {
 	t := wire.GetTaskResult{
 		ResultType:     wire.ResultTypeComplete,
@@ -170,7 +168,7 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 	return json.Marshal(t)
 }
 
-// projectVisible20260728 is the whole state of a task as a caller gets it.
+// projectVisible20260728 projects the whole state of a task as a caller may see it.
 func projectVisible20260728(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) (t wire.GetTaskResult, err error) {
 	t = projectTask20260728(r)
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
@@ -194,8 +192,8 @@ func markComplete(result object) error {
 	return nil
 }
 
-// update takes answers and acknowledges (E-46, E-52). Values under keys that
-// are not outstanding may be anything (T-31).
+// update takes answers and acknowledges them (E-46, E-52). It ignores values under keys that are not
+// outstanding, whatever they are (T-31).
 func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
@@ -219,7 +217,7 @@ func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcpt
 	return json.Marshal(wire.UpdateTaskResult{ResultType: wire.ResultTypeComplete})
 }
 
-// cancel acknowledges, also where the task has ended (E-54, E-58, EX-04).
+// cancel acknowledges, also if the task has ended (E-54, E-58, EX-04).
 func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
@@ -231,7 +229,7 @@ func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 	return json.Marshal(wire.CancelTaskResult{ResultType: wire.ResultTypeComplete})
 }
 
-// Check implements Server: each request declares the extension anew (E-77).
+// Check implements Server: each request has to declare the extension (E-77).
 func (Server20260728) Check(capabilities json.RawMessage) error {
 	var declared wire.ClientCapabilities
 	if json.Unmarshal(capabilities, &declared) != nil {
@@ -251,8 +249,8 @@ func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return rea
 func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
 	result := wire.InputRequiredResult{ResultType: resultTypeInputRequired, InputRequests: makeInputRequests(reply.Questions)}
 	if len(reply.Answered) > 0 {
-		// The answers so far come back with the next ones, and are checked as
-		// these are: nobody gains by changing them.
+		// The answers so far come back with the next ones and are checked like them, so
+		// changing them gains nothing.
 		answers := object{}
 		for _, in := range reply.Answered {
 			answers[in.Key] = in.Response
@@ -274,7 +272,7 @@ func makeInputRequests(questions []mcptask.Input) wire.InputRequests {
 	return requests
 }
 
-// Decorate implements Server: the extension in server/discover (E-01), never
+// Decorate implements Server: server/discover declares the extension (E-01), never
 // capabilities.tasks (E-95). tools/list says nothing of tasks.
 func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return EditObject(result, func(o object) error {
@@ -304,14 +302,14 @@ func (Client20260728) Revision() string { return mcptask.Revision20260728 }
 // Protocol implements Client.
 func (Client20260728) Protocol() string { return mcptask.Revision20260728 }
 
-// Takes implements Client: each request is told by itself here (E-95).
+// Takes implements Client: each request declares the extension by itself (E-95).
 func (Client20260728) Takes(json.RawMessage) bool { return false }
 
-// Support implements Client: nothing on the wire says (E-04).
+// Support implements Client: tools do not say how they may be called (E-04).
 func (Client20260728) Support(json.RawMessage, bool) mcptask.TaskSupport { return "" }
 
-// Call implements Client. Plain leaves the extension undeclared for this call;
-// there is no other way to ask for no task (E-04).
+// Call implements Client. A plain call does not declare the extension, which is the only way to
+// avoid a task (E-04).
 func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
 	params := MakeCallParams(call)
 	if retry != nil {
@@ -335,7 +333,7 @@ func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry
 	return params, nil
 }
 
-// Started implements Client: resultType tells what the result is (E-14, T-35).
+// Started implements Client: resultType says what the result is (E-14, T-35).
 func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
 	var created PeerTask
 	var kind struct {

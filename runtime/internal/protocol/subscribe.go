@@ -27,7 +27,7 @@ type Subscriber interface {
 }
 
 // ReadSubscriptionID reads the ID of the request that a notification belongs to. It returns nil if
-// there is none.
+// the notification names none.
 func ReadSubscriptionID(params json.RawMessage) json.RawMessage {
 	var p struct {
 		Meta wire.NotificationMetaObject `json:"_meta"`

@@ -9,11 +9,10 @@ import (
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wire20251125rc"
 )
 
-// Server20251125RC is the receiver's side of the release candidate of 2025-11-25:
-// the release, but for where a tool says that it runs as a task, and for
-// lastUpdatedAt, which no task has. A plain call of a tool that always runs as one
-// is refused, as in the release: the candidate allows either (B-13). It never
-// refuses all plain calls of a kind of request, which it may as well (B-23).
+// Server20251125RC is the receiver's side of the release candidate of 2025-11-25. It differs from the
+// release in two ways: a tool says in another place that it runs as a task, and tasks have no
+// lastUpdatedAt. A plain call of a tool that always runs as a task is refused as in the release, where
+// the candidate leaves the choice to the server (B-13, B-23).
 type Server20251125RC struct{ protocol.Server20251125 }
 
 // Revision implements Server.
@@ -103,8 +102,8 @@ func (Server20251125RC) Requestor(capabilities json.RawMessage) protocol.Request
 	return protocol.NewRequestor20251125(capabilities, declaredRC)
 }
 
-// declaredRC says whether a leaf of capabilities declares something: the text of
-// the candidate has true and false where its schema has objects (B-02).
+// declaredRC reports whether a leaf of capabilities declares something. The text of the candidate has
+// true and false there, its schema has objects (B-02).
 func declaredRC(leaf json.RawMessage) bool { return protocol.IsObject(leaf) || string(leaf) == "true" }
 
 // The candidate's words for how a tool may be called (B-14).

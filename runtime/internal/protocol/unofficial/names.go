@@ -8,7 +8,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// nameTask is what the requestor of a task calls it.
+// nameTask returns the ID by which the requestor of a task calls it.
 func nameTask(r mcptask.Record) string {
 	if r.ExternalID != "" {
 		return r.ExternalID
@@ -16,8 +16,8 @@ func nameTask(r mcptask.Record) string {
 	return r.ID
 }
 
-// nameTaskFor is what a caller can call a task: what its requestor does, where that
-// is the caller.
+// nameTaskFor returns the ID by which a caller can call a task. That is the requestor's own name for
+// it if the caller is the requestor, and the stored ID otherwise.
 func nameTaskFor(caller mcptask.Caller, r mcptask.Record) string {
 	if name := nameTask(r); caller.Named(name) == r.ID {
 		return name
@@ -25,8 +25,8 @@ func nameTaskFor(caller mcptask.Caller, r mcptask.Record) string {
 	return r.ID
 }
 
-// resolveTaskID is the stored ID of the task that a caller calls by an ID: one of its own
-// making, else the task's.
+// resolveTaskID returns the stored ID of the task that a caller calls by an ID. A name that the
+// caller made itself goes first.
 func resolveTaskID(s *mcptask.Server, caller mcptask.Caller, id string) string {
 	if hasNamed(s, caller, id) {
 		return caller.Named(id)
@@ -34,8 +34,8 @@ func resolveTaskID(s *mcptask.Server, caller mcptask.Caller, id string) string {
 	return id
 }
 
-// hasNamed says whether a caller has a task that it calls by an ID of its own making. A store
-// that fails does not say that there is none.
+// hasNamed reports whether a caller has a task that it calls by an ID of its own making. It also
+// returns true if the store fails, since there may be one.
 func hasNamed(s *mcptask.Server, caller mcptask.Caller, id string) bool {
 	_, err := s.Peek(caller.Named(id))
 	return !errors.Is(err, mcptask.ErrNoRecord)

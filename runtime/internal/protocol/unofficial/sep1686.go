@@ -12,10 +12,10 @@ import (
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiresep1686"
 )
 
-// ServerSEP1686 is the receiver's side of the proposal SEP-1686: the requestor
-// names its tasks, hears of each by a notification, and gets the ordinary answer
-// to its call when the task has ended. A task whose worker is lost is failed and
-// says so (A-23), unless the server's options want it unknown.
+// ServerSEP1686 is the receiver's side of the proposal SEP-1686. The requestor names its tasks. It hears
+// of each new task by a notification, and gets the ordinary answer to its call when the task has
+// ended. A task whose worker is lost has failed and says so (A-23), unless the server's options say
+// that its status is unknown.
 type ServerSEP1686 struct{}
 
 // longestExternalID bounds the ID that a requestor gives a task, in bytes: every
@@ -48,9 +48,8 @@ func (d ServerSEP1686) Signals(s *mcptask.Server, caller mcptask.Caller, method 
 	return ok && hasNamed(s, caller, id)
 }
 
-// Negotiate implements Server: the requestor asks for a task by its metadata
-// (A-02). It means nothing to a tool that cannot run as one, whatever it is
-// (A-04, A-05), and no tool has to be called with it.
+// Negotiate implements Server: the requestor asks for a task by the task's metadata (A-02). A tool that
+// cannot run as a task ignores it, even if it is malformed (A-04, A-05). No tool requires it.
 func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
 	if _, err := protocol.ReadValue(params, "_meta", wire.MetaTask); err != nil {
@@ -68,8 +67,8 @@ func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params prot
 	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: id, TTL: keep, FromEnd: true, IdempotencyKey: key}, err
 }
 
-// requestedTask reads the metadata of a task: its ID (A-12), and for how long it
-// is to be kept once it has ended (A-03).
+// requestedTask reads the metadata of a task: its ID (A-12), and how long to keep it after its end
+// (A-03).
 func requestedTask(metadata json.RawMessage) (id string, keep *time.Duration, err error) {
 	const where = `params._meta["` + wire.MetaTask + `"]`
 	var members object
@@ -93,7 +92,7 @@ func (ServerSEP1686) InputRequired(reply mcptask.CallReply) (json.RawMessage, er
 	return protocol.Server20251125{}.InputRequired(reply)
 }
 
-// Announcement implements Announcer (A-08, A-09).
+// Announcement makes the notification of a new task (A-08, A-09).
 func (ServerSEP1686) Announcement(r mcptask.Record) (method string, params json.RawMessage, err error) {
 	meta, err := relatedSEP1686(nameTask(r))
 	if err != nil {
@@ -103,8 +102,8 @@ func (ServerSEP1686) Announcement(r mcptask.Record) (method string, params json.
 	return wire.NotificationTasksCreated, params, err
 }
 
-// Answer implements Announcer (A-06, A-38): what a plain call would have been
-// answered with. A cancelled task has no such answer.
+// Answer makes the answer to the call of a task that has ended (A-06, A-38). It is what a plain call
+// would have been answered with. A cancelled task has no such answer.
 func (ServerSEP1686) Answer(r mcptask.Record) (json.RawMessage, error) {
 	return answerSEP1686(r, nameTask(r))
 }
@@ -131,8 +130,8 @@ func relatedSEP1686(name string) (object, error) {
 	return object{wire.MetaRelatedTask: related}, err
 }
 
-// Question implements Teller (A-25, A-39). What a client would do with a task of
-// its own, the proposal leaves open: none is asked for.
+// Question implements Teller (A-25, A-39). It never asks the client for a task, because the proposal
+// does not say what a client does with one.
 func (d ServerSEP1686) Question(r mcptask.Record, in mcptask.Input, _ time.Duration) (json.RawMessage, error) {
 	return protocol.WithMeta(in.Params, d.Related(r))
 }
@@ -208,8 +207,8 @@ func taskSEP1686(s *mcptask.Server, r mcptask.Record, name string) wire.TaskInfo
 	return t
 }
 
-// statusSEP1686 projects phase and outcome (A-17, A-24, A-65). That a task has been
-// asked to stop does not show before it has stopped (A-41).
+// statusSEP1686 projects phase and outcome (A-17, A-24, A-65). A task that has been asked to stop is
+// shown as cancelled only when it has stopped (A-41).
 func statusSEP1686(s *mcptask.Server, r mcptask.Record) string {
 	switch {
 	case r.Phase == mcptask.PhaseQueued:
@@ -228,9 +227,8 @@ func statusSEP1686(s *mcptask.Server, r mcptask.Record) string {
 	return string(mcptask.StatusCompleted)
 }
 
-// keepAlive is how long a task is kept once it has ended, in milliseconds (A-29).
-// Where its retention counts from its creation that is what is left of it, and
-// before the end all of it.
+// keepAlive returns how many milliseconds a task is kept after its end (A-29). If its retention counts
+// from its creation, that is what was left of it at the end, and before the end all of it.
 func keepAlive(r mcptask.Record) *int64 {
 	switch {
 	case r.Keep > 0:
@@ -241,8 +239,8 @@ func keepAlive(r mcptask.Record) *int64 {
 	return protocol.RoundMilliseconds(r.TTL())
 }
 
-// find reads the task that params name, by an ID of the caller's making or the
-// task's own. It is answered under the name that was asked for.
+// find reads the task that params name, by an ID that the caller made or by the stored one. name is
+// the ID in params, which the answer repeats.
 func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (r mcptask.Record, name string, err error) {
 	if name, err = protocol.ReadTaskID(params); err != nil {
 		return r, "", err
@@ -298,8 +296,8 @@ func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask
 	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
-// delete removes a task that has ended, and refuses any other: it is to be
-// cancelled first (A-53 to A-55, T-19).
+// delete removes a task that has ended. It refuses any other task, which has to be cancelled first
+// (A-53 to A-55, T-19).
 func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiresep1686"
 )
 
-// ClientSEP1686 is the requestor's side of the proposal SEP-1686. Its requests ask
-// for a task by metadata that any server may ignore (A-04), so there is nothing to
-// find out before.
+// ClientSEP1686 is the requestor's side of the proposal SEP-1686. Its calls ask for a task by metadata
+// that any server may ignore (A-04), so it need not know what the server takes.
 type ClientSEP1686 struct{}
 
 // Revision implements Client.
@@ -23,7 +22,7 @@ func (ClientSEP1686) Revision() string { return mcptask.RevisionSEP1686 }
 // sessions, and 2025-11-25 is the last with sessions.
 func (ClientSEP1686) Protocol() string { return mcptask.Revision20251125 }
 
-// Takes implements Client: nobody has to say so (T-16).
+// Takes implements Client: servers need not declare it (T-16).
 func (ClientSEP1686) Takes(json.RawMessage) bool { return false }
 
 // Support implements Client: tools say nothing of tasks.
@@ -48,10 +47,10 @@ func (ClientSEP1686) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, _ *proto
 	return params, nil
 }
 
-// chooseTaskID makes the ID of a call's task (A-12 to A-14): one that nobody has had,
-// and the same again for who calls again with an idempotency key, so that a server
-// that knows no such keys takes the second call for a duplicate. A key that comes
-// with other arguments is another ID, which the key itself shows to servers of ours.
+// chooseTaskID makes the ID of a call's task (A-12 to A-14). It is a new one, unless the call has an
+// idempotency key: a repeated call has the same ID, so that a server that does not know such keys
+// takes it for a duplicate. The same key with other arguments makes another ID, and servers of ours
+// refuse the call by its key.
 func chooseTaskID(call mcptask.ToolCall) string {
 	if call.IdempotencyKey == "" {
 		return rand.Text()
@@ -59,7 +58,7 @@ func chooseTaskID(call mcptask.ToolCall) string {
 	return makeTaskID(call.Tool, call.IdempotencyKey, string(call.Arguments))
 }
 
-// Expects implements AnnouncedClient.
+// Expects returns the task ID that the params of a call ask for.
 func (ClientSEP1686) Expects(params any) string {
 	of, _ := params.(map[string]any)
 	meta, _ := of["_meta"].(map[string]any)
@@ -67,7 +66,7 @@ func (ClientSEP1686) Expects(params any) string {
 	return task.TaskID
 }
 
-// Announced implements AnnouncedClient (A-09).
+// Announced reads the notification of a new task (A-09).
 func (ClientSEP1686) Announced(method string, params json.RawMessage) (taskID string, ok bool) {
 	if method != wire.NotificationTasksCreated {
 		return "", false
@@ -80,18 +79,17 @@ func (ClientSEP1686) Announced(method string, params json.RawMessage) (taskID st
 	return taskID, true
 }
 
-// Begun implements AnnouncedClient.
+// Begun returns the state of a task that was announced.
 func (ClientSEP1686) Begun(taskID string) mcptask.Snapshot {
 	return mcptask.Snapshot{TaskID: taskID, Status: mcptask.StatusWorking, TTL: -1}
 }
 
-// Cancelled implements AnnouncedClient (A-40, A-45).
+// Cancelled makes the notification that cancels a task (A-40, A-45).
 func (ClientSEP1686) Cancelled(taskID string, requestID json.RawMessage) (method string, params any) {
 	return wire.NotificationCancelled, wire.CancelledNotificationParams{Meta: nameInMeta(taskID), RequestID: requestID, Reason: "the caller wants the task cancelled"}
 }
 
-// Started implements Client: what the call is answered with is what it ended with
-// (A-06).
+// Started implements Client: the answer to a call is what its task ended with (A-06).
 func (ClientSEP1686) Started(result json.RawMessage) (mcptask.Snapshot, *protocol.Retry, error) {
 	s, err := protocol.ReadStarted(result)
 	return s, nil, err
@@ -100,7 +98,7 @@ func (ClientSEP1686) Started(result json.RawMessage) (mcptask.Snapshot, *protoco
 // ResultKind implements Client: results have no type here.
 func (ClientSEP1686) ResultKind(string, json.RawMessage) error { return nil }
 
-// peerTaskSEP1686 is a task as peers write it; see peerTask.
+// peerTaskSEP1686 is a task as peers write it; see [protocol.PeerTask].
 type peerTaskSEP1686 struct {
 	TaskID        string          `json:"taskId"`
 	Status        string          `json:"status"`
@@ -108,8 +106,8 @@ type peerTaskSEP1686 struct {
 	Error         json.RawMessage `json:"error"`
 }
 
-// newSnapshotSEP1686 reads a task. What was only submitted is at work for who waits;
-// how long a task is kept counts from its end, which nobody knows before.
+// newSnapshotSEP1686 reads a task. A task that was submitted is shown as working. Its retention is
+// left open, because it counts from the task's end.
 func newSnapshotSEP1686(t peerTaskSEP1686) (mcptask.Snapshot, error) {
 	var text string
 	_ = json.Unmarshal(t.Error, &text) // what is no text says nothing
@@ -167,12 +165,12 @@ func (ClientSEP1686) Respond(context.Context, protocol.Send, string, map[string]
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "tasks of sep-1686 take no tasks/update")
 }
 
-// Delete implements Deleter (A-56).
+// Delete makes the request that deletes a task (A-56).
 func (ClientSEP1686) Delete(taskID string) (method string, params any) {
 	return wire.MethodTasksDelete, wire.DeleteTaskRequestParams{Meta: nameInMeta(taskID), TaskID: taskID}
 }
 
-// nameInMeta is the metadata of every message about a task (A-38).
+// nameInMeta makes the metadata that every message about a task has (A-38).
 func nameInMeta(taskID string) object {
 	data, err := json.Marshal(wire.RelatedTaskMetadata{TaskID: taskID})
 	if err != nil { // a string always marshals

@@ -39,9 +39,8 @@ func (ServerTaskPatterns) Asks(params protocol.Params) bool {
 	return params.Has("_meta", wire.MetaTaskID)
 }
 
-// Negotiate implements Server: the ID that the requestor gives the task asks for
-// it, and is the key under which the same call again finds it (D-05, D-18). The
-// receiver binds the key to the account.
+// Negotiate implements Server: the requestor asks for a task by giving it an ID. A repeated call finds
+// the task by that ID (D-05, D-18). The gateway binds the key to the caller's account.
 func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
 	if err := protocol.CheckParams(params); err != nil {
@@ -74,8 +73,8 @@ func (ServerTaskPatterns) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.Ra
 	return json.Marshal(wire.CreateTaskResult{Meta: object{wire.MetaTask: task}})
 }
 
-// roundSeconds converts milliseconds to whole seconds. It rounds up, so that a task is never
-// said to be over while it is there. nil stays nil: the guide has no null.
+// roundSeconds converts milliseconds to whole seconds. It rounds up, so that a task is there for as
+// long as it says. It returns nil for nil.
 func roundSeconds(ms *int64) *int64 {
 	if ms == nil {
 		return nil
@@ -84,8 +83,8 @@ func roundSeconds(ms *int64) *int64 {
 	return &s
 }
 
-// projectTaskPatterns projects a record under a name, the result left out (D-11). A
-// tool error completes a task here, only a JSON-RPC error fails it.
+// projectTaskPatterns projects a record under a name, without its result (D-11). A task with a tool
+// error has completed. Only a JSON-RPC error makes it fail.
 func projectTaskPatterns(r mcptask.Record, name string) wire.GetTaskResult {
 	t := wire.GetTaskResult{
 		ID:            name,
@@ -115,11 +114,9 @@ func projectStatusTaskPatterns(r mcptask.Record) mcptask.Status {
 	return mcptask.StatusCompleted
 }
 
-// endedByRefusal reports whether a task ended because its user refused (D-16): the last
-// answer to it is a refusal, and the tool error that it ended with tells of that,
-// as it does where the handler returns mcptask.ErrDeclined, wrapped or not. A
-// handler that goes on without the answer, or fails of something else, ends its
-// task as it says.
+// endedByRefusal reports whether a task ended because its user refused (D-16). The last answer to it
+// is a refusal then, and its tool error says so, because the handler returned mcptask.ErrDeclined,
+// wrapped or not. A handler may also go on without the answer, or fail for another reason.
 func endedByRefusal(r mcptask.Record) bool {
 	if !r.Outcome.IsError || !strings.Contains(r.StatusMessage, mcptask.ErrDeclined.Error()) {
 		return false
@@ -209,8 +206,8 @@ func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mc
 	return json.Marshal(t)
 }
 
-// result wraps how a task ended (D-12, D-13). One that has not ended, or was
-// cancelled, has nothing to wrap.
+// result wraps what a task ended with (D-12, D-13). It refuses a task that has not ended or was
+// cancelled.
 func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
@@ -230,11 +227,11 @@ func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, calle
 	return json.Marshal(wire.GetTaskPayloadResult{ID: t.ID, Status: t.Status, Result: t.Result, Error: t.Error})
 }
 
-// mostListed bounds a list, which has no pages here.
+// mostListed bounds a list, since lists have no pages in the guide.
 const mostListed = 1000
 
-// list gives the newest of the caller's tasks, without their results, oldest
-// first. The guide says neither what a list looks like nor how long it may get.
+// list returns the newest of the caller's tasks, without their results, in the order of their creation.
+// The guide does not say what a list looks like or how long it may get.
 func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ protocol.Params) (json.RawMessage, error) {
 	result := wire.ListTasksResult{Tasks: []wire.GetTaskResult{}}
 	var after mcptask.Position
@@ -255,8 +252,7 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 	return json.Marshal(result)
 }
 
-// cancel answers when the task is cancelled, and refuses one that has ended
-// (D-09, D-14).
+// cancel cancels a task and answers then. It refuses a task that has ended (D-09, D-14).
 func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	name, err := readName(params)
 	if err != nil {
@@ -272,13 +268,13 @@ func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, calle
 	return json.Marshal(wire.CancelTaskResult{ID: name, Status: string(projectStatusTaskPatterns(r))})
 }
 
-// Decorate implements Server (D-01): what 2025-11-25 adds, in its sessions.
+// Decorate implements Server (D-01): it adds what 2025-11-25 adds, in sessions of that revision.
 func (d ServerTaskPatterns) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return protocol.DecorateSession(d, s, caller, method, result, protocol.AddTaskSupport)
 }
 
-// Question implements Teller: a task's question looks like any other. With a ttl
-// it asks for a task under an ID that the same question always has (D-25).
+// Question implements Teller: a task's question looks like any other. With a ttl it asks for a task,
+// under an ID that the same question always gets (D-25).
 func (ServerTaskPatterns) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
 	if ttl <= 0 {
 		return in.Params, nil
@@ -309,8 +305,8 @@ func (ServerTaskPatterns) Requestor(capabilities json.RawMessage) protocol.Reque
 	return requestorTaskPatterns{protocol.NewRequestor20251125(capabilities, protocol.IsObject)}
 }
 
-// requestorTaskPatterns is what a client declares that it takes as tasks, which
-// it says as in 2025-11-25.
+// requestorTaskPatterns has what a client declares that it takes as tasks. Clients declare it as in
+// 2025-11-25.
 type requestorTaskPatterns struct{ protocol.Requestor20251125 }
 
 // ResultWaits implements protocol.Requestor: only a task that has ended has a result.
@@ -369,8 +365,8 @@ func readSnapshotTaskPatterns(method string, raw json.RawMessage) (mcptask.Snaps
 	return protocol.NewSnapshot(t.PeerTask, t.TTL, t.PollInterval)
 }
 
-// readWrapped reads what an answer to tasks/result wraps: a result, or the error that
-// the request ended with.
+// readWrapped reads what an answer to tasks/result wraps: a result, or the error that the request
+// ended with.
 func readWrapped(raw json.RawMessage) (json.RawMessage, error) {
 	var answer struct {
 		Result json.RawMessage `json:"result"`
@@ -397,7 +393,7 @@ type ClientTaskPatterns struct{}
 // Revision implements Client.
 func (ClientTaskPatterns) Revision() string { return mcptask.RevisionTaskPatterns }
 
-// Protocol implements Client: the guide goes by that of 2025-11-25.
+// Protocol implements Client: the guide uses the protocol version of 2025-11-25.
 func (ClientTaskPatterns) Protocol() string { return mcptask.Revision20251125 }
 
 // Takes implements Client (D-01).
@@ -410,9 +406,8 @@ func (ClientTaskPatterns) Support(tool json.RawMessage, tasks bool) mcptask.Task
 	return protocol.Client20251125{}.Support(tool, tasks)
 }
 
-// Call implements Client: a task is asked for, by an ID for it, wherever the tool
-// may run as one (D-02 to D-05). That of a call with an idempotency key comes of
-// the key.
+// Call implements Client: it asks for a task, by an ID for it, if the tool may run as one (D-02 to
+// D-05). If the call has an idempotency key, the ID is made from it.
 func (ClientTaskPatterns) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *protocol.Retry) (any, error) {
 	params := protocol.MakeCallParams(call)
 	if protocol.WantsTask(call, support) {

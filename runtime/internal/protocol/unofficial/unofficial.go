@@ -1,7 +1,6 @@
 // Package unofficial has the revisions that were never released: the proposal SEP-1686, the
 // release candidate of 2025-11-25, and the tasks of the Task Patterns guide. They are spoken only
-// if options name them. They stand on package protocol as the released revisions do; what the
-// gateway and the client do for them alone is in their files that name them.
+// if options name them. They use the helpers of package protocol, as the released revisions do.
 package unofficial
 
 import (

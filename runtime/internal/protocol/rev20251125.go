@@ -78,7 +78,7 @@ func (Server20251125) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.Raw
 
 // MakeCreatedMeta makes the _meta of a CreateTaskResult. It has the text for the model, if the tool
 // has one.
-func MakeCreatedMeta(tool mcptask.ToolSpec) (object, error) {
+func MakeCreatedMeta(tool mcptask.ToolSpec) (map[string]json.RawMessage, error) {
 	if tool.Policy.Immediate == "" {
 		return nil, nil
 	}
@@ -391,6 +391,7 @@ func NewRequestor20251125(capabilities json.RawMessage, declares func(json.RawMe
 	return r
 }
 
+// IsObject reports whether a JSON value is an object.
 func IsObject(data json.RawMessage) bool {
 	var o object
 	return json.Unmarshal(data, &o) == nil && o != nil

@@ -75,7 +75,7 @@ func NewQuestion(taskID, key, method string, params json.RawMessage) (Question, 
 // question stays open, and the call's Wait returns the error.
 func (q Question) Unanswered() (json.RawMessage, error) {
 	if q.Method != methodElicit {
-		return nil, fmt.Errorf("%w: nobody here answers %s", ErrCannotAsk, q.Method)
+		return nil, fmt.Errorf("%w: no answerer is set for %s", ErrCannotAsk, q.Method)
 	}
 	return json.RawMessage(`{"action":"cancel"}`), nil
 }

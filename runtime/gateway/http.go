@@ -172,13 +172,18 @@ func (x *httpExchange) answer(work work) {
 }
 
 func (x *httpExchange) send(message []byte) {
+	x.openStream()
+	x.out.sendMessage(message)
+}
+
+// openStream begins the stream that the answer ends, unless it has begun, and keeps it alive.
+func (x *httpExchange) openStream() {
 	x.alive.Do(func() {
 		if x.out == nil {
 			x.out = &sharedStream{stream: newStream(x.w)}
 		}
 		x.stopAlive = x.out.keepAlive()
 	})
-	x.out.sendMessage(message)
 }
 
 // carryQuestions implements exchange. If the client does not accept a stream, it gets the questions

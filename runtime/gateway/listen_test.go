@@ -1,11 +1,14 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -33,6 +36,31 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
+// So does one that the SDK serves too, also if none of its tasks is the caller's.
+func TestKeepAliveMerged(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		sdk := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte(`data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}}` + "\n\n"))
+			<-r.Context().Done()
+		})
+		g := New(Config{Server: askingServer(t), Stateless: sdk})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*keepAlive+time.Second)
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",`+
+			`"params":{"notifications":{"taskIds":["none"],"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
+			`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`))
+		for name, value := range map[string]string{"Content-Type": "application/json", versionHeader: mcptask.Revision20260728, methodHeader: "subscriptions/listen"} {
+			r.Header.Set(name, value)
+		}
+		w := &page{discard: discard{http.Header{}}}
+		g.ServeHTTP(w, r)
+		if n := strings.Count(w.text.String(), ": waiting\n\n"); n != 3 {
+			t.Errorf("%d comments in %q", n, w.text.String())
+		}
+	})
+}
+
 // An SDK whose acknowledgement is lost is acknowledged for, one that refuses is not.
 func TestLostAcknowledgement(t *testing.T) {
 	for answer, want := range map[string]string{
@@ -40,7 +68,7 @@ func TestLostAcknowledgement(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"s","error":{"code":-32602,"message":"no filter"}}`: "",
 	} {
 		w := &page{discard: discard{http.Header{"Content-Type": {"text/event-stream"}}}}
-		m := &merger{w: w, m: newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}})}
+		m := &merger{w: w, m: newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}}), open: func() {}}
 		m.out.stream = &stream{w: w, flush: func() error { return nil }}
 		if _, err := m.Write([]byte("data: " + answer + "\n\n")); err != nil {
 			t.Fatal(err)

@@ -141,7 +141,7 @@ func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 	if x.setBody() != nil {
 		return false
 	}
-	x.out = &in.out
+	x.out, in.open = &in.out, x.openStream
 	x.next().ServeHTTP(in, x.r.WithContext(ctx))
 	begun, refused := in.end()
 	if !begun { // the SDK has written nothing, so the answer is not an event
@@ -154,6 +154,8 @@ func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 type merger struct {
 	w http.ResponseWriter
 	m *merge
+	// open is called once, when the response turns out to be a stream.
+	open func()
 
 	out   sharedStream // its lock guards every write and the fields below
 	begun bool
@@ -181,6 +183,7 @@ func (m *merger) begin(code int) {
 	m.isSSE = code == http.StatusOK && strings.HasPrefix(m.w.Header().Get("Content-Type"), "text/event-stream")
 	if m.isSSE {
 		m.w.Header().Set("X-Accel-Buffering", "no")
+		m.open()
 	}
 	m.w.WriteHeader(code)
 }

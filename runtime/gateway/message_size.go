@@ -15,6 +15,9 @@ const (
 	// maxInitializeValues limits the values in an initialize. Even the smallest value becomes a
 	// map or a struct fifty times its size.
 	maxInitializeValues = 1000
+	// maxLastingValues limits the values in any other such message, outside of arguments and
+	// answers. The index entry of a member takes eighty bytes, and the smallest member has five.
+	maxLastingValues = 2000
 )
 
 // checkSize refuses a message that would hold too much memory as long as its session or its wait
@@ -31,12 +34,18 @@ func checkSize(m *message) (refusalKind, *mcptask.Error) {
 		if len(data) > maxLastingBytes && len(data)-countLimitedBytes(m.Params) > maxLastingBytes {
 			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a call exceeds %d bytes beside its arguments and answers: send less", maxLastingBytes)
 		}
+		if len(data)-countLimitedBytes(m.Params) > 2*maxLastingValues && countLastingValues(m) > maxLastingValues {
+			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a call has more than %d values beside its arguments and answers: send less", maxLastingValues)
+		}
 		return 0, nil
 	default:
 		return 0, nil
 	}
 	switch {
 	case len(data) <= maxLastingBytes:
+		if m.Method != "initialize" && countLastingValues(m) > maxLastingValues {
+			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s has more than %d values: send less", m.Method, maxLastingValues)
+		}
 		return 0, nil
 	case isLongID(m): // the same error as for any unknown ID
 		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
@@ -50,7 +59,23 @@ func isLongID(m *message) bool {
 	return len(id) > maxLastingBytes
 }
 
+// limitedParams are the params of a call that Limits.Arguments limits.
+var limitedParams = []string{"arguments", "inputResponses", "requestState"}
+
+// countLastingValues counts the values in a message outside of those params.
+func countLastingValues(m *message) int {
+	count := wire.CountValues(m.Bytes(), len(m.Bytes()))
+	for _, name := range limitedParams {
+		value := m.Params.Get(name)
+		count -= wire.CountValues(value, len(value))
+	}
+	return count
+}
+
 // countLimitedBytes returns how many bytes of a call's params Limits.Arguments limits.
-func countLimitedBytes(params *wire.Object) int {
-	return len(params.Get("arguments")) + len(params.Get("inputResponses")) + len(params.Get("requestState"))
+func countLimitedBytes(params *wire.Object) (size int) {
+	for _, name := range limitedParams {
+		size += len(params.Get(name))
+	}
+	return size
 }

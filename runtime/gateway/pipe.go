@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"io"
 	"sync"
@@ -195,13 +196,22 @@ func (p *pipe) readSDK() {
 
 // deliver passes a line of the SDK's to the client.
 func (p *pipe) deliver(line []byte) {
-	said, _, unread := wire.Read(line)
-	if unread != nil || said == nil {
+	said, _, refusal := wire.Read(line)
+	var reply struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}
+	switch isRead := said != nil && refusal == nil; {
+	case isRead:
+		reply.ID, reply.Method = said.ID, said.Method
+	case json.Unmarshal(line, &reply) != nil: // what a client may not send can be a reply all the same
 		p.write(line)
 		return
+	default:
+		said = nil
 	}
-	replied := p.noteReply(said) // before the reply, after which the client may reuse the ID
-	if !p.passMerged(said) {
+	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID
+	if said == nil || !p.passMerged(said) {
 		p.write(line)
 	}
 	p.noteWritten()
@@ -210,11 +220,11 @@ func (p *pipe) deliver(line []byte) {
 
 // noteReply notes that the SDK has answered a request. Until noteWritten is called, the reply
 // counts as not yet written.
-func (p *pipe) noteReply(said *wire.Message) *announcement {
-	if said.Method != "" {
+func (p *pipe) noteReply(replyID json.RawMessage, method string) *announcement {
+	if method != "" {
 		return nil
 	}
-	id := wire.IDKey(said.ID)
+	id := wire.IDKey(replyID)
 	p.mu.Lock()
 	passed, listens := p.pending[id], p.sdkListens[id]
 	delete(p.pending, id)

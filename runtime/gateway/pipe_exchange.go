@@ -77,7 +77,9 @@ func (x *pipeExchange) initialize(flow *Flow) {
 	flow.Connected = func(_, version string, _ func() error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.session.setNegotiated(p.g, version, capabilities)
+		if p.session.revision == "" { // once: what pushes to the session reads it without the lock
+			p.session.setNegotiated(p.g, version, capabilities)
+		}
 	}
 	x.forward(flow)
 	p.waitUntil(lastReplies, func() bool { _, waits := p.pending[wire.IDKey(x.m.ID)]; return !waits })

@@ -84,6 +84,8 @@ func serveLines(server *mcptask.Server, in io.Reader, out io.WriteCloser, dawdle
 			time.Sleep(dawdles)
 		case m.Method == "subscriptions/listen":
 			continue // until the test has it answered
+		case m.Method == "test/bytes":
+			result = json.RawMessage("\"\xff\"")
 		case m.Method == "test/answer":
 			_, _ = out.Write(append(wire.EncodeReply(json.RawMessage(m.Params.Name), json.RawMessage(`{}`), nil), '\n'))
 		}
@@ -163,6 +165,39 @@ func TestPipeQuestionFollowsReply(t *testing.T) {
 			}
 			_ = other.in.Close()
 			time.Sleep(time.Second) // of polls that are limited
+		}
+	})
+}
+
+// A reply of the SDK's that is not UTF-8, such as of a tool with bytes of its own, is one too: its ID is
+// free again, and nobody waits for it at the end.
+func TestPipeReplyOfBytes(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		server := askingServer(t)
+		p := newPiped(t, server, 0)
+		for range 2 {
+			p.say(`{"jsonrpc":"2.0","id":7,"method":"test/bytes"}`)
+			if reply := p.hear(); !strings.Contains(reply, "\xff") {
+				t.Fatal(reply)
+			}
+		}
+	})
+}
+
+// A client that initializes its session again, if the SDK lets it, changes nothing that others read.
+func TestPipeInitializesOnce(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPiped(t, askingServer(t), 0)
+		for id := range 20 {
+			p.say(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"ask","task":{}}}`, id)
+			p.say(`{"jsonrpc":"2.0","id":"again","method":"initialize","params":{"capabilities":{}}}`)
+			for questions, replies := 0, 0; questions < 1 || replies < 2; {
+				if line := p.hear(); strings.Contains(line, "elicitation/create") {
+					questions++
+				} else if !strings.Contains(line, `"method"`) {
+					replies++
+				}
+			}
 		}
 	})
 }

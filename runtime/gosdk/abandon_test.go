@@ -29,7 +29,7 @@ func TestAbandonLogsNoKey(t *testing.T) {
 		if _, err := flow.Run(t.Context(), tasks, "", nil, gateway.Hooks{}); err != nil {
 			t.Fatal(err)
 		}
-		abandon(t.Context(), tasks, flow)
+		cancelAbandoned(t.Context(), tasks, flow)
 		if text := log.String(); !strings.Contains(text, "not cancelled") || strings.Contains(text, gone) {
 			t.Errorf("log: %s", text)
 		}

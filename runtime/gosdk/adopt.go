@@ -13,14 +13,13 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// AddTaskTool makes an SDK tool a task without rewriting its handler. It takes
-// what mcp.AddTool takes, and the policy of the task; schemas that the tool
-// does not have are derived from In and Out as the SDK derives them.
+// AddTaskTool adds an SDK tool that runs as a task. The handler stays as it is. AddTaskTool takes
+// the arguments of mcp.AddTool and the policy of the task. As in the SDK, a missing schema is
+// derived from In or Out.
 //
-// The handler's context ends when the task does, and not with the request. Its
-// request has the parameters and nothing else: a handler that uses the session
-// is not supported. A panic becomes a failed task. An invalid tool is an error,
-// and then nothing was added.
+// The handler's context ends with the task, not with the request. Its request has only the
+// parameters: a handler that uses the session is not supported. If the handler panics, the task
+// fails. If the tool is invalid, AddTaskTool returns an error and adds nothing.
 func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *mcp.Tool, handler mcp.ToolHandlerFor[In, Out], policy mcptask.Policy) error {
 	spec := mcptask.ToolSpec{Name: tool.Name, Title: tool.Title, Description: tool.Description, Policy: policy}
 	input, err := schemaFor[In](tool.InputSchema)
@@ -48,7 +47,7 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 		}
 		request := &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: tool.Name, Arguments: arguments}}
 		result, out, err := handler(ctx, request, in)
-		return adoptedResult(result, out, none, err)
+		return convertResult(result, out, none, err)
 	})
 	if err := tasks.Register(mcptask.Tools{
 		Service: tool.Name, Impl: handler, Tools: []mcptask.Tool{adopted},
@@ -57,11 +56,11 @@ func AddTaskTool[In, Out any](server *mcp.Server, tasks *mcptask.Server, tool *m
 		return err
 	}
 	addTool(server, tasks, spec)
-	attach(server, tasks)
+	attachMiddleware(server, tasks)
 	return nil
 }
 
-// schemaFor is the tool's own schema, or the one of a type.
+// schemaFor returns the given schema as JSON. If given is nil, it derives the schema of T.
 func schemaFor[T any](given any) (string, error) {
 	if given == nil {
 		if _, untyped := any(new(T)).(*any); untyped {
@@ -77,8 +76,8 @@ func schemaFor[T any](given any) (string, error) {
 	return string(data), err
 }
 
-// adoptedResult is what the SDK would have made of what a handler returned.
-func adoptedResult(result *mcp.CallToolResult, out, none any, err error) (*mcptask.Result, error) {
+// convertResult converts what a handler returned, as the SDK would, to the result of a task.
+func convertResult(result *mcp.CallToolResult, out, none any, err error) (*mcptask.Result, error) {
 	var wire *jsonrpc.Error
 	switch {
 	case errors.As(err, &wire):

@@ -70,7 +70,7 @@ func TestAddTaskTool(t *testing.T) {
 	server := memnet.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
 	t.Cleanup(func() { _ = tasks.Close(); server.Close() })
 
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: revision})
 		if err != nil {
 			t.Fatal(err)

@@ -16,55 +16,33 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// The pace of what is done where a server leaves its client without news.
+// These constants pace the requests of a client that hears nothing from its server.
 const (
-	// firstLook is how long a call waits for its task to be announced, or to be
-	// answered, before it looks whether there is a task; the pauses after that grow
-	// up to lastLook (A-11).
-	firstLook = 5 * time.Second
-	lastLook  = 5 * time.Minute
-	// searches is how often a task is looked for whose call was cut off, the
-	// first pause being searchPause.
-	searches    = 5
+	// firstLookDelay is how long a call waits for an announcement or an answer before it asks for
+	// its task. Each further pause doubles, up to maxLookDelay (A-11).
+	firstLookDelay = 5 * time.Second
+	maxLookDelay   = 5 * time.Minute
+	// maxSearches is how often a client looks for the task of a call that was cut off. The first
+	// pause is searchPause, and each further pause doubles.
+	maxSearches = 5
 	searchPause = 500 * time.Millisecond
-	// goodbye bounds the cancellation of a call that nobody waits for any longer,
-	// and the deletion of a task.
-	goodbye = 5 * time.Second
-	// hopeless is how long a call stays open once its task was cancelled (A-48).
-	hopeless = time.Minute
-	// maxUnread is how many answers are kept for who reads their tasks next. Of
-	// more, the server is asked.
+	// cleanupTimeout bounds the cancellation of a call without a caller, and the deletion of a
+	// task.
+	cleanupTimeout = 5 * time.Second
+	// cancelledTimeout is how long a call stays open after its task was cancelled (A-48).
+	cancelledTimeout = time.Minute
+	// maxUnread is how many answers are kept for the next reader of their tasks. The state of any
+	// other task is asked of the server.
 	maxUnread = 1000
 )
 
-// announcedClient is the client's side of a revision in which the answer to a call is what its
-// task ended with, and a notification says before that there is a task.
-type announcedClient interface {
-	protocol.Client
-	// Expects returns the task ID that the params of a call ask for, "" if they ask for none.
-	Expects(params any) (taskID string)
-	// Announced reads a notification. ok is false for any but that of a new task; taskID is "" if
-	// that names none.
-	Announced(method string, params json.RawMessage) (taskID string, ok bool)
-	// Begun returns the state of a task that was announced.
-	Begun(taskID string) mcptask.Snapshot
-	// Cancelled makes the notification that cancels a task, by the ID of the request that made it.
-	Cancelled(taskID string, requestID json.RawMessage) (method string, params any)
-}
-
-// deleter is the client's side of a revision in which a task can be deleted.
-type deleter interface {
-	// Delete is the request that deletes a task.
-	Delete(taskID string) (method string, params any)
-}
-
-// announced are the calls of a revision in which the answer to a call is what its
-// task ended with, and stays open until then. It is safe for concurrent use.
-type announced struct {
+// openCalls holds the calls of a revision in which a call stays open until its task has ended, and
+// its answer is the task's outcome. It is safe for concurrent use.
+type openCalls struct {
 	conn     *conn
 	protocol announcedClient
-	// leaving is what has to get through before the connection is closed, running
-	// are the calls.
+	// leaving counts the requests that must be sent before the connection closes. running counts
+	// the calls.
 	leaving, running sync.WaitGroup
 
 	mu     sync.Mutex
@@ -73,73 +51,73 @@ type announced struct {
 	closed bool
 }
 
-func newAnnounced(c *conn, d announcedClient) *announced {
-	return &announced{conn: c, protocol: d, calls: map[string][]*openCall{}, unread: map[string]mcptask.Snapshot{}}
+func newOpenCalls(c *conn, d announcedClient) *openCalls {
+	return &openCalls{conn: c, protocol: d, calls: map[string][]*openCall{}, unread: map[string]mcptask.Snapshot{}}
 }
 
-// openCall is one of the calls.
+// openCall is one call that waits for its answer.
 type openCall struct {
-	of     *announced
+	owner  *openCalls
 	link   *link
 	call   mcptask.ToolCall
 	taskID string
-	// hangUp ends the waiting for the answer, without a word to the server.
-	hangUp context.CancelFunc
-	known  chan struct{} // closed when the task was announced
-	done   chan struct{} // closed when the call has ended while its caller waits
+	// hangUp stops waiting for the answer. It tells the server nothing.
+	hangUp    context.CancelFunc
+	announced chan struct{} // closed when the task was announced
+	done      chan struct{} // closed when the call has ended while its caller waits
 
 	// Under the mutex of announced:
-	requestID json.RawMessage // nil before it was sent
+	requestID json.RawMessage // nil until it is sent
 	taken     bool            // the server has begun to answer
-	detached  bool            // the caller waits no longer
-	unwanted  bool            // nobody reads the answer
-	silent    bool            // there is nothing more to tell the server
+	detached  bool            // the caller has stopped waiting
+	unwanted  bool            // the answer has no reader
+	silent    bool            // the server needs no further message
 	result    json.RawMessage
 	err       error
 }
 
-// callKey is the key of the *openCall in the context of its request.
+// callKey is the context key of the *openCall of a request.
 type callKey struct{}
 
-// callOf is the open call that a context is of, nil for any other request.
-func callOf(ctx context.Context) *openCall {
+// openCallFrom returns the open call in the context of its request, or nil for any other request.
+func openCallFrom(ctx context.Context) *openCall {
 	o, _ := ctx.Value(callKey{}).(*openCall)
 	return o
 }
 
-// sent notes the ID of the request.
-func (o *openCall) sent(requestID json.RawMessage) {
-	o.of.mu.Lock()
-	defer o.of.mu.Unlock()
+// setRequestID records the ID of the request.
+func (o *openCall) setRequestID(requestID json.RawMessage) {
+	o.owner.mu.Lock()
+	defer o.owner.mu.Unlock()
 	o.requestID = requestID
 }
 
-// begun notes that the server has begun to answer.
-func (o *openCall) begun() {
-	o.of.mu.Lock()
-	defer o.of.mu.Unlock()
+// markTaken records that the server has begun to answer.
+func (o *openCall) markTaken() {
+	o.owner.mu.Lock()
+	defer o.owner.mu.Unlock()
 	o.taken = true
 }
 
-// isSilent says whether the SDK is to send no cancellation of its own.
+// isSilent reports whether the SDK must not send a cancellation of its own.
 func (o *openCall) isSilent() bool {
-	o.of.mu.Lock()
-	defer o.of.mu.Unlock()
+	o.owner.mu.Lock()
+	defer o.owner.mu.Unlock()
 	return o.silent
 }
 
-// isKnown says whether the task was announced.
-func (o *openCall) isKnown() bool {
+// isAnnounced reports whether the server has announced the task.
+func (o *openCall) isAnnounced() bool {
 	select {
-	case <-o.known:
+	case <-o.announced:
 		return true
 	default:
 		return false
 	}
 }
 
-// take is a taker: it takes the announcements, which the SDK does not know.
-func (a *announced) take(message []byte, _ way) bool {
+// intercept is an interceptor. It takes the announcements, which the SDK does not know.
+func (a *openCalls) intercept(message []byte, _ messageSource) bool {
 	var m struct {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
@@ -155,17 +133,17 @@ func (a *announced) take(message []byte, _ way) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, o := range a.calls[taskID] {
-		if !o.isKnown() {
-			close(o.known)
+		if !o.isAnnounced() {
+			close(o.announced)
 		}
 	}
 	return true
 }
 
-// start sends a call; what it is answered with comes beside the caller.
-func (a *announced) start(ctx context.Context, l *link, call mcptask.ToolCall, params any, taskID string) (*openCall, error) {
-	o := &openCall{of: a, link: l, call: call, taskID: taskID, known: make(chan struct{}), done: make(chan struct{})}
-	// The call goes on where its caller's context ends: cancel cancels it.
+// startCall sends a call. A goroutine of its own accepts the answer.
+func (a *openCalls) startCall(ctx context.Context, l *link, call mcptask.ToolCall, params any, taskID string) (*openCall, error) {
+	o := &openCall{owner: a, link: l, call: call, taskID: taskID, announced: make(chan struct{}), done: make(chan struct{})}
+	// The call must outlive its caller's context. Only sendCancel cancels it.
 	lasting, hangUp := context.WithCancel(context.WithValue(context.WithoutCancel(ctx), callKey{}, o))
 	o.hangUp = hangUp
 	a.mu.Lock()
@@ -178,47 +156,47 @@ func (a *announced) start(ctx context.Context, l *link, call mcptask.ToolCall, p
 	a.running.Go(func() {
 		defer guard.Recover(nil, "a call")
 		defer hangUp()
-		// Who has called waits for this.
-		defer guard.Then(a.conn.options.Logger, "a call", func() { o.answered(nil, errors.New("gosdk: the call panicked")) })
-		o.answered(l.send(lasting, "tools/call", params))
+		// The caller waits for acceptAnswer.
+		defer guard.Then(a.conn.options.Logger, "a call", func() { o.acceptAnswer(nil, errors.New("gosdk: the call panicked")) })
+		o.acceptAnswer(l.send(lasting, "tools/call", params))
 	})
 	return o, nil
 }
 
-// call calls a tool and returns as soon as its task is announced or the call is
-// answered, whichever is first (A-07, A-11).
-func (a *announced) call(ctx context.Context, l *link, call mcptask.ToolCall, params any, taskID string) (mcptask.Snapshot, error) {
-	o, err := a.start(ctx, l, call, params, taskID)
+// callTool calls a tool. It returns when the task is announced or the call is answered, whichever
+// is first (A-07, A-11).
+func (a *openCalls) callTool(ctx context.Context, l *link, call mcptask.ToolCall, params any, taskID string) (mcptask.Snapshot, error) {
+	o, err := a.startCall(ctx, l, call, params, taskID)
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
 	looking, stop := context.WithCancel(ctx)
 	defer stop()
 	found := make(chan mcptask.Snapshot, 1)
-	go o.look(looking, found)
+	go o.pollForTask(looking, found)
 	s := a.protocol.Begun(taskID)
 	select {
 	case <-o.done:
 	case s = <-found:
-	case <-o.known:
+	case <-o.announced:
 	case <-ctx.Done():
 		o.abandon(ctx)
 		return s, ctx.Err()
 	}
 	if !o.detach() {
-		return o.outcome(ctx)
+		return o.takeOutcome(ctx)
 	}
 	if s.Done() {
-		a.ended(taskID)
-		a.conn.deleteRead(ctx, l, taskID)
+		a.forgetTask(taskID)
+		a.conn.deleteFinished(ctx, l, taskID)
 	}
 	return s, nil
 }
 
-// detach leaves the call to itself; false is too late, it has ended.
+// detach lets the call go on without its caller. It returns false if the call has already ended.
 func (o *openCall) detach() bool {
-	o.of.mu.Lock()
-	defer o.of.mu.Unlock()
+	o.owner.mu.Lock()
+	defer o.owner.mu.Unlock()
 	select {
 	case <-o.done:
 		return false
@@ -228,41 +206,41 @@ func (o *openCall) detach() bool {
 	}
 }
 
-// leave is detach for a call that was cut off.
-func (o *openCall) leave() {
-	o.of.mu.Lock()
-	defer o.of.mu.Unlock()
+// markDetached detaches a call that was cut off.
+func (o *openCall) markDetached() {
+	o.owner.mu.Lock()
+	defer o.owner.mu.Unlock()
 	o.detached = true
 }
 
-// look asks for the task of a call that has no news, with growing pauses, until
-// there is one (A-11): a proxy may hold the announcement back.
-func (o *openCall) look(ctx context.Context, found chan<- mcptask.Snapshot) {
+// pollForTask asks for the task of a silent call, with growing pauses, until the server knows it
+// (A-11). It is needed because a proxy may hold the announcement back.
+func (o *openCall) pollForTask(ctx context.Context, found chan<- mcptask.Snapshot) {
 	defer guard.Recover(nil, "the search for a task")
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+	for pause := firstLookDelay; ; pause = min(2*pause, maxLookDelay) {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
-		s, err := o.of.protocol.Task(ctx, o.link.send, o.taskID)
+		s, err := o.owner.protocol.Task(ctx, o.link.send, o.taskID)
 		var wire *mcptask.Error
 		switch {
 		case err == nil:
 			found <- s
 			return
 		case errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound:
-			return // the server has no tasks: the answer is to come
+			return // the server has no tasks: only the answer will come
 		}
 	}
 }
 
-// abandon cancels a call whose caller has left before there was a task. One with
-// an idempotency key goes on: whoever has the key may come back for its task.
+// abandon cancels a call whose caller left before the task was announced. A call with an
+// idempotency key goes on, because its caller may come back for the task.
 func (o *openCall) abandon(ctx context.Context) {
-	a := o.of
+	a := o.owner
 	if !o.detach() {
-		a.drop(o)
+		a.forget(o)
 		return
 	}
 	a.mu.Lock()
@@ -273,58 +251,58 @@ func (o *openCall) abandon(ctx context.Context) {
 	}
 	a.leaving.Go(func() {
 		defer guard.Recover(nil, "the end of a call")
-		sending, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+		sending, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 		defer stop()
-		_ = o.cancel(sending) // nobody is left to tell
+		_ = o.sendCancel(sending) // the caller has left
 		o.hangUp()
-		a.drop(o)
+		a.forget(o)
 	})
 }
 
-// outcome is what a call ended with while its caller waited.
-func (o *openCall) outcome(ctx context.Context) (mcptask.Snapshot, error) {
-	a := o.of
+// takeOutcome returns what the call ended with. The caller has waited for it.
+func (o *openCall) takeOutcome(ctx context.Context) (mcptask.Snapshot, error) {
+	a := o.owner
 	var wire *mcptask.Error
 	if o.err != nil && !errors.As(o.err, &wire) {
-		s, err := o.search(ctx)
+		s, err := o.findTask(ctx)
 		if err != nil || s.Done() {
-			a.drop(o)
+			a.forget(o)
 		}
 		return s, err
 	}
-	a.drop(o)
+	a.forget(o)
 	switch {
 	case o.err == nil:
 		s, _, err := a.protocol.Started(o.result)
-		if err == nil && o.isKnown() {
+		if err == nil && o.isAnnounced() {
 			s.TaskID = o.taskID
-			a.conn.deleteRead(ctx, o.link, o.taskID)
+			a.conn.deleteFinished(ctx, o.link, o.taskID)
 		}
 		return s, err
-	case o.isKnown():
-		return o.failed(wire)
+	case o.isAnnounced():
+		return o.readFailedTask(wire)
 	case wire.Code == mcptask.CodeInvalidParams && o.call.IdempotencyKey != "": // perhaps a duplicate (A-16)
-		if s, err := a.conn.read(ctx, o.link, o.taskID); err == nil {
+		if s, err := a.conn.readTask(ctx, o.link, o.taskID); err == nil {
 			return s, nil
 		}
 	}
 	return mcptask.Snapshot{}, o.err
 }
 
-// search looks for the task of a call that was cut off.
-func (o *openCall) search(ctx context.Context) (mcptask.Snapshot, error) {
-	c := o.of.conn
-	if o.link.ended != nil || ctx.Err() != nil || c.lasts.Err() != nil { // nobody to ask, or for
+// findTask looks for the task of a call that was cut off.
+func (o *openCall) findTask(ctx context.Context) (mcptask.Snapshot, error) {
+	c := o.owner.conn
+	if o.link.endCause != nil || ctx.Err() != nil || c.lifetime.Err() != nil { // the server or the caller is gone
 		return mcptask.Snapshot{}, o.err
 	}
 	for pause, n := searchPause, 1; ; pause, n = 2*pause, n+1 {
 		s, err := c.Task(ctx, o.taskID)
 		if err == nil {
-			o.leave()
+			o.markDetached()
 			return s, nil
 		}
 		var wire *mcptask.Error
-		if n == searches || !o.taken || errors.As(err, &wire) {
+		if n == maxSearches || !o.taken || errors.As(err, &wire) {
 			break
 		}
 		select {
@@ -339,9 +317,9 @@ func (o *openCall) search(ctx context.Context) (mcptask.Snapshot, error) {
 	return mcptask.Snapshot{}, o.err
 }
 
-// answered takes the answer to a call, or how it failed.
-func (o *openCall) answered(result json.RawMessage, err error) {
-	a := o.of
+// acceptAnswer accepts the answer to a call, or the error that ended it.
+func (o *openCall) acceptAnswer(result json.RawMessage, err error) {
+	a := o.owner
 	a.mu.Lock()
 	if !o.detached {
 		o.result, o.err = result, err
@@ -352,7 +330,7 @@ func (o *openCall) answered(result json.RawMessage, err error) {
 	a.mu.Unlock()
 	var wire *mcptask.Error
 	if err != nil && !errors.As(err, &wire) {
-		// The polls go on; the request may still be cancelled (see cancel).
+		// The polls go on. The request may still be cancelled (see sendCancel).
 		a.conn.options.Logger.Debug("the call of a task was cut off", "task", o.taskID, "error", err)
 		return
 	}
@@ -360,10 +338,10 @@ func (o *openCall) answered(result json.RawMessage, err error) {
 	switch {
 	case err == nil:
 		s, _, err = a.protocol.Started(result)
-	case !a.asking():
+	case !a.addLeaving():
 		return // the connection is being closed
 	default:
-		s, err = o.failed(wire)
+		s, err = o.readFailedTask(wire)
 		a.leaving.Done()
 	}
 	if err != nil || !s.Done() {
@@ -371,43 +349,43 @@ func (o *openCall) answered(result json.RawMessage, err error) {
 		return
 	}
 	s.TaskID = o.taskID
-	a.settle(o, s)
+	a.deliverAnswer(o, s)
 }
 
-// failed is the state of a task whose call was answered with an error. Not every
-// such answer is the task's end: a server that stops may refuse what is open.
-func (o *openCall) failed(answer *mcptask.Error) (mcptask.Snapshot, error) {
-	ctx, stop := context.WithTimeout(context.Background(), goodbye)
+// readFailedTask returns the state of a task whose call was answered with an error. The task may go
+// on: a server that stops may refuse all open requests.
+func (o *openCall) readFailedTask(answer *mcptask.Error) (mcptask.Snapshot, error) {
+	ctx, stop := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer stop()
-	s, err := o.of.protocol.Task(ctx, o.link.send, o.taskID)
+	s, err := o.owner.protocol.Task(ctx, o.link.send, o.taskID)
 	var gone *mcptask.Error
-	if errors.As(err, &gone) { // and deleted already
-		s, err = o.of.protocol.Begun(o.taskID), nil
+	if errors.As(err, &gone) { // the server has already deleted it
+		s, err = o.owner.protocol.Begun(o.taskID), nil
 		s.Status = mcptask.StatusFailed
 	}
 	if err == nil && s.Status == mcptask.StatusFailed {
-		s.Error = answer // it says more than the task's state
+		s.Error = answer // it says more than the state of the task
 	}
 	return s, err
 }
 
-// settle tells who waits what a call was answered with, or keeps it for who reads
-// the task next. Where a task is deleted once it was read, its reader has to come.
-func (a *announced) settle(o *openCall, s mcptask.Snapshot) {
-	told := !a.conn.options.DeleteTasks && a.conn.watches.tell(s)
+// deliverAnswer passes a task's outcome to the callers that wait for it, or keeps it for the next
+// reader. If tasks are deleted when they are read, only a reader gets it.
+func (a *openCalls) deliverAnswer(o *openCall, s mcptask.Snapshot) {
+	told := !a.conn.options.DeleteTasks && a.conn.watches.deliverState(s)
 	if told {
 		a.conn.logState(s)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(o)
+	a.removeLocked(o)
 	if !told && !o.unwanted && len(a.unread) < maxUnread {
 		a.unread[s.TaskID] = s
 	}
 }
 
-// answer is what the call of a task was answered with, once.
-func (a *announced) answer(taskID string) (mcptask.Snapshot, bool) {
+// takeUnread returns the answer that was kept for a task, and forgets it.
+func (a *openCalls) takeUnread(taskID string) (mcptask.Snapshot, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s, ok := a.unread[taskID]
@@ -415,8 +393,8 @@ func (a *announced) answer(taskID string) (mcptask.Snapshot, bool) {
 	return s, ok
 }
 
-// ended notes that a task has ended, or is gone: no answer is waited for.
-func (a *announced) ended(taskID string) {
+// forgetTask ends the calls of a task that has ended or is gone.
+func (a *openCalls) forgetTask(taskID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, o := range a.calls[taskID] {
@@ -426,71 +404,70 @@ func (a *announced) ended(taskID string) {
 		}
 	}
 	a.calls[taskID] = slices.DeleteFunc(a.calls[taskID], func(o *openCall) bool { return o.detached })
-	a.tidy(taskID)
+	a.removeEmpty(taskID)
 	delete(a.unread, taskID)
 }
 
-// drop forgets a call.
-func (a *announced) drop(o *openCall) {
+// forget removes a call.
+func (a *openCalls) forget(o *openCall) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.remove(o)
+	a.removeLocked(o)
 }
 
-// remove is drop with the mutex held.
-func (a *announced) remove(o *openCall) {
+// removeLocked removes a call. a.mu is held.
+func (a *openCalls) removeLocked(o *openCall) {
 	a.calls[o.taskID] = slices.DeleteFunc(a.calls[o.taskID], func(other *openCall) bool { return other == o })
-	a.tidy(o.taskID)
+	a.removeEmpty(o.taskID)
 }
 
-func (a *announced) tidy(taskID string) {
+func (a *openCalls) removeEmpty(taskID string) {
 	if len(a.calls[taskID]) == 0 {
 		delete(a.calls, taskID)
 	}
 }
 
-// cancelTask cancels the calls of a session that made a task; ok is false where
-// there is none.
-func (a *announced) cancelTask(ctx context.Context, l *link, taskID string) (ok bool, err error) {
+// cancelTask cancels the calls of a session that made a task. It returns false if there are none.
+func (a *openCalls) cancelTask(ctx context.Context, l *link, taskID string) (ok bool, err error) {
 	a.mu.Lock()
 	calls := slices.DeleteFunc(slices.Clone(a.calls[taskID]), func(o *openCall) bool { return o.link != l })
 	a.mu.Unlock()
 	for _, o := range calls {
-		if failed := o.cancel(ctx); failed != nil && err == nil {
+		if failed := o.sendCancel(ctx); failed != nil && err == nil {
 			err = failed
 		}
 	}
 	return len(calls) > 0, err
 }
 
-// cancel tells the server that the call is cancelled (A-40), also where the stream
-// of its answer was cut off. The task's state says what comes of it (A-47): an
-// answer that still comes is as good as any.
-func (o *openCall) cancel(ctx context.Context) error {
-	o.of.mu.Lock()
+// sendCancel tells the server that the call is cancelled (A-40), even if the stream of its answer
+// was cut off. The task's state shows the effect (A-47), and an answer that still comes is
+// accepted.
+func (o *openCall) sendCancel(ctx context.Context) error {
+	o.owner.mu.Lock()
 	id := o.requestID
-	o.of.mu.Unlock()
+	o.owner.mu.Unlock()
 	if id == nil {
-		return nil // hanging up is enough
+		return nil // not sent yet: hanging up is enough
 	}
-	method, params := o.of.protocol.Cancelled(o.taskID, id)
+	method, params := o.owner.protocol.Cancelled(o.taskID, id)
 	data, err := json.Marshal(params)
 	if err != nil {
 		return err
 	}
 	if err := o.link.wire.connection.Write(ctx, &jsonrpc.Request{Method: method, Params: data}); err != nil {
-		return fmt.Errorf("gosdk: cancel the call of the task: %w", plainNames{err})
+		return fmt.Errorf("gosdk: cancel the call of the task: %w", unaliasedError{err})
 	}
-	o.of.mu.Lock()
+	o.owner.mu.Lock()
 	o.silent = true
-	o.of.mu.Unlock()
-	time.AfterFunc(hopeless, o.hangUp)
+	o.owner.mu.Unlock()
+	time.AfterFunc(cancelledTimeout, o.hangUp)
 	return nil
 }
 
-// asking counts a request that the closing of the connection waits for; false is
-// too late for one.
-func (a *announced) asking() bool {
+// addLeaving counts a request that must end before the connection closes. It returns false if the
+// connection is already closing.
+func (a *openCalls) addLeaving() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
@@ -499,8 +476,8 @@ func (a *announced) asking() bool {
 	return !a.closed
 }
 
-// closing waits for what has to get through before the connection is closed.
-func (a *announced) closing() {
+// drain waits for the requests that must end before the connection closes.
+func (a *openCalls) drain() {
 	if a == nil {
 		return
 	}
@@ -511,8 +488,29 @@ func (a *announced) closing() {
 }
 
 // wait waits for the calls, which end with their sessions.
-func (a *announced) wait() {
+func (a *openCalls) wait() {
 	if a != nil {
 		a.running.Wait()
 	}
+}
+
+// announcedClient is the client's side of a revision in which the answer to a call is what its
+// task ended with, and a notification announces the task before.
+type announcedClient interface {
+	protocol.Client
+	// Expects returns the task ID that the params of a call ask for, "" if they ask for none.
+	Expects(params any) (taskID string)
+	// Announced reads a notification. ok is false for any but that of a new task; taskID is "" if
+	// that names none.
+	Announced(method string, params json.RawMessage) (taskID string, ok bool)
+	// Begun returns the state of a task that was announced.
+	Begun(taskID string) mcptask.Snapshot
+	// Cancelled makes the notification that cancels a task, by the ID of the request that made it.
+	Cancelled(taskID string, requestID json.RawMessage) (method string, params any)
+}
+
+// deleter is the client's side of a revision in which a task can be deleted.
+type deleter interface {
+	// Delete makes the request that deletes a task.
+	Delete(taskID string) (method string, params any)
 }

@@ -169,7 +169,7 @@ func BenchmarkCreateTask(b *testing.B) {
 		b.Cleanup(server.Close)
 		return server.URL
 	}
-	unlimited := wiretest.Hurried
+	unlimited := wiretest.NoPollLimits
 	unlimited.Tasks, unlimited.Running = math.MaxInt32, math.MaxInt32
 	b.Run(mcptask.Revision20260728, func(b *testing.B) {
 		url, _ := wiretest.Serve(b, mcptask.Options{Limits: unlimited, Concurrency: 4096})

@@ -148,15 +148,15 @@ func TestCandidateRemoteDeclared(t *testing.T) {
 	} {
 		t.Run(tasks, func(t *testing.T) {
 			t.Parallel()
-			p := wiretest.NewAsked(t, url, wiretest.CandidateRevision, "a", wiretest.Takes(tasks))
-			f := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			q := f.Question(id)
+			p := wiretest.NewAskedPeer(t, url, wiretest.CandidateRevision, "a", wiretest.TaskCapabilities(tasks))
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			q := f.NextQuestion(id)
 			if (q.Params.Task != nil) != augmented {
 				t.Errorf("%s", q.Text)
 			}
-			p.Respond(q.ID, wiretest.Note("now"))
-			if got := p.Outcome(id); got != "now" {
+			p.Respond(q.ID, wiretest.AcceptNote("now"))
+			if got := p.TaskText(id); got != "now" {
 				t.Error(got)
 			}
 		})

@@ -79,7 +79,7 @@ func TestCandidateBesideTheRelease(t *testing.T) {
 		release.Task("tasks/get", "x", wiretest.WithHeader("Mcp-Session-Id", rc.Session)).Want(http.StatusNotFound, wiretest.InvalidRequest)
 		// 2026-07-28 has no tasks on the path of the candidate.
 		modern := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-		modern.URL = wiretest.At(url, wiretest.CandidateRevision)
+		modern.URL = wiretest.RevisionURL(url, wiretest.CandidateRevision)
 		if r := modern.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": map[string]any{"service": "api", "environment": "staging"}}).OK(); r.Get("content") == nil {
 			t.Errorf("%s", r.Body)
 		}
@@ -94,11 +94,11 @@ func TestCandidateQuestionOnTheOtherPath(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url := wiretest.ServeAsk(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
 		for made, asked := range map[string]string{wiretest.LegacyRevision: wiretest.CandidateRevision, wiretest.CandidateRevision: wiretest.LegacyRevision} {
-			maker, other := wiretest.NewAsked(t, url, made, "a", wiretest.CanAll), wiretest.NewAsked(t, url, asked, "a", wiretest.CanAll)
-			id := maker.Create("ask", wiretest.Ask("one"))
+			maker, other := wiretest.NewAskedPeer(t, url, made, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, asked, "a", wiretest.AllCapabilities)
+			id := maker.Create("ask", wiretest.AskArguments("one"))
 			maker.Until(id, "input_required")
 			f := other.Result(id)
-			other.Respond(f.Question(id).ID, wiretest.Note("there"))
+			other.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("there"))
 			if last := f.Next(); wiretest.ToolText(last.Result) != "there" {
 				t.Errorf("%s", last.Text)
 			}
@@ -113,7 +113,7 @@ func TestCandidateIsOff(t *testing.T) {
 	rules.Covers(t, "B-04", "B-06", "B-07")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.Hurried}, wiretest.EveryCITools())
+		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.AllRevisionsCITools())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func TestCandidateMistaken(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision})
-		for path, revision := range map[string]string{url: wiretest.CandidateRevision, wiretest.At(url, wiretest.CandidateRevision): wiretest.LegacyRevision} {
+		for path, revision := range map[string]string{url: wiretest.CandidateRevision, wiretest.RevisionURL(url, wiretest.CandidateRevision): wiretest.LegacyRevision} {
 			ci := wiretest.Connect(t, path, revision, mcptask.Answerer{})
 			call, err := ci.StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"})
 			if err != nil {
@@ -181,7 +181,7 @@ func TestCandidateMistaken(t *testing.T) {
 			}
 		}
 		// Who names none never finds the candidate, and is served plainly in its place.
-		conn, err := gosdk.Connect(t.Context(), wiretest.At(url, wiretest.CandidateRevision), gosdk.ClientOptions{})
+		conn, err := gosdk.Connect(t.Context(), wiretest.RevisionURL(url, wiretest.CandidateRevision), gosdk.ClientOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -253,7 +253,7 @@ func TestCandidateEndToEnd(t *testing.T) {
 				if conn.Revision() != wiretest.CandidateRevision {
 					t.Errorf("the connection speaks %s", conn.Revision())
 				}
-				ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+				ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 				defer cancel()
 				client := candidate.NewJobsClient(conn)
 				call, err := client.StartRun(ctx, candidate.Job{Name: "a"})

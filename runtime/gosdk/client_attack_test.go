@@ -149,7 +149,7 @@ func TestSilentStandaloneStream(t *testing.T) {
 			}
 			return reply{}
 		}
-		ctx, cancel := wiretest.ContextFor(t, time.Minute)
+		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
 		defer cancel()
 		done := make(chan error, 1)
 		go func() {
@@ -183,7 +183,7 @@ func TestPagesToOpen(t *testing.T) {
 			}
 			return reply{err: fmt.Sprintf(`{"code":-32042,"message":"open these","data":{"elicitations":[%s]}}`, strings.Join(all, ","))}
 		}
-		ctx, cancel := wiretest.ContextFor(t, time.Minute)
+		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
 		defer cancel()
 		_, err := mcptask.Run[number](ctx, s.connect(gosdk.ClientOptions{OpenURL: func(context.Context, mcptask.Question) error {
 			opened.Add(1)

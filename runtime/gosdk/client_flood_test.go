@@ -99,7 +99,7 @@ func TestFloodOfRequests(t *testing.T) {
 			return reply{}
 		}
 		conn := connect(s, gosdk.ClientOptions{Answer: answer})
-		ctx, cancel := wiretest.ContextFor(t, 10*time.Minute)
+		ctx, cancel := wiretest.WithTimeout(t, 10*time.Minute)
 		defer cancel()
 		go func() { _, _ = start(t, conn).Wait(ctx) }()
 		time.Sleep(time.Minute)

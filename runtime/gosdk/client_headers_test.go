@@ -80,7 +80,7 @@ func TestHeadersNameTheTask(t *testing.T) {
 			if _, err := conn.ListTools(t.Context()); err != nil {
 				t.Error(err)
 			}
-			ctx, cancel := wiretest.ContextFor(t, 3e9)
+			ctx, cancel := wiretest.WithTimeout(t, 3e9)
 			defer cancel()
 			_, _ = mcptask.Run[number](ctx, conn, "tool", number{})
 			b.scripted.mu.Lock()

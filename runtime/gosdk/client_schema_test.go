@@ -104,7 +104,7 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 			}
 			return reply{}
 		}
-		ctx, cancel := wiretest.ContextFor(t, time.Minute)
+		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
 		defer cancel()
 		if _, err := start(t, s.connect(gosdk.ClientOptions{Answer: approver(t)})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
@@ -133,7 +133,7 @@ func hostileInput(t *testing.T, schema string, before bool) {
 			}
 			return reply{}
 		}
-		ctx, cancel := wiretest.ContextFor(t, time.Minute)
+		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
 		defer cancel()
 		if out, err := start(t, s.connect(gosdk.ClientOptions{Answer: approver(t)})).Wait(ctx); err != nil || out.N != 1 {
 			t.Errorf("%+v, %v", out, err)

@@ -313,7 +313,7 @@ func TestProposedCursors(t *testing.T) {
 
 // TestProposedOnlyWhereNamed: no other revision says or hears anything of it.
 func TestProposedOnlyWhereNamed(t *testing.T) {
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
 			s := &scripted{t: t, revision: revision}
 			s.answer = func(c call) reply {

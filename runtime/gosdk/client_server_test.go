@@ -73,7 +73,7 @@ func TestEndShowsOnAPipe(t *testing.T) {
 		}
 		first := startWait(t, conn)
 		time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
-		soon, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		soon, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		if text, err := first.Wait(soon); err != nil || text != "released" {
 			t.Errorf("%q, %v", text, err)
@@ -226,7 +226,7 @@ func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*m
 // for all who wait.
 func TestCancelRaces(t *testing.T) {
 	t.Parallel()
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		release := make(chan struct{})
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{rarely(release)}})
 		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
@@ -234,7 +234,7 @@ func TestCancelRaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		ctx, stop := wiretest.ContextFor(t, 2*wiretest.Patience)
+		ctx, stop := wiretest.WithTimeout(t, 2*wiretest.Patience)
 		defer stop()
 		ends := map[string]int{}
 		for range 40 {

@@ -128,11 +128,11 @@ func TestEndlessOutput(t *testing.T) {
 	for name, begin := range map[string]string{"a line": `{"x":"`, "lines": "[\n", "spaces": " "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+			ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 			defer cancel()
 			cmd := wiretest.StdioServer(t)
 			more := map[string]string{"a line": "xxxxxxxx", "lines": "1,\n", "spaces": " \n"}[name]
-			cmd.Env = append(cmd.Environ(), wiretest.AsServer+"=endless", wiretest.Begins+"="+begin, wiretest.Continues+"="+more)
+			cmd.Env = append(cmd.Environ(), wiretest.EnvServer+"=endless", wiretest.EnvTorrentBegin+"="+begin, wiretest.EnvTorrentRest+"="+more)
 			const most = 64 << 10
 			_, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{MaxMessage: most})
 			if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes (ClientOptions.MaxMessage)", most)) {

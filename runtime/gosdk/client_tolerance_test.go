@@ -73,7 +73,7 @@ func TestOutcomesOfPeers(t *testing.T) {
 func TestFailureSaysWhy(t *testing.T) {
 	rules.Covers(t, "C-88", "B-84")
 	everyRevision(t, func(t *testing.T, revision string) {
-		ci := pipeline.NewCIClient(mcptasktest.Connect(wirecheck.RevisionTB(t, revision), revision, mcptasktest.Options{}, wiretest.EveryCITools()))
+		ci := pipeline.NewCIClient(mcptasktest.Connect(wirecheck.RevisionTB(t, revision), revision, mcptasktest.Options{}, wiretest.AllRevisionsCITools()))
 		for branch, want := range map[string]string{"broken": "the branch does not build", "refused": "the repository is locked"} {
 			call, err := ci.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: branch})
 			if err != nil {
@@ -222,7 +222,7 @@ func TestAfterCancel(t *testing.T) {
 	t.Run("an abandoned run", func(t *testing.T) { // C-74: not by the ID of the call
 		everyRevision(t, func(t *testing.T, revision string) {
 			s := polled(t, revision, func(s *scripted, _ int) reply { return s.state("t", "working") })
-			ctx, cancel := wiretest.ContextFor(t, 5*time.Second)
+			ctx, cancel := wiretest.WithTimeout(t, 5*time.Second)
 			defer cancel()
 			if _, err := mcptask.Run[number](ctx, s.connect(gosdk.ClientOptions{}), "tool", number{}); err == nil {
 				t.Error("it ended")

@@ -300,7 +300,7 @@ func checkClientAnswersRelated(t *testing.T, revision string) {
 			}
 			return memnet.OneOff.RoundTrip(r)
 		})
-		conn, err := gosdk.Connect(t.Context(), wiretest.At(url, revision), gosdk.ClientOptions{Revision: revision, HTTPClient: &http.Client{Transport: wire},
+		conn, err := gosdk.Connect(t.Context(), wiretest.RevisionURL(url, revision), gosdk.ClientOptions{Revision: revision, HTTPClient: &http.Client{Transport: wire},
 			Roots: []mcptask.Root{{URI: "file:///a"}},
 			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
 				return &mcptask.SampleResult{Role: "assistant", Model: "m", Content: r.Messages[0].Content}, nil

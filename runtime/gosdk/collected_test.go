@@ -50,7 +50,7 @@ func untilCollected[T any](t *testing.T, made []weak.Pointer[T]) {
 // and its session are over.
 func TestServersOfRequestsAreCollected(t *testing.T) {
 	const requests = 48
-	tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.Hurried}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
+	tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
 	if err != nil {
 		t.Fatal(err)
 	}

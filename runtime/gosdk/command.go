@@ -21,23 +21,24 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// ConnectCommand starts a server as a subprocess and connects to it over its
-// standard input and output. Close ends the process: it closes its input, and
-// after a while kills it. The command must not have been started; its Stdin and
-// Stdout are the connection's, and its Stderr is where the server's own messages
-// go (set it to os.Stderr to see them). HTTPClient has no meaning here. When the
-// process ends by itself, every call fails with mcptask.ErrDisconnected.
+// ConnectCommand starts a server as a subprocess and connects to it over its standard input and
+// output. The command must not have been started. ConnectCommand sets its Stdin and Stdout. The
+// server's own messages go to its Stderr: set it to os.Stderr to see them. HTTPClient has no effect
+// here.
+//
+// Close ends the process. It closes the process's standard input, and kills the process if it does
+// not exit in time. If the process exits by itself, every call fails with mcptask.ErrDisconnected.
 func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (mcptask.Conn, error) {
-	if err := options.limit(); err != nil {
+	if err := options.setMaxMessage(); err != nil {
 		return nil, err
 	}
 	wire := &lineTransport{inner: &command{cmd, options.MaxMessage}, max: options.MaxMessage}
-	c, err := connectOver(ctx, cmd.Path, options, func(b beside) dialed {
-		wire.beside = b
-		return dialed{Transport: wire, capabilities: wire.capabilities, ended: wire.ended, atEnd: wire.atEnd}
+	c, err := connectOver(ctx, cmd.Path, options, func(b hooks) dialed {
+		wire.hooks = b
+		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
 	})
 	if err != nil {
-		if cause := wire.ended(); cause != nil {
+		if cause := wire.endCause(); cause != nil {
 			return nil, fmt.Errorf("%w: %w", err, cause)
 		}
 		return nil, err
@@ -45,16 +46,15 @@ func ConnectCommand(ctx context.Context, cmd *exec.Cmd, options ClientOptions) (
 	return c, nil
 }
 
-// command is a mcp.Transport over a subprocess. The SDK's own has no bound that can
-// be set.
+// command is an mcp.Transport over a subprocess. The SDK's own transport has no configurable limit
+// on messages.
 type command struct {
 	cmd *exec.Cmd
 	max int // bytes of a message
 }
 
-// endWithin is how long a process that was asked to end has until it is asked in a
-// harsher way.
-const endWithin = 5 * time.Second
+// endTimeout is how long a process has to exit before it gets a stronger signal.
+const endTimeout = 5 * time.Second
 
 // Connect implements mcp.Transport.
 func (c *command) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -69,20 +69,19 @@ func (c *command) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err := c.cmd.Start(); err != nil {
 		return nil, err
 	}
-	// What the process still writes as it ends is read: only the input is closed.
-	over := &mcp.IOTransport{Reader: io.NopCloser(stdout), Writer: &input{stdin, c.cmd}, MaxLineLength: c.max}
+	// Only the input is closed: what the process still writes must be read.
+	over := &mcp.IOTransport{Reader: io.NopCloser(stdout), Writer: &processInput{stdin, c.cmd}, MaxLineLength: c.max}
 	return over.Connect(ctx)
 }
 
-// input is the standard input of a process, whose end is that of the process.
-type input struct {
+// processInput is the standard input of a process. Closing it ends the process.
+type processInput struct {
 	io.WriteCloser
 	cmd *exec.Cmd
 }
 
-// Close implements io.Closer. It waits for the end of the process, which it brings
-// about if need be.
-func (i *input) Close() error {
+// Close implements io.Closer. It waits for the process to exit, and signals it if it does not.
+func (i *processInput) Close() error {
 	if err := i.WriteCloser.Close(); err != nil {
 		return fmt.Errorf("gosdk: close the server's standard input: %w", err)
 	}
@@ -90,35 +89,35 @@ func (i *input) Close() error {
 	go func() { defer guard.Recover(nil, "the wait for a process"); ended <- i.cmd.Wait() }()
 	for _, signal := range []os.Signal{nil, syscall.SIGTERM, os.Kill} {
 		if signal != nil && i.cmd.Process.Signal(signal) != nil {
-			continue // a system that has no such signal, or no such process any more
+			continue // the system has no such signal, or the process has exited
 		}
 		select {
 		case err := <-ended:
 			return err
-		case <-time.After(endWithin):
+		case <-time.After(endTimeout):
 		}
 	}
-	return errors.New("gosdk: the server's process does not end")
+	return errors.New("gosdk: the server's process did not exit after it was killed")
 }
 
-// lineTransport is a mcp.Transport that does for lines what transport does for
-// HTTP: it restores the carried methods, reads what the SDK's types drop and
-// takes out what the SDK is not to see.
+// lineTransport is an mcp.Transport that does for lines what httpTransport does for HTTP. It
+// restores the carried methods, reads what the SDK's types drop, and intercepts what the SDK must
+// not see.
 type lineTransport struct {
 	inner mcp.Transport
-	max   int // bytes of a message, which inner sees to
-	beside
+	max   int // of a message; inner enforces it
+	hooks
 
 	mu       sync.Mutex
 	declared json.RawMessage // by the server, in its answer to initialize
-	failed   error           // of the reading: there is no other connection
-	last     func()          // called when it has failed
+	readErr  error           // why reading failed: there is no other connection
+	endHook  func()          // called when reading fails
 }
 
-func (t *lineTransport) atEnd(last func()) {
+func (t *lineTransport) onEnd(last func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = last
+	t.endHook = last
 }
 
 func (t *lineTransport) capabilities() json.RawMessage {
@@ -127,26 +126,26 @@ func (t *lineTransport) capabilities() json.RawMessage {
 	return t.declared
 }
 
-func (t *lineTransport) ended() error {
+func (t *lineTransport) endCause() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.failed
+	return t.readErr
 }
 
-// fail notes why nothing more can be read.
+// fail records why reading failed.
 func (t *lineTransport) fail(err error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, os.ErrClosed):
 		err = errors.New("the server has ended")
 	case strings.Contains(err.Error(), "maximum line length"): // the SDK does not export the error
-		err = tooLong{t.max}
+		err = tooLongError{t.max}
 	default:
-		err = fmt.Errorf("the server wrote something that is not protocol to its standard output: %w", err)
+		err = fmt.Errorf("the server's standard output has something that is not an MCP message: %w", err)
 	}
 	t.mu.Lock()
-	first, last := t.failed == nil, t.last
+	first, last := t.readErr == nil, t.endHook
 	if first {
-		t.failed = err
+		t.readErr = err
 	}
 	t.mu.Unlock()
 	if first && last != nil {
@@ -160,7 +159,7 @@ func (t *lineTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lineConn{Connection: inner, transport: t, opened: map[jsonrpc.ID]string{}, hearing: map[string]notified{}}, nil
+	return &lineConn{Connection: inner, transport: t, opened: map[jsonrpc.ID]string{}, hearing: map[string]notificationFunc{}}, nil
 }
 
 // lineConn is one connection of a lineTransport.
@@ -170,23 +169,23 @@ type lineConn struct {
 
 	mu       sync.Mutex
 	opened   map[jsonrpc.ID]string // initialize and server/discover, until they are answered
-	revision string                // what was negotiated, "" before
-	// hearing are the subscriptions, by the ID of their request as JSON.
-	hearing map[string]notified
+	revision string                // the negotiated one, "" before
+	// hearing has the subscriptions by the JSON of their request IDs.
+	hearing map[string]notificationFunc
 }
 
 // Write implements mcp.Connection.
 func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	if response, ok := m.(*jsonrpc.Response); ok && c.transport.replied != nil {
+	if response, ok := m.(*jsonrpc.Response); ok && c.transport.onReply != nil {
 		if id, err := json.Marshal(response.ID.Raw()); err == nil {
-			defer c.transport.replied(id)
+			defer c.transport.onReply(id)
 		}
 	}
 	if request, ok := m.(*jsonrpc.Request); ok {
-		if open := callOf(ctx); open != nil {
+		if open := openCallFrom(ctx); open != nil {
 			switch {
 			case request.IsCall():
-				open.sent(json.RawMessage(fmt.Sprint(request.ID.Raw()))) // a number of the SDK's
+				open.setRequestID(json.RawMessage(fmt.Sprint(request.ID.Raw()))) // the SDK uses numbers
 			case open.isSilent(): // the SDK's cancellation: ours was sent
 				return nil
 			}
@@ -200,8 +199,8 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		if request.Method == "initialize" || request.Method == discover {
 			c.opened[request.ID] = request.Method
 		}
-		if hear, ok := ctx.Value(hearKey{}).(notified); ok && request.IsCall() {
-			id := fmt.Sprint(request.ID.Raw()) // a number of the SDK's
+		if hear, ok := ctx.Value(hearKey{}).(notificationFunc); ok && request.IsCall() {
+			id := fmt.Sprint(request.ID.Raw()) // the SDK uses numbers
 			c.hearing[id] = hear
 			context.AfterFunc(ctx, func() { defer guard.Recover(nil, "the end of a subscription"); c.unsubscribe(id) })
 		}
@@ -237,9 +236,9 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		}
 		switch m := m.(type) {
 		case *jsonrpc.Response:
-			c.answered(m)
+			c.inspectResponse(m)
 		case *jsonrpc.Request:
-			if c.hears(m) || c.taken(m) {
+			if c.deliverNotification(m) || c.intercept(m) {
 				continue
 			}
 		}
@@ -247,9 +246,8 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// answered reads the answer to a request that opens the session, and rewrites
-// what the SDK would misread.
-func (c *lineConn) answered(response *jsonrpc.Response) {
+// inspectResponse reads the answer that opens the session, and rewrites what the SDK would misread.
+func (c *lineConn) inspectResponse(response *jsonrpc.Response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	method := c.opened[response.ID]
@@ -259,19 +257,19 @@ func (c *lineConn) answered(response *jsonrpc.Response) {
 		var result struct {
 			ProtocolVersion string `json:"protocolVersion"`
 		}
-		_ = json.Unmarshal(response.Result, &result) // a failure has negotiated nothing
+		_ = json.Unmarshal(response.Result, &result) // an error negotiates nothing
 		c.revision = result.ProtocolVersion
 		c.transport.mu.Lock()
 		defer c.transport.mu.Unlock()
-		c.transport.declared = declaredBy(response.Result)
+		c.transport.declared = decodeResultCapabilities(response.Result)
 	case discover:
-		rewriteResponse(response, checkKind)
+		rewriteResponse(response, rejectWrongKind)
 	default:
 		rewriteResponse(response, hideCode)
 	}
 }
 
-func rewriteResponse(response *jsonrpc.Response, rewrite rewriting) {
+func rewriteResponse(response *jsonrpc.Response, rewrite rewriteFunc) {
 	a := answer{result: response.Result}
 	if response.Error != nil && !errors.As(response.Error, &a.err) {
 		return
@@ -281,9 +279,8 @@ func rewriteResponse(response *jsonrpc.Response, rewrite rewriting) {
 	}
 }
 
-// hears takes the notifications of our subscriptions out, which the SDK cannot
-// take.
-func (c *lineConn) hears(request *jsonrpc.Request) bool {
+// deliverNotification takes the notifications of our subscriptions, which the SDK cannot handle.
+func (c *lineConn) deliverNotification(request *jsonrpc.Request) bool {
 	if request.IsCall() || request.Method != protocol.TaskChanged && request.Method != protocol.Acknowledged {
 		return false
 	}
@@ -297,9 +294,9 @@ func (c *lineConn) hears(request *jsonrpc.Request) bool {
 	return true
 }
 
-// taken offers a request or a notification to the taker.
-func (c *lineConn) taken(m *jsonrpc.Request) bool {
-	if c.transport.take == nil {
+// intercept offers a request or a notification to the interceptor.
+func (c *lineConn) intercept(m *jsonrpc.Request) bool {
+	if c.transport.intercept == nil {
 		return false
 	}
 	message, err := jsonrpc.EncodeMessage(m)
@@ -309,10 +306,10 @@ func (c *lineConn) taken(m *jsonrpc.Request) bool {
 	c.mu.Lock()
 	revision := c.revision
 	c.mu.Unlock()
-	return c.transport.take(message, way{revision: revision, send: c.send})
+	return c.transport.intercept(message, messageSource{revision: revision, send: c.send})
 }
 
-// send writes a message of our own.
+// send writes a message directly to the connection.
 func (c *lineConn) send(ctx context.Context, message []byte) error {
 	m, err := jsonrpc.DecodeMessage(message)
 	if err != nil {

@@ -17,36 +17,36 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// conn is a mcptask.Conn on the SDK's client. The SDK carries the requests;
-// what it cannot express travels as raw params and results (see transport.go).
+// conn is an mcptask.Conn on the SDK's client. The SDK carries the requests. What its types cannot
+// express travels as raw params and results (see transport.go).
 type conn struct {
 	peer    string // for messages
-	dial    func(beside) dialed
+	dial    func(hooks) dialed
 	options ClientOptions
-	named   protocol.Client // of options.Revision; nil where it names none
-	release func()          // what Connect has made beside the session
+	chosen  protocol.Client // of options.Revision, nil if that is ""
+	release func()          // closes what Connect made beside the session
 	watches *watches
-	// calls are those whose answer is their task's end; nil in revisions without.
-	calls *announced
-	// receiver runs requests of the server as tasks; nil where none are answered.
+	// calls holds the open calls, in a revision whose calls stay open. It is nil in any other.
+	calls *openCalls
+	// receiver runs the server's requests as tasks. It is nil if none can be.
 	receiver *receiver
-	// lasts is over when the connection is closed.
-	lasts context.Context
-	end   context.CancelFunc
-	// opening is held by who opens a session: however long that takes, others
-	// are free to give up, and to close the connection.
+	// lifetime ends when the connection is closed.
+	lifetime context.Context
+	end      context.CancelFunc
+	// opening is held while a session is opened. It is a channel so that waiters can give up or
+	// close the connection meanwhile.
 	opening chan struct{}
-	broken  sync.WaitGroup // sessions that are being closed
-	// answering has one for each question that is being answered.
+	broken  sync.WaitGroup // counts the sessions that are being closed
+	// answering has one element for each question that is being answered.
 	answering chan struct{}
 
 	mu      sync.Mutex
 	current *link
 }
 
-// connect returns the current link, or opens a new one in the place of broken.
+// connect returns the current link. If that is the broken one, it opens a new link.
 func (c *conn) connect(ctx context.Context, broken *link) (*link, error) {
-	if l, err := c.connected(broken); l != nil || err != nil {
+	if l, err := c.currentLink(broken); l != nil || err != nil {
 		return l, err
 	}
 	select {
@@ -54,58 +54,58 @@ func (c *conn) connect(ctx context.Context, broken *link) (*link, error) {
 		defer func() { <-c.opening }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-c.lasts.Done():
+	case <-c.lifetime.Done():
 	}
-	if l, err := c.connected(broken); l != nil || err != nil {
+	if l, err := c.currentLink(broken); l != nil || err != nil {
 		return l, err
 	}
-	c.drop(broken)
+	c.dropLink(broken)
 	opening, stop := context.WithCancel(ctx)
 	defer stop()
-	defer context.AfterFunc(c.lasts, stop)()
-	l, err := c.open(opening)
+	defer context.AfterFunc(c.lifetime, stop)()
+	l, err := c.openLink(opening)
 	if err != nil {
-		if _, closed := c.connected(broken); closed != nil {
+		if _, closed := c.currentLink(broken); closed != nil {
 			return nil, closed
 		}
-		return nil, c.unconnected(err)
+		return nil, c.connectError(err)
 	}
 	c.mu.Lock()
-	closed := c.lasts.Err() != nil
+	closed := c.lifetime.Err() != nil
 	if !closed {
 		c.current = l
 	}
 	c.mu.Unlock()
 	if closed {
-		_ = l.close() // nobody has used it
+		_ = l.close() // nothing has used it
 		return nil, errClosed
 	}
-	c.watches.renew()
+	c.watches.reset()
 	return l, nil
 }
 
-// unconnected is the error of a connection that was not made.
-func (c *conn) unconnected(err error) error {
+// connectError returns the error of a connection that could not be opened.
+func (c *conn) connectError(err error) error {
 	tried, hint := c.options.Revision, ""
 	if tried == "" {
 		tried = mcptask.Revision20260728 + ", then " + mcptask.Revision20251125
 	}
-	// The SDK gives the text of the status only.
+	// The SDK reports only the text of the status.
 	if strings.HasSuffix(err.Error(), http.StatusText(http.StatusUnauthorized)) {
 		hint = " (ClientOptions.Bearer sends a token, ClientOptions.HTTPClient can add what else the server asks for)"
 	}
 	return fmt.Errorf("gosdk: connect to %s in %s: %w%s", c.peer, tried, err, hint)
 }
 
-// errClosed is the end of every call on a connection that was closed.
-var errClosed = fmt.Errorf("gosdk: %w: it was closed here", mcptask.ErrDisconnected)
+// errClosed fails every call on a closed connection.
+var errClosed = fmt.Errorf("gosdk: %w: the client closed the connection", mcptask.ErrDisconnected)
 
-// connected is the current link, nil where a new one is to be opened.
-func (c *conn) connected(broken *link) (*link, error) {
+// currentLink returns the current link, or nil if a new one must be opened.
+func (c *conn) currentLink(broken *link) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.lasts.Err() != nil:
+	case c.lifetime.Err() != nil:
 		return nil, errClosed
 	case c.current != broken:
 		return c.current, nil
@@ -113,21 +113,20 @@ func (c *conn) connected(broken *link) (*link, error) {
 	return nil, nil
 }
 
-// drop closes a session that is broken: there is nothing more to learn from it,
-// and nobody waits for that.
-func (c *conn) drop(broken *link) {
+// dropLink closes a broken session. No caller waits for that.
+func (c *conn) dropLink(broken *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if broken == nil || c.current != broken || c.lasts.Err() != nil { // it is closed already
+	if broken == nil || c.current != broken || c.lifetime.Err() != nil { // already dropped or closed
 		return
 	}
 	c.current = nil
 	c.broken.Go(func() { defer guard.Recover(nil, "the end of a session"); _ = broken.close() })
 }
 
-// open makes a session.
-func (c *conn) open(ctx context.Context) (opened *link, err error) {
-	l := &link{receiving: c.receiver.in(), maxMessage: c.options.MaxMessage}
+// openLink opens a session.
+func (c *conn) openLink(ctx context.Context) (opened *link, err error) {
+	l := &link{receiving: c.receiver.beginSession(), maxMessage: c.options.MaxMessage}
 	defer func() {
 		if err != nil {
 			l.receiving.end()
@@ -136,9 +135,9 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	capabilities := &mcp.ClientCapabilities{}
 	capabilities.AddExtension(mcptask.ExtensionTasks, nil)
 	options := &mcp.ClientOptions{Capabilities: capabilities, Logger: c.options.Logger}
-	c.declare(capabilities, options)
+	c.declareAnswers(capabilities, options)
 	client := mcp.NewClient(c.options.Implementation, options)
-	client.AddReceivingMiddleware(c.recovering, related, l.heedChanges)
+	client.AddReceivingMiddleware(c.recoverPanics, copyRelatedTask, l.forgetChangedTools)
 	for _, method := range carried {
 		if err := mcp.AddSendingCustomMethod[*rawParams, *rawResult](client, method.alias()); err != nil {
 			return nil, err
@@ -147,21 +146,23 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	for _, root := range c.options.Roots {
 		client.AddRoots(&mcp.Root{URI: root.URI, Name: root.Name})
 	}
-	besides := l.receiving.beside()
+	hooks := l.receiving.newHooks()
 	if c.calls != nil {
-		receive := besides.take
-		besides.take = func(message []byte, from way) bool { return c.calls.take(message, from) || receive(message, from) }
+		receive := hooks.intercept
+		hooks.intercept = func(message []byte, from messageSource) bool {
+			return c.calls.intercept(message, from) || receive(message, from)
+		}
 	}
-	wire := c.dial(besides)
-	l.wire = &kept{Transport: wire.Transport}
-	if wire.atEnd != nil {
-		wire.atEnd(c.watches.gone)
+	wire := c.dial(hooks)
+	l.wire = &connKeeper{Transport: wire.Transport}
+	if wire.onEnd != nil {
+		wire.onEnd(c.watches.reportDisconnect)
 	}
 	var want string
-	if c.named != nil {
-		want = c.named.Protocol()
+	if c.chosen != nil {
+		want = c.chosen.Protocol()
 	}
-	// The SDK asks for a stream in a context of its own.
+	// The SDK requests its stream with a context of its own.
 	defer context.AfterFunc(ctx, l.receiving.end)()
 	session, err := client.Connect(ctx, l.wire, &mcp.ClientSessionOptions{ProtocolVersion: want})
 	if err != nil {
@@ -172,12 +173,12 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 		_ = session.Close()
 		return nil, fmt.Errorf("the server speaks %s, not %s", negotiated, want)
 	}
-	l.session, l.ended, l.listen, l.meta = session, wire.ended, wire.listen, c.requestMeta(negotiated)
+	l.session, l.endCause, l.listen, l.meta = session, wire.endCause, wire.listen, c.requestMeta(negotiated)
 	switch {
 	case negotiated >= mcptask.Revision20260728:
-		l.protocol = protocol.Client20260728{Capabilities: c.plainCapabilities()}
-	case c.named != nil:
-		l.protocol = c.named
+		l.protocol = protocol.Client20260728{Capabilities: c.answerCapabilities()}
+	case c.chosen != nil:
+		l.protocol = c.chosen
 	default:
 		l.protocol = protocol.Client20251125{}
 	}
@@ -185,15 +186,12 @@ func (c *conn) open(ctx context.Context) (opened *link, err error) {
 	return l, nil
 }
 
-// recovering keeps a panic over a message of the server's within the message.
-func (c *conn) recovering(next mcp.MethodHandler) mcp.MethodHandler {
+// recoverPanics turns a panic over a message from the server into an error response.
+func (c *conn) recoverPanics(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (result mcp.Result, err error) {
-		defer func() {
-			if p := recover(); p != nil {
-				guard.Log(c.options.Logger, "a message of the server's", p, "method", method)
-				result, err = nil, &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
-			}
-		}()
+		defer guard.Then(c.options.Logger, "a message of the server's", func() {
+			result, err = nil, &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
+		}, "method", method)
 		return next(ctx, method, req)
 	}
 }
@@ -208,30 +206,27 @@ func (c *conn) Revision() string {
 	return c.current.protocol.Revision()
 }
 
-// Answer implements mcptask.Conn. A question whose schema is not allowed is
-// dismissed: 2026-07-28 has no other word for it.
+// Answer implements mcptask.Conn. It dismisses a question with a schema that is not allowed,
+// because 2026-07-28 has no other refusal.
 func (c *conn) Answer(ctx context.Context, q mcptask.Question) (response json.RawMessage, ok bool, err error) {
 	if c.checkSchema(q) != nil {
 		return mcptask.Agreed(mcptask.ErrDismissed)
 	}
-	return c.answer(ctx, q)
+	return c.answerQuestion(ctx, q)
 }
 
-// answer is Answer for a question that was checked. It waits where too many are
-// being answered. An answerer that panics has failed.
-func (c *conn) answer(ctx context.Context, q mcptask.Question) (response json.RawMessage, ok bool, err error) {
+// answerQuestion answers a question with a checked schema. It waits while too many others are being
+// answered. If an answerer panics, it returns an error.
+func (c *conn) answerQuestion(ctx context.Context, q mcptask.Question) (response json.RawMessage, ok bool, err error) {
 	select {
 	case c.answering <- struct{}{}:
 		defer func() { <-c.answering }()
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			guard.Log(c.options.Logger, "an answerer", p, "method", q.Method, "task", q.TaskID)
-			response, ok, err = nil, true, errors.New("gosdk: the answerer panicked")
-		}
-	}()
+	defer guard.Then(c.options.Logger, "an answerer", func() {
+		response, ok, err = nil, true, errors.New("gosdk: the answerer panicked")
+	}, "method", q.Method, "task", q.TaskID)
 	switch {
 	case q.Method == "sampling/createMessage" && c.options.Sample != nil:
 		var request mcptask.SampleRequest
@@ -253,12 +248,12 @@ func (c *conn) answer(ctx context.Context, q mcptask.Question) (response json.Ra
 	return c.options.Answer.Answer(ctx, q)
 }
 
-// Close implements mcptask.Conn. What is under way ends, the server's requests
-// that run as tasks too; an answerer has to return when its context ends.
+// Close implements mcptask.Conn. It ends the calls under way and the server's requests that run as
+// tasks. An answerer must return when its context ends.
 func (c *conn) Close() error {
-	c.calls.closing()
+	c.calls.drain()
 	c.mu.Lock()
-	current, closed := c.current, c.lasts.Err() != nil
+	current, closed := c.current, c.lifetime.Err() != nil
 	c.end()
 	c.mu.Unlock() // an answerer may use the connection while it ends
 	c.watches.close()
@@ -278,20 +273,19 @@ func (c *conn) Close() error {
 	return err
 }
 
-// do runs work on the current link, and once more on a new one where the
-// session is gone: a server that was restarted has forgotten it, but not the
-// tasks.
-func (c *conn) do(ctx context.Context, work func(*link) error) error {
+// withLink runs work on the current link. If the session is gone, it runs work once more on a new
+// link: a restarted server forgets its sessions but not its tasks.
+func (c *conn) withLink(ctx context.Context, work func(*link) error) error {
 	l, err := c.connect(ctx, nil)
 	if err != nil {
 		return err
 	}
 	err = work(l)
-	if err != nil && c.lasts.Err() != nil && ctx.Err() == nil {
+	if err != nil && c.lifetime.Err() != nil && ctx.Err() == nil {
 		return errClosed
 	}
-	if err != nil && l.ended != nil {
-		if cause := l.ended(); cause != nil {
+	if err != nil && l.endCause != nil {
+		if cause := l.endCause(); cause != nil {
 			return fmt.Errorf("gosdk: %s: %w: %w", c.peer, mcptask.ErrDisconnected, cause)
 		}
 		return err
@@ -307,8 +301,8 @@ func (c *conn) do(ctx context.Context, work func(*link) error) error {
 
 // ListTools implements mcptask.Conn.
 func (c *conn) ListTools(ctx context.Context) (tools []mcptask.ToolInfo, err error) {
-	err = c.do(ctx, func(l *link) error {
-		tools, err = l.list(ctx)
+	err = c.withLink(ctx, func(l *link) error {
+		tools, err = l.listTools(ctx)
 		return err
 	})
 	return tools, err
@@ -317,10 +311,10 @@ func (c *conn) ListTools(ctx context.Context) (tools []mcptask.ToolInfo, err err
 // CallTool implements mcptask.Conn.
 func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.Snapshot, err error) {
 	if call.TTL < 0 {
-		return s, fmt.Errorf("gosdk: %s: a ttl of %v is none: leave it to the server with 0", call.Tool, call.TTL)
+		return s, fmt.Errorf("gosdk: %s: the TTL is %v: give a positive duration, or 0 to leave it to the server", call.Tool, call.TTL)
 	}
-	err = c.do(ctx, func(l *link) error {
-		support, err := l.support(ctx, call.Tool)
+	err = c.withLink(ctx, func(l *link) error {
+		support, err := l.taskSupport(ctx, call.Tool)
 		if err != nil {
 			return err
 		}
@@ -332,7 +326,7 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 			}
 			if c.calls != nil {
 				if taskID := c.calls.protocol.Expects(params); taskID != "" {
-					s, err = c.calls.call(ctx, l, call, params, taskID)
+					s, err = c.calls.callTool(ctx, l, call, params, taskID)
 					if err == nil {
 						c.logCreated(call, s)
 					}
@@ -340,12 +334,12 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 				}
 			}
 			raw, err := l.send(ctx, "tools/call", params)
-			if lost := (unanswered{}); call.IdempotencyKey == "" && errors.As(err, &lost) {
+			if lost := (unansweredError{}); call.IdempotencyKey == "" && errors.As(err, &lost) {
 				return fmt.Errorf("gosdk: %s may have been called, but its session ended before the answer: %v", call.Tool, lost.error) //nolint:errorlint // wrapped, it would have the call made again
 			}
 			var wire *mcptask.Error
 			if call.Plain && errors.As(err, &wire) && wire.Code == mcptask.CodeMissingClientCapability {
-				call.Plain = false // the tool does not allow it
+				call.Plain = false // the tool requires a task
 				continue
 			}
 			if err != nil {
@@ -361,7 +355,7 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 				return err
 			}
 		}
-		return fmt.Errorf("gosdk: the server still asked after %d rounds of answers", maxRounds)
+		return fmt.Errorf("gosdk: the server still asks after %d rounds of answers", maxRounds)
 	})
 	return s, err
 }
@@ -376,13 +370,13 @@ func (c *conn) logCreated(call mcptask.ToolCall, s mcptask.Snapshot) {
 // maxRounds bounds how often a server may answer a call with questions.
 const maxRounds = 10
 
-// maxQuestions bounds how many of them there may be in an answer.
+// maxQuestions bounds the questions in one answer.
 const maxQuestions = 1000
 
-// answerAll answers the questions that come before a call.
+// answerAll answers the questions that the server asks before it runs a call.
 func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, responses map[string]json.RawMessage) error {
 	if len(questions) > maxQuestions {
-		return fmt.Errorf("gosdk: the server answered with %d questions: at most %d are taken", len(questions), maxQuestions)
+		return fmt.Errorf("gosdk: the server asks %d questions at once: the limit is %d", len(questions), maxQuestions)
 	}
 	for _, q := range questions {
 		response, ok, err := c.Answer(ctx, q)
@@ -401,14 +395,14 @@ func (c *conn) answerAll(ctx context.Context, questions []mcptask.Question, resp
 
 // Task implements mcptask.Conn.
 func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err error) {
-	err = c.do(ctx, func(l *link) error {
-		s, err = c.read(ctx, l, taskID)
+	err = c.withLink(ctx, func(l *link) error {
+		s, err = c.readTask(ctx, l, taskID)
 		if wire := (*mcptask.Error)(nil); errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound { // of a plain call
-			err = fmt.Errorf("gosdk: the call goes on as a task, of which the server tells nothing in %s (ClientOptions.Revision can name another): %w",
+			err = fmt.Errorf("gosdk: the call goes on as a task, but the server cannot report tasks in %s (ClientOptions.Revision can name another): %w",
 				l.protocol.Revision(), err)
 		}
 		if waiter, ok := l.protocol.(protocol.Waiter); ok && err == nil && s.Status == mcptask.StatusInputRequired {
-			l.await(c.watches.lasting(ctx, taskID), waiter, taskID)
+			l.awaitResult(c.watches.watchContext(ctx, taskID), waiter, taskID)
 		}
 		return err
 	})
@@ -421,34 +415,34 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 	return s, err
 }
 
-// read reads a task, from the answer to its call where that has come.
-func (c *conn) read(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
+// readTask reads a task. If the answer to its call has come, it reads that.
+func (c *conn) readTask(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
 	if c.calls == nil {
 		return l.protocol.Task(ctx, l.send, taskID)
 	}
-	s, answered := c.calls.answer(taskID)
+	s, answered := c.calls.takeUnread(taskID)
 	if !answered {
 		s, err = l.protocol.Task(ctx, l.send, taskID)
 	}
 	var wire *mcptask.Error
 	switch {
 	case err == nil && s.Done():
-		c.calls.ended(taskID)
-		c.deleteRead(ctx, l, taskID)
-	case errors.As(err, &wire) && wire.Code == mcptask.CodeInvalidParams: // it is gone
-		c.calls.ended(taskID)
+		c.calls.forgetTask(taskID)
+		c.deleteFinished(ctx, l, taskID)
+	case errors.As(err, &wire) && wire.Code == mcptask.CodeInvalidParams: // the task is gone
+		c.calls.forgetTask(taskID)
 	}
 	return s, err
 }
 
-// deleteRead deletes a task whose end was read, where the options say so.
-// The server may refuse that.
-func (c *conn) deleteRead(ctx context.Context, l *link, taskID string) {
+// deleteFinished deletes a task whose outcome was read, if the options say so. The server
+// may refuse.
+func (c *conn) deleteFinished(ctx context.Context, l *link, taskID string) {
 	d, ok := l.protocol.(deleter)
 	if !ok || !c.options.DeleteTasks {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer stop()
 	method, params := d.Delete(taskID)
 	if _, err := l.send(ctx, method, params); err != nil {
@@ -458,7 +452,7 @@ func (c *conn) deleteRead(ctx context.Context, l *link, taskID string) {
 	c.options.Logger.Info("task deleted", "task", taskID)
 }
 
-// logState logs where a task stands.
+// logState logs the state of a task.
 func (c *conn) logState(s mcptask.Snapshot) {
 	if s.Done() {
 		c.options.Logger.Info("task settled", "task", s.TaskID, "status", string(s.Status))
@@ -469,7 +463,7 @@ func (c *conn) logState(s mcptask.Snapshot) {
 
 // CancelTask implements mcptask.Conn.
 func (c *conn) CancelTask(ctx context.Context, taskID string) error {
-	err := c.do(ctx, func(l *link) error {
+	err := c.withLink(ctx, func(l *link) error {
 		if c.calls != nil {
 			if ok, err := c.calls.cancelTask(ctx, l, taskID); ok {
 				return err
@@ -487,5 +481,5 @@ func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 
 // Respond implements mcptask.Conn.
 func (c *conn) Respond(ctx context.Context, taskID string, responses map[string]json.RawMessage) error {
-	return c.do(ctx, func(l *link) error { return l.protocol.Respond(ctx, l.send, taskID, responses) })
+	return c.withLink(ctx, func(l *link) error { return l.protocol.Respond(ctx, l.send, taskID, responses) })
 }

@@ -24,7 +24,7 @@ func eachOfAll(t *testing.T, test func(t *testing.T, revision string)) {
 
 func TestCalls(t *testing.T) {
 	t.Parallel()
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		url, _ := wiretest.Serve(t, mcptask.Options{})
 		ci := wiretest.Connect(t, url, revision, mcptask.Answerer{})
 		ctx := t.Context() // without a deadline: the parallel subtests wait for their turn

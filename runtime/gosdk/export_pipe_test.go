@@ -11,9 +11,9 @@ import (
 // ConnectOver is ConnectCommand with a transport in the place of a command.
 func ConnectOver(ctx context.Context, inner mcp.Transport, options ClientOptions) (mcptask.Conn, error) {
 	wire := &lineTransport{inner: inner}
-	c, err := connectOver(ctx, "pipe", options, func(b beside) dialed {
-		wire.beside = b
-		return dialed{Transport: wire, capabilities: wire.capabilities, ended: wire.ended, atEnd: wire.atEnd}
+	c, err := connectOver(ctx, "pipe", options, func(b hooks) dialed {
+		wire.hooks = b
+		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
 	})
 	if err != nil {
 		return nil, err

@@ -9,23 +9,20 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
-// NewHandler serves SDK servers over streamable HTTP, with tasks, in
-// 2025-11-25 (and before, without tasks) and in 2026-07-28 on the same URL. It
-// mirrors mcp.NewStreamableHTTPHandler; AddTools must have been called on the
-// servers that getServer returns, with the same tasks.
+// NewHandler serves SDK servers with tasks over streamable HTTP. It speaks 2025-11-25, earlier
+// revisions without tasks, and 2026-07-28 on the same URL. It mirrors mcp.NewStreamableHTTPHandler.
+// Call AddTools, with the same tasks, on each server that getServer returns.
 //
-// Of the options, Stateless is ignored, since both kinds are served. Requests
-// from other browser origins are refused unless CrossOriginProtection admits
-// them. The principal is the UserID of the SDK's bearer token, unless the
-// options of tasks say otherwise.
+// NewHandler ignores the option Stateless, because it serves both kinds of sessions. It refuses
+// requests from other browser origins unless CrossOriginProtection admits them. The principal is
+// the UserID of the SDK's bearer token, unless the options of tasks say otherwise.
 func NewHandler(tasks *mcptask.Server, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
 	return NewRevisionHandler(tasks, "", getServer, opts)
 }
 
-// NewRevisionHandler is NewHandler for a path on which tasks are spoken in one
-// revision only. 2025-11-25-rc needs one beside 2025-11-25: on the wire the two
-// cannot be told apart. A revision that is not among Options.Revisions is not
-// spoken at all.
+// NewRevisionHandler is like NewHandler, but speaks tasks in one revision only. 2025-11-25-rc needs
+// a path of its own beside 2025-11-25, because the two look the same on the wire. A revision that
+// is not in Options.Revisions is not spoken at all.
 func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*http.Request) *mcp.Server, opts *mcp.StreamableHTTPOptions) http.Handler {
 	var options mcp.StreamableHTTPOptions
 	if opts != nil {
@@ -34,13 +31,13 @@ func NewRevisionHandler(tasks *mcptask.Server, revision string, getServer func(*
 	config := gateway.Config{
 		Server:         tasks,
 		Revision:       revision,
-		Principal:      principal,
+		Principal:      tokenPrincipal,
 		CrossOrigin:    options.CrossOriginProtection,
 		AnyHost:        options.DisableLocalhostProtection,
 		MaxBody:        options.MaxRequestBodyBytes,
 		SessionTimeout: options.SessionTimeout,
 	}
-	// The gateway has checked host, origin and size, and owns idle sessions.
+	// The gateway checks host, origin and size, and closes idle sessions.
 	options.CrossOriginProtection, options.DisableLocalhostProtection = nil, true
 	options.MaxRequestBodyBytes = -1
 	options.SessionTimeout = 0

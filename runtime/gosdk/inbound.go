@@ -14,45 +14,45 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// taker sees each message of the server's before the SDK does, as JSON, and may
-// take it: then the SDK does not see it. The bytes are the taker's only during
-// the call, which must be quick: the stream waits for it.
-type taker func(message []byte, from way) (taken bool)
+// interceptor sees each message from the server, as JSON, before the SDK does. If it returns true,
+// the SDK does not see the message. It must not keep the bytes, and must return quickly because the
+// stream waits for it.
+type interceptor func(message []byte, from messageSource) (taken bool)
 
-// way is how a message has come.
-type way struct {
-	// revision is the one that was negotiated, "" before.
+// messageSource says how a message has come.
+type messageSource struct {
+	// revision is the negotiated one, or "" before that.
 	revision string
-	// send sends a message back to the session that the message came from.
+	// send sends a message back to the session of the message.
 	send func(ctx context.Context, message []byte) error
 }
 
-// events reads an event stream with its messages edited: nil takes one out, the
-// same bytes leave it as it came. It reads as the SDK does, which gets every other
-// byte as it came: of an event that was taken its ID and its retry field too, since
-// the SDK resumes the stream there.
-type events struct {
+// eventReader reads an event stream and edits its messages. If edit returns nil, the message is
+// removed. If edit returns the same bytes, the event stays as it is. All other bytes pass
+// unchanged. Of an event whose message is removed, the ID and the retry field pass too, because the
+// SDK resumes the stream from them.
+type eventReader struct {
 	body  io.ReadCloser
 	lines *bufio.Reader
 	edit  func(message []byte) []byte
-	// instead makes the message that takes the place of one that is too long, and is
-	// the stream's last; nil, also as its result, ends the stream with the error.
-	instead func(tooLong) []byte
+	// instead returns a message that replaces one that is too long. The stream ends after it. If
+	// instead is nil or returns nil, the stream ends with the error.
+	instead func(tooLongError) []byte
 
 	ready   []byte // to be read next
-	event   []byte // what has come of an event
-	partial bool   // the last line has not ended
+	event   []byte // the event so far
+	partial bool   // the last line is incomplete
 	err     error
 }
 
-func newEvents(body io.ReadCloser, edit func(message []byte) []byte) *events {
-	return &events{body: body, lines: bufio.NewReader(body), edit: edit}
+func newEventReader(body io.ReadCloser, edit func(message []byte) []byte) *eventReader {
+	return &eventReader{body: body, lines: bufio.NewReader(body), edit: edit}
 }
 
 // Read implements io.Reader.
-func (e *events) Read(p []byte) (int, error) {
+func (e *eventReader) Read(p []byte) (int, error) {
 	for len(e.ready) == 0 && e.err == nil {
-		e.next()
+		e.readLine()
 	}
 	n := copy(p, e.ready)
 	if e.ready = e.ready[n:]; n == 0 && len(p) > 0 {
@@ -62,10 +62,10 @@ func (e *events) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (e *events) Close() error { return e.body.Close() }
+func (e *eventReader) Close() error { return e.body.Close() }
 
-// next reads a line, or as much of it as there is room for.
-func (e *events) next() {
+// readLine reads a line, or the part of it that fits the buffer.
+func (e *eventReader) readLine() {
 	part, err := e.lines.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		err = nil
@@ -73,7 +73,7 @@ func (e *events) next() {
 	e.event, e.err = append(e.event, part...), err
 	blank := !e.partial && len(bytes.TrimRight(part, "\r\n")) == 0 && len(part) > 0
 	e.partial = !bytes.HasSuffix(part, []byte("\n"))
-	var long tooLong
+	var long tooLongError
 	switch {
 	case errors.As(err, &long):
 		e.event = nil
@@ -83,22 +83,22 @@ func (e *events) next() {
 		if message := e.instead(long); message != nil {
 			e.ready, e.err = slices.Concat([]byte("data: "), message, []byte("\n\n")), io.EOF
 		}
-	case err != nil && !errors.Is(err, io.EOF): // cut off: nothing is taken of it
+	case err != nil && !errors.Is(err, io.EOF): // cut off: the partial event passes unedited
 		e.ready, e.event = e.event, nil
-	case blank, err != nil: // the SDK takes an event at the end of its stream for whole
-		e.ready, e.event = e.left(e.event), nil
+	case blank, err != nil: // the SDK accepts an event that ends with its stream
+		e.ready, e.event = e.editEvent(e.event), nil
 	}
 }
 
-// The pause that a server may ask for before its stream is resumed.
+// These constants bound the pause that a server may ask for before its stream is resumed.
 const (
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 5 * time.Minute
 )
 
-// tamed is an event without an identifier that is too long to be said again, and with
-// a pause that is bearable.
-func tamed(event []byte) []byte {
+// sanitizeEvent removes an ID that is too long to be repeated, and bounds the pause of the retry
+// field.
+func sanitizeEvent(event []byte) []byte {
 	if !bytes.Contains(event, []byte("retry")) && len(event) <= maxIdentifier {
 		return event
 	}
@@ -113,7 +113,7 @@ func tamed(event []byte) []byte {
 		case "retry":
 			ms, err := strconv.ParseInt(string(value), 10, 64)
 			if err != nil || ms <= 0 {
-				continue // it says nothing
+				continue // not a valid pause
 			}
 			if bearable := min(max(ms, shortestRetry.Milliseconds()), longestRetry.Milliseconds()); bearable != ms {
 				line = fmt.Appendf(nil, "retry: %d\n", bearable)
@@ -124,18 +124,18 @@ func tamed(event []byte) []byte {
 	return tame
 }
 
-// left is what the SDK gets to see of an event.
-func (e *events) left(event []byte) []byte {
-	event = tamed(event)
+// editEvent returns what the SDK gets to see of an event.
+func (e *eventReader) editEvent(event []byte) []byte {
+	event = sanitizeEvent(event)
 	var rest []byte
 	for line := range bytes.Lines(event) {
 		field, value, ok := wire.Field(line)
 		switch {
 		case !ok && len(field) > 0:
-			return event // the SDK ends the session over it
+			return event // the SDK ends the session because of it
 		case field == "data":
 			continue
-		case field == "event" && len(value) > 0 && string(value) != "message":
+		case field == "event" && len(value) > 0 && string(value) != "message": // not a message
 			return event // no message
 		}
 		rest = append(rest, line...)

@@ -40,7 +40,7 @@ func TestEvents(t *testing.T) {
 					"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "end with data": iotest.DataErrReader,
 				} {
 					var taken []string
-					stream := newEvents(io.NopCloser(cut(strings.NewReader(c.in))), func(message []byte) []byte {
+					stream := newEventReader(io.NopCloser(cut(strings.NewReader(c.in))), func(message []byte) []byte {
 						if !strings.HasPrefix(string(message), "take") {
 							return message
 						}
@@ -62,7 +62,7 @@ func TestEventsEdited(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		in := "event: message\nid: 7\ndata: {\"a\":\ndata: 1}\n\n: comment\n\ndata: keep\n\n"
-		stream := newEvents(io.NopCloser(strings.NewReader(in)), func(message []byte) []byte {
+		stream := newEventReader(io.NopCloser(strings.NewReader(in)), func(message []byte) []byte {
 			return []byte(strings.ReplaceAll(string(message), "{\"a\":\n1}", "changed"))
 		})
 		got, err := io.ReadAll(stream)
@@ -79,7 +79,7 @@ func TestEventsCut(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
 		var taken []string
-		stream := newEvents(io.NopCloser(io.MultiReader(strings.NewReader("id: 1\ndata: one\n\nid: 2\ndata: two\n"), iotest.ErrReader(broken))),
+		stream := newEventReader(io.NopCloser(io.MultiReader(strings.NewReader("id: 1\ndata: one\n\nid: 2\ndata: two\n"), iotest.ErrReader(broken))),
 			func(message []byte) []byte { taken = append(taken, string(message)); return nil })
 		got, err := io.ReadAll(stream)
 		if string(got) != "id: 1\n\nid: 2\ndata: two\n" || !errors.Is(err, broken) || !slices.Equal(taken, []string{"one"}) {
@@ -87,7 +87,7 @@ func TestEventsCut(t *testing.T) {
 		}
 
 		reader, writer := io.Pipe()
-		stream = newEvents(reader, func(message []byte) []byte { return message })
+		stream = newEventReader(reader, func(message []byte) []byte { return message })
 		go func() { _, _ = io.WriteString(writer, "data: one\n\ndata: tw") }()
 		buffer := make([]byte, 100)
 		if n, err := stream.Read(buffer); string(buffer[:n]) != "data: one\n\n" || err != nil {
@@ -109,12 +109,12 @@ func TestEventsTooLong(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		for _, instead := range []string{"", "no"} {
 			body := &limitedBody{ReadCloser: io.NopCloser(strings.NewReader("data: one\n\n: x\r\n\r\ndata: 1234567890\n\ndata: two\n\n")), max: 12, stream: true}
-			stream := newEvents(body, func(message []byte) []byte { return message })
+			stream := newEventReader(body, func(message []byte) []byte { return message })
 			if instead != "" {
-				stream.instead = func(tooLong) []byte { return []byte(instead) }
+				stream.instead = func(tooLongError) []byte { return []byte(instead) }
 			}
 			got, err := io.ReadAll(stream)
-			want, long := "data: one\n\n: x\r\n\r\n", tooLong{}
+			want, long := "data: one\n\n: x\r\n\r\n", tooLongError{}
 			if instead != "" {
 				want += "data: no\n\n"
 			}
@@ -143,7 +143,7 @@ func TestLimitedBody(t *testing.T) {
 			for _, cut := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, func(r io.Reader) io.Reader { return r }} {
 				body := &limitedBody{ReadCloser: io.NopCloser(cut(strings.NewReader(c.text))), max: c.max, stream: c.stream}
 				_, err := io.ReadAll(body)
-				if long := (tooLong{}); errors.As(err, &long) != c.fails {
+				if long := (tooLongError{}); errors.As(err, &long) != c.fails {
 					t.Errorf("%.20q, %d: %v", c.text, c.max, err)
 				}
 			}

@@ -17,40 +17,39 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// link is one session with what was negotiated in it.
+// link is one session and what was negotiated in it.
 type link struct {
 	session   *mcp.ClientSession
-	wire      *kept
+	wire      *connKeeper
 	receiving *receiving
 	protocol  protocol.Client
-	ended     func() error // see dialed
-	listen    func(ctx context.Context, params map[string]any, hear notified) error
-	meta      map[string]any // of requests that go beside the session
+	endCause  func() error // see dialed
+	listen    func(ctx context.Context, params map[string]any, hear notificationFunc) error
+	meta      map[string]any // for requests outside the session
 	// maxMessage is ClientOptions.MaxMessage.
 	maxMessage int
-	// tasks says whether the server takes task-augmented tool calls (C-08).
+	// tasks reports whether the server accepts task-augmented tool calls (C-08).
 	tasks bool
 
 	mu    sync.Mutex
-	tools map[string]mcptask.ToolInfo // nil until they were listed
-	// awaited are the tasks whose questions a tasks/result waits for.
+	tools map[string]mcptask.ToolInfo // nil until they are listed
+	// awaited has the tasks for whose questions a tasks/result is open.
 	awaited map[string]bool
 }
 
-// kept is a transport that keeps its connection at hand.
-type kept struct {
+// connKeeper is a transport that remembers its connection.
+type connKeeper struct {
 	mcp.Transport
 	connection mcp.Connection
 }
 
 // Connect implements mcp.Transport.
-func (k *kept) Connect(ctx context.Context) (connection mcp.Connection, err error) {
+func (k *connKeeper) Connect(ctx context.Context) (connection mcp.Connection, err error) {
 	k.connection, err = k.Transport.Connect(ctx)
 	return k.connection, err
 }
 
-// close ends the session with all that is under way in it. The SDK's Close alone
-// would wait for that.
+// close ends the session with all its requests. The SDK's Close alone would wait for them.
 func (l *link) close() error {
 	l.receiving.end()
 	err := l.wire.connection.Close()
@@ -60,7 +59,7 @@ func (l *link) close() error {
 	return err
 }
 
-// send sends a request of any shape.
+// send sends a request of any shape and returns its result.
 func (l *link) send(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	raw, err := newRawParams(params)
 	if err != nil {
@@ -70,42 +69,42 @@ func (l *link) send(ctx context.Context, method string, params any) (json.RawMes
 	result, err := mcp.CallCustomMethod[*rawParams, *rawResult](context.WithValue(ctx, refusalKey{}, refusal),
 		l.session, carriedMethod(method).alias(), raw)
 	if err != nil {
-		switch err = ourError(err); {
+		switch err = fromSDKError(err); {
 		case refusal.tooLong.Load():
-			err = tooLong{l.maxMessage}
+			err = tooLongError{l.maxMessage}
 		case refusal.after > 0:
-			err = retryLater{err, refusal.after}
+			err = retryLaterError{err, refusal.after}
 		case refusal.taken && errors.Is(err, mcp.ErrSessionMissing):
-			err = unanswered{err}
+			err = unansweredError{err}
 		}
 		return nil, err
 	}
 	return result.body, l.protocol.ResultKind(method, result.body)
 }
 
-// rejectedCode is the SDK's own, for a request that did not reach the server, or
-// not as far as its protocol (see hideCode).
+// rejectedCode is the SDK's code for a request that never reached the server's protocol (see
+// hideCode).
 const rejectedCode = -32005
 
-// ourError makes our error of a JSON-RPC error of the SDK's. What looks like one
-// and comes of the transport stays what it is: it may pass.
-func ourError(err error) error {
+// fromSDKError converts a JSON-RPC error of the SDK to ours. An error that only looks like one and
+// comes from the transport stays as it is, because it may be temporary.
+func fromSDKError(err error) error {
 	var wire *jsonrpc.Error
 	if !errors.As(err, &wire) || wire.Code == rejectedCode || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
-		return plainNames{err}
+		return unaliasedError{err}
 	}
-	return protocol.NormalizeCode(&mcptask.Error{Code: shownCode(wire.Code), Message: wire.Message, Data: wire.Data})
+	return protocol.NormalizeCode(&mcptask.Error{Code: restoreCode(wire.Code), Message: wire.Message, Data: wire.Data})
 }
 
-// plainNames is an error of the SDK's under the names of the protocol's methods.
-type plainNames struct{ error }
+// unaliasedError is an SDK error that shows the protocol's names of the methods.
+type unaliasedError struct{ error }
 
-func (e plainNames) Error() string { return strings.ReplaceAll(e.error.Error(), aliasPrefix, "") }
+func (e unaliasedError) Error() string { return strings.ReplaceAll(e.error.Error(), aliasPrefix, "") }
 
-func (e plainNames) Unwrap() error { return e.error }
+func (e unaliasedError) Unwrap() error { return e.error }
 
-// list reads all pages of tools/list and remembers them.
-func (l *link) list(ctx context.Context) ([]mcptask.ToolInfo, error) {
+// listTools reads all pages of tools/list and remembers the tools.
+func (l *link) listTools(ctx context.Context) ([]mcptask.ToolInfo, error) {
 	var tools []mcptask.ToolInfo
 	params := map[string]any{}
 	size := 0
@@ -142,7 +141,7 @@ func (l *link) list(ctx context.Context) ([]mcptask.ToolInfo, error) {
 			})
 		}
 		if page.NextCursor == "" || page.NextCursor == params["cursor"] {
-			l.remember(tools)
+			l.rememberTools(tools)
 			return slices.Clip(tools), nil
 		}
 		params["cursor"] = page.NextCursor
@@ -150,13 +149,13 @@ func (l *link) list(ctx context.Context) ([]mcptask.ToolInfo, error) {
 	return nil, fmt.Errorf("gosdk: the server's list of tools has more than %d pages", maxPages)
 }
 
-// Bounds of a list of tools, which a server could go on with for ever.
+// These constants bound a list of tools that a server could continue forever.
 const (
 	maxPages  = 1000
-	maxListed = 4 // messages of the greatest length, in all
+	maxListed = 4 // times ClientOptions.MaxMessage, for all pages
 )
 
-func (l *link) remember(tools []mcptask.ToolInfo) {
+func (l *link) rememberTools(tools []mcptask.ToolInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tools = map[string]mcptask.ToolInfo{}
@@ -165,11 +164,11 @@ func (l *link) remember(tools []mcptask.ToolInfo) {
 	}
 }
 
-// heedChanges forgets the tools when the server says that they have changed. A
-// handler of the SDK's would do the same, but for one it opens a subscription in
-// 2026-07-28, where nothing is remembered, and connecting waits for its answer: a
-// proxy that holds streams back would hold up Connect.
-func (l *link) heedChanges(next mcp.MethodHandler) mcp.MethodHandler {
+// forgetChangedTools is middleware that forgets the tools when the server says that they have
+// changed. A handler of the SDK could do the same. But in 2026-07-28, which needs no memory of
+// tools, the SDK would open a subscription for it and wait for the answer. A proxy that holds
+// streams back would then block Connect.
+func (l *link) forgetChangedTools(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		if method == "notifications/tools/list_changed" {
 			l.mu.Lock()
@@ -180,8 +179,8 @@ func (l *link) heedChanges(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// support is what the server says of a tool; it lists the tools once.
-func (l *link) support(ctx context.Context, tool string) (mcptask.TaskSupport, error) {
+// taskSupport returns a tool's task support. It lists the tools once.
+func (l *link) taskSupport(ctx context.Context, tool string) (mcptask.TaskSupport, error) {
 	if !l.tasks {
 		return "", nil
 	}
@@ -191,7 +190,7 @@ func (l *link) support(ctx context.Context, tool string) (mcptask.TaskSupport, e
 	if known {
 		return info.TaskSupport, nil
 	}
-	if _, err := l.list(ctx); err != nil {
+	if _, err := l.listTools(ctx); err != nil {
 		return "", err
 	}
 	l.mu.Lock()
@@ -199,9 +198,9 @@ func (l *link) support(ctx context.Context, tool string) (mcptask.TaskSupport, e
 	return l.tools[tool].TaskSupport, nil
 }
 
-// await waits for the result of a task that asks, once (C-51): there are
-// servers that send a task's questions on that stream only.
-func (l *link) await(ctx context.Context, waiter protocol.Waiter, taskID string) {
+// awaitResult requests the result of a task that asks, once (C-51), because some servers send a
+// task's questions only on that stream.
+func (l *link) awaitResult(ctx context.Context, waiter protocol.Waiter, taskID string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.awaited[taskID] {
@@ -213,7 +212,7 @@ func (l *link) await(ctx context.Context, waiter protocol.Waiter, taskID string)
 	l.awaited[taskID] = true
 	go func() {
 		defer guard.Recover(nil, "the wait for a task")
-		// The outcome is read once the task is done, as any other.
+		// The outcome is read, as for any task, when the task is done.
 		method, params := waiter.Wait(taskID)
 		_, _ = l.send(ctx, method, params)
 		l.mu.Lock()

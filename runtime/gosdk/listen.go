@@ -17,12 +17,12 @@ import (
 // subscriber opens subscriptions over HTTP.
 type subscriber struct {
 	client *http.Client // without a time limit
-	url    string
-	max    int // bytes of a message; the client sees to it
+	url    string       // has no time limit
+	max    int          // of a message; the client enforces it
 }
 
 // listen posts the request and hears the stream that answers it.
-func (s subscriber) listen(ctx context.Context, params map[string]any, hear notified) error {
+func (s subscriber) listen(ctx context.Context, params map[string]any, hear notificationFunc) error {
 	const id = "mcptaskgen-watch"
 	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": protocol.Listen, "params": params})
 	if err != nil {
@@ -46,16 +46,17 @@ func (s subscriber) listen(ctx context.Context, params map[string]any, hear noti
 		if err != nil {
 			return err
 		}
-		if _, err := heard(data, hear); err != nil {
+		if _, err := deliverMessage(data, hear); err != nil {
 			return err
 		}
-		return fmt.Errorf("HTTP %d where a stream was asked for", response.StatusCode)
+		return fmt.Errorf("the server answered with HTTP status %d instead of a stream", response.StatusCode)
 	}
-	return wire.ReadEvents(response.Body, s.max, func(data []byte) (bool, error) { return heard(data, hear) })
+	return wire.ReadEvents(response.Body, s.max, func(data []byte) (bool, error) { return deliverMessage(data, hear) })
 }
 
-// heard takes one message of a subscription's stream; its response is the end.
-func heard(data []byte, hear notified) (end bool, err error) {
+// deliverMessage passes on one message of a subscription's stream. It returns true for the
+// response, which ends the stream.
+func deliverMessage(data []byte, hear notificationFunc) (end bool, err error) {
 	var m struct {
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
@@ -63,7 +64,7 @@ func heard(data []byte, hear notified) (end bool, err error) {
 		Error  *mcptask.Error  `json:"error"`
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return true, fmt.Errorf("the server sent what is no message: %w", err)
+		return true, fmt.Errorf("the server sent a malformed message: %w", err)
 	}
 	switch {
 	case m.Error != nil:

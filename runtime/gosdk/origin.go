@@ -8,10 +8,10 @@ import (
 	"net/url"
 )
 
-// maxRedirects is how many redirects of one request are followed.
+// maxRedirects bounds the redirects of one request.
 const maxRedirects = 10
 
-// origin is where a server is: what is for it goes nowhere else.
+// origin identifies a server. What is meant for one origin must not reach another.
 type origin struct{ scheme, host, port string }
 
 func originOf(u *url.URL) origin {
@@ -22,30 +22,30 @@ func originOf(u *url.URL) origin {
 	return origin{u.Scheme, u.Hostname(), port}
 }
 
-// redirect is a http.Client's CheckRedirect: calls and answers go to the server that
-// was connected to, and to no other that it names.
-func redirect(r *http.Request, via []*http.Request) error {
+// checkRedirect is the CheckRedirect of an http.Client. It keeps calls and answers on the server
+// that the client connected to.
+func checkRedirect(r *http.Request, via []*http.Request) error {
 	first := via[0]
 	switch {
 	case len(via) >= maxRedirects:
 		return fmt.Errorf("gosdk: the server redirects more than %d times", maxRedirects)
 	case originOf(r.URL) == originOf(first.URL):
 		return nil
-	case first.Method == http.MethodGet: // no stream, then
+	case first.Method == http.MethodGet: // the server then has no stream
 		return http.ErrUseLastResponse
 	}
-	return fmt.Errorf("gosdk: the server redirects to another, %s://%s: if you trust it, connect to that one", r.URL.Scheme, r.URL.Host)
+	return fmt.Errorf("gosdk: the server redirects to another, %s://%s: if you trust that server, connect to it directly", r.URL.Scheme, r.URL.Host)
 }
 
-// bearer is a http.RoundTripper that sends a token to one origin only.
-type bearer struct {
+// bearerTransport is an http.RoundTripper that sends a token to one origin only.
+type bearerTransport struct { // nil means http.DefaultTransport
 	base  http.RoundTripper // nil is http.DefaultTransport
 	to    origin
 	token func(context.Context) (string, error)
 }
 
 // RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	base := b.base
 	if base == nil {
 		base = http.DefaultTransport
@@ -55,11 +55,11 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	token, err := b.token(r.Context())
 	if err == nil && token == "" {
-		err = errors.New("it is empty")
+		err = errors.New("the token is empty")
 	}
 	if err != nil {
 		if r.Body != nil {
-			_ = r.Body.Close() // as a RoundTripper has to
+			_ = r.Body.Close() // a RoundTripper must close it
 		}
 		return nil, fmt.Errorf("gosdk: ClientOptions.Bearer: %w", err)
 	}

@@ -71,7 +71,7 @@ func TestRedirectElsewhere(t *testing.T) {
 // and a loop ends.
 func TestRedirectWithin(t *testing.T) {
 	t.Parallel()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.EveryCITools())
+	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.AllRevisionsCITools())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestRedirectWithin(t *testing.T) {
 	})
 	server := memnet.NewServer(mux, nil)
 	t.Cleanup(server.Close)
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		conn, err := gosdk.Connect(t.Context(), server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
 		if err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestNoBearer(t *testing.T) {
 		expired := errors.New("the login has expired")
 		for says, token := range map[string]func(context.Context) (string, error){
 			"Bearer: the login has expired": func(context.Context) (string, error) { return "", expired },
-			"Bearer: it is empty":           func(context.Context) (string, error) { return "", nil },
+			"Bearer: the token is empty":    func(context.Context) (string, error) { return "", nil },
 		} {
 			if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: token}); err == nil || !strings.Contains(err.Error(), says) {
 				t.Error(err)

@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// ownTransport is the HTTP connections of one Conn, which end with it. The SDK tells the
-// server of a cancelled call on a goroutine of its own, perhaps after the end: any such
-// request would let net/http keep idle connections again.
+// ownTransport holds the HTTP connections of one Conn and closes them with it. The SDK reports a
+// cancelled call on a goroutine of its own, perhaps after the Conn is closed. ownTransport refuses
+// such a late request, because net/http would keep its connection open.
 type ownTransport struct {
 	*http.Transport
 	closed atomic.Bool
@@ -30,7 +30,7 @@ func (t *ownTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// close closes connections now or, those in use, when their requests are over.
+// close closes the idle connections. A connection in use closes when its request ends.
 func (t *ownTransport) close() {
 	t.closed.Store(true)
 	t.CloseIdleConnections()

@@ -194,7 +194,7 @@ func TestPatternsClientEnds(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, test.status, 1000)) },
 					func(id string) reply { return result(test.answer, id) })
-				ctx, cancel := wiretest.ContextFor(t, time.Hour)
+				ctx, cancel := wiretest.WithTimeout(t, time.Hour)
 				defer cancel()
 				if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !test.want(err) {
 					t.Errorf("%+v, %v", out, err)

@@ -118,7 +118,7 @@ func TestPatternsGenerated(t *testing.T) {
 	rules.Covers(t, "D-02", "D-03", "D-04", "D-12", "D-13", "D-14", "D-18")
 	t.Parallel()
 	patternsOver(t, func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		conn := connect(gosdk.ClientOptions{})
 		jobs := patterns.NewJobsClient(conn)
@@ -177,7 +177,7 @@ func TestPatternsBothWays(t *testing.T) {
 	rules.Covers(t, "D-16", "D-25")
 	t.Parallel()
 	patternsOver(t, func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		logs := &wiretest.SafeBuffer{}
 		options := gosdk.ClientOptions{

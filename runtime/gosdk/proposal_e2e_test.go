@@ -28,7 +28,7 @@ func eachProposedWay(t *testing.T, test func(t *testing.T, dial func(gosdk.Clien
 		"alone":  {mcptask.RevisionSEP1686},
 		"beside": {mcptask.RevisionSEP1686, mcptask.Revision20251125, mcptask.Revision20260728},
 	} {
-		options := mcptask.Options{Revisions: revisions, Limits: wiretest.Hurried, Principal: func(context.Context) (string, error) { return "ann", nil }}
+		options := mcptask.Options{Revisions: revisions, Limits: wiretest.NoPollLimits, Principal: func(context.Context) (string, error) { return "ann", nil }}
 		keep := func(t *testing.T, conn mcptask.Conn, err error) mcptask.Conn {
 			t.Helper()
 			if err != nil {
@@ -100,7 +100,7 @@ func TestProposalWithGeneratedClient(t *testing.T) {
 	rules.Covers(t, "A-02", "A-07", "A-13", "A-36", "A-38")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		var asked atomic.Int32
 		ci := pipeline.NewCIClient(dial(gosdk.ClientOptions{Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
@@ -167,7 +167,7 @@ func TestProposalCancelledByClient(t *testing.T) {
 	rules.Covers(t, "A-40", "A-45", "A-47")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		ci, other := pipeline.NewCIClient(dial(gosdk.ClientOptions{})), pipeline.NewCIClient(dial(gosdk.ClientOptions{}))
 		endless := pipeline.RunInput{Repository: repository, Branch: "endless"}
@@ -200,7 +200,7 @@ func TestProposalKeys(t *testing.T) {
 	rules.Covers(t, "A-07")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		in, key := pipeline.RunInput{Repository: repository, Steps: []string{"a"}}, mcptask.IdempotencyKey("0123456789abcdef")
 		var tokens []string
@@ -235,7 +235,7 @@ func TestProposalDeleted(t *testing.T) {
 	rules.Covers(t, "A-54", "A-56")
 	t.Parallel()
 	eachProposedWay(t, func(t *testing.T, dial func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		ci, other := pipeline.NewCIClient(dial(gosdk.ClientOptions{DeleteTasks: true})), pipeline.NewCIClient(dial(gosdk.ClientOptions{}))
 		call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: repository, Steps: []string{"a"}})
@@ -260,10 +260,10 @@ func TestProposalDeleted(t *testing.T) {
 func TestProposalCommand(t *testing.T) {
 	rules.Covers(t, "A-07", "A-39", "A-40")
 	t.Parallel()
-	ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+	ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 	defer cancel()
 	cmd := wiretest.StdioServer(t)
-	cmd.Env = append(cmd.Env, wiretest.StdioRevision+"="+mcptask.RevisionSEP1686)
+	cmd.Env = append(cmd.Env, wiretest.EnvRevision+"="+mcptask.RevisionSEP1686)
 	conn, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{
 		Revision: mcptask.RevisionSEP1686,
 		Answer: pipeline.AnswerApproval(func(_ context.Context, q mcptask.Question) (pipeline.Approval, error) {
@@ -297,7 +297,7 @@ func TestProposalGoroutines(t *testing.T) {
 	t.Run("calls", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			url, _ := wiretest.Serve(t, wiretest.WithProposal())
-			ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+			ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 			defer cancel()
 			conn, err := gosdk.Connect(ctx, url, gosdk.ClientOptions{Revision: mcptask.RevisionSEP1686})
 			if err != nil {

@@ -9,16 +9,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// rawResult is a result whose bytes the SDK does not know the meaning of.
+// rawResult is a result that the SDK carries without decoding it.
 type rawResult struct {
 	mcp.ResultBase
 	body json.RawMessage
 }
 
-// MarshalJSON joins the _meta that the SDK has set into the body's.
+// MarshalJSON adds the _meta that the SDK has set to the body's.
 func (r *rawResult) MarshalJSON() ([]byte, error) { return protocol.WithMeta(r.body, r.Meta) }
 
-// UnmarshalJSON keeps the bytes.
+// UnmarshalJSON keeps a copy of the bytes.
 func (r *rawResult) UnmarshalJSON(data []byte) error {
 	r.body = bytes.Clone(data)
 	return nil
@@ -30,10 +30,10 @@ type rawParams struct {
 	body json.RawMessage
 }
 
-// MarshalJSON joins the _meta that the SDK has set into the body's.
+// MarshalJSON adds the _meta that the SDK has set to the body's.
 func (p *rawParams) MarshalJSON() ([]byte, error) { return protocol.WithMeta(p.body, p.Meta) }
 
-// newRawParams takes the body's _meta out, where the SDK looks for it.
+// newRawParams encodes params. It copies their _meta to where the SDK looks for it.
 func newRawParams(params any) (*rawParams, error) {
 	body, err := json.Marshal(params)
 	if err != nil {
@@ -48,11 +48,11 @@ func newRawParams(params any) (*rawParams, error) {
 	return &rawParams{ParamsBase: mcp.ParamsBase{Meta: with.Meta}, body: body}, nil
 }
 
-// patched is own with what has changed between before and after: own is a
-// tool's result as the tool made it, before what the SDK's type keeps of it,
-// after the same when it came back through the user's middleware. So what the
-// type drops stays, and what the middleware did counts.
-func patched(own, before, after json.RawMessage) (json.RawMessage, error) {
+// patchResult returns own with the changes between before and after. own is a tool's result as the
+// tool made it. before is the same result in the SDK's type, and after is what the user's
+// middleware returned of it. So members that the type drops survive, and the changes of the
+// middleware count.
+func patchResult(own, before, after json.RawMessage) (json.RawMessage, error) {
 	var o, b, a map[string]json.RawMessage
 	for _, decode := range []struct {
 		data json.RawMessage
@@ -69,7 +69,7 @@ func patched(own, before, after json.RawMessage) (json.RawMessage, error) {
 		switch {
 		case bytes.Equal(b[name], value):
 		case name == "_meta" && o[name] != nil && b[name] != nil:
-			meta, err := patched(o[name], b[name], value)
+			meta, err := patchResult(o[name], b[name], value)
 			if err != nil {
 				return nil, err
 			}

@@ -21,32 +21,31 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// receiver runs the server's requests as tasks where the server asks for it, in
-// revisions with a protocol.Receiver only: 2026-07-28 has no such requests. A
-// mcptask.Server of the connection's own keeps them, with a tool for each kind of
-// request. They outlive a session as any task does. Nothing is sent of their
-// progress: the server polls (C-44, C-46).
+// receiver runs the server's requests as tasks when the server asks for that. Only revisions with a
+// protocol.Receiver have such requests: 2026-07-28 has none. An mcptask.Server of the connection
+// keeps the tasks, with one tool for each kind of request. Like any task, they outlive a session.
+// Their progress is not sent: the server polls (C-44, C-46).
 type receiver struct {
 	options      mcptask.Options
-	principal    string // of the server: a connection has one
+	principal    string // the server's name: a connection has one server
 	protocol     protocol.Receiver
-	kinds        map[string]kind
-	capabilities json.RawMessage // to be declared
+	kinds        map[string]requestKind
+	capabilities json.RawMessage // declared to the server
 	logger       *slog.Logger
-	work         sync.WaitGroup // replies under way
+	work         sync.WaitGroup // counts the replies under way
 
 	mu     sync.Mutex
 	tasks  *mcptask.Server // nil until a request needs it
 	closed bool
 }
 
-// kind is a request that may become a task, by its method.
-type kind struct {
-	schema string // of its params, as far as answering needs them
+// requestKind is a request that may become a task.
+type requestKind struct {
+	schema string // the schema of the params that the answer needs
 	answer func(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 }
 
-// What the SDK refuses of a request that is no task.
+// These schemas refuse what the SDK refuses of a request without a task.
 const (
 	sampleParams = `{"type":"object","required":["messages"],"properties":{"messages":{"type":"array"}}}`
 	elicitParams = `{"type":"object","required":["message"],"properties":{"message":{"type":"string"},
@@ -55,20 +54,20 @@ const (
 	"then":{"required":["url"],"properties":{"url":{"minLength":1},"requestedSchema":false}},"else":{"properties":{"url":{"maxLength":0}}}}`
 )
 
-// newReceiver makes the receiver of what the options answer; nil is nothing.
+// newReceiver returns a receiver of the requests that the options answer, or nil if there are none.
 func newReceiver(c *conn) (*receiver, error) {
-	r := &receiver{options: c.options.Tasks, principal: c.peer, protocol: receiverOf(c.named), kinds: map[string]kind{}, logger: c.options.Logger}
+	r := &receiver{options: c.options.Tasks, principal: c.peer, protocol: findReceiver(c.chosen), kinds: map[string]requestKind{}, logger: c.options.Logger}
 	var methods []string
 	if !c.options.Answer.Empty() || c.options.OpenURL != nil {
-		r.kinds[methodElicit] = kind{elicitParams, c.elicited}
+		r.kinds[methodElicit] = requestKind{elicitParams, c.answerElicitation}
 		methods = append(methods, methodElicit)
 	}
 	if c.options.Sample != nil {
-		r.kinds[methodSample] = kind{sampleParams, c.sampled}
+		r.kinds[methodSample] = requestKind{sampleParams, c.answerSampling}
 		methods = append(methods, methodSample)
 	}
-	if _, ok := c.named.(announcedClient); ok {
-		return nil, nil // it takes none, and ignores that one is asked for (A-04)
+	if _, ok := c.chosen.(announcedClient); ok {
+		return nil, nil // the revision ignores the wish for a task (A-04)
 	}
 	var err error
 	if r.capabilities, err = r.protocol.Receives(methods...); err != nil || r.capabilities == nil {
@@ -77,9 +76,9 @@ func newReceiver(c *conn) (*receiver, error) {
 	return r, nil
 }
 
-// server is what keeps the tasks. It is made when it is needed: most servers
-// never ask for a task.
-func (r *receiver) server() (*mcptask.Server, error) {
+// openServer returns the server that keeps the tasks. It creates the server at the first use,
+// because most peers never ask for a task.
+func (r *receiver) openServer() (*mcptask.Server, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -95,7 +94,7 @@ func (r *receiver) server() (*mcptask.Server, error) {
 	service := mcptask.Tools{Service: "requests of " + r.principal, Impl: r}
 	for method, k := range r.kinds {
 		service.Tools = append(service.Tools, mcptask.NewRawTool(mcptask.ToolSpec{
-			Name: toolOf(method), InputSchema: k.schema,
+			Name: toolName(method), InputSchema: k.schema,
 			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: ttl},
 		}, k.run))
 	}
@@ -107,12 +106,12 @@ func (r *receiver) server() (*mcptask.Server, error) {
 	return tasks, nil
 }
 
-// toolOf is the tool that stands for a method: its name has no slash.
-func toolOf(method string) string { return strings.ReplaceAll(method, "/", ".") }
+// toolName returns the name of the tool that stands for a method. It has no slash.
+func toolName(method string) string { return strings.ReplaceAll(method, "/", ".") }
 
-// run answers the request of a task. Its error is the request's own (C-39), but
-// the end of the task's context is none.
-func (k kind) run(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
+// run answers the request of a task. An error of the request is the task's outcome (C-39). The end
+// of the task's context is not.
+func (k requestKind) run(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	result, err := k.answer(ctx, params)
 	var wire *mcptask.Error
 	switch {
@@ -120,13 +119,13 @@ func (k kind) run(ctx context.Context, params json.RawMessage) (json.RawMessage,
 		return result, nil
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.As(ourError(err), &wire):
+	case errors.As(fromSDKError(err), &wire):
 		return nil, wire
 	}
 	return nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
 }
 
-// close ends the tasks. The sessions have ended before.
+// close ends the tasks. All sessions must have ended.
 func (r *receiver) close() error {
 	if r == nil {
 		return nil
@@ -142,8 +141,8 @@ func (r *receiver) close() error {
 	return tasks.Close()
 }
 
-// begun counts a reply that is to come; false is too late for one.
-func (r *receiver) begun(reply func()) bool {
+// startReply runs a reply in a goroutine. It returns false if the receiver is closed.
+func (r *receiver) startReply(reply func()) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -153,44 +152,43 @@ func (r *receiver) begun(reply func()) bool {
 	return true
 }
 
-// Bounds of what a server can make its client do.
+// These constants bound what a server can make its client do.
 const (
-	// maxReplies is how many requests of a session are answered at once. Most of
-	// them wait in tasks/result, or for a person.
+	// maxReplies is how many requests of a session are answered at once. Most of them wait in
+	// tasks/result or for a user.
 	maxReplies = 256
-	// maxPings is how many more are if they are pings: who waits for persons only is
-	// alive.
+	// maxPings is how many pings are answered beyond maxReplies: a client that only waits for users
+	// must look alive.
 	maxPings = 16
-	// replyWithin bounds how long a reply may take to be sent.
-	replyWithin = 30 * time.Second
+	// replyTimeout bounds the sending of a reply.
+	replyTimeout = 30 * time.Second
 )
 
-// receiving is a receiver in one session, and counts what is answered there, also
-// by the SDK.
+// receiving is a receiver in one session. It also counts the requests that the SDK answers there.
 type receiving struct {
-	*receiver // nil where nothing becomes a task
-	// nonce tells the session's requests from those of another.
+	*receiver // nil if no request becomes a task
+	// nonce distinguishes the session's requests from those of others.
 	nonce string
 	ctx   context.Context
-	// end ends what is answered in the session; its tasks go on.
+	// end ends the answers of the session. Its tasks go on.
 	end context.CancelFunc
 
 	mu      sync.Mutex
 	busy    int                           // replies under way or being sent
 	replies map[string]context.CancelFunc // under way, by request ID
-	passed  map[string]bool               // under way at the SDK, by request ID
+	passed  map[string]bool               // under way in the SDK, by request ID
 }
 
-// in begins a session; the receiver may be nil.
-func (r *receiver) in() *receiving {
+// beginSession begins a session. The receiver may be nil.
+func (r *receiver) beginSession() *receiving {
 	s := &receiving{receiver: r, nonce: rand.Text(), replies: map[string]context.CancelFunc{}, passed: map[string]bool{}}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	return s
 }
 
-// beside is what the session's transport does for it.
-func (s *receiving) beside() beside {
-	b := beside{lasts: s.ctx, take: s.take, replied: s.replied}
+// newHooks returns the hooks of the session's transport.
+func (s *receiving) newHooks() hooks {
+	b := hooks{lifetime: s.ctx, intercept: s.intercept, onReply: s.markReplied}
 	if s.receiver != nil {
 		b.declare = func(params json.RawMessage) (json.RawMessage, error) {
 			return s.protocol.Declare(params, s.capabilities)
@@ -199,11 +197,11 @@ func (s *receiving) beside() beside {
 	return b
 }
 
-// take is a taker: it takes task methods, requests that ask for a task, and the
-// cancellation of any of them. Where the client has not declared the kind of
-// request, the SDK answers it and ignores params.task (C-05, C-21). Of what the SDK
-// is to answer it takes what is too much.
-func (s *receiving) take(message []byte, from way) bool {
+// intercept is an interceptor. It takes task methods, requests that ask for a task, and the
+// cancellation of both. If the client has not declared a kind of request, the SDK answers it and
+// ignores params.task (C-05, C-21). If too many requests are under way, intercept refuses those of
+// the SDK too.
+func (s *receiving) intercept(message []byte, from messageSource) bool {
 	var m map[string]json.RawMessage
 	var method string
 	if json.Unmarshal(message, &m) != nil || json.Unmarshal(m["method"], &method) != nil {
@@ -213,19 +211,19 @@ func (s *receiving) take(message []byte, from way) bool {
 	ours := s.receiver != nil && from.revision == s.protocol.Protocol()
 	switch {
 	case id == "":
-		return ours && method == "notifications/cancelled" && s.cancelled(params.Raw())
-	case !validID(m["id"]):
+		return ours && method == "notifications/cancelled" && s.cancelReply(params.Raw())
+	case !isValidID(m["id"]):
 		return false
-	case ours && s.takeTask(id, method, params, from):
+	case ours && s.interceptTask(id, method, params, from):
 		return true
 	}
-	return !s.pass(id, method, from)
+	return !s.admit(id, method, from)
 }
 
-// takeTask takes a request that is a task's.
-func (s *receiving) takeTask(id, method string, params protocol.Params, from way) bool {
+// interceptTask takes a request that concerns tasks.
+func (s *receiving) interceptTask(id, method string, params protocol.Params, from messageSource) bool {
 	if answer := s.protocol.Method(method); answer != nil {
-		s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
+		s.startAnswer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
 			return answer(ctx, tasks, s.caller(), params)
 		})
 		return true
@@ -233,15 +231,15 @@ func (s *receiving) takeTask(id, method string, params protocol.Params, from way
 	if _, declared := s.kinds[method]; !declared || !s.protocol.Asks(params) {
 		return false
 	}
-	s.answer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
-		return s.create(ctx, tasks, id, method, params)
+	s.startAnswer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
+		return s.createTask(ctx, tasks, id, method, params)
 	})
 	return true
 }
 
-// pass counts a request that the SDK answers. False is for one that it is not to
-// see: it has come again, or there is no room for it.
-func (s *receiving) pass(id, method string, from way) bool {
+// admit counts a request that the SDK answers. It returns false if the request is a repeat or if
+// there is no room for it.
+func (s *receiving) admit(id, method string, from messageSource) bool {
 	most, name := maxReplies, wire.IDKey(json.RawMessage(id))
 	if method == "ping" {
 		most += maxPings
@@ -259,8 +257,8 @@ func (s *receiving) pass(id, method string, from way) bool {
 	return !again && !full
 }
 
-// replied notes that the SDK has answered a request.
-func (s *receiving) replied(id json.RawMessage) {
+// markReplied records that the SDK has answered a request.
+func (s *receiving) markReplied(id json.RawMessage) {
 	name := wire.IDKey(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,17 +268,16 @@ func (s *receiving) replied(id json.RawMessage) {
 	}
 }
 
-// refuse answers a request that there is no room for, before anything else is read:
-// the server has to take the answer.
-func (s *receiving) refuse(id string, from way) {
+// refuse answers a request for which there is no room. The answer is sent before more is read, so
+// the server must take it.
+func (s *receiving) refuse(id string, from messageSource) {
 	err := mcptask.Errorf(mcptask.CodeInternalError, "more than %d requests are under way", maxReplies)
 	err.Data = fmt.Appendf(nil, `{"limit":"requests","max":%d}`, maxReplies)
-	s.send(id, from, nil, err)
+	s.sendResponse(id, from, nil, err)
 }
 
-// validID says whether an ID is a string or a number; with any other the SDK
-// knows what to do.
-func validID(id json.RawMessage) bool {
+// isValidID reports whether an ID is a string or a number. The SDK handles any other.
+func isValidID(id json.RawMessage) bool {
 	return id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9'
 }
 
@@ -288,10 +285,10 @@ func (s *receiving) caller() mcptask.Caller {
 	return mcptask.Caller{Principal: s.principal, Revision: s.protocol.Revision()}
 }
 
-// create makes a task of a request. Where the server's stream was resumed, the
-// request may come again: it is the same task.
-func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, method string, params protocol.Params) (json.RawMessage, error) {
-	tool, _ := tasks.Tool(toolOf(method))
+// createTask makes a task of a request. If the server's stream is resumed, the request may come
+// again. It then gets the same task.
+func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, method string, params protocol.Params) (json.RawMessage, error) {
+	tool, _ := tasks.Tool(toolName(method))
 	call, err := s.protocol.Negotiate(tool, false, params)
 	if err != nil {
 		return nil, err
@@ -313,28 +310,28 @@ func (s *receiving) create(ctx context.Context, tasks *mcptask.Server, id, metho
 		return nil, err
 	}
 	created, err := s.protocol.Created(*reply.Task, tool)
-	if key, parent := protocol.FindRelatedTask(metaOf(params.Raw())); err == nil && parent != "" { // the server's own, which asks (C-61)
+	if key, parent := protocol.FindRelatedTask(decodeMeta(params.Raw())); err == nil && parent != "" { // asked by a task of the server (C-61)
 		return protocol.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
 	}
 	return created, err
 }
 
-// answer replies to a request beside the reading of the stream. One that is
-// under way already has come again.
-func (s *receiving) answer(id string, from way, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
-	ctx, again, full := s.enter(id)
+// startAnswer answers a request in a goroutine, so that the stream can be read on. It ignores a
+// repeat of a request that is under way.
+func (s *receiving) startAnswer(id string, from messageSource, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
+	ctx, again, full := s.beginAnswer(id)
 	switch {
 	case again:
 	case full:
 		s.refuse(id, from)
-	case !s.begun(func() { s.reply(ctx, id, from, work) }):
-		s.answered(id)
-		s.leave()
+	case !s.startReply(func() { s.reply(ctx, id, from, work) }):
+		s.endAnswer(id)
+		s.releaseSlot()
 	}
 }
 
-// enter begins the answering of a request, where there is room for it.
-func (s *receiving) enter(id string) (ctx context.Context, again, full bool) {
+// beginAnswer begins to answer a request if there is room for it.
+func (s *receiving) beginAnswer(id string) (ctx context.Context, again, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, again = s.replies[id]; again || s.busy >= maxReplies {
@@ -345,52 +342,46 @@ func (s *receiving) enter(id string) (ctx context.Context, again, full bool) {
 	return ctx, false, false
 }
 
-// answered ends the answering of a request, so that the server may use its ID
-// again; the reply is still to be sent.
-func (s *receiving) answered(id string) {
+// endAnswer ends the work on a request, so that the server may use its ID again. The reply may
+// still have to be sent.
+func (s *receiving) endAnswer(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.replies[id]()
 	delete(s.replies, id)
 }
 
-func (s *receiving) leave() {
+func (s *receiving) releaseSlot() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy--
 }
 
-// reply does the work of a request and sends what comes of it, unless nobody
-// waits any longer.
-func (s *receiving) reply(ctx context.Context, id string, from way, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
-	defer s.leave()
-	result, err := s.run(ctx, work)
+// reply does the work of a request and sends the result, unless the request was cancelled.
+func (s *receiving) reply(ctx context.Context, id string, from messageSource, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) {
+	defer s.releaseSlot()
+	result, err := s.runWork(ctx, work)
 	gone := ctx.Err() != nil
-	s.answered(id)
+	s.endAnswer(id)
 	if !gone {
-		s.send(id, from, result, err)
+		s.sendResponse(id, from, result, err)
 	}
 }
 
-// run does the work of a request; nothing that a server sends may panic.
-func (s *receiving) run(ctx context.Context, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) (result json.RawMessage, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("gosdk: panic: %v", p)
-			s.logger.Error("a request of the server's panicked", "panic", p)
-		}
-	}()
-	tasks, err := s.server()
+// runWork does the work of a request. A panic fails only this request.
+func (s *receiving) runWork(ctx context.Context, work func(context.Context, *mcptask.Server) (json.RawMessage, error)) (result json.RawMessage, err error) {
+	defer guard.Then(s.logger, "a request of the server's", func() { err = errors.New("gosdk: the request panicked") })
+	tasks, err := s.openServer()
 	if err != nil {
-		s.logger.Error("no tasks for the server's requests", "error", err)
+		s.logger.Error("the server's requests cannot run as tasks", "error", err)
 		return nil, err
 	}
 	return work(ctx, tasks)
 }
 
-// send sends the response to a request.
-func (s *receiving) send(id string, from way, result json.RawMessage, err error) {
-	ctx, cancel := context.WithTimeout(s.ctx, replyWithin)
+// sendResponse sends the response to a request.
+func (s *receiving) sendResponse(id string, from messageSource, result json.RawMessage, err error) {
+	ctx, cancel := context.WithTimeout(s.ctx, replyTimeout)
 	defer cancel()
 	response := map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(id), "result": result}
 	if err != nil {
@@ -410,9 +401,9 @@ func (s *receiving) send(id string, from way, result json.RawMessage, err error)
 	}
 }
 
-// cancelled ends the answering of a request that the server no longer waits for,
-// such as a tasks/result. A task goes on (C-74).
-func (s *receiving) cancelled(params json.RawMessage) bool {
+// cancelReply ends the answer to a request that the server no longer waits for, such as a
+// tasks/result. A task goes on (C-74).
+func (s *receiving) cancelReply(params json.RawMessage) bool {
 	var p struct {
 		RequestID json.RawMessage `json:"requestId"`
 	}

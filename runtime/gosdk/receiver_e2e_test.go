@@ -57,7 +57,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 					t.Fatalf("%+v, %v", report, err)
 				}
 			}
-			text := logs.Until(t, "outcome=result", 2)
+			text := logs.WaitFor(t, "outcome=result", 2)
 			if created, answered := strings.Count(text, `msg="task created"`), strings.Count(text, "outcome=result"); created != 2 || answered != 2 || !strings.Contains(text, "tool=elicitation.create") {
 				t.Errorf("%d tasks at the client, %d with an answer:\n%s", created, answered, text)
 			}
@@ -125,7 +125,7 @@ func TestRequestsAsTasks(t *testing.T) {
 				t.Errorf("%s: %q, %v", tool, got, err)
 			}
 		}
-		text := logs.Until(t, "outcome=result", 2)
+		text := logs.WaitFor(t, "outcome=result", 2)
 		if strings.Count(text, "outcome=result") != 2 || !strings.Contains(text, "tool=sampling.createMessage") || !strings.Contains(text, "tool=elicitation.create") {
 			t.Errorf("the tasks at the client:\n%s", text)
 		}

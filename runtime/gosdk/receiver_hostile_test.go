@@ -149,7 +149,7 @@ func TestReceiverCloses(t *testing.T) {
 		if s := c.current.receiving; s.busy != 0 || len(s.replies) != 0 || c.receiver.tasks.Closing().Err() == nil {
 			t.Errorf("%d replies are under way, the tasks end by %v", s.busy, c.receiver.tasks.Closing().Err())
 		}
-		if s := c.current.receiving; s.begun(func() {}) {
+		if s := c.current.receiving; s.startReply(func() {}) {
 			t.Error("a request was taken up afterwards")
 		}
 		store := c.options.Tasks.Store

@@ -443,9 +443,9 @@ func (a *inquirer) overPipes(options ClientOptions) {
 		}
 	}()
 	wire := &lineTransport{inner: &mcp.IOTransport{Reader: clientReads, Writer: clientWrites}}
-	conn, err := connectOver(a.t.Context(), "a pipe", options, func(b beside) dialed {
-		wire.beside = b
-		return dialed{Transport: wire, capabilities: wire.capabilities, ended: wire.ended}
+	conn, err := connectOver(a.t.Context(), "a pipe", options, func(b hooks) dialed {
+		wire.hooks = b
+		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause}
 	})
 	if err != nil {
 		a.t.Fatal(err)

@@ -14,55 +14,54 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// refusal is what HTTP says of a request, for who sent it.
+// refusal tells the sender of a request what HTTP says about it.
 type refusal struct {
-	after time.Duration // where it was refused
-	taken bool          // it was not, and the answer is to come
+	after time.Duration // how long to wait, if the server refused the request
+	taken bool          // the server has taken the request and will answer
 	id    json.RawMessage
-	// tooLong is set, beside who sent it, where the answer was.
+	// tooLong is set, concurrently with the sender, if the answer is too long.
 	tooLong atomic.Bool
 }
 
-// refusalOf is the refusal in the context of a request of ours, a new one for any
-// other.
-func refusalOf(ctx context.Context) *refusal {
+// refusalFrom returns the refusal in the context of one of our requests, or a new one for any other
+// request.
+func refusalFrom(ctx context.Context) *refusal {
 	if note, ok := ctx.Value(refusalKey{}).(*refusal); ok {
 		return note
 	}
 	return &refusal{}
 }
 
-// unanswered is the end of a session in which a request was taken.
-type unanswered struct{ error }
+// unansweredError is the end of a session in which a request was taken but not answered.
+type unansweredError struct{ error }
 
-func (e unanswered) Unwrap() error { return e.error }
+func (e unansweredError) Unwrap() error { return e.error }
 
-// refusalKey is the key of the refusal in the context of a request.
+// refusalKey is the context key of the refusal of a request.
 type refusalKey struct{}
 
-// retryLater is an error with the time that the server asks for.
-type retryLater struct {
+// retryLaterError is an error with the pause that the server asks for.
+type retryLaterError struct {
 	error
 	after time.Duration
 }
 
-func (e retryLater) Unwrap() error { return e.error }
+func (e retryLaterError) Unwrap() error { return e.error }
 
-// RetryAfter is how long the server wants to be left alone.
-func (e retryLater) RetryAfter() time.Duration { return e.after }
+// RetryAfter returns the pause.
+func (e retryLaterError) RetryAfter() time.Duration { return e.after }
 
-// refused reads a response that says "too many" or "not now". The SDK drops the
-// JSON-RPC error of the first, with the limit that was hit, and takes some of
-// the second for the end of the session.
-func refused(r *http.Request, response *http.Response) (*http.Response, error) {
-	note := refusalOf(r.Context())
+// readRefusal reads a response with the status 429 or 5xx. For 429 the SDK drops the JSON-RPC error
+// with the limit. Some 5xx make it end the session.
+func readRefusal(r *http.Request, response *http.Response) (*http.Response, error) {
+	note := refusalFrom(r.Context())
 	if response.StatusCode != http.StatusTooManyRequests && response.StatusCode < http.StatusInternalServerError {
 		note.taken = response.StatusCode < http.StatusMultipleChoices
 		return response, nil
 	}
-	note.after = retryAfter(response.Header.Get("Retry-After"))
+	note.after = parseRetryAfter(response.Header.Get("Retry-After"))
 	body, err := io.ReadAll(io.LimitReader(response.Body, captureLimit))
-	_ = response.Body.Close() // it is read
+	_ = response.Body.Close() // the body has been read
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +79,15 @@ func refused(r *http.Request, response *http.Response) (*http.Response, error) {
 	return response, nil
 }
 
-// sessionLost takes the text out of a response that says that the session is not
-// there: the SDK knows that by its status, but where the text is a JSON-RPC error,
-// as that of our own servers is, it takes it for the answer to the request.
-func sessionLost(r *http.Request, response *http.Response) {
+// stripLostSession removes the body of a response whose status says that the session is lost. The
+// SDK knows that by the status. But if the body is a JSON-RPC error, as from our own servers, the
+// SDK takes it for the answer to the request.
+func stripLostSession(r *http.Request, response *http.Response) {
 	if response.StatusCode != http.StatusNotFound || r.Header.Get("Mcp-Session-Id") == "" {
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, captureLimit))
-	_ = response.Body.Close() // it is read
+	_ = response.Body.Close() // the body has been read
 	var m struct {
 		Error *mcptask.Error `json:"error"`
 	}
@@ -99,8 +98,8 @@ func sessionLost(r *http.Request, response *http.Response) {
 	response.ContentLength = int64(len(body))
 }
 
-// retryAfter reads the header of that name: seconds, or a time.
-func retryAfter(text string) time.Duration {
+// parseRetryAfter parses a Retry-After header: seconds, or a time.
+func parseRetryAfter(text string) time.Duration {
 	after := time.Duration(0)
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		after = time.Duration(seconds) * time.Second

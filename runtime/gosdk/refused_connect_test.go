@@ -35,10 +35,10 @@ func TestConnectRefused(t *testing.T) {
 // TestTTLBelowZero: what no server could keep is refused here, before it is sent.
 func TestTTLBelowZero(t *testing.T) {
 	url, _ := wiretest.Serve(t, mcptask.Options{})
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		ci := wiretest.Connect(t, url, revision, mcptask.Answerer{})
 		_, err := ci.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "r"}, mcptask.TTL(-1))
-		if err == nil || !strings.Contains(err.Error(), "a ttl of -1ns") {
+		if err == nil || !strings.Contains(err.Error(), "the TTL is -1ns") {
 			t.Errorf("%v", err)
 		}
 	})

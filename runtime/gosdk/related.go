@@ -9,9 +9,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// related lets the answer to a request of a task's name the task as the request
-// does (A-38, C-61).
-func related(next mcp.MethodHandler) mcp.MethodHandler {
+// copyRelatedTask is middleware for the requests of a task. The answer names the task as the
+// request does (A-38, C-61).
+func copyRelatedTask(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
 		params := req.GetParams()

@@ -9,9 +9,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 )
 
-// clientOf finds the client's side of a revision by its name. It returns nil for "", which names
+// findClient finds the client's side of a revision by its name. It returns nil for "", which names
 // none.
-func clientOf(revision string) (protocol.Client, error) {
+func findClient(revision string) (protocol.Client, error) {
 	if revision == "" {
 		return nil, nil
 	}
@@ -25,9 +25,9 @@ func clientOf(revision string) (protocol.Client, error) {
 	return nil, fmt.Errorf("gosdk: the revision %q is not supported: leave it empty or use %s", revision, strings.Join(known, ", "))
 }
 
-// receiverOf returns the server's side of the revision that a connection names. It returns that of
+// findReceiver returns the server's side of the revision that a connection names. It returns that of
 // 2025-11-25 if the connection names none, or one in which servers ask for no tasks.
-func receiverOf(named protocol.Client) protocol.Receiver {
+func findReceiver(named protocol.Client) protocol.Receiver {
 	for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 		if r, ok := d.(protocol.Receiver); ok && named != nil && r.Revision() == named.Revision() {
 			return r

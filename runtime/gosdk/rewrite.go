@@ -11,22 +11,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// rewriting changes the response that came for a request, before the SDK reads
-// it; it says whether it has.
-type rewriting func(*answer) bool
+// rewriteFunc changes a response before the SDK reads it. It reports whether it has changed
+// anything.
+type rewriteFunc func(*answer) bool
 
-// answer is the part of a response that is rewritten.
+// answer is the part of a response that may be rewritten.
 type answer struct {
 	result json.RawMessage
 	err    *jsonrpc.Error
 }
 
-// discover is the one request of 2026-07-28 whose result the SDK reads itself.
+// discover is the only request of 2026-07-28 whose result the SDK itself reads.
 const discover = "server/discover"
 
-// checkKind makes an error of a result that server/discover cannot have: the
-// SDK takes a result of any type (E-07, E-14).
-func checkKind(a *answer) bool {
+// rejectWrongKind replaces a result of the wrong type for server/discover by an error. The SDK
+// would accept any type (E-07, E-14).
+func rejectWrongKind(a *answer) bool {
 	if len(a.result) == 0 {
 		return false
 	}
@@ -38,9 +38,9 @@ func checkKind(a *answer) bool {
 	return true
 }
 
-// The codes that the SDK takes for its own, whoever sends them: that the
-// connection is closed, and that it has not sent a request. A server's error of
-// these codes goes through the SDK under another.
+// The SDK treats the codes from firstOwn to lastOwn as its own, whoever sends them: the connection
+// is closed, or a request was not sent. A server's error with such a code goes through the SDK
+// under a code that is hidden lower.
 const (
 	firstOwn, lastOwn = -32005, -32003
 	hidden            = -1_000_000
@@ -56,16 +56,16 @@ func hideCode(a *answer) bool {
 	return true
 }
 
-// shownCode is the code that was hidden.
-func shownCode(code int64) int {
+// restoreCode undoes hideCode.
+func restoreCode(code int64) int {
 	if code >= hidden+firstOwn && code <= hidden+lastOwn {
 		code -= hidden
 	}
 	return int(code)
 }
 
-// rewriteMessage rewrites a response. Everything else stays as it is.
-func rewriteMessage(message []byte, rewrite rewriting) []byte {
+// rewriteMessage rewrites a response. Any other message stays as it is.
+func rewriteMessage(message []byte, rewrite rewriteFunc) []byte {
 	var m struct {
 		Version json.RawMessage `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
@@ -81,14 +81,14 @@ func rewriteMessage(message []byte, rewrite rewriting) []byte {
 	}
 	m.Result, m.Error = a.result, a.err
 	rewritten, err := json.Marshal(m)
-	if err != nil { // it was decoded
+	if err != nil { // cannot happen: it was decoded
 		return message
 	}
 	return rewritten
 }
 
-// changed is a body that is one message, changed. It fails only if the body is too long.
-func changed(body io.ReadCloser, change func(message []byte) []byte) (io.ReadCloser, error) {
+// changeBody changes a body that is one message. It fails only if the body is too long.
+func changeBody(body io.ReadCloser, change func(message []byte) []byte) (io.ReadCloser, error) {
 	read, err := readBody(body)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func changed(body io.ReadCloser, change func(message []byte) []byte) (io.ReadClo
 type readBytes struct {
 	io.Closer
 	rest []byte
-	err  error // that the reading ended with
+	err  error // ended the reading
 }
 
 // Read implements io.Reader.

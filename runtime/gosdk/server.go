@@ -1,7 +1,9 @@
-// Package gosdk joins the runtime to the official Go SDK of MCP
-// (github.com/modelcontextprotocol/go-sdk): [AddTools] with [NewHandler] or
-// [StdioTransport] for servers, [Connect] and [ConnectCommand] for clients. A
-// client also runs a server's own requests as tasks, where it is asked to.
+// Package gosdk connects the runtime to the official Go SDK of MCP
+// (github.com/modelcontextprotocol/go-sdk).
+//
+// A server calls [AddTools], and serves with [NewHandler] over HTTP or with [StdioTransport] over
+// standard input and output. A client connects with [Connect] or [ConnectCommand]. A client also
+// runs the server's own requests as tasks if the server asks for that.
 package gosdk
 
 import (
@@ -22,48 +24,46 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
-// AddTools registers the tools of tasks with an SDK server, and the fallback
-// tools of services that have them. They can be called only through a gateway,
-// such as NewHandler's: without one nobody knows whose call it is, and the call
-// fails.
+// AddTools adds the tools of tasks to an SDK server, and the fallback tools of services that have
+// them. The tools can be called only through a gateway, such as NewHandler's: without a gateway the
+// caller is unknown and the call fails.
 //
-// AddTools also adds receiving middleware. Middleware that the server gets
-// later stands outside of it and sees tasks as results of a custom type: add
-// yours before.
+// AddTools also adds receiving middleware. Middleware that is added later runs outside of it and
+// sees tasks as results of a custom type, so add yours before.
 func AddTools(server *mcp.Server, tasks *mcptask.Server) {
 	for _, spec := range gateway.Tools(tasks) {
 		addTool(server, tasks, spec)
 	}
-	attach(server, tasks)
+	attachMiddleware(server, tasks)
 }
 
-// attach adds the middleware, once for each SDK server.
-func attach(server *mcp.Server, tasks *mcptask.Server) {
+// attachMiddleware adds the middleware, once for each SDK server.
+func attachMiddleware(server *mcp.Server, tasks *mcptask.Server) {
 	known := tasks.Attached(attachedKey{}, func() any { return new(sync.Map) }).(*sync.Map)
 	key := weak.Make(server)
 	if _, attached := known.LoadOrStore(key, nil); attached {
 		return
 	}
-	// getServer may make a server for every request: tasks must not keep it. Nor may
-	// the cleanup keep tasks, whose handlers may hold the SDK server.
+	// getServer may make an SDK server for every request, so tasks must not keep it. The cleanup
+	// must not keep tasks either, because their handlers may hold the SDK server.
 	runtime.AddCleanup(server, func(known weak.Pointer[sync.Map]) {
 		if known := known.Value(); known != nil {
 			known.Delete(key)
 		}
 	}, weak.Make(known))
-	server.AddReceivingMiddleware(middleware(tasks))
+	server.AddReceivingMiddleware(newMiddleware(tasks))
 	server.AddSendingMiddleware(keepResponse)
 }
 
-// attachedKey is where a server keeps which SDK servers have its middleware.
+// attachedKey is the key under which a server records which SDK servers have its middleware.
 type attachedKey struct{}
 
-// addTool registers one of tasks' tools with an SDK server.
+// addTool adds one tool of tasks to an SDK server.
 func addTool(server *mcp.Server, tasks *mcptask.Server, spec mcptask.ToolSpec) {
-	server.AddTool(sdkTool(spec), taskTools{tasks}.call)
+	server.AddTool(newSDKTool(spec), taskTools{tasks}.call)
 }
 
-func sdkTool(spec mcptask.ToolSpec) *mcp.Tool {
+func newSDKTool(spec mcptask.ToolSpec) *mcp.Tool {
 	tool := &mcp.Tool{
 		Name: spec.Name, Title: spec.Title, Description: spec.Description,
 		InputSchema: json.RawMessage(spec.InputSchema),
@@ -84,16 +84,16 @@ func sdkTool(spec mcptask.ToolSpec) *mcp.Tool {
 
 type flightKey struct{}
 
-// flight is a request on its way through the SDK and the user's middleware.
+// flight is a request in the SDK and the user's middleware.
 type flight struct {
 	flow *gateway.Flow
-	// result is the tool's own, and typed how the SDK writes its type of it.
+	// result is the tool's own. typed is how the SDK encodes its type of it.
 	result, typed json.RawMessage
 }
 
-// middleware takes the flow of a request and gives its result the form that
-// the SDK's types cannot have.
-func middleware(tasks *mcptask.Server) mcp.Middleware {
+// newMiddleware returns the middleware that takes the flow of a request, and encodes results that
+// the SDK's types cannot express.
+func newMiddleware(tasks *mcptask.Server) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			flow := takeFlow(tasks, req)
@@ -103,33 +103,33 @@ func middleware(tasks *mcptask.Server) mcp.Middleware {
 			f := &flight{flow: flow}
 			result, err := next(context.WithValue(ctx, flightKey{}, f), method, req)
 			if err != nil {
-				abandon(ctx, tasks, flow)
+				cancelAbandoned(ctx, tasks, flow)
 				return nil, err
 			}
 			switch reply, ok := flow.Reply(); {
 			case !ok:
-				abandon(ctx, tasks, flow) // middleware has answered without the tool, or before it
+				cancelAbandoned(ctx, tasks, flow) // middleware has answered instead of the tool, or before it
 			case reply.Outcome == nil:
-				return encoded(flow.Encode(reply))
+				return wrapResult(flow.Encode(reply))
 			}
 			if flow.Connected != nil {
-				connected(flow, req, result)
+				reportSession(flow, req, result)
 			}
 			data, err := json.Marshal(result)
 			if err != nil {
 				return nil, fmt.Errorf("encode the result: %w", err)
 			}
 			if f.result != nil {
-				if data, err = patched(f.result, f.typed, data); err != nil {
+				if data, err = patchResult(f.result, f.typed, data); err != nil {
 					return nil, fmt.Errorf("encode the result: %w", err)
 				}
 			}
-			return encoded(flow.Decorate(data))
+			return wrapResult(flow.Decorate(data))
 		}
 	}
 }
 
-// takeFlow finds the request's flow by the token that the gateway set.
+// takeFlow finds the request's flow by the token that the gateway has set.
 func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
 	if extra := req.GetExtra(); extra != nil && extra.Header != nil {
 		if token := extra.Header.Get(gateway.FlowHeader); token != "" {
@@ -143,16 +143,16 @@ func takeFlow(tasks *mcptask.Server, req mcp.Request) *gateway.Flow {
 	}
 	meta := params.GetMeta()
 	token, _ := meta[gateway.FlowMeta].(string)
-	delete(meta, gateway.FlowMeta) // the user's middleware and handlers do not see it
+	delete(meta, gateway.FlowMeta) // hide it from the user's middleware and handlers
 	if token == "" {
 		return nil
 	}
 	return gateway.TakeFlow(tasks, token)
 }
 
-// abandon cancels the task of a call that middleware has answered in another way:
-// nobody will learn of it. It waits for none that is not there yet.
-func abandon(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
+// cancelAbandoned cancels the task of a call that middleware has answered itself, because its
+// client never learns of the task. It does not wait for a task that is still to come.
+func cancelAbandoned(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
 	if flow.Call.IdempotencyKey != "" {
 		return
 	}
@@ -167,7 +167,7 @@ func abandon(ctx context.Context, tasks *mcptask.Server, flow *gateway.Flow) {
 	})
 }
 
-func connected(flow *gateway.Flow, req mcp.Request, result mcp.Result) {
+func reportSession(flow *gateway.Flow, req mcp.Request, result mcp.Result) {
 	session, ok := req.GetSession().(*mcp.ServerSession)
 	init, isInit := result.(*mcp.InitializeResult)
 	if ok && isInit {
@@ -175,49 +175,49 @@ func connected(flow *gateway.Flow, req mcp.Request, result mcp.Result) {
 	}
 }
 
-func encoded(data json.RawMessage, err error) (mcp.Result, error) {
+func wrapResult(data json.RawMessage, err error) (mcp.Result, error) {
 	if err != nil {
-		return nil, sdkError(err)
+		return nil, toSDKError(err)
 	}
 	return &rawResult{body: data}, nil
 }
 
-// maxProgressToken bounds the bytes of a progress token: it stays in memory until its task ends, and
-// counts for no limit.
+// maxProgressToken bounds the bytes of a progress token. The token stays in memory until its task
+// ends, and no other limit counts it.
 const maxProgressToken = 1 << 10
 
-// taskTools are the tools of tasks, as the SDK calls them.
+// taskTools is the handler of the tools of tasks in the SDK.
 type taskTools struct{ tasks *mcptask.Server }
 
-// call is the handler of every tool.
+// call runs a task tool for the SDK.
 func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	f, _ := ctx.Value(flightKey{}).(*flight)
 	if f == nil {
-		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
+		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the tool %q can be called only through the task gateway", req.Params.Name))
 	}
 	var hooks gateway.Hooks
 	if token := req.Params.GetProgressToken(); token != nil {
 		if text, ok := token.(string); ok && len(text) > maxProgressToken {
-			return nil, sdkError(mcptask.Errorf(mcptask.CodeInvalidParams, "the progress token exceeds %d bytes: choose a shorter one", maxProgressToken))
+			return nil, toSDKError(mcptask.Errorf(mcptask.CodeInvalidParams, "the progress token exceeds %d bytes: choose a shorter one", maxProgressToken))
 		}
-		hooks.Progress = progress(ctx, req.Session, f.flow, token)
+		hooks.Progress = newProgressFunc(ctx, req.Session, f.flow, token)
 	}
 	if !f.flow.Stateless {
-		hooks.Ask = asker(req.Session)
+		hooks.Ask = newAsker(req.Session)
 	}
 	reply, err := f.flow.Run(ctx, t.tasks, req.Params.Name, req.Params.Arguments, hooks)
 	switch {
 	case err != nil:
-		return nil, sdkError(err)
-	case reply.Outcome == nil: // the middleware puts the task in its place
+		return nil, toSDKError(err)
+	case reply.Outcome == nil: // newMiddleware encodes the task
 		return &mcp.CallToolResult{Content: []mcp.Content{}}, nil
 	case reply.Outcome.Kind == mcptask.OutcomeError:
-		return nil, sdkError(reply.Outcome.Error)
+		return nil, toSDKError(reply.Outcome.Error)
 	case reply.Outcome.Kind == mcptask.OutcomeCancelled:
-		return nil, sdkError(mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled"))
+		return nil, toSDKError(mcptask.Errorf(mcptask.CodeInternalError, "the call was cancelled"))
 	}
-	result, err := sdkResult(reply.Outcome.Result)
-	if err != nil { // content that the SDK does not know
+	result, err := decodeSDKResult(reply.Outcome.Result)
+	if err != nil { // the SDK does not know the content
 		result = &mcp.CallToolResult{Content: []mcp.Content{}, IsError: reply.Outcome.IsError}
 	}
 	if f.typed, err = json.Marshal(result); err != nil {
@@ -227,9 +227,9 @@ func (t taskTools) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.Cal
 	return result, nil
 }
 
-// sdkResult makes the SDK's type of a result, for the user's middleware to see.
-// Structured content stays bytes: numbers keep their digits.
-func sdkResult(data json.RawMessage) (*mcp.CallToolResult, error) {
+// decodeSDKResult decodes a result into the SDK's type, for the user's middleware. Structured
+// content stays bytes, so that numbers keep their digits.
+func decodeSDKResult(data json.RawMessage) (*mcp.CallToolResult, error) {
 	var result mcp.CallToolResult
 	if err := json.Unmarshal(data, &result); err != nil {
 		return nil, fmt.Errorf("decode the result: %w", err)
@@ -246,22 +246,23 @@ func sdkResult(data json.RawMessage) (*mcp.CallToolResult, error) {
 	return &result, nil
 }
 
-// progress sends progress of a plain call on the call's own stream, of a task
-// on the session's standalone stream, since the call's is closed by then, unless
-// the call is held. It carries the task's ID (C-61, C-67).
-func progress(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flow, token any) mcptask.ProgressFunc {
+// newProgressFunc returns a function that sends the progress of a call. For a plain call it uses
+// the call's own stream. For a task it uses the session's standalone stream, because the call's
+// stream is closed by then, unless the call is held. Progress of a task carries its ID (C-61,
+// C-67).
+func newProgressFunc(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flow, token any) mcptask.ProgressFunc {
 	return func(taskID string, done, total float64, message string) {
 		params := &mcp.ProgressNotificationParams{ProgressToken: token, Progress: done, Total: total, Message: message}
 		send := ctx
 		if taskID != "" {
 			if flow.Stateless {
-				return // 2026-07-28 has no stream for it, and no progress on tasks (E-67)
+				return // 2026-07-28 has no progress of tasks, and no stream for it (E-67)
 			}
 			if flow.Related != nil {
 				params.Meta = flow.Related(taskID)
 			}
 			if !flow.Held {
-				send = context.Background() // the call's context is bound to its stream
+				send = context.Background() // the call's context ends with its stream
 			}
 		}
 		// Progress is best effort: the client may be gone.
@@ -269,8 +270,8 @@ func progress(ctx context.Context, session *mcp.ServerSession, flow *gateway.Flo
 	}
 }
 
-// asker asks on the stream of the call that is open (2025-11-25).
-func asker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (json.RawMessage, error) {
+// newAsker returns a function that asks on the stream of an open call (2025-11-25).
+func newAsker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (json.RawMessage, error) {
 	return func(ctx context.Context, in mcptask.Input) (json.RawMessage, error) {
 		var response mcp.Result
 		var err error
@@ -297,7 +298,7 @@ func asker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (jso
 			return nil, mcptask.ErrCannotAsk
 		}
 		switch {
-		case response != nil: // whether it fits is ours to say
+		case response != nil: // we check whether it fits
 			return json.Marshal(response)
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -308,8 +309,8 @@ func asker(session *mcp.ServerSession) func(context.Context, mcptask.Input) (jso
 
 type responseKey struct{}
 
-// keepResponse is sending middleware: it keeps the response to a question, of
-// which the SDK tells nothing where it finds that it does not fit.
+// keepResponse is sending middleware. It keeps the response to a question, because the SDK drops a
+// response that does not fit the question.
 func keepResponse(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, req)
@@ -320,10 +321,10 @@ func keepResponse(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// principal is the default of gosdk: the user of the SDK's bearer token. No
-// token is anonymous; a token without a user is refused, because everybody
-// with such a token would be the same principal.
-func principal(ctx context.Context) (string, error) {
+// tokenPrincipal is the default principal of gosdk: the user of the SDK's bearer token. A request
+// without a token is anonymous. A token without a user is refused, because all such tokens would
+// share one principal.
+func tokenPrincipal(ctx context.Context) (string, error) {
 	token := auth.TokenInfoFromContext(ctx)
 	if token == nil {
 		return "", nil
@@ -334,14 +335,14 @@ func principal(ctx context.Context) (string, error) {
 	return token.UserID, nil
 }
 
-// sdkError makes the SDK's error of ours.
-func sdkError(err error) error {
+// toSDKError converts our error to the SDK's.
+func toSDKError(err error) error {
 	var wire *mcptask.Error
 	if !errors.As(err, &wire) {
 		return &jsonrpc.Error{Code: mcptask.CodeInternalError, Message: "internal error"}
 	}
 	data := wire.Data
-	if !json.Valid(data) { // over which the SDK would end the session
+	if !json.Valid(data) { // the SDK would end the session
 		data = nil
 	}
 	return &jsonrpc.Error{Code: int64(wire.Code), Message: wire.Message, Data: data}

@@ -13,29 +13,29 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// Shutdown ends a server in the order in which nobody loses an answer:
+// Shutdown stops a server in an order that loses no answer:
 //
-//  1. It closes tasks, as [mcptask.Server.Close] does. New calls of task tools are refused. Handlers
-//     get the end of their contexts and Options.Drain to return. Requests that wait for a task are
-//     answered, and subscriptions end.
-//  2. It ends the streams that NewHandler's clients keep open, and shuts the HTTP server down:
-//     that waits until the calls of the SDK's own tools are answered, and closes the connections.
-//     nil means no HTTP server.
+//  1. It closes tasks, as [mcptask.Server.Close] does. New calls of task tools are refused. The
+//     contexts of handlers end, and handlers have Options.Drain to return. Requests that wait for a
+//     task are answered, and subscriptions end.
+//  2. It ends the streams that the clients of NewHandler keep open, and shuts the HTTP server down.
+//     That waits until calls of the SDK's own tools are answered, and closes the connections. A nil
+//     server means no HTTP server.
 //  3. It ends the sessions. StdioTransport sees the end of its input, so that the SDK server's Run
 //     returns.
 //  4. It closes the others, such as an Options.Store, one after another.
 //
-// When ctx ends first, Shutdown closes the HTTP server with its connections and returns the
-// context's error beside all others. What tasks still need is not closed then: handlers go on until
+// If ctx ends first, Shutdown closes the HTTP server with its connections and returns the context's
+// error with all others. It then leaves the others open, because handlers may use them until
 // Options.Drain is over.
 //
-// A call for the same tasks that comes later does nothing. It waits for the first, at most until its
-// own context ends, and returns the same error.
+// A second call for the same tasks waits for the first, at most until its own context ends, and
+// returns the same error.
 func Shutdown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others ...io.Closer) error {
 	one := tasks.Attached(shutdownKey{}, func() any { return &shutdown{done: make(chan struct{})} }).(*shutdown)
 	if one.begun.CompareAndSwap(false, true) {
 		defer close(one.done)
-		one.err = shutDown(ctx, server, tasks, others)
+		one.err = runShutdown(ctx, server, tasks, others)
 		return one.err
 	}
 	select {
@@ -48,14 +48,14 @@ func Shutdown(ctx context.Context, server *http.Server, tasks *mcptask.Server, o
 
 type shutdownKey struct{}
 
-// shutdown is the one end of a server.
+// shutdown is the single shutdown of a server.
 type shutdown struct {
 	begun atomic.Bool
 	done  chan struct{} // closed when err is set
 	err   error
 }
 
-func shutDown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others []io.Closer) error {
+func runShutdown(ctx context.Context, server *http.Server, tasks *mcptask.Server, others []io.Closer) error {
 	closed := make(chan error, 1)
 	go func() {
 		defer guard.Then(tasks.Logger(), "closing the server", func() {
@@ -75,7 +75,7 @@ func shutDown(ctx context.Context, server *http.Server, tasks *mcptask.Server, o
 	gateway.StopStreams(tasks)
 	if server != nil {
 		if err := server.Shutdown(ctx); err != nil {
-			faults = append(faults, fmt.Errorf("gosdk: requests are cut off: %w", err), server.Close())
+			faults = append(faults, fmt.Errorf("gosdk: requests were cut off: %w", err), server.Close())
 		}
 	}
 	gateway.StopSessions(tasks)

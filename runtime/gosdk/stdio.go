@@ -11,22 +11,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
-// Local is the principal of a client on standard input and output, unless the
-// server's options say otherwise.
+// Local is the principal of a client on standard input and output, unless the server's options say
+// otherwise.
 const Local = "local"
 
-// StdioTransport serves one client on the process's standard input and output,
-// with tasks, in 2025-11-25 (and before, without tasks) and in 2026-07-28:
+// StdioTransport serves one client with tasks on standard input and output. It speaks 2025-11-25,
+// earlier revisions without tasks, and 2026-07-28:
 //
 //	sdk.Run(ctx, gosdk.StdioTransport(tasks))
 //
-// Nothing but protocol may be written to standard output. The end of standard
-// input ends the session.
+// The program must write only protocol messages to standard output. The session ends with standard
+// input.
 func StdioTransport(tasks *mcptask.Server) mcp.Transport {
 	return &pipeTransport{tasks, os.Stdin, os.Stdout}
 }
 
-// pipeTransport is a mcp.Transport with the gateway in front.
+// pipeTransport is an mcp.Transport behind a gateway.
 type pipeTransport struct {
 	tasks *mcptask.Server
 	in    io.Reader
@@ -43,6 +43,6 @@ func (t *pipeTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The gateway has bounded each message.
+	// The gateway bounds each message.
 	return (&mcp.IOTransport{Reader: reader, Writer: writer, MaxLineLength: -1}).Connect(ctx)
 }

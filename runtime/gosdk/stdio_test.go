@@ -18,7 +18,7 @@ import (
 
 // TestCommandThatEnds does not wait for a server that is gone.
 func TestCommandThatEnds(t *testing.T) {
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		for name, use := range map[string]func(ctx context.Context, ci *pipeline.CIClient) error{
 			"during a call": func(ctx context.Context, ci *pipeline.CIClient) error {
 				_, err := ci.LintFile(ctx, pipeline.LintInput{Path: "x"})
@@ -38,7 +38,7 @@ func TestCommandThatEnds(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 				defer cancel()
 				cmd := wiretest.StdioServer(t)
-				cmd.Env = append(os.Environ(), wiretest.AsServer+"=broken")
+				cmd.Env = append(os.Environ(), wiretest.EnvServer+"=broken")
 				conn, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{Revision: revision})
 				if err != nil {
 					t.Fatal(err)
@@ -47,7 +47,7 @@ func TestCommandThatEnds(t *testing.T) {
 				ci := pipeline.NewCIClient(conn)
 				want := "the server has ended"
 				if name == "spoiled" {
-					want = "not protocol"
+					want = "not an MCP message"
 				}
 				for range 2 { // the next call fails in the same way
 					if err := use(ctx, ci); !errors.Is(err, mcptask.ErrDisconnected) || !strings.Contains(err.Error(), want) {
@@ -63,7 +63,7 @@ func TestCommandThatEnds(t *testing.T) {
 }
 
 func TestStdioWithGeneratedClient(t *testing.T) {
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
 		defer cancel()
 		conn, err := gosdk.ConnectCommand(ctx, wiretest.StdioServer(t), gosdk.ClientOptions{

@@ -10,23 +10,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
-// Watch implements mcptask.Watcher. A server of 2026-07-28 is asked for a
-// subscription (E-62) where there is none for the task yet; the status
-// notifications of 2025-11-25 say nothing that a poll does not, and nobody may
-// rely on them (C-46): they are not read.
+// Watch implements mcptask.Watcher. It asks a server of 2026-07-28 for a subscription (E-62),
+// unless there is one for the task. It ignores the status notifications of 2025-11-25: they say no
+// more than a poll, and clients must not rely on them (C-46).
 func (c *conn) Watch(taskID string, heard func(bool, *mcptask.Snapshot)) (live bool, stop func()) {
-	return c.watches.watch(taskID, heard)
+	return c.watches.addWatch(taskID, heard)
 }
 
-// Ended implements mcptask.Watcher. A session that is lost is no end.
+// Ended implements mcptask.Watcher. A lost session does not end the connection.
 func (c *conn) Ended() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lasts.Err() != nil || c.current != nil && c.current.ended != nil && c.current.ended() != nil
+	return c.lifetime.Err() != nil || c.current != nil && c.current.endCause != nil && c.current.endCause() != nil
 }
 
-// notified takes the method and the params of a notification.
-type notified func(method string, params json.RawMessage)
+// notificationFunc receives the method and the params of a notification.
+type notificationFunc func(method string, params json.RawMessage)
 
 // subscribe runs a subscription until it ends.
 func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) error {
@@ -42,23 +41,23 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 		switch method {
 		case protocol.Acknowledged:
 			if agreed, tasks, err := d.Agreed(params); err == nil {
-				s.agreed(agreed, tasks)
+				s.recordAgreed(agreed, tasks)
 			}
 		case protocol.TaskChanged:
-			state, err := d.Told(params)
-			if err != nil { // the next poll shows what it is
+			state, err := d.Told(params) // the next poll shows the state
+			if err != nil {              // the next poll shows what it is
 				c.options.Logger.Warn("a task's notification cannot be read", "error", err)
 				return
 			}
 			c.logState(state)
-			s.told(state)
+			s.deliverState(state)
 		}
 	})
 }
 
-// subscribe opens a subscription and hears until it ends. Over HTTP the SDK
-// would drop what comes on the stream, so the stream is our own.
-func (l *link) subscribe(ctx context.Context, params map[string]any, hear notified) error {
+// subscribe opens a subscription and hears until it ends. Over HTTP it opens its own stream,
+// because the SDK drops what comes on one.
+func (l *link) subscribe(ctx context.Context, params map[string]any, hear notificationFunc) error {
 	if l.listen == nil {
 		_, err := l.send(context.WithValue(ctx, hearKey{}, hear), protocol.Listen, params)
 		return err
@@ -67,12 +66,12 @@ func (l *link) subscribe(ctx context.Context, params map[string]any, hear notifi
 	return l.listen(ctx, params, hear)
 }
 
-// hearKey is the key of what hears a subscription on a pipe.
+// hearKey is the context key of the function that hears a subscription on a pipe.
 type hearKey struct{}
 
-// requestMeta is what the SDK puts into the _meta of each request.
+// requestMeta returns what the SDK puts into the _meta of each request.
 func (c *conn) requestMeta(revision string) map[string]any {
-	capabilities := c.plainCapabilities()
+	capabilities := c.answerCapabilities()
 	capabilities["extensions"] = map[string]any{mcptask.ExtensionTasks: struct{}{}}
 	return map[string]any{
 		mcp.MetaKeyProtocolVersion:     revision,

@@ -19,9 +19,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// carriedMethod is a method whose params and results the SDK's types would
-// cut. The SDK sends it under an alias, as a custom method of raw JSON, and
-// the transport puts the name back on the way out.
+// carriedMethod is a method whose params and results the SDK's types would truncate. The SDK sends
+// it under an alias, as a custom method of raw JSON. The transport restores the name on the way
+// out.
 type carriedMethod string
 
 const aliasPrefix = "io.github.mcptaskgen/"
@@ -32,46 +32,46 @@ var carried = [...]carriedMethod{
 
 func (m carriedMethod) alias() string { return aliasPrefix + string(m) }
 
-// transport is the http.RoundTripper under the SDK's client: it restores the
-// carried methods, adds the headers that the SDK does not know (E-69), reads the
-// capabilities that its types drop and takes out what the SDK is not to see.
-type transport struct {
-	client *http.Client // the caller's own
-	beside
+// httpTransport is the http.RoundTripper under the SDK's client. It restores the carried methods,
+// adds headers that the SDK does not know (E-69), reads the capabilities that the SDK's types drop,
+// and intercepts what the SDK must not see.
+type httpTransport struct {
+	client *http.Client // the caller's
+	hooks
 
 	mu         sync.Mutex
-	initialize *capture
-	streamed   bool // the server was asked for a stream
+	initialize *capturedBody
+	streamed   bool // the server has been asked for a stream
 }
 
-// RoundTrip implements http.RoundTripper. What is under way ends with the
-// session, but the request that ends it.
-func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper. Requests under way end with the session, except the one
+// that ends it.
+func (t *httpTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodDelete {
 		return t.roundTrip(r, func() {})
 	}
 	ctx, cancel := context.WithCancel(r.Context())
-	stop := context.AfterFunc(t.lasts, cancel)
-	held := t.holdsUp(r, cancel)
+	stop := context.AfterFunc(t.lifetime, cancel)
+	held := t.startStreamTimer(r, cancel)
 	response, err := t.roundTrip(r.WithContext(ctx), cancel)
 	inTime := held == nil || held.Stop()
 	if err != nil {
 		stop()
 		cancel()
-		if !inTime && r.Context().Err() == nil && t.lasts.Err() == nil {
+		if !inTime && r.Context().Err() == nil && t.lifetime.Err() == nil {
 			return &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 		}
 		return nil, err
 	}
-	sessionLost(r, response)
-	response.Body = &bounded{response.Body, func() { stop(); cancel() }}
+	stripLostSession(r, response)
+	response.Body = &releasingBody{response.Body, func() { stop(); cancel() }}
 	return response, nil
 }
 
-// holdsUp bounds how long the server may take to answer the first request for a
-// stream of its own, for which the SDK holds up the connecting. After that it has
-// none. nil is for any other request.
-func (t *transport) holdsUp(r *http.Request, cancel func()) *time.Timer {
+// startStreamTimer bounds the wait for the first stream of the server's own, because the SDK waits
+// for it while it connects. If the time is over, the server counts as one without such a stream.
+// startStreamTimer returns nil for any other request.
+func (t *httpTransport) startStreamTimer(r *http.Request, cancel func()) *time.Timer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r.Method != http.MethodGet || t.streamed {
@@ -81,20 +81,20 @@ func (t *transport) holdsUp(r *http.Request, cancel func()) *time.Timer {
 	return time.AfterFunc(acknowledgeWithin, func() { defer guard.Recover(nil, "the end of patience"); cancel() })
 }
 
-// bounded is a body that frees something when it is closed.
-type bounded struct {
+// releasingBody is a body that calls free when it is closed.
+type releasingBody struct {
 	io.ReadCloser
 	free func()
 }
 
 // Close implements io.Closer.
-func (b *bounded) Close() error {
+func (b *releasingBody) Close() error {
 	defer b.free()
 	return b.ReadCloser.Close()
 }
 
-// roundTrip is RoundTrip for a request that hangUp ends.
-func (t *transport) roundTrip(r *http.Request, hangUp func()) (*http.Response, error) {
+// roundTrip is RoundTrip with a function that ends the request.
+func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Response, error) {
 	base := t.client.Transport
 	if base == nil {
 		base = http.DefaultTransport
@@ -104,7 +104,7 @@ func (t *transport) roundTrip(r *http.Request, hangUp func()) (*http.Response, e
 		if err != nil {
 			return nil, err
 		}
-		return response, t.filter(r, response, nil, hangUp)
+		return response, t.filterBody(r, response, nil, hangUp)
 	}
 	body, err := io.ReadAll(r.Body)
 	_ = r.Body.Close() // it is read to its end
@@ -116,14 +116,14 @@ func (t *transport) roundTrip(r *http.Request, hangUp func()) (*http.Response, e
 		Method string          `json:"method"`
 		Params json.RawMessage `json:"params"`
 	}
-	// What is no request goes out as it is.
+	// A body that is not a request goes out as it is.
 	_ = json.Unmarshal(body, &m)
-	open := callOf(r.Context())
+	open := openCallFrom(r.Context())
 	if open != nil && m.ID == nil && open.isSilent() { // the SDK's cancellation: ours was sent
 		return &http.Response{StatusCode: http.StatusAccepted, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
 	}
 	if open != nil && m.ID != nil {
-		open.sent(m.ID)
+		open.setRequestID(m.ID)
 	}
 	out := r.Clone(r.Context())
 	if method, ok := strings.CutPrefix(m.Method, aliasPrefix); ok {
@@ -131,42 +131,42 @@ func (t *transport) roundTrip(r *http.Request, hangUp func()) (*http.Response, e
 		if err != nil {
 			return nil, err
 		}
-		if body, err = replace(body, "method", quoted); err != nil {
+		if body, err = replaceMember(body, "method", quoted); err != nil {
 			return nil, err
 		}
-		nameHeaders(out.Header, method, m.Params)
+		setNameHeaders(out.Header, method, m.Params)
 	}
 	if m.Method == "initialize" && t.declare != nil {
 		params, err := t.declare(m.Params)
 		if err != nil {
 			return nil, err
 		}
-		if body, err = replace(body, "params", params); err != nil {
+		if body, err = replaceMember(body, "params", params); err != nil {
 			return nil, err
 		}
 	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	response, err := base.RoundTrip(out)
-	if m.Method == "" && m.ID != nil && t.replied != nil {
-		t.replied(m.ID)
+	if m.Method == "" && m.ID != nil && t.onReply != nil {
+		t.onReply(m.ID)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if open != nil && response.StatusCode < http.StatusMultipleChoices {
-		open.begun()
+		open.markTaken()
 	}
-	if err := t.filter(r, response, m.ID, hangUp); err != nil {
+	if err := t.filterBody(r, response, m.ID, hangUp); err != nil {
 		return nil, err
 	}
 	switch {
 	case m.Method == "initialize":
-		response.Body = t.captured(response.Body)
+		response.Body = t.captureBody(response.Body)
 	case m.Method == discover:
-		return response, rewriteBody(response, checkKind)
+		return response, rewriteBody(response, rejectWrongKind)
 	case strings.HasPrefix(m.Method, aliasPrefix):
-		if response, err = refused(r, response); err != nil {
+		if response, err = readRefusal(r, response); err != nil {
 			return nil, err
 		}
 		return response, rewriteBody(response, hideCode)
@@ -179,10 +179,10 @@ func isStream(response *http.Response) bool {
 	return err == nil && kind == "text/event-stream"
 }
 
-// rewriteBody rewrites the messages of a stream, or the message that any other body is.
-// It fails only if the body is too long.
-func rewriteBody(response *http.Response, rewrite rewriting) (err error) {
-	if stream, ok := response.Body.(*events); ok {
+// rewriteBody rewrites the messages of a stream. Any other body is one message. It fails only if the
+// body is too long.
+func rewriteBody(response *http.Response, rewrite rewriteFunc) (err error) {
+	if stream, ok := response.Body.(*eventReader); ok {
 		edit := stream.edit
 		stream.edit = func(message []byte) []byte {
 			if message = edit(message); message != nil {
@@ -191,24 +191,24 @@ func rewriteBody(response *http.Response, rewrite rewriting) (err error) {
 			return message
 		}
 	} else {
-		response.Body, err = changed(response.Body, func(message []byte) []byte { return rewriteMessage(message, rewrite) })
+		response.Body, err = changeBody(response.Body, func(message []byte) []byte { return rewriteMessage(message, rewrite) })
 	}
-	resized(response)
+	clearLength(response)
 	return err
 }
 
-// resized takes away the length of a body that is another now.
-func resized(response *http.Response) {
+// clearLength removes the length of a body that has changed.
+func clearLength(response *http.Response) {
 	response.ContentLength = -1
 	response.Header.Del("Content-Length")
 }
 
-// filter takes messages out of an event stream. A body that is JSON is the
-// response to its request, which is always the SDK's. An answer that is too long
-// becomes an error: of the answer where it is one of a stream, so that the session
-// goes on, else of the request. id is that of the request, nil for none.
-func (t *transport) filter(r *http.Request, response *http.Response, id json.RawMessage, hangUp func()) error {
-	note := refusalOf(r.Context())
+// filterBody intercepts the messages of an event stream. A JSON body stays, because it answers a
+// request of the SDK. An answer that is too long becomes an error: on a stream it is replaced by an
+// error response, so that the session goes on, and in a JSON body it fails the request. id is the
+// ID of the request, or nil.
+func (t *httpTransport) filterBody(r *http.Request, response *http.Response, id json.RawMessage, hangUp func()) error {
+	note := refusalFrom(r.Context())
 	if id != nil {
 		note.id = id
 	}
@@ -224,17 +224,17 @@ func (t *transport) filter(r *http.Request, response *http.Response, id json.Raw
 		response.Body = body
 		return nil
 	}
-	from := way{revision: r.Header.Get("MCP-Protocol-Version"), send: t.sender(r)}
-	stream := newEvents(response.Body, func(message []byte) []byte {
-		if t.take != nil && t.take(message, from) {
+	from := messageSource{revision: r.Header.Get("MCP-Protocol-Version"), send: t.newSender(r)}
+	stream := newEventReader(response.Body, func(message []byte) []byte {
+		if t.intercept != nil && t.intercept(message, from) {
 			return nil
 		}
-		if note.id != nil && answers(message, note.id) {
-			time.AfterFunc(endWithin, func() { defer guard.Recover(nil, "the end of a stream"); hangUp() })
+		if note.id != nil && isAnswer(message, note.id) {
+			time.AfterFunc(endTimeout, func() { defer guard.Recover(nil, "the end of a stream"); hangUp() })
 		}
 		return message
 	})
-	stream.instead = func(long tooLong) []byte {
+	stream.instead = func(long tooLongError) []byte {
 		if note.id == nil {
 			return nil
 		}
@@ -242,14 +242,14 @@ func (t *transport) filter(r *http.Request, response *http.Response, id json.Raw
 		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, note.id, mcptask.CodeInternalError, long)
 	}
 	response.Body = stream
-	resized(response)
+	clearLength(response)
 	return nil
 }
 
-// answers says whether a message is the response to a request. The SDK reads on to the
-// end of the stream then, so that the connection can be used again; a server that
-// does not end it would keep it busy.
-func answers(message []byte, id json.RawMessage) bool {
+// isAnswer reports whether a message is the response to a request. After the response the SDK reads
+// to the end of the stream, so that the connection can be reused. A server that does not end the
+// stream would keep the connection busy.
+func isAnswer(message []byte, id json.RawMessage) bool {
 	var m struct {
 		ID     json.RawMessage `json:"id"`
 		Method *string         `json:"method"`
@@ -257,9 +257,9 @@ func answers(message []byte, id json.RawMessage) bool {
 	return json.Unmarshal(message, &m) == nil && m.Method == nil && string(m.ID) == string(id)
 }
 
-// sender posts messages with the headers of the request whose stream brought
-// what they answer: its session, its revision and its authorization.
-func (t *transport) sender(r *http.Request) func(ctx context.Context, message []byte) error {
+// newSender returns a function that posts messages with the headers of the request whose stream
+// they answer: its session, its revision and its authorization.
+func (t *httpTransport) newSender(r *http.Request) func(ctx context.Context, message []byte) error {
 	header, url := r.Header.Clone(), r.URL.String()
 	for _, name := range []string{"Last-Event-Id", "Mcp-Method", "Mcp-Name", "Cookie"} {
 		header.Del(name) // the client's jar adds the cookies again
@@ -276,18 +276,18 @@ func (t *transport) sender(r *http.Request) func(ctx context.Context, message []
 		if err != nil {
 			return err
 		}
-		// So that the connection can be used again; there is nothing to read.
+		// The body has nothing to read. Draining it lets the connection be reused.
 		_, _ = io.CopyN(io.Discard, response.Body, captureLimit)
 		_ = response.Body.Close()
 		if response.StatusCode >= http.StatusMultipleChoices {
-			return fmt.Errorf("HTTP %s", response.Status)
+			return fmt.Errorf("the server answered with HTTP status %s", response.Status)
 		}
 		return nil
 	}
 }
 
-// replace sets a member of a message.
-func replace(body []byte, name string, value json.RawMessage) ([]byte, error) {
+// replaceMember sets a member of a message.
+func replaceMember(body []byte, name string, value json.RawMessage) ([]byte, error) {
 	var message map[string]json.RawMessage
 	if err := json.Unmarshal(body, &message); err != nil {
 		return nil, err
@@ -296,9 +296,8 @@ func replace(body []byte, name string, value json.RawMessage) ([]byte, error) {
 	return json.Marshal(message)
 }
 
-// nameHeaders sets Mcp-Method and Mcp-Name where the revision has them (E-69
-// to E-71).
-func nameHeaders(h http.Header, method string, params json.RawMessage) {
+// setNameHeaders sets Mcp-Method and Mcp-Name if the revision has them (E-69 to E-71).
+func setNameHeaders(h http.Header, method string, params json.RawMessage) {
 	if h.Get("MCP-Protocol-Version") < mcptask.Revision20260728 {
 		h.Del("Mcp-Method")
 		return
@@ -308,14 +307,14 @@ func nameHeaders(h http.Header, method string, params json.RawMessage) {
 		Name   string `json:"name"`
 		TaskID string `json:"taskId"`
 	}
-	_ = json.Unmarshal(params, &p) // params without a name have no header
+	_ = json.Unmarshal(params, &p) // params without a name get no header
 	if name := p.Name + p.TaskID; name != "" {
-		h.Set("Mcp-Name", headerValue(name))
+		h.Set("Mcp-Name", encodeHeader(name))
 	}
 }
 
-// headerValue encodes what a header cannot carry as it is.
-func headerValue(value string) string {
+// encodeHeader encodes a value that a header cannot carry as it is.
+func encodeHeader(value string) string {
 	plain := value == strings.TrimSpace(value) && !strings.HasPrefix(value, "=?base64?")
 	for i := range len(value) {
 		plain = plain && value[i] >= ' ' && value[i] <= '~'
@@ -326,8 +325,8 @@ func headerValue(value string) string {
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
 }
 
-// capture keeps what is read of a body, up to a limit.
-type capture struct {
+// capturedBody keeps what is read of a body, up to captureLimit.
+type capturedBody struct {
 	io.ReadCloser
 	mu   sync.Mutex
 	kept bytes.Buffer
@@ -335,8 +334,8 @@ type capture struct {
 
 const captureLimit = 1 << 20
 
-func (t *transport) captured(body io.ReadCloser) io.ReadCloser {
-	c := &capture{ReadCloser: body}
+func (t *httpTransport) captureBody(body io.ReadCloser) io.ReadCloser {
+	c := &capturedBody{ReadCloser: body}
 	t.mu.Lock()
 	t.initialize = c
 	t.mu.Unlock()
@@ -344,7 +343,7 @@ func (t *transport) captured(body io.ReadCloser) io.ReadCloser {
 }
 
 // Read implements io.Reader.
-func (c *capture) Read(p []byte) (int, error) {
+func (c *capturedBody) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -354,9 +353,9 @@ func (c *capture) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// capabilities are those of the server's answer to initialize, which may be JSON
-// or an event stream; nil where there is none.
-func (t *transport) capabilities() json.RawMessage {
+// capabilities returns those of the server's answer to initialize, or nil. The answer may be JSON
+// or an event stream.
+func (t *httpTransport) capabilities() json.RawMessage {
 	t.mu.Lock()
 	c := t.initialize
 	t.mu.Unlock()
@@ -366,12 +365,12 @@ func (t *transport) capabilities() json.RawMessage {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	text := c.kept.String()
-	if declared := declaredIn([]byte(text)); declared != nil {
+	if declared := decodeMessageCapabilities([]byte(text)); declared != nil {
 		return declared
 	}
 	for line := range strings.Lines(text) {
 		if name, data, _ := wire.Field([]byte(line)); name == "data" {
-			if declared := declaredIn(data); declared != nil {
+			if declared := decodeMessageCapabilities(data); declared != nil {
 				return declared
 			}
 		}
@@ -379,19 +378,19 @@ func (t *transport) capabilities() json.RawMessage {
 	return nil
 }
 
-func declaredIn(message []byte) json.RawMessage {
+func decodeMessageCapabilities(message []byte) json.RawMessage {
 	var m struct {
 		Result json.RawMessage `json:"result"`
 	}
-	_ = json.Unmarshal(message, &m) // what is no answer declares nothing
-	return declaredBy(m.Result)
+	_ = json.Unmarshal(message, &m) // malformed messages declare nothing
+	return decodeResultCapabilities(m.Result)
 }
 
-// declaredBy reads the capabilities in the result of an initialize.
-func declaredBy(result json.RawMessage) json.RawMessage {
+// decodeResultCapabilities returns the capabilities in the result of an initialize.
+func decodeResultCapabilities(result json.RawMessage) json.RawMessage {
 	var r struct {
 		Capabilities json.RawMessage `json:"capabilities"`
 	}
-	_ = json.Unmarshal(result, &r) // as above
+	_ = json.Unmarshal(result, &r) // malformed results declare nothing
 	return r.Capabilities
 }

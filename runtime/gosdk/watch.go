@@ -12,76 +12,76 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
-// How subscriptions are opened.
+// These constants pace the opening of subscriptions.
 const (
 	// streamSize is how many tasks share one subscription.
 	streamSize = 1000
-	// gather is how long the first subscription waits for more tasks: what is
-	// done sooner needs none.
-	gather = 100 * time.Millisecond
-	// regroup is how long a change of the tasks waits for more changes.
-	regroup = time.Second
-	// acknowledgeWithin is how long a server, or a proxy that holds its bytes
-	// back, may take to show that it keeps a subscription.
+	// firstDelay is how long the first subscription waits for more tasks. Tasks that end sooner
+	// need no subscription.
+	firstDelay = 100 * time.Millisecond
+	// regroupDelay is how long a change of the tasks waits for more changes.
+	regroupDelay = time.Second
+	// acknowledgeWithin is how long a server, or a proxy that holds bytes back, has to acknowledge
+	// a subscription.
 	acknowledgeWithin = 10 * time.Second
-	// proven is how long a subscription has to last to be no failure.
-	proven  = 30 * time.Second
-	maxWait = 5 * time.Minute
+	// provenAfter is how long a subscription must last to count as a success.
+	provenAfter = 30 * time.Second
+	maxWait     = 5 * time.Minute
 )
 
-// errNoSubscriptions says that the server tells nothing of tasks.
+// errNoSubscriptions says that the server has no subscriptions to tasks.
 var errNoSubscriptions = errors.New("the server has no subscriptions to tasks")
 
-// watches subscribes to the tasks that calls wait for: one subscription for up
-// to streamSize tasks, however many calls. It is safe for concurrent use.
+// watches subscribes to the tasks that calls wait for. Up to streamSize tasks share a subscription,
+// whatever the number of calls. It is safe for concurrent use.
 type watches struct {
 	// listen runs one subscription until it ends.
 	listen func(ctx context.Context, ids []string, s *subscription) error
 
 	mu       sync.Mutex
 	tasks    map[string]map[*watch]bool
-	refused  map[string]bool // tasks that the server does not tell of
+	refused  map[string]bool // the server does not tell of these tasks
 	streams  map[*subscription]bool
-	timer    *time.Timer // of the next arrangement, nil where none is due
+	timer    *time.Timer // of the next arrangement, or nil
 	off      bool        // the server has no subscriptions
 	closed   bool
 	failures int       // in a row
-	notSoon  time.Time // nothing is opened before this
+	notSoon  time.Time // the earliest time for a new subscription
 	running  sync.WaitGroup
 }
 
-// watch is one call that is told of its task.
+// watch is one call that hears of its task.
 type watch struct {
 	heard func(live bool, state *mcptask.Snapshot)
 	// ctx lasts as long as the watch.
 	ctx context.Context
 }
 
-// subscription is one stream of the server's.
+// subscription is one stream from the server.
 type subscription struct {
 	w        *watches
 	ids      []string
-	live     map[string]bool // that the server agreed to tell of; nil until it has
+	live     map[string]bool // the tasks that the server agreed to tell of; nil until it has
 	began    time.Time       // when it agreed
 	cancel   context.CancelCauseFunc
 	patience *time.Timer
-	next     *generation // those that take its place
-	from     *generation // with which it took the place of others
+	next     *generation // the subscriptions that replace this one
+	from     *generation // the generation that this one belongs to
 }
 
-// generation is a set of subscriptions that take the place of older ones: these
-// end when all of the new are there, so that nothing is missed in between.
+// generation is a set of subscriptions that replace older ones. The older ones end when all new
+// ones are live, so that no change is missed.
 type generation struct {
 	waiting int
 	failed  bool
 	old     []*subscription
 }
 
-// errUnneeded is why a subscription is no longer needed.
-var errUnneeded = errors.New("nobody waits for it any longer")
+// errUnneeded ends a subscription that is no longer needed.
+var errUnneeded = errors.New("no call waits for its tasks")
 
-// watch begins to tell of a task; see mcptask.Watcher.
-func (w *watches) watch(taskID string, heard func(bool, *mcptask.Snapshot)) (live bool, stop func()) {
+// addWatch adds a watch of a task; see mcptask.Watcher.
+func (w *watches) addWatch(taskID string, heard func(bool, *mcptask.Snapshot)) (live bool, stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -90,8 +90,8 @@ func (w *watches) watch(taskID string, heard func(bool, *mcptask.Snapshot)) (liv
 		w.tasks[taskID] = map[*watch]bool{}
 	}
 	w.tasks[taskID][own] = true
-	w.arrangeSoon()
-	return w.covered(taskID), func() {
+	w.scheduleArrange()
+	return w.isCovered(taskID), func() {
 		cancel()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -99,13 +99,13 @@ func (w *watches) watch(taskID string, heard func(bool, *mcptask.Snapshot)) (liv
 			delete(w.tasks, taskID)
 			delete(w.refused, taskID)
 		}
-		w.arrangeSoon()
+		w.scheduleArrange()
 	}
 }
 
-// lasting is a context that lasts as long as somebody waits for the task, ctx
-// where nobody does.
-func (w *watches) lasting(ctx context.Context, taskID string) context.Context {
+// watchContext returns a context that lasts as long as a watch of the task. Without a watch it
+// returns ctx.
+func (w *watches) watchContext(ctx context.Context, taskID string) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for own := range w.tasks[taskID] {
@@ -114,8 +114,8 @@ func (w *watches) lasting(ctx context.Context, taskID string) context.Context {
 	return ctx
 }
 
-// covered says whether the server tells of a task. w.mu is held.
-func (w *watches) covered(taskID string) bool {
+// isCovered reports whether the server tells of a task. w.mu is held.
+func (w *watches) isCovered(taskID string) bool {
 	for s := range w.streams {
 		if s.live[taskID] {
 			return true
@@ -124,20 +124,19 @@ func (w *watches) covered(taskID string) bool {
 	return false
 }
 
-// arrangeSoon arranges the subscriptions anew in a while. w.mu is held.
-func (w *watches) arrangeSoon() {
+// scheduleArrange schedules arrange. w.mu is held.
+func (w *watches) scheduleArrange() {
 	if w.off || w.closed || w.timer != nil {
 		return
 	}
-	delay := regroup
+	delay := regroupDelay
 	if len(w.streams) == 0 {
-		delay = gather
+		delay = firstDelay
 	}
 	w.timer = time.AfterFunc(max(delay, time.Until(w.notSoon)), w.arrange)
 }
 
-// arrange opens the subscriptions that are missing, and ends those that nobody
-// needs.
+// arrange opens the missing subscriptions, and ends those that no call needs.
 func (w *watches) arrange() {
 	defer guard.Recover(nil, "the arrangement of subscriptions")
 	w.mu.Lock()
@@ -173,7 +172,7 @@ func (w *watches) arrange() {
 		return
 	}
 	if wait := time.Until(w.notSoon); wait > 0 {
-		w.arrangeSoon()
+		w.scheduleArrange()
 		return
 	}
 	for _, s := range partial {
@@ -189,12 +188,12 @@ func (w *watches) arrange() {
 	}
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(missing)), streamSize) {
 		g.waiting++
-		w.open(ids, g)
+		w.openSubscription(ids, g)
 	}
 }
 
-// open opens a subscription. w.mu is held.
-func (w *watches) open(ids []string, g *generation) {
+// openSubscription opens a subscription. w.mu is held.
+func (w *watches) openSubscription(ids []string, g *generation) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	s := &subscription{w: w, ids: ids, cancel: cancel, from: g}
 	s.patience = time.AfterFunc(acknowledgeWithin, func() {
@@ -209,13 +208,13 @@ func (w *watches) open(ids []string, g *generation) {
 		if cause := context.Cause(ctx); cause != nil {
 			err = cause
 		}
-		w.ended(s, err)
+		w.recordEnd(s, err)
 	})
 }
 
-// agreed takes the server's word on which tasks it tells of; there is none in
-// taskIDs where it does not know of tasks.
-func (s *subscription) agreed(taskIDs []string, tasks bool) {
+// recordAgreed records which tasks the server agrees to tell of. tasks is false if the server does
+// not know subscriptions to tasks.
+func (s *subscription) recordAgreed(taskIDs []string, tasks bool) {
 	w := s.w
 	if !tasks {
 		s.cancel(errNoSubscriptions)
@@ -232,7 +231,7 @@ func (s *subscription) agreed(taskIDs []string, tasks bool) {
 	for _, id := range s.ids {
 		asked[id] = true
 	}
-	for _, id := range taskIDs { // as many as the server likes
+	for _, id := range taskIDs { // the server may name any number
 		if asked[id] {
 			s.live[id] = true
 		}
@@ -245,23 +244,23 @@ func (s *subscription) agreed(taskIDs []string, tasks bool) {
 			w.refused[id] = true
 		}
 	}
-	s.from.arrived(nil)
+	s.from.countArrival(nil)
 	w.mu.Unlock()
 	for _, own := range up {
 		own.heard(true, nil)
 	}
 }
 
-// arrived notes that one of a generation is there, or is not to come. The mutex
-// of watches is held.
-func (g *generation) arrived(err error) {
+// countArrival counts a subscription of the generation that is live or has failed. The mutex of
+// watches is held.
+func (g *generation) countArrival(err error) {
 	g.waiting--
 	g.failed = g.failed || err != nil
 	if g.waiting > 0 {
 		return
 	}
 	for _, s := range g.old {
-		if g.failed { // it goes on
+		if g.failed { // the old one goes on
 			s.next = nil
 		} else {
 			s.cancel(errUnneeded)
@@ -269,8 +268,8 @@ func (g *generation) arrived(err error) {
 	}
 }
 
-// told passes a state on.
-func (s *subscription) told(state mcptask.Snapshot) {
+// deliverState passes on a state that came with the subscription.
+func (s *subscription) deliverState(state mcptask.Snapshot) {
 	w := s.w
 	w.mu.Lock()
 	all := slices.Collect(maps.Keys(w.tasks[state.TaskID]))
@@ -280,9 +279,9 @@ func (s *subscription) told(state mcptask.Snapshot) {
 	}
 }
 
-// tell passes a state on that came otherwise, to whoever waits for the task; false
-// is nobody.
-func (w *watches) tell(state mcptask.Snapshot) bool {
+// deliverState passes on a state that came in another way to the calls that wait for the task. It
+// reports whether there are any.
+func (w *watches) deliverState(state mcptask.Snapshot) bool {
 	w.mu.Lock()
 	all := slices.Collect(maps.Keys(w.tasks[state.TaskID]))
 	w.mu.Unlock()
@@ -292,17 +291,17 @@ func (w *watches) tell(state mcptask.Snapshot) bool {
 	return len(all) > 0
 }
 
-// ended notes the end of a subscription: what no other tells of is polled.
-func (w *watches) ended(s *subscription, err error) {
+// recordEnd records the end of a subscription. Tasks that no other subscription covers are polled.
+func (w *watches) recordEnd(s *subscription, err error) {
 	w.mu.Lock()
 	delete(w.streams, s)
 	s.patience.Stop()
 	if s.live == nil {
-		s.from.arrived(err)
+		s.from.countArrival(err)
 	}
 	var down []*watch
 	for _, id := range s.ids {
-		if s.live[id] && !w.covered(id) {
+		if s.live[id] && !w.isCovered(id) {
 			down = slices.AppendSeq(down, maps.Keys(w.tasks[id]))
 		}
 	}
@@ -313,11 +312,11 @@ func (w *watches) ended(s *subscription, err error) {
 		errors.As(err, &wire) && (wire.Code == mcptask.CodeMethodNotFound || wire.Code == mcptask.CodeMissingClientCapability):
 		w.off = true
 	default:
-		if w.failures++; s.live != nil && time.Since(s.began) >= proven {
+		if w.failures++; s.live != nil && time.Since(s.began) >= provenAfter {
 			w.failures = 0
 		}
-		w.notSoon = time.Now().Add(min(regroup<<min(w.failures, 10), maxWait))
-		w.arrangeSoon()
+		w.notSoon = time.Now().Add(min(regroupDelay<<min(w.failures, 10), maxWait))
+		w.scheduleArrange()
 	}
 	w.mu.Unlock()
 	for _, own := range down {
@@ -325,19 +324,19 @@ func (w *watches) ended(s *subscription, err error) {
 	}
 }
 
-// renew tries again with a server that was connected to anew.
-func (w *watches) renew() {
+// reset allows new attempts after the server was connected to anew.
+func (w *watches) reset() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.off, w.failures, w.notSoon = false, 0, time.Time{}
 	clear(w.refused)
 	if len(w.tasks) > 0 {
-		w.arrangeSoon()
+		w.scheduleArrange()
 	}
 }
 
-// gone tells all calls that the connection has ended.
-func (w *watches) gone() {
+// reportDisconnect tells all calls that the connection has ended.
+func (w *watches) reportDisconnect() {
 	w.mu.Lock()
 	var all []*watch
 	for _, of := range w.tasks {
@@ -351,7 +350,7 @@ func (w *watches) gone() {
 
 // close ends all subscriptions.
 func (w *watches) close() {
-	defer w.gone()
+	defer w.reportDisconnect()
 	w.mu.Lock()
 	w.closed = true
 	if w.timer != nil {

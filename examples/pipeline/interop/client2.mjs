@@ -62,7 +62,7 @@ const session = await step('connect', async () => {
 });
 
 // With fallback=tools no tool has to be called as a task. A call becomes one in
-// 2025-11-25 where the client wants one, in 2026-07-28 where the server does.
+// 2025-11-25 if the client wants one, in 2026-07-28 if the server does.
 const call = (name, args) => session.callTool(name, args, { task: { preference: 'require', retentionMs: 60_000 } });
 const pipeline = (branch) => call('run_pipeline', { repository: 'shop', branch });
 const deploy = (service) => call('deploy_service', { service, environment: 'production' });

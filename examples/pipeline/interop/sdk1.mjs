@@ -123,7 +123,7 @@ await step('read a task again', async () => {
   assert.deepEqual(stored.structuredContent, done.result.structuredContent);
 });
 
-// The list is there only where callers can be told apart.
+// The server offers the list only if it can tell callers apart.
 if (peer.client.getServerCapabilities().tasks.list) {
   await step('list tasks', async () => {
     const { tasks } = await peer.tasks.listTasks();

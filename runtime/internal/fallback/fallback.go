@@ -1,7 +1,7 @@
-// Package fallback serves clients that know nothing of tasks. A call of a tool
-// that takes tasks runs as one behind the scenes: it is answered with the
-// result where that is there in time, else with a text that tells the model
-// how to go on by a few small tools, which this package has as well.
+// Package fallback serves clients that do not know tasks. A call of a tool that takes tasks runs as
+// a task behind the scenes. If the result is ready in time, it is the answer. Otherwise the answer
+// is a text that tells the model how to go on with a few small tools, which this package has as
+// well.
 package fallback
 
 import (
@@ -14,22 +14,22 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Handler answers a call; it is what a flow of the gateway takes.
+// Handler answers a call. A flow of the gateway takes it.
 type Handler = func(ctx context.Context, arguments json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error)
 
-// set is the fallback tools of the services that share a prefix.
+// set holds the fallback tools of the services that share a prefix.
 type set struct {
 	server *mcptask.Server
 	prefix string
 	asks   bool
 }
 
-// sets lists the sets of a server, in the order of declaration.
-func sets(s *mcptask.Server) []set {
+// listSets returns the sets of a server, in the order of declaration.
+func listSets(s *mcptask.Server) []set {
 	var all []set
 	for _, spec := range s.Tools() {
 		service, _ := s.Service(spec.Name)
-		if !serves(service, spec) {
+		if !hasFallback(service, spec) {
 			continue
 		}
 		i := slices.IndexFunc(all, func(each set) bool { return each.prefix == service.Prefix })
@@ -42,34 +42,34 @@ func sets(s *mcptask.Server) []set {
 	return all
 }
 
-func serves(service mcptask.Tools, spec mcptask.ToolSpec) bool {
+func hasFallback(service mcptask.Tools, spec mcptask.ToolSpec) bool {
 	return service.Fallback == mcptask.FallbackTools && spec.Policy.Task != mcptask.TaskForbidden
 }
 
-// Serves says whether a tool has the fallback: it takes tasks, and its service
-// has fallback=tools.
+// Serves reports whether a tool has the fallback: it takes tasks, and its service has
+// fallback=tools.
 func Serves(s *mcptask.Server, tool string) bool {
 	spec, _ := s.Tool(tool)
 	service, ok := s.Service(tool)
-	return ok && serves(service, spec)
+	return ok && hasFallback(service, spec)
 }
 
-// Helps says whether a tool is one of the fallback tools.
+// Helps reports whether a tool is a fallback tool.
 func Helps(s *mcptask.Server, tool string) bool {
 	_, _, ok := find(s, tool)
 	return ok
 }
 
-// Concerns says whether the package has a part in calls of a tool: it has the
-// fallback, or belongs to it.
+// Concerns reports whether the package handles calls of a tool: it has the fallback or is a
+// fallback tool.
 func Concerns(s *mcptask.Server, tool string) bool {
 	return Helps(s, tool) || Serves(s, tool)
 }
 
-// setOf finds the fallback tools that go with a tool which has them.
-func setOf(s *mcptask.Server, tool string) set {
+// findSet returns the fallback tools for a tool that has the fallback.
+func findSet(s *mcptask.Server, tool string) set {
 	service, _ := s.Service(tool)
-	for _, each := range sets(s) {
+	for _, each := range listSets(s) {
 		if each.prefix == service.Prefix {
 			return each
 		}
@@ -77,11 +77,11 @@ func setOf(s *mcptask.Server, tool string) set {
 	return set{}
 }
 
-// Handle is how the gateway answers a call that it has negotiated: a call of a
-// fallback tool, or one in ModeFallback. nil leaves it to the server.
+// Handle returns the handler for a call that the gateway has negotiated, if it calls a fallback
+// tool or has ModeFallback. It returns nil for any other call, which the server answers.
 func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.CallRequest) Handler {
 	if call.Mode == mcptask.ModeFallback {
-		return begin(s, caller, tool)
+		return newTaskHandler(s, caller, tool)
 	}
 	each, kind, ok := find(s, tool)
 	if !ok {
@@ -101,7 +101,7 @@ func find(s *mcptask.Server, name string) (each set, kind string, ok bool) {
 		if !ok {
 			continue
 		}
-		for _, each := range sets(s) {
+		for _, each := range listSets(s) {
 			if each.prefix == prefix && (each.asks || kind != mcptask.ToolTaskAnswer) {
 				return each, kind, true
 			}
@@ -112,12 +112,12 @@ func find(s *mcptask.Server, name string) (each set, kind string, ok bool) {
 
 var kinds = [...]string{mcptask.ToolTaskStatus, mcptask.ToolTaskResult, mcptask.ToolTaskCancel, mcptask.ToolTaskAnswer}
 
-// defaultWait is how long a fallback tool blocks for a task whose tool says
-// nothing of it: common clients give up at 120 seconds.
+// defaultWait is how long a fallback tool blocks for a task whose tool sets no wait. Common clients
+// give up after 120 seconds.
 const defaultWait = 90 * time.Second
 
-// waitOf is how long a call may block for a tool's task; 0 is without limit.
-func waitOf(s *mcptask.Server, tool string) time.Duration {
+// callWait returns how long a call may block for a tool's task. 0 means no limit.
+func callWait(s *mcptask.Server, tool string) time.Duration {
 	if !Serves(s, tool) {
 		return defaultWait
 	}
@@ -125,14 +125,14 @@ func waitOf(s *mcptask.Server, tool string) time.Duration {
 	return spec.Policy.Wait
 }
 
-// within bounds a context by a wait that began at a time; 0 is without limit.
-func within(ctx context.Context, began time.Time, wait time.Duration) (context.Context, context.CancelFunc) {
+// withWait bounds a context by a wait that began at a time. A wait of 0 means no limit.
+func withWait(ctx context.Context, began time.Time, wait time.Duration) (context.Context, context.CancelFunc) {
 	if wait <= 0 {
 		return context.WithCancel(ctx)
 	}
 	return context.WithDeadline(ctx, began.Add(wait))
 }
 
-func shuttingDown() error {
+func newShutdownError() error {
 	return mcptask.Errorf(mcptask.CodeInternalError, "the server is shutting down")
 }

@@ -13,15 +13,15 @@ import (
 
 type askFunc = func(context.Context, mcptask.Input) (json.RawMessage, error)
 
-// follow waits until a task has ended, until it has a question that cannot be
-// asked here, or until ctx ends; the last is no error. While it waits it asks
-// the task's questions on the stream of the call that is open.
+// follow waits until a task has ended, until it has a question that the call cannot ask, or until
+// ctx ends. The end of ctx is not an error. While follow waits, it asks the task's questions on the
+// open stream of the call.
 func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, record mcptask.Record, ask askFunc) (mcptask.Record, error) {
 	ctx, stop := context.WithCancel(ctx)
-	a := &asking{server: s, caller: caller, task: record.ID, ask: ask, giveUp: stop, open: map[string]context.CancelFunc{}}
-	defer a.done.Wait() // the stream is not ours when the call has been answered
+	a := &openQuestions{server: s, caller: caller, task: record.ID, ask: ask, giveUp: stop, open: map[string]context.CancelFunc{}}
+	defer a.done.Wait() // after the answer the stream is not ours
 	defer stop()
-	for !record.Done() && a.take(ctx, record.Outstanding()) {
+	for !record.Done() && a.update(ctx, record.Outstanding()) {
 		latest, err := s.Changed(ctx, caller, record.ID, record.Version)
 		switch {
 		case ctx.Err() != nil:
@@ -34,8 +34,8 @@ func follow(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, recor
 	return record, nil
 }
 
-// asking is the questions of one task that are asked on a call's stream.
-type asking struct {
+// openQuestions holds the questions of one task that are asked on a call's stream.
+type openQuestions struct {
 	server *mcptask.Server
 	caller mcptask.Caller
 	task   string
@@ -45,9 +45,9 @@ type asking struct {
 	done   sync.WaitGroup
 }
 
-// take asks what is new and takes back what is settled; false says that there
-// is a question that the caller cannot be asked.
-func (a *asking) take(ctx context.Context, questions []mcptask.Input) bool {
+// update asks new questions and cancels settled ones. It returns false if the caller cannot be
+// asked an open question.
+func (a *openQuestions) update(ctx context.Context, questions []mcptask.Input) bool {
 	for key, settled := range a.open {
 		if !slices.ContainsFunc(questions, func(in mcptask.Input) bool { return in.Key == key }) {
 			settled()
@@ -60,22 +60,23 @@ func (a *asking) take(ctx context.Context, questions []mcptask.Input) bool {
 		if a.open[in.Key] == nil {
 			ctx, cancel := context.WithCancel(ctx)
 			a.open[in.Key] = cancel
-			a.done.Go(func() { defer guard.Recover(a.server.Logger(), "a question"); a.question(ctx, in) })
+			a.done.Go(func() { defer guard.Recover(a.server.Logger(), "a question"); a.askQuestion(ctx, in) })
 		}
 	}
 	return true
 }
 
-// question asks one question. A form that the client fails to show waits for
-// the tool that answers; nobody else could answer the rest.
-func (a *asking) question(ctx context.Context, in mcptask.Input) {
+// askQuestion asks one question. If the client fails to show a form, the question stays open for
+// the tool that answers. A question of any other kind is settled with an error, because nothing
+// else can answer it.
+func (a *openQuestions) askQuestion(ctx context.Context, in mcptask.Input) {
 	response, err := a.ask(ctx, in)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err == nil:
 		err = a.server.Respond(ctx, a.caller, a.task, in.Key, response, nil)
-	case form(in):
+	case isForm(in):
 		a.giveUp()
 		return
 	default:
@@ -88,5 +89,5 @@ func (a *asking) question(ctx context.Context, in mcptask.Input) {
 	}
 }
 
-// form says whether a question is one that a model can pass on to its user.
-func form(in mcptask.Input) bool { return in.Method == "elicitation/create" && in.Schema != nil }
+// isForm reports whether a model can pass a question on to its user.
+func isForm(in mcptask.Input) bool { return in.Method == "elicitation/create" && in.Schema != nil }

@@ -7,16 +7,15 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// List changes a result of tools/list for its caller. One that declares the
-// extension does not see the fallback tools. All others do, and are told of the
-// tools behind them that they may be called plainly: of an output that may be
-// that of a task which goes on, and of tasks that are not required (C-13 would
-// have such calls refused).
+// List changes a result of tools/list for its caller. A caller that declares the extension does not
+// see the fallback tools. Any other caller sees them, and learns that it may call the tools behind
+// them plainly: their output may be that of a running task, and tasks are not required. Otherwise
+// plain calls would be refused (C-13).
 //
-// Since the list depends on what the caller declares, it is no answer for
-// others: it is marked as private where the revision has caches.
+// The list depends on what the caller declares. So it is marked as private if the revision has
+// caches.
 func List(s *mcptask.Server, declares bool, result json.RawMessage) (json.RawMessage, error) {
-	if len(sets(s)) == 0 {
+	if len(listSets(s)) == 0 {
 		return result, nil
 	}
 	var list map[string]json.RawMessage
@@ -72,14 +71,13 @@ func offerPlain(entry map[string]json.RawMessage) error {
 	return err
 }
 
-// widen makes an output schema admit the structured content of a task that
-// goes on. Clients that check results (the TypeScript and Python SDKs) refuse
-// one that does not fit the schema, and also one without structured content
-// where there is a schema: so what they are told of has to be true.
+// widen makes an output schema admit the structured content of a running task. Clients that check
+// results (the TypeScript and Python SDKs) refuse structured content that does not fit the schema,
+// and also a result without it. So the schema must tell them the truth.
 //
-// The tool's own schema stays whole, as one of two branches. Its references
-// count from the root of the document, and so get the branch's path, except
-// where an $id makes a document of its own.
+// The tool's own schema stays whole, as one of two branches. Its references count from the root of
+// the document, so they get the branch's path. Below an $id, which begins a document of its own,
+// they stay.
 func widen(schema json.RawMessage) (json.RawMessage, error) {
 	var own map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(schema))
@@ -88,7 +86,7 @@ func widen(schema json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	wide := map[string]any{"type": "object"}
-	if dialect, ok := own["$schema"]; ok { // it stands at the root alone
+	if dialect, ok := own["$schema"]; ok { // allowed at the root only
 		wide["$schema"] = dialect
 		delete(own, "$schema")
 	}

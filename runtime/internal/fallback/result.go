@@ -7,25 +7,26 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
-// state is the structured content of an answer that only tells of a task.
+// state is the structured content of an answer that only reports a task.
 type state struct {
 	Task          string         `json:"task"`
 	Status        mcptask.Status `json:"status"`
 	StatusMessage string         `json:"statusMessage,omitempty"`
-	// PollIntervalMs is how long to wait before the next look.
+	// PollIntervalMs is how long to wait before the next poll.
 	PollIntervalMs int64 `json:"pollIntervalMs,omitempty"`
 }
 
-// stateSchema describes it in the output schemas of tools (see widen).
+// stateSchema describes a state in the output schemas of tools (see widen).
 const stateSchema = `{"type":"object","description":"The call has not finished: it goes on as a task.","properties":{` +
 	`"task":{"type":"string"},"status":{"type":"string","enum":["working","input_required","completed","failed","cancelled"]},` +
 	`"statusMessage":{"type":"string"},"pollIntervalMs":{"type":"integer"}},"required":["task","status"]}`
 
-// statusOf is the task's status in words for a model, to whom a tool error is
-// a failure in every revision.
-func statusOf(r mcptask.Record) mcptask.Status {
+// taskStatus returns the task's status for a model. A tool error counts as a failure in every
+// revision.
+func taskStatus(r mcptask.Record) mcptask.Status {
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
 		return mcptask.StatusInputRequired
@@ -39,22 +40,22 @@ func statusOf(r mcptask.Record) mcptask.Status {
 	return mcptask.StatusCompleted
 }
 
-// going is the answer that tells of a task: for the model as text, for
-// programs as structured content.
-func (e set) going(caller mcptask.Caller, r mcptask.Record, meta map[string]json.RawMessage) (*mcptask.Outcome, error) {
-	text, err := e.text(caller, r)
+// newTaskOutcome returns the answer that reports a task: text for the model, structured content for
+// programs.
+func (e set) newTaskOutcome(caller mcptask.Caller, r mcptask.Record, meta map[string]json.RawMessage) (*mcptask.Outcome, error) {
+	text, err := e.describeTask(caller, r)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{Task: r.ID, Status: statusOf(r), StatusMessage: r.StatusMessage}
+	s := &state{Task: r.ID, Status: taskStatus(r), StatusMessage: r.StatusMessage}
 	if !r.Done() {
 		s.PollIntervalMs = max(r.Poll.Milliseconds(), 1)
 	}
-	return outcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}, Meta: meta}, s)
+	return newOutcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}, Meta: meta}, s)
 }
 
-// text tells a model what the task is and what to do next.
-func (e set) text(caller mcptask.Caller, r mcptask.Record) (string, error) {
+// describeTask tells a model the task's state and what to do next.
+func (e set) describeTask(caller mcptask.Caller, r mcptask.Record) (string, error) {
 	arguments, err := json.Marshal(map[string]string{"task": r.ID})
 	if err != nil {
 		return "", err
@@ -66,7 +67,7 @@ func (e set) text(caller mcptask.Caller, r mcptask.Record) (string, error) {
 	}
 	if r.Done() {
 		return fmt.Sprintf("%s has ended as task %s (%s%s). Call %s for its result.",
-			r.Tool, quoted(r.ID), statusOf(r), note, result), nil
+			r.Tool, quote(r.ID), taskStatus(r), note, result), nil
 	}
 	open := r.Outstanding()
 	if len(open) == 0 {
@@ -75,11 +76,11 @@ func (e set) text(caller mcptask.Caller, r mcptask.Record) (string, error) {
 		}
 		return fmt.Sprintf("%s has not finished yet: it goes on as task %s (%s%s). In about %s call %s: it waits for the result and gives it. "+
 			"Do not call %s again for this, which would start the work anew; to stop it, call %s.",
-			r.Tool, quoted(r.ID), statusOf(r), note, pause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
+			r.Tool, quote(r.ID), taskStatus(r), note, formatPause(r.Poll), result, r.Tool, e.prefix+mcptask.ToolTaskCancel), nil
 	}
-	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer from the user.", r.Tool, quoted(r.ID))}
+	lines := []string{fmt.Sprintf("%s has not finished yet: it goes on as task %s, which waits for an answer from the user.", r.Tool, quote(r.ID))}
 	for _, in := range open {
-		line, err := e.question(caller, r, in)
+		line, err := e.describeQuestion(caller, r, in)
 		if err != nil {
 			return "", err
 		}
@@ -89,17 +90,17 @@ func (e set) text(caller mcptask.Caller, r mcptask.Record) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// question says what is asked and how it is answered.
-func (e set) question(caller mcptask.Caller, r mcptask.Record, in mcptask.Input) (string, error) {
+// describeQuestion says what is asked and how to answer it.
+func (e set) describeQuestion(caller mcptask.Caller, r mcptask.Record, in mcptask.Input) (string, error) {
 	q, err := mcptask.NewQuestion(r.ID, in.Key, in.Method, in.Params)
 	if err != nil {
 		return "", err
 	}
-	asked := fmt.Sprintf("Question %s: %s", quoted(in.Key), q.Message)
-	passed := form(in) && e.asks // on by the model
+	asked := fmt.Sprintf("Question %s: %s", quote(in.Key), q.Message)
+	passed := isForm(in) && e.asks // by the model
 	switch can := caller.Answers(in); {
 	case can && passed:
-		asked += " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called. Where that does not work:"
+		asked += " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called. If that does not work:"
 	case can:
 		return asked + " The user is asked when " + e.prefix + mcptask.ToolTaskResult + " is called.", nil
 	case !passed:
@@ -110,35 +111,34 @@ func (e set) question(caller mcptask.Caller, r mcptask.Record, in mcptask.Input)
 		return "", err
 	}
 	return fmt.Sprintf("%s Ask the user, then call the tool %s with %s and the answer as the member \"answer\", an object that fits the JSON Schema %s; "+
-		"leave the member out where the user declines.", asked, e.prefix+mcptask.ToolTaskAnswer, arguments, in.Schema), nil
+		"leave the member out if the user declines.", asked, e.prefix+mcptask.ToolTaskAnswer, arguments, in.Schema), nil
 }
 
-// ended is the answer for a task that has ended: the result of its call. An
-// error that a call would have had is for the model to read here, whose own
-// call has not failed.
-func ended(r mcptask.Record) (mcptask.CallReply, error) {
+// newFinishedReply returns the answer for a task that has ended: the result of its call. An error
+// becomes a tool error that the model can read, because the model's own call has not failed.
+func newFinishedReply(r mcptask.Record) (mcptask.CallReply, error) {
 	switch r.Outcome.Kind {
 	case mcptask.OutcomeError:
-		return failed(fmt.Sprintf("The task %s of %s has failed: %s", quoted(r.ID), r.Tool, r.Outcome.Error))
+		return newErrorReply(fmt.Sprintf("The task %s of %s has failed: %s", quote(r.ID), r.Tool, r.Outcome.Error))
 	case mcptask.OutcomeCancelled:
-		return failed(fmt.Sprintf("The task %s of %s was cancelled: it has no result.", quoted(r.ID), r.Tool))
+		return newErrorReply(fmt.Sprintf("The task %s of %s was cancelled: it has no result.", quote(r.ID), r.Tool))
 	}
 	return mcptask.CallReply{Outcome: r.Outcome}, nil
 }
 
-// failed is the tool error that says text.
-func failed(text string) (mcptask.CallReply, error) {
-	o, err := outcome(mcptask.ErrorResult(text), nil)
+// newErrorReply returns a tool error with a text.
+func newErrorReply(text string) (mcptask.CallReply, error) {
+	o, err := newOutcome(mcptask.ErrorResult(text), nil)
 	return mcptask.CallReply{Outcome: o}, err
 }
 
-// said is the result that says text.
-func said(text string, s *state) (mcptask.CallReply, error) {
-	o, err := outcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}}, s)
+// newTextReply returns a result with a text.
+func newTextReply(text string, s *state) (mcptask.CallReply, error) {
+	o, err := newOutcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}}, s)
 	return mcptask.CallReply{Outcome: o}, err
 }
 
-func outcome(result *mcptask.Result, s *state) (*mcptask.Outcome, error) {
+func newOutcome(result *mcptask.Result, s *state) (*mcptask.Outcome, error) {
 	var err error
 	if s != nil {
 		if result.Structured, err = json.Marshal(s); err != nil {
@@ -149,8 +149,8 @@ func outcome(result *mcptask.Result, s *state) (*mcptask.Outcome, error) {
 	return &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: data, IsError: result.IsError}, err
 }
 
-// pause is a duration in words, in whole seconds.
-func pause(d time.Duration) string {
+// formatPause returns a duration in words, rounded up to whole seconds.
+func formatPause(d time.Duration) string {
 	seconds := int64((d + time.Second - 1) / time.Second)
 	if seconds <= 1 {
 		return "a second"
@@ -158,11 +158,7 @@ func pause(d time.Duration) string {
 	return fmt.Sprintf("%d seconds", seconds)
 }
 
-// quoted is a name from outside, cut to what a text can bear.
-func quoted(name string) string {
-	const longest = 200
-	if len(name) > longest {
-		name = name[:longest] + "…"
-	}
-	return fmt.Sprintf("%q", name)
+// quote quotes a name from outside, shortened for a message.
+func quote(name string) string {
+	return fmt.Sprintf("%q", text.Shorten(name, 200))
 }

@@ -18,34 +18,34 @@ const (
 	inputTask    = `{"type":"object","properties":{` + taskProperty + `},"required":["task"]}`
 	inputAnswer  = `{"type":"object","properties":{` + taskProperty +
 		`,"question":{"type":"string","description":"The question, as task_result named it."}` +
-		`,"answer":{"type":"object","description":"What the user answered, one member for each field of the question. Leave it out where the user declines."}` +
+		`,"answer":{"type":"object","description":"What the user answered, one member for each field of the question. Leave it out if the user declines."}` +
 		`},"required":["task","question"]}`
 )
 
-// Tools lists the fallback tools of a server, for an SDK to register. They are
-// called through the gateway, like all others.
+// Tools returns the fallback tools of a server, for an SDK to register. They are called through the
+// gateway, like all tools.
 func Tools(s *mcptask.Server) []mcptask.ToolSpec {
 	var specs []mcptask.ToolSpec
-	for _, each := range sets(s) {
+	for _, each := range listSets(s) {
 		for _, kind := range kinds {
 			if each.asks || kind != mcptask.ToolTaskAnswer {
-				specs = append(specs, each.spec(kind))
+				specs = append(specs, each.toolSpec(kind))
 			}
 		}
 	}
 	return specs
 }
 
-// Tool finds one of them by its name.
+// Tool returns a fallback tool by its name.
 func Tool(s *mcptask.Server, name string) (mcptask.ToolSpec, bool) {
 	each, kind, ok := find(s, name)
 	if !ok {
 		return mcptask.ToolSpec{}, false
 	}
-	return each.spec(kind), true
+	return each.toolSpec(kind), true
 }
 
-func (e set) spec(kind string) mcptask.ToolSpec {
+func (e set) toolSpec(kind string) mcptask.ToolSpec {
 	spec := mcptask.ToolSpec{Name: e.prefix + kind, InputSchema: inputTask, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
 	reads := mcptask.Annotations{ReadOnly: mcptask.Hint(true), OpenWorld: mcptask.Hint(false)}
 	switch kind {
@@ -53,7 +53,7 @@ func (e set) spec(kind string) mcptask.ToolSpec {
 		spec.Description = "Tells how far a task has come, at once. A task is what a call becomes that takes long."
 		spec.Annotations = reads
 	case mcptask.ToolTaskResult:
-		spec.Description = "Waits for a task to end and gives its result. Where the task takes longer than a call may, it says so: call it again then."
+		spec.Description = "Waits for a task to end and gives its result. If the task takes longer than a call may, it says so: then call it again."
 		spec.Annotations = reads
 	case mcptask.ToolTaskCancel:
 		spec.Description = "Cancels a task whose result is no longer wanted."
@@ -65,7 +65,7 @@ func (e set) spec(kind string) mcptask.ToolSpec {
 	return spec
 }
 
-// helper answers calls of the fallback tools, for one caller.
+// helper answers calls of the fallback tools for one caller.
 type helper struct {
 	set
 	caller mcptask.Caller
@@ -77,8 +77,7 @@ type arguments struct {
 	Answer   json.RawMessage `json:"answer"`
 }
 
-// Task is the task that the arguments of a fallback tool name, "" where they name
-// none.
+// Task returns the task that the arguments of a fallback tool name, or "".
 func Task(data json.RawMessage) string {
 	var a arguments
 	if json.Unmarshal(data, &a) != nil {
@@ -87,14 +86,14 @@ func Task(data json.RawMessage) string {
 	return a.Task
 }
 
-// read reads the arguments and the task. What is wrong with them is for the
-// model to read: an outcome.
+// read reads the arguments and the task. A mistake in them becomes a tool error, which the model
+// can read.
 func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r mcptask.Record, refused *mcptask.CallReply, err error) {
 	if len(data) > 0 {
 		err = json.Unmarshal(data, &a)
 	}
 	if err != nil || a.Task == "" {
-		refusal, err := failed(`The arguments must name the task: {"task":"…"}, as the call that started it has said.`)
+		refusal, err := newErrorReply(`The arguments must name the task: {"task":"…"}, as the call that started it has said.`)
 		return a, r, &refusal, err
 	}
 	r, err = h.server.Get(ctx, h.caller, a.Task)
@@ -105,13 +104,13 @@ func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r 
 	return a, r, nil, nil
 }
 
-// explain makes a tool error of a task that is not there.
+// explain turns the error for a missing task into a tool error.
 func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
 	if !protocol.IsGone(err) {
 		return mcptask.CallReply{}, err
 	}
-	return failed(fmt.Sprintf("There is no task %s: its name is mistyped, it belongs to somebody else, or it has expired. "+
-		"Use the name exactly as it was given; where the task is gone, call its tool again.", quoted(task)))
+	return newErrorReply(fmt.Sprintf("There is no task %s: its name is mistyped, it belongs to somebody else, or it has expired. "+
+		"Use the name exactly as it was given; if the task is gone, call its tool again.", quote(task)))
 }
 
 func (h helper) status(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
@@ -119,12 +118,12 @@ func (h helper) status(ctx context.Context, data json.RawMessage, _ mcptask.Call
 	if refused != nil || err != nil {
 		return deref(refused), err
 	}
-	outcome, err := h.going(h.caller, record, nil)
+	outcome, err := h.newTaskOutcome(h.caller, record, nil)
 	return mcptask.CallReply{Outcome: outcome}, err
 }
 
-// result waits for the task's end like the call that started it. A requestor
-// of 2026-07-28 that answers questions is asked by its answer, and calls again.
+// result waits for the task's end, like the call that started it. If a requestor of 2026-07-28 can
+// answer the questions, the reply carries them, and the requestor calls again with the answers.
 func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	began := time.Now()
 	a, record, refused, err := h.read(ctx, data)
@@ -139,7 +138,7 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 			return h.explain(a.Task, err)
 		}
 	}
-	waiting, cancel := within(ctx, began, waitOf(h.server, record.Tool))
+	waiting, cancel := withWait(ctx, began, callWait(h.server, record.Tool))
 	defer cancel()
 	defer context.AfterFunc(h.server.Closing(), cancel)()
 	record, err = follow(waiting, h.server, h.caller, record, call.Ask)
@@ -148,9 +147,9 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 		return h.explain(a.Task, err)
 	case record.Done():
 		protocol.AuditRetrieval(ctx, h.server, h.caller, record)
-		return ended(record)
+		return newFinishedReply(record)
 	case h.server.Closing().Err() != nil:
-		return mcptask.CallReply{}, shuttingDown()
+		return mcptask.CallReply{}, newShutdownError()
 	case ctx.Err() != nil:
 		return mcptask.CallReply{}, ctx.Err()
 	}
@@ -158,7 +157,7 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	if open := record.Outstanding(); call.Retry && len(open) > 0 && !slices.ContainsFunc(open, cannot) {
 		return mcptask.CallReply{Questions: open}, nil
 	}
-	outcome, err := h.going(h.caller, record, nil)
+	outcome, err := h.newTaskOutcome(h.caller, record, nil)
 	return mcptask.CallReply{Outcome: outcome}, err
 }
 
@@ -174,10 +173,10 @@ func (h helper) cancel(ctx context.Context, data json.RawMessage, _ mcptask.Call
 	case done:
 		return h.status(ctx, data, mcptask.CallRequest{})
 	}
-	return said(fmt.Sprintf("The task %s of %s is cancelled.", quoted(record.ID), record.Tool), &state{Task: record.ID, Status: mcptask.StatusCancelled})
+	return newTextReply(fmt.Sprintf("The task %s of %s is cancelled.", quote(record.ID), record.Tool), &state{Task: record.ID, Status: mcptask.StatusCancelled})
 }
 
-// answer takes the answer of a person who was asked by the model.
+// answer accepts an answer that the model got from the user.
 func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
 	a, record, refused, err := h.read(ctx, data)
 	if refused != nil || err != nil {
@@ -185,12 +184,12 @@ func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.Call
 	}
 	open := record.Outstanding()
 	i := slices.IndexFunc(open, func(in mcptask.Input) bool { return in.Key == a.Question })
-	if i < 0 || !form(open[i]) {
-		text, err := h.text(h.caller, record)
+	if i < 0 || !isForm(open[i]) {
+		text, err := h.describeTask(h.caller, record)
 		if err != nil {
 			return mcptask.CallReply{}, err
 		}
-		return failed(fmt.Sprintf("The task has no question %s that this tool could answer. %s", quoted(a.Question), text))
+		return newErrorReply(fmt.Sprintf("The task has no question %s that this tool could answer. %s", quote(a.Question), text))
 	}
 	response := json.RawMessage(`{"action":"decline"}`)
 	if len(a.Answer) > 0 && !bytes.Equal(a.Answer, []byte("null")) {
@@ -201,12 +200,12 @@ func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.Call
 		if !errors.As(err, &wire) || wire.Code != mcptask.CodeInvalidParams {
 			return mcptask.CallReply{}, err
 		}
-		return failed(fmt.Sprintf("%s. The question is still open; its answer must fit the JSON Schema %s", wire.Message, open[i].Schema))
+		return newErrorReply(fmt.Sprintf("%s. The question is still open; its answer must fit the JSON Schema %s", wire.Message, open[i].Schema))
 	}
 	if record, err = h.server.Get(ctx, h.caller, a.Task); err != nil {
 		return h.explain(a.Task, err)
 	}
-	outcome, err := h.going(h.caller, record, nil)
+	outcome, err := h.newTaskOutcome(h.caller, record, nil)
 	return mcptask.CallReply{Outcome: outcome}, err
 }
 

@@ -1,7 +1,8 @@
-// Package form tells which schemas a question may have.
+// Package form checks the schemas of questions.
 package form
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,27 +13,27 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
-// Bounds of a question's schema.
+// These constants bound a question's schema.
 const (
-	// MaxSize is how many bytes it may have.
+	// MaxSize bounds the bytes of the schema.
 	MaxSize = 256 << 10
-	// maxPattern is how many bytes a pattern may have: compiled, it takes up to
-	// thousands of times as much.
+	// maxPattern bounds the bytes of a pattern. A compiled pattern takes up to thousands of times
+	// as much memory.
 	maxPattern = 1 << 10
-	// maxError is how many bytes of an error are told: it has a peer's names in it.
+	// maxError bounds the bytes of an error, because it contains names from a peer.
 	maxError = 300
 )
 
-// Check refuses the schema of a question unless it is what MCP allows there: a flat
-// object, whose properties are strings, numbers, booleans, and choices of one or of
-// several. A peer's schema has to pass before anything compiles or follows it: a
-// reference to itself ends a process. No schema, or null, passes.
+// Check returns an error unless MCP allows the schema for a question: a flat object whose
+// properties are strings, numbers, booleans, and choices of one or several values. A missing schema
+// and null pass. A peer's schema must pass before anything compiles or follows it: following a
+// schema that refers to itself crashes the process.
 func Check(schema json.RawMessage) error {
 	if len(schema) == 0 || string(schema) == "null" {
 		return nil
 	}
 	if len(schema) > MaxSize {
-		return fmt.Errorf("it has %d bytes, at most %d are allowed", len(schema), MaxSize)
+		return fmt.Errorf("it has %d bytes: at most %d are allowed", len(schema), MaxSize)
 	}
 	if err := form.check("", schema); err != nil {
 		return errors.New(text.Shorten(err.Error(), maxError))
@@ -40,12 +41,11 @@ func Check(schema json.RawMessage) error {
 	return nil
 }
 
-// keywords are what an object may have as its members, each with the check of its
-// value.
+// keywords are the members that an object may have. Each has the check of its value.
 type keywords map[string]func(place string, value json.RawMessage) error
 
 func (k keywords) check(place string, value json.RawMessage) error {
-	members, err := object(place, value)
+	members, err := decodeObject(place, value)
 	if err != nil {
 		return err
 	}
@@ -55,91 +55,84 @@ func (k keywords) check(place string, value json.RawMessage) error {
 		case strings.HasPrefix(name, "x-"):
 			continue
 		case check == nil:
-			return fmt.Errorf("%s is not a keyword that is allowed there", under(place, name))
+			return fmt.Errorf("%s is not an allowed keyword", joinPlace(place, name))
 		}
-		if err := check(under(place, name), value); err != nil {
+		if err := check(joinPlace(place, name), value); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func object(place string, value json.RawMessage) (map[string]json.RawMessage, error) {
+func decodeObject(place string, value json.RawMessage) (map[string]json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(value, &members) != nil || members == nil {
-		return nil, fmt.Errorf("%s is not an object", or(place, "it"))
+		return nil, fmt.Errorf("%s is not an object", cmp.Or(place, "it"))
 	}
 	return members, nil
 }
 
-func under(place, name string) string {
+func joinPlace(place, name string) string {
 	if place == "" {
 		return name
 	}
 	return place + "." + name
 }
 
-func or(place, otherwise string) string {
-	if place == "" {
-		return otherwise
-	}
-	return place
-}
-
-// annotated adds to keywords what may stand anywhere and changes nothing.
-func annotated(k keywords) keywords {
+// withAnnotations adds to keywords those that only annotate, and may stand anywhere.
+func withAnnotations(k keywords) keywords {
 	for _, name := range []string{"title", "description", "$comment"} {
-		k[name] = is[string]("a string")
+		k[name] = checkType[string]("a string")
 	}
 	for _, name := range []string{"deprecated", "readOnly", "writeOnly"} {
-		k[name] = is[bool]("a boolean")
+		k[name] = checkType[bool]("a boolean")
 	}
-	k["examples"] = anything
+	k["examples"] = acceptAny
 	return k
 }
 
 var (
-	form = annotated(keywords{
-		"$schema": is[string]("a string"), "type": among("object"), "properties": properties,
-		"required": is[[]string]("a list of strings"), "additionalProperties": is[bool]("a boolean"),
+	form = withAnnotations(keywords{
+		"$schema": checkType[string]("a string"), "type": checkEnum("object"), "properties": checkProperties,
+		"required": checkType[[]string]("a list of strings"), "additionalProperties": checkType[bool]("a boolean"),
 	})
-	// primitives are the properties, by their type.
+	// primitives are the kinds of properties, by type.
 	primitives = map[string]keywords{
-		"string": primitive(keywords{
-			"format": among("date", "date-time", "email", "uri"), "minLength": count, "maxLength": count, "pattern": pattern,
-			"enumNames": is[[]string]("a list of strings"), "oneOf": each(option.check),
+		"string": newPrimitive(keywords{
+			"format": checkEnum("date", "date-time", "email", "uri"), "minLength": checkCount, "maxLength": checkCount, "pattern": checkPattern,
+			"enumNames": checkType[[]string]("a list of strings"), "oneOf": checkEach(option.check),
 		}),
-		"number":  primitive(numeric),
-		"integer": primitive(numeric),
-		"boolean": primitive(keywords{}),
-		"array": annotated(keywords{
-			"type": among("array"), "items": choices.check, "minItems": count, "maxItems": count,
-			"uniqueItems": is[bool]("a boolean"), "default": nullOr(is[[]string]("a list of strings")),
+		"number":  newPrimitive(numeric),
+		"integer": newPrimitive(numeric),
+		"boolean": newPrimitive(keywords{}),
+		"array": withAnnotations(keywords{
+			"type": checkEnum("array"), "items": choices.check, "minItems": checkCount, "maxItems": checkCount,
+			"uniqueItems": checkType[bool]("a boolean"), "default": allowNull(checkType[[]string]("a list of strings")),
 		}),
 	}
 	numeric = keywords{
-		"minimum": number, "maximum": number, "exclusiveMinimum": number, "exclusiveMaximum": number, "multipleOf": number,
+		"minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber, "exclusiveMaximum": checkNumber, "multipleOf": checkNumber,
 	}
-	choices = annotated(keywords{"type": among("string"), "enum": is[[]string]("a list of strings"), "anyOf": each(option.check)})
-	option  = annotated(keywords{"const": scalar})
+	choices = withAnnotations(keywords{"type": checkEnum("string"), "enum": checkType[[]string]("a list of strings"), "anyOf": checkEach(option.check)})
+	option  = withAnnotations(keywords{"const": checkScalar})
 )
 
-// primitive is a copy of keywords with those of each scalar property.
-func primitive(own keywords) keywords {
-	all := annotated(keywords{"type": among("string", "number", "integer", "boolean"), "enum": each(scalar), "const": scalar, "default": nullOr(scalar)})
+// newPrimitive returns a copy of keywords, with those of every scalar property.
+func newPrimitive(own keywords) keywords {
+	all := withAnnotations(keywords{"type": checkEnum("string", "number", "integer", "boolean"), "enum": checkEach(checkScalar), "const": checkScalar, "default": allowNull(checkScalar)})
 	for name, check := range own {
 		all[name] = check
 	}
 	return all
 }
 
-func properties(place string, value json.RawMessage) error {
-	members, err := object(place, value)
+func checkProperties(place string, value json.RawMessage) error {
+	members, err := decodeObject(place, value)
 	if err != nil {
 		return err
 	}
 	for name, property := range members {
-		at := under(place, name)
+		at := joinPlace(place, name)
 		var p struct {
 			Type json.RawMessage `json:"type"`
 		}
@@ -147,10 +140,10 @@ func properties(place string, value json.RawMessage) error {
 			return fmt.Errorf("%s is not an object", at)
 		}
 		var kind string
-		_ = json.Unmarshal(p.Type, &kind) // what is not a string is no kind that there is
+		_ = json.Unmarshal(p.Type, &kind) // any other JSON is no allowed type
 		allowed := primitives[kind]
 		if allowed == nil {
-			return fmt.Errorf("%s has no type that is allowed: it is one of string, number, integer, boolean and array", at)
+			return fmt.Errorf("%s must have a type: string, number, integer, boolean or array", at)
 		}
 		if err := allowed.check(at, property); err != nil {
 			return err
@@ -159,8 +152,8 @@ func properties(place string, value json.RawMessage) error {
 	return nil
 }
 
-// is checks that a value decodes into a T, and is not null.
-func is[T any](what string) func(string, json.RawMessage) error {
+// checkType returns a check that a value decodes into a T and is not null.
+func checkType[T any](what string) func(string, json.RawMessage) error {
 	return func(place string, value json.RawMessage) error {
 		var v *T
 		if json.Unmarshal(value, &v) != nil || v == nil {
@@ -170,9 +163,9 @@ func is[T any](what string) func(string, json.RawMessage) error {
 	}
 }
 
-func anything(string, json.RawMessage) error { return nil }
+func acceptAny(string, json.RawMessage) error { return nil }
 
-func among(allowed ...string) func(string, json.RawMessage) error {
+func checkEnum(allowed ...string) func(string, json.RawMessage) error {
 	return func(place string, value json.RawMessage) error {
 		var text string
 		if json.Unmarshal(value, &text) != nil || !slices.Contains(allowed, text) {
@@ -182,14 +175,14 @@ func among(allowed ...string) func(string, json.RawMessage) error {
 	}
 }
 
-func each(check func(string, json.RawMessage) error) func(string, json.RawMessage) error {
+func checkEach(check func(string, json.RawMessage) error) func(string, json.RawMessage) error {
 	return func(place string, value json.RawMessage) error {
 		var list []json.RawMessage
 		if json.Unmarshal(value, &list) != nil || list == nil {
 			return fmt.Errorf("%s is not a list", place)
 		}
 		for i, entry := range list {
-			if err := check(under(place, strconv.Itoa(i)), entry); err != nil {
+			if err := check(joinPlace(place, strconv.Itoa(i)), entry); err != nil {
 				return err
 			}
 		}
@@ -197,7 +190,7 @@ func each(check func(string, json.RawMessage) error) func(string, json.RawMessag
 	}
 }
 
-func nullOr(check func(string, json.RawMessage) error) func(string, json.RawMessage) error {
+func allowNull(check func(string, json.RawMessage) error) func(string, json.RawMessage) error {
 	return func(place string, value json.RawMessage) error {
 		if string(value) == "null" {
 			return nil
@@ -206,43 +199,43 @@ func nullOr(check func(string, json.RawMessage) error) func(string, json.RawMess
 	}
 }
 
-// scalar checks a string, a number or a boolean.
-func scalar(place string, value json.RawMessage) error {
+// checkScalar checks a string, a number or a boolean.
+func checkScalar(place string, value json.RawMessage) error {
 	switch value[0] {
 	case '"', 't', 'f':
 		return nil
 	case '{', '[', 'n':
 		return fmt.Errorf("%s is not a string, a number or a boolean", place)
 	}
-	return number(place, value)
+	return checkNumber(place, value)
 }
 
-// number checks a number that a double holds: others cost who computes with them
-// time and memory that grow with the exponent.
-func number(place string, value json.RawMessage) error {
+// checkNumber checks a number that a float64 can hold. With others, computing takes time and memory
+// that grow with the exponent.
+func checkNumber(place string, value json.RawMessage) error {
 	f, err := strconv.ParseFloat(string(value), 64)
 	mantissa, _, _ := strings.Cut(strings.ToLower(string(value)), "e")
 	if err != nil || f == 0 && strings.ContainsAny(mantissa, "123456789") {
-		return fmt.Errorf("%s is not a number that a double can hold", place)
+		return fmt.Errorf("%s is not a number that a float64 can hold", place)
 	}
 	return nil
 }
 
-func count(place string, value json.RawMessage) error {
+func checkCount(place string, value json.RawMessage) error {
 	var n *uint32
 	if json.Unmarshal(value, &n) != nil || n == nil {
-		return fmt.Errorf("%s is not a whole number, 0 or more", place)
+		return fmt.Errorf("%s is not a whole number of at least 0", place)
 	}
 	return nil
 }
 
-func pattern(place string, value json.RawMessage) error {
+func checkPattern(place string, value json.RawMessage) error {
 	var text *string
 	switch {
 	case json.Unmarshal(value, &text) != nil || text == nil:
 		return fmt.Errorf("%s is not a string", place)
 	case len(*text) > maxPattern:
-		return fmt.Errorf("%s has %d bytes, at most %d are allowed", place, len(*text), maxPattern)
+		return fmt.Errorf("%s has %d bytes: at most %d are allowed", place, len(*text), maxPattern)
 	}
 	return nil
 }

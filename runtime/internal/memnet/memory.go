@@ -1,4 +1,4 @@
-// Package memnet is HTTP in memory, for tests. It works in bubbles of testing/synctest.
+// Package memnet serves HTTP in memory, for tests. It works in bubbles of testing/synctest.
 package memnet
 
 import (
@@ -13,18 +13,18 @@ import (
 	"time"
 )
 
-// buffered is how many bytes a connection holds that the other end has not read.
-// A writer waits when there are more, as on a socket.
-const buffered = 1 << 18
+// maxBuffered bounds the unread bytes of a connection. A writer waits while the buffer is full, as
+// on a socket.
+const maxBuffered = 1 << 18
 
-// listeners are the open listeners in memory, by address.
+// listeners has the open listeners in memory, by address.
 var (
 	listeners sync.Map
 	ports     atomic.Int64
 )
 
-// Listener accepts connections that are in memory. Its connections work in a
-// bubble of testing/synctest: a goroutine that waits for one is durably blocked.
+// Listener accepts connections in memory. They work in a bubble of testing/synctest: a goroutine
+// that waits for one is durably blocked.
 type Listener struct {
 	address address
 	conns   chan net.Conn
@@ -32,8 +32,8 @@ type Listener struct {
 	once    sync.Once
 }
 
-// Listen opens a listener. Its address looks like one of the loopback, with a
-// port that no socket has.
+// Listen opens a listener. Its address looks like a loopback address, with a port that no socket
+// can have.
 func Listen() *Listener {
 	l := &Listener{
 		address: address(fmt.Sprint("127.0.0.1:", 1<<16+ports.Add(1))),
@@ -65,7 +65,7 @@ func (l *Listener) Close() error {
 // Addr implements net.Listener.
 func (l *Listener) Addr() net.Addr { return l.address }
 
-// Dial connects to a listener in memory if there is one at the address, else to a socket.
+// Dial connects to the listener in memory at an address. If there is none, it dials a socket.
 func Dial(ctx context.Context, network, to string) (net.Conn, error) {
 	found, ok := listeners.Load(to)
 	if !ok {
@@ -83,12 +83,12 @@ func Dial(ctx context.Context, network, to string) (net.Conn, error) {
 	}
 }
 
-// NewTransport returns a transport of HTTP clients that dials with Dial.
+// NewTransport returns a transport for HTTP clients that dials with Dial.
 func NewTransport() *http.Transport {
 	return &http.Transport{DialContext: Dial, MaxIdleConnsPerHost: 32}
 }
 
-// address is that of an end in memory.
+// address is the address of an end in memory.
 type address string
 
 // Network implements net.Addr.
@@ -103,7 +103,7 @@ type conn struct {
 	here, there address
 }
 
-// newConns makes both ends of a connection.
+// newConns returns both ends of a connection.
 func newConns(client, server address) (*conn, *conn) {
 	up, down := newFlow(), newFlow()
 	return &conn{in: down, out: up, here: client, there: server}, &conn{in: up, out: down, here: server, there: client}
@@ -122,7 +122,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// CloseWrite ends what this end sends, and leaves it reading.
+// CloseWrite ends what this end sends. It can still read.
 func (c *conn) CloseWrite() error {
 	c.out.close(&c.out.ended)
 	return nil
@@ -198,7 +198,7 @@ func (f *flow) write(p []byte) (n int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for {
-		switch room := buffered - len(f.data); {
+		switch room := maxBuffered - len(f.data); {
 		case f.ended:
 			return n, net.ErrClosed
 		case f.writeBy.passed:
@@ -229,7 +229,7 @@ func (f *flow) close(which *bool) {
 	f.changed.Broadcast()
 }
 
-// deadline ends a wait at a flow. The flow's lock guards it.
+// deadline ends a wait on a flow. The flow's lock guards it.
 type deadline struct {
 	timer  *time.Timer
 	passed bool
@@ -262,6 +262,6 @@ func (d *deadline) set(f *flow, at time.Time) {
 	f.changed.Broadcast()
 }
 
-// OneOff sends each request on a connection of its own. No connection of it outlives
-// a bubble.
+// OneOff is a transport that uses a new connection for each request. So no connection outlives a
+// bubble.
 var OneOff = &http.Transport{DialContext: Dial, DisableKeepAlives: true}

@@ -17,20 +17,20 @@ type Server struct {
 
 	mu    sync.Mutex
 	ended *sync.Cond
-	conns int // that are open
+	conns int // open connections
 }
 
-// NewServer starts a server. logs gets what net/http has to say, or nothing if it is nil.
+// NewServer starts a server. net/http logs to logs, or nowhere if logs is nil.
 func NewServer(handler http.Handler, logs *log.Logger) *Server {
 	l := Listen()
 	s := &Server{URL: "http://" + l.Addr().String()}
 	s.ended = sync.NewCond(&s.mu)
-	s.server = &http.Server{ErrorLog: logs, ReadHeaderTimeout: time.Hour, Handler: handler, ConnState: s.count}
-	s.serving.Go(func() { _ = s.server.Serve(l) }) // until it is closed
+	s.server = &http.Server{ErrorLog: logs, ReadHeaderTimeout: time.Hour, Handler: handler, ConnState: s.countConn}
+	s.serving.Go(func() { _ = s.server.Serve(l) }) // until Close
 	return s
 }
 
-// Close closes every connection and waits until its goroutine has ended.
+// Close closes every connection and waits until all of them have ended.
 func (s *Server) Close() {
 	_ = s.server.Close() // the listener is in memory
 	s.serving.Wait()
@@ -41,8 +41,8 @@ func (s *Server) Close() {
 	}
 }
 
-// count follows how many connections are open.
-func (s *Server) count(_ net.Conn, state http.ConnState) {
+// countConn counts the open connections.
+func (s *Server) countConn(_ net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch state {

@@ -3,22 +3,21 @@ package validate
 import "sync"
 
 const (
-	// generationSize is how many schemas each of a Cache's two generations has.
+	// generationSize is how many schemas each of a Cache's two generations holds.
 	generationSize = 64
-	// maxCachedSchema is how many bytes a schema may have to be kept.
+	// maxCachedSchema bounds the bytes of a schema that is kept.
 	maxCachedSchema = 64 << 10
 )
 
-// Cache compiles the schemas of questions and keeps them by their text, in two
-// generations: a schema that is not used while generationSize others are goes. The
-// zero value is ready to use. A nil Cache compiles without keeping. It is safe for
-// concurrent use.
+// Cache compiles the schemas of questions and keeps them by their text. It has two generations, and
+// drops a schema that stays unused while generationSize others are used. The zero value is ready to
+// use. A nil Cache compiles without keeping. A Cache is safe for concurrent use.
 type Cache struct {
 	mu            sync.Mutex
 	recent, older map[string]*Schema
 }
 
-// Compile returns the compiled schema, as the function Compile does with formats.
+// Compile returns the compiled schema. It works like the function Compile with formats.
 func (c *Cache) Compile(text []byte) (*Schema, error) {
 	if c == nil || len(text) > maxCachedSchema {
 		return Compile(string(text), true)
@@ -33,7 +32,7 @@ func (c *Cache) Compile(text []byte) (*Schema, error) {
 	return schema, err
 }
 
-// find returns a schema that is kept, or nil.
+// find returns a schema from the cache, or nil.
 func (c *Cache) find(text []byte) *Schema {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,19 +24,19 @@ const (
 	StepsPerByte = 16
 )
 
-// pollEvery is how many steps a check goes on after its caller has left.
+// pollEvery is how many steps pass between two looks at the caller's context.
 const pollEvery = 4096
 
 var errSteps = errors.New("it takes too many steps to check against its schema: send less, or less deeply nested values")
 
-// checker walks a document and the rules that it must fit. It stops at the first fault that it
-// does not report, when the steps are used up, and when the caller leaves.
+// checker walks a document and the rules that it must fit. It stops when it has more faults than it
+// reports, when the steps are used up, and when the caller leaves.
 type checker struct {
 	*document
-	ctx    context.Context // it is made for one call
+	ctx    context.Context // a checker lives for one call
 	steps  int
 	budget int
-	poll   int // when to look again whether to go on
+	poll   int // the step for the next look at the budget and the context
 	err    error
 
 	faults   []fault
@@ -53,7 +53,7 @@ type frame struct {
 	node int32
 }
 
-// spend counts steps and says whether to go on.
+// spend counts steps. It reports whether the check may go on.
 func (c *checker) spend(steps int) bool {
 	c.steps += steps
 	if c.steps < c.poll {
@@ -73,8 +73,8 @@ func (c *checker) spend(steps int) bool {
 	return false
 }
 
-// check says whether a value fits a rule. It marks in seen, unless that is nil, which
-// of the value's children the rule has evaluated; they mean nothing after a failure.
+// check reports whether a value fits a rule. It marks in seen, unless that is nil, which of the
+// value's children the rule has evaluated. After a failure the marks mean nothing.
 func (c *checker) check(r *rule, i int32, seen marks) bool {
 	if !c.spend(1) {
 		return false
@@ -119,7 +119,7 @@ func (c *checker) checkValue(r *rule, i int32, seen marks) bool {
 		ok = c.checkNumber(r, i) && ok
 	}
 	if !ok && (c.brief() || c.branches > 0) {
-		return false // alternatives that nest take no time for values that clearly are none
+		return false // nested alternatives are cheap for values that clearly do not fit
 	}
 	ok = c.checkCombined(r, i, seen) && ok
 	if ok || !c.brief() {
@@ -158,7 +158,7 @@ func (c *checker) isOneOf(set *constants, i int32) bool {
 	return ok
 }
 
-// appendKey appends what exactly the values have in common that are equal to this one.
+// appendKey appends a key that exactly the equal values share.
 func (c *checker) appendKey(key []byte, i int32) []byte {
 	n := c.nodes[i]
 	if !c.spend(1 + int(n.size)/16) {
@@ -203,7 +203,7 @@ func (c *checker) isFormat(r *rule, i int32) bool {
 	value := c.string(i)
 	var err error
 	if r.Format.Name == "regex" {
-		_, err = syntax.Parse(value, syntax.Perl) // to compile one can take a hundred megabytes
+		_, err = syntax.Parse(value, syntax.Perl) // compiling a pattern can take a hundred megabytes
 	} else {
 		err = r.Format.Validate(value)
 	}
@@ -228,7 +228,7 @@ func (c *checker) checkReferences(r *rule, i int32, seen marks) bool {
 	return ok
 }
 
-// redirect finds the outermost schema that has the anchor of a dynamic reference.
+// redirect returns the outermost schema with the anchor of a dynamic reference.
 func (c *checker) redirect(d *dynamic) *rule {
 	c.spend(len(c.around) / 16)
 	for _, f := range c.around {
@@ -240,8 +240,8 @@ func (c *checker) redirect(d *dynamic) *rule {
 	return d.initial
 }
 
-// checkInPlace checks the same value against another schema. What that has evaluated counts
-// if the value fits.
+// checkInPlace checks the same value against another schema. If the value fits, the children that
+// the schema has evaluated count.
 func (c *checker) checkInPlace(r *rule, i int32, seen marks) bool {
 	if seen == nil {
 		return c.check(r, i, nil)
@@ -284,22 +284,22 @@ func (c *checker) checkObject(r *rule, i int32, seen marks) bool {
 		if d.rule != nil {
 			ok = c.checkInPlace(d.rule, i, seen) && ok
 		}
-		if missing := c.missing(i, d.required); missing != nil {
+		if missing := c.findMissing(i, d.required); missing != nil {
 			ok = c.add(i, func() jsonschema.ErrorKind { return &faults.DependentRequired{Prop: d.name, Missing: missing} })
 		}
 	}
 	return ok
 }
 
-// checkMembers checks the values of an object's members: first those that take one step, which
-// often tell already that this is not the alternative that was meant.
+// checkMembers checks the values of an object's members. It begins with those that take one step,
+// because they often rule out an alternative early.
 func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 	required := 0
 	var other []string
 	ok, nested, ordinal := true, false, 0
 	for name := i + 1; name < c.nodes[i].next && (ok || !c.brief()); name = c.nodes[name+1].next {
 		value := name + 1
-		known := r.members[c.string(name)] // of a nil map too
+		known := r.members[c.string(name)] // works for a nil map
 		if known.required {
 			required++
 		}
@@ -311,7 +311,7 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 		ordinal++
 	}
 	if required < r.required && (ok || !c.brief()) {
-		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Required{Missing: c.missing(i, r.Required)} })
+		ok = c.add(i, func() jsonschema.ErrorKind { return &faults.Required{Missing: c.findMissing(i, r.Required)} })
 	}
 	if nested && (ok || c.branches == 0) {
 		ordinal = 0
@@ -331,8 +331,8 @@ func (c *checker) checkMembers(r *rule, i int32, seen marks) bool {
 	return ok
 }
 
-// checkMember checks one member against all that its object's schema says of it. A
-// name that the schema does not allow goes to other.
+// checkMember checks one member against its object's schema. It adds a name that the schema does
+// not allow to other.
 func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordinal int, other *[]string) bool {
 	ok, evaluated := c.spend(1), false
 	if known != nil {
@@ -363,7 +363,7 @@ func (c *checker) checkMember(r *rule, known *rule, name int32, seen marks, ordi
 	return ok
 }
 
-// has says whether an object has a member.
+// has reports whether an object has a member.
 func (c *checker) has(i int32, member string) bool {
 	if !c.spend(1 + int(c.nodes[i].size)) {
 		return false
@@ -376,7 +376,7 @@ func (c *checker) has(i int32, member string) bool {
 	return false
 }
 
-func (c *checker) missing(i int32, required []string) []string {
+func (c *checker) findMissing(i int32, required []string) []string {
 	var missing []string
 	for _, member := range required {
 		if !c.has(i, member) {
@@ -399,7 +399,7 @@ func (c *checker) checkArray(r *rule, i int32, seen marks) bool {
 	}
 	index, known := 0, size
 	if !r.countsItems {
-		known = min(size, len(r.prefix)) // nothing is said of the rest
+		known = min(size, len(r.prefix)) // the schema does not restrict the rest
 	}
 	for child := i + 1; index < known && (ok || !c.brief()); child = c.nodes[child].next {
 		switch {
@@ -422,7 +422,7 @@ func (c *checker) checkArray(r *rule, i int32, seen marks) bool {
 	return ok
 }
 
-// isUnique says whether no two items are equal.
+// isUnique reports whether all items are different.
 func (c *checker) isUnique(i int32) bool {
 	keys := make(map[string]int, c.nodes[i].size)
 	index := 0
@@ -442,7 +442,7 @@ func (c *checker) isUnique(i int32) bool {
 
 func (c *checker) checkContains(r *rule, i int32, seen marks) bool {
 	if r.DraftVersion < 2020 {
-		seen = nil // contains evaluates nothing yet
+		seen = nil // before 2020-12, contains evaluates no items
 	}
 	least, most := 1, int(c.nodes[i].size)
 	if r.MinContains != nil {
@@ -470,21 +470,21 @@ func (c *checker) checkContains(r *rule, i int32, seen marks) bool {
 		return false
 	case found < least && r.MinContains == nil:
 		if c.silent > 0 || mark.isBehind(c) {
-			return false // what is wrong with the items says it
+			return false // the faults of the items say it
 		}
 		return c.add(i, func() jsonschema.ErrorKind { return &faults.Contains{} })
 	case found < least:
-		c.back(mark)
+		c.rewind(mark)
 		return c.add(i, func() jsonschema.ErrorKind {
 			return sentence(fmt.Sprintf("min %d items required to match contains schema, but %d matched", least, found))
 		})
 	case found > most:
-		c.back(mark)
+		c.rewind(mark)
 		return c.add(i, func() jsonschema.ErrorKind {
 			return sentence(fmt.Sprintf("max %d items required to match contains schema, but more matched", most))
 		})
 	}
-	c.back(mark)
+	c.rewind(mark)
 	return true
 }
 
@@ -521,7 +521,7 @@ func (c *checker) checkNumber(r *rule, i int32) bool {
 	literal := c.literal(i)
 	v, ok := parseDecimal(literal), true
 	fraction := func() *big.Rat {
-		f, _ := new(big.Rat).SetString(literal) // within the bounds it always is one
+		f, _ := new(big.Rat).SetString(literal) // within the bounds this never fails
 		return f
 	}
 	if r.min != nil && v.compare(*r.min) < 0 {
@@ -541,7 +541,7 @@ func (c *checker) checkNumber(r *rule, i int32) bool {
 		})
 	}
 	if r.MultipleOf != nil && (ok || !c.brief()) {
-		// It takes a power of ten as long as the exponent.
+		// The division needs a power of ten as long as the exponent.
 		if !c.spend((len(v.digits) + max(v.exponent, -v.exponent)) / 8) {
 			return false
 		}

@@ -5,7 +5,7 @@ import (
 	faults "github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// checkCombined checks a value against the schemas that a schema is made of.
+// checkCombined checks a value against a schema's subschemas.
 func (c *checker) checkCombined(r *rule, i int32, seen marks) bool {
 	ok := true
 	if r.not != nil {
@@ -45,14 +45,14 @@ func (c *checker) checkAnyOf(r *rule, i int32, seen marks) bool {
 	c.branches++
 	for _, alternative := range r.anyOf {
 		if c.checkInPlace(alternative, i, seen) {
-			if fits = true; seen == nil { // else each one that fits says what it has evaluated
+			if fits = true; seen == nil { // else every alternative that fits marks what it has evaluated
 				break
 			}
 		}
 	}
 	c.branches--
 	if fits {
-		c.back(mark)
+		c.rewind(mark)
 	}
 	return fits
 }
@@ -66,7 +66,7 @@ func (c *checker) checkOneOf(r *rule, i int32, seen marks) bool {
 			c.branches--
 			if fits {
 				first = index
-				c.back(mark)
+				c.rewind(mark)
 			}
 			continue
 		}

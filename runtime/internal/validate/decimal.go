@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// decimal is a number exactly as its literal says: digits times ten to the
-// exponent. Digits neither begin nor end with 0; those of zero are "". To compare
-// two costs no more than to read them, unlike fractions of big integers.
+// decimal is a number exactly as its literal says: digits times ten to the exponent. Digits neither
+// begin nor end with 0, and those of zero are "". Comparing two decimals costs no more than reading
+// them. Fractions of big integers cost more.
 type decimal struct {
 	negative bool
 	digits   string
 	exponent int
 }
 
-// parseDecimal reads a JSON number that is within the bounds.
+// parseDecimal parses a JSON number that is within the bounds.
 func parseDecimal(literal string) decimal {
 	var v decimal
 	if literal[0] == '-' {
@@ -37,10 +37,10 @@ func parseDecimal(literal string) decimal {
 	return v
 }
 
-// isInteger says whether the number is whole: 1.0 is.
+// isInteger reports whether the number is whole, as 1.0 is.
 func (v decimal) isInteger() bool { return v.digits == "" || v.exponent >= 0 }
 
-// appendKey appends what equal numbers have in common.
+// appendKey appends a key that exactly the equal numbers share.
 func (v decimal) appendKey(key []byte) []byte {
 	if v.negative {
 		key = append(key, '-')
@@ -48,7 +48,7 @@ func (v decimal) appendKey(key []byte) []byte {
 	return strconv.AppendInt(append(append(key, v.digits...), 'e'), int64(v.exponent), 10)
 }
 
-// compare is negative if v is less than w, 0 if they are equal.
+// compare returns a negative number if v is less than w, and 0 if they are equal.
 func (v decimal) compare(w decimal) int {
 	switch a, b := v.sign(), w.sign(); {
 	case a != b:
@@ -74,11 +74,11 @@ func (v decimal) compareSize(w decimal) int {
 	if a, b := len(v.digits)+v.exponent, len(w.digits)+w.exponent; a != b {
 		return a - b
 	}
-	return strings.Compare(v.digits, w.digits) // trailing zeros are cut, so a longer one is greater
+	return strings.Compare(v.digits, w.digits) // without trailing zeros, the longer one is greater
 }
 
-// exact is a number of a schema as a decimal: it came from one.
-func exact(r *big.Rat) decimal {
+// toDecimal converts a number of a schema, which was a decimal there.
+func toDecimal(r *big.Rat) decimal {
 	places, _ := r.FloatPrec()
 	return parseDecimal(r.FloatString(places))
 }

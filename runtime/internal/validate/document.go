@@ -16,27 +16,27 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/text"
 )
 
-// What a value may hold. Values are refused at these bounds before anything
-// computes with them: what a library makes of a number such as 1e-9999999 takes
-// seconds of work for eleven bytes, or is nil.
+// These constants bound a value. A value beyond them is refused before anything computes with it:
+// for a number of eleven bytes, such as 1e-9999999, a library may compute for seconds or return
+// nil.
 const (
-	// MaxDepth is how many objects and arrays may stand within each other.
+	// MaxDepth is how many objects and arrays may be nested.
 	MaxDepth = 1000
-	// MaxNumber is how long a number may be, in bytes.
+	// MaxNumber bounds the bytes of a number.
 	MaxNumber = 1000
-	// MinExponent bounds with MaxExponent a number with an exponent: that exponent itself, and the
-	// one that the number has when it is written with a single digit before the point. A
-	// float64 holds what is within in full; the smaller ones that it holds take
-	// five hundred times as long to read.
+	// MinExponent is the smallest exponent of a number. It and MaxExponent bound the exponent as
+	// written, and the exponent that the number has with one digit before the point. A float64
+	// holds all these numbers with full precision. The smaller ones that it can hold take five
+	// hundred times as long to read.
 	MinExponent = -307
-	// MaxExponent is the upper of the two.
+	// MaxExponent is the largest exponent of a number.
 	MaxExponent = 308
 )
 
-// numberBytes is what JSON writes numbers with.
+// numberBytes has the bytes of JSON numbers.
 const numberBytes = "+-.eE0123456789"
 
-// A kind of JSON value is a bit, so that several make a set.
+// kind is a kind of JSON value. Each kind is a bit, so that several make a set.
 type kind uint8
 
 const (
@@ -53,13 +53,12 @@ func (k kind) String() string {
 	return map[kind]string{kindNull: "null", kindBoolean: "boolean", kindNumber: "number", kindText: "string", kindArray: "array", kindObject: "object", kindInteger: "integer"}[k]
 }
 
-// document is a JSON text with an index of its values: 16 bytes for each, in
-// the order of the text. An object's children are its members' names and values in
-// turn.
+// document is a JSON text with an index of its values, 16 bytes each, in the order of the text. The
+// children of an object are the names and the values of its members, in turn.
 type document struct {
 	text  string
 	nodes []node
-	// repeated is the name of a member that its object has already, 0 without one.
+	// repeated is a name that its object has twice, or 0.
 	repeated int32
 	seed     maphash.Seed
 	hashes   []hashed // scratch
@@ -78,8 +77,8 @@ type hashed struct {
 	node int32
 }
 
-// read indexes a JSON text. It refuses what exceeds the bounds. The work and the
-// memory that it takes are in proportion to the text.
+// read indexes a JSON text. It refuses a text that exceeds the bounds. Its work and memory are
+// proportional to the text.
 func read(ctx context.Context, data []byte) (*document, error) {
 	if len(data) > math.MaxInt32/4 {
 		return nil, errors.New("it is longer than 512 MiB")
@@ -153,19 +152,19 @@ func read(ctx context.Context, data []byte) (*document, error) {
 		switch n.kind {
 		case kindNumber:
 			if err := boundNumber(d.text[n.start:i]); err != nil {
-				return nil, placed(d.place(here), err)
+				return nil, withPlace(d.place(here), err)
 			}
 		case kindObject, kindArray:
 			if open = append(open, here); len(open) > MaxDepth {
-				return nil, placed(d.place(here), fmt.Errorf("more than %d objects and arrays within each other", MaxDepth))
+				return nil, withPlace(d.place(here), fmt.Errorf("more than %d objects and arrays within each other", MaxDepth))
 			}
 		}
 	}
 	return d, nil
 }
 
-// Bounded says whether valid JSON is within MaxDepth, MaxNumber, MinExponent and
-// MaxExponent, for those who pass it on to readers that would suffer.
+// Bounded reports whether valid JSON is within MaxDepth, MaxNumber, MinExponent and MaxExponent. It
+// is for code that passes the JSON on to other readers.
 func Bounded(data json.RawMessage) bool {
 	depth := 0
 	for i := 0; i < len(data); i++ {
@@ -196,7 +195,7 @@ func Bounded(data json.RawMessage) bool {
 	return true
 }
 
-// boundNumber refuses a number that takes long to compute with.
+// boundNumber returns an error if computing with a number would take long.
 func boundNumber(literal string) error {
 	switch {
 	case isBounded(literal):
@@ -224,8 +223,8 @@ func isBounded(literal string) bool {
 	return v.digits == "" || MinExponent <= first && first <= MaxExponent
 }
 
-// findRepeated looks for a member that an object has twice. Readers disagree
-// which of the two counts, so that one could be checked and the other used.
+// findRepeated looks for a member that an object has twice. Readers disagree which of the two
+// counts, so one could be checked and the other used.
 func (d *document) findRepeated(of int32) {
 	const few = 8
 	switch size := d.nodes[of].size; {
@@ -264,7 +263,7 @@ func (d *document) findRepeated(of int32) {
 	}
 }
 
-// string is the text of a string node.
+// string returns the text of a string node.
 func (d *document) string(i int32) string {
 	n := d.nodes[i]
 	raw := d.text[n.start : n.start+n.size]
@@ -276,14 +275,14 @@ func (d *document) string(i int32) string {
 	return decoded
 }
 
-// literal is a scalar as it stands in the text, of a string what is between the quotes.
+// literal returns a scalar as the text has it. For a string it returns what is between the quotes.
 func (d *document) literal(i int32) string {
 	n := d.nodes[i]
 	return d.text[n.start : n.start+n.size]
 }
 
-// place is the way to a value from the root, such as "steps.2.name". That of a member's
-// name is the one of its value.
+// place returns the path to a value from the root, such as "steps.2.name". The name of a member has
+// the path of its value.
 func (d *document) place(target int32) string {
 	var path []string
 	for at := int32(0); at != target; {
@@ -312,13 +311,13 @@ func (d *document) place(target int32) string {
 	return strings.Join(path, ".")
 }
 
-// placed puts the place before what is wrong there.
-func placed(place string, err error) error {
+// withPlace puts a place before an error.
+func withPlace(place string, err error) error {
 	if place == "" {
 		return err
 	}
 	return fmt.Errorf("%s: %w", place, err)
 }
 
-// shorten cuts a value for a message.
+// shorten shortens a value for a message.
 func shorten(value string) string { return text.Shorten(value, 64) }

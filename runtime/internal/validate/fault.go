@@ -12,13 +12,13 @@ import (
 // MaxFaults is how many faults of a value a check reports. The check ends at the next one.
 const MaxFaults = 5
 
-// fault is a node of the document that does not fit, and why.
+// fault is a node of the document that does not fit, with the reason.
 type fault struct {
 	node int32
 	kind jsonschema.ErrorKind
 }
 
-// sentence is a fault in words of this package.
+// sentence is a fault that this package words itself.
 type sentence string
 
 func (sentence) KeywordPath() []string                     { return nil }
@@ -29,7 +29,7 @@ func (c *checker) brief() bool {
 	return c.silent > 0 || c.err != nil || len(c.faults) > MaxFaults
 }
 
-// add keeps a fault if it is one of the first. It returns false, the verdict.
+// add records a fault if it is one of the first. It returns false, the verdict.
 func (c *checker) add(i int32, kind func() jsonschema.ErrorKind) bool {
 	if c.silent == 0 && len(c.faults) <= MaxFaults { // one more than is reported shows that there are more
 		c.faults = append(c.faults, fault{i, kind()})
@@ -37,7 +37,7 @@ func (c *checker) add(i int32, kind func() jsonschema.ErrorKind) bool {
 	return false
 }
 
-// describe joins the faults that were kept.
+// describe joins the recorded faults.
 func (c *checker) describe() string {
 	slices.SortStableFunc(c.faults, func(a, b fault) int { return int(a.node - b.node) })
 	c.more = c.more || len(c.faults) > MaxFaults
@@ -58,18 +58,18 @@ func (c *checker) describe() string {
 	return strings.Join(list, "; ")
 }
 
-// mark is a point in the list of faults. Going back to it drops the faults of alternatives that
-// turn out not to matter.
+// mark is a point in the list of faults. Rewinding to it drops the faults of alternatives that turn
+// out not to matter.
 type mark struct {
 	faults int
 	more   bool
 }
 
-// mark returns the present point.
+// mark returns the current point.
 func (c *checker) mark() mark { return mark{len(c.faults), c.more} }
 
-// back goes back to a point.
-func (c *checker) back(to mark) { c.faults, c.more = c.faults[:to.faults], to.more }
+// rewind drops the faults after a point.
+func (c *checker) rewind(to mark) { c.faults, c.more = c.faults[:to.faults], to.more }
 
-// isBehind reports whether there have been faults since.
+// isBehind reports whether faults were added after the mark.
 func (m mark) isBehind(c *checker) bool { return len(c.faults) > m.faults || c.more && !m.more }

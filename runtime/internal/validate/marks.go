@@ -1,9 +1,9 @@
 package validate
 
-// marks say which children of a value have been evaluated.
+// marks says which children of a value have been evaluated.
 type marks []uint64
 
-// newMarks makes marks for the children of a value.
+// newMarks returns marks for the children of a value.
 func (c *checker) newMarks(i int32) marks {
 	words := int(c.nodes[i].size)/64 + 1
 	c.spend(words / 4)

@@ -12,12 +12,12 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// rule is a compiled schema in the form that check walks: what the library has
-// in maps is in order here, and its numbers are decimals.
+// rule is a compiled schema in the form that a checker walks. What the library keeps in maps is
+// sorted here, and its numbers are decimals.
 type rule struct {
 	*jsonschema.Schema
 
-	kinds    kind // 0 for any
+	kinds    kind // 0 means any
 	constant *constants
 	enum     *constants
 	min, max *decimal
@@ -30,33 +30,33 @@ type rule struct {
 	not, when, whenTrue, whenElse *rule
 
 	members            map[string]member
-	required           int // how many members are required
+	required           int // the number of required members
 	patterns           []namePattern
 	otherMembers       *rule
-	closed             bool // other members are not allowed
+	closed             bool // forbids other members
 	countsMembers      bool // every member counts as evaluated
 	names              *rule
 	dependents         []dependent
 	unevaluatedMembers *rule
 	prefix             []*rule
 	items              *rule
-	ends               bool // no items after the prefix
+	ends               bool // forbids items after the prefix
 	countsItems        bool // every item counts as evaluated
 	contains           *rule
 	unevaluatedItems   *rule
-	root               *rule // of the document that it stands in, nil if nothing leads there
+	root               *rule // the root of its document, or nil
 	redirects          bool  // an outer schema may redirect dynamic
 }
 
-// constants are the values that const or enum admit, by their keys.
+// constants has the values that const or enum admit, by their keys.
 type constants struct {
 	kinds kind
 	keys  map[string]struct{}
 }
 
-// member is what a schema says of a member by its name.
+// member is what a schema says about the member of a name.
 type member struct {
-	rule     *rule // nil if it is only required
+	rule     *rule // nil if the member is only required
 	required bool
 }
 
@@ -65,7 +65,7 @@ type namePattern struct {
 	rule  *rule
 }
 
-// dependent is what holds if a member is there.
+// dependent is what a schema requires if a member is present.
 type dependent struct {
 	name     string
 	required []string
@@ -78,20 +78,20 @@ type dynamic struct {
 	initial *rule
 }
 
-// translator makes rules of compiled schemas.
+// translator converts compiled schemas to rules.
 type translator struct {
 	rules     map[*jsonschema.Schema]*rule
-	dynamic   bool // there are references that an outer schema may redirect
+	dynamic   bool // the schema has references that an outer schema may redirect
 	documents map[string]bool
 	err       error
 }
 
-// translate makes the rules of a compiled schema. source is its text.
+// translate converts a compiled schema to rules. source is its text.
 func translate(schema *jsonschema.Schema, source string) (*rule, error) {
 	t := &translator{rules: map[*jsonschema.Schema]*rule{}, documents: map[string]bool{}}
-	first := t.rule(schema)
-	// The library does not say where an outer schema redirects a reference to. It follows from the
-	// roots of the documents, unless the schema itself redirects in one of several resources.
+	first := t.addRule(schema)
+	// The library does not say how an outer schema redirects a reference. The roots of the
+	// documents show it, unless the schema itself redirects in one of several resources.
 	resources := strings.Count(source, `"$id"`) + len(t.documents)
 	if schema.ID != "" {
 		resources--
@@ -113,7 +113,7 @@ func translate(schema *jsonschema.Schema, source string) (*rule, error) {
 	return first, t.err
 }
 
-func (t *translator) rule(s *jsonschema.Schema) *rule {
+func (t *translator) addRule(s *jsonschema.Schema) *rule {
 	if s == nil {
 		return nil
 	}
@@ -135,38 +135,38 @@ func (t *translator) rule(s *jsonschema.Schema) *rule {
 		}
 	}
 	if s.Const != nil {
-		r.constant = t.constants(*s.Const)
+		r.constant = t.encodeConstants(*s.Const)
 	}
 	if s.Enum != nil {
-		r.enum = t.constants(s.Enum.Values...)
+		r.enum = t.encodeConstants(s.Enum.Values...)
 	}
-	r.min, r.max = t.bound(s.Minimum), t.bound(s.Maximum)
-	r.above, r.below = t.bound(s.ExclusiveMinimum), t.bound(s.ExclusiveMaximum)
-	t.references(r)
-	r.allOf, r.anyOf, r.oneOf = t.list(s.AllOf), t.list(s.AnyOf), t.list(s.OneOf)
-	r.not, r.when, r.whenTrue, r.whenElse = t.rule(s.Not), t.rule(s.If), t.rule(s.Then), t.rule(s.Else)
-	t.objects(r)
-	t.arrays(r)
+	r.min, r.max = t.convertBound(s.Minimum), t.convertBound(s.Maximum)
+	r.above, r.below = t.convertBound(s.ExclusiveMinimum), t.convertBound(s.ExclusiveMaximum)
+	t.addReferences(r)
+	r.allOf, r.anyOf, r.oneOf = t.addRules(s.AllOf), t.addRules(s.AnyOf), t.addRules(s.OneOf)
+	r.not, r.when, r.whenTrue, r.whenElse = t.addRule(s.Not), t.addRule(s.If), t.addRule(s.Then), t.addRule(s.Else)
+	t.addObjectRules(r)
+	t.addArrayRules(r)
 	return r
 }
 
-func (t *translator) list(schemas []*jsonschema.Schema) []*rule {
+func (t *translator) addRules(schemas []*jsonschema.Schema) []*rule {
 	var list []*rule
 	for _, s := range schemas {
-		list = append(list, t.rule(s))
+		list = append(list, t.addRule(s))
 	}
 	return list
 }
 
-func (t *translator) bound(r *big.Rat) *decimal {
+func (t *translator) convertBound(r *big.Rat) *decimal {
 	if r == nil {
 		return nil
 	}
-	v := exact(r)
+	v := toDecimal(r)
 	return &v
 }
 
-func (t *translator) constants(values ...any) *constants {
+func (t *translator) encodeConstants(values ...any) *constants {
 	c := &constants{keys: map[string]struct{}{}}
 	for _, value := range values {
 		data, err := json.Marshal(value)
@@ -185,8 +185,8 @@ func (t *translator) constants(values ...any) *constants {
 	return c
 }
 
-func (t *translator) references(r *rule) {
-	r.ref = t.rule(r.Ref)
+func (t *translator) addReferences(r *rule) {
+	r.ref = t.addRule(r.Ref)
 	var target *jsonschema.Schema
 	var anchor string
 	var redirected bool
@@ -200,17 +200,17 @@ func (t *translator) references(r *rule) {
 	default:
 		return
 	}
-	r.dynamic = &dynamic{initial: t.rule(target)}
+	r.dynamic = &dynamic{initial: t.addRule(target)}
 	if r.dynamic.anchor = anchor; redirected {
 		t.dynamic, r.redirects = true, true
 	}
 }
 
-func (t *translator) objects(r *rule) {
+func (t *translator) addObjectRules(r *rule) {
 	if len(r.Properties)+len(r.Required) > 0 {
 		r.members = map[string]member{}
 		for name, s := range r.Properties {
-			r.members[name] = member{rule: t.rule(s)}
+			r.members[name] = member{rule: t.addRule(s)}
 		}
 		for _, name := range r.Required {
 			if m := r.members[name]; !m.required {
@@ -221,7 +221,7 @@ func (t *translator) objects(r *rule) {
 		}
 	}
 	for match, s := range r.PatternProperties {
-		r.patterns = append(r.patterns, namePattern{match, t.rule(s)})
+		r.patterns = append(r.patterns, namePattern{match, t.addRule(s)})
 	}
 	slices.SortFunc(r.patterns, func(a, b namePattern) int { return strings.Compare(a.match.String(), b.match.String()) })
 	r.countsMembers = r.AdditionalProperties != nil
@@ -229,44 +229,44 @@ func (t *translator) objects(r *rule) {
 	case bool:
 		r.closed = !additional
 	case *jsonschema.Schema:
-		r.otherMembers = t.rule(additional)
+		r.otherMembers = t.addRule(additional)
 	}
-	r.names = t.rule(r.PropertyNames)
+	r.names = t.addRule(r.PropertyNames)
 	for name, value := range r.Dependencies {
 		switch value := value.(type) {
 		case []string:
 			r.dependents = append(r.dependents, dependent{name: name, required: value})
 		case *jsonschema.Schema:
-			r.dependents = append(r.dependents, dependent{name: name, rule: t.rule(value)})
+			r.dependents = append(r.dependents, dependent{name: name, rule: t.addRule(value)})
 		}
 	}
 	for name, required := range r.DependentRequired {
 		r.dependents = append(r.dependents, dependent{name: name, required: required})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.DependentSchemas)) {
-		r.dependents = append(r.dependents, dependent{name: name, rule: t.rule(r.DependentSchemas[name])})
+		r.dependents = append(r.dependents, dependent{name: name, rule: t.addRule(r.DependentSchemas[name])})
 	}
 	slices.SortStableFunc(r.dependents, func(a, b dependent) int { return strings.Compare(a.name, b.name) })
-	r.unevaluatedMembers = t.rule(r.UnevaluatedProperties)
+	r.unevaluatedMembers = t.addRule(r.UnevaluatedProperties)
 }
 
-func (t *translator) arrays(r *rule) {
+func (t *translator) addArrayRules(r *rule) {
 	switch items := r.Items.(type) { // before 2020-12
 	case *jsonschema.Schema:
-		r.items = t.rule(items)
+		r.items = t.addRule(items)
 	case []*jsonschema.Schema:
-		r.prefix = t.list(items)
+		r.prefix = t.addRules(items)
 	}
 	switch additional := r.AdditionalItems.(type) {
 	case bool:
 		r.ends = !additional
 	case *jsonschema.Schema:
-		r.items = t.rule(additional)
+		r.items = t.addRule(additional)
 	}
 	if r.DraftVersion >= 2020 {
-		r.prefix, r.items = t.list(r.PrefixItems), t.rule(r.Items2020)
+		r.prefix, r.items = t.addRules(r.PrefixItems), t.addRule(r.Items2020)
 	}
 	r.countsItems = r.items != nil || r.AdditionalItems != nil
-	r.contains = t.rule(r.Contains)
-	r.unevaluatedItems = t.rule(r.UnevaluatedItems)
+	r.contains = t.addRule(r.Contains)
+	r.unevaluatedItems = t.addRule(r.UnevaluatedItems)
 }

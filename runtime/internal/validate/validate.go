@@ -1,8 +1,8 @@
 // Package validate checks JSON against the schemas of tools and questions.
 //
-// A check takes work and memory in proportion to what it checks, whatever that is: a schema is its
-// author's, but a value may be anybody's. So the library compiles the schemas, and what walks
-// values is our own: the library cannot be stopped, and keeps every fault that it finds.
+// The work and memory of a check are proportional to its input. A schema comes from an author, but
+// a value may come from anyone. So the library only compiles the schemas. A walker of our own
+// checks the values, because the library cannot be stopped and keeps every fault.
 package validate
 
 import (
@@ -16,16 +16,15 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// unlimited is the budget of work on what a schema's author wrote.
+// unlimited is the step budget for values from the author of a schema.
 const unlimited = math.MaxInt
 
-// Schema checks JSON against one compiled schema. It is safe for
-// concurrent use.
+// Schema checks JSON against one compiled schema. It is safe for concurrent use.
 type Schema struct{ rule *rule }
 
-// Compile reads a JSON Schema 2020-12 whose root has type object. References
-// to other documents are refused: nothing is ever loaded.
-// formats says that they count, as for times in answers, which must decode.
+// Compile compiles a JSON Schema 2020-12 whose root has type object. It refuses references to other
+// documents, and loads nothing. formats turns on the check of formats, for example of times in
+// answers, which must decode.
 func Compile(schema string, formats bool) (*Schema, error) {
 	if _, err := read(context.Background(), []byte(schema)); err != nil {
 		return nil, err
@@ -64,22 +63,22 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, fmt.Errorf("the schema refers to %s: put the definition under $defs", url)
 }
 
-// Check returns the first faults of a value, in one line, or nil. It refuses
-// values beyond MaxDepth, MaxNumber, MinExponent and MaxExponent and objects that have a member twice, gives up
-// after BaseSteps and StepsPerByte, and soon after ctx ends, with its cause.
+// Check returns the first faults of a value in one line, or nil. It refuses values beyond MaxDepth,
+// MaxNumber, MinExponent and MaxExponent, and objects that have a member twice. It gives up after
+// BaseSteps and StepsPerByte. Soon after ctx ends, it returns the cause.
 func (v *Schema) Check(ctx context.Context, value json.RawMessage) error {
 	_, err := v.check(ctx, value)
 	return err
 }
 
-// check also counts the steps that it took.
+// check is Check, and returns the number of steps that it took.
 func (v *Schema) check(ctx context.Context, value json.RawMessage) (steps int, err error) {
 	d, err := read(ctx, value)
 	if err != nil {
 		return 0, err
 	}
 	if d.repeated > 0 {
-		return 0, placed(d.place(d.repeated), errors.New("the object has this member twice"))
+		return 0, withPlace(d.place(d.repeated), errors.New("the object has this member twice"))
 	}
 	c := &checker{document: d, ctx: ctx, budget: BaseSteps + StepsPerByte*len(value), poll: pollEvery}
 	switch fits := c.check(v.rule, 0, nil); {

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Edit sets or deletes one member of a message. The zero value is not a valid edit.
+// Edit sets or deletes one member of a message. The zero value is not a valid edit. Each of several
+// edits sees what the edits before it have made.
 type Edit struct {
 	path  []string
 	value json.RawMessage // nil deletes the member
@@ -97,24 +98,23 @@ func (o *Object) appendEdited(to []byte, edits []Edit, depth int) (_ []byte, err
 // appendEdited appends a member with its edits. It appends a comma first, unless the member is the
 // first one after begun.
 func (m *member) appendEdited(to []byte, begun int, edits []Edit, depth int) ([]byte, error) {
-	value, inner := m.value, false
-	if len(edits) > 0 {
-		last := edits[len(edits)-1]
-		if inner = len(last.path) > depth+1; !inner {
-			value = last.value
+	inner := edits
+	for i, e := range edits {
+		if len(e.path) == depth+1 { // it undoes those before
+			m, inner = &member{quoted: m.quoted, value: e.value}, edits[i+1:]
 		}
 	}
-	if value == nil && !inner {
+	if m.value == nil && !hasSet(inner) {
 		return to, nil // deleted
 	}
 	if len(to) > begun {
 		to = append(to, ',')
 	}
 	to = append(append(to, m.quoted...), ':')
-	if inner {
-		return m.object().appendEdited(to, edits, depth+1)
+	if len(inner) > 0 {
+		return m.object().appendEdited(to, inner, depth+1)
 	}
-	return append(to, value...), nil
+	return append(to, m.value...), nil
 }
 
 func hasSet(edits []Edit) bool {

@@ -103,6 +103,13 @@ func TestEdited(t *testing.T) {
 		{`{"p":[1]}`, []Edit{set(`1`, "p", "x")}, ""},
 		{`{"a":1}`, []Edit{set("2", "a"), Delete("a")}, `{}`},
 		{`{}`, []Edit{set("2", "a"), set("3", "a")}, `{"a":3}`},
+		{`{"p":{"x":1}}`, []Edit{set(`{"y":2}`, "p"), set("3", "p", "z")}, `{"p":{"y":2,"z":3}}`},
+		{`{"p":{"x":1}}`, []Edit{set("3", "p", "z"), set(`{"y":2}`, "p")}, `{"p":{"y":2}}`},
+		{`{"p":{"x":1}}`, []Edit{set("3", "p", "z"), Delete("p")}, `{}`},
+		{`{"p":{"x":1}}`, []Edit{Delete("p"), set("3", "p", "z")}, `{"p":{"z":3}}`},
+		{`{"p":{"x":1}}`, []Edit{Delete("p"), Delete("p", "x")}, `{}`},
+		{`{"p":1}`, []Edit{set("2", "p"), set("3", "p", "z")}, ""},
+		{`{}`, []Edit{set("{}", "p"), Delete("p", "x")}, `{"p":{}}`},
 	} {
 		got, err := NewObject([]byte(c.data)).Edited(c.edits...)
 		if string(got) != c.want || err == nil != (c.want != "") {

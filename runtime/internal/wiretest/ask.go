@@ -14,20 +14,25 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-const CanAll = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`
+// AllCapabilities declares that a client answers every kind of question.
+const AllCapabilities = `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{}}`
 
+// NoteSpec is the question for a NoteInput.
 var NoteSpec = mcptask.InputSpec{Name: "Note", Message: "A note?",
 	Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
 
+// AskInput is the input of the tools that ask.
 type AskInput struct {
 	Steps []string `json:"steps"`
-	// GiveUp is after how many milliseconds the first question is withdrawn.
+	// GiveUp is after how many milliseconds the handler withdraws the first question. 0 means
+	// never.
 	GiveUp int `json:"giveUp"`
-	// Linger is how many milliseconds the handler works afterwards.
+	// Linger is for how many milliseconds the handler works afterwards.
 	Linger int `json:"linger"`
 }
 
-// AskTools ask in every way, and report what they were told as text.
+// AskTools returns tools that ask in every way. Their results are texts that say how each question
+// ended.
 func AskTools() mcptask.Tools {
 	optional := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 20 * time.Millisecond}
 	restart := optional
@@ -45,19 +50,19 @@ func AskTools() mcptask.Tools {
 			result, err := task.Sample(ctx, "sum", mcptask.SampleRequest{MaxTokens: 10,
 				Messages: []mcptask.SampleMessage{{Role: "user", Content: mcptask.TextContent("Sum up.")}}})
 			if err != nil {
-				return told(err), nil
+				return nameOutcome(err), nil
 			}
 			return result.Role + " " + result.Model + " " + string(result.Content), nil
 		}),
 		tool("roots", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
 			roots, err := task.Roots(ctx, "where")
 			if err != nil {
-				return told(err), nil
+				return nameOutcome(err), nil
 			}
 			return fmt.Sprint(roots), nil
 		}),
 		tool("url", optional, func(ctx context.Context, task *mcptask.Task, _ AskInput) (string, error) {
-			return told(task.AskURL(ctx, "pay", "Pay here.", "https://example.com/pay")), nil
+			return nameOutcome(task.AskURL(ctx, "pay", "Pay here.", "https://example.com/pay")), nil
 		}),
 	}}
 }
@@ -76,7 +81,7 @@ func askSteps(ctx context.Context, task *mcptask.Task, in AskInput) (string, err
 			return "", ctx.Err()
 		}
 		if err != nil {
-			answer.Note = told(err)
+			answer.Note = nameOutcome(err)
 		}
 		answers = append(answers, answer.Note)
 	}
@@ -90,8 +95,8 @@ func askSteps(ctx context.Context, task *mcptask.Task, in AskInput) (string, err
 	return strings.Join(answers, ","), nil
 }
 
-// told names what a question ended with.
-func told(err error) string {
+// nameOutcome names the error that a question ended with.
+func nameOutcome(err error) string {
 	for name, target := range map[string]error{
 		"declined": mcptask.ErrDeclined, "dismissed": mcptask.ErrDismissed, "cannot ask": mcptask.ErrCannotAsk,
 		"invalid": mcptask.ErrInvalidAnswer, "given up": context.DeadlineExceeded,
@@ -111,6 +116,7 @@ func ServeAsk(t testing.TB, s Setup) (url string) {
 	return url
 }
 
+// FirstAsker implements the tools that ask before a task.
 type FirstAsker struct{}
 
 func (FirstAsker) AskFirst(_ context.Context, task *mcptask.Task, _ questions.Input, sure questions.Sure, which questions.Which) (questions.Report, error) {
@@ -165,7 +171,7 @@ func (p *Peer) Open(method, body string, edits ...Edit) *Feed {
 	var res *http.Response
 	for end := time.Now().Add(Patience); ; time.Sleep(5 * time.Millisecond) {
 		var err error
-		if res, err = client.Do(p.Start(ctx, method, body, edits...)); err != nil {
+		if res, err = client.Do(p.NewRequest(ctx, method, body, edits...)); err != nil {
 			p.T.Fatal(err)
 		}
 		if res.StatusCode == http.StatusOK {
@@ -176,7 +182,7 @@ func (p *Peer) Open(method, body string, edits ...Edit) *Feed {
 			p.T.Fatalf("%s of %.200s: %d", method, body, res.StatusCode)
 		}
 	}
-	c, err := Checker()
+	c, err := LoadChecker()
 	if err != nil {
 		p.T.Fatal(err)
 	}
@@ -204,24 +210,26 @@ func (p *Peer) Open(method, body string, edits ...Edit) *Feed {
 	return f
 }
 
-func (p *Peer) Get() *Feed {
+// OpenGet opens the session's standalone stream.
+func (p *Peer) OpenGet() *Feed {
 	p.T.Helper()
 	return p.Open(http.MethodGet, "", WithHeader("Accept", "text/event-stream"))
 }
 
-// Send opens the stream of a request.
+// Send sends a request and reads the stream that answers it.
 func (p *Peer) Send(method string, params map[string]any) *Feed {
 	p.T.Helper()
 	body, edits := p.Request(method, params)
 	return p.Open(http.MethodPost, body, edits...)
 }
 
+// Result sends tasks/result and reads the stream that answers it.
 func (p *Peer) Result(id string) *Feed {
 	p.T.Helper()
 	return p.Send("tasks/result", map[string]any{"taskId": id})
 }
 
-// Next is the next message.
+// Next returns the next message.
 func (f *Feed) Next() WireMessage {
 	f.T.Helper()
 	select {
@@ -236,8 +244,8 @@ func (f *Feed) Next() WireMessage {
 	return WireMessage{}
 }
 
-// Question is the next message, which is a question of the task.
-func (f *Feed) Question(task string) WireMessage {
+// NextQuestion returns the next message. It fails the test unless that is a question of the task.
+func (f *Feed) NextQuestion(task string) WireMessage {
 	f.T.Helper()
 	m := f.Next()
 	if m.Method == "" || m.ID == nil || m.Params.Meta.Related.TaskID != task {
@@ -246,8 +254,8 @@ func (f *Feed) Question(task string) WireMessage {
 	return m
 }
 
-// Silent fails if anything comes.
-func (f *Feed) Silent() {
+// WantSilence fails the test if a message comes.
+func (f *Feed) WantSilence() {
 	f.T.Helper()
 	select {
 	case m, ok := <-f.Messages:
@@ -258,7 +266,7 @@ func (f *Feed) Silent() {
 	}
 }
 
-// Respond answers a request of the server's.
+// Respond answers a request from the server.
 func (p *Peer) Respond(id json.RawMessage, response string, edits ...Edit) {
 	p.T.Helper()
 	r := p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, id, response), edits...)
@@ -267,12 +275,13 @@ func (p *Peer) Respond(id json.RawMessage, response string, edits ...Edit) {
 	}
 }
 
-func Note(text string) string {
+// AcceptNote returns a response that accepts a question for a note.
+func AcceptNote(text string) string {
 	return fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, text)
 }
 
-// Outcome is the text of a task's result, once there is one.
-func (p *Peer) Outcome(id string) string {
+// TaskText waits for a task to end and returns the text of its result.
+func (p *Peer) TaskText(id string) string {
 	p.T.Helper()
 	var r *Response
 	if p.Revision == ModernRevision {
@@ -284,6 +293,7 @@ func (p *Peer) Outcome(id string) string {
 	return ToolText(r.Result)
 }
 
+// ToolText returns the first text of a tool's result, with a prefix for a tool error.
 func ToolText(result json.RawMessage) string {
 	var content struct {
 		Content []struct{ Text string }
@@ -298,4 +308,5 @@ func ToolText(result json.RawMessage) string {
 	return content.Content[0].Text
 }
 
-func Ask(steps ...string) map[string]any { return map[string]any{"steps": steps} }
+// AskArguments returns the arguments of a tool that asks in these steps.
+func AskArguments(steps ...string) map[string]any { return map[string]any{"steps": steps} }

@@ -17,13 +17,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 )
 
-// Tool calls a tool plainly.
-func (p *Peer) Tool(name string, arguments map[string]any) *Response {
+// CallTool calls a tool plainly.
+func (p *Peer) CallTool(name string, arguments map[string]any) *Response {
 	p.T.Helper()
 	return p.Call("tools/call", map[string]any{"name": name, "arguments": arguments})
 }
 
-// Content is the text of a tool's result.
+// Content returns the text of a tool's result.
 func (r *Response) Content() string {
 	r.T.Helper()
 	var result mcptask.Result
@@ -33,8 +33,8 @@ func (r *Response) Content() string {
 	return result.Text()
 }
 
-// GoesOn fails unless the result tells of a task; it returns the task.
-func (r *Response) GoesOn(status string) string {
+// WantTask fails the test unless the result reports a task with a status. It returns the task's ID.
+func (r *Response) WantTask(status string) string {
 	r.T.Helper()
 	id := r.Text("structuredContent", "task")
 	text := r.Content()
@@ -47,7 +47,7 @@ func (r *Response) GoesOn(status string) string {
 	return id
 }
 
-// WantText fails unless the result has this in its text and this isError.
+// WantText fails the test unless the result contains a text and has this isError.
 func (r *Response) WantText(isError bool, want string) {
 	r.T.Helper()
 	if text := r.Content(); !strings.Contains(text, want) || (r.Get("isError") == true) != isError {
@@ -55,10 +55,10 @@ func (r *Response) WantText(isError bool, want string) {
 	}
 }
 
-// TooBig sends a request that is refused before its body is read. The connection
-// ends with the refusal, so a client that is still writing may see that end
-// first, and net/http then drops the refusal: it is sent again.
-func (p *Peer) TooBig(request func() *http.Request) *http.Response {
+// SendTooBig sends a request that the server refuses before it reads the body. The server closes
+// the connection with the refusal. So a client that is still writing may see the end first, and
+// net/http then drops the refusal. SendTooBig therefore tries several times.
+func (p *Peer) SendTooBig(request func() *http.Request) *http.Response {
 	p.T.Helper()
 	for try := 1; ; try++ {
 		res, err := p.Client.Do(request())
@@ -71,8 +71,8 @@ func (p *Peer) TooBig(request func() *http.Request) *http.Response {
 	}
 }
 
-// OnCall is middleware around tools/call.
-func OnCall(f func(next func() (mcp.Result, error), req *mcp.CallToolRequest) (mcp.Result, error)) mcp.Middleware {
+// WrapCalls returns middleware around tools/call.
+func WrapCalls(f func(next func() (mcp.Result, error), req *mcp.CallToolRequest) (mcp.Result, error)) mcp.Middleware {
 	return func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 			call, ok := req.(*mcp.CallToolRequest)
@@ -84,8 +84,8 @@ func OnCall(f func(next func() (mcp.Result, error), req *mcp.CallToolRequest) (m
 	}
 }
 
-// TasksOf lists the principal's tasks, through a session of its own.
-func TasksOf(t *testing.T, p *Peer) []map[string]any {
+// ListTasks lists the tasks of the peer's principal, through a session of its own.
+func ListTasks(t *testing.T, p *Peer) []map[string]any {
 	t.Helper()
 	var tasks []map[string]any
 	if p.Revision != CandidateRevision {
@@ -97,11 +97,11 @@ func TasksOf(t *testing.T, p *Peer) []map[string]any {
 	return tasks
 }
 
-// End closes a peer's session and connections.
-func End(t *testing.T, p *Peer) {
+// ClosePeer closes a peer's session and connections.
+func ClosePeer(t *testing.T, p *Peer) {
 	t.Helper()
 	if p.Session != "" {
-		res, err := p.Client.Do(p.Start(context.Background(), http.MethodDelete, ""))
+		res, err := p.Client.Do(p.NewRequest(context.Background(), http.MethodDelete, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,8 +110,8 @@ func End(t *testing.T, p *Peer) {
 	p.Client.CloseIdleConnections()
 }
 
-// Limited fails unless the response is the refusal of a limit, with an HTTP status.
-func (r *Response) Limited(status int, name string, most int) *Response {
+// WantLimit fails the test unless the response is the refusal of a limit, with an HTTP status.
+func (r *Response) WantLimit(status int, name string, most int) *Response {
 	r.T.Helper()
 	r.Want(status, InternalError)
 	if want := fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most); r.Error != nil && string(r.Error.Data) != want {
@@ -123,14 +123,13 @@ func (r *Response) Limited(status int, name string, most int) *Response {
 	return r
 }
 
-// Flood repeats a request, several at once, until it is refused, and returns the
-// refusal.
+// Flood repeats a request, several at once, until it is refused. It returns the refusal.
 func Flood(t *testing.T, once func() *Response) *Response {
 	t.Helper()
 	return FloodUntil(t, once, func(r *Response) bool { return r.Status == http.StatusTooManyRequests })
 }
 
-// FloodUntil is flood with another sign of the refusal.
+// FloodUntil is Flood with another test of the refusal.
 func FloodUntil(t *testing.T, once func() *Response, refused func(*Response) bool) *Response {
 	t.Helper()
 	const atOnce = 10
@@ -152,9 +151,8 @@ func FloodUntil(t *testing.T, once func() *Response, refused func(*Response) boo
 	return nil
 }
 
-// Newest is the stored ID of the newest of the caller's tasks, as 2025-11-25 lists
-// it.
-func (p *Peer) Newest() string {
+// NewestTask returns the stored ID of the caller's newest task, as 2025-11-25 lists it.
+func (p *Peer) NewestTask() string {
 	p.T.Helper()
 	list, _ := p.Call("tasks/list", nil).OK().Get("tasks").([]any)
 	if len(list) == 0 {
@@ -165,14 +163,15 @@ func (p *Peer) Newest() string {
 }
 
 const (
+	// These are the questions that the FirstAsker's tool asks, with answers.
 	SureKey  = "before/Sure"
 	WhichKey = "before/Which"
 	SureYes  = `{"action":"accept","content":{"yes":true}}`
 	WhichA   = `{"action":"accept","content":{"one":"a","many":["b"],"when":"2026-01-02T03:04:05Z"}}`
 )
 
-// AnswersOf makes inputResponses of keys and values in turn.
-func AnswersOf(pairs ...string) map[string]any {
+// InputResponses returns inputResponses of keys and values in turn.
+func InputResponses(pairs ...string) map[string]any {
 	responses := map[string]any{}
 	for pair := range slices.Chunk(pairs, 2) {
 		responses[pair[0]] = json.RawMessage(pair[1])
@@ -180,12 +179,13 @@ func AnswersOf(pairs ...string) map[string]any {
 	return responses
 }
 
+// HTTPOptions returns the options of a handler that replies with JSON or with streams.
 func HTTPOptions(jsonReplies bool) *mcp.StreamableHTTPOptions {
 	return &mcp.StreamableHTTPOptions{JSONResponse: jsonReplies}
 }
 
-// Together runs something n times, a few at once.
-func Together(n int, run func(i int)) {
+// RunTogether calls run n times, a few at once.
+func RunTogether(n int, run func(i int)) {
 	const atOnce = 16
 	var all sync.WaitGroup
 	for worker := range atOnce {
@@ -198,18 +198,19 @@ func Together(n int, run func(i int)) {
 	all.Wait()
 }
 
+// SameJSON reports whether two JSON texts have the same value.
 func SameJSON(a, b string) bool {
 	var x, y any
 	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
 }
 
-// ContextFor is a context with a time limit.
-func ContextFor(t testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
+// WithTimeout returns the test's context with a time limit.
+func WithTimeout(t testing.TB, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), limit)
 }
 
-// UntilWaiting waits until a request waits for the end of a task.
-func UntilWaiting(t *testing.T, g *gateway.Gateway) {
+// AwaitWaiter waits until a request waits for the end of a task.
+func AwaitWaiter(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
 	for end := time.Now().Add(Patience); g.Counts().Waiting == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -218,9 +219,9 @@ func UntilWaiting(t *testing.T, g *gateway.Gateway) {
 	}
 }
 
-// WhileItLasts runs a test of what lasts for a while, again for a longer one where it
-// returns false: the test was itself too slow to see it.
-func WhileItLasts(t *testing.T, while time.Duration, test func(t *testing.T, while time.Duration) bool) {
+// RetryLonger runs a test that needs a state to last for a while. It runs the test again with twice
+// the time while the test returns false, which means that the machine was too slow.
+func RetryLonger(t *testing.T, while time.Duration, test func(t *testing.T, while time.Duration) bool) {
 	t.Helper()
 	for !test(t, while) {
 		if while *= 2; while > Patience {

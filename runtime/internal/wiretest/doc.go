@@ -1,7 +1,8 @@
-// Package wiretest is what the tests of the wire share. Only tests import it.
+// Package wiretest has the servers and clients that the tests of the wire share. Only tests import
+// it.
 //
-// Servers: ServeWith, with the tools of pipeline.go, driven.go (tasks that do as the
-// test says) and ask.go (tasks that ask). Literal clients of them: Peer over HTTP,
-// its streams as a Feed; Piped over pipes in the process; NewPipes over pipes of a server that is
-// a process. Goroutines counts what is left.
+// ServeWith starts a server with the tools of pipeline.go, driven.go (tasks that do what the test
+// tells them) and ask.go (tasks that ask). Three clients speak literal JSON: Peer over HTTP, with a
+// Feed for each stream, Piped over pipes in the process, and NewPipes over pipes to a server in its
+// own process. Goroutines finds goroutines that are left.
 package wiretest

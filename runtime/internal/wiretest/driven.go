@@ -11,45 +11,46 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Driven has the tool "driven", whose tasks do as the test says.
+// Driven has the tool "driven". Its tasks do what the test tells them.
 type Driven struct {
 	mu    sync.Mutex
 	tasks map[string]chan string
 }
 
-// Say makes a task do something: "done" and "fail" end it, "ask" asks, "answer" ends it
-// with the last answer, anything else is its status message. It returns when the task
-// has taken it.
-func (d *Driven) Say(task string, what ...string) {
+// Tell tells a task what to do: "done" and "fail" end it, "ask" asks, "answer" ends it with the
+// last answer, and any other text becomes its status message. Tell returns when the task has taken
+// the text.
+func (d *Driven) Tell(task string, what ...string) {
 	for _, text := range what {
-		d.Of(task) <- text
+		d.TaskChannel(task) <- text
 	}
 }
 
-// Begin starts a task and returns its ID once its handler runs and every change up
-// to there is stored: what comes next is what the test makes it do.
-func (d *Driven) Begin(p *Peer) (task string) {
+// StartTask starts a task and returns its ID. It returns when the handler runs and all changes so
+// far are stored. Only the test causes later changes.
+func (d *Driven) StartTask(p *Peer) (task string) {
 	task = p.Create("driven", nil)
-	d.Say(task, "begun")
+	d.Tell(task, "begun")
 	p.UntilMessage(task, "begun")
 	return task
 }
 
-// Changes is how many changes flood makes.
-var Changes = Fewer(10_000, 4000)
+// FloodChanges is how many changes Flood makes.
+var FloodChanges = ScaleForRace(10_000, 4000)
 
-// Flood changes a task's status message, in order, by more in all than sockets
-// buffer, and ends the task.
+// Flood changes a task's status message, in order, by more bytes than sockets buffer. Then it ends
+// the task.
 func (d *Driven) Flood(p *Peer, task string) {
-	filler := strings.Repeat("x", 40_000_000/Changes)
-	for i := range Changes {
-		d.Say(task, fmt.Sprintf("%06d %s", i, filler))
+	filler := strings.Repeat("x", 40_000_000/FloodChanges)
+	for i := range FloodChanges {
+		d.Tell(task, fmt.Sprintf("%06d %s", i, filler))
 	}
-	d.Say(task, "done")
+	d.Tell(task, "done")
 	p.Until(task, "completed")
 }
 
-func (d *Driven) Of(task string) chan string {
+// TaskChannel returns the channel on which a task gets its orders.
+func (d *Driven) TaskChannel(task string) chan string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.tasks == nil {
@@ -61,9 +62,10 @@ func (d *Driven) Of(task string) chan string {
 	return d.tasks[task]
 }
 
-// ShortTTL is that of the tool "short_driven".
+// ShortTTL is the TTL of the tool "short_driven".
 const ShortTTL = 4 * time.Second
 
+// Tools returns the tools "driven" and "short_driven".
 func (d *Driven) Tools() mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 20 * time.Millisecond, TTL: time.Hour}
 	short := policy
@@ -82,7 +84,7 @@ func (d *Driven) run(ctx context.Context, task *mcptask.Task, _ struct{}) (strin
 		select {
 		case <-ctx.Done():
 			return "", ctx.Err()
-		case text := <-d.Of(task.ID()):
+		case text := <-d.TaskChannel(task.ID()):
 			switch text {
 			case "done":
 				return "done", nil

@@ -10,16 +10,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// checkStreamed holds what comes on the stream of a request against the schema.
+// checkStreamed checks a message on the stream of a request against the schema.
 func (p *Peer) checkStreamed(c *wirecheck.Checker, request string, m WireMessage, data []byte) error {
 	var sent struct {
 		ID     json.RawMessage
 		Method string
 	}
-	_ = json.Unmarshal([]byte(request), &sent) // a GET has none
+	_ = json.Unmarshal([]byte(request), &sent) // a GET has no body
 	switch {
 	case sent.Method != "subscriptions/listen" && m.Method == "":
-		return nil // whoever asked knows what it is the answer to
+		return nil // the caller checks it, because it knows the request
 	case sent.Method != "subscriptions/listen":
 		return c.Message(p.schema(), data)
 	case m.Method == "" && string(m.ID) != string(sent.ID):
@@ -38,20 +38,21 @@ func (p *Peer) checkStreamed(c *wirecheck.Checker, request string, m WireMessage
 func (p *Peer) Subscribe(filter map[string]any) (f *Feed, agreed map[string]any) {
 	p.T.Helper()
 	f = p.Send("subscriptions/listen", map[string]any{"notifications": filter})
-	return f, f.Acknowledged()
+	return f, f.NextAcknowledgement()
 }
 
-func (f *Feed) Acknowledged() map[string]any {
+// NextAcknowledgement returns the tasks that the next message acknowledges.
+func (f *Feed) NextAcknowledgement() map[string]any {
 	f.T.Helper()
 	m := f.Next()
 	if m.Method != "notifications/subscriptions/acknowledged" {
 		f.T.Fatalf("no acknowledgement: %s", m.Text)
 	}
-	return Numbers(f.T, m.Text)["notifications"].(map[string]any)
+	return DecodeParams(f.T, m.Text)["notifications"].(map[string]any)
 }
 
-// Follow is subscribe to tasks, all of which have to be agreed to.
-func (p *Peer) Follow(tasks ...string) *Feed {
+// SubscribeTasks subscribes to tasks. It fails the test unless the server agrees to all of them.
+func (p *Peer) SubscribeTasks(tasks ...string) *Feed {
 	p.T.Helper()
 	f, agreed := p.Subscribe(map[string]any{"taskIds": tasks})
 	if want := fmt.Sprint(map[string]any{"taskIds": tasks}); fmt.Sprint(agreed) != want {
@@ -60,20 +61,21 @@ func (p *Peer) Follow(tasks ...string) *Feed {
 	return f
 }
 
-// Task is the next message, which is the state of a task.
-func (f *Feed) Task() map[string]any {
+// NextTask returns the task in the next message. It fails the test unless the message is a task's
+// state.
+func (f *Feed) NextTask() map[string]any {
 	f.T.Helper()
 	m := f.Next()
 	if m.Method != "notifications/tasks" {
 		f.T.Fatalf("no task: %s", m.Text)
 	}
-	task := Numbers(f.T, m.Text)
+	task := DecodeParams(f.T, m.Text)
 	delete(task, "_meta")
 	return task
 }
 
-// Ends fails unless the answer to the request comes next, and nothing else.
-func (f *Feed) Ends() {
+// WantEnd fails the test unless the answer to the request comes next, and then the stream ends.
+func (f *Feed) WantEnd() {
 	f.T.Helper()
 	if m := f.Next(); m.Result == nil || m.Method != "" {
 		f.T.Errorf("no end: %s", m.Text)
@@ -88,7 +90,7 @@ func (f *Feed) Ends() {
 	}
 }
 
-// UntilGone polls until the task's ttl is over.
+// UntilGone polls until the task has expired.
 func (p *Peer) UntilGone(id string) {
 	p.T.Helper()
 	for end := time.Now().Add(Patience); p.Task("tasks/get", id).Error == nil; time.Sleep(20 * time.Millisecond) {
@@ -98,7 +100,7 @@ func (p *Peer) UntilGone(id string) {
 	}
 }
 
-// Status reads a message that is the status of a task.
+// Status returns the task in a message. It fails the test unless the message is a task's status.
 func (m WireMessage) Status(t testing.TB) (task map[string]any) {
 	t.Helper()
 	var n struct {
@@ -111,8 +113,8 @@ func (m WireMessage) Status(t testing.TB) (task map[string]any) {
 	return n.Params
 }
 
-// Numbers are the params of a message, with the numbers as they came.
-func Numbers(t testing.TB, text string) map[string]any {
+// DecodeParams decodes the params of a message. It keeps the numbers as they came.
+func DecodeParams(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var n struct{ Params map[string]any }
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -133,7 +135,7 @@ func (p *Peer) UntilMessage(id, message string) {
 	}
 }
 
-// GuideMessage is a request of the server's in the guide's form.
+// GuideMessage is a request from a server in the form of the guide.
 type GuideMessage struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
@@ -145,14 +147,15 @@ type GuideMessage struct {
 	Text string `json:"-"`
 }
 
-// Made is the ID of the task that a question asks for, "" where it asks for none.
-func (m GuideMessage) Made() (id string) {
+// RequestedTask returns the ID of the task that a question asks for, or "".
+func (m GuideMessage) RequestedTask() (id string) {
 	_ = json.Unmarshal(m.Params.Meta["taskId"], &id) // none is ""
 	return id
 }
 
-// Read reads a message, which names no task the way that other revisions do.
-func Read(t testing.TB, text string) GuideMessage {
+// DecodeGuideMessage decodes a message. It fails the test if the message uses the form of another
+// revision.
+func DecodeGuideMessage(t testing.TB, text string) GuideMessage {
 	t.Helper()
 	m := GuideMessage{Text: text}
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -164,39 +167,44 @@ func Read(t testing.TB, text string) GuideMessage {
 	return m
 }
 
-// Heard is the next message on a stream, which is of a method.
-func (f *Feed) Heard(method string) GuideMessage {
+// NextGuideMessage returns the next message. It fails the test unless the message has this method.
+func (f *Feed) NextGuideMessage(method string) GuideMessage {
 	f.T.Helper()
-	m := Read(f.T, f.Next().Text)
+	m := DecodeGuideMessage(f.T, f.Next().Text)
 	if m.Method != method {
 		f.T.Fatalf("%s, want %s", m.Text, method)
 	}
 	return m
 }
 
-// The client as the receiver of tasks, in literal JSON.
+// The client receives tasks in the functions below, in literal JSON.
 
-// Takes declares that a client takes such questions as tasks.
-func Takes(tasks string) string {
+// TaskCapabilities returns the capabilities of a client that answers questions as tasks.
+func TaskCapabilities(tasks string) string {
 	return `{"elicitation":{"form":{},"url":{}},"sampling":{},"roots":{},"tasks":` + tasks + `}`
 }
 
-const TakesAll = `{"list":{},"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}`
+// AllTaskCapabilities declares every kind of task of a client.
+const AllTaskCapabilities = `{"list":{},"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}`
 
-// RemoteTask is a client's task.
+// RemoteTask returns the JSON of a client's task.
 func RemoteTask(id, status string) string {
 	return fmt.Sprintf(`{"taskId":%q,"status":%q,"createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":60000,"pollInterval":100}`, id, status)
 }
 
-func RemoteBegan(id string) string { return `"result":{"task":` + RemoteTask(id, "working") + `}` }
+// RemoteTaskCreated returns the response that creates a client's task.
+func RemoteTaskCreated(id string) string {
+	return `"result":{"task":` + RemoteTask(id, "working") + `}`
+}
 
-// RelatedTo adds what C-41 asks of the answer to tasks/result.
-func RelatedTo(id, response string) string {
+// WithRelatedTask adds the metadata that C-41 requires of an answer to tasks/result.
+func WithRelatedTask(id, response string) string {
 	return strings.TrimSuffix(response, "}") + fmt.Sprintf(`,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}}`, id)
 }
 
-// FollowUp is the next message, which is a request about a client's task.
-func (f *Feed) FollowUp(method, remote string) WireMessage {
+// NextFollowUp returns the next message. It fails the test unless that is a request about a
+// client's task.
+func (f *Feed) NextFollowUp(method, remote string) WireMessage {
 	f.T.Helper()
 	m := f.Next()
 	if m.Method != method || m.ID == nil || m.Params.TaskID != remote {
@@ -208,10 +216,11 @@ func (f *Feed) FollowUp(method, remote string) WireMessage {
 	return m
 }
 
-// Augmented is the next message, which is a question that asks for a task.
-func (f *Feed) Augmented(task string) WireMessage {
+// NextTaskQuestion returns the next message. It fails the test unless that is a question that asks
+// for a task.
+func (f *Feed) NextTaskQuestion(task string) WireMessage {
 	f.T.Helper()
-	m := f.Question(task)
+	m := f.NextQuestion(task)
 	if m.Params.Task == nil {
 		f.T.Fatalf("no task is asked for: %s", m.Text)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 )
 
-// Goroutines remembers what runs once connections that nobody uses are closed; check
-// waits until nothing else is left. It must not run beside other tests.
+// Goroutines records the running goroutines, after it has closed idle connections. check waits
+// until all later ones have ended. Goroutines must not run beside other tests.
 func Goroutines(t *testing.T) (check func()) {
 	t.Helper()
 	http.DefaultClient.CloseIdleConnections()

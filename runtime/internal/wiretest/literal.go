@@ -11,7 +11,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// LegacyHeaders opens a session.
+// LegacyHeaders opens a session of 2025-11-25 and returns its headers.
 func LegacyHeaders(tb testing.TB, url string) http.Header {
 	tb.Helper()
 	headers := http.Header{"Mcp-Protocol-Version": {mcptask.Revision20251125}}
@@ -21,10 +21,12 @@ func LegacyHeaders(tb testing.TB, url string) http.Header {
 	return headers
 }
 
+// LegacyBody returns a request of 2025-11-25.
 func LegacyBody(method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s}}`, method, params)
 }
 
+// SetHeaders sets the headers of a POST.
 func SetHeaders(r *http.Request, headers http.Header) {
 	for name, values := range headers {
 		r.Header[name] = values
@@ -33,10 +35,12 @@ func SetHeaders(r *http.Request, headers http.Header) {
 	r.Header.Set("Accept", "application/json, text/event-stream")
 }
 
+// ModernHeaders returns the headers of a request of 2026-07-28.
 func ModernHeaders(method, name string) http.Header {
 	return http.Header{"Mcp-Protocol-Version": {mcptask.Revision20260728}, "Mcp-Method": {method}, "Mcp-Name": {name}}
 }
 
+// ModernBody returns a request of 2026-07-28.
 func ModernBody(method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
 }
@@ -57,6 +61,7 @@ type answer struct {
 	body   []byte
 }
 
+// Post posts a message and reads the response.
 func Post(tb testing.TB, url string, headers http.Header, body string) answer {
 	tb.Helper()
 	r, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, url, bytes.NewReader([]byte(body)))

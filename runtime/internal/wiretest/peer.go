@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// Nothing below knows a type of the project: JSON text in, JSON text out.
+// The peer knows no type of the project: it reads and writes literal JSON.
 
 const (
 	// CandidateRevision is spoken on a path of its own.
@@ -40,73 +40,74 @@ const (
 	Unsupported       = -32022
 )
 
-// AllRevisions are those that a server speaks whose test names the candidate.
+// AllRevisions are the revisions of a server for a test of the candidate.
 var AllRevisions = []string{CandidateRevision, LegacyRevision, ModernRevision}
 
-// Patience is how long tests wait for what has to come. It is no promise: it only
-// has to be more than a machine takes that is busy with something else.
+// Patience bounds the wait for an event that must come. It only has to exceed the delays of a busy
+// machine.
 const Patience = time.Minute
 
-var Checker = sync.OnceValues(wirecheck.New)
+// LoadChecker returns the checker of messages.
+var LoadChecker = sync.OnceValues(wirecheck.New)
 
-// Peer is a client that speaks one revision over net/http. Every response that
-// it gets is held against the schema.
+// Peer is a client that speaks one revision over net/http. It checks every response against the
+// schema.
 type Peer struct {
 	T        testing.TB
 	URL      string
 	Revision string
-	Token    string // a bearer token
-	Session  string // of the revisions with sessions
-	Caps     string // clientCapabilities, sent with every request of 2026-07-28, else with initialize
+	Token    string // the bearer token
+	Session  string // in the revisions with sessions
+	Caps     string // clientCapabilities: in every request of 2026-07-28, else in initialize
 	Client   *http.Client
 	IDs      atomic.Int64
 	Opened   *Response // the answer to initialize
-	// Statuses keeps the status notifications among what its streams bring; else
-	// they are checked and passed over, since they come beside everything.
+	// Statuses keeps status notifications in the streams. Otherwise they are checked and dropped,
+	// because they may come at any point.
 	Statuses bool
 }
 
-// NewPeer makes a client of 2026-07-28, or opens a session of an older revision.
+// NewPeer returns a client of 2026-07-28, or one with an open session of an older revision.
 func NewPeer(t testing.TB, url, revision, token string) *Peer {
 	t.Helper()
 	caps := `{}`
 	if revision == ModernRevision {
 		caps = TasksExtension
 	}
-	return NewPeerThat(t, url, revision, token, caps)
+	return NewPeerWith(t, url, revision, token, caps)
 }
 
-// NewPeerThat is newPeer with other capabilities.
-func NewPeerThat(t testing.TB, url, revision, token, caps string) *Peer {
+// NewPeerWith is NewPeer with other capabilities.
+func NewPeerWith(t testing.TB, url, revision, token, caps string) *Peer {
 	t.Helper()
-	p := Unopened(t, url, revision, token, caps)
+	p := NewUnopenedPeer(t, url, revision, token, caps)
 	if revision != ModernRevision {
 		p.Initialize()
 	}
 	return p
 }
 
-// Unopened is newPeerThat without a session.
-func Unopened(t testing.TB, url, revision, token, caps string) *Peer {
+// NewUnopenedPeer is NewPeerWith without a session.
+func NewUnopenedPeer(t testing.TB, url, revision, token, caps string) *Peer {
 	t.Helper()
-	p := &Peer{T: t, URL: At(url, revision), Revision: revision, Token: token, Caps: caps,
+	p := &Peer{T: t, URL: RevisionURL(url, revision), Revision: revision, Token: token, Caps: caps,
 		Client: &http.Client{Timeout: Patience, Transport: memnet.NewTransport()}}
 	t.Cleanup(p.Client.CloseIdleConnections)
 	return p
 }
 
-// At is where a server speaks a revision.
-func At(url, revision string) string {
+// RevisionURL returns the URL at which a server speaks a revision.
+func RevisionURL(url, revision string) string {
 	if revision == CandidateRevision {
 		return url + candidatePath
 	}
 	return url
 }
 
-// candidatePath is where the test servers speak the release candidate.
+// candidatePath is the path at which the test servers speak the release candidate.
 const candidatePath = "/mcp/" + CandidateRevision
 
-// protocol is what the client negotiates.
+// protocol returns the protocol version to negotiate.
 func (p *Peer) protocol() string {
 	if p.Revision == CandidateRevision {
 		return LegacyRevision
@@ -114,25 +115,25 @@ func (p *Peer) protocol() string {
 	return p.Revision
 }
 
-// NewAsked makes a client that declares what it can be asked.
-func NewAsked(t testing.TB, url, revision, token, declared string) *Peer {
+// NewAskedPeer returns a client that declares what it answers.
+func NewAskedPeer(t testing.TB, url, revision, token, declared string) *Peer {
 	t.Helper()
 	if revision == ModernRevision {
 		declared = strings.TrimSuffix(declared, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	}
-	return NewPeerThat(t, url, revision, token, declared)
+	return NewPeerWith(t, url, revision, token, declared)
 }
 
 // Initialize opens the session.
 func (p *Peer) Initialize() {
 	p.T.Helper()
-	if n := p.Greet(); n.Status != http.StatusAccepted {
+	if n := p.SendInitialize(); n.Status != http.StatusAccepted {
 		p.T.Fatalf("notifications/initialized: %d %s", n.Status, n.Body)
 	}
 }
 
-// Greet is initialize that returns what the server says to its second message.
-func (p *Peer) Greet() *Response {
+// SendInitialize sends both messages that open the session, and returns the response to the second.
+func (p *Peer) SendInitialize() *Response {
 	p.T.Helper()
 	r := p.Call("initialize", map[string]any{
 		"protocolVersion": p.protocol(), "capabilities": json.RawMessage(p.Caps), "clientInfo": map[string]any{"name": "wire", "version": "1"},
@@ -145,12 +146,12 @@ func (p *Peer) Greet() *Response {
 	return p.Post(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-// Response is what came back for one POST.
+// Response is the response to one POST.
 type Response struct {
 	T      testing.TB      `json:"-"`
 	Status int             `json:"-"`
 	Header http.Header     `json:"-"`
-	Body   []byte          `json:"-"` // the JSON-RPC response, taken out of the stream where it came in one
+	Body   []byte          `json:"-"` // the JSON-RPC response, without the event around it
 	Stream bool            `json:"-"`
 	ID     json.RawMessage `json:"id"`
 	Result json.RawMessage `json:"result"`
@@ -161,8 +162,10 @@ type Response struct {
 	} `json:"error"`
 }
 
+// Edit changes a request before it is sent.
 type Edit func(*http.Request)
 
+// WithHeader returns an Edit that sets a header, or removes it if value is "".
 func WithHeader(name, value string) Edit {
 	return func(r *http.Request) {
 		if value == "" {
@@ -173,9 +176,10 @@ func WithHeader(name, value string) Edit {
 	}
 }
 
+// JSONOnly is an Edit that accepts no streams.
 func JSONOnly(r *http.Request) { r.Header.Set("Accept", "application/json") }
 
-// Call sends a request the way that the revision prescribes.
+// Call sends a request as the revision prescribes.
 func (p *Peer) Call(method string, params map[string]any, edits ...Edit) *Response {
 	p.T.Helper()
 	body, edits := p.Request(method, params, edits...)
@@ -184,7 +188,7 @@ func (p *Peer) Call(method string, params map[string]any, edits ...Edit) *Respon
 	return r
 }
 
-// Request makes the body and the headers of a call.
+// Request returns the body and the headers of a call.
 func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (string, []Edit) {
 	p.T.Helper()
 	params = maps.Clone(params)
@@ -204,7 +208,7 @@ func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (str
 		own := []Edit{WithHeader("Mcp-Method", method)}
 		for _, key := range []string{"name", "taskId"} {
 			if name, ok := params[key].(string); ok {
-				own = append(own, WithHeader("Mcp-Name", HeaderSafe(name)))
+				own = append(own, WithHeader("Mcp-Name", EncodeHeader(name)))
 			}
 		}
 		edits = append(own, edits...)
@@ -220,22 +224,23 @@ func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (str
 	return string(body), edits
 }
 
-// HeaderSafe is E-71.
-func HeaderSafe(value string) string {
+// EncodeHeader encodes a header's value, as E-71 requires.
+func EncodeHeader(value string) string {
 	for _, c := range []byte(value) {
 		if c < ' ' || c > '~' {
-			return "=?base64?" + Base64Of(value) + "?="
+			return "=?base64?" + EncodeBase64(value) + "?="
 		}
 	}
 	return value
 }
 
-func Base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+// EncodeBase64 returns a text in base64.
+func EncodeBase64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// Check holds a response against the schema.
+// Check checks a response against the schema.
 func (p *Peer) Check(method string, r *Response) {
 	p.T.Helper()
-	c, err := Checker()
+	c, err := LoadChecker()
 	if err != nil {
 		p.T.Fatal(err)
 	}
@@ -250,16 +255,16 @@ func (p *Peer) Check(method string, r *Response) {
 	}
 }
 
-// schema is the revision whose schema counts.
+// schema returns the revision of the schema to check against.
 func (p *Peer) schema() string {
 	if p.Revision == ModernRevision || p.Revision == CandidateRevision {
 		return p.Revision
 	}
-	return LegacyRevision // the older ones have no schema of tasks, and the same shapes
+	return LegacyRevision // the older revisions have the same shapes and no schema of tasks
 }
 
-// Start makes an HTTP request with the headers that every one has.
-func (p *Peer) Start(ctx context.Context, method, body string, edits ...Edit) *http.Request {
+// NewRequest returns an HTTP request with the headers that all have.
+func (p *Peer) NewRequest(ctx context.Context, method, body string, edits ...Edit) *http.Request {
 	p.T.Helper()
 	var reader io.Reader
 	if body != "" {
@@ -291,7 +296,7 @@ func (p *Peer) Start(ctx context.Context, method, body string, edits ...Edit) *h
 // Post sends a body as it is.
 func (p *Peer) Post(body string, edits ...Edit) *Response {
 	p.T.Helper()
-	r := p.Start(context.Background(), http.MethodPost, body, edits...)
+	r := p.NewRequest(context.Background(), http.MethodPost, body, edits...)
 	res, err := p.Client.Do(r)
 	if err != nil {
 		p.T.Fatalf("no answer to %.200s: %v", body, err)
@@ -327,7 +332,7 @@ func (p *Peer) Read(res *http.Response) *Response {
 	return out
 }
 
-// Events reads the data of server-sent events. A line that was cut off is none.
+// Events reads the data of server-sent events. It drops an incomplete line.
 func Events(r io.Reader) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		lines := bufio.NewScanner(r)
@@ -348,15 +353,14 @@ func Events(r io.Reader) func(yield func([]byte) bool) {
 	}
 }
 
-// Listen opens the session's standalone stream. Each message is held against
-// the schema.
+// Listen opens the session's standalone stream and checks each message against the schema.
 func (p *Peer) Listen() (messages <-chan json.RawMessage, stop func()) {
 	p.T.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	client := &http.Client{Transport: p.Client.Transport}
 	var res *http.Response
 	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
-		r := p.Start(ctx, http.MethodGet, "", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
+		r := p.NewRequest(ctx, http.MethodGet, "", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
 		var err error
 		if res, err = client.Do(r); err != nil {
 			p.T.Fatal(err)
@@ -365,12 +369,12 @@ func (p *Peer) Listen() (messages <-chan json.RawMessage, stop func()) {
 			break
 		}
 		res.Body.Close()
-		// A session has one such stream, until the SDK sees that it was closed.
+		// A session has one such stream, until the SDK notices that it was closed.
 		if res.StatusCode != http.StatusConflict || time.Now().After(end) {
 			p.T.Fatalf("GET: %d", res.StatusCode)
 		}
 	}
-	c, err := Checker()
+	c, err := LoadChecker()
 	if err != nil {
 		p.T.Fatal(err)
 	}
@@ -396,7 +400,7 @@ func (p *Peer) Listen() (messages <-chan json.RawMessage, stop func()) {
 	}
 }
 
-// Want fails unless the response is this error with this HTTP status.
+// Want fails the test unless the response is an error with this code and HTTP status.
 func (r *Response) Want(status, code int) *Response {
 	r.T.Helper()
 	if r.Error == nil || r.Status != status || r.Error.Code != code {
@@ -405,7 +409,7 @@ func (r *Response) Want(status, code int) *Response {
 	return r
 }
 
-// OK fails unless the response is a result.
+// OK fails the test unless the response is a result.
 func (r *Response) OK() *Response {
 	r.T.Helper()
 	if r.Error != nil || r.Status != http.StatusOK || r.Result == nil {
@@ -414,7 +418,7 @@ func (r *Response) OK() *Response {
 	return r
 }
 
-// Get reads a member of the result by its path; nil where there is none.
+// Get returns the member of the result at a path, or nil.
 func (r *Response) Get(path ...string) any {
 	r.T.Helper()
 	if r.Result == nil {
@@ -433,14 +437,14 @@ func (r *Response) Get(path ...string) any {
 	return value
 }
 
-// Text is a member of the result that is a string.
+// Text returns the string in the result at a path, or "".
 func (r *Response) Text(path ...string) string {
 	r.T.Helper()
 	text, _ := r.Get(path...).(string)
 	return text
 }
 
-// Create makes a task and returns its ID.
+// Create creates a task and returns its ID.
 func (p *Peer) Create(tool string, arguments map[string]any) string {
 	p.T.Helper()
 	params := map[string]any{"name": tool, "arguments": arguments}
@@ -462,7 +466,7 @@ func (p *Peer) Task(method, id string, edits ...Edit) *Response {
 	return p.Call(method, map[string]any{"taskId": id}, edits...)
 }
 
-// Until polls until the task has a status.
+// Until polls until the task has one of the statuses.
 func (p *Peer) Until(id string, statuses ...string) *Response {
 	p.T.Helper()
 	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
@@ -478,6 +482,7 @@ func (p *Peer) Until(id string, statuses ...string) *Response {
 	}
 }
 
+// PipelineArgs returns the arguments of run_pipeline.
 func PipelineArgs(branch string, steps ...string) map[string]any {
 	args := map[string]any{"repository": "https://example.com/r", "branch": branch}
 	if len(steps) > 0 {

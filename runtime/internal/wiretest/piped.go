@@ -18,22 +18,25 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// Piped is a literal client on pipes of a server in this process.
+// Piped is a client of literal JSON on pipes to a server in this process.
 type Piped struct {
 	T     *testing.T
 	In    *io.PipeWriter
-	Lines chan string // what the server has said; closed at its end
+	Lines chan string // what the server has written; closed at its end
 	Stop  context.CancelFunc
 	ended chan error
 }
 
+// PipeLimit is MaxBody of the servers that NewPiped starts.
 const PipeLimit = 2000
 
+// NewPiped starts a server of tools, with limits, and connects to it.
 func NewPiped(t *testing.T, tools ...mcptask.Tool) *Piped {
 	t.Helper()
-	return NewPipedWith(t, mcptask.Options{MaxBody: PipeLimit, Limits: Hurried}, tools...)
+	return NewPipedWith(t, mcptask.Options{MaxBody: PipeLimit, Limits: NoPollLimits}, tools...)
 }
 
+// NewPipedWith is NewPiped with options.
 func NewPipedWith(t *testing.T, options mcptask.Options, tools ...mcptask.Tool) *Piped {
 	t.Helper()
 	tasks, err := mcptask.NewServer(options, EndlessTools(tools...))
@@ -45,7 +48,7 @@ func NewPipedWith(t *testing.T, options mcptask.Options, tools ...mcptask.Tool) 
 	return p
 }
 
-// EndlessTools are tools with one more, which has no end.
+// EndlessTools adds to tools the tool "endless", whose tasks run until they are cancelled.
 func EndlessTools(tools ...mcptask.Tool) mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional}
 	return mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: append(tools,
@@ -57,15 +60,15 @@ func EndlessTools(tools ...mcptask.Tool) mcptask.Tools {
 	)}
 }
 
-// PipeTo connects a client with a server. held is how many lines the client takes
-// that nobody has asked for yet; then it does not read.
+// PipeTo connects a client to a server. held is how many lines the client buffers before it stops
+// reading.
 func PipeTo(t *testing.T, tasks *mcptask.Server, held int) *Piped {
 	t.Helper()
-	return PipeIn(t, LegacyRevision, tasks, held)
+	return PipeToRevision(t, LegacyRevision, tasks, held)
 }
 
-// PipeIn is pipeTo for a server that speaks a revision in its sessions.
-func PipeIn(t *testing.T, revision string, tasks *mcptask.Server, held int) *Piped {
+// PipeToRevision is PipeTo for a server that speaks a revision in its sessions.
+func PipeToRevision(t *testing.T, revision string, tasks *mcptask.Server, held int) *Piped {
 	t.Helper()
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 	gosdk.AddTools(sdk, tasks)
@@ -99,6 +102,7 @@ func PipeIn(t *testing.T, revision string, tasks *mcptask.Server, held int) *Pip
 	return p
 }
 
+// Say sends a line.
 func (p *Piped) Say(format string, args ...any) {
 	p.T.Helper()
 	if _, err := fmt.Fprintf(p.In, format+"\n", args...); err != nil {
@@ -106,13 +110,14 @@ func (p *Piped) Say(format string, args ...any) {
 	}
 }
 
-// Ask sends a line and returns the next one that comes.
+// Ask sends a line and returns the next one from the server.
 func (p *Piped) Ask(format string, args ...any) string {
 	p.T.Helper()
 	p.Say(format, args...)
 	return p.Hear()
 }
 
+// Hear returns the next line from the server.
 func (p *Piped) Hear() string {
 	p.T.Helper()
 	select {
@@ -127,16 +132,18 @@ func (p *Piped) Hear() string {
 	}
 }
 
-func (p *Piped) Initialize() { p.T.Helper(); p.Declare(`{}`) }
+// Initialize opens the session of a client without capabilities.
+func (p *Piped) Initialize() { p.T.Helper(); p.InitializeWith(`{}`) }
 
-// Declare is initialize with a client's capabilities.
-func (p *Piped) Declare(capabilities string) {
+// InitializeWith opens the session of a client with capabilities.
+func (p *Piped) InitializeWith(capabilities string) {
 	p.T.Helper()
 	p.Ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, capabilities)
 	p.Say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 }
 
-func (p *Piped) Endless() string {
+// StartEndless starts an endless task and returns its ID.
+func (p *Piped) StartEndless() string {
 	p.T.Helper()
 	var r struct {
 		Result struct{ Task struct{ TaskID string } }
@@ -148,10 +155,11 @@ func (p *Piped) Endless() string {
 	return r.Result.Task.TaskID
 }
 
-func (p *Piped) Ends() {
+// WantEnd fails the test unless the server ends.
+func (p *Piped) WantEnd() {
 	p.T.Helper()
 	select {
-	case err := <-p.ended: // how it ends is the SDK's to say
+	case err := <-p.ended: // the SDK chooses the error
 		p.T.Log(err)
 	case <-time.After(Patience):
 		stacks := make([]byte, 1<<16)
@@ -164,7 +172,7 @@ func PipeTransport(tasks *mcptask.Server, in io.Reader, out io.Writer) mcp.Trans
 	return &pipeTransport{tasks, in, out}
 }
 
-// pipeTransport is a mcp.Transport with the gateway in front.
+// pipeTransport is an mcp.Transport behind a gateway.
 type pipeTransport struct {
 	tasks *mcptask.Server
 	in    io.Reader
@@ -184,7 +192,7 @@ func (p *pipeTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	return (&mcp.IOTransport{Reader: reader, Writer: writer, MaxLineLength: -1}).Connect(ctx)
 }
 
-// PipedMessage is a line of a server's.
+// PipedMessage is a line from the server.
 type PipedMessage struct {
 	ID     string
 	Method string
@@ -199,8 +207,8 @@ type PipedMessage struct {
 	Line string
 }
 
-// Message is the next one that is no notification of a status.
-func (p *Piped) Message() PipedMessage {
+// NextMessage returns the next message that is not a status notification.
+func (p *Piped) NextMessage() PipedMessage {
 	p.T.Helper()
 	for {
 		m := PipedMessage{Line: p.Hear()}
@@ -213,8 +221,8 @@ func (p *Piped) Message() PipedMessage {
 	}
 }
 
-// Hears reads lines that come in this order.
-func (p *Piped) Hears(lines ...string) {
+// WantLines fails the test unless these lines come, in this order.
+func (p *Piped) WantLines(lines ...string) {
 	p.T.Helper()
 	for _, want := range lines {
 		if got := p.Hear(); !SameJSON(got, want) {

@@ -12,9 +12,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// CI is the implementation behind the tests of this package.
+// CI implements the pipeline's tools for the tests.
 type CI struct{}
 
+// RunPipeline does what the branch says, and takes 100 milliseconds for each step.
 func (CI) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
 	switch in.Branch {
 	case "broken":
@@ -40,6 +41,7 @@ func (CI) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunIn
 	return report, nil
 }
 
+// DeployService asks before it deploys to production.
 func (CI) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
 	if in.Environment == "production" {
 		approval, err := pipeline.AskApproval(ctx, task, "ship", "Ship "+in.Service+" to production?")
@@ -53,10 +55,12 @@ func (CI) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.Dep
 	return pipeline.DeployReport{Version: "1.2.3"}, nil
 }
 
+// LintFile finds one fault in any file.
 func (CI) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
 	return pipeline.LintReport{Findings: []pipeline.Finding{{Line: 1, Message: "in " + in.Path}}}, nil
 }
 
+// Connect connects a generated client that speaks a revision.
 func Connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipeline.CIClient {
 	t.Helper()
 	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision, Answer: answer})
@@ -72,18 +76,18 @@ func Connect(t testing.TB, url, revision string, answer mcptask.Answerer) *pipel
 
 // EachRevision runs a test in both official revisions, in fake time.
 func EachRevision(t *testing.T, test func(t *testing.T, revision string)) {
-	EachLive(t, InBubble(test))
+	EachRevisionLive(t, InBubble(test))
 }
 
-// InBubble is a test in a bubble of its own.
+// InBubble returns a test that runs in a bubble of its own.
 func InBubble(test func(t *testing.T, revision string)) func(t *testing.T, revision string) {
 	return func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) { test(t, revision) })
 	}
 }
 
-// EachLive is eachRevision in real time.
-func EachLive(t *testing.T, test func(t *testing.T, revision string)) {
+// EachRevisionLive is EachRevision in real time.
+func EachRevisionLive(t *testing.T, test func(t *testing.T, revision string)) {
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()

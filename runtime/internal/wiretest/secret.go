@@ -7,10 +7,10 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Secret is in everything that the victim sends and gets.
+// Secret is in everything that the victim sends and receives.
 const Secret = "victims-secret"
 
-// SecretTools tell everybody a secret of their own.
+// SecretTools returns tools that tell each principal a secret of its own.
 func SecretTools() mcptask.Tools {
 	own := func(task *mcptask.Task) string { return task.Principal() + "s-secret" }
 	policy := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 100 * time.Millisecond}

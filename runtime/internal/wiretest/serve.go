@@ -32,17 +32,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// Main lets more tests wait at once than there are processors: they
-// mostly wait for handlers and polling intervals.
+// Main runs more tests at once than there are processors, because tests mostly wait for handlers
+// and polls.
 func Main(m *testing.M) {
-	switch os.Getenv(AsServer) {
+	switch os.Getenv(EnvServer) {
 	case "":
-	case "endless": // until nobody reads any more
+	case "endless": // until the reader has gone
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin)
 			os.Exit(0)
 		}()
-		_, _ = io.Copy(os.Stdout, &Torrent{Rest: os.Getenv(Begins), More: os.Getenv(Continues), Taken: new(atomic.Int64)})
+		_, _ = io.Copy(os.Stdout, &Torrent{Rest: os.Getenv(EnvTorrentBegin), More: os.Getenv(EnvTorrentRest), Taken: new(atomic.Int64)})
 		return
 	default:
 		if err := serveStdio(); err != nil {
@@ -56,12 +56,12 @@ func Main(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		log.Fatal(err)
 	}
-	os.Exit(checked(m))
+	os.Exit(runChecked(m))
 }
 
-// checked runs the tests, and fails where a server that was a process of its
-// own has sent what the schemas do not admit.
-func checked(m *testing.M) int {
+// runChecked runs the tests. It fails if a server in its own process has sent what the schemas do
+// not allow.
+func runChecked(m *testing.M) int {
 	folder, err := os.MkdirTemp("", "wire")
 	if err != nil {
 		log.Fatal(err)
@@ -82,30 +82,30 @@ func checked(m *testing.M) int {
 	return code
 }
 
-// Setup is what a test changes of the server that it runs against.
+// Setup is how a test changes its server.
 type Setup struct {
 	Options mcptask.Options
 	HTTP    *mcp.StreamableHTTPOptions
-	// Middleware is the user's, added before ours as the documentation says.
+	// Middleware is the user's. It is added before ours, as the documentation says.
 	Middleware mcp.Middleware
-	// Bearer asks for a token: its text is the user's ID, "nobody" has none.
+	// Bearer requires a token. The token is the user's ID; "nobody" has none.
 	Bearer bool
 	// Tools are served beside those of every test.
 	Tools []mcptask.Tools
-	// Panics says that a handler is made to panic.
+	// Panics allows handlers to panic.
 	Panics bool
-	// Gateway is set to the server's, to see what it holds.
+	// Gateway is set to the server's gateway, so that the test can inspect it.
 	Gateway **gateway.Gateway
-	// Wrap stands around the handler, with the SDK's server that is behind it.
+	// Wrap wraps the handler. It also gets the SDK's server behind the handler.
 	Wrap func(http.Handler, *mcp.Server) http.Handler
-	// Start starts the server another way than httptest's.
+	// Start starts the server in another way than httptest does.
 	Start func(*httptest.Server)
-	// Fallback leaves the pipeline its fallback=tools.
+	// Fallback keeps the pipeline's fallback=tools.
 	Fallback bool
-	// SDK gets the SDK's server.
+	// SDK is called with the SDK's server.
 	SDK func(*mcp.Server)
-	// Revision is one that the test is about: the candidate is spoken beside the
-	// others then, on candidatePath, and gateway is that path's.
+	// Revision is the revision that the test is about. If it is the candidate, the server also
+	// speaks that, on candidatePath, and Gateway is set to that path's gateway.
 	Revision string
 }
 
@@ -115,11 +115,11 @@ func Serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Se
 	return ServeWith(t, Setup{Options: options, Panics: true})
 }
 
-// Hurried lets tests poll faster than anybody should.
-var Hurried = mcptask.Limits{Polls: -1, Lists: -1}
+// NoPollLimits lets tests poll faster than clients may.
+var NoPollLimits = mcptask.Limits{Polls: -1, Lists: -1}
 
-// ServeWith starts a server of the pipeline's tools and of extraTools. A panic
-// in its log fails the test.
+// ServeWith starts a server of the pipeline's tools and ExtraTools. A panic in its log fails the
+// test.
 func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
 	t.Helper()
 	logs := &SafeBuffer{}
@@ -127,9 +127,9 @@ func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
 		s.Options.Logger = slog.New(slog.NewTextHandler(logs, nil))
 	}
 	if s.Options.Limits == (mcptask.Limits{}) {
-		s.Options.Limits = Hurried
+		s.Options.Limits = NoPollLimits
 	}
-	pipelineTools := EveryCITools()
+	pipelineTools := AllRevisionsCITools()
 	if !s.Fallback {
 		pipelineTools.Fallback = mcptask.FallbackNone
 	}
@@ -159,12 +159,12 @@ func ServeWith(t testing.TB, s Setup) (url string, tasks *mcptask.Server) {
 		s.SDK(sdk)
 	}
 	get := func(*http.Request) *mcp.Server { return sdk }
-	handler := wirecheck.Handler(t, s.around(gosdk.NewHandler(tasks, get, s.HTTP), sdk))
+	handler := wirecheck.Handler(t, s.wrapHandler(gosdk.NewHandler(tasks, get, s.HTTP), sdk))
 	if s.Revision == CandidateRevision {
 		paths := http.NewServeMux()
 		paths.Handle("/", handler)
 		paths.Handle(candidatePath, wirecheck.RevisionHandler(t, CandidateRevision,
-			s.around(gosdk.NewRevisionHandler(tasks, CandidateRevision, get, s.HTTP), sdk)))
+			s.wrapHandler(gosdk.NewRevisionHandler(tasks, CandidateRevision, get, s.HTTP), sdk)))
 		handler = paths
 	}
 	url, end := s.listen(handler, log.New(logs, "", 0))
@@ -203,15 +203,15 @@ func (s Setup) listen(handler http.Handler, logs *log.Logger) (url string, end f
 	}
 }
 
-// EveryCITools are the pipeline's tools as generated for every revision.
-func EveryCITools() mcptask.Tools {
+// AllRevisionsCITools returns the pipeline's tools as generated for every revision.
+func AllRevisionsCITools() mcptask.Tools {
 	tools := pipeline.CITools(CI{})
 	tools.Capabilities = mcptask.Declared()
 	return tools
 }
 
-// around puts what the test asks for around a gateway.
-func (s Setup) around(handler http.Handler, sdk *mcp.Server) http.Handler {
+// wrapHandler wraps a gateway as the test asks.
+func (s Setup) wrapHandler(handler http.Handler, sdk *mcp.Server) http.Handler {
 	if s.Gateway != nil {
 		*s.Gateway = handler.(*gateway.Gateway)
 	}
@@ -230,7 +230,7 @@ func (s Setup) around(handler http.Handler, sdk *mcp.Server) http.Handler {
 	return handler
 }
 
-// SafeBuffer is a buffer that several write to, such as a log to read afterwards.
+// SafeBuffer is a buffer for concurrent writers, such as a log that a test reads.
 type SafeBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -243,16 +243,16 @@ func (b *SafeBuffer) Write(p []byte) (int, error) {
 	return b.buf.Write(p)
 }
 
-// String is what was logged so far.
+// String returns what has been written so far.
 func (b *SafeBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
 
-// Until waits until a text has been logged n times, and returns the log: who tells of
-// something may log it afterwards.
-func (b *SafeBuffer) Until(t testing.TB, text string, n int) string {
+// WaitFor waits until a text has been written n times, and returns the whole text. It is needed
+// because a record may be written after its effect is visible.
+func (b *SafeBuffer) WaitFor(t testing.TB, text string, n int) string {
 	t.Helper()
 	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
 		if all := b.String(); strings.Count(all, text) >= n || time.Now().After(end) {
@@ -261,18 +261,21 @@ func (b *SafeBuffer) Until(t testing.TB, text string, n int) string {
 	}
 }
 
+// PonderInput is the input of the tool "ponder".
 type PonderInput struct {
 	MS       int  `json:"ms"`
 	Stubborn bool `json:"stubborn"`
 }
 
+// NoteInput is the answer to the question NoteSpec.
 type NoteInput struct {
 	Note string `json:"note"`
 }
 
+// OpenObject is the schema of any object.
 const OpenObject = `{"type":"object"}`
 
-// ExtraTools are what the pipeline's tools do not show.
+// ExtraTools returns tools for what the pipeline's tools do not cover.
 func ExtraTools() mcptask.Tools {
 	optional := mcptask.Policy{Task: mcptask.TaskOptional, Poll: 100 * time.Millisecond}
 	immediate := optional
@@ -282,10 +285,10 @@ func ExtraTools() mcptask.Tools {
 	note := mcptask.InputSpec{Name: "Note", Message: "A note?",
 		Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
 	return mcptask.Tools{Service: "Extra", Impl: struct{}{}, Tools: []mcptask.Tool{
-		// ponder takes a while, with progress, and does not listen where it is stubborn.
+		// ponder takes a while, reports progress, and ignores its cancellation if it is stubborn.
 		mcptask.NewTool(mcptask.ToolSpec{Name: "ponder", InputSchema: OpenObject, Policy: immediate}, ponder),
 		mcptask.NewTool(mcptask.ToolSpec{Name: "ponder_at_once", InputSchema: OpenObject, Policy: graceful}, ponder),
-		// raw has a result with everything that decoding and encoding could spoil.
+		// raw has a result with everything that decoding and encoding could damage.
 		mcptask.NewTool(mcptask.ToolSpec{Name: "raw", InputSchema: OpenObject, Policy: optional},
 			func(context.Context, *mcptask.Task, struct{}) (*mcptask.Result, error) {
 				return &mcptask.Result{

@@ -22,17 +22,17 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// serveStdio is what the test binary does as a subprocess: it is a server.
+// serveStdio runs the test binary as a server in a process of its own.
 func serveStdio() error {
 	var impl pipeline.CI = CI{}
-	if os.Getenv(AsServer) == "broken" {
+	if os.Getenv(EnvServer) == "broken" {
 		impl = broken{}
 	}
-	options, tools := mcptask.Options{Limits: Hurried}, pipeline.CITools(impl)
+	options, tools := mcptask.Options{Limits: NoPollLimits}, pipeline.CITools(impl)
 	negotiated := LegacyRevision
-	if revision := os.Getenv(StdioRevision); revision != "" {
+	if revision := os.Getenv(EnvRevision); revision != "" {
 		options.Revisions, tools.Capabilities = []string{revision}, mcptask.Declared()
-		if revision != mcptask.RevisionSEP1686 { // which its requests show
+		if revision != mcptask.RevisionSEP1686 { // its requests show the revision
 			negotiated = revision
 		}
 	}
@@ -47,23 +47,24 @@ func serveStdio() error {
 		return err
 	}
 	err = sdk.Run(context.Background(), PipeTransport(tasks, in, out))
-	if text := faults(); text != "" { // the tests' own process reads it
+	if text := faults(); text != "" { // the process of the tests reads it
 		file := filepath.Join(os.Getenv(wireFaults), strconv.Itoa(os.Getpid()))
 		err = errors.Join(err, errors.New(text), os.WriteFile(file, []byte(text), 0o600))
 	}
 	return errors.Join(err, tasks.Close())
 }
 
-// wireFaults is the folder in which a server that is a process of its own says
-// what it should not have sent.
+// wireFaults is the folder in which a server in its own process records what it should not have
+// sent.
 const wireFaults = "GOSDK_TEST_WIRE_FAULTS"
 
-const AsServer = "GOSDK_TEST_STDIO_SERVER"
+// EnvServer makes the test binary run as a server.
+const EnvServer = "GOSDK_TEST_STDIO_SERVER"
 
-// StdioRevision names the one revision that the server speaks, where it is set.
-const StdioRevision = "GOSDK_TEST_STDIO_REVISION"
+// EnvRevision names the only revision that the server speaks, if it is set.
+const EnvRevision = "GOSDK_TEST_STDIO_REVISION"
 
-// broken ends the process, or spoils its standard output.
+// broken ends the process, or writes garbage to its standard output.
 type broken struct{ CI }
 
 func (broken) RunPipeline(ctx context.Context, _ *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
@@ -82,6 +83,7 @@ func (broken) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport
 	return pipeline.LintReport{}, nil
 }
 
+// StdioServer returns a command that runs the test binary as a server.
 func StdioServer(t *testing.T) *exec.Cmd {
 	t.Helper()
 	binary, err := os.Executable()
@@ -89,14 +91,14 @@ func StdioServer(t *testing.T) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(binary)
-	cmd.Env = append(os.Environ(), AsServer+"=1")
+	cmd.Env = append(os.Environ(), EnvServer+"=1")
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// pipes is a literal client of a subprocess.
+// pipes is a client of literal JSON on pipes to a subprocess.
 type pipes struct {
-	Early []map[string]any // heard and not asked for yet
+	Early []map[string]any // read but not asked for yet
 	t     *testing.T
 	Cmd   *exec.Cmd
 	in    interface{ Write([]byte) (int, error) }
@@ -104,18 +106,18 @@ type pipes struct {
 	Lines chan map[string]any
 }
 
+// NewPipes starts a server and connects to it.
 func NewPipes(t *testing.T) *pipes {
 	t.Helper()
 	return NewPipesIn(t, LegacyRevision)
 }
 
-// NewPipesIn is newPipes for a server that speaks the candidate, where it is the
-// revision.
+// NewPipesIn is NewPipes for a server of the candidate, if that is the revision.
 func NewPipesIn(t *testing.T, revision string) *pipes {
 	t.Helper()
 	cmd := StdioServer(t)
 	if revision == CandidateRevision {
-		cmd.Env = append(cmd.Env, StdioRevision+"="+revision)
+		cmd.Env = append(cmd.Env, EnvRevision+"="+revision)
 	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -142,6 +144,7 @@ func NewPipesIn(t *testing.T, revision string) *pipes {
 	return p
 }
 
+// Say sends a line.
 func (p *pipes) Say(format string, args ...any) {
 	p.t.Helper()
 	if _, err := p.in.Write([]byte(fmt.Sprintf(format, args...) + "\n")); err != nil {
@@ -175,18 +178,21 @@ func (p *pipes) Hear(fits func(map[string]any) bool) map[string]any {
 	}
 }
 
-// Wait waits for the end of the server: of its output first, which cmd.Wait cuts off.
+// Wait waits for the server to end. It waits for the end of the output first, because Cmd.Wait cuts
+// it off.
 func (p *pipes) Wait() error {
 	for range p.Lines {
 	}
 	return p.Cmd.Wait()
 }
 
+// Response returns the response to a request.
 func (p *pipes) Response(id float64) map[string]any {
 	p.t.Helper()
 	return p.Hear(func(m map[string]any) bool { return m["id"] == id && m["method"] == nil })
 }
 
+// Dig returns the member of a message at a path. It fails the test if there is none.
 func Dig(t *testing.T, m map[string]any, path ...string) any {
 	t.Helper()
 	var v any = m

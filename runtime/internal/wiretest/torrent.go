@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Torrent is a body that begins with a text and repeats another without end. It
-// counts what is read of it, and fails the test rather than fill the memory.
+// Torrent is an endless body: it begins with Rest and repeats More. It counts what is read in
+// Taken, and fails the test after 64 MiB.
 type Torrent struct {
 	T          testing.TB
 	Rest, More string
@@ -27,8 +27,8 @@ func (f *Torrent) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Begins is the environment variable with what an endless server writes first.
-const Begins = "MCPTASK_TEST_BEGINS"
+// EnvTorrentBegin is the environment variable with what an endless server writes first.
+const EnvTorrentBegin = "MCPTASK_TEST_BEGINS"
 
-// Continues is the one with what it writes from then on.
-const Continues = "MCPTASK_TEST_CONTINUES"
+// EnvTorrentRest is the environment variable with what it repeats after that.
+const EnvTorrentRest = "MCPTASK_TEST_CONTINUES"

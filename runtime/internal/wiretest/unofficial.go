@@ -11,37 +11,37 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// The proposal SEP-1686 over HTTP, as literal JSON.
+// The functions below speak the proposal SEP-1686 over HTTP, in literal JSON.
 
 const (
 	ProposalTask    = "modelcontextprotocol.io/task"
 	ProposalRelated = "modelcontextprotocol.io/related-task"
 	ProposalCreated = "notifications/tasks/created"
-	// before has no tasks of its own.
+	// BeforeTasks is a revision without tasks.
 	BeforeTasks = "2025-06-18"
 )
 
-// WithProposal are the options of a server that speaks it beside the released ones.
+// WithProposal returns the options of a server that speaks the proposal and the released revisions.
 func WithProposal() mcptask.Options {
 	return mcptask.Options{Revisions: []string{mcptask.RevisionSEP1686, mcptask.Revision20251125, mcptask.Revision20260728}}
 }
 
-// Metadata asks for a task.
-func Metadata(id string) map[string]any {
+// ProposalMeta returns the metadata that asks for a task.
+func ProposalMeta(id string) map[string]any {
 	return map[string]any{ProposalTask: map[string]any{"taskId": id}, "progressToken": "token of " + id}
 }
 
-// Proposed is a call that is open: its stream, and its ID.
+// Proposed is an open call: its stream and its ID.
 type Proposed struct {
 	*Feed
 
 	ID int64
 }
 
-// Propose calls a tool as a task, and reads that there is one.
+// Propose calls a tool as a task, and reads the announcement of the task.
 func (p *Peer) Propose(id, tool string, arguments map[string]any) *Proposed {
 	p.T.Helper()
-	c := p.ProposeWith(Metadata(id), tool, arguments)
+	c := p.ProposeWith(ProposalMeta(id), tool, arguments)
 	quoted, _ := json.Marshal(id) // a string always marshals
 	want := fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"_meta":{%q:{"taskId":%s}}}}`, ProposalCreated, ProposalRelated, quoted)
 	if m := c.Next(); !SameJSON(m.Text, want) { // A-08, A-09
@@ -50,6 +50,7 @@ func (p *Peer) Propose(id, tool string, arguments map[string]any) *Proposed {
 	return c
 }
 
+// ProposeWith calls a tool with metadata.
 func (p *Peer) ProposeWith(meta map[string]any, tool string, arguments map[string]any) *Proposed {
 	p.T.Helper()
 	if arguments == nil {
@@ -59,8 +60,8 @@ func (p *Peer) ProposeWith(meta map[string]any, tool string, arguments map[strin
 	return &Proposed{f, p.IDs.Load()}
 }
 
-// Answer is the last message of the stream: the call's.
-func (c *Proposed) Answer() WireMessage {
+// NextAnswer returns the answer to the call, which must be the last message of the stream.
+func (c *Proposed) NextAnswer() WireMessage {
 	c.T.Helper()
 	for {
 		m := c.Next()
@@ -77,7 +78,7 @@ func (c *Proposed) Answer() WireMessage {
 	}
 }
 
-// CancelCall sends notifications/cancelled of the call.
+// CancelCall sends notifications/cancelled for the call.
 func (p *Peer) CancelCall(c *Proposed) {
 	p.T.Helper()
 	r := p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"enough"}}`, c.ID))
@@ -86,25 +87,25 @@ func (p *Peer) CancelCall(c *Proposed) {
 	}
 }
 
-// Tapped is call for a message that the tap alone checks: peer's own check knows
-// the session's revision only.
-func (p *Peer) Tapped(method string, params map[string]any) *Response {
+// CallUnchecked is Call for a message that only the tap checks: the peer's own check knows the
+// session's revision only.
+func (p *Peer) CallUnchecked(method string, params map[string]any) *Response {
 	p.T.Helper()
 	body, edits := p.Request(method, params)
 	return p.Post(body, edits...)
 }
 
-// About sends a task method as the proposal prescribes it.
-func (p *Peer) About(method, id string) *Response {
+// CallProposed sends a task method as the proposal prescribes.
+func (p *Peer) CallProposed(method, id string) *Response {
 	p.T.Helper()
-	return p.Tapped(method, map[string]any{"taskId": id, "_meta": map[string]any{ProposalRelated: map[string]any{"taskId": id}}})
+	return p.CallUnchecked(method, map[string]any{"taskId": id, "_meta": map[string]any{ProposalRelated: map[string]any{"taskId": id}}})
 }
 
 // UntilProposed polls until the task has a status.
 func (p *Peer) UntilProposed(id, status string) *Response {
 	p.T.Helper()
 	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
-		r := p.About("tasks/get", id).OK()
+		r := p.CallProposed("tasks/get", id).OK()
 		if r.Text("status") == status {
 			return r
 		}
@@ -114,42 +115,42 @@ func (p *Peer) UntilProposed(id, status string) *Response {
 	}
 }
 
-// ProposalOf is the ID in a message's related-task metadata.
-func ProposalOf(t testing.TB, message []byte) string {
+// ProposalTaskID returns the ID in a message's related-task metadata.
+func ProposalTaskID(t testing.TB, message []byte) string {
 	t.Helper()
 	var m struct {
 		Params, Result struct {
 			Meta map[string]struct{ TaskID string } `json:"_meta"`
 		}
 	}
-	_ = json.Unmarshal(message, &m) // of other metadata
+	_ = json.Unmarshal(message, &m) // other metadata may not fit
 	return m.Params.Meta[ProposalRelated].TaskID + m.Result.Meta[ProposalRelated].TaskID
 }
 
-// QuestionOf is the next message but for progress, which is a question of the task.
-func (c *Proposed) QuestionOf(id string) WireMessage {
+// NextQuestionOf returns the next message other than progress. It fails the test unless that is a
+// question of the task.
+func (c *Proposed) NextQuestionOf(id string) WireMessage {
 	c.T.Helper()
 	m := c.Next()
 	for m.Method == "notifications/progress" {
 		m = c.Next()
 	}
-	if m.Method == "" || m.ID == nil || ProposalOf(c.T, []byte(m.Text)) != id {
+	if m.Method == "" || m.ID == nil || ProposalTaskID(c.T, []byte(m.Text)) != id {
 		c.T.Fatalf("no question of %s: %s", id, m.Text)
 	}
 	return m
 }
 
-// OnlyPatterns and withPatterns are the revisions of a server that speaks the
-// guide's tasks, alone or beside the released ones.
+// OnlyPatterns and WithPatterns are the revisions of a server that speaks the guide's tasks, alone
+// or beside the released revisions.
 var (
 	OnlyPatterns = []string{wirecheck.Patterns}
 	WithPatterns = []string{LegacyRevision, wirecheck.Patterns, ModernRevision}
 )
 
-// One task, seen through another revision by the same principal: what the proposal
-// SEP-1686 shows of tasks that others have made, and the other way round.
+// The tests of several revisions see one task through each of them, as the same principal.
 
-// Number reads a member of a result that is a number, -1 for null.
+// Number returns the number in the result at a path, or -1 for null.
 func (r *Response) Number(path ...string) int64 {
 	r.T.Helper()
 	n, ok := r.Get(path...).(json.Number)

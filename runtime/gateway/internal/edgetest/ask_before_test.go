@@ -39,9 +39,9 @@ func TestBeforeModern(t *testing.T) {
 			return r.Text("resultType") + fmt.Sprint(slices.Sorted(maps.Keys(requests)))
 		}
 		const both = "input_required[" + wiretest.SureKey + " " + wiretest.WhichKey + "]"
-		p := wiretest.NewAsked(t, url, wiretest.ModernRevision, "a", wiretest.CanAll)
-		plain := wiretest.NewAsked(t, url, wiretest.ModernRevision, "a", wiretest.CanAll)
-		plain.Caps = wiretest.CanAll
+		p := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
+		plain := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
+		plain.Caps = wiretest.AllCapabilities
 
 		if r := call(p, "ask_first", nil, "").OK(); keys(r) != both || r.Text("inputRequests", wiretest.SureKey, "method") != "elicitation/create" ||
 			!strings.HasPrefix(r.Text("inputRequests", wiretest.SureKey, "params", "message"), `Are you "sure"?`) {
@@ -51,13 +51,13 @@ func TestBeforeModern(t *testing.T) {
 			responses map[string]any
 			want      string
 		}{
-			"all":          {wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA), "task"},
-			"and junk":     {wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA, "junk", `{"ignored":true}`, "more", `7`, "Sure", `null`), "task"},
-			"junk alone":   {wiretest.AnswersOf("junk", `[]`), both},
-			"none":         {wiretest.AnswersOf(), both},
-			"one":          {wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes), "input_required[" + wiretest.WhichKey + "]"},
-			"the other":    {wiretest.AnswersOf(wiretest.WhichKey, wiretest.WhichA), "input_required[" + wiretest.SureKey + "]"},
-			"another case": {wiretest.AnswersOf("BEFORE/SURE", wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA), "input_required[" + wiretest.SureKey + "]"},
+			"all":          {wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA), "task"},
+			"and junk":     {wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA, "junk", `{"ignored":true}`, "more", `7`, "Sure", `null`), "task"},
+			"junk alone":   {wiretest.InputResponses("junk", `[]`), both},
+			"none":         {wiretest.InputResponses(), both},
+			"one":          {wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes), "input_required[" + wiretest.WhichKey + "]"},
+			"the other":    {wiretest.InputResponses(wiretest.WhichKey, wiretest.WhichA), "input_required[" + wiretest.SureKey + "]"},
+			"another case": {wiretest.InputResponses("BEFORE/SURE", wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA), "input_required[" + wiretest.SureKey + "]"},
 		} {
 			r := call(p, "ask_first", c.responses, "").OK()
 			if got := strings.TrimSuffix(keys(r), "[]"); got != c.want {
@@ -70,12 +70,12 @@ func TestBeforeModern(t *testing.T) {
 			}
 		}
 		// Partial answers, as a client gives them that answers only what this round asks.
-		r := call(p, "ask_first", wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes), "").OK()
+		r := call(p, "ask_first", wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes), "").OK()
 		state := r.Text("requestState")
-		if r = call(p, "ask_first", wiretest.AnswersOf(wiretest.WhichKey, wiretest.WhichA), state).OK(); r.Text("resultType") != "task" || r.Get("requestState") != nil {
+		if r = call(p, "ask_first", wiretest.InputResponses(wiretest.WhichKey, wiretest.WhichA), state).OK(); r.Text("resultType") != "task" || r.Get("requestState") != nil {
 			t.Errorf("%s", r.Body)
 		}
-		if r = call(p, "ask_first", wiretest.AnswersOf(wiretest.SureKey, `{"action":"decline"}`, wiretest.WhichKey, wiretest.WhichA), state).OK(); !strings.HasPrefix(wiretest.ToolText(r.Result), "isError: Sure ") {
+		if r = call(p, "ask_first", wiretest.InputResponses(wiretest.SureKey, `{"action":"decline"}`, wiretest.WhichKey, wiretest.WhichA), state).OK(); !strings.HasPrefix(wiretest.ToolText(r.Result), "isError: Sure ") {
 			t.Errorf("the newer answer counts: %s", r.Body)
 		}
 		for name, c := range map[string]struct{ key, value string }{
@@ -86,7 +86,7 @@ func TestBeforeModern(t *testing.T) {
 			"no time":           {wiretest.WhichKey, strings.Replace(wiretest.WhichA, `2026-01-02T`, ``, 1)},
 			"below the minimum": {wiretest.WhichKey, strings.Replace(wiretest.WhichA, `"one"`, `"count":0,"one"`, 1)},
 		} {
-			responses := wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA)
+			responses := wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA)
 			responses[c.key] = json.RawMessage(c.value)
 			t.Log(name)
 			call(p, "ask_first", responses, "").Want(http.StatusBadRequest, wiretest.InvalidParams)
@@ -99,7 +99,7 @@ func TestBeforeModern(t *testing.T) {
 		// Refusals are tool errors.
 		for _, refusal := range []string{`{"action":"decline"}`, `{"action":"cancel"}`} {
 			for _, peer := range []*wiretest.Peer{p, plain} {
-				r := call(peer, "ask_first", wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, refusal), "").OK()
+				r := call(peer, "ask_first", wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, refusal), "").OK()
 				if got := wiretest.ToolText(r.Result); !strings.HasPrefix(got, "isError: Which was asked for and not given: ") {
 					t.Errorf("%s", r.Body)
 				}
@@ -109,14 +109,14 @@ func TestBeforeModern(t *testing.T) {
 		if r := call(plain, "ask_first", nil, "").OK(); keys(r) != both {
 			t.Errorf("%s", r.Body)
 		}
-		if r := call(plain, "ask_first", wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA), "").OK(); r.Get("structuredContent", "done") != true {
+		if r := call(plain, "ask_first", wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes, wiretest.WhichKey, wiretest.WhichA), "").OK(); r.Get("structuredContent", "done") != true {
 			t.Errorf("%s", r.Body)
 		}
 		for _, peer := range []*wiretest.Peer{p, plain} {
 			if r := call(peer, "ask_only", nil, "").OK(); keys(r) != "input_required["+wiretest.WhichKey+"]" {
 				t.Errorf("%s", r.Body)
 			}
-			if r := call(peer, "ask_only", wiretest.AnswersOf(wiretest.WhichKey, wiretest.WhichA), "").OK(); r.Get("isError") != nil {
+			if r := call(peer, "ask_only", wiretest.InputResponses(wiretest.WhichKey, wiretest.WhichA), "").OK(); r.Get("isError") != nil {
 				t.Errorf("%s", r.Body)
 			}
 		}
@@ -128,7 +128,7 @@ func TestBeforeModern(t *testing.T) {
 		if r := call(mute, "ask_first", nil, "").OK(); !strings.HasPrefix(wiretest.ToolText(r.Result), "isError: Sure was asked for and not given: ") {
 			t.Errorf("%s", r.Body)
 		}
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 3 {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 3 {
 			t.Errorf("%d tasks", len(tasks))
 		}
 	})
@@ -150,7 +150,7 @@ func TestBeforeLegacy(t *testing.T) {
 			} {
 				t.Run(fmt.Sprint(name, " augmented=", augmented, " json=", jsonReplies), func(t *testing.T) {
 					t.Parallel()
-					p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a-"+strings.ReplaceAll(t.Name(), " ", ""), wiretest.CanAll)
+					p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a-"+strings.ReplaceAll(t.Name(), " ", ""), wiretest.AllCapabilities)
 					params := map[string]any{"name": "ask_first", "arguments": map[string]any{"name": "n"}}
 					if augmented {
 						params["task"] = map[string]any{}
@@ -158,7 +158,7 @@ func TestBeforeLegacy(t *testing.T) {
 					var answer func() json.RawMessage
 					var questions *wiretest.Feed
 					if jsonReplies {
-						questions = p.Get()
+						questions = p.OpenGet()
 						done := make(chan json.RawMessage, 1)
 						go func() { done <- p.Call("tools/call", params).Result }()
 						answer = func() json.RawMessage { return <-done }
@@ -166,12 +166,12 @@ func TestBeforeLegacy(t *testing.T) {
 						questions = p.Send("tools/call", params)
 						answer = func() json.RawMessage { return questions.Next().Result }
 					}
-					p.Respond(questions.Question("").ID, c.sure)
+					p.Respond(questions.NextQuestion("").ID, c.sure)
 					if c.which != "" {
-						p.Respond(questions.Question("").ID, c.which)
+						p.Respond(questions.NextQuestion("").ID, c.which)
 					}
 					result := answer()
-					tasks := wiretest.TasksOf(t, p)
+					tasks := wiretest.ListTasks(t, p)
 					switch {
 					case c.want != "":
 						if !strings.HasPrefix(wiretest.ToolText(result), c.want) || len(tasks) != 0 {
@@ -197,12 +197,12 @@ func TestBeforeLegacy(t *testing.T) {
 	if r := mute.Call("tools/call", map[string]any{"name": "ask_only", "arguments": map[string]any{}}).OK(); !strings.HasPrefix(wiretest.ToolText(r.Result), "isError: Which was") {
 		t.Errorf("%s", r.Body)
 	}
-	p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+	p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 	f := p.Send("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": "n"}, "task": map[string]any{}})
-	q := f.Question("")
+	q := f.NextQuestion("")
 	f.Stop()
 	p.Respond(q.ID, `"result":{"action":"decline"}`)
-	if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+	if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 		t.Errorf("%v", tasks)
 	}
 }

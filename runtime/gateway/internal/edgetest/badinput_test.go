@@ -180,7 +180,7 @@ func TestTransport(t *testing.T) {
 			p := wiretest.NewPeer(t, url, revision, "")
 			body, edits := p.Request("tasks/get", map[string]any{"taskId": "x"})
 			big := body[:len(body)-1] + `,"x":"` + strings.Repeat("x", 4<<20) + `"}`
-			p.Read(p.TooBig(func() *http.Request { return p.Start(t.Context(), http.MethodPost, big, edits...) })).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+			p.Read(p.SendTooBig(func() *http.Request { return p.NewRequest(t.Context(), http.MethodPost, big, edits...) })).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
 			with := func(e wiretest.Edit) *wiretest.Response { return p.Post(body, append(edits, e)...) }
 			for _, media := range []string{"", "text/plain", "application/x-www-form-urlencoded", "application/jsonx", "application/json;;", "multipart/form-data; boundary=x"} {
 				with(wiretest.WithHeader("Content-Type", media)).Want(http.StatusUnsupportedMediaType, wiretest.InvalidRequest)
@@ -195,7 +195,7 @@ func TestTransport(t *testing.T) {
 			with(wiretest.WithHeader("Sec-Fetch-Site", "cross-site")).Want(http.StatusForbidden, wiretest.InvalidRequest)
 			for _, host := range []string{"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0"} {
 				with(func(r *http.Request) { r.Host = host }).Want(http.StatusForbidden, wiretest.InvalidRequest)
-				res, err := p.Client.Do(p.Start(t.Context(), http.MethodGet, "", func(r *http.Request) { r.Host = host }))
+				res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodGet, "", func(r *http.Request) { r.Host = host }))
 				if err != nil || res.StatusCode != http.StatusForbidden {
 					t.Errorf("GET for %s: %v %v", host, res, err)
 				}
@@ -207,14 +207,14 @@ func TestTransport(t *testing.T) {
 				}
 			}
 			for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, http.MethodHead} {
-				res, err := p.Client.Do(p.Start(t.Context(), method, ""))
+				res, err := p.Client.Do(p.NewRequest(t.Context(), method, ""))
 				if err != nil || res.StatusCode != http.StatusMethodNotAllowed {
 					t.Errorf("%s: %v %v", method, res, err)
 				}
 				res.Body.Close()
 			}
 			for _, method := range []string{http.MethodGet, http.MethodDelete} {
-				res, err := p.Client.Do(p.Start(t.Context(), method, "", wiretest.WithHeader("Mcp-Session-Id", "")))
+				res, err := p.Client.Do(p.NewRequest(t.Context(), method, "", wiretest.WithHeader("Mcp-Session-Id", "")))
 				if err != nil || res.StatusCode/100 != 4 {
 					t.Errorf("%s without a session: %v %v", method, res, err)
 				}
@@ -312,7 +312,7 @@ func TestPrincipalError(t *testing.T) {
 				t.Errorf("%s", r.Body)
 			}
 		}
-		res, err := p.Client.Do(p.Start(t.Context(), http.MethodGet, ""))
+		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodGet, ""))
 		if err != nil || res.StatusCode != http.StatusForbidden {
 			t.Errorf("GET: %v %v", fmt.Sprint(res), err)
 		}

@@ -19,28 +19,28 @@ func TestFallbackQuestions(t *testing.T) {
 	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, _ func()) {
 		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
 			begun := time.Now()
-			r := p.Tool(tool, nil)
-			id := r.GoesOn("input_required")
+			r := p.CallTool(tool, nil)
+			id := r.WantTask("input_required")
 			if text := r.Content(); !strings.Contains(text, "A note?") || !strings.Contains(text, `slow_task_answer with {"question":"`+key+`","task":"`+id+`"}`) ||
 				!strings.Contains(text, `"maxLength":5`) {
 				t.Errorf("the text does not say how to answer: %s", text)
 			}
-			if p.Tool("slow_task_result", map[string]any{"task": id}).GoesOn("input_required"); time.Since(begun) >= wait {
+			if p.CallTool("slow_task_result", map[string]any{"task": id}).WantTask("input_required"); time.Since(begun) >= wait {
 				t.Errorf("waited for an answer that cannot come")
 			}
 			answer := func(question string, value any) *wiretest.Response {
-				return p.Tool("slow_task_answer", map[string]any{"task": id, "question": question, "answer": value})
+				return p.CallTool("slow_task_answer", map[string]any{"task": id, "question": question, "answer": value})
 			}
 			answer("other", map[string]any{"note": "a"}).WantText(true, "no question")
 			answer(key, map[string]any{"note": "too long"}).WantText(true, "still open")
 			answer(key, "text").WantText(true, "still open")
 			answer(key, map[string]any{"note": "milk"}).OK()
-			p.Tool("slow_task_result", map[string]any{"task": id}).WantText(false, "noted milk")
+			p.CallTool("slow_task_result", map[string]any{"task": id}).WantText(false, "noted milk")
 			answer(key, map[string]any{"note": "late"}).WantText(true, "no question")
 
-			id = p.Tool(tool, nil).GoesOn("input_required")
+			id = p.CallTool(tool, nil).WantTask("input_required")
 			answer(key, nil).OK()
-			p.Tool("slow_task_result", map[string]any{"task": id}).WantText(true, "declined")
+			p.CallTool("slow_task_result", map[string]any{"task": id}).WantText(true, "declined")
 		}
 	})
 }
@@ -57,14 +57,14 @@ func TestFallbackElicitation(t *testing.T) {
 					const wait = time.Minute // far more than anything here takes
 					serve := func(wait time.Duration) *wiretest.Peer {
 						url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{slowTools(wait, nil)}})
-						return wiretest.NewPeerThat(t, url, revision, "", `{"elicitation":{}}`)
+						return wiretest.NewPeerWith(t, url, revision, "", `{"elicitation":{}}`)
 					}
 					p := serve(wait)
 					// asked calls and answers; "" leaves the question open, "!" fails.
 					asked := func(tool string, arguments map[string]any, answer string) *wiretest.Response {
 						t.Helper()
 						body, edits := p.Request("tools/call", map[string]any{"name": tool, "arguments": arguments})
-						res, err := p.Client.Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+						res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -105,13 +105,13 @@ func TestFallbackElicitation(t *testing.T) {
 					// One that cannot show the question: the model may pass it on.
 					started := time.Now()
 					r := asked(tool, nil, "!")
-					if r.GoesOn("input_required"); time.Since(started) >= wait || !strings.Contains(r.Content(), "slow_task_answer") {
+					if r.WantTask("input_required"); time.Since(started) >= wait || !strings.Contains(r.Content(), "slow_task_answer") {
 						t.Errorf("%v: %s", time.Since(started), r.Content())
 					}
 					// One that the person leaves open is asked again, until the wait is over.
 					p = serve(5 * time.Second)
 					r = asked(tool, nil, "")
-					id := r.GoesOn("input_required")
+					id := r.WantTask("input_required")
 					if text := r.Content(); !strings.Contains(text, "asked when slow_task_result is called") {
 						t.Errorf("%s", text)
 					}
@@ -124,8 +124,8 @@ func TestFallbackElicitation(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
-			p := wiretest.NewPeerThat(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`)
-			id := p.Tool("slow_ask", nil).GoesOn("input_required")
+			p := wiretest.NewPeerWith(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`)
+			id := p.CallTool("slow_ask", nil).WantTask("input_required")
 			result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}
 			r := p.Call("tools/call", result).OK()
 			if r.Text("resultType") != "input_required" || r.Text("inputRequests", "note", "params", "message") != "A note?" {
@@ -134,7 +134,7 @@ func TestFallbackElicitation(t *testing.T) {
 			result["inputResponses"] = map[string]any{"note": map[string]any{"action": "accept", "content": map[string]any{"note": "milk"}}}
 			p.Call("tools/call", result).WantText(false, "noted milk")
 			// Before the task, the revision's own way stays.
-			if r := p.Tool("slow_ask_first", nil).OK(); r.Text("resultType") != "input_required" {
+			if r := p.CallTool("slow_ask_first", nil).OK(); r.Text("resultType") != "input_required" {
 				t.Errorf("%s", r.Body)
 			}
 		})

@@ -86,7 +86,7 @@ func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *
 			bubble.Test(t, func(t *testing.T) {
 				gate := make(chan struct{})
 				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(wait, gate)}})
-				test(t, wiretest.NewPeerThat(t, url, revision, "a", `{}`), func() { close(gate) })
+				test(t, wiretest.NewPeerWith(t, url, revision, "a", `{}`), func() { close(gate) })
 			})
 		})
 	}
@@ -97,14 +97,14 @@ func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *
 func TestFallbackInTime(t *testing.T) {
 	t.Parallel()
 	eachPlainPeer(t, time.Minute, func(t *testing.T, p *wiretest.Peer, _ func()) {
-		r := p.Tool("slow_sleep", map[string]any{"ms": 1}).OK()
+		r := p.CallTool("slow_sleep", map[string]any{"ms": 1}).OK()
 		if fmt.Sprint(r.Get("structuredContent", "slept")) != "1" || r.Get("_meta", "io.github.mcptaskgen/task") != nil {
 			t.Errorf("%s", r.Body)
 		}
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 			t.Errorf("left: %v", tasks)
 		}
-		p.Tool("slow_sleep", map[string]any{"ms": "one"}).WantText(true, "invalid arguments")
+		p.CallTool("slow_sleep", map[string]any{"ms": "one"}).WantText(true, "invalid arguments")
 	})
 }
 
@@ -113,23 +113,23 @@ func TestFallback(t *testing.T) {
 	const wait = 400 * time.Millisecond
 	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, open func()) {
 		started := time.Now()
-		r := p.Tool("slow_sleep", map[string]any{"ms": -1}) // the work takes as long as we like
+		r := p.CallTool("slow_sleep", map[string]any{"ms": -1}) // the work takes as long as we like
 		if took := time.Since(started); took < wait {
 			t.Errorf("answered after %v", took)
 		}
-		locked := p.Tool("slow_locked", nil).GoesOn("working")
-		id := r.GoesOn("working")
-		if got := p.Tool("slow_task_status", map[string]any{"task": id}).GoesOn("working"); got != id {
+		locked := p.CallTool("slow_locked", nil).WantTask("working")
+		id := r.WantTask("working")
+		if got := p.CallTool("slow_task_status", map[string]any{"task": id}).WantTask("working"); got != id {
 			t.Errorf("the status of %s", got)
 		}
 		for rounds := range 20 {
 			if rounds == 2 {
 				open()
 			}
-			if r = p.Tool("slow_task_result", map[string]any{"task": id}); r.Get("structuredContent", "slept") != nil {
+			if r = p.CallTool("slow_task_result", map[string]any{"task": id}); r.Get("structuredContent", "slept") != nil {
 				break
 			}
-			r.GoesOn("working")
+			r.WantTask("working")
 			if text := r.Content(); rounds == 1 && !strings.Contains(text, "sleeping") {
 				t.Errorf("no status message in %s", text)
 			}
@@ -137,32 +137,32 @@ func TestFallback(t *testing.T) {
 		if fmt.Sprint(r.Get("structuredContent", "slept")) != "3000" {
 			t.Errorf("%s", r.Body)
 		}
-		p.Tool("slow_task_status", map[string]any{"task": id}).WantText(false, "has ended")
-		p.Tool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "has ended")
+		p.CallTool("slow_task_status", map[string]any{"task": id}).WantText(false, "has ended")
+		p.CallTool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "has ended")
 
 		// Whose task it is; what is wrong is said to the model.
-		other := wiretest.NewPeerThat(t, p.URL, p.Revision, "b", `{}`)
+		other := wiretest.NewPeerWith(t, p.URL, p.Revision, "b", `{}`)
 		for _, tool := range []string{"slow_task_status", "slow_task_result", "slow_task_cancel", "slow_task_answer"} {
-			stranger := other.Tool(tool, map[string]any{"task": id})
+			stranger := other.CallTool(tool, map[string]any{"task": id})
 			stranger.WantText(true, "There is no task")
-			if unknown := other.Tool(tool, map[string]any{"task": "x"}).Content(); strings.ReplaceAll(stranger.Content(), id, "x") != unknown {
+			if unknown := other.CallTool(tool, map[string]any{"task": "x"}).Content(); strings.ReplaceAll(stranger.Content(), id, "x") != unknown {
 				t.Errorf("%s tells a stranger's task from none: %s", tool, stranger.Content())
 			}
 			for _, arguments := range []map[string]any{{}, {"task": 5}, {"task": nil}, nil} {
-				p.Tool(tool, arguments).WantText(true, `{"task":"…"}`)
+				p.CallTool(tool, arguments).WantText(true, `{"task":"…"}`)
 			}
-			p.Tool(tool, map[string]any{"task": strings.Repeat("x", 100000)}).WantText(true, "There is no task")
+			p.CallTool(tool, map[string]any{"task": strings.Repeat("x", 100000)}).WantText(true, "There is no task")
 		}
 
 		// A cancelled one, and one that ends with an error.
-		id = p.Tool("slow_sleep", map[string]any{"ms": 600000}).GoesOn("working")
-		p.Tool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "is cancelled")
-		p.Tool("slow_task_result", map[string]any{"task": id}).WantText(true, "was cancelled")
+		id = p.CallTool("slow_sleep", map[string]any{"ms": 600000}).WantTask("working")
+		p.CallTool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "is cancelled")
+		p.CallTool("slow_task_result", map[string]any{"task": id}).WantText(true, "was cancelled")
 		for rounds := range 20 {
-			if r = p.Tool("slow_task_result", map[string]any{"task": locked}); r.Get("isError") != nil || rounds == 19 {
+			if r = p.CallTool("slow_task_result", map[string]any{"task": locked}); r.Get("isError") != nil || rounds == 19 {
 				break
 			}
-			r.GoesOn("working")
+			r.WantTask("working")
 		}
 		r.WantText(true, "the repository is locked")
 	})
@@ -175,7 +175,7 @@ func TestFallbackProgress(t *testing.T) {
 	eachPlainPeer(t, 2*time.Second, func(t *testing.T, p *wiretest.Peer, _ func()) {
 		body, edits := p.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": -1},
 			"_meta": map[string]any{"progressToken": "p"}})
-		res, err := p.Client.Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,8 +203,8 @@ func TestFallbackExpires(t *testing.T) {
 				return "", ctx.Err()
 			})
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Fallback: mcptask.FallbackTools, Tools: []mcptask.Tool{brief}}}})
-		p := wiretest.NewPeerThat(t, url, wiretest.LegacyRevision, "", `{}`)
-		p.Tool("brief", nil).WantText(true, "did not finish within the 200ms")
+		p := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "", `{}`)
+		p.CallTool("brief", nil).WantText(true, "did not finish within the 200ms")
 	})
 }
 
@@ -227,7 +227,7 @@ func TestFallbackList(t *testing.T) {
 			{wiretest.ModernRevision, `{"elicitation":{}}`, true},
 			{wiretest.ModernRevision, wiretest.TasksExtension, false},
 		} {
-			p := wiretest.NewPeerThat(t, url, test.revision, "", test.caps)
+			p := wiretest.NewPeerWith(t, url, test.revision, "", test.caps)
 			r := p.Call("tools/list", nil).OK()
 			var seen []string
 			for _, entry := range r.Get("tools").([]any) {
@@ -293,7 +293,7 @@ func TestFallbackLeave(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		tasks := mcptask.NewMemoryStore()
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Store: tasks}, Tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
-		p := wiretest.NewPeerThat(t, url, wiretest.ModernRevision, "a", `{}`)
+		p := wiretest.NewPeerWith(t, url, wiretest.ModernRevision, "a", `{}`)
 		leave := func(meta map[string]any) { // once the task is there
 			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -308,7 +308,7 @@ func TestFallbackLeave(t *testing.T) {
 				}
 			}()
 			body, edits := p.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}, "_meta": meta})
-			res, err := p.Client.Do(p.Start(ctx, http.MethodPost, body, edits...))
+			res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
 			if err == nil {
 				for message := range wiretest.Events(res.Body) {
 					t.Errorf("an answer: %s", message)
@@ -318,7 +318,7 @@ func TestFallbackLeave(t *testing.T) {
 		}
 		leave(nil)
 		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) {
-			tasks := wiretest.TasksOf(t, p)
+			tasks := wiretest.ListTasks(t, p)
 			if len(tasks) == 0 {
 				break
 			}
@@ -329,22 +329,22 @@ func TestFallbackLeave(t *testing.T) {
 		for range 2 { // the key's owner may come back
 			leave(map[string]any{"io.github.mcptaskgen/idempotency-key": "k"})
 		}
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
 			t.Errorf("%v", tasks)
 		}
 		// One of 2025-11-25 says that it gives up.
-		legacy := wiretest.NewPeerThat(t, url, wiretest.LegacyRevision, "b", `{}`)
+		legacy := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "b", `{}`)
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
 			body, edits := legacy.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}})
 			legacy.Post(body, edits...)
 		}()
-		for len(wiretest.TasksOf(t, legacy)) == 0 {
+		for len(wiretest.ListTasks(t, legacy)) == 0 {
 			time.Sleep(10 * time.Millisecond)
 		}
 		legacy.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, legacy.IDs.Load()))
-		for end := time.Now().Add(wiretest.Patience); len(wiretest.TasksOf(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(wiretest.Patience); len(wiretest.ListTasks(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("a cancelled call goes on")
 			}

@@ -32,7 +32,7 @@ func eachPeer(t *testing.T, m mcp.Middleware, test func(t *testing.T, p *wiretes
 
 func TestMiddlewareTwice(t *testing.T) {
 	t.Parallel()
-	m := wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 		if _, err := next(); err != nil {
 			return nil, err
 		}
@@ -40,7 +40,7 @@ func TestMiddlewareTwice(t *testing.T) {
 	})
 	eachPeer(t, m, func(t *testing.T, p *wiretest.Peer) {
 		id := p.Create("ponder", map[string]any{"ms": 50})
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 1 || tasks[0]["taskId"] != id {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["taskId"] != id {
 			t.Errorf("%v", tasks)
 		}
 		p.Until(id, "completed")
@@ -49,7 +49,7 @@ func TestMiddlewareTwice(t *testing.T) {
 
 func TestMiddlewareFails(t *testing.T) {
 	t.Parallel()
-	m := wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 		if _, err := next(); err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func TestMiddlewareFails(t *testing.T) {
 		if r.Error == nil {
 			t.Errorf("%s", r.Body)
 		}
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "cancelled" {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "cancelled" {
 			t.Errorf("%v", tasks)
 		}
 	})
@@ -92,7 +92,7 @@ func TestMiddlewareLeaves(t *testing.T) {
 				bubble.Test(t, func(t *testing.T) {
 					store := &slowStore{Store: mcptask.NewMemoryStore(), begun: make(chan struct{}, 1), release: make(chan struct{})}
 					var calls sync.WaitGroup
-					m := wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+					m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 						calls.Go(func() { _, _ = next() })
 						<-store.begun
 						if instead == nil {
@@ -108,7 +108,7 @@ func TestMiddlewareLeaves(t *testing.T) {
 					}
 					close(store.release)
 					calls.Wait()
-					if tasks := wiretest.TasksOf(t, p); len(tasks) != 1 || tasks[0]["status"] != "cancelled" {
+					if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "cancelled" {
 						t.Errorf("%v", tasks)
 					}
 				})
@@ -119,7 +119,7 @@ func TestMiddlewareLeaves(t *testing.T) {
 
 func TestMiddlewareRenames(t *testing.T) {
 	t.Parallel()
-	m := wiretest.OnCall(func(next func() (mcp.Result, error), req *mcp.CallToolRequest) (mcp.Result, error) {
+	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), req *mcp.CallToolRequest) (mcp.Result, error) {
 		req.Params.Name = map[string]string{"ponder": "run_pipeline", "lint_file": "ponder", "sdk_tool": "ponder", "raw": "sdk_tool"}[req.Params.Name]
 		return next()
 	})
@@ -134,7 +134,7 @@ func TestMiddlewareRenames(t *testing.T) {
 			}
 		}
 		p.Call("tools/call", map[string]any{"name": "raw", "arguments": map[string]any{}}).OK() // now the SDK's own
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 			t.Errorf("%v", tasks)
 		}
 	})
@@ -143,7 +143,7 @@ func TestMiddlewareRenames(t *testing.T) {
 // TestMiddlewareChanges checks that middleware can change an ordinary result.
 func TestMiddlewareChanges(t *testing.T) {
 	t.Parallel()
-	m := wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 		result, err := next()
 		if r, ok := result.(*mcp.CallToolResult); ok {
 			r.Content = append(r.Content, &mcp.TextContent{Text: "reviewed"})
@@ -177,7 +177,7 @@ func TestManyClients(t *testing.T) {
 				// The server's own goroutines are there from here on.
 				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 				first.Call("tools/list", nil).OK()
-				wiretest.End(t, first)
+				wiretest.ClosePeer(t, first)
 				check := wiretest.Goroutines(t)
 				var clients sync.WaitGroup
 				var peers [20]*wiretest.Peer
@@ -199,7 +199,7 @@ func TestManyClients(t *testing.T) {
 				}
 				clients.Wait()
 				for _, p := range peers {
-					wiretest.End(t, p)
+					wiretest.ClosePeer(t, p)
 				}
 				check()
 				if err := tasks.Close(); err != nil {
@@ -218,7 +218,7 @@ func TestDisconnects(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), after)
 		defer cancel()
 		body, edits := p.Request(method, params, edits...)
-		res, err := p.Client.Do(p.Start(ctx, http.MethodPost, body, edits...))
+		res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
 		if err != nil {
 			return
 		}
@@ -241,16 +241,16 @@ func TestDisconnects(t *testing.T) {
 				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
 				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 				first.Call("tools/list", nil).OK()
-				wiretest.End(t, first)
+				wiretest.ClosePeer(t, first)
 				p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 				p.Client.CloseIdleConnections()
 				check := wiretest.Goroutines(t)
 				for range 5 {
 					test(t, p)
 				}
-				wiretest.End(t, p)
+				wiretest.ClosePeer(t, p)
 				check() // long before the handlers would be done
-				if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+				if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 					t.Errorf("tasks that nobody knows of: %v", tasks)
 				}
 			})
@@ -269,7 +269,7 @@ func TestDisconnects(t *testing.T) {
 				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
 				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 				first.Call("tools/list", nil).OK()
-				wiretest.End(t, first)
+				wiretest.ClosePeer(t, first)
 				p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
 				id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 				p.Client.CloseIdleConnections()
@@ -283,7 +283,7 @@ func TestDisconnects(t *testing.T) {
 				check()
 				p.Until(id, "working") // the task does not mind
 				p.Task("tasks/cancel", id).OK()
-				wiretest.End(t, p)
+				wiretest.ClosePeer(t, p)
 			})
 		})
 	}
@@ -292,7 +292,7 @@ func TestDisconnects(t *testing.T) {
 			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
 			first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 			first.Call("tools/list", nil).OK()
-			wiretest.End(t, first)
+			wiretest.ClosePeer(t, first)
 			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
 			p.Client.CloseIdleConnections()
 			check := wiretest.Goroutines(t)
@@ -302,7 +302,7 @@ func TestDisconnects(t *testing.T) {
 			}
 			p.Client.CloseIdleConnections()
 			check()
-			wiretest.End(t, p)
+			wiretest.ClosePeer(t, p)
 		})
 	})
 }
@@ -317,7 +317,7 @@ func TestClose(t *testing.T) {
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		blocked := make(chan *wiretest.Response, 1)
 		go func() { blocked <- p.Task("tasks/result", id) }()
-		wiretest.UntilWaiting(t, g)
+		wiretest.AwaitWaiter(t, g)
 		if err := tasks.Close(); err != nil {
 			t.Error(err)
 		}

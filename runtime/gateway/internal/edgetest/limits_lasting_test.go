@@ -40,6 +40,20 @@ func TestLimitLasting(t *testing.T) {
 				t.Errorf("long arguments: %s", r.Body)
 			}
 		}
+		crumbs := map[string]any{"taskId": id}
+		for i := range 2000 {
+			crumbs[fmt.Sprint(i)] = 0
+		}
+		p.Call("tasks/result", crumbs).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		delete(crumbs, "taskId")
+		q.Call("subscriptions/listen", map[string]any{"notifications": crumbs}).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		for _, p := range []*wiretest.Peer{p, q} {
+			p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("quick"), "x": crumbs}, named).
+				Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+			if r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": crumbs}, named); r.Status == http.StatusRequestEntityTooLarge {
+				t.Errorf("many arguments: %s", r.Body)
+			}
+		}
 
 		fresh := &wiretest.Peer{T: t, URL: url, Client: p.Client, Revision: wiretest.LegacyRevision}
 		initialize := func(experimental string) *wiretest.Response {

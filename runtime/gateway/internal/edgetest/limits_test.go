@@ -44,7 +44,7 @@ func TestLimitPolls(t *testing.T) {
 				if r := once(a, id); r.Status == http.StatusTooManyRequests {
 					t.Errorf("%s %s: a pays for b", revision, method)
 				}
-				wiretest.Flood(t, func() *wiretest.Response { return once(a, id) }).Limited(http.StatusTooManyRequests, "polls", most)
+				wiretest.Flood(t, func() *wiretest.Response { return once(a, id) }).WantLimit(http.StatusTooManyRequests, "polls", most)
 				if revision == wiretest.ModernRevision {
 					a.Caps = `{}`
 					a.Task(method, id).Want(http.StatusBadRequest, wiretest.MissingCapability)
@@ -66,7 +66,7 @@ func TestLimitPolls(t *testing.T) {
 				}
 			}
 			// A made-up task is none, however fast one asks, and is limited like any.
-			wiretest.Flood(t, func() *wiretest.Response { return a.Task("tasks/get", "made-up") }).Limited(http.StatusTooManyRequests, "polls", most)
+			wiretest.Flood(t, func() *wiretest.Response { return a.Task("tasks/get", "made-up") }).WantLimit(http.StatusTooManyRequests, "polls", most)
 			for i := range 20 {
 				if r := a.Task("tasks/get", fmt.Sprint("made-up", i)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
 					t.Errorf("%s", r.Body)
@@ -74,7 +74,7 @@ func TestLimitPolls(t *testing.T) {
 			}
 		}
 		a := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-		wiretest.Flood(t, func() *wiretest.Response { return a.Call("tasks/list", nil) }).Limited(http.StatusTooManyRequests, "lists", most)
+		wiretest.Flood(t, func() *wiretest.Response { return a.Call("tasks/list", nil) }).WantLimit(http.StatusTooManyRequests, "lists", most)
 		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b").Call("tasks/list", nil).OK()
 		if r := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a").Call("tasks/list", nil); r.Error == nil || r.Error.Code != wiretest.MethodNotFound {
 			t.Errorf("%s", r.Body)
@@ -95,24 +95,24 @@ func TestLimitKept(t *testing.T) {
 			params := func(tool string, args map[string]any) map[string]any {
 				return map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}
 			}
-			p.Call("tools/call", params("ponder", map[string]any{"x": strings.Repeat("x", 500)})).Limited(200, "arguments", 500)
-			p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": strings.Repeat("x", 500)}}).Limited(200, "arguments", 500)
+			p.Call("tools/call", params("ponder", map[string]any{"x": strings.Repeat("x", 500)})).WantLimit(200, "arguments", 500)
+			p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": strings.Repeat("x", 500)}}).WantLimit(200, "arguments", 500)
 			big := p.Create("raw", nil) // some 500 bytes
 			failed := p.Until(big, "failed")
 			if revision == wiretest.ModernRevision {
 				if data, ok := failed.Get("error", "data").(map[string]any); !ok || data["limit"] != "result" {
 					t.Errorf("%s", failed.Body)
 				}
-				p.Call("tasks/update", map[string]any{"taskId": big, "inputResponses": map[string]any{"x": strings.Repeat("x", 500)}}).Limited(200, "arguments", 500)
+				p.Call("tasks/update", map[string]any{"taskId": big, "inputResponses": map[string]any{"x": strings.Repeat("x", 500)}}).WantLimit(200, "arguments", 500)
 			} else {
-				p.Task("tasks/result", big).Limited(200, "result", 300)
+				p.Task("tasks/result", big).WantLimit(200, "result", 300)
 			}
 			ids := []string{p.Create("run_pipeline", wiretest.PipelineArgs("endless")), p.Create("run_pipeline", wiretest.PipelineArgs("endless"))}
-			p.Call("tools/call", params("run_pipeline", wiretest.PipelineArgs("endless"))).Limited(200, "tasks", 3)
+			p.Call("tools/call", params("run_pipeline", wiretest.PipelineArgs("endless"))).WantLimit(200, "tasks", 3)
 			p2 := wiretest.NewPeer(t, url, revision, "another-of-"+revision)
 			p2.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 			p2.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-			p2.Call("tools/call", params("run_pipeline", wiretest.PipelineArgs("endless"))).Limited(200, "running", 2)
+			p2.Call("tools/call", params("run_pipeline", wiretest.PipelineArgs("endless"))).WantLimit(200, "running", 2)
 			p.Task("tasks/cancel", ids[0]).OK()
 		}
 	})
@@ -149,7 +149,7 @@ func TestLimitOpen(t *testing.T) {
 				go func() { answers <- send() }()
 			}
 			for range most {
-				(<-answers).Limited(200, name, most)
+				(<-answers).WantLimit(200, name, most)
 			}
 			close(gates[gate])
 			for range most {
@@ -191,15 +191,15 @@ func TestLimitAnswers(t *testing.T) {
 		big := strings.Repeat("x", most+1)
 		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()},
 			Options: mcptask.Options{Limits: mcptask.Limits{Arguments: most, Polls: -1}}})
-		p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		for _, response := range []string{
 			`"result":{"action":"accept","content":{"note":"n","more":"` + big + `"}}`,
 			`"error":{"code":-1,"message":"` + big + `"}`,
 			`"error":{"code":-1,"message":"m","data":"` + big + `"}`,
 		} {
-			id := p.Create("ask", wiretest.Ask("one"))
+			id := p.Create("ask", wiretest.AskArguments("one"))
 			f := p.Result(id)
-			p.Respond(f.Question(id).ID, response)
+			p.Respond(f.NextQuestion(id).ID, response)
 			if got := f.Next(); wiretest.ToolText(got.Result) != "cannot ask" {
 				t.Errorf("%s", got.Text)
 			}
@@ -207,8 +207,8 @@ func TestLimitAnswers(t *testing.T) {
 			if err != nil || len(r.Inputs) != 1 || len(r.Inputs[0].Response) > 0 || r.Inputs[0].Error == nil || r.Inputs[0].Error.Limit() != "arguments" {
 				t.Errorf("%v %+v", err, r.Inputs)
 			}
-			f = p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.Ask("one")}) // through the SDK
-			p.Respond(f.Question("").ID, response)
+			f = p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")}) // through the SDK
+			p.Respond(f.NextQuestion("").ID, response)
 			if got := f.Next(); wiretest.ToolText(got.Result) != "cannot ask" {
 				t.Errorf("%s", got.Text)
 			}
@@ -227,14 +227,14 @@ func TestLimitWaitingEnds(t *testing.T) {
 		id := p.Create("driven", nil)
 		f := p.Result(id)
 		for range 100 {
-			d.Say(id, "done")
+			d.Tell(id, "done")
 			if m := f.Next(); m.Result == nil {
 				t.Fatalf("%s", m.Text)
 			}
 			id = p.Create("driven", nil)
 			f = p.Result(id)
 		}
-		d.Say(id, "done")
+		d.Tell(id, "done")
 	})
 }
 
@@ -248,11 +248,11 @@ func TestLimitAnonymous(t *testing.T) {
 		for range 3 {
 			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
 			p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-			p.Call("tools/call", params).Limited(200, "running", 1)
+			p.Call("tools/call", params).WantLimit(200, "running", 1)
 		}
 		p, q := wiretest.NewPeer(t, url, wiretest.ModernRevision, ""), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-		q.Call("tools/call", params).Limited(200, "running", 1)
+		q.Call("tools/call", params).WantLimit(200, "running", 1)
 		q.Task("tasks/cancel", id).OK() // the ID is the key
 		p.Until(id, "cancelled")
 		q.Create("run_pipeline", wiretest.PipelineArgs("endless"))
@@ -267,8 +267,8 @@ func TestLimitBody(t *testing.T) {
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			p := wiretest.NewPeer(t, url, revision, "")
 			p.Task("tasks/get", strings.Repeat("x", 1000)).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
-			res := p.TooBig(func() *http.Request {
-				r := p.Start(t.Context(), http.MethodPost, "x")
+			res := p.SendTooBig(func() *http.Request {
+				r := p.NewRequest(t.Context(), http.MethodPost, "x")
 				r.Body, r.ContentLength = io.NopCloser(endless{}), -1
 				return r
 			})
@@ -313,15 +313,15 @@ func TestLimitSessions(t *testing.T) {
 		id := victim.Create("ponder", map[string]any{"ms": 1})
 		first := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory")
 		streaming := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory")
-		feeds := []*wiretest.Feed{streaming.Get()}
+		feeds := []*wiretest.Feed{streaming.OpenGet()}
 		until("it streams", func() bool { return g.Counts().Streams == 1 })
 		initialize := func() *wiretest.Response {
 			p := &wiretest.Peer{T: t, URL: url, Client: first.Client, Revision: wiretest.LegacyRevision, Token: "mallory"}
 			return p.Post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
 		}
-		wiretest.Together(200, func(int) { // some find none that is idle: all of them are being opened
+		wiretest.RunTogether(200, func(int) { // some find none that is idle: all of them are being opened
 			if r := initialize(); r.Error != nil {
-				r.Limited(http.StatusOK, "sessions", most)
+				r.WantLimit(http.StatusOK, "sessions", most)
 			}
 		})
 		for range most {
@@ -336,10 +336,10 @@ func TestLimitSessions(t *testing.T) {
 			}
 		}
 		for len(feeds) < most {
-			feeds = append(feeds, wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory").Get())
+			feeds = append(feeds, wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory").OpenGet())
 		}
 		until("all stream", func() bool { return g.Counts().Streams == most })
-		initialize().Limited(http.StatusOK, "sessions", most)
+		initialize().WantLimit(http.StatusOK, "sessions", most)
 		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "another")
 		feeds[1].Stop()
 		until("there is room again", func() bool { return initialize().Error == nil })
@@ -414,11 +414,11 @@ func TestLimitListen(t *testing.T) {
 		g, _ := a.Subscribe(map[string]any{"taskIds": []string{ids[0]}, "toolsListChanged": true})
 		h, _ := a.Subscribe(others)
 		for _, filter := range []map[string]any{{"taskIds": ids[1:]}, {"taskIds": []string{ids[1], "made-up"}, "toolsListChanged": true}, others} {
-			listen(a, filter).Limited(http.StatusOK, "waiting", most)
+			listen(a, filter).WantLimit(http.StatusOK, "waiting", most)
 		}
 		other, _ := b.Subscribe(others)
 		other.Stop()
-		wiretest.Flood(t, func() *wiretest.Response { return listen(a, map[string]any{"taskIds": []string{"made-up", ids[1]}}) }).Limited(http.StatusTooManyRequests, "polls", 2)
+		wiretest.Flood(t, func() *wiretest.Response { return listen(a, map[string]any{"taskIds": []string{"made-up", ids[1]}}) }).WantLimit(http.StatusTooManyRequests, "polls", 2)
 		a.Task("tasks/get", ids[0]).OK()
 		for _, open := range []*wiretest.Feed{f, g, h} {
 			open.Stop()
@@ -443,12 +443,12 @@ func TestLimitFallback(t *testing.T) {
 			logs, gate := &wiretest.SafeBuffer{}, make(chan struct{})
 			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(time.Millisecond, gate)}, Options: mcptask.Options{
 				Limits: mcptask.Limits{Polls: 2}, Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}})
-			a, b := wiretest.NewPeerThat(t, url, revision, "a", `{}`), wiretest.NewPeerThat(t, url, revision, "b", `{}`)
-			id := a.Tool("slow_sleep", map[string]any{"ms": -1}).GoesOn("working")
+			a, b := wiretest.NewPeerWith(t, url, revision, "a", `{}`), wiretest.NewPeerWith(t, url, revision, "b", `{}`)
+			id := a.CallTool("slow_sleep", map[string]any{"ms": -1}).WantTask("working")
 			close(gate)
 			var r *wiretest.Response
 			for end := time.Now().Add(wiretest.Patience); ; time.Sleep(600 * time.Millisecond) {
-				if r = a.Tool("slow_task_result", map[string]any{"task": id}); strings.Contains(string(r.Body), `"slept":3000`) {
+				if r = a.CallTool("slow_task_result", map[string]any{"task": id}); strings.Contains(string(r.Body), `"slept":3000`) {
 					break
 				}
 				if time.Now().After(end) {
@@ -460,13 +460,13 @@ func TestLimitFallback(t *testing.T) {
 			}
 			for _, tool := range []string{"slow_task_status", "slow_task_result", "slow_task_cancel", "slow_task_answer"} {
 				once := func(p *wiretest.Peer) *wiretest.Response {
-					return p.Tool(tool, map[string]any{"task": tool, "question": "q"})
+					return p.CallTool(tool, map[string]any{"task": tool, "question": "q"})
 				}
-				wiretest.FloodUntil(t, func() *wiretest.Response { return once(b) }, func(r *wiretest.Response) bool { return r.Error != nil }).Limited(http.StatusOK, "polls", 2)
+				wiretest.FloodUntil(t, func() *wiretest.Response { return once(b) }, func(r *wiretest.Response) bool { return r.Error != nil }).WantLimit(http.StatusOK, "polls", 2)
 				if r = once(a); r.Error != nil {
 					t.Errorf("%s: a pays for b: %s", tool, r.Body)
 				}
-				b.Tool(tool, map[string]any{"task": "other than " + tool, "question": "q"}).OK()
+				b.CallTool(tool, map[string]any{"task": "other than " + tool, "question": "q"}).OK()
 			}
 		}
 	})

@@ -22,7 +22,7 @@ func TestPipeLimits(t *testing.T) {
 func pipeLimits(t *testing.T) {
 	p := wiretest.NewPipedWith(t, mcptask.Options{MaxBody: wiretest.PipeLimit, Limits: mcptask.Limits{Polls: 1, Lists: 1, Running: 2, Waiting: 1, Arguments: 1000}})
 	p.Initialize()
-	id := p.Endless()
+	id := p.StartEndless()
 	refused := func(format string, args ...any) (limit string) {
 		t.Helper()
 		for range 20 {

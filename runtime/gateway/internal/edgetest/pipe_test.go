@@ -97,12 +97,12 @@ func TestPipeEndsWithSDK(t *testing.T) {
 		before := leak.Now()
 		p := wiretest.NewPiped(t)
 		p.Initialize()
-		id := p.Endless()
+		id := p.StartEndless()
 		for i := range 1000 {
 			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
 		}
 		p.Stop()
-		p.Ends()
+		p.WantEnd()
 		before.AtMost(t, 8) // the readers of what stays open, and the task's own
 	})
 }
@@ -113,14 +113,14 @@ func TestPipeEndsWithClient(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := wiretest.NewPiped(t)
 		p.Initialize()
-		id := p.Endless()
+		id := p.StartEndless()
 		for i := range 1000 {
 			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
 		}
 		if err := p.In.Close(); err != nil {
 			t.Fatal(err)
 		}
-		p.Ends()
+		p.WantEnd()
 	})
 }
 
@@ -139,7 +139,7 @@ func TestPipeLongLineAtEnd(t *testing.T) {
 		if line := p.Hear(); !strings.Contains(line, "exceeds") {
 			t.Error(line)
 		}
-		p.Ends()
+		p.WantEnd()
 	})
 }
 
@@ -164,6 +164,6 @@ func TestPipeOfAClientThatNeverReads(t *testing.T) {
 			t.Fatal("the reading waits for the writing")
 		}
 		_ = p.In.Close()
-		p.Ends()
+		p.WantEnd()
 	})
 }

@@ -45,7 +45,7 @@ func TestPoisonNumbersOverHTTP(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{poisonTools()}})
-				p := wiretest.NewAsked(t, url, revision, "", wiretest.CanAll)
+				p := wiretest.NewAskedPeer(t, url, revision, "", wiretest.AllCapabilities)
 
 				r := p.Call("tools/call", map[string]any{"name": "take_number", "arguments": poison}).OK()
 				if r.Get("isError") != true || !strings.Contains(wiretest.ToolText(r.Result), want) {
@@ -68,7 +68,7 @@ func TestPoisonNumbersOverHTTP(t *testing.T) {
 				p.Until(id, "input_required")
 				if revision == wiretest.LegacyRevision {
 					feed := p.Result(id)
-					p.Respond(feed.Question(id).ID, `"result":`+answer(string(poison)))
+					p.Respond(feed.NextQuestion(id).ID, `"result":`+answer(string(poison)))
 					if last := feed.Next(); !strings.Contains(wiretest.ToolText(last.Result), want) {
 						t.Errorf("an answer: %s", last.Text)
 					}
@@ -80,12 +80,12 @@ func TestPoisonNumbersOverHTTP(t *testing.T) {
 						t.Errorf("an answer: %s", r.Body)
 					}
 					update(`{"n":7.50}`).OK()
-					if got := p.Outcome(id); got != "got 7.50" {
+					if got := p.TaskText(id); got != "got 7.50" {
 						t.Errorf("after a good answer: %s", got)
 					}
 				}
 
-				if got := p.Outcome(p.Create("take_number", map[string]any{"n": json.RawMessage("1e0")})); got != "took 1e0" {
+				if got := p.TaskText(p.Create("take_number", map[string]any{"n": json.RawMessage("1e0")})); got != "took 1e0" {
 					t.Errorf("afterwards: %s", got)
 				}
 			})

@@ -58,7 +58,7 @@ func TestBearerTokens(t *testing.T) {
 			// The middleware in front refuses who has no token, whatever is asked.
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 				body, edits := a.Request("tasks/get", map[string]any{"taskId": id})
-				res, err := a.Client.Do(a.Start(t.Context(), method, body, append(edits, wiretest.WithHeader("Authorization", ""))...))
+				res, err := a.Client.Do(a.NewRequest(t.Context(), method, body, append(edits, wiretest.WithHeader("Authorization", ""))...))
 				if err != nil || res.StatusCode != http.StatusUnauthorized {
 					t.Errorf("%s without a token: %v %v", method, res, err)
 				}
@@ -160,7 +160,7 @@ func TestOrigins(t *testing.T) {
 				}
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				res, err := p.Client.Do(p.Start(ctx, method, body, edits...))
+				res, err := p.Client.Do(p.NewRequest(ctx, method, body, edits...))
 				if err != nil {
 					t.Fatal(err)
 				}

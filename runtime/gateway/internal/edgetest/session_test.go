@@ -58,7 +58,7 @@ func checkSessions(t *testing.T, revision string) {
 			}
 		}
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
-			res, err := b.Client.Do(b.Start(t.Context(), method, "", wiretest.WithHeader("Mcp-Session-Id", a.Session)))
+			res, err := b.Client.Do(b.NewRequest(t.Context(), method, "", wiretest.WithHeader("Mcp-Session-Id", a.Session)))
 			if err != nil || res.StatusCode != http.StatusForbidden {
 				t.Errorf("%s of another's session: %v %v", method, res.StatusCode, err)
 			}
@@ -68,8 +68,8 @@ func checkSessions(t *testing.T, revision string) {
 			c := wiretest.NewPeer(t, url, revision, "a")
 			blocked := make(chan *wiretest.Response, 1)
 			go func() { blocked <- c.Task("tasks/result", id, accept) }()
-			wiretest.UntilWaiting(t, g)
-			res, err := c.Client.Do(c.Start(t.Context(), http.MethodDelete, ""))
+			wiretest.AwaitWaiter(t, g)
+			res, err := c.Client.Do(c.NewRequest(t.Context(), http.MethodDelete, ""))
 			if err != nil || res.StatusCode != http.StatusNoContent {
 				t.Fatalf("DELETE: %v %v", res, err)
 			}
@@ -91,7 +91,7 @@ func checkSessions(t *testing.T, revision string) {
 func TestSessionTimeout(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		wiretest.WhileItLasts(t, 2*time.Second, keepsSession)
+		wiretest.RetryLonger(t, 2*time.Second, keepsSession)
 	})
 }
 
@@ -101,7 +101,7 @@ func keepsSession(t *testing.T, timeout time.Duration) bool {
 	t.Helper()
 	var g *gateway.Gateway
 	url, _ := wiretest.ServeWith(t, wiretest.Setup{Gateway: &g, HTTP: &mcp.StreamableHTTPOptions{SessionTimeout: timeout}})
-	p := wiretest.Unopened(t, url, wiretest.LegacyRevision, "", `{}`)
+	p := wiretest.NewUnopenedPeer(t, url, wiretest.LegacyRevision, "", `{}`)
 	last := time.Now()
 	// alive says that the session still is: it was silent for no longer than from
 	// the request before to this one's answer.
@@ -113,7 +113,7 @@ func keepsSession(t *testing.T, timeout time.Duration) bool {
 		return true
 	}
 	sent := time.Now()
-	if n := p.Greet(); n.Status != http.StatusAccepted {
+	if n := p.SendInitialize(); n.Status != http.StatusAccepted {
 		if time.Since(last) < timeout {
 			t.Fatalf("%d %s", n.Status, n.Body)
 		}
@@ -177,7 +177,7 @@ func checkCancelledResult(t *testing.T, revision string) {
 				go func() {
 					blocked <- p.Post(`{"jsonrpc":"2.0","id":`+requestID+`,"method":"tasks/result","params":{"taskId":"`+id+`"}}`, accept)
 				}()
-				wiretest.UntilWaiting(t, g)
+				wiretest.AwaitWaiter(t, g)
 				for _, other := range []string{`8`, `null`, `{}`, `[7]`} {
 					p.Post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + other + `}}`)
 				}
@@ -243,7 +243,7 @@ func TestRefusedDelete(t *testing.T) {
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		end := func(edits ...wiretest.Edit) int {
 			t.Helper()
-			res, err := p.Client.Do(p.Start(t.Context(), http.MethodDelete, "", edits...))
+			res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodDelete, "", edits...))
 			if err != nil {
 				t.Fatal(err)
 			}

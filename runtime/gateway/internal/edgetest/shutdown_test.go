@@ -51,12 +51,12 @@ func TestShutdown(t *testing.T) {
 			})
 		}})
 		legacy, modern := wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-		stream := legacy.Get()
+		stream := legacy.OpenGet()
 		waits := legacy.Result(legacy.Create("run_pipeline", wiretest.PipelineArgs("endless")))
-		follows := modern.Follow(modern.Create("run_pipeline", wiretest.PipelineArgs("endless")))
-		follows.Task()
+		follows := modern.SubscribeTasks(modern.Create("run_pipeline", wiretest.PipelineArgs("endless")))
+		follows.NextTask()
 		others := modern.Send("subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}})
-		others.Acknowledged()
+		others.NextAcknowledgement()
 		slow := make(chan *wiretest.Response, 1)
 		go func() {
 			slow <- legacy.Call("tools/call", map[string]any{"name": "slow", "arguments": map[string]any{}})
@@ -64,7 +64,7 @@ func TestShutdown(t *testing.T) {
 		<-begun
 
 		last := &closer{err: errors.New("the store complains")}
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		shut := make(chan error, 2)
 		for range cap(shut) { // as two signals would
@@ -129,7 +129,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 		body, edits := p.Request("tools/call", map[string]any{"name": "stubborn", "arguments": map[string]any{}})
 		cut := make(chan error, 1)
 		go func() {
-			res, err := p.Client.Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+			res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
 			if err == nil {
 				res.Body.Close()
 			}
@@ -151,20 +151,20 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 // Run returns.
 func TestShutdownOfAPipe(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.Hurried}, wiretest.EndlessTools())
+		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := wiretest.PipeTo(t, tasks, 100)
 		p.Initialize()
-		p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":%q}}`, p.Endless())
+		p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":%q}}`, p.StartEndless())
 		p.Ask(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`) // by now the other is under way
-		ctx, cancel := wiretest.ContextFor(t, wiretest.Patience)
+		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		if err := gosdk.Shutdown(ctx, nil, tasks); err != nil {
 			t.Error(err)
 		}
-		p.Ends()
+		p.WantEnd()
 		answered := false
 		for line := range p.Lines {
 			answered = answered || strings.Contains(line, `"id":"r"`)

@@ -50,7 +50,7 @@ func checkExpiry(t *testing.T, revision string) {
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
 		p, m := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-		wiretest.WhileItLasts(t, 3*time.Second, func(t *testing.T, ttl time.Duration) bool { return expires(t, p, m, ttl) })
+		wiretest.RetryLonger(t, 3*time.Second, func(t *testing.T, ttl time.Duration) bool { return expires(t, p, m, ttl) })
 	})
 }
 

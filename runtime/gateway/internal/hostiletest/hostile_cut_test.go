@@ -135,7 +135,7 @@ func TestHostileCuts(t *testing.T) {
 						if x.verb == http.MethodPost {
 							body, edits = cut.Request(x.method, x.params)
 						}
-						res, err := client.Do(cut.Start(ctx, x.verb, body, edits...))
+						res, err := client.Do(cut.NewRequest(ctx, x.verb, body, edits...))
 						if err != nil {
 							return
 						}
@@ -180,7 +180,7 @@ func TestHostileCuts(t *testing.T) {
 						a.tasksBefore++
 					}
 				}
-				wiretest.End(t, direct)
+				wiretest.ClosePeer(t, direct)
 				a.over()
 			})
 		})

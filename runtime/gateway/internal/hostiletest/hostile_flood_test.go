@@ -28,7 +28,7 @@ func TestHostileFlood(t *testing.T) {
 		// Created, and never looked at again.
 		const created = 40
 		ids := make([]string, created)
-		wiretest.Together(created, func(i int) { ids[i] = mallory.Create("secret_work", nil) })
+		wiretest.RunTogether(created, func(i int) { ids[i] = mallory.Create("secret_work", nil) })
 		began := time.Now()
 		a.victim.Task("tasks/get", a.asking).OK()
 		if took := time.Since(began); took > wiretest.Patience {
@@ -36,7 +36,7 @@ func TestHostileFlood(t *testing.T) {
 		}
 		// Polled, cancelled and answered, whoever they belong to. A poll rate is an
 		// error like another one here.
-		wiretest.Together(200, func(i int) {
+		wiretest.RunTogether(200, func(i int) {
 			method := []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/get"}[i%5]
 			id := ids[i%created]
 			if i%3 == 0 {
@@ -52,7 +52,7 @@ func TestHostileFlood(t *testing.T) {
 		}
 		a.tasksBefore += created
 		// Refused calls make no task.
-		wiretest.Together(60, func(i int) {
+		wiretest.RunTogether(60, func(i int) {
 			mallory.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": i}, "task": map[string]any{"ttl": 1000}})
 			mallory.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{}, "task": map[string]any{}})
 			mallory.Call("tools/call", map[string]any{"name": fmt.Sprint("no such ", i), "arguments": map[string]any{}, "task": map[string]any{}})
@@ -83,16 +83,16 @@ func TestHostileSessionsLeftOpen(t *testing.T) {
 		store := mcptask.NewMemoryStore()
 		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, Options: mcptask.Options{Store: store},
 			HTTP: &mcp.StreamableHTTPOptions{SessionTimeout: 4 * time.Second}, Tools: []mcptask.Tools{wiretest.AskTools()}})
-		warm := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
-		id := warm.Create("ask", wiretest.Ask("one"))
-		wiretest.End(t, warm)
+		warm := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+		id := warm.Create("ask", wiretest.AskArguments("one"))
+		wiretest.ClosePeer(t, warm)
 		check := wiretest.Goroutines(t)
 		const sessions = 100
-		wiretest.Together(sessions, func(i int) {
-			p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		wiretest.RunTogether(sessions, func(i int) {
+			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 			p.Task("tasks/get", id).OK() // each knows the task now, and could be asked
 			if i%10 == 0 {
-				f := p.Get()
+				f := p.OpenGet()
 				f.Stop() // dropped without a word
 			}
 			p.Client.CloseIdleConnections()
@@ -134,7 +134,7 @@ func TestHostileStreams(t *testing.T) {
 				}
 				body, edits := mallory.Request(method, params)
 				client := &http.Client{Transport: mallory.Client.Transport}
-				res, err := client.Do(mallory.Start(ctx, http.MethodPost, body, edits...))
+				res, err := client.Do(mallory.NewRequest(ctx, http.MethodPost, body, edits...))
 				opened.Done()
 				if err != nil {
 					return
@@ -231,7 +231,7 @@ func TestHostileSlowReader(t *testing.T) {
 		}
 		open(raw(mallory, http.MethodGet, "HTTP/1.1", ""))
 		for i := range 20 {
-			id := mallory.Create("ask", wiretest.Ask("one", "two", "three"))
+			id := mallory.Create("ask", wiretest.AskArguments("one", "two", "three"))
 			a.tasksBefore++
 			body, _ := mallory.Request("tasks/result", map[string]any{"taskId": id})
 			open(raw(mallory, http.MethodPost, "HTTP/1.1", body))
@@ -247,7 +247,7 @@ func TestHostileSlowReader(t *testing.T) {
 		for _, conn := range deaf {
 			_ = conn.Close()
 		}
-		wiretest.End(t, mallory)
+		wiretest.ClosePeer(t, mallory)
 		a.victim.Client.CloseIdleConnections()
 		a.over()
 	})
@@ -258,13 +258,13 @@ func TestHostileSlowReader(t *testing.T) {
 func TestEndedTasksAreForgotten(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var g *gateway.Gateway
-		slow := wiretest.OnCall(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
+		slow := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 			result, err := next()
 			time.Sleep(20 * time.Millisecond) // the task ends meanwhile
 			return result, err
 		})
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, Middleware: slow})
-		p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		for range 10 {
 			p.Create("ponder", nil)
 		}
@@ -273,6 +273,6 @@ func TestEndedTasksAreForgotten(t *testing.T) {
 				t.Fatalf("%+v", g.Counts())
 			}
 		}
-		wiretest.End(t, p)
+		wiretest.ClosePeer(t, p)
 	})
 }

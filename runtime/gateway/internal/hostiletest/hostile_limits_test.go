@@ -29,7 +29,7 @@ func TestHostileLimits(t *testing.T) {
 		open := func(p *wiretest.Peer, method string, params map[string]any) {
 			body, edits := p.Request(method, params)
 			all.Go(func() {
-				res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.Start(ctx, http.MethodPost, body, edits...))
+				res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
 				if err != nil {
 					return
 				}
@@ -89,7 +89,7 @@ func TestHostileLimits(t *testing.T) {
 		}
 		// What runs ends, and then there is room again. A call without a task goes on
 		// when its client of 2025-11-25 has left, as long as the session does.
-		wiretest.End(t, plain)
+		wiretest.ClosePeer(t, plain)
 		for _, r := range a.records("mallory") {
 			if !r.Done() {
 				if _, _, err := a.tasks.Cancel(t.Context(), mcptask.Caller{Principal: "mallory"}, r.ID); err != nil {

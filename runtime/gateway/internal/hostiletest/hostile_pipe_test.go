@@ -68,7 +68,7 @@ func (p *overPipe) close() {
 			p.T.Errorf("what is the victim's: %s", line)
 		}
 	}
-	p.Ends()
+	p.WantEnd()
 	if r, err := p.tasks.Peek(p.victim); err != nil || r.Done() || r.CancelRequested {
 		p.T.Errorf("the victim's task: %+v %v", r, err)
 	}

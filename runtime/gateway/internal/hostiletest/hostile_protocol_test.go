@@ -187,13 +187,13 @@ func TestHTTP2(t *testing.T) {
 	url, _ := wiretest.ServeWith(t, secured)
 	t.Cleanup(client.CloseIdleConnections)
 	over2 := func(revision string) *wiretest.Peer {
-		p := &wiretest.Peer{T: t, URL: url, Revision: revision, Token: "a", Caps: wiretest.CanAll, Client: client}
+		p := &wiretest.Peer{T: t, URL: url, Revision: revision, Token: "a", Caps: wiretest.AllCapabilities, Client: client}
 		if revision == wiretest.ModernRevision {
-			p.Caps = strings.TrimSuffix(wiretest.CanAll, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
+			p.Caps = strings.TrimSuffix(wiretest.AllCapabilities, "}") + `,"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 		} else {
 			p.Initialize()
 		}
-		res, err := client.Do(p.Start(t.Context(), http.MethodOptions, ""))
+		res, err := client.Do(p.NewRequest(t.Context(), http.MethodOptions, ""))
 		if err != nil || res.ProtoMajor != 2 {
 			t.Fatalf("%v %v", res, err)
 		}
@@ -202,30 +202,30 @@ func TestHTTP2(t *testing.T) {
 	}
 	t.Run(wiretest.LegacyRevision, func(t *testing.T) {
 		p := over2(wiretest.LegacyRevision)
-		get := p.Get()
-		id := p.Create("ask", wiretest.Ask("one", "two"))
-		one := get.Question(id).ID
+		get := p.OpenGet()
+		id := p.Create("ask", wiretest.AskArguments("one", "two"))
+		one := get.NextQuestion(id).ID
 		f := p.Result(id) // which the next one goes to
-		p.Respond(one, wiretest.Note("1"))
-		p.Respond(f.Question(id).ID, wiretest.Note("2"))
+		p.Respond(one, wiretest.AcceptNote("1"))
+		p.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("2"))
 		if last := f.Next(); wiretest.ToolText(last.Result) != "1,2" {
 			t.Errorf("%s", last.Text)
 		}
 		work := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		f = p.Result(work)
-		f.Silent()
+		f.WantSilence()
 		f.Stop()
 		p.Until(work, "working")
 		p.Task("tasks/cancel", work).OK()
 		get.Stop()
-		wiretest.End(t, p)
+		wiretest.ClosePeer(t, p)
 	})
 	t.Run(wiretest.ModernRevision, func(t *testing.T) {
 		p := over2(wiretest.ModernRevision)
-		id := p.Create("ask", wiretest.Ask("one"))
+		id := p.Create("ask", wiretest.AskArguments("one"))
 		p.Until(id, "input_required")
 		p.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"one": json.RawMessage(`{"action":"accept","content":{"note":"h2"}}`)}}).OK()
-		if got := p.Outcome(id); got != "h2" {
+		if got := p.TaskText(id); got != "h2" {
 			t.Error(got)
 		}
 		p.Task("tasks/get", "x").Want(http.StatusBadRequest, wiretest.InvalidParams)
@@ -248,7 +248,7 @@ func TestResumption(t *testing.T) {
 		mallory := a.attacker()
 		// A plain call, of which the client loses everything but the first event's ID.
 		body, edits := a.victim.Request("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": wiretest.Secret}})
-		res, err := a.victim.Client.Do(a.victim.Start(t.Context(), http.MethodPost, body, edits...))
+		res, err := a.victim.Client.Do(a.victim.NewRequest(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestResumption(t *testing.T) {
 			client := &http.Client{Transport: p.Client.Transport}
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			res, err := client.Do(p.Start(ctx, http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream"), wiretest.WithHeader("Last-Event-ID", last), wiretest.WithHeader("Mcp-Session-Id", session)))
+			res, err := client.Do(p.NewRequest(ctx, http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream"), wiretest.WithHeader("Last-Event-ID", last), wiretest.WithHeader("Mcp-Session-Id", session)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -299,10 +299,10 @@ func TestResumption(t *testing.T) {
 			}
 		}
 		// A question is asked on the stream that is open, not replayed from an old one.
-		get := mallory.Get()
-		id := mallory.Create("ask", wiretest.Ask("one"))
+		get := mallory.OpenGet()
+		id := mallory.Create("ask", wiretest.AskArguments("one"))
 		a.tasksBefore++
-		q := get.Question(id)
+		q := get.NextQuestion(id)
 		get.Stop()
 		for range 3 {
 			if _, text := replay(mallory, mallory.Session, "_0"); strings.Count(text, string(q.ID)) > 1 {
@@ -310,7 +310,7 @@ func TestResumption(t *testing.T) {
 			}
 		}
 		mallory.Task("tasks/cancel", id).OK()
-		wiretest.End(t, mallory)
+		wiretest.ClosePeer(t, mallory)
 		a.victim.Client.CloseIdleConnections()
 		a.over()
 	})

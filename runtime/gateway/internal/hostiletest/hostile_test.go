@@ -95,7 +95,7 @@ func newAttack(t *testing.T, revision string, s wiretest.Setup) *attack {
 	}
 	a.url, a.tasks = wiretest.ServeWith(t, s)
 	t.Cleanup(func() { _ = a.store.Close() })
-	a.victim = wiretest.NewAsked(t, a.url, revision, "victim", wiretest.CanAll)
+	a.victim = wiretest.NewAskedPeer(t, a.url, revision, "victim", wiretest.AllCapabilities)
 	a.working = a.victim.Create("secret_work", nil)
 	a.asking = a.victim.Create("secret_ask", nil)
 	a.done = a.victim.Create("secret_done", nil)
@@ -105,7 +105,7 @@ func newAttack(t *testing.T, revision string, s wiretest.Setup) *attack {
 	a.victim.Client.CloseIdleConnections()
 	warm := a.attacker()
 	warm.Call("tools/list", nil).OK()
-	wiretest.End(t, warm)
+	wiretest.ClosePeer(t, warm)
 	a.tasksBefore = a.stored()
 	a.settled(func() bool { return a.gateway.Counts().Sessions == a.sessions() })
 	a.before = a.gateway.Counts()
@@ -123,7 +123,7 @@ func (a *attack) sessions() int {
 // attacker is a client with a token of its own.
 func (a *attack) attacker() *wiretest.Peer {
 	a.t.Helper()
-	return wiretest.NewAsked(a.t, a.url, a.revision, "mallory", wiretest.CanAll)
+	return wiretest.NewAskedPeer(a.t, a.url, a.revision, "mallory", wiretest.AllCapabilities)
 }
 
 // stored counts the tasks of everybody in these tests.
@@ -170,7 +170,7 @@ func (a *attack) over() {
 	last := a.attacker()
 	id := last.Create("ponder", nil)
 	last.Until(id, "completed")
-	wiretest.End(t, last)
+	wiretest.ClosePeer(t, last)
 	a.leaks.mu.Lock()
 	defer a.leaks.mu.Unlock()
 	if len(a.leaks.found) > 0 {
@@ -187,7 +187,7 @@ func eachAttack(t *testing.T, s wiretest.Setup, run func(t *testing.T, a *attack
 				a := newAttack(t, revision, s)
 				mallory := a.attacker()
 				run(t, a, mallory)
-				wiretest.End(t, mallory)
+				wiretest.ClosePeer(t, mallory)
 				a.over()
 			})
 		})
@@ -201,11 +201,11 @@ func TestHostileOwner(t *testing.T) {
 		ids := []string{a.working, a.asking, a.done}
 		var f *wiretest.Feed
 		if a.revision == wiretest.LegacyRevision {
-			f = mallory.Get()
+			f = mallory.OpenGet()
 		}
 		for _, id := range ids {
 			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"} {
-				r := mallory.Call(method, map[string]any{"taskId": id, "inputResponses": wiretest.AnswersOf("step", `{"action":"accept","content":{"note":"x"}}`)})
+				r := mallory.Call(method, map[string]any{"taskId": id, "inputResponses": wiretest.InputResponses("step", `{"action":"accept","content":{"note":"x"}}`)})
 				if r.Error == nil || r.Error.Code != wiretest.InvalidParams && r.Error.Code != wiretest.MethodNotFound {
 					t.Errorf("%s: %d %s", method, r.Status, r.Body)
 				}
@@ -233,7 +233,7 @@ func TestHostileOwner(t *testing.T) {
 			if r := mallory.Call("tasks/list", nil).OK(); len(r.Get("tasks").([]any)) != 0 {
 				t.Errorf("%s", r.Body)
 			}
-			f.Silent()
+			f.WantSilence()
 			f.Stop()
 			return
 		}
@@ -241,7 +241,7 @@ func TestHostileOwner(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		body, edits := mallory.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids, "toolsListChanged": true}})
-		res, err := mallory.Client.Do(mallory.Start(ctx, http.MethodPost, body, edits...))
+		res, err := mallory.Client.Do(mallory.NewRequest(ctx, http.MethodPost, body, edits...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,14 +275,14 @@ func TestHostileSessions(t *testing.T) {
 		}
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			for _, last := range []string{"", "_0", "x_1"} {
-				res, err := mallory.Client.Do(mallory.Start(t.Context(), method, "", borrowed, wiretest.WithHeader("Last-Event-ID", last)))
+				res, err := mallory.Client.Do(mallory.NewRequest(t.Context(), method, "", borrowed, wiretest.WithHeader("Last-Event-ID", last)))
 				if err != nil || res.StatusCode/100 != 4 {
 					t.Fatalf("%s: %v %v", method, res, err)
 				}
 				res.Body.Close()
 			}
 		}
-		wiretest.End(t, mallory)
+		wiretest.ClosePeer(t, mallory)
 		a.over()
 	})
 }
@@ -368,11 +368,11 @@ func TestHostileCursors(t *testing.T) {
 				}
 			}
 		}
-		for _, made := range []string{"", "0", "AAAA", "null", "../", "\x00", strings.Repeat("A", 1<<16), wiretest.Base64Of(a.done), wiretest.Base64Of(`{"principal":"victim"}`)} {
+		for _, made := range []string{"", "0", "AAAA", "null", "../", "\x00", strings.Repeat("A", 1<<16), wiretest.EncodeBase64(a.done), wiretest.EncodeBase64(`{"principal":"victim"}`)} {
 			refused(mallory, made)
 			refused(a.victim, made)
 		}
-		wiretest.End(t, mallory)
+		wiretest.ClosePeer(t, mallory)
 		a.victim.Client.CloseIdleConnections()
 		a.over()
 	})
@@ -383,12 +383,12 @@ func TestHostileCursors(t *testing.T) {
 func TestHostileState(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-		victim, mallory := wiretest.NewAsked(t, url, wiretest.ModernRevision, "victim", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.ModernRevision, "mallory", wiretest.CanAll)
+		victim, mallory := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "victim", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "mallory", wiretest.AllCapabilities)
 		call := func(p *wiretest.Peer, state any) *wiretest.Response {
 			return p.Call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": wiretest.Secret}, "requestState": state})
 		}
 		first := victim.Call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{"name": wiretest.Secret},
-			"inputResponses": wiretest.AnswersOf(wiretest.SureKey, wiretest.SureYes)}).OK()
+			"inputResponses": wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes)}).OK()
 		state := first.Text("requestState")
 		if state == "" || strings.Contains(state, wiretest.Secret) || strings.Contains(state, "victim") {
 			t.Fatalf("the state is %q", state)
@@ -411,7 +411,7 @@ func TestHostileState(t *testing.T) {
 			}
 		}
 		for _, p := range []*wiretest.Peer{victim, mallory} {
-			if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+			if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 				t.Errorf("%s has %v", p.Token, tasks)
 			}
 		}
@@ -431,7 +431,7 @@ func TestHostileBareHandler(t *testing.T) {
 						&mcp.StreamableHTTPOptions{Stateless: revision == wiretest.ModernRevision}))
 					return mux
 				}})
-				bare := wiretest.NewPeerThat(t, a.url+"/bare", revision, "mallory", wiretest.TasksExtension)
+				bare := wiretest.NewPeerWith(t, a.url+"/bare", revision, "mallory", wiretest.TasksExtension)
 				for _, tool := range []string{"ponder", "run_pipeline", "lint_file", "secret_done", "secret_ask", "ask_first", "task_result"} {
 					r := bare.Post(jsonCall(t, bare, "tools/call", map[string]any{"name": tool, "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{},
 						"_meta": map[string]any{gateway.FlowMeta: "AAAAAAAAAAAAAAAAAAAAAAAAAA"}}))
@@ -445,7 +445,7 @@ func TestHostileBareHandler(t *testing.T) {
 						t.Errorf("%s: %d %s", method, r.Status, r.Body)
 					}
 				}
-				wiretest.End(t, bare)
+				wiretest.ClosePeer(t, bare)
 				a.over()
 			})
 		})

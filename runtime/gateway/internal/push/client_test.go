@@ -61,7 +61,7 @@ type asked struct {
 // faulty is a store that can be made to fail.
 type faulty struct {
 	mcptask.Store
-	broken atomic.Bool
+	broken, panics atomic.Bool
 }
 
 func (s *faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
@@ -72,6 +72,9 @@ func (s *faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quo
 }
 
 func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if s.panics.Load() {
+		panic("the disk is gone")
+	}
 	if s.broken.Load() {
 		return mcptask.Record{}, errors.New("the disk is slow")
 	}
@@ -246,6 +249,7 @@ func TestLogStaysSmall(t *testing.T) {
 			a.reply("mcptask/NOSUCHTASK/"+long, yes)
 			a.reply("mcptask:get:7/"+a.task+"/"+long, yes)
 		}
+		synctest.Wait()
 		if n := a.log.Len() - begin; n > most {
 			t.Errorf("%d bytes", n)
 		}

@@ -346,7 +346,7 @@ func (m *Mailbox) clientTaskOf(ref RequestID) *clientTask {
 // logStale logs a reply that changes nothing: a repeated or late reply, or a reply for another
 // session or another process, which keeps polling.
 func (m *Mailbox) logStale(ref RequestID) {
-	m.hub.server.Notice(slog.LevelInfo, "reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
+	m.hub.log(slog.LevelInfo, "reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
 }
 
 // unfollowClientTask stops following a client's task. It cancels the task if the task has not

@@ -40,6 +40,8 @@ type Hub struct {
 	expiryTimer *time.Timer       // runs while there are topics
 	retries     retries
 	heldBytes   int // size of the held answers in all topics
+
+	logs logs
 }
 
 // topic is an unfinished task that some session knows, or a task with answers for the store. The

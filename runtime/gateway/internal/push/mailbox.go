@@ -106,6 +106,9 @@ func (m *Mailbox) KnowUnsettled(d protocol.Teller, r mcptask.Record) { m.addTask
 
 func (m *Mailbox) addTask(d protocol.Teller, r mcptask.Record, unsettled bool) {
 	m.mu.Lock()
+	if r.Done() {
+		m.handleInbox() // the end, if it is there, is told
+	}
 	v := m.liveView(r.ID)
 	isKnown, isNew := v != nil, false
 	if r.Done() {

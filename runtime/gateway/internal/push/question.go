@@ -55,6 +55,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 		request, err = encodeRequest(id, in.Method, params)
 	}
 	if err != nil {
+		m.hub.release(m, r.ID, in.Key) // another session may have it in another revision
 		m.logQuestion(slog.LevelError, "question not encoded", r.ID, in.Key, "error", err)
 		return
 	}
@@ -89,5 +90,5 @@ func (m *Mailbox) clientTaskLifetime(v *view, r *mcptask.Record, in mcptask.Inpu
 
 // logQuestion logs an event about a question.
 func (m *Mailbox) logQuestion(level slog.Level, message, task, key string, attrs ...any) {
-	m.hub.server.Notice(level, message, append([]any{"task", mcptask.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
+	m.hub.log(level, message, append([]any{"task", mcptask.LogID(m.client.Principal(), task), "key", key}, attrs...)...)
 }

@@ -121,6 +121,11 @@ func (h *Hub) retry() {
 	q.busy = true
 	h.mu.Unlock()
 	h.forEach(tasks, func(task string) {
+		defer guard.Then(h.server.Logger(), "retry of a task", func() { // else no other round would begin
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.retryLater(task)
+		})
 		if h.server.Closing().Err() == nil && h.storeHeld(task) {
 			h.refreshTask(task)
 		}

@@ -108,6 +108,21 @@ func TestStoreFailsForAWhile(t *testing.T) {
 			t.Errorf("%d tasks are tried for ever", n)
 		}
 	})
+	inBubble(t, "a store that panics", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		a.store.broken.Store(true)
+		a.drop()
+		a.connect()
+		a.store.panics.Store(true)
+		time.Sleep(outage)
+		a.store.panics.Store(false)
+		repaired(a)
+		if again := a.one("elicitation/create"); again.ID != q.ID {
+			t.Errorf("%+v", again)
+		}
+		a.reply(q.ID, yes)
+		a.ends("yes")
+	})
 	inBubble(t, "what is to be kept is bounded", func(t *testing.T) {
 		a, q := newAsked(t, `{"elicitation":{}}`)
 		a.hub.heldBytes = maxHeldBytes

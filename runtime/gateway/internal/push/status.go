@@ -65,7 +65,7 @@ func (m *Mailbox) statusNotification(v *view, r *mcptask.Record) (data []byte) {
 		data, err = encodeRequest("", method, params)
 	}
 	if err != nil {
-		m.hub.server.Notice(slog.LevelError, "status not encoded", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
+		m.hub.log(slog.LevelError, "status not encoded", "task", mcptask.LogID(r.Principal, r.ID), "error", err)
 	}
 	return data
 }

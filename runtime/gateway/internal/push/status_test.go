@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -60,4 +61,24 @@ func TestStatusesInQueue(t *testing.T) {
 	if len(h.topics)+len(s.views) > 0 { // nothing stays of a task that is done
 		t.Errorf("%v, %v", h.topics, s.views)
 	}
+}
+
+// A task's end that nobody has looked at yet is told, also if a poll is quicker to show it.
+func TestEndBesidePoll(t *testing.T) {
+	inBubble(t, "", func(t *testing.T) {
+		a, q := newAsked(t, `{"elicitation":{}}`)
+		a.hub.mu.Lock()
+		a.hub.workers += maxWorkers // which are busy
+		a.hub.mu.Unlock()
+		a.reply(q.ID, yes)
+		synctest.Wait()
+		r, err := a.server.Get(t.Context(), a.caller, a.task)
+		if err != nil || !r.Done() {
+			t.Fatal(r.Phase, err)
+		}
+		a.session.KnowUnsettled(legacy, r)
+		if told := a.stream.Take(); len(told) != 1 || !strings.Contains(string(told[0]), `"completed"`) {
+			t.Errorf("%s", told)
+		}
+	})
 }

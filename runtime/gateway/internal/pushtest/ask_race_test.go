@@ -48,7 +48,7 @@ func TestManyQuestions(t *testing.T) {
 		address, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{echoTools(&answered)}})
 		warm := wiretest.NewPeer(t, address, wiretest.LegacyRevision, "warm")
 		warm.Call("tools/list", nil).OK()
-		wiretest.End(t, warm)
+		wiretest.ClosePeer(t, warm)
 		check := wiretest.Goroutines(t)
 
 		began := time.Now()
@@ -57,8 +57,8 @@ func TestManyQuestions(t *testing.T) {
 		for i := range clients {
 			all.Go(func() {
 				steady := i == 0 // one client keeps its stream: it gets every question once
-				p := wiretest.NewAsked(t, address, wiretest.LegacyRevision, fmt.Sprint("user", i), wiretest.CanAll)
-				defer func() { wiretest.End(t, p) }()
+				p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, fmt.Sprint("user", i), wiretest.AllCapabilities)
+				defer func() { wiretest.ClosePeer(t, p) }()
 				open := map[string]bool{} // whether the second answer was given
 				seen := map[string]int{}
 				take := func(f *wiretest.Feed, patience time.Duration) {
@@ -89,7 +89,7 @@ func TestManyQuestions(t *testing.T) {
 							}
 							p.Respond(m.ID, fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, m.Params.Message))
 							if rand.N(4) == 0 {
-								p.Respond(m.ID, wiretest.Note("again"))
+								p.Respond(m.ID, wiretest.AcceptNote("again"))
 							}
 						case <-timer.C:
 							return
@@ -108,7 +108,7 @@ func TestManyQuestions(t *testing.T) {
 					if !steady && rand.N(3) == 0 {
 						f = p.Result(one)
 					} else {
-						f = p.Get()
+						f = p.OpenGet()
 					}
 					patience := time.Duration(rand.N(150)) * time.Millisecond
 					if steady {
@@ -117,8 +117,8 @@ func TestManyQuestions(t *testing.T) {
 					take(f, patience)
 					f.Stop()
 					if !steady && rand.N(8) == 0 { // goes over to a new session
-						wiretest.End(t, p)
-						p = wiretest.NewAsked(t, address, wiretest.LegacyRevision, p.Token, wiretest.CanAll)
+						wiretest.ClosePeer(t, p)
+						p = wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, p.Token, wiretest.AllCapabilities)
 						for id := range open { // now it knows them
 							p.Task("tasks/get", id).OK()
 						}
@@ -171,7 +171,7 @@ func TestSlowReader(t *testing.T) {
 				return "done", ctx.Err()
 			})
 		address, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools(), {Service: "Shout", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}}})
-		p := wiretest.NewAsked(t, address, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		where, err := url.Parse(address)
 		if err != nil {
 			t.Fatal(err)
@@ -186,19 +186,19 @@ func TestSlowReader(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(50 * time.Millisecond) // the stream is there, and will never be read
-		loud := p.Create("shout", wiretest.Ask("a", "b", "c", "d", "e"))
+		loud := p.Create("shout", wiretest.AskArguments("a", "b", "c", "d", "e"))
 		p.Task("tasks/get", loud).OK() // its questions may come now
-		other := wiretest.NewAsked(t, address, wiretest.LegacyRevision, "a", wiretest.CanAll)
-		f := other.Get()
+		other := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+		f := other.OpenGet()
 		began := time.Now()
-		id := other.Create("ask", wiretest.Ask("one"))
+		id := other.Create("ask", wiretest.AskArguments("one"))
 		other.Task("tasks/get", id).OK()
-		other.Respond(f.Question(id).ID, wiretest.Note("quick"))
-		if got := other.Outcome(id); got != "quick" || time.Since(began) > wiretest.Patience {
+		other.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("quick"))
+		if got := other.TaskText(id); got != "quick" || time.Since(began) > wiretest.Patience {
 			t.Errorf("%s after %v", got, time.Since(began))
 		}
 		p.Until(loud, "completed")
-		wiretest.End(t, p) // not even the end of its session waits for it
+		wiretest.ClosePeer(t, p) // not even the end of its session waits for it
 	})
 }
 
@@ -210,16 +210,16 @@ func TestQuestionSurvives(t *testing.T) {
 			t.Parallel()
 			options := mcptask.Options{Store: mcptask.NewMemoryStore()}
 			first, tasks := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()}})
-			p := wiretest.NewAsked(t, first, revision, "a", wiretest.CanAll)
+			p := wiretest.NewAskedPeer(t, first, revision, "a", wiretest.AllCapabilities)
 			give := func(p *wiretest.Peer, id, step, text string) (key string) {
 				t.Helper()
 				if revision == wiretest.LegacyRevision {
 					p.Task("tasks/get", id).OK()
-					f := p.Get()
+					f := p.OpenGet()
 					defer f.Stop()
-					q := f.Question(id)
+					q := f.NextQuestion(id)
 					if text != "" {
-						p.Respond(q.ID, wiretest.Note(text))
+						p.Respond(q.ID, wiretest.AcceptNote(text))
 					}
 					return string(q.ID)
 				}
@@ -238,19 +238,19 @@ func TestQuestionSurvives(t *testing.T) {
 				}
 				return step
 			}
-			id := p.Create("ask", wiretest.Ask("one", "two", "three"))
+			id := p.Create("ask", wiretest.AskArguments("one", "two", "three"))
 			give(p, id, "one", "1")
 			before := give(p, id, "two", "")
 			if err := tasks.Close(); err != nil {
 				t.Fatal(err)
 			}
 			second, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()}})
-			q := wiretest.NewAsked(t, second, revision, "a", wiretest.CanAll)
+			q := wiretest.NewAskedPeer(t, second, revision, "a", wiretest.AllCapabilities)
 			if after := give(q, id, "two", "2"); after != before {
 				t.Errorf("%s, then %s", before, after)
 			}
 			give(q, id, "three", "3")
-			if got := q.Outcome(id); got != "1,2,3" {
+			if got := q.TaskText(id); got != "1,2,3" {
 				t.Error(got)
 			}
 		})
@@ -260,15 +260,15 @@ func TestQuestionSurvives(t *testing.T) {
 	tools := []mcptask.Tools{wiretest.AskTools()}
 	here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})
 	there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})
-	p, q := wiretest.NewAsked(t, here, wiretest.LegacyRevision, "a", wiretest.CanAll), wiretest.NewAsked(t, there, wiretest.LegacyRevision, "a", wiretest.CanAll)
-	id := p.Create("ask", wiretest.Ask("one", "two"))
+	p, q := wiretest.NewAskedPeer(t, here, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, there, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+	id := p.Create("ask", wiretest.AskArguments("one", "two"))
 	f := q.Result(id)
 	for _, step := range []string{"one", "two"} {
-		m := f.Question(id)
+		m := f.NextQuestion(id)
 		if m.Params.Message != step+"?" {
 			t.Errorf("%s", m.Text)
 		}
-		q.Respond(m.ID, wiretest.Note(step))
+		q.Respond(m.ID, wiretest.AcceptNote(step))
 	}
 	if last := f.Next(); wiretest.ToolText(last.Result) != "one,two" {
 		t.Errorf("%s", last.Text)
@@ -282,37 +282,37 @@ func TestQuestionAbandoned(t *testing.T) {
 		address := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
 		warm := wiretest.NewPeer(t, address, wiretest.LegacyRevision, "warm")
 		warm.Call("tools/list", nil).OK()
-		wiretest.End(t, warm)
+		wiretest.ClosePeer(t, warm)
 		check := wiretest.Goroutines(t)
 		for _, params := range []map[string]any{
-			{"name": "ask", "arguments": wiretest.Ask("one")},
+			{"name": "ask", "arguments": wiretest.AskArguments("one")},
 			{"name": "sample", "arguments": map[string]any{}},
 			{"name": "ask_first", "arguments": map[string]any{"name": "n"}},
 			{"name": "ask_first", "arguments": map[string]any{"name": "n"}, "task": map[string]any{}},
 		} {
-			p := wiretest.NewAsked(t, address, wiretest.LegacyRevision, "a", wiretest.CanAll)
+			p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 			f := p.Send("tools/call", params)
-			f.Question("")
+			f.NextQuestion("")
 			f.Stop()
-			wiretest.End(t, p)
+			wiretest.ClosePeer(t, p)
 		}
-		p := wiretest.NewAsked(t, address, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		if tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any); len(tasks) != 0 {
 			t.Errorf("%v", tasks)
 		}
-		id := p.Create("ask", wiretest.Ask("one"))
-		get := p.Get()
-		get.Question(id)
+		id := p.Create("ask", wiretest.AskArguments("one"))
+		get := p.OpenGet()
+		get.NextQuestion(id)
 		result := p.Result(id)
-		wiretest.End(t, p)
+		wiretest.ClosePeer(t, p)
 		for range get.Messages {
 		}
 		for range result.Messages {
 		}
-		last := wiretest.NewAsked(t, address, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		last := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		last.Task("tasks/cancel", id).OK()
-		wiretest.End(t, last)
-		wiretest.End(t, warm)
+		wiretest.ClosePeer(t, last)
+		wiretest.ClosePeer(t, warm)
 		http.DefaultClient.CloseIdleConnections()
 		check()
 	})

@@ -40,30 +40,30 @@ func TestRequests(t *testing.T) {
 			{"url", "elicitation/create", `{"action":"x"}`, ""},
 			{"url", "elicitation/create", `null`, ""},
 		} {
-			p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 			want := c.want
 			if want == "" {
 				want = "invalid"
 			}
 			id := p.Create(c.tool, nil)
-			f := p.Get()
-			q := f.Question(id)
+			f := p.OpenGet()
+			q := f.NextQuestion(id)
 			if q.Method != c.method || (c.tool == "url") != (q.Params.URL == "https://example.com/pay") {
 				t.Errorf("%s", q.Text)
 			}
 			p.Respond(q.ID, `"result":`+c.response)
-			if got := p.Outcome(id); got != want {
+			if got := p.TaskText(id); got != want {
 				t.Errorf("%s %s: %s", c.tool, c.response, got)
 			}
 			if c.want != "" { // on the stream of a plain call
 				f := p.Send("tools/call", map[string]any{"name": c.tool, "arguments": map[string]any{}})
-				p.Respond(f.Question("").ID, `"result":`+c.response)
+				p.Respond(f.NextQuestion("").ID, `"result":`+c.response)
 				if got := wiretest.ToolText(f.Next().Result); got != want {
 					t.Errorf("%s %s plainly: %s", c.tool, c.response, got)
 				}
 			}
 
-			m := wiretest.NewAsked(t, url, wiretest.ModernRevision, "a", wiretest.CanAll)
+			m := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
 			id = m.Create(c.tool, map[string]any{})
 			var key string
 			for k, request := range m.Until(id, "input_required").Get("inputRequests").(map[string]any) {
@@ -71,7 +71,7 @@ func TestRequests(t *testing.T) {
 					t.Errorf("%v", request)
 				}
 			}
-			update := m.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": wiretest.AnswersOf(key, c.response)})
+			update := m.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": wiretest.InputResponses(key, c.response)})
 			if c.want == "" {
 				update.Want(http.StatusBadRequest, wiretest.InvalidParams)
 				m.Until(id, "input_required")
@@ -79,7 +79,7 @@ func TestRequests(t *testing.T) {
 				continue
 			}
 			update.OK()
-			if got := m.Outcome(id); got != c.want {
+			if got := m.TaskText(id); got != c.want {
 				t.Errorf("%s %s: %s", c.tool, c.response, got)
 			}
 		}
@@ -90,7 +90,7 @@ func TestRequests(t *testing.T) {
 func TestClientRequests(t *testing.T) {
 	t.Parallel()
 	url := wiretest.ServeAsk(t, wiretest.Setup{})
-	wiretest.EachLive(t, func(t *testing.T, revision string) {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		var broken atomic.Bool
 		var opened mcptask.Question
 		var mu sync.Mutex

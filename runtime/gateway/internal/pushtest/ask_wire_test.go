@@ -31,68 +31,68 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			})
 		}
 		begin := func(t *testing.T, url string, steps ...string) (*wiretest.Peer, string) {
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.CanAll)
-			return p, p.Create("ask", wiretest.Ask(steps...))
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+			return p, p.Create("ask", wiretest.AskArguments(steps...))
 		}
 		run("tasks/result only", func(t *testing.T, url string, _ *wiretest.Driven) {
 			p, id := begin(t, url, "one", "two")
 			p.Until(id, "input_required")
 			f := p.Result(id)
 			for _, step := range []string{"one", "two"} {
-				q := f.Question(id)
+				q := f.NextQuestion(id)
 				if q.Method != "elicitation/create" || q.Params.Message != step+"?" || !strings.Contains(string(q.Params.Schema), `"maxLength":5`) {
 					t.Errorf("%s", q.Text)
 				}
-				p.Respond(q.ID, wiretest.Note(step))
+				p.Respond(q.ID, wiretest.AcceptNote(step))
 			}
 			if last := f.Next(); wiretest.ToolText(last.Result) != "one,two" {
 				t.Errorf("%s", last.Text)
 			}
 		})
 		run("the standalone stream only", func(t *testing.T, url string, d *wiretest.Driven) {
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.CanAll)
-			f := p.Get()
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+			f := p.OpenGet()
 			id := p.Create("driven", nil)
-			d.Say(id, "ask")
-			q := f.Question(id)
+			d.Tell(id, "ask")
+			q := f.NextQuestion(id)
 			p.Until(id, "input_required")
-			p.Respond(q.ID, wiretest.Note("yes"))
+			p.Respond(q.ID, wiretest.AcceptNote("yes"))
 			p.Until(id, "working")
-			f.Silent()
-			d.Say(id, "answer")
-			if got := p.Outcome(id); got != "yes" {
+			f.WantSilence()
+			d.Tell(id, "answer")
+			if got := p.TaskText(id); got != "yes" {
 				t.Error(got)
 			}
 		})
 		run("the standalone stream opened later", func(t *testing.T, url string, _ *wiretest.Driven) {
 			p, id := begin(t, url, "one")
 			p.Until(id, "input_required")
-			p.Respond(p.Get().Question(id).ID, wiretest.Note("late"))
-			if got := p.Outcome(id); got != "late" {
+			p.Respond(p.OpenGet().NextQuestion(id).ID, wiretest.AcceptNote("late"))
+			if got := p.TaskText(id); got != "late" {
 				t.Error(got)
 			}
 		})
 		run("both, tasks/result wins", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.CanAll)
-			get := p.Get()
-			id := p.Create("ask", wiretest.Ask("one", "two"))
-			first := get.Question(id) // there was no other
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+			get := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one", "two"))
+			first := get.NextQuestion(id) // there was no other
 			result := p.Result(id)
-			result.Silent()
-			p.Respond(first.ID, wiretest.Note("1"))
-			p.Respond(result.Question(id).ID, wiretest.Note("2"))
-			get.Silent()
+			result.WantSilence()
+			p.Respond(first.ID, wiretest.AcceptNote("1"))
+			p.Respond(result.NextQuestion(id).ID, wiretest.AcceptNote("2"))
+			get.WantSilence()
 			if last := result.Next(); wiretest.ToolText(last.Result) != "1,2" {
 				t.Errorf("%s", last.Text)
 			}
 		})
 		run("tasks/result as JSON", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.CanAll)
-			get := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+			get := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
 			blocked := make(chan *wiretest.Response, 1)
 			go func() { blocked <- p.Task("tasks/result", id, wiretest.JSONOnly) }()
-			p.Respond(get.Question(id).ID, wiretest.Note("json"))
+			p.Respond(get.NextQuestion(id).ID, wiretest.AcceptNote("json"))
 			if r := <-blocked; wiretest.ToolText(r.Result) != "json" || r.Stream {
 				t.Errorf("%s", r.Body)
 			}
@@ -101,24 +101,24 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			p, id := begin(t, url, "one")
 			var ids []string
 			for i := range 6 {
-				f := p.Get
+				f := p.OpenGet
 				if i%2 == 0 {
 					f = func() *wiretest.Feed { return p.Result(id) }
 				}
 				stream := f()
-				ids = append(ids, string(stream.Question(id).ID))
-				stream.Silent()
+				ids = append(ids, string(stream.NextQuestion(id).ID))
+				stream.WantSilence()
 				stream.Stop()
 			}
-			f := p.Get()
-			q := f.Question(id)
+			f := p.OpenGet()
+			q := f.NextQuestion(id)
 			for _, got := range ids {
 				if got != string(q.ID) {
 					t.Errorf("%s before %s", got, q.ID)
 				}
 			}
-			p.Respond(q.ID, wiretest.Note("again"))
-			if got := p.Outcome(id); got != "again" {
+			p.Respond(q.ID, wiretest.AcceptNote("again"))
+			if got := p.TaskText(id); got != "again" {
 				t.Error(got)
 			}
 		})
@@ -126,15 +126,15 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			p, id := begin(t, url, "one")
 			p.Until(id, "input_required")
 			result := p.Result(id)
-			q := result.Question(id)
-			get := p.Get()
-			get.Silent()
+			q := result.NextQuestion(id)
+			get := p.OpenGet()
+			get.WantSilence()
 			result.Stop()
-			if again := get.Question(id); string(again.ID) != string(q.ID) {
+			if again := get.NextQuestion(id); string(again.ID) != string(q.ID) {
 				t.Errorf("%s and %s", again.ID, q.ID)
 			}
-			p.Respond(q.ID, wiretest.Note("moved"))
-			if got := p.Outcome(id); got != "moved" {
+			p.Respond(q.ID, wiretest.AcceptNote("moved"))
+			if got := p.TaskText(id); got != "moved" {
 				t.Error(got)
 			}
 		})
@@ -142,39 +142,39 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			p, id := begin(t, url, "one")
 			p.Until(id, "input_required")
 			f := p.Result(id)
-			q := f.Question(id)
+			q := f.NextQuestion(id)
 			p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, p.IDs.Load()))
 			for range f.Messages { // to its end
 			}
-			if again := p.Result(id).Question(id); string(again.ID) != string(q.ID) {
+			if again := p.Result(id).NextQuestion(id); string(again.ID) != string(q.ID) {
 				t.Errorf("%s", again.Text)
 			}
 		})
 		run("several at once", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.CanAll)
-			get := p.Get()
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+			get := p.OpenGet()
 			id := p.Create("two_notes", map[string]any{})
 			byID := map[string]bool{}
-			first, second := get.Question(id), get.Question(id)
+			first, second := get.NextQuestion(id), get.NextQuestion(id)
 			byID[string(first.ID)], byID[string(second.ID)] = true, true
 			if len(byID) != 2 {
 				t.Errorf("%v", byID)
 			}
-			p.Respond(second.ID, wiretest.Note("x"))
+			p.Respond(second.ID, wiretest.AcceptNote("x"))
 			p.Until(id, "input_required")
-			p.Respond(first.ID, wiretest.Note("x"))
-			if got := p.Outcome(id); got != "x and x" {
+			p.Respond(first.ID, wiretest.AcceptNote("x"))
+			if got := p.TaskText(id); got != "x and x" {
 				t.Error(got)
 			}
 		})
 		run("two tasks at once", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.CanAll)
-			a, b := p.Create("ask", wiretest.Ask("one")), p.Create("ask", wiretest.Ask("one"))
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+			a, b := p.Create("ask", wiretest.AskArguments("one")), p.Create("ask", wiretest.AskArguments("one"))
 			p.Until(a, "input_required")
 			p.Until(b, "input_required")
 			fa, fb := p.Result(a), p.Result(b)
-			p.Respond(fa.Question(a).ID, wiretest.Note("a"))
-			p.Respond(fb.Question(b).ID, wiretest.Note("b"))
+			p.Respond(fa.NextQuestion(a).ID, wiretest.AcceptNote("a"))
+			p.Respond(fb.NextQuestion(b).ID, wiretest.AcceptNote("b"))
 			if got := wiretest.ToolText(fa.Next().Result) + wiretest.ToolText(fb.Next().Result); got != "ab" {
 				t.Error(got)
 			}
@@ -186,12 +186,12 @@ func checkQuestionStreams(t *testing.T, revision string) {
 func TestQuestionResponses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ response, want string }{
-		{wiretest.Note("ok"), "ok"},
+		{wiretest.AcceptNote("ok"), "ok"},
 		{`"result":{"action":"decline"}`, "declined"},
 		{`"result":{"action":"cancel"}`, "dismissed"},
 		{`"error":{"code":-32601,"message":"Method not found"}`, "cannot ask"},
 		{`"error":{"code":-1,"message":"no","data":{"a":[1]}}`, "cannot ask"},
-		{wiretest.Note("too long"), "invalid"},
+		{wiretest.AcceptNote("too long"), "invalid"},
 		{`"result":{"action":"accept"}`, "invalid"},
 		{`"result":{"action":"accept","content":null}`, "invalid"},
 		{`"result":{"action":"accept","content":[]}`, "invalid"},
@@ -206,22 +206,22 @@ func TestQuestionResponses(t *testing.T) {
 				t.Parallel()
 				bubble.Test(t, func(t *testing.T) {
 					url, _ := listening(t, wiretest.Setup{Bearer: true})
-					p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+					p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 					if plain {
 						want := c.want
 						if c.response == `"result":"yes"` || strings.HasSuffix(c.response, `"content":[]}`) {
 							want = "cannot ask" // the SDK cannot decode it
 						}
-						f := p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.Ask("one")})
-						p.Respond(f.Question("").ID, c.response)
+						f := p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")})
+						p.Respond(f.NextQuestion("").ID, c.response)
 						if got := f.Next(); wiretest.ToolText(got.Result) != want {
 							t.Errorf("%s, want %s", got.Text, want)
 						}
 						return
 					}
-					id := p.Create("ask", wiretest.Ask("one"))
-					p.Respond(p.Get().Question(id).ID, c.response)
-					if got := p.Outcome(id); got != c.want {
+					id := p.Create("ask", wiretest.AskArguments("one"))
+					p.Respond(p.OpenGet().NextQuestion(id).ID, c.response)
+					if got := p.TaskText(id); got != c.want {
 						t.Errorf("%s, want %s", got, c.want)
 					}
 				})
@@ -231,10 +231,10 @@ func TestQuestionResponses(t *testing.T) {
 	t.Run("their error is not the task's", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			url, _ := listening(t, wiretest.Setup{Bearer: true})
-			p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 			id := p.Create("ask_and_fail", nil)
-			p.Respond(p.Get().Question(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
-			if got := p.Outcome(id); !strings.HasPrefix(got, "isError: ") {
+			p.Respond(p.OpenGet().NextQuestion(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
+			if got := p.TaskText(id); !strings.HasPrefix(got, "isError: ") {
 				t.Error(got)
 			}
 		})
@@ -242,25 +242,25 @@ func TestQuestionResponses(t *testing.T) {
 	t.Run("strangers", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			url, d := listening(t, wiretest.Setup{Bearer: true})
-			p, other := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.LegacyRevision, "b", wiretest.CanAll)
-			get := p.Get()
+			p, other := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "b", wiretest.AllCapabilities)
+			get := p.OpenGet()
 			id := p.Create("driven", nil)
-			d.Say(id, "ask")
-			q := get.Question(id)
-			other.Respond(q.ID, wiretest.Note("theft"))
-			p.Respond(json.RawMessage(`"mcptask/`+id+`/unknown"`), wiretest.Note("key"))
-			p.Respond(json.RawMessage(`"mcptask/unknown/one"`), wiretest.Note("task"))
-			p.Respond(json.RawMessage(`"mcptask/"`), wiretest.Note("none"))
+			d.Tell(id, "ask")
+			q := get.NextQuestion(id)
+			other.Respond(q.ID, wiretest.AcceptNote("theft"))
+			p.Respond(json.RawMessage(`"mcptask/`+id+`/unknown"`), wiretest.AcceptNote("key"))
+			p.Respond(json.RawMessage(`"mcptask/unknown/one"`), wiretest.AcceptNote("task"))
+			p.Respond(json.RawMessage(`"mcptask/"`), wiretest.AcceptNote("none"))
 			p.Until(id, "input_required")
-			p.Respond(q.ID, wiretest.Note("mine"), wiretest.WithHeader("Mcp-Session-Id", wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll).Session))
-			p.Respond(q.ID, wiretest.Note("2nd"))
+			p.Respond(q.ID, wiretest.AcceptNote("mine"), wiretest.WithHeader("Mcp-Session-Id", wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities).Session))
+			p.Respond(q.ID, wiretest.AcceptNote("2nd"))
 			p.Until(id, "working")
-			p.Respond(q.ID, wiretest.Note("3rd"))
-			d.Say(id, "answer")
-			if got := p.Outcome(id); got != "mine" {
+			p.Respond(q.ID, wiretest.AcceptNote("3rd"))
+			d.Tell(id, "answer")
+			if got := p.TaskText(id); got != "mine" {
 				t.Error(got)
 			}
-			p.Respond(q.ID, wiretest.Note("after"))
+			p.Respond(q.ID, wiretest.AcceptNote("after"))
 		})
 	})
 }
@@ -278,7 +278,7 @@ func TestQuestionTakenBack(t *testing.T) {
 		feedOf := func(p *wiretest.Peer, id string) *wiretest.Feed {
 			if on == "get" {
 				p.Task("tasks/get", id).OK() // who names the task is asked at once
-				return p.Get()
+				return p.OpenGet()
 			}
 			return p.Result(id)
 		}
@@ -286,13 +286,13 @@ func TestQuestionTakenBack(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-				p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
-				id := p.Create("ask", wiretest.Ask("one"))
+				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+				id := p.Create("ask", wiretest.AskArguments("one"))
 				f := feedOf(p, id)
-				q := f.Question(id)
+				q := f.NextQuestion(id)
 				p.Task("tasks/cancel", id).OK()
 				taken(t, f, q.ID)
-				p.Respond(q.ID, wiretest.Note("late"))
+				p.Respond(q.ID, wiretest.AcceptNote("late"))
 				if on == "result" && f.Next().Error == nil {
 					t.Error("a cancelled task has a result")
 				}
@@ -302,29 +302,29 @@ func TestQuestionTakenBack(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-				p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
-				id := p.Call("tools/call", map[string]any{"name": "ask", "arguments": wiretest.Ask("one"), "task": map[string]any{"ttl": 5000}}).OK().Text("task", "taskId")
+				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+				id := p.Call("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one"), "task": map[string]any{"ttl": 5000}}).OK().Text("task", "taskId")
 				f := feedOf(p, id)
-				taken(t, f, f.Question(id).ID)
+				taken(t, f, f.NextQuestion(id).ID)
 			})
 		})
 		t.Run("withdrawn "+on, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-				p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 				id := p.Create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000})
 				f := feedOf(p, id)
-				q := f.Question(id)
+				q := f.NextQuestion(id)
 				taken(t, f, q.ID)
-				again := f.Question(id)
+				again := f.NextQuestion(id)
 				if string(again.ID) == string(q.ID) { // E-42
 					t.Errorf("%s is used again", q.ID)
 				}
-				p.Respond(q.ID, wiretest.Note("old"))
+				p.Respond(q.ID, wiretest.AcceptNote("old"))
 				p.Until(id, "input_required")
-				p.Respond(again.ID, wiretest.Note("new"))
-				if got := p.Outcome(id); got != "given up,new" {
+				p.Respond(again.ID, wiretest.AcceptNote("new"))
+				if got := p.TaskText(id); got != "given up,new" {
 					t.Error(got)
 				}
 			})
@@ -334,26 +334,26 @@ func TestQuestionTakenBack(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-			p, watcher := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
-			get := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			q := get.Question(id)
-			other := watcher.Get()
+			p, watcher := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+			get := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			q := get.NextQuestion(id)
+			other := watcher.OpenGet()
 			watcher.Task("tasks/get", id).OK() // now it knows
-			other.Silent()
-			wiretest.End(t, p)
+			other.WantSilence()
+			wiretest.ClosePeer(t, p)
 			for range get.Messages {
 			}
-			if again := other.Question(id); string(again.ID) != string(q.ID) {
+			if again := other.NextQuestion(id); string(again.ID) != string(q.ID) {
 				t.Errorf("%s", again.Text)
 			}
-			wiretest.End(t, watcher)
-			last := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
-			f := last.Get()
-			f.Silent() // nobody has shown it the task
+			wiretest.ClosePeer(t, watcher)
+			last := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+			f := last.OpenGet()
+			f.WantSilence() // nobody has shown it the task
 			last.Task("tasks/get", id).OK()
-			last.Respond(f.Question(id).ID, wiretest.Note("third"))
-			if got := last.Outcome(id); got != "third" {
+			last.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("third"))
+			if got := last.TaskText(id); got != "third" {
 				t.Error(got)
 			}
 		})
@@ -362,17 +362,17 @@ func TestQuestionTakenBack(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-			p, next := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
-			id := p.Create("ask", wiretest.Ask("one"))
+			p, next := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+			id := p.Create("ask", wiretest.AskArguments("one"))
 			p.Until(id, "input_required") // by a client that has vanished
 			mute := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-			muted := mute.Get()
+			muted := mute.OpenGet()
 			mute.Until(id, "input_required")
-			muted.Silent() // it has not declared that it can answer
-			f := next.Get()
+			muted.WantSilence() // it has not declared that it can answer
+			f := next.OpenGet()
 			next.Until(id, "input_required")
-			next.Respond(f.Question(id).ID, wiretest.Note("ok"))
-			if got := next.Outcome(id); got != "ok" {
+			next.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("ok"))
+			if got := next.TaskText(id); got != "ok" {
 				t.Error(got)
 			}
 		})
@@ -384,17 +384,17 @@ func TestQuestionAnonymous(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url := wiretest.ServeAsk(t, wiretest.Setup{})
-		p, other := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.LegacyRevision, "", wiretest.CanAll)
-		stranger := other.Get()
-		id := p.Create("ask", wiretest.Ask("one"))
+		p, other := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "", wiretest.AllCapabilities)
+		stranger := other.OpenGet()
+		id := p.Create("ask", wiretest.AskArguments("one"))
 		p.Until(id, "input_required")
-		stranger.Silent()
-		f := p.Get()
-		q := f.Question(id)
+		stranger.WantSilence()
+		f := p.OpenGet()
+		q := f.NextQuestion(id)
 		f.Stop()
-		stranger.Silent()
-		p.Respond(q.ID, wiretest.Note("mine"))
-		if got := p.Outcome(id); got != "mine" {
+		stranger.WantSilence()
+		p.Respond(q.ID, wiretest.AcceptNote("mine"))
+		if got := p.TaskText(id); got != "mine" {
 			t.Error(got)
 		}
 	})
@@ -410,11 +410,11 @@ func TestQuestionMute(t *testing.T) {
 				"ask": `{"elicitation":{"url":{}},"sampling":{}}`, "url": `{"elicitation":{},"sampling":{}}`,
 				"sample": `{"elicitation":{},"roots":{}}`, "roots": `{"elicitation":{},"sampling":{}}`,
 			} {
-				p := wiretest.NewAsked(t, url, revision, "a", declared)
-				if got := p.Outcome(p.Create(tool, wiretest.Ask("one"))); got != "cannot ask" {
+				p := wiretest.NewAskedPeer(t, url, revision, "a", declared)
+				if got := p.TaskText(p.Create(tool, wiretest.AskArguments("one"))); got != "cannot ask" {
 					t.Errorf("%s %s: %s", revision, tool, got)
 				}
-				params := map[string]any{"name": tool, "arguments": wiretest.Ask("one")}
+				params := map[string]any{"name": tool, "arguments": wiretest.AskArguments("one")}
 				if revision == wiretest.ModernRevision {
 					p.Caps = declared // without tasks: a plain call
 				}
@@ -424,8 +424,8 @@ func TestQuestionMute(t *testing.T) {
 			}
 		}
 		// T-38: who reads the task can do less than who made it.
-		p := wiretest.NewAsked(t, url, wiretest.ModernRevision, "a", wiretest.CanAll)
-		id := p.Create("ask", wiretest.Ask("one"))
+		p := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
+		id := p.Create("ask", wiretest.AskArguments("one"))
 		if r := p.Until(id, "input_required"); len(r.Get("inputRequests").(map[string]any)) != 1 {
 			t.Errorf("%s", r.Body)
 		}

@@ -22,7 +22,7 @@ func TestQuestionsFollowTheirTask(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url, _ := wiretest.Serve(t, mcptask.Options{})
-				p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "", `{"elicitation":{}}`)
+				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "", `{"elicitation":{}}`)
 				messages, stop := p.Listen()
 				defer stop()
 

@@ -32,12 +32,12 @@ func TestListen(t *testing.T) {
 	rules.Covers(t, "E-61", "E-62", "E-63", "E-65", "E-68")
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
-		p := wiretest.NewAsked(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`)
+		p := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`)
 		id := p.Create("driven", nil)
-		f := p.Follow(id)
+		f := p.SubscribeTasks(id)
 		same := func(status string) map[string]any {
 			t.Helper()
-			task := f.Task()
+			task := f.NextTask()
 			r := p.Task("tasks/get", id).OK()
 			want := r.Get().(map[string]any)
 			delete(want, "resultType")
@@ -46,47 +46,47 @@ func TestListen(t *testing.T) {
 			}
 			return task
 		}
-		if f.Task()["status"] != "working" { // as it is, though nothing changes
+		if f.NextTask()["status"] != "working" { // as it is, though nothing changes
 			t.Error("not working")
 		}
-		d.Say(id, "one")
+		d.Tell(id, "one")
 		for { // the start of the handler may be a change of its own
-			if task := f.Task(); task["statusMessage"] == "one" {
+			if task := f.NextTask(); task["statusMessage"] == "one" {
 				break
 			}
 		}
-		d.Say(id, "two")
+		d.Tell(id, "two")
 		if task := same("working"); task["statusMessage"] != "two" {
 			t.Errorf("%v", task)
 		}
-		d.Say(id, "ask")
+		d.Tell(id, "ask")
 		if task := same("input_required"); len(task["inputRequests"].(map[string]any)) != 1 {
 			t.Errorf("%v", task)
 		}
 		p.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"note": map[string]any{"action": "decline"}}}).OK()
 		same("working")
-		d.Say(id, "done")
+		d.Tell(id, "done")
 		if task := same("completed"); task["result"] == nil {
 			t.Errorf("%v", task)
 		}
-		f.Ends()
+		f.WantEnd()
 
-		f = p.Follow(id) // which has ended already
+		f = p.SubscribeTasks(id) // which has ended already
 		same("completed")
-		f.Ends()
+		f.WantEnd()
 
 		failed := p.Create("driven", nil)
-		f = p.Follow(failed)
-		d.Say(failed, "fail")
+		f = p.SubscribeTasks(failed)
+		d.Tell(failed, "fail")
 		for {
-			if task := f.Task(); task["status"] == "failed" {
+			if task := f.NextTask(); task["status"] == "failed" {
 				if task["error"] == nil {
 					t.Errorf("%v", task)
 				}
 				break
 			}
 		}
-		f.Ends()
+		f.WantEnd()
 	})
 }
 
@@ -107,13 +107,13 @@ func TestListenIDs(t *testing.T) {
 			}
 			before, after, _ := strings.Cut(body, `"id":`+string(message["id"]))
 			f := p.Open(http.MethodPost, before+`"id":`+id+after, edits...)
-			if agreed := f.Acknowledged()["taskIds"]; len(agreed.([]any)) != 1 {
+			if agreed := f.NextAcknowledgement()["taskIds"]; len(agreed.([]any)) != 1 {
 				t.Errorf("%v", agreed)
 			}
-			if f.Task()["status"] != "completed" {
+			if f.NextTask()["status"] != "completed" {
 				t.Error("not completed")
 			}
-			f.Ends()
+			f.WantEnd()
 		}
 	})
 }
@@ -164,7 +164,7 @@ func TestListenRefused(t *testing.T) {
 		if len(agreed) != 1 || agreed["toolsListChanged"] != true {
 			t.Errorf("%v", agreed)
 		}
-		f.Silent()
+		f.WantSilence()
 	})
 }
 
@@ -181,10 +181,10 @@ func TestListenToOthers(t *testing.T) {
 		if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s]]", mine) {
 			t.Errorf("agreed to %v", agreed)
 		}
-		d.Say(theirs, "secret", "done")
-		d.Say(mine, "open", "done")
+		d.Tell(theirs, "secret", "done")
+		d.Tell(mine, "open", "done")
 		for {
-			task := f.Task()
+			task := f.NextTask()
 			if task["taskId"] != mine {
 				t.Errorf("%v", task)
 			}
@@ -192,13 +192,13 @@ func TestListenToOthers(t *testing.T) {
 				break
 			}
 		}
-		f.Ends()
+		f.WantEnd()
 		for _, ids := range [][]string{{mine}, {"made-up"}, {}} {
 			f, agreed := b.Subscribe(map[string]any{"taskIds": ids})
 			if fmt.Sprint(agreed) != "map[taskIds:[]]" {
 				t.Errorf("agreed to %v", agreed)
 			}
-			f.Ends() // nothing can come
+			f.WantEnd() // nothing can come
 		}
 	})
 }
@@ -210,26 +210,26 @@ func TestListenersDiffer(t *testing.T) {
 	rules.Covers(t, "E-65", "E-67")
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
-		asked, mute := wiretest.NewAsked(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		asked, mute := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		id := asked.Create("driven", nil)
-		d.Say(id, "ask")
+		d.Tell(id, "ask")
 		asked.Until(id, "input_required")
 		for p, want := range map[*wiretest.Peer]int{asked: 1, mute: 0} {
-			f := p.Follow(id)
-			task, got := f.Task(), p.Task("tasks/get", id).OK()
+			f := p.SubscribeTasks(id)
+			task, got := f.NextTask(), p.Task("tasks/get", id).OK()
 			if len(task["inputRequests"].(map[string]any)) != want || !reflect.DeepEqual(task["inputRequests"], got.Get("inputRequests")) {
 				t.Errorf("%v", task)
 			}
-			f.Silent()
+			f.WantSilence()
 		}
 		// Whatever else comes, such as the progress that was asked for, fails the check
 		// of the stream.
 		r := asked.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 300}, "_meta": map[string]any{
 			"progressToken": "p", "io.modelcontextprotocol/logLevel": "debug"}}).OK()
-		f := asked.Follow(r.Text("taskId"))
-		for f.Task()["status"] != "completed" {
+		f := asked.SubscribeTasks(r.Text("taskId"))
+		for f.NextTask()["status"] != "completed" {
 		}
-		f.Ends()
+		f.WantEnd()
 	})
 }
 
@@ -239,8 +239,8 @@ func TestListenDropped(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-		id := d.Begin(p)
-		p.Follow(id).Stop()
+		id := d.StartTask(p)
+		p.SubscribeTasks(id).Stop()
 		p.Client.CloseIdleConnections()
 		before := leak.Now()
 		for read := range 4 {
@@ -252,7 +252,7 @@ func TestListenDropped(t *testing.T) {
 				f := p.Send("subscriptions/listen", map[string]any{"notifications": filter})
 				for i := range read {
 					if i > 1 {
-						d.Say(id, fmt.Sprint(read, others))
+						d.Tell(id, fmt.Sprint(read, others))
 					}
 					f.Next()
 				}
@@ -261,7 +261,7 @@ func TestListenDropped(t *testing.T) {
 		}
 		p.Client.CloseIdleConnections()
 		before.NoneLeft(t)
-		d.Say(id, "done")
+		d.Tell(id, "done")
 		p.Until(id, "completed")
 	})
 }
@@ -275,7 +275,7 @@ func TestListenFlood(t *testing.T) {
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		id := p.Create("driven", nil)
 		body, edits := p.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{id}}})
-		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,15 +292,15 @@ func TestListenFlood(t *testing.T) {
 				continue
 			}
 			seen++
-			task := wiretest.Numbers(t, m.Text)
+			task := wiretest.DecodeParams(t, m.Text)
 			message, _ := task["statusMessage"].(string)
 			if completed || message != "" && message <= last {
 				t.Errorf("%.6s after %.6s", message, last)
 			}
 			last, completed = message, task["status"] == "completed"
 		}
-		if !completed || !ended || seen > wiretest.Changes*3/4 {
-			t.Errorf("%d of %d changes, completed %v, ended %v", seen, wiretest.Changes, completed, ended)
+		if !completed || !ended || seen > wiretest.FloodChanges*3/4 {
+			t.Errorf("%d of %d changes, completed %v, ended %v", seen, wiretest.FloodChanges, completed, ended)
 		}
 	})
 }
@@ -319,13 +319,13 @@ func TestListenEnds(t *testing.T) {
 				p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 				f, _ := p.Subscribe(map[string]any{"taskIds": []string{}, "toolsListChanged": true})
 				f.Stop()
-				id := d.Begin(p)
+				id := d.StartTask(p)
 				var notifications map[string]any
 				if err := json.Unmarshal(fmt.Appendf(nil, filter, id), &notifications); err != nil {
 					t.Fatal(err)
 				}
 				f, _ = p.Subscribe(notifications)
-				f.Task()
+				f.NextTask()
 				begin := time.Now()
 				if err := tasks.Close(); err != nil {
 					t.Error(err)
@@ -358,14 +358,14 @@ func TestListenEnds(t *testing.T) {
 				}
 			}
 			p.UntilGone(short)
-			d.Say(other, "done")
+			d.Tell(other, "done")
 			for {
-				task := f.Task()
+				task := f.NextTask()
 				if task["taskId"] == other && task["status"] == "completed" {
 					break
 				}
 			}
-			f.Ends()
+			f.WantEnd()
 		})
 	})
 }
@@ -397,22 +397,22 @@ func TestListenBroken(t *testing.T) {
 					url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{d.Tools()},
 						Options: mcptask.Options{Store: brittle{mcptask.NewMemoryStore(), fail}}})
 					p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-					id := d.Begin(p)
+					id := d.StartTask(p)
 					filter := map[string]any{"taskIds": []string{id}}
 					if others {
 						filter["toolsListChanged"] = true
 					}
 					f, _ := p.Subscribe(filter)
-					f.Task()
+					f.NextTask()
 					if name == "panic" {
 						if m := f.Next(); !strings.Contains(string(m.Error), "-32603") || strings.Contains(m.Text, "as told") {
 							t.Errorf("%s", m.Text)
 						}
 					}
-					d.Say(id, "done")
+					d.Tell(id, "done")
 					p.Until(id, "completed")
 					if name == "error" {
-						if task := f.Task(); task["status"] != "completed" {
+						if task := f.NextTask(); task["status"] != "completed" {
 							t.Errorf("%v", task)
 						}
 					}
@@ -447,7 +447,7 @@ func TestListenLimit(t *testing.T) {
 			t.Errorf("%s", r.Error.Data)
 		}
 		f, _ := b.Subscribe(full(b))
-		f.Task()
+		f.NextTask()
 		open[0].Stop()
 		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(5 * time.Millisecond) {
 			r := a.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{}}})
@@ -474,14 +474,14 @@ func TestListenAcrossServers(t *testing.T) {
 		there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{d.Tools()}})
 		p, q := wiretest.NewPeer(t, here, wiretest.ModernRevision, ""), wiretest.NewPeer(t, there, wiretest.ModernRevision, "")
 		id := p.Create("driven", nil)
-		f := q.Follow(id)
-		d.Say(id, "from afar")
-		for f.Task()["statusMessage"] != "from afar" {
+		f := q.SubscribeTasks(id)
+		d.Tell(id, "from afar")
+		for f.NextTask()["statusMessage"] != "from afar" {
 		}
-		d.Say(id, "done")
-		for f.Task()["status"] != "completed" {
+		d.Tell(id, "done")
+		for f.NextTask()["status"] != "completed" {
 		}
-		f.Ends()
+		f.WantEnd()
 	})
 }
 
@@ -495,11 +495,11 @@ func TestListenToMany(t *testing.T) {
 		for i := range ids {
 			ids[i] = p.Create("ponder", map[string]any{"ms": 40 * (i % 5)})
 		}
-		f := p.Follow(ids...)
+		f := p.SubscribeTasks(ids...)
 		left := slices.Clone(ids)
 		last := map[string]string{}
 		for len(left) > 0 {
-			task := f.Task()
+			task := f.NextTask()
 			id, updated := task["taskId"].(string), task["lastUpdatedAt"].(string)
 			was, err := time.Parse(time.RFC3339Nano, last[id])
 			is, _ := time.Parse(time.RFC3339Nano, updated)
@@ -515,6 +515,6 @@ func TestListenToMany(t *testing.T) {
 				left = slices.Delete(left, i, i+1)
 			}
 		}
-		f.Ends()
+		f.WantEnd()
 	})
 }

@@ -29,23 +29,23 @@ func TestListenMerged(t *testing.T) {
 		}
 		t.Run(fmt.Sprint("both, json=", jsonReplies), func(t *testing.T) {
 			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-			id := d.Begin(p)
+			id := d.StartTask(p)
 			f, agreed := p.Subscribe(map[string]any{"taskIds": []string{id, "made-up"}, "toolsListChanged": true, "promptsListChanged": true})
 			if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s] toolsListChanged:true]", id) {
 				t.Errorf("agreed to %v", agreed)
 			}
-			f.Task()
+			f.NextTask()
 			change()
 			if m := f.Next(); m.Method != "notifications/tools/list_changed" {
 				t.Errorf("%s", m.Text)
 			}
-			d.Say(id, "one")
-			f.Task()
-			d.Say(id, "done")
-			if f.Task()["status"] != "completed" {
+			d.Tell(id, "one")
+			f.NextTask()
+			d.Tell(id, "done")
+			if f.NextTask()["status"] != "completed" {
 				t.Error("not completed")
 			}
-			f.Silent() // the SDK's part goes on
+			f.WantSilence() // the SDK's part goes on
 			change()
 			if m := f.Next(); m.Method != "notifications/tools/list_changed" {
 				t.Errorf("%s", m.Text)
@@ -54,20 +54,20 @@ func TestListenMerged(t *testing.T) {
 		})
 		t.Run(fmt.Sprint("the SDK agrees to nothing, json=", jsonReplies), func(t *testing.T) {
 			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-			id := d.Begin(p)
+			id := d.StartTask(p)
 			f, agreed := p.Subscribe(map[string]any{"taskIds": []string{id}, "promptsListChanged": true})
 			if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s]]", id) {
 				t.Errorf("agreed to %v", agreed)
 			}
-			f.Task()
-			f.Silent() // its answer is held back
-			d.Say(id, "done")
-			if f.Task()["status"] != "completed" {
+			f.NextTask()
+			f.WantSilence() // its answer is held back
+			d.Tell(id, "done")
+			if f.NextTask()["status"] != "completed" {
 				t.Error("not completed")
 			}
-			f.Ends()
+			f.WantEnd()
 			f, _ = p.Subscribe(map[string]any{"taskIds": []string{"made-up"}, "promptsListChanged": true})
-			f.Ends()
+			f.WantEnd()
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestListenMergedRefused(t *testing.T) {
 		}
 		// Kinds that are asked for and not wanted are none.
 		f, _ := p.Subscribe(map[string]any{"taskIds": []string{"made-up"}, "toolsListChanged": false, "resourceSubscriptions": []string{}})
-		f.Ends()
+		f.WantEnd()
 	})
 }
 

@@ -30,15 +30,15 @@ func TestPipeRemoteQuestions(t *testing.T) {
 	begin := func(t *testing.T, capabilities string) (p *wiretest.Piped, id string, question wiretest.PipedMessage) {
 		t.Helper()
 		p = wiretest.NewPiped(t, tool)
-		p.Declare(capabilities)
+		p.InitializeWith(capabilities)
 		p.Say(`{"jsonrpc":"2.0","id":"call","method":"tools/call","params":{"name":"ask","arguments":{},"task":{}}}`)
-		id = p.Message().Result.Task.TaskID
+		id = p.NextMessage().Result.Task.TaskID
 		p.Say(`{"jsonrpc":"2.0","id":"end","method":"tasks/result","params":{"taskId":%q}}`, id)
-		return p, id, p.Message()
+		return p, id, p.NextMessage()
 	}
 	expect := func(t *testing.T, p *wiretest.Piped, method string) wiretest.PipedMessage {
 		t.Helper()
-		m := p.Message()
+		m := p.NextMessage()
 		if m.Method != method || m.Params.TaskID != "r" {
 			t.Fatalf("%s, want %s", m.Line, method)
 		}
@@ -46,7 +46,7 @@ func TestPipeRemoteQuestions(t *testing.T) {
 	}
 	ends := func(t *testing.T, p *wiretest.Piped, text string) {
 		t.Helper()
-		if m := p.Message(); m.ID != "end" || !strings.Contains(m.Line, text) {
+		if m := p.NextMessage(); m.ID != "end" || !strings.Contains(m.Line, text) {
 			t.Errorf("%s, want %s", m.Line, text)
 		}
 	}
@@ -94,7 +94,7 @@ func TestPipeRemoteQuestions(t *testing.T) {
 			expect(t, p, "tasks/result")
 			p.Say(`{"jsonrpc":"2.0","id":"stop","method":"tasks/cancel","params":{"taskId":%q}}`, id)
 			for want := map[string]bool{"stop": true, "end": true, "tasks/cancel": true}; len(want) > 0; { // in any order
-				m := p.Message()
+				m := p.NextMessage()
 				name := m.ID
 				if m.Method != "" {
 					name = m.Method
@@ -124,7 +124,7 @@ func TestPipeRemoteQuestions(t *testing.T) {
 			reply(p, q.ID, created)
 			expect(t, p, "tasks/result")
 			_ = p.In.Close()
-			p.Ends()
+			p.WantEnd()
 			before.AtMost(t, 8) // those of the task itself
 			select {
 			case line, ok := <-p.Lines:

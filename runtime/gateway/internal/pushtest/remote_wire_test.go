@@ -33,115 +33,115 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 				t.Parallel()
 				bubble.Test(t, func(t *testing.T) {
 					url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true, HTTP: wiretest.HTTPOptions(jsonReplies)})
-					test(t, wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(wiretest.TakesAll)))
+					test(t, wiretest.NewAskedPeer(t, url, revision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)))
 				})
 			})
 		}
 		run("elicitation on tasks/result", func(t *testing.T, p *wiretest.Peer) {
-			id := p.Create("ask", wiretest.Ask("one", "two"))
+			id := p.Create("ask", wiretest.AskArguments("one", "two"))
 			f := p.Result(id)
 			for _, step := range []string{"one", "two"} {
-				q := f.Augmented(id)
+				q := f.NextTaskQuestion(id)
 				var task map[string]int64
 				if err := json.Unmarshal(q.Params.Task, &task); err != nil || len(task) != 1 || task["ttl"] < 1000 {
 					t.Errorf("%v: %s", err, q.Text)
 				}
-				p.Respond(q.ID, wiretest.RemoteBegan("r"+step))
-				result := f.FollowUp("tasks/result", "r"+step)
+				p.Respond(q.ID, wiretest.RemoteTaskCreated("r"+step))
+				result := f.NextFollowUp("tasks/result", "r"+step)
 				if string(result.ID) == string(q.ID) {
 					t.Errorf("%s", result.Text)
 				}
-				f.Silent() // it waits
+				f.WantSilence() // it waits
 				p.Until(id, "input_required")
-				p.Respond(result.ID, wiretest.RelatedTo("r"+step, wiretest.Note(step)))
+				p.Respond(result.ID, wiretest.WithRelatedTask("r"+step, wiretest.AcceptNote(step)))
 			}
 			if last := f.Next(); wiretest.ToolText(last.Result) != "one,two" {
 				t.Errorf("%s", last.Text)
 			}
 		})
 		run("sampling on the standalone stream", func(t *testing.T, p *wiretest.Peer) {
-			f := p.Get()
+			f := p.OpenGet()
 			id := p.Create("sample", nil)
-			q := f.Augmented(id)
+			q := f.NextTaskQuestion(id)
 			if q.Method != "sampling/createMessage" {
 				t.Errorf("%s", q.Text)
 			}
-			p.Respond(q.ID, wiretest.RemoteBegan("r"))
-			p.Respond(f.FollowUp("tasks/result", "r").ID, wiretest.RelatedTo("r", `"result":{"role":"assistant","model":"m","content":{"type":"text","text":"sum"}}`))
-			if got := p.Outcome(id); !strings.Contains(got, "assistant m") {
+			p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+			p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", `"result":{"role":"assistant","model":"m","content":{"type":"text","text":"sum"}}`))
+			if got := p.TaskText(id); !strings.Contains(got, "assistant m") {
 				t.Error(got)
 			}
-			f.Silent()
+			f.WantSilence()
 		})
 		run("a page to open", func(t *testing.T, p *wiretest.Peer) {
-			f := p.Get()
+			f := p.OpenGet()
 			id := p.Create("url", nil)
-			p.Respond(f.Augmented(id).ID, wiretest.RemoteBegan("r"))
-			p.Respond(f.FollowUp("tasks/result", "r").ID, wiretest.RelatedTo("r", `"result":{"action":"decline"}`))
-			if got := p.Outcome(id); got != "declined" {
+			p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
+			p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", `"result":{"action":"decline"}`))
+			if got := p.TaskText(id); got != "declined" {
 				t.Error(got)
 			}
 		})
 		run("answered at once", func(t *testing.T, p *wiretest.Peer) { // C-21
-			f := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			p.Respond(f.Augmented(id).ID, wiretest.Note("now"))
-			if got := p.Outcome(id); got != "now" {
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			p.Respond(f.NextTaskQuestion(id).ID, wiretest.AcceptNote("now"))
+			if got := p.TaskText(id); got != "now" {
 				t.Error(got)
 			}
-			f.Silent()
+			f.WantSilence()
 		})
 		run("failed at once", func(t *testing.T, p *wiretest.Peer) {
-			f := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			p.Respond(f.Augmented(id).ID, `"error":{"code":-32602,"message":"task?"}`)
-			if got := p.Outcome(id); got != "cannot ask" {
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			p.Respond(f.NextTaskQuestion(id).ID, `"error":{"code":-32602,"message":"task?"}`)
+			if got := p.TaskText(id); got != "cannot ask" {
 				t.Error(got)
 			}
 		})
 		run("polled, then asked for the result", func(t *testing.T, p *wiretest.Peer) {
-			f := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			p.Respond(f.Augmented(id).ID, wiretest.RemoteBegan("r"))
-			p.Respond(f.FollowUp("tasks/result", "r").ID, `"error":{"code":-32603,"message":"not yet"}`)
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
+			p.Respond(f.NextFollowUp("tasks/result", "r").ID, `"error":{"code":-32603,"message":"not yet"}`)
 			for _, status := range []string{"working", "input_required"} {
-				p.Respond(f.FollowUp("tasks/get", "r").ID, `"result":`+wiretest.RemoteTask("r", status))
+				p.Respond(f.NextFollowUp("tasks/get", "r").ID, `"result":`+wiretest.RemoteTask("r", status))
 			}
-			p.Respond(f.FollowUp("tasks/result", "r").ID, `"error":{"code":-32603,"message":"not yet"}`)
-			p.Respond(f.FollowUp("tasks/get", "r").ID, `"result":`+wiretest.RemoteTask("r", "completed"))
-			p.Respond(f.FollowUp("tasks/result", "r").ID, wiretest.RelatedTo("r", wiretest.Note("yes")))
-			if got := p.Outcome(id); got != "yes" {
+			p.Respond(f.NextFollowUp("tasks/result", "r").ID, `"error":{"code":-32603,"message":"not yet"}`)
+			p.Respond(f.NextFollowUp("tasks/get", "r").ID, `"result":`+wiretest.RemoteTask("r", "completed"))
+			p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("yes")))
+			if got := p.TaskText(id); got != "yes" {
 				t.Error(got)
 			}
 		})
 		run("lost by the client", func(t *testing.T, p *wiretest.Peer) {
-			f := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			p.Respond(f.Augmented(id).ID, wiretest.RemoteBegan("r"))
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
 			gone := `"error":{"code":-32602,"message":"no such task"}`
-			p.Respond(f.FollowUp("tasks/result", "r").ID, gone)
-			p.Respond(f.FollowUp("tasks/get", "r").ID, gone)
-			q := f.Question(id)
+			p.Respond(f.NextFollowUp("tasks/result", "r").ID, gone)
+			p.Respond(f.NextFollowUp("tasks/get", "r").ID, gone)
+			q := f.NextQuestion(id)
 			if q.Params.Task != nil {
 				t.Errorf("%s", q.Text)
 			}
-			p.Respond(q.ID, wiretest.Note("again"))
-			if got := p.Outcome(id); got != "again" {
+			p.Respond(q.ID, wiretest.AcceptNote("again"))
+			if got := p.TaskText(id); got != "again" {
 				t.Error(got)
 			}
 		})
 		run("streams dropped at every point", func(t *testing.T, p *wiretest.Peer) {
-			id := p.Create("ask", wiretest.Ask("one"))
+			id := p.Create("ask", wiretest.AskArguments("one"))
 			p.Until(id, "input_required")
 			first := p.Result(id)
-			q := first.Augmented(id)
+			q := first.NextTaskQuestion(id)
 			first.Stop()
-			get := p.Get()
-			if again := get.Augmented(id); string(again.ID) != string(q.ID) {
+			get := p.OpenGet()
+			if again := get.NextTaskQuestion(id); string(again.ID) != string(q.ID) {
 				t.Errorf("%s", again.Text)
 			}
 			get.Stop()
-			p.Respond(q.ID, wiretest.RemoteBegan("r"))
+			p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
 			// The server may see a drop late, and what it then has sent is lost: it asks
 			// how the task is, and again for the result.
 			resumed := func(f *wiretest.Feed) wiretest.WireMessage {
@@ -156,45 +156,45 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			second := p.Result(id)
 			waits := resumed(second)
 			second.Stop()
-			third := p.Get()
-			poll := third.FollowUp("tasks/get", "r")
+			third := p.OpenGet()
+			poll := third.NextFollowUp("tasks/get", "r")
 			third.Stop()
 			p.Respond(poll.ID, `"result":`+wiretest.RemoteTask("r", "working"))
 			if m := resumed(p.Result(id)); m.Method != "tasks/result" || string(m.ID) == string(waits.ID) {
 				t.Errorf("%s after %s", m.Text, waits.Text)
 			}
-			p.Respond(waits.ID, wiretest.RelatedTo("r", wiretest.Note("late"))) // to the first of the two
-			if got := p.Outcome(id); got != "late" {
+			p.Respond(waits.ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("late"))) // to the first of the two
+			if got := p.TaskText(id); got != "late" {
 				t.Error(got)
 			}
 		})
 		run("two at once", func(t *testing.T, p *wiretest.Peer) {
-			f := p.Get()
+			f := p.OpenGet()
 			id := p.Create("two_notes", map[string]any{})
-			a, b := f.Augmented(id), f.Augmented(id)
-			p.Respond(a.ID, wiretest.RemoteBegan("ra"))
-			ra := f.FollowUp("tasks/result", "ra")
-			p.Respond(b.ID, wiretest.RemoteBegan("rb"))
-			rb := f.FollowUp("tasks/result", "rb")
-			p.Respond(rb.ID, wiretest.RelatedTo("rb", wiretest.Note("x")))
+			a, b := f.NextTaskQuestion(id), f.NextTaskQuestion(id)
+			p.Respond(a.ID, wiretest.RemoteTaskCreated("ra"))
+			ra := f.NextFollowUp("tasks/result", "ra")
+			p.Respond(b.ID, wiretest.RemoteTaskCreated("rb"))
+			rb := f.NextFollowUp("tasks/result", "rb")
+			p.Respond(rb.ID, wiretest.WithRelatedTask("rb", wiretest.AcceptNote("x")))
 			p.Until(id, "input_required")
-			p.Respond(ra.ID, wiretest.RelatedTo("ra", wiretest.Note("x")))
-			if got := p.Outcome(id); got != "x and x" {
+			p.Respond(ra.ID, wiretest.WithRelatedTask("ra", wiretest.AcceptNote("x")))
+			if got := p.TaskText(id); got != "x and x" {
 				t.Error(got)
 			}
 		})
 		run("the client tells of its task's state", func(t *testing.T, p *wiretest.Peer) {
-			f := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			p.Respond(f.Augmented(id).ID, wiretest.RemoteBegan("r"))
-			m := f.FollowUp("tasks/result", "r")
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
+			m := f.NextFollowUp("tasks/result", "r")
 			r := p.Post(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":` + wiretest.RemoteTask("r", "completed") + `}`)
 			if r.Status != http.StatusAccepted {
 				t.Errorf("%d %s", r.Status, r.Body)
 			}
-			f.Silent()
-			p.Respond(m.ID, wiretest.RelatedTo("r", wiretest.Note("yes")))
-			if got := p.Outcome(id); got != "yes" {
+			f.WantSilence()
+			p.Respond(m.ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("yes")))
+			if got := p.TaskText(id); got != "yes" {
 				t.Error(got)
 			}
 		})
@@ -212,7 +212,7 @@ func TestRemoteNotDeclared(t *testing.T) {
 		augmented   bool
 	}{
 		{elicits, "ask", true}, {elicits, "url", true}, {elicits, "sample", false}, {elicits, "roots", false},
-		{samples, "ask", false}, {samples, "sample", true}, {samples, "roots", false}, {wiretest.TakesAll, "roots", false},
+		{samples, "ask", false}, {samples, "sample", true}, {samples, "roots", false}, {wiretest.AllTaskCapabilities, "roots", false},
 		{`{}`, "ask", false}, {`null`, "ask", false}, {`true`, "ask", false}, {`{"requests":{}}`, "ask", false},
 		{`{"requests":{"elicitation":{}}}`, "ask", false}, {`{"requests":{"elicitation":{"create":null}}}`, "ask", false},
 		{`{"requests":{"elicitation":{"create":true}}}`, "ask", false}, {`{"requests":{"tools":{"call":{}}}}`, "ask", false},
@@ -222,17 +222,17 @@ func TestRemoteNotDeclared(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-				p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(c.tasks))
-				f := p.Get()
-				id := p.Create(c.tool, wiretest.Ask("one"))
-				q := f.Question(id)
+				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.TaskCapabilities(c.tasks))
+				f := p.OpenGet()
+				id := p.Create(c.tool, wiretest.AskArguments("one"))
+				q := f.NextQuestion(id)
 				if (q.Params.Task != nil) != c.augmented {
 					t.Errorf("%s", q.Text)
 				}
 				if !c.augmented { // what was not asked for is no answer
-					p.Respond(q.ID, wiretest.RemoteBegan("r"))
-					f.Silent()
-					if got := p.Outcome(id); got != "invalid" && !strings.HasPrefix(got, "mcptask") && c.tool == "ask" {
+					p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+					f.WantSilence()
+					if got := p.TaskText(id); got != "invalid" && !strings.HasPrefix(got, "mcptask") && c.tool == "ask" {
 						t.Error(got)
 					}
 				}
@@ -243,12 +243,12 @@ func TestRemoteNotDeclared(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-			p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(wiretest.TakesAll))
+			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
 			for _, params := range []map[string]any{
-				{"name": "ask", "arguments": wiretest.Ask("one")}, {"name": "ask_only", "arguments": map[string]any{}},
+				{"name": "ask", "arguments": wiretest.AskArguments("one")}, {"name": "ask_only", "arguments": map[string]any{}},
 			} {
 				f := p.Send("tools/call", params)
-				if q := f.Question(""); q.Params.Task != nil {
+				if q := f.NextQuestion(""); q.Params.Task != nil {
 					t.Errorf("%s", q.Text)
 				}
 				f.Stop()
@@ -270,63 +270,63 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 		feedOf := func(p *wiretest.Peer, id string) *wiretest.Feed {
 			if on == "get" {
 				p.Task("tasks/get", id).OK() // who names the task is asked at once
-				return p.Get()
+				return p.OpenGet()
 			}
 			return p.Result(id)
 		}
 		begin := func(t *testing.T, url string, tasks string, params map[string]any) (*wiretest.Peer, string, *wiretest.Feed, wiretest.WireMessage) {
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(tasks))
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.TaskCapabilities(tasks))
 			params["name"] = "ask"
 			if params["task"] == nil {
 				params["task"] = map[string]any{}
 			}
 			id := p.Call("tools/call", params).OK().Text("task", "taskId")
 			f := feedOf(p, id)
-			q := f.Augmented(id)
-			p.Respond(q.ID, wiretest.RemoteBegan("r"))
-			f.FollowUp("tasks/result", "r")
+			q := f.NextTaskQuestion(id)
+			p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+			f.NextFollowUp("tasks/result", "r")
 			return p, id, f, q
 		}
 		t.Run("cancelled "+on, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
-				p, id, f, q := begin(t, url, wiretest.TakesAll, map[string]any{"arguments": wiretest.Ask("one")})
+				p, id, f, q := begin(t, url, wiretest.AllTaskCapabilities, map[string]any{"arguments": wiretest.AskArguments("one")})
 				p.Task("tasks/cancel", id).OK()
-				m := f.FollowUp("tasks/cancel", "r")
+				m := f.NextFollowUp("tasks/cancel", "r")
 				p.Respond(m.ID, `"result":`+wiretest.RemoteTask("r", "cancelled"))
-				p.Respond(q.ID, wiretest.RemoteBegan("late"))
+				p.Respond(q.ID, wiretest.RemoteTaskCreated("late"))
 				if on == "result" {
 					if m := f.Next(); m.Error == nil {
 						t.Errorf("%s", m.Text)
 					}
 					return
 				}
-				f.FollowUp("tasks/cancel", "late")
-				f.Silent()
+				f.NextFollowUp("tasks/cancel", "late")
+				f.WantSilence()
 			})
 		})
 		t.Run("expired "+on, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
-				_, _, f, _ := begin(t, url, wiretest.TakesAll, map[string]any{"arguments": wiretest.Ask("one"), "task": map[string]any{"ttl": 5000}})
-				f.FollowUp("tasks/cancel", "r")
+				_, _, f, _ := begin(t, url, wiretest.AllTaskCapabilities, map[string]any{"arguments": wiretest.AskArguments("one"), "task": map[string]any{"ttl": 5000}})
+				f.NextFollowUp("tasks/cancel", "r")
 			})
 		})
 		t.Run("withdrawn "+on, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
-				p, id, f, q := begin(t, url, wiretest.TakesAll, map[string]any{"arguments": map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000}})
-				p.Respond(f.FollowUp("tasks/cancel", "r").ID, `"error":{"code":-32602,"message":"it has ended"}`)
-				again := f.Augmented(id)
+				p, id, f, q := begin(t, url, wiretest.AllTaskCapabilities, map[string]any{"arguments": map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000}})
+				p.Respond(f.NextFollowUp("tasks/cancel", "r").ID, `"error":{"code":-32602,"message":"it has ended"}`)
+				again := f.NextTaskQuestion(id)
 				if string(again.ID) == string(q.ID) {
 					t.Errorf("%s is used again", q.ID)
 				}
-				p.Respond(again.ID, wiretest.RemoteBegan("r2"))
-				p.Respond(f.FollowUp("tasks/result", "r2").ID, wiretest.RelatedTo("r2", wiretest.Note("new")))
-				if got := p.Outcome(id); got != "given up,new" {
+				p.Respond(again.ID, wiretest.RemoteTaskCreated("r2"))
+				p.Respond(f.NextFollowUp("tasks/result", "r2").ID, wiretest.WithRelatedTask("r2", wiretest.AcceptNote("new")))
+				if got := p.TaskText(id); got != "given up,new" {
 					t.Error(got)
 				}
 			})
@@ -335,10 +335,10 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
 				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
-				p, id, f, _ := begin(t, url, strings.Replace(wiretest.TakesAll, `"cancel":{},`, "", 1), map[string]any{"arguments": wiretest.Ask("one")})
+				p, id, f, _ := begin(t, url, strings.Replace(wiretest.AllTaskCapabilities, `"cancel":{},`, "", 1), map[string]any{"arguments": wiretest.AskArguments("one")})
 				p.Task("tasks/cancel", id).OK()
 				if on == "get" {
-					f.Silent()
+					f.WantSilence()
 				} else if m := f.Next(); m.Error == nil {
 					t.Errorf("%s", m.Text)
 				}
@@ -349,16 +349,16 @@ func checkRemoteTakenBack(t *testing.T, revision string) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
-			p := wiretest.NewAsked(t, url, revision, "a", wiretest.Takes(wiretest.TakesAll))
-			f := p.Get()
-			id := p.Create("ask", wiretest.Ask("one"))
-			q := f.Augmented(id)
+			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			q := f.NextTaskQuestion(id)
 			p.Task("tasks/cancel", id).OK()
 			if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
 				t.Errorf("%s", m.Text)
 			}
-			p.Respond(q.ID, wiretest.RemoteBegan("r")) // they have crossed
-			f.FollowUp("tasks/cancel", "r")
+			p.Respond(q.ID, wiretest.RemoteTaskCreated("r")) // they have crossed
+			f.NextFollowUp("tasks/cancel", "r")
 		})
 	})
 }
@@ -369,30 +369,30 @@ func TestRemoteStrangers(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		logs := &wiretest.SafeBuffer{}
 		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))}})
-		p, other := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(wiretest.TakesAll)), wiretest.NewAsked(t, url, wiretest.LegacyRevision, "b", wiretest.Takes(wiretest.TakesAll))
-		mine, theirs := p.Get(), other.Get()
-		id := p.Create("ask", wiretest.Ask("one"))
-		q := mine.Augmented(id)
-		other.Respond(q.ID, wiretest.RemoteBegan("theft"))
+		p, other := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "b", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+		mine, theirs := p.OpenGet(), other.OpenGet()
+		id := p.Create("ask", wiretest.AskArguments("one"))
+		q := mine.NextTaskQuestion(id)
+		other.Respond(q.ID, wiretest.RemoteTaskCreated("theft"))
 		other.Task("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
-		p.Respond(q.ID, wiretest.RemoteBegan("r"))
-		m := mine.FollowUp("tasks/result", "r")
-		other.Respond(m.ID, wiretest.Note("theft"))
+		p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+		m := mine.NextFollowUp("tasks/result", "r")
+		other.Respond(m.ID, wiretest.AcceptNote("theft"))
 		other.Respond(m.ID, `"error":{"code":-32602,"message":"none"}`)
-		p.Respond(m.ID, `"error":{"code":-32602,"message":"none"}`, wiretest.WithHeader("Mcp-Session-Id", wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.Takes(wiretest.TakesAll)).Session))
-		theirs.Silent()
-		mine.Silent()
+		p.Respond(m.ID, `"error":{"code":-32602,"message":"none"}`, wiretest.WithHeader("Mcp-Session-Id", wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)).Session))
+		theirs.WantSilence()
+		mine.WantSilence()
 		p.Until(id, "input_required")
 		if text := logs.String(); !strings.Contains(text, "not taken") {
 			t.Error(text)
 		}
-		p.Respond(m.ID, wiretest.Note("mine"))
-		if got := p.Outcome(id); got != "mine" {
+		p.Respond(m.ID, wiretest.AcceptNote("mine"))
+		if got := p.TaskText(id); got != "mine" {
 			t.Error(got)
 		}
-		p.Respond(m.ID, wiretest.Note("2nd"))
-		p.Respond(q.ID, wiretest.RemoteBegan("r"))
-		theirs.Silent()
+		p.Respond(m.ID, wiretest.AcceptNote("2nd"))
+		p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+		theirs.WantSilence()
 	})
 }
 
@@ -405,27 +405,27 @@ func TestRemoteProcesses(t *testing.T) {
 		tools := []mcptask.Tools{wiretest.AskTools()}
 		here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})
 		there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})
-		p, q := wiretest.NewAsked(t, here, wiretest.LegacyRevision, "a", wiretest.Takes(wiretest.TakesAll)), wiretest.NewAsked(t, there, wiretest.LegacyRevision, "a", wiretest.Takes(wiretest.TakesAll))
-		f, g := p.Get(), q.Get()
-		id := p.Create("ask", wiretest.Ask("one", "two", "three"))
+		p, q := wiretest.NewAskedPeer(t, here, wiretest.LegacyRevision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)), wiretest.NewAskedPeer(t, there, wiretest.LegacyRevision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+		f, g := p.OpenGet(), q.OpenGet()
+		id := p.Create("ask", wiretest.AskArguments("one", "two", "three"))
 
-		one := f.Augmented(id)
-		q.Respond(one.ID, wiretest.RemoteBegan("r1")) // told there, followed there
-		q.Respond(g.FollowUp("tasks/result", "r1").ID, wiretest.RelatedTo("r1", wiretest.Note("1")))
+		one := f.NextTaskQuestion(id)
+		q.Respond(one.ID, wiretest.RemoteTaskCreated("r1")) // told there, followed there
+		q.Respond(g.NextFollowUp("tasks/result", "r1").ID, wiretest.WithRelatedTask("r1", wiretest.AcceptNote("1")))
 
-		two := f.Augmented(id)
-		p.Respond(two.ID, wiretest.RemoteBegan("r2")) // told here, answered there
-		m := f.FollowUp("tasks/result", "r2")
+		two := f.NextTaskQuestion(id)
+		p.Respond(two.ID, wiretest.RemoteTaskCreated("r2")) // told here, answered there
+		m := f.NextFollowUp("tasks/result", "r2")
 		q.Respond(m.ID, `"error":{"code":-32603,"message":"lost on the way"}`) // which here does not hear of
-		q.Respond(m.ID, wiretest.RelatedTo("r2", wiretest.Note("2")))
-		f.FollowUp("tasks/cancel", "r2") // here cannot know that it has ended
+		q.Respond(m.ID, wiretest.WithRelatedTask("r2", wiretest.AcceptNote("2")))
+		f.NextFollowUp("tasks/cancel", "r2") // here cannot know that it has ended
 
-		three := f.Augmented(id)
-		p.Respond(three.ID, wiretest.RemoteBegan("r3"))
-		f.FollowUp("tasks/result", "r3")
-		p.Respond(three.ID, wiretest.Note("3"))
-		f.FollowUp("tasks/cancel", "r3")
-		if got := p.Outcome(id); got != "1,2,3" {
+		three := f.NextTaskQuestion(id)
+		p.Respond(three.ID, wiretest.RemoteTaskCreated("r3"))
+		f.NextFollowUp("tasks/result", "r3")
+		p.Respond(three.ID, wiretest.AcceptNote("3"))
+		f.NextFollowUp("tasks/cancel", "r3")
+		if got := p.TaskText(id); got != "1,2,3" {
 			t.Error(got)
 		}
 	})
@@ -441,7 +441,7 @@ func TestManyRemoteQuestions(t *testing.T) {
 		address, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{echoTools(&answered)}})
 		warm := wiretest.NewPeer(t, address, wiretest.LegacyRevision, "warm")
 		warm.Call("tools/list", nil).OK()
-		wiretest.End(t, warm)
+		wiretest.ClosePeer(t, warm)
 		check := wiretest.Goroutines(t)
 
 		began := time.Now()
@@ -449,8 +449,8 @@ func TestManyRemoteQuestions(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range clients {
 			all.Go(func() {
-				p := wiretest.NewAsked(t, address, wiretest.LegacyRevision, fmt.Sprint("user", i), wiretest.Takes(wiretest.TakesAll))
-				defer func() { wiretest.End(t, p) }()
+				p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, fmt.Sprint("user", i), wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+				defer func() { wiretest.ClosePeer(t, p) }()
 				open := map[string]bool{}
 				remotes := map[string]string{} // what each of the client's tasks answers
 				completed := map[string]bool{}
@@ -479,7 +479,7 @@ func TestManyRemoteQuestions(t *testing.T) {
 						}
 						id := fmt.Sprint("remote", created.Add(1))
 						remotes[id] = m.Params.Message
-						say(wiretest.RemoteBegan(id))
+						say(wiretest.RemoteTaskCreated(id))
 					case "tasks/result":
 						switch {
 						case remotes[m.Params.TaskID] == "":
@@ -487,7 +487,7 @@ func TestManyRemoteQuestions(t *testing.T) {
 						case chance < 6 && !completed[m.Params.TaskID]:
 							say(`"error":{"code":-32603,"message":"not yet"}`)
 						default:
-							say(wiretest.RelatedTo(m.Params.TaskID, answer(remotes[m.Params.TaskID])))
+							say(wiretest.WithRelatedTask(m.Params.TaskID, answer(remotes[m.Params.TaskID])))
 						}
 					case "tasks/get":
 						polled.Add(1)
@@ -510,7 +510,7 @@ func TestManyRemoteQuestions(t *testing.T) {
 					for one = range open {
 						break
 					}
-					f := p.Get
+					f := p.OpenGet
 					if rand.N(3) == 0 {
 						f = func() *wiretest.Feed { return p.Result(one) }
 					}
@@ -526,8 +526,8 @@ func TestManyRemoteQuestions(t *testing.T) {
 					}
 					stream.Stop()
 					if rand.N(12) == 0 { // the client starts anew
-						wiretest.End(t, p)
-						p = wiretest.NewAsked(t, address, wiretest.LegacyRevision, p.Token, wiretest.Takes(wiretest.TakesAll))
+						wiretest.ClosePeer(t, p)
+						p = wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, p.Token, wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
 						for id := range open {
 							p.Task("tasks/get", id).OK()
 						}

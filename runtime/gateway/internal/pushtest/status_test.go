@@ -18,7 +18,7 @@ import (
 // watcher is a client whose streams bring the status notifications too.
 func watcher(t testing.TB, url, revision, token string) *wiretest.Peer {
 	t.Helper()
-	p := wiretest.NewAsked(t, url, revision, token, `{"elicitation":{}}`)
+	p := wiretest.NewAskedPeer(t, url, revision, token, `{"elicitation":{}}`)
 	p.Statuses = true
 	return p
 }
@@ -35,7 +35,7 @@ func checkStatusNotifications(t *testing.T, revision string) {
 		var d wiretest.Driven
 		url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true, Tools: []mcptask.Tools{d.Tools()}})
 		p := watcher(t, url, revision, "a")
-		f := p.Get()
+		f := p.OpenGet()
 		id := p.Create("driven", nil)
 		p.Task("tasks/get", id).OK() // the client has the ID
 		same := func(want string, members ...string) map[string]any {
@@ -43,7 +43,7 @@ func checkStatusNotifications(t *testing.T, revision string) {
 			m := f.Next()
 			task := m.Status(t)
 			r := p.Task("tasks/get", id).OK()
-			if got := r.Get().(map[string]any); task["status"] != want || fmt.Sprint(got) != fmt.Sprint(wiretest.Numbers(t, m.Text)) {
+			if got := r.Get().(map[string]any); task["status"] != want || fmt.Sprint(got) != fmt.Sprint(wiretest.DecodeParams(t, m.Text)) {
 				t.Errorf("%s\nwant %s and %v", m.Text, want, got)
 			}
 			if strings.Contains(m.Text, "_meta") || strings.Contains(m.Text, `"id"`) && !strings.Contains(m.Text, "taskId") {
@@ -51,13 +51,13 @@ func checkStatusNotifications(t *testing.T, revision string) {
 			}
 			return task
 		}
-		d.Say(id, "one")
+		d.Tell(id, "one")
 		if task := same("working"); task["statusMessage"] != "one" {
 			t.Errorf("%v", task)
 		}
-		d.Say(id, "one") // nothing that can be seen
-		f.Silent()
-		d.Say(id, "ask")
+		d.Tell(id, "one") // nothing that can be seen
+		f.WantSilence()
+		d.Tell(id, "ask")
 		var question wiretest.WireMessage
 		if m := f.Next(); m.Method == "elicitation/create" { // the question and the status come in any order
 			question = m
@@ -66,17 +66,17 @@ func checkStatusNotifications(t *testing.T, revision string) {
 			if m.Status(t)["status"] != "input_required" {
 				t.Errorf("%s", m.Text)
 			}
-			question = f.Question(id)
+			question = f.NextQuestion(id)
 		}
-		p.Respond(question.ID, wiretest.Note("yes"))
+		p.Respond(question.ID, wiretest.AcceptNote("yes"))
 		same("working")
-		d.Say(id, "done")
+		d.Tell(id, "done")
 		same("completed")
-		f.Silent()
+		f.WantSilence()
 
 		failed := p.Create("driven", nil)
 		p.Task("tasks/get", failed).OK()
-		d.Say(failed, "fail")
+		d.Tell(failed, "fail")
 		if task := f.Next().Status(t); task["status"] != "failed" || task["statusMessage"] != "failed as told" {
 			t.Errorf("%v", task)
 		}
@@ -85,7 +85,7 @@ func checkStatusNotifications(t *testing.T, revision string) {
 		if task := f.Next().Status(t); task["status"] != "cancelled" || task["taskId"] != cancelled {
 			t.Errorf("%v", task)
 		}
-		f.Silent()
+		f.WantSilence()
 	})
 }
 
@@ -103,9 +103,9 @@ func TestStatusNotificationsOfOthers(t *testing.T) {
 			p.Task("tasks/get", id).OK()
 		}
 		stranger.Task("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
-		theirs := map[string]*wiretest.Feed{"owner": owner.Get(), "unaware": unaware.Get(), "named": named.Get(), "stranger": stranger.Get()}
+		theirs := map[string]*wiretest.Feed{"owner": owner.OpenGet(), "unaware": unaware.OpenGet(), "named": named.OpenGet(), "stranger": stranger.OpenGet()}
 		result := owner.Result(id)
-		d.Say(id, "one", "done")
+		d.Tell(id, "one", "done")
 		for _, name := range []string{"owner", "named"} {
 			last := ""
 			for last != "completed" { // the one before may be left out
@@ -116,7 +116,7 @@ func TestStatusNotificationsOfOthers(t *testing.T) {
 			t.Errorf("a status where the result was asked for: %s", m.Text)
 		}
 		for _, f := range theirs {
-			f.Silent()
+			f.WantSilence()
 		}
 	})
 }
@@ -131,7 +131,7 @@ func TestStatusFollowsTheTask(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 				p := watcher(t, url, wiretest.LegacyRevision, "")
-				f := p.Get()
+				f := p.OpenGet()
 				began := time.Now()
 				id := p.Create("raw", map[string]any{}) // done at once
 				var m wiretest.WireMessage
@@ -145,7 +145,7 @@ func TestStatusFollowsTheTask(t *testing.T) {
 				if m.Text == "" && polls { // and is told by the reply, where it is done by then
 					if p.Task("tasks/get", id).OK().Text("status") == "completed" {
 						if time.Since(began) < settling {
-							f.Silent()
+							f.WantSilence()
 						}
 						return
 					}
@@ -156,7 +156,7 @@ func TestStatusFollowsTheTask(t *testing.T) {
 				if task := m.Status(t); task["status"] != "completed" || task["taskId"] != id {
 					t.Errorf("%v", task)
 				}
-				f.Silent()
+				f.WantSilence()
 			})
 		})
 	}
@@ -173,18 +173,18 @@ func TestStatusAfterAGap(t *testing.T) {
 		id := p.Create("driven", nil)
 		p.Task("tasks/get", id).OK()
 		for i := range 3 {
-			d.Say(id, fmt.Sprint("a", i), fmt.Sprint("b", i))
+			d.Tell(id, fmt.Sprint("a", i), fmt.Sprint("b", i))
 			p.UntilMessage(id, fmt.Sprint("b", i))
-			f := p.Get()
+			f := p.OpenGet()
 			if task := f.Next().Status(t); task["statusMessage"] != fmt.Sprint("b", i) {
 				t.Errorf("%v", task)
 			}
-			f.Silent()
+			f.WantSilence()
 			f.Stop()
 		}
-		d.Say(id, "done")
+		d.Tell(id, "done")
 		p.Until(id, "completed")
-		p.Get().Silent()
+		p.OpenGet().WantSilence()
 	})
 }
 
@@ -196,14 +196,14 @@ func TestStatusOfAFlood(t *testing.T) {
 		var d wiretest.Driven
 		url := wiretest.ServeAsk(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
 		p := watcher(t, url, wiretest.LegacyRevision, "")
-		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.Start(t.Context(), http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream")))
+		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.NewRequest(t.Context(), http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
 		id := p.Create("driven", nil)
 		p.Task("tasks/get", id).OK()
-		d.Flood(p, id)
+		d.Flood(wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), id) // whose polls tell the watcher nothing
 		seen, last := 0, ""
 		lines := bufio.NewReader(res.Body)
 		for {
@@ -226,11 +226,11 @@ func TestStatusOfAFlood(t *testing.T) {
 			}
 			last = message
 		}
-		if seen > wiretest.Changes*3/4 {
-			t.Errorf("%d of %d changes were kept for a client that did not read", seen, wiretest.Changes)
+		if seen > wiretest.FloodChanges*3/4 {
+			t.Errorf("%d of %d changes were kept for a client that did not read", seen, wiretest.FloodChanges)
 		}
 		if t.Failed() || testing.Verbose() {
-			t.Logf("%d of %d changes told", seen, wiretest.Changes)
+			t.Logf("%d of %d changes told", seen, wiretest.FloodChanges)
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// OpenSession is the initialize of a session of 2025-11-25.
+// OpenSession is the initialize request of a session of 2025-11-25.
 const OpenSession = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`
 
 const (
@@ -16,8 +16,9 @@ const (
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 )
 
-// Messages are real exchanges, and attacks: the seeds of fuzz targets. $DONE, $ASK, $BOUND and $VICTIM stand for
-// tasks: one that has ended, one that asks with the step "step", one of "bound_ask", and somebody else's.
+// Messages returns real exchanges and attacks, the seeds of fuzz targets. $DONE, $ASK, $BOUND and
+// $VICTIM stand for tasks: one that has ended, one that asks with the step "step", one of
+// "bound_ask", and one of another principal.
 func Messages() []string {
 	seeds := []string{
 		OpenSession, `{"jsonrpc":"2.0","method":"notifications/initialized"}`, `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
@@ -48,7 +49,8 @@ func Messages() []string {
 		`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`,
 		`{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}`, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
 	}
-	// What is checked against a schema, in both revisions. 424242 is where a value is to be put.
+	// These messages are checked against a schema, in both revisions. 424242 marks the value to
+	// change.
 	for _, tool := range Checked {
 		seeds = append(seeds, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"v":[424242]}}}`, tool),
 			fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"v":[424242]},%%M}}`, tool))
@@ -71,7 +73,8 @@ func Messages() []string {
 	return seeds
 }
 
-// Place is the place of [Twist] that a message has a value at which is to be changed; ok is false if it has none.
+// Place returns the place that [Twist] needs to change the marked value of a message. It returns
+// false if there is none.
 func Place(body []byte) (place uint16, ok bool) {
 	for i, span := range scalars(body) {
 		if bytes.Equal(body[span[0]:span[1]], []byte("424242")) {
@@ -81,8 +84,8 @@ func Place(body []byte) (place uint16, ok bool) {
 	return 0, false
 }
 
-// Requests are pairs of a head, which is a request line without its version and headers, and a body: those of
-// Messages, and others. $SESSION stands for a session.
+// Requests returns pairs of a head and a body: those of Messages, and others. A head is a request
+// line without its version, and headers. $SESSION stands for a session.
 func Requests() [][2]string {
 	seeds := [][2]string{
 		{"GET /\nAccept: text/event-stream\nMcp-Session-Id: $SESSION\nMCP-Protocol-Version: 2025-11-25\n", ""},

@@ -1,8 +1,10 @@
-// Package siege holds what a hostile peer sends, and tools whose schemas make the server read it. Its tests
-// run a server, or a client, in a process of its own, attack it from outside, and hold what the process takes
-// against the budgets of budgets_test.go: processor time, memory, goroutines, descriptors and log. A process
-// of its own is the only honest witness: what ends it cannot be recovered in it, and what it takes is not
-// mixed with what the attack takes. The fuzz targets of gosdk use the same tools and inputs.
+// Package siege has the input of a hostile peer, and tools whose schemas make the server read it.
+//
+// Its tests run a server, or a client, in a process of its own and attack it from outside. They
+// compare what the process uses with the budgets of budgets_test.go: processor time, memory,
+// goroutines, descriptors and log. A process of its own is needed because a test cannot recover
+// from every crash, and because the attack uses resources too. The fuzz targets of gosdk use the
+// same tools and inputs.
 package siege
 
 import (
@@ -13,7 +15,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// Schemas that reach every kind of check: of numbers, texts, arrays, objects and alternatives.
+// These schemas reach every kind of check: of numbers, strings, arrays, objects and alternatives.
 const (
 	integersSchema = `{"type":"object","properties":{"v":{"type":"array","items":{"type":"integer"}}}}`
 	boundedSchema  = `{"type":"object","properties":{"v":{"type":"array","items":{"type":"number","minimum":-1000,"exclusiveMaximum":1000,"multipleOf":0.01}}}}`
@@ -25,24 +27,25 @@ const (
 	bigSchema = `{"type":"object","properties":{"bytes":{"type":"integer","minimum":0,"maximum":16777216}}}`
 )
 
-// Checked are the tools that do nothing but have their argument "v" checked: arrays of integers, of bounded
-// numbers, of texts and of alternatives, and a tree.
+// Checked are the tools that only check their argument "v": arrays of integers, of bounded numbers,
+// of strings and of alternatives, and a tree.
 var Checked = []string{"integers", "bounded", "words", "choices", "tree"}
 
-// Answer is what the tool "bound_ask" asks for.
+// Answer is the answer to the question of "bound_ask".
 type Answer struct {
 	Count int    `json:"count"`
 	Color string `json:"color"`
 	Word  string `json:"word"`
 }
 
-// Question is the question of "bound_ask", whose answer has bounds of every kind.
+// Question is the question of "bound_ask". Its answer has bounds of every kind.
 var Question = mcptask.InputSpec{Name: "Bounds", Message: "How many?",
 	Schema: `{"type":"object","properties":{"count":{"type":"integer","minimum":1,"maximum":9},"color":{"type":"string","enum":["red","green"]},` +
 		`"word":{"type":"string","pattern":"^[a-z]*$","maxLength":9}},"required":["count"]}`}
 
-// Tools are the tools of [Checked], and "quick", which is done at once, "work", which goes on until it is
-// cancelled, "big", whose result has as many bytes as its argument says, and "bound_ask". Their tasks are kept for ttl.
+// Tools returns the tools of [Checked] and four others: "quick" ends at once, "work" runs until it
+// is cancelled, "big" returns as many bytes as its argument says, and "bound_ask" asks. Their tasks
+// are kept for ttl.
 func Tools(ttl time.Duration) mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional, TTL: ttl, Poll: 100 * time.Millisecond}
 	spec := func(name, schema string) mcptask.ToolSpec {

@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Poison are numbers that are short to write and long to compute with.
+// Poison has numbers that are short to write and long to compute with.
 var Poison = []string{
 	"1e-999999", "1e999999", "1e-2147483648", "1E+2147483647", "1e99999999999999999999", "-1e-99999999", "0e999999999", "0.1e-400", "-0",
 	"9007199254740993", "1.7976931348623157e309", "4.9e-324",
 }
 
-// List is a JSON array of elements, of about so many bytes.
+// List returns a JSON array of elements with about size bytes.
 func List(element string, size int) string {
 	n := max(size/(len(element)+1), 1)
 	return "[" + strings.Repeat(element+",", n-1) + element + "]"
 }
 
-// Nest is an array in an array and so on, so many deep.
+// Nest returns arrays nested to a depth.
 func Nest(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
-// NestObject is an object in an object and so on, so many deep, each the member "a".
+// NestObject returns objects nested to a depth, each as the member "a".
 func NestObject(depth int) string {
 	return strings.Repeat(`{"a":`, depth) + "{}" + strings.Repeat("}", depth)
 }
 
-// Object has so many small members, of different names, or all of the same.
+// Object returns an object with small members. Their names differ, unless same is true.
 func Object(members int, same bool) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -45,12 +45,13 @@ func Object(members int, same bool) string {
 	return b.String()
 }
 
-// Twists is how many kinds of values [Twist] puts in: its how counts them from 1.
+// Twists is how many kinds of values [Twist] knows. Its how counts them from 1.
 const Twists = 12
 
-// Twist replaces one scalar value of a JSON text, the one that place picks, by a value that how picks: a number
-// of [Poison], one with many digits, a deep one, one with many members, or with many that do not fit. size is about
-// how many bytes it has. A how of 0 changes nothing. It is what a fuzzer that flips bytes does not find.
+// Twist replaces the scalar value at a place of a JSON text. how picks the new value: a number of
+// [Poison], one with many digits, a deeply nested one, one with many members, or one with many that
+// do not fit. The value has about size bytes. A how of 0 changes nothing. A fuzzer that flips bytes
+// does not find such values.
 func Twist(body []byte, how byte, place, size uint16) []byte {
 	spans := scalars(body)
 	if how == 0 || len(spans) == 0 {
@@ -75,7 +76,7 @@ func Twist(body []byte, how byte, place, size uint16) []byte {
 	return bytes.Join([][]byte{body[:span[0]], []byte(values[int(how-1)%Twists]()), body[span[1]:]}, nil)
 }
 
-// scalars finds the numbers, texts and literals of JSON that stand as values. What is no JSON has some, too.
+// scalars finds the numbers, strings and literals that are values. It accepts invalid JSON too.
 func scalars(body []byte) (spans [][2]int) {
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {

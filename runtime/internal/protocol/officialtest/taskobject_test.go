@@ -159,11 +159,11 @@ func checkOtherRequests(t *testing.T, revision string) {
 				t.Errorf("%s: %s", method, r.Body)
 			}
 		}
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 			t.Errorf("%v", tasks)
 		}
 		// A session of a revision without tasks has declared nothing at all.
-		old := wiretest.NewPeer(t, wiretest.At(url, revision), "2025-06-18", "a")
+		old := wiretest.NewPeer(t, wiretest.RevisionURL(url, revision), "2025-06-18", "a")
 		for tool, args := range map[string]map[string]any{"deploy_service": {"service": "api", "environment": "staging"}, "sdk_tool": {}} {
 			if r := old.Call("tools/call", map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}).OK(); r.Get("content") == nil || r.Get("task") != nil {
 				t.Errorf("%s: %s", tool, r.Body)
@@ -190,7 +190,7 @@ func checkUndeclared(t *testing.T, revision string) {
 		}
 		id := p.Create("ponder", nil)
 		p.Call("tasks/list", nil).Want(200, wiretest.MethodNotFound)
-		old := wiretest.NewPeer(t, wiretest.At(url, revision), "2025-06-18", "")
+		old := wiretest.NewPeer(t, wiretest.RevisionURL(url, revision), "2025-06-18", "")
 		for _, method := range []string{"tasks/cancel", "tasks/list"} {
 			old.Task(method, id).Want(200, wiretest.MethodNotFound)
 		}

@@ -256,7 +256,7 @@ func checkResult(t *testing.T, revision string) {
 					t.Errorf("answered before the end: %s", r.Body)
 				default:
 				}
-				d.Say(id, "done")
+				d.Tell(id, "done")
 				r := (<-got).OK()
 				if !bytes.Contains(r.Result, []byte(`"done"`)) {
 					t.Errorf("%s", r.Body)
@@ -395,7 +395,7 @@ func TestLegacyLeave(t *testing.T) {
 			for wait := range 5 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(wait*wait)*10*time.Millisecond)
 				body, edits := p.Request(method, map[string]any{"taskId": id})
-				if res, err := p.Client.Do(p.Start(ctx, http.MethodPost, body, edits...)); err == nil {
+				if res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...)); err == nil {
 					if _, err := io.ReadAll(res.Body); err == nil && method == "tasks/result" {
 						t.Error("it did not block")
 					}
@@ -497,7 +497,7 @@ func checkCancel(t *testing.T, revision string) {
 		id := p.Create("stubborn", nil)
 		blocked := make(chan *wiretest.Response, 1)
 		go func() { blocked <- p.Task("tasks/result", id) }()
-		wiretest.UntilWaiting(t, g)
+		wiretest.AwaitWaiter(t, g)
 		if r := p.Task("tasks/cancel", id).OK(); r.Text("status") != "cancelled" || r.Text("taskId") != id {
 			t.Errorf("%s", r.Body)
 		}

@@ -335,7 +335,7 @@ func TestModernHeaders(t *testing.T) {
 					t.Errorf("%s, %s: %d %s", method, name, r.Status, r.Body)
 				}
 			}
-			p.Call(method, params, wiretest.WithHeader("Mcp-Name", "=?base64?"+wiretest.Base64Of(id)+"?=")).OK()
+			p.Call(method, params, wiretest.WithHeader("Mcp-Name", "=?base64?"+wiretest.EncodeBase64(id)+"?=")).OK()
 		}
 		for _, method := range []string{"tools/call"} {
 			for _, tool := range []string{"ponder", "run_pipeline", "lint_file"} {
@@ -357,9 +357,9 @@ func TestModernHeaders(t *testing.T) {
 		}
 		// A task ID that no header can carry as it is.
 		for _, odd := range []string{"ü", "a\nb", "\x00", " ", "=?base64?eA==?="} {
-			name := wiretest.HeaderSafe(odd)
+			name := wiretest.EncodeHeader(odd)
 			if name == odd {
-				name = "=?base64?" + wiretest.Base64Of(odd) + "?="
+				name = "=?base64?" + wiretest.EncodeBase64(odd) + "?="
 			}
 			p.Task("tasks/get", odd, wiretest.WithHeader("Mcp-Name", name)).Want(http.StatusBadRequest, wiretest.InvalidParams)
 		}

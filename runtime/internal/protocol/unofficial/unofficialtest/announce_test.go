@@ -26,25 +26,25 @@ func TestProposalStream(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := serveProposal(t, wiretest.Setup{})
-		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
-		standalone := p.Get()
+		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+		standalone := p.OpenGet()
 		c := p.Propose("N", "two_notes", nil)
-		first, second := c.QuestionOf("N"), c.QuestionOf("N")
+		first, second := c.NextQuestionOf("N"), c.NextQuestionOf("N")
 		p.UntilProposed("N", "input_required")
-		p.Respond(second.ID, wiretest.Note("b"))
+		p.Respond(second.ID, wiretest.AcceptNote("b"))
 		for range 3 { // A-27
-			if r := p.About("tasks/get", "N").OK(); r.Text("status") != "input_required" {
+			if r := p.CallProposed("tasks/get", "N").OK(); r.Text("status") != "input_required" {
 				t.Errorf("%s", r.Body)
 			}
 		}
-		p.Respond(first.ID, wiretest.Note("a"))
-		if last := c.Answer(); !strings.Contains(wiretest.ToolText(last.Result), " and ") || wiretest.ProposalOf(t, []byte(last.Text)) != "N" {
+		p.Respond(first.ID, wiretest.AcceptNote("a"))
+		if last := c.NextAnswer(); !strings.Contains(wiretest.ToolText(last.Result), " and ") || wiretest.ProposalTaskID(t, []byte(last.Text)) != "N" {
 			t.Errorf("%s", last.Text)
 		}
 		c = p.Propose("P", "ponder", map[string]any{"ms": 100})
 		reports := 0
 		for m := c.Next(); m.Result == nil; m = c.Next() {
-			if m.Method != "notifications/progress" || wiretest.ProposalOf(t, []byte(m.Text)) != "P" || !strings.Contains(m.Text, `"progressToken":"token of P"`) {
+			if m.Method != "notifications/progress" || wiretest.ProposalTaskID(t, []byte(m.Text)) != "P" || !strings.Contains(m.Text, `"progressToken":"token of P"`) {
 				t.Errorf("%s", m.Text)
 			}
 			reports++
@@ -52,7 +52,7 @@ func TestProposalStream(t *testing.T) {
 		if reports == 0 {
 			t.Error("no progress")
 		}
-		standalone.Silent()
+		standalone.WantSilence()
 	})
 }
 
@@ -62,39 +62,39 @@ func TestProposalDropped(t *testing.T) {
 	rules.Covers(t, "A-06", "A-25", "A-36", "A-37", "A-38")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		limits := wiretest.Hurried
+		limits := wiretest.NoPollLimits
 		limits.Waiting = 1
 		url, d := serveProposal(t, wiretest.Setup{Options: mcptask.Options{Limits: limits}})
 		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
-			p := wiretest.NewAsked(t, url, protocol, "a", wiretest.CanAll)
+			p := wiretest.NewAskedPeer(t, url, protocol, "a", wiretest.AllCapabilities)
 			asked, working := "asked in "+protocol, "working in "+protocol
 			c := p.Propose(asked, "driven", nil)
-			d.Say(internal("a", asked), "ask")
-			if m := c.QuestionOf(asked); m.Method != "elicitation/create" {
+			d.Tell(internal("a", asked), "ask")
+			if m := c.NextQuestionOf(asked); m.Method != "elicitation/create" {
 				t.Errorf("%s", m.Text)
 			}
-			p.Tapped("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.Metadata("too many")}).Want(http.StatusOK, wiretest.InternalError)
-			p.About("tasks/get", "too many").Want(http.StatusOK, wiretest.InvalidParams)
+			p.CallUnchecked("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("too many")}).Want(http.StatusOK, wiretest.InternalError)
+			p.CallProposed("tasks/get", "too many").Want(http.StatusOK, wiretest.InvalidParams)
 			c.Stop()
 			// The call that has been left does not wait.
 			var open *wiretest.Proposed
 			for end := time.Now().Add(wiretest.Patience); open == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-				f := p.Send("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.Metadata(working)})
+				f := p.Send("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta(working)})
 				if m := <-f.Messages; m.Method == wiretest.ProposalCreated { // a refusal is no stream
 					open = &wiretest.Proposed{Feed: f, ID: p.IDs.Load()}
 				}
 			}
-			standalone := p.Get()
-			again := (&wiretest.Proposed{Feed: standalone, ID: 0}).QuestionOf(asked)
-			p.Respond(again.ID, wiretest.Note("n"))
-			d.Say(internal("a", asked), "done")
+			standalone := p.OpenGet()
+			again := (&wiretest.Proposed{Feed: standalone, ID: 0}).NextQuestionOf(asked)
+			p.Respond(again.ID, wiretest.AcceptNote("n"))
+			d.Tell(internal("a", asked), "done")
 			p.UntilProposed(asked, "completed")
-			if r := p.About("tasks/result", asked).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalOf(t, r.Body) != asked {
+			if r := p.CallProposed("tasks/result", asked).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalTaskID(t, r.Body) != asked {
 				t.Errorf("%s", r.Body)
 			}
-			d.Say(internal("a", working), "begun")
+			d.Tell(internal("a", working), "begun")
 			open.Stop()
-			d.Say(internal("a", working), "done")
+			d.Tell(internal("a", working), "done")
 			p.UntilProposed(working, "completed")
 		}
 	})
@@ -107,21 +107,21 @@ func TestProposalCancel(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, d := serveProposal(t, wiretest.Setup{})
-		p, other := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		p, other := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
 		stranger := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
 		c := p.Propose("T", "driven", nil)
-		d.Say(internal("a", "T"), "begun")
+		d.Tell(internal("a", "T"), "begun")
 		for _, q := range []*wiretest.Peer{other, stranger} {
 			q.CancelCall(c)
 		}
 		for _, id := range []string{`null`, `"T"`, `[]`, `{}`, `1e3`, `-1`, `"` + fmt.Sprint(c.ID) + `"`} {
 			p.Post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
 		}
-		if r := p.About("tasks/get", "T").OK(); r.Text("status") != "working" {
+		if r := p.CallProposed("tasks/get", "T").OK(); r.Text("status") != "working" {
 			t.Fatalf("%s", r.Body)
 		}
-		d.Say(internal("a", "T"), "ask")
-		question := c.QuestionOf("T")
+		d.Tell(internal("a", "T"), "ask")
+		question := c.NextQuestionOf("T")
 		for range 2 {
 			p.CancelCall(c)
 		}
@@ -135,29 +135,29 @@ func TestProposalCancel(t *testing.T) {
 		if m.Error == nil || string(m.ID) != fmt.Sprint(c.ID) || !strings.Contains(m.Text, "cancelled") {
 			t.Errorf("%s", m.Text)
 		}
-		p.Respond(question.ID, wiretest.Note("late")) // A-46
-		if r := p.About("tasks/get", "T").OK(); r.Text("status") != "cancelled" || r.Get("error") != nil {
+		p.Respond(question.ID, wiretest.AcceptNote("late")) // A-46
+		if r := p.CallProposed("tasks/get", "T").OK(); r.Text("status") != "cancelled" || r.Get("error") != nil {
 			t.Errorf("%s", r.Body)
 		}
 		select { // A-42: nobody works on it any longer
-		case d.Of(internal("a", "T")) <- "done":
+		case d.TaskChannel(internal("a", "T")) <- "done":
 			t.Error("the handler goes on")
 		case <-time.After(50 * time.Millisecond):
 		}
 		// One whose client has left is cancelled all the same.
 		c = p.Propose("U", "driven", nil)
-		d.Say(internal("a", "U"), "begun")
+		d.Tell(internal("a", "U"), "begun")
 		c.Stop()
 		p.CancelCall(c)
 		p.UntilProposed("U", "cancelled")
 		// The ID of a call is another's afterwards: before it is cancelled, since the SDK
 		// may come to that later than to the next request.
 		c = p.Propose("V", "ponder", nil)
-		c.Answer()
+		c.NextAnswer()
 		p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, c.ID)).OK()
 		// Nothing is left to cancel of what has ended (A-43).
 		p.CancelCall(c)
-		if r := p.About("tasks/get", "V").OK(); r.Text("status") != "completed" {
+		if r := p.CallProposed("tasks/get", "V").OK(); r.Text("status") != "completed" {
 			t.Errorf("%s", r.Body)
 		}
 	})
@@ -171,18 +171,18 @@ func TestProposalSessionEnds(t *testing.T) {
 		url, d := serveProposal(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
 		c := p.Propose("T", "driven", nil)
-		d.Say(internal("a", "T"), "begun")
-		res, err := p.Client.Do(p.Start(t.Context(), http.MethodDelete, ""))
+		d.Tell(internal("a", "T"), "begun")
+		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodDelete, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
 		res.Body.Close()
 		for range c.Messages { // it ends
 		}
-		d.Say(internal("a", "T"), "done")
+		d.Tell(internal("a", "T"), "done")
 		next := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
 		next.UntilProposed("T", "completed")
-		if r := next.About("tasks/result", "T").OK(); wiretest.ToolText(r.Result) != "done" {
+		if r := next.CallProposed("tasks/result", "T").OK(); wiretest.ToolText(r.Result) != "done" {
 			t.Errorf("%s", r.Body)
 		}
 	})
@@ -195,13 +195,13 @@ func TestProposalJSONResponse(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{JSONResponse: true}})
-		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
-		c := p.Propose("T", "ask", wiretest.Ask("one"))
-		p.Respond(c.QuestionOf("T").ID, wiretest.Note("n"))
-		if last := c.Answer(); wiretest.ToolText(last.Result) != "n" {
+		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+		c := p.Propose("T", "ask", wiretest.AskArguments("one"))
+		p.Respond(c.NextQuestionOf("T").ID, wiretest.AcceptNote("n"))
+		if last := c.NextAnswer(); wiretest.ToolText(last.Result) != "n" {
 			t.Errorf("%s", last.Text)
 		}
-		if last := p.Propose("L", "locked", nil).Answer(); last.Error == nil {
+		if last := p.Propose("L", "locked", nil).NextAnswer(); last.Error == nil {
 			t.Errorf("%s", last.Text)
 		}
 		// What is no task is JSON as ever.
@@ -219,8 +219,8 @@ func TestProposalStored(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, d := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-		body, edits := p.Request("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.Metadata("T")})
-		res, err := p.Client.Do(p.Start(t.Context(), http.MethodPost, body, edits...))
+		body, edits := p.Request("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("T")})
+		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,16 +238,16 @@ func TestProposalStored(t *testing.T) {
 				last = id
 			}
 		}
-		d.Say(internal("a", "T"), "begun")
+		d.Tell(internal("a", "T"), "begun")
 		res.Body.Close()
-		d.Say(internal("a", "T"), "done")
+		d.Tell(internal("a", "T"), "done")
 		p.UntilProposed("T", "completed")
 		resumed := p.Open(http.MethodGet, "", wiretest.WithHeader("Accept", "text/event-stream"), wiretest.WithHeader("Last-Event-ID", last))
 		m := resumed.Next()
 		for m.Method == "notifications/progress" {
 			m = resumed.Next()
 		}
-		if m.Result == nil || wiretest.ToolText(m.Result) != "done" || wiretest.ProposalOf(t, []byte(m.Text)) != "T" {
+		if m.Result == nil || wiretest.ToolText(m.Result) != "done" || wiretest.ProposalTaskID(t, []byte(m.Text)) != "T" {
 			t.Errorf("%s", m.Text)
 		}
 	})
@@ -260,19 +260,19 @@ func TestProposalMixed(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, d := serveProposal(t, wiretest.Setup{})
-		p := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		task := internal("a", "T")
 		c := p.Propose("T", "driven", nil)
 		p.Task("tasks/get", task).OK() // as 2025-11-25 knows it
-		d.Say(task, "ask")
-		question := c.QuestionOf("T")
+		d.Tell(task, "ask")
+		question := c.NextQuestionOf("T")
 		c.Stop()
-		again := p.Result(task).Question(task) // on the stream of a tasks/result
+		again := p.Result(task).NextQuestion(task) // on the stream of a tasks/result
 		if string(again.ID) != string(question.ID) {
 			t.Errorf("%s, before %s", again.Text, question.Text)
 		}
-		p.Respond(again.ID, wiretest.Note("n"))
-		d.Say(task, "done")
+		p.Respond(again.ID, wiretest.AcceptNote("n"))
+		d.Tell(task, "done")
 		p.UntilProposed("T", "completed")
 	})
 }
@@ -284,12 +284,12 @@ func TestProposalAsksBefore(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := serveProposal(t, wiretest.Setup{Tools: []mcptask.Tools{questions.AskerTools(wiretest.FirstAsker{})}})
-		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
 		for _, end := range []string{"answered", "declined", "cancelled"} {
-			c := p.ProposeWith(wiretest.Metadata(end), "ask_first", map[string]any{"name": "n"})
+			c := p.ProposeWith(wiretest.ProposalMeta(end), "ask_first", map[string]any{"name": "n"})
 			for _, answer := range []string{wiretest.SureYes, wiretest.WhichA} {
 				m := c.Next()
-				if m.Method != "elicitation/create" || wiretest.ProposalOf(t, []byte(m.Text)) != "" {
+				if m.Method != "elicitation/create" || wiretest.ProposalTaskID(t, []byte(m.Text)) != "" {
 					t.Fatalf("%s", m.Text)
 				}
 				if end == "declined" {
@@ -304,15 +304,15 @@ func TestProposalAsksBefore(t *testing.T) {
 			}
 			switch end {
 			case "answered":
-				if m := c.Next(); m.Method != wiretest.ProposalCreated || wiretest.ProposalOf(t, []byte(m.Text)) != end {
+				if m := c.Next(); m.Method != wiretest.ProposalCreated || wiretest.ProposalTaskID(t, []byte(m.Text)) != end {
 					t.Errorf("%s", m.Text)
 				}
-				if last := c.Answer(); wiretest.ProposalOf(t, []byte(last.Text)) != end || strings.Contains(last.Text, "isError") {
+				if last := c.NextAnswer(); wiretest.ProposalTaskID(t, []byte(last.Text)) != end || strings.Contains(last.Text, "isError") {
 					t.Errorf("%s", last.Text)
 				}
 				continue
 			case "declined":
-				if last := c.Answer(); wiretest.ProposalOf(t, []byte(last.Text)) != "" || !strings.HasPrefix(wiretest.ToolText(last.Result), "isError: Sure ") {
+				if last := c.NextAnswer(); wiretest.ProposalTaskID(t, []byte(last.Text)) != "" || !strings.HasPrefix(wiretest.ToolText(last.Result), "isError: Sure ") {
 					t.Errorf("%s", last.Text)
 				}
 			case "cancelled":
@@ -323,7 +323,7 @@ func TestProposalAsksBefore(t *testing.T) {
 					}
 				}
 			}
-			p.About("tasks/get", end).Want(http.StatusOK, wiretest.InvalidParams)
+			p.CallProposed("tasks/get", end).Want(http.StatusOK, wiretest.InvalidParams)
 		}
 	})
 }

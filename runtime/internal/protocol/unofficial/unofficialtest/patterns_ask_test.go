@@ -45,7 +45,7 @@ func (g guide) asks(id, tool, arguments string) {
 // newGuideThat makes a client that declares what it can be asked.
 func newGuideThat(t testing.TB, url, token, capabilities string) guide {
 	t.Helper()
-	return guide{wiretest.NewPeerThat(t, url, wiretest.LegacyRevision, token, capabilities)}
+	return guide{wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, token, capabilities)}
 }
 
 // TestPatternsAsk checks that a task that asks is input_required, and works again after the answer.
@@ -55,11 +55,11 @@ func TestPatternsAsk(t *testing.T) {
 	t.Parallel()
 	begin := func(t *testing.T, url string, id, tool, arguments string) (guide, *wiretest.Feed, wiretest.GuideMessage) {
 		t.Helper()
-		p := newGuideThat(t, url, "a", wiretest.CanAll)
-		f := p.Get()
+		p := newGuideThat(t, url, "a", wiretest.AllCapabilities)
+		f := p.OpenGet()
 		p.asks(id, tool, arguments)
-		q := f.Heard("elicitation/create")
-		if q.Made() != "" {
+		q := f.NextGuideMessage("elicitation/create")
+		if q.RequestedTask() != "" {
 			t.Errorf("a task of a client that takes none: %s", q.Text)
 		}
 		p.reaches(id, "input_required")
@@ -70,9 +70,9 @@ func TestPatternsAsk(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			url := serveGuide(t, wiretest.Setup{Bearer: true})
 			p, f, q := begin(t, url, "lingers", "ask", `{"steps":["one"],"linger":600000}`)
-			p.Respond(q.ID, wiretest.Note("yes"))
+			p.Respond(q.ID, wiretest.AcceptNote("yes"))
 			p.reaches("lingers", "working")
-			f.Silent()
+			f.WantSilence()
 			p.about("tasks/cancel", "lingers").OK()
 		})
 	})
@@ -81,12 +81,12 @@ func TestPatternsAsk(t *testing.T) {
 		"declined":                  {"ask_and_fail", `{}`, declines, "cancelled", ""},
 		"declined, and wrapped":     {"ending", `{"note":"declined"}`, declines, "cancelled", ""},
 		"declined, and failed":      {"ending", `{}`, declines, "completed", "isError: out of stock, after false"},
-		"accepted, and declined":    {"ending", `{"note":"declined"}`, wiretest.Note("yes"), "completed", "isError: not now: mcptask: the question was declined"},
+		"accepted, and declined":    {"ending", `{"note":"declined"}`, wiretest.AcceptNote("yes"), "completed", "isError: not now: mcptask: the question was declined"},
 		"dismissed":                 {"ask_and_fail", `{}`, `"result":{"action":"cancel"}`, "completed", "isError: mcptask: the question was dismissed"},
 		"declined, and gone on":     {"ask", `{"steps":["one"]}`, declines, "completed", "declined"},
 		"declined to open":          {"url", `{}`, declines, "completed", "declined"},
 		"failed":                    {"ask_and_fail", `{}`, `"error":{"code":-1,"message":"away"}`, "completed", "isError: "},
-		"answered":                  {"ask", `{"steps":["one"]}`, wiretest.Note("yes"), "completed", "yes"},
+		"answered":                  {"ask", `{"steps":["one"]}`, wiretest.AcceptNote("yes"), "completed", "yes"},
 		"an answer without meaning": {"ask_and_fail", `{}`, `"result":{"action":"decline it"}`, "completed", "isError: "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestPatternsAsk(t *testing.T) {
 				} else if r := p.about("tasks/result", name).OK(); !strings.HasPrefix(wiretest.ToolText(mustJSON(t, r.Get("result"))), test.result) {
 					t.Errorf("%s", r.Body)
 				}
-				f.Silent()
+				f.WantSilence()
 			})
 		})
 	}
@@ -139,11 +139,11 @@ func TestPatternsRequests(t *testing.T) {
 	const sum = `{"role":"assistant","model":"m","content":{"type":"text","text":"sum"}}`
 	begin := func(t *testing.T, url string, id string) (p guide, f *wiretest.Feed, theirs string, asked time.Time) {
 		t.Helper()
-		p = newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-		f = p.Get()
+		p = newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+		f = p.OpenGet()
 		p.asks(id, "sample", `{}`)
-		q := f.Heard("sampling/createMessage")
-		if theirs = q.Made(); len(theirs) < 22 {
+		q := f.NextGuideMessage("sampling/createMessage")
+		if theirs = q.RequestedTask(); len(theirs) < 22 {
 			t.Fatalf("the question asks for no task: %s", q.Text)
 		}
 		asked = time.Now() // before the server can count from
@@ -152,7 +152,7 @@ func TestPatternsRequests(t *testing.T) {
 	}
 	follow := func(f *wiretest.Feed, method, theirs string) wiretest.GuideMessage {
 		f.T.Helper()
-		m := f.Heard(method)
+		m := f.NextGuideMessage(method)
 		if m.Params.ID != theirs || m.Params.Meta != nil {
 			f.T.Errorf("%s, want the ID %s", m.Text, theirs)
 		}
@@ -181,19 +181,19 @@ func TestPatternsRequests(t *testing.T) {
 			}
 			p.Respond(follow(f, "tasks/result", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, theirs, sum))
 			ends(p, "polled", "assistant m")
-			f.Silent()
+			f.WantSilence()
 		})
 	})
 	t.Run("done at once", func(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-			f := p.Get()
+			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+			f := p.OpenGet()
 			p.asks("at once", "sample", `{}`)
-			q := f.Heard("sampling/createMessage")
-			p.Respond(q.ID, `"result":{"_meta":{"task":{`+clientTask(q.Made(), "completed")+`}}}`)
-			p.Respond(follow(f, "tasks/result", q.Made()).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, q.Made(), sum))
+			q := f.NextGuideMessage("sampling/createMessage")
+			p.Respond(q.ID, `"result":{"_meta":{"task":{`+clientTask(q.RequestedTask(), "completed")+`}}}`)
+			p.Respond(follow(f, "tasks/result", q.RequestedTask()).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, q.RequestedTask(), sum))
 			ends(p, "at once", "assistant m")
 		})
 	})
@@ -201,26 +201,26 @@ func TestPatternsRequests(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-			f := p.Get()
+			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+			f := p.OpenGet()
 			p.asks("plain", "sample", `{}`)
-			p.Respond(f.Heard("sampling/createMessage").ID, `"result":`+sum)
+			p.Respond(f.NextGuideMessage("sampling/createMessage").ID, `"result":`+sum)
 			ends(p, "plain", "assistant m")
-			f.Silent()
+			f.WantSilence()
 		})
 	})
 	t.Run("the same question asks for the same task", func(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-			f := p.Get()
+			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+			f := p.OpenGet()
 			p.asks("again", "sample", `{}`)
-			first := f.Heard("sampling/createMessage")
+			first := f.NextGuideMessage("sampling/createMessage")
 			f.Stop()
-			f = p.Get()
-			second := f.Heard("sampling/createMessage")
-			if first.Made() != second.Made() || string(first.ID) != string(second.ID) {
+			f = p.OpenGet()
+			second := f.NextGuideMessage("sampling/createMessage")
+			if first.RequestedTask() != second.RequestedTask() || string(first.ID) != string(second.ID) {
 				t.Errorf("%s, then %s", first.Text, second.Text)
 			}
 			p.Respond(second.ID, `"result":`+sum)
@@ -264,21 +264,21 @@ func TestPatternsRequests(t *testing.T) {
 			follow(f, "tasks/get", theirs)
 			p.about("tasks/cancel", "cancelled here").OK()
 			p.Respond(follow(f, "tasks/cancel", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"cancelled"}`, theirs))
-			f.Silent()
+			f.WantSilence()
 		})
 	})
 	t.Run("a task of 2025-11-25 in the same session", func(t *testing.T) {
 		t.Parallel()
 		bubble.Test(t, func(t *testing.T) {
 			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.Takes(wiretest.TakesAll))
-			f := p.Get()
+			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+			f := p.OpenGet()
 			id := p.Create("sample", nil)
 			p.Task("tasks/get", id).OK()
-			q := f.Augmented(id)
-			p.Respond(q.ID, wiretest.RemoteBegan("r"))
-			p.Respond(f.FollowUp("tasks/result", "r").ID, wiretest.RelatedTo("r", `"result":`+sum))
-			if got := p.Outcome(id); !strings.Contains(got, "assistant m") {
+			q := f.NextTaskQuestion(id)
+			p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+			p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", `"result":`+sum))
+			if got := p.TaskText(id); !strings.Contains(got, "assistant m") {
 				t.Error(got)
 			}
 		})
@@ -291,8 +291,8 @@ func TestPatternsOnPipes(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			p := wiretest.NewPipedWith(t, mcptask.Options{Limits: wiretest.Hurried, Revisions: revisions}, wiretest.AskTools().Tools...)
-			p.Ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, wiretest.Takes(wiretest.TakesAll))
+			p := wiretest.NewPipedWith(t, mcptask.Options{Limits: wiretest.NoPollLimits, Revisions: revisions}, wiretest.AskTools().Tools...)
+			p.Ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
 			p.Say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			var early []string
 			hear := func(want string) string { // a question may come before a reply
@@ -343,12 +343,12 @@ func TestPatternsOnPipes(t *testing.T) {
 			hear(`"id":"two"`)
 			say("6", "tasks/get", `{"id":"two"}`)
 			hear(`"id":"6"`)
-			q := wiretest.Read(t, hear(`elicitation/create`))
-			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"task":{%s,"ttl":60}}}}`, q.ID, clientTask(q.Made(), "working"))
-			m := wiretest.Read(t, hear(`"method":"tasks/get","params":{"id":"`+q.Made()+`"}`))
-			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{%s}}`, m.ID, clientTask(q.Made(), "completed"))
-			m = wiretest.Read(t, hear(`"method":"tasks/result","params":{"id":"`+q.Made()+`"}`))
-			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":"completed","result":{"action":"accept","content":{"note":"yes"}}}}`, m.ID, q.Made())
+			q := wiretest.DecodeGuideMessage(t, hear(`elicitation/create`))
+			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"task":{%s,"ttl":60}}}}`, q.ID, clientTask(q.RequestedTask(), "working"))
+			m := wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/get","params":{"id":"`+q.RequestedTask()+`"}`))
+			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{%s}}`, m.ID, clientTask(q.RequestedTask(), "completed"))
+			m = wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/result","params":{"id":"`+q.RequestedTask()+`"}`))
+			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":"completed","result":{"action":"accept","content":{"note":"yes"}}}}`, m.ID, q.RequestedTask())
 			until("two", "completed")
 			say("7", "tasks/result", `{"id":"two"}`)
 			hear(`"result":{"id":"two","status":"completed","result":{"content":[{"text":"yes","type":"text"}]`)
@@ -356,7 +356,7 @@ func TestPatternsOnPipes(t *testing.T) {
 			hear(`"id":"three"`)
 			say("8", "tasks/get", `{"id":"three"}`)
 			hear(`"id":"8"`)
-			q = wiretest.Read(t, hear(`elicitation/create`))
+			q = wiretest.DecodeGuideMessage(t, hear(`elicitation/create`))
 			until("three", "input_required")
 			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, q.ID)
 			until("three", "cancelled")

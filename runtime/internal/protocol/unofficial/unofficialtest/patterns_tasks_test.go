@@ -43,7 +43,7 @@ func TestPatternsAcross(t *testing.T) {
 			external := "made in d: " + test.tool
 			d.begin(external, test.tool, test.arguments).OK()
 			ids := map[string]string{ // what each calls it in the guide, by its stored ID
-				c.Newest():                     external,
+				c.NewestTask():                 external,
 				c.Create(test.tool, arguments): "",
 				e.Create(test.tool, arguments): "",
 			}
@@ -92,7 +92,7 @@ func TestPatternsAcross(t *testing.T) {
 		c.Task("tasks/get", "made in d: raw").Want(http.StatusOK, wiretest.InvalidParams)
 		e.Task("tasks/get", "made in d: raw").Want(http.StatusBadRequest, wiretest.InvalidParams)
 		d.begin("one more", "raw", `{}`).OK()
-		id := c.Newest()
+		id := c.NewestTask()
 		if r := d.about("tasks/get", id).OK(); r.Text("id") != id {
 			t.Errorf("%s", r.Body)
 		}
@@ -119,7 +119,7 @@ func TestPatternsAcrossCancel(t *testing.T) {
 		begin := map[string]func() (name, id string){
 			"d": func() (string, string) {
 				d.begin("t", "run_pipeline", endlessRun)
-				return "t", c.Newest()
+				return "t", c.NewestTask()
 			},
 			"c": func() (string, string) {
 				id := c.Create("run_pipeline", wiretest.PipelineArgs("endless"))
@@ -160,11 +160,11 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url := serveGuide(t, wiretest.Setup{Bearer: true})
-		d := newGuideThat(t, url, "a", wiretest.CanAll)
-		c, e := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.ModernRevision, "a", wiretest.CanAll)
+		d := newGuideThat(t, url, "a", wiretest.AllCapabilities)
+		c, e := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
 		d.asks("made in d", "ask", `{"steps":["one"]}`)
 		d.reaches("made in d", "input_required")
-		id := c.Newest()
+		id := c.NewestTask()
 		c.Until(id, "input_required")
 		if r := e.Until(id, "input_required"); r.Get("inputRequests", "one") == nil {
 			t.Errorf("%s", r.Body)
@@ -177,13 +177,13 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 		for _, maker := range []*wiretest.Peer{c, e} {
 			id := maker.Create("ask_and_fail", nil)
 			d.reaches(id, "input_required") // now the guide's session knows it, too
-			f := d.Get()
-			d.Respond(f.Heard("elicitation/create").ID, `"result":{"action":"decline"}`)
+			f := d.OpenGet()
+			d.Respond(f.NextGuideMessage("elicitation/create").ID, `"result":{"action":"decline"}`)
 			f.Stop()
 			d.reaches(id, "cancelled")
 			c.Until(id, "failed")
 			e.Until(id, "completed")
-			if got := c.Outcome(id); got != "isError: mcptask: the question was declined" {
+			if got := c.TaskText(id); got != "isError: mcptask: the question was declined" {
 				t.Error(got)
 			}
 			d.about("tasks/result", id).Want(http.StatusOK, wiretest.InvalidParams)
@@ -200,17 +200,17 @@ func TestPatternsLimits(t *testing.T) {
 		a, b := newGuide(t, url, "a"), newGuide(t, url, "b")
 		a.begin("1", "run_pipeline", endlessRun).OK()
 		a.begin("2", "run_pipeline", endlessRun).OK()
-		a.begin("3", "run_pipeline", endlessRun).Limited(http.StatusOK, "running", 2)
+		a.begin("3", "run_pipeline", endlessRun).WantLimit(http.StatusOK, "running", 2)
 		a.begin("2", "run_pipeline", endlessRun).OK() // which makes none
 		b.begin("3", "run_pipeline", endlessRun).OK()
 		a.about("tasks/cancel", "1").OK()
 		a.begin("3", "run_pipeline", endlessRun).OK()
 		a.about("tasks/cancel", "2").OK()
-		a.begin("4", "run_pipeline", endlessRun).Limited(http.StatusOK, "tasks", 3)
+		a.begin("4", "run_pipeline", endlessRun).WantLimit(http.StatusOK, "tasks", 3)
 		for _, id := range []string{"3", "made up"} {
-			wiretest.Flood(t, func() *wiretest.Response { return a.about("tasks/get", id) }).Limited(http.StatusTooManyRequests, "polls", 2)
+			wiretest.Flood(t, func() *wiretest.Response { return a.about("tasks/get", id) }).WantLimit(http.StatusTooManyRequests, "polls", 2)
 		}
-		wiretest.Flood(t, func() *wiretest.Response { return a.ask("tasks/list", "") }).Limited(http.StatusTooManyRequests, "lists", 2)
+		wiretest.Flood(t, func() *wiretest.Response { return a.ask("tasks/list", "") }).WantLimit(http.StatusTooManyRequests, "lists", 2)
 		b.about("tasks/get", "3").OK()
 		b.ask("tasks/list", "").OK()
 	})
@@ -222,7 +222,7 @@ func TestPatternsTTL(t *testing.T) {
 	rules.Covers(t, "D-07", "D-22")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		wiretest.WhileItLasts(t, 1200*time.Millisecond, patternsTTL)
+		wiretest.RetryLonger(t, 1200*time.Millisecond, patternsTTL)
 	})
 }
 
@@ -273,7 +273,7 @@ func TestPatternsLog(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		logs, store := &wiretest.SafeBuffer{}, mcptask.NewMemoryStore()
 		t.Cleanup(func() { _ = store.Close() })
-		options := mcptask.Options{Revisions: wiretest.OnlyPatterns, Store: store, Limits: wiretest.Hurried,
+		options := mcptask.Options{Revisions: wiretest.OnlyPatterns, Store: store, Limits: wiretest.NoPollLimits,
 			Logger: slog.New(slog.NewJSONHandler(logs, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 		first, before := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: options})
 		p := newGuide(t, first, "alice")
@@ -323,21 +323,21 @@ func TestPatternsAcrossProposal(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		revisions := append([]string{mcptask.RevisionSEP1686}, wiretest.WithPatterns...)
 		url, _ := serveProposal(t, wiretest.Setup{Options: mcptask.Options{Revisions: revisions}})
-		d, a := newGuideThat(t, url, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll)
+		d, a := newGuideThat(t, url, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		for _, test := range []struct{ tool, status string }{{"raw", "completed"}, {"locked", "failed"}} {
 			made, proposed := "made in d: "+test.tool, "made in a: "+test.tool
 			d.begin(made, test.tool, `{}`).OK()
-			a.Propose(proposed, test.tool, nil).Answer()
+			a.Propose(proposed, test.tool, nil).NextAnswer()
 			for _, id := range []string{made, proposed} {
 				fromD, fromA := d.reaches(id, test.status), a.UntilProposed(id, test.status)
 				if fromD.Text("id") != id || fromA.Text("taskId") != id || fromD.Text("error", "message") != fromA.Text("error") {
 					t.Errorf("%s %s", fromD.Body, fromA.Body)
 				}
 				if test.status == "failed" {
-					a.About("tasks/result", id).Want(http.StatusOK, wiretest.InvalidParams)
+					a.CallProposed("tasks/result", id).Want(http.StatusOK, wiretest.InvalidParams)
 					continue
 				}
-				inA, inD := a.About("tasks/result", id).OK(), d.about("tasks/result", id).OK()
+				inA, inD := a.CallProposed("tasks/result", id).OK(), d.about("tasks/result", id).OK()
 				if got := wiretest.ToolText(mustJSON(t, inD.Get("result"))); got != wiretest.ToolText(inA.Result) || got == "" {
 					t.Errorf("%s %s", inD.Body, inA.Body)
 				}
@@ -356,11 +356,11 @@ func TestPatternsAcrossProposal(t *testing.T) {
 		// A user who declines cancels the task for the guide, and completes it with the
 		// tool error for the proposal.
 		d.asks("declined", "ask_and_fail", `{}`)
-		f := d.Get()
-		d.Respond(f.Heard("elicitation/create").ID, `"result":{"action":"decline"}`)
+		f := d.OpenGet()
+		d.Respond(f.NextGuideMessage("elicitation/create").ID, `"result":{"action":"decline"}`)
 		d.reaches("declined", "cancelled")
 		a.UntilProposed("declined", "completed")
-		if got := wiretest.ToolText(a.About("tasks/result", "declined").OK().Result); got != "isError: mcptask: the question was declined" {
+		if got := wiretest.ToolText(a.CallProposed("tasks/result", "declined").OK().Result); got != "isError: mcptask: the question was declined" {
 			t.Error(got)
 		}
 		if r := d.ask("tasks/list", "").OK(); !strings.Contains(string(r.Result), `"id":"stopped in a"`) || !strings.Contains(string(r.Result), `"id":"stopped in d"`) {

@@ -81,7 +81,7 @@ func TestPatternsCapabilities(t *testing.T) {
 		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
 			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
 			p := newGuide(t, url, "a")
-			c, err := wiretest.Checker()
+			c, err := wiretest.LoadChecker()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,46 +22,46 @@ func TestProposalSeesLegacy(t *testing.T) {
 		url, d := serveProposal(t, wiretest.Setup{})
 		c, a := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
 		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 60000}}).OK().Text("task", "taskId")
-		d.Say(id, "begun")
+		d.Tell(id, "begun")
 		// All of the retention before the end, and what is left of it afterwards.
-		if r := a.About("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "working" || r.Number("keepAlive") != 60000 || wiretest.ProposalOf(t, r.Body) != id {
+		if r := a.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "working" || r.Number("keepAlive") != 60000 || wiretest.ProposalTaskID(t, r.Body) != id {
 			t.Errorf("%s", r.Body)
 		}
 		time.Sleep(20 * time.Millisecond)
-		d.Say(id, "done")
+		d.Tell(id, "done")
 		c.Until(id, "completed")
-		r := a.About("tasks/get", id).OK()
+		r := a.CallProposed("tasks/get", id).OK()
 		if keep := r.Number("keepAlive"); keep <= 0 || keep > 60000-20 {
 			t.Errorf("%s", r.Body)
 		}
-		if r := a.About("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalOf(t, r.Body) != id {
+		if r := a.CallProposed("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalTaskID(t, r.Body) != id {
 			t.Errorf("%s", r.Body)
 		}
 		// A tool error is failed there and completed here.
 		broken := c.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		c.Until(broken, "failed")
-		if r := a.About("tasks/get", broken).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
+		if r := a.CallProposed("tasks/get", broken).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
 			t.Errorf("%s", r.Body)
 		}
-		if r := a.About("tasks/result", broken).OK(); r.Get("isError") != true {
+		if r := a.CallProposed("tasks/result", broken).OK(); r.Get("isError") != true {
 			t.Errorf("%s", r.Body)
 		}
 		cancelled := c.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		c.Task("tasks/cancel", cancelled).OK()
-		if r := a.About("tasks/get", cancelled).OK(); r.Text("status") != "cancelled" {
+		if r := a.CallProposed("tasks/get", cancelled).OK(); r.Text("status") != "cancelled" {
 			t.Errorf("%s", r.Body)
 		}
-		a.About("tasks/result", cancelled).Want(http.StatusOK, wiretest.InvalidParams)
+		a.CallProposed("tasks/result", cancelled).Want(http.StatusOK, wiretest.InvalidParams)
 		listed := map[any]bool{}
-		for _, task := range a.Tapped("tasks/list", nil).OK().Get("tasks").([]any) {
+		for _, task := range a.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any) {
 			listed[task.(map[string]any)["taskId"]] = true
 		}
 		if len(listed) != 3 || !listed[id] || !listed[broken] || !listed[cancelled] {
 			t.Errorf("%v", listed)
 		}
-		a.About("tasks/delete", id).OK()
+		a.CallProposed("tasks/delete", id).OK()
 		c.Task("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
-		wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b").About("tasks/get", broken).Want(http.StatusOK, wiretest.InvalidParams)
+		wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b").CallProposed("tasks/get", broken).Want(http.StatusOK, wiretest.InvalidParams)
 	})
 }
 
@@ -72,13 +72,13 @@ func TestLegacySeesProposal(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, d := serveProposal(t, wiretest.Setup{})
-		c, a := wiretest.NewAsked(t, url, wiretest.LegacyRevision, "a", wiretest.CanAll), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+		c, a := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
 		id := internal("a", "T")
-		meta := wiretest.Metadata("T")
+		meta := wiretest.ProposalMeta("T")
 		meta[wiretest.ProposalTask] = map[string]any{"taskId": "T", "keepAlive": 60000}
 		call := a.ProposeWith(meta, "driven", nil)
 		call.Next()
-		d.Say(id, "begun")
+		d.Tell(id, "begun")
 		list := c.Call("tasks/list", nil).OK()
 		if tasks := list.Get("tasks").([]any); len(tasks) != 1 || tasks[0].(map[string]any)["taskId"] != id || strings.Contains(string(list.Result), `"T"`) {
 			t.Fatalf("%s", list.Body)
@@ -89,26 +89,26 @@ func TestLegacySeesProposal(t *testing.T) {
 		// Its requestor's ID is none that 2025-11-25 knows.
 		c.Call("tasks/cancel", map[string]any{"taskId": "T"}).Want(http.StatusOK, wiretest.InvalidParams)
 		time.Sleep(20 * time.Millisecond)
-		d.Say(id, "done")
+		d.Tell(id, "done")
 		r := c.Until(id, "completed")
 		if ttl := r.Number("ttl"); ttl < 60000+20 || ttl > 60000+wiretest.Patience.Milliseconds() {
 			t.Errorf("%s", r.Body)
 		}
-		if r := c.Task("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "done" || r.Text("_meta", "io.modelcontextprotocol/related-task", "taskId") != id || wiretest.ProposalOf(t, r.Body) != "" {
+		if r := c.Task("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "done" || r.Text("_meta", "io.modelcontextprotocol/related-task", "taskId") != id || wiretest.ProposalTaskID(t, r.Body) != "" {
 			t.Errorf("%s", r.Body)
 		}
-		call.Answer()
-		a.Propose("B", "run_pipeline", wiretest.PipelineArgs("broken")).Answer()
+		call.NextAnswer()
+		a.Propose("B", "run_pipeline", wiretest.PipelineArgs("broken")).NextAnswer()
 		c.Until(internal("a", "B"), "failed")
 		if r := c.Task("tasks/result", internal("a", "B")).OK(); r.Get("isError") != true {
 			t.Errorf("%s", r.Body)
 		}
-		a.Propose("L", "locked", nil).Answer()
+		a.Propose("L", "locked", nil).NextAnswer()
 		c.Task("tasks/result", internal("a", "L")).Want(http.StatusOK, -32055)
 		// Cancelled there, it is over here, and the call is answered.
 		call = a.Propose("C", "run_pipeline", wiretest.PipelineArgs("endless"))
 		c.Task("tasks/cancel", internal("a", "C")).OK()
-		if last := call.Answer(); last.Error == nil || !strings.Contains(last.Text, `"taskId":"C"`) {
+		if last := call.NextAnswer(); last.Error == nil || !strings.Contains(last.Text, `"taskId":"C"`) {
 			t.Errorf("%s", last.Text)
 		}
 		a.UntilProposed("C", "cancelled")
@@ -129,25 +129,25 @@ func TestProposalAndModern(t *testing.T) {
 				return "stopped", nil
 			})}}
 		url, d := serveProposal(t, wiretest.Setup{Tools: []mcptask.Tools{stubborn}})
-		e, a := wiretest.NewAsked(t, url, wiretest.ModernRevision, "a", wiretest.CanAll), wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		e, a := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
 		id := e.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		e.Until(id, "completed")
-		if r := a.About("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "completed" {
+		if r := a.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "completed" {
 			t.Errorf("%s", r.Body)
 		}
-		if r := a.About("tasks/result", id).OK(); r.Get("isError") != true || wiretest.ProposalOf(t, r.Body) != id {
+		if r := a.CallProposed("tasks/result", id).OK(); r.Get("isError") != true || wiretest.ProposalTaskID(t, r.Body) != id {
 			t.Errorf("%s", r.Body)
 		}
 		failed := e.Create("locked", nil)
 		e.Until(failed, "failed")
-		if r := a.About("tasks/get", failed).OK(); r.Text("status") != "failed" || r.Text("error") != "the repository is locked" {
+		if r := a.CallProposed("tasks/get", failed).OK(); r.Text("status") != "failed" || r.Text("error") != "the repository is locked" {
 			t.Errorf("%s", r.Body)
 		}
 		// Asked to stop, a task is at work until it has stopped.
 		slow := e.Create("stubborn", nil)
 		<-begun
 		e.Task("tasks/cancel", slow).OK()
-		if r := a.About("tasks/get", slow).OK(); r.Text("status") != "working" {
+		if r := a.CallProposed("tasks/get", slow).OK(); r.Text("status") != "working" {
 			t.Errorf("%s", r.Body)
 		}
 		close(stop)
@@ -156,16 +156,16 @@ func TestProposalAndModern(t *testing.T) {
 		call := a.Propose("T", "driven", nil)
 		task := internal("a", "T")
 		e.Task("tasks/get", "T").Want(http.StatusBadRequest, wiretest.InvalidParams)
-		d.Say(task, "ask")
-		question := call.QuestionOf("T")
+		d.Tell(task, "ask")
+		question := call.NextQuestionOf("T")
 		r := e.Until(task, "input_required")
 		if requests, _ := r.Get("inputRequests").(map[string]any); len(requests) != 1 || !strings.Contains(string(r.Result), `"ttlMs":null`) || strings.Contains(string(r.Result), `"T"`) {
 			t.Errorf("%s", r.Body)
 		}
 		e.Call("tasks/update", map[string]any{"taskId": task, "inputResponses": map[string]any{"note": map[string]any{"action": "accept", "content": map[string]any{"note": "n"}}}}).OK()
 		a.UntilProposed("T", "working")
-		a.Respond(question.ID, wiretest.Note("late"))
-		d.Say(task, "done")
+		a.Respond(question.ID, wiretest.AcceptNote("late"))
+		d.Tell(task, "done")
 		r = e.Until(task, "completed")
 		inner, err := json.Marshal(r.Get("result"))
 		if err != nil {
@@ -174,7 +174,7 @@ func TestProposalAndModern(t *testing.T) {
 		if r.Number("ttlMs") < 3600000 || wiretest.ToolText(inner) != "done" {
 			t.Errorf("%s", r.Body)
 		}
-		if last := call.Answer(); wiretest.ToolText(last.Result) != "done" {
+		if last := call.NextAnswer(); wiretest.ToolText(last.Result) != "done" {
 			t.Errorf("%s", last.Text)
 		}
 	})
@@ -190,19 +190,19 @@ func TestProposalAndPatterns(t *testing.T) {
 		options.Revisions = append(options.Revisions, mcptask.RevisionTaskPatterns)
 		url, _ := serveProposal(t, wiretest.Setup{Options: options})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-		p.Tapped("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": map[string]any{"taskId": "G"}}).OK()
+		p.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": map[string]any{"taskId": "G"}}).OK()
 		for _, id := range []string{"G", internal("a", "G")} {
 			if r := p.UntilProposed(id, "completed"); r.Text("taskId") != id || r.Number("keepAlive") <= 0 {
 				t.Errorf("%s", r.Body)
 			}
-			if r := p.About("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "pondered" || wiretest.ProposalOf(t, r.Body) != id {
+			if r := p.CallProposed("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "pondered" || wiretest.ProposalTaskID(t, r.Body) != id {
 				t.Errorf("%s", r.Body)
 			}
 		}
-		p.Tapped("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.Metadata("G")}).Want(http.StatusOK, wiretest.InvalidParams)
-		p.Propose("T", "ponder", nil).Answer()
+		p.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("G")}).Want(http.StatusOK, wiretest.InvalidParams)
+		p.Propose("T", "ponder", nil).NextAnswer()
 		for _, id := range []string{"T", internal("a", "T")} {
-			if r := p.Tapped("tasks/get", map[string]any{"id": id}).OK(); r.Text("id") != id || r.Text("status") != "completed" {
+			if r := p.CallUnchecked("tasks/get", map[string]any{"id": id}).OK(); r.Text("id") != id || r.Text("status") != "completed" {
 				t.Errorf("%s", r.Body)
 			}
 		}

@@ -35,7 +35,7 @@ func TestCandidateDeclares(t *testing.T) {
 			{"anonymous", open, "", wiretest.LegacyRevision, `{"cancel":{},"requests":{"tools":{"call":{}}}}`},
 			{"a revision before", url, "a", "2025-06-18", `null`},
 		} {
-			p := wiretest.NewPeer(t, wiretest.At(c.url, wiretest.CandidateRevision), c.version, c.token)
+			p := wiretest.NewPeer(t, wiretest.RevisionURL(c.url, wiretest.CandidateRevision), c.version, c.token)
 			if got, err := json.Marshal(p.Opened.Get("capabilities", "tasks")); err != nil || string(got) != c.want {
 				t.Errorf("%s: %s, want %s", c.name, got, c.want)
 			}
@@ -128,7 +128,7 @@ func TestCandidateTaskOnAnyRequest(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
 		for _, task := range []any{map[string]any{}, map[string]any{"ttl": 60000}, map[string]any{"ttl": nil}, nil, 5, []any{}} {
-			p := &wiretest.Peer{T: t, URL: wiretest.At(url, wiretest.CandidateRevision), Revision: wiretest.CandidateRevision, Token: "a", Client: &http.Client{Transport: memnet.OneOff}}
+			p := &wiretest.Peer{T: t, URL: wiretest.RevisionURL(url, wiretest.CandidateRevision), Revision: wiretest.CandidateRevision, Token: "a", Client: &http.Client{Transport: memnet.OneOff}}
 			opened := p.Call("initialize", map[string]any{"protocolVersion": wiretest.LegacyRevision, "capabilities": map[string]any{},
 				"clientInfo": map[string]any{"name": "wire", "version": "1"}, "task": task}).OK()
 			if p.Session = opened.Header.Get("Mcp-Session-Id"); opened.Get("task") != nil || opened.Text("protocolVersion") != wiretest.LegacyRevision {
@@ -153,7 +153,7 @@ func TestCandidateTaskOnAnyRequest(t *testing.T) {
 				t.Errorf("%s: %s", method, r.Body)
 			}
 		}
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 1 {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 {
 			t.Errorf("%v", tasks)
 		}
 	})
@@ -190,7 +190,7 @@ func TestCandidateCancelledTask(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			p := candidatePipe(t)
 			p.Initialize()
-			id := p.Endless()
+			id := p.StartEndless()
 			for _, form := range forms {
 				p.Say(said, strings.ReplaceAll(form, "ID", id))
 				if line := p.Ask(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":%q}}`, id); !strings.Contains(line, `"status":"working"`) {
@@ -205,12 +205,12 @@ func TestCandidateCancelledTask(t *testing.T) {
 // place of the release.
 func candidatePipe(t *testing.T) *wiretest.Piped {
 	t.Helper()
-	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: []string{wiretest.CandidateRevision}, Limits: wiretest.Hurried}, wiretest.EndlessTools())
+	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: []string{wiretest.CandidateRevision}, Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tasks.Close() })
-	return wiretest.PipeIn(t, wiretest.CandidateRevision, tasks, 100)
+	return wiretest.PipeToRevision(t, wiretest.CandidateRevision, tasks, 100)
 }
 
 // TestCandidateHostile checks that malformed requests are refused and leave nothing behind.
@@ -223,7 +223,7 @@ func TestCandidateHostile(t *testing.T) {
 		for _, task := range []string{`null`, `[]`, `""`, `5`, `true`, `{"ttl":null}`, `{"ttl":-1}`, `{"ttl":1.5}`, `{"ttl":"1"}`, `{"ttl":1e400}`} {
 			p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": json.RawMessage(task)}).Want(200, wiretest.InvalidParams)
 		}
-		if tasks := wiretest.TasksOf(t, p); len(tasks) != 0 {
+		if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 			t.Errorf("%v", tasks)
 		}
 		made := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": "mine", "status": "completed", "extra": []any{1}},

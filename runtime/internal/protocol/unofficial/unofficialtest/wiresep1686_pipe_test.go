@@ -21,14 +21,14 @@ func newProposedPipe(t *testing.T, protocol string) (p *wiretest.Piped, d *wiret
 	t.Helper()
 	d = &wiretest.Driven{}
 	options := wiretest.WithProposal()
-	options.Limits = wiretest.Hurried
+	options.Limits = wiretest.NoPollLimits
 	tasks, err := mcptask.NewServer(options, d.Tools(), wiretest.ExtraTools(), wiretest.AskTools())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p = wiretest.PipeTo(t, tasks, 100)
 	t.Cleanup(func() { _ = tasks.Close() })
-	p.Ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, protocol, wiretest.CanAll)
+	p.Ask(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, protocol, wiretest.AllCapabilities)
 	p.Say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return p, d
 }
@@ -46,33 +46,33 @@ func TestProposalPipe(t *testing.T) {
 				p, d := newProposedPipe(t, protocol)
 				task := internal(gosdk.Local, "T")
 				p.Say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"driven","arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T","keepAlive":60000},"progressToken":"p"}}}`)
-				p.Hears(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`)
-				d.Say(task, "begun")
-				p.Hears(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":0,"message":"begun",` + relatedT + `}}`)
-				d.Say(task, "ask")
+				p.WantLines(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`)
+				d.Tell(task, "begun")
+				p.WantLines(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":0,"message":"begun",` + relatedT + `}}`)
+				d.Tell(task, "ask")
 				var question struct {
 					ID     json.RawMessage
 					Method string
 				}
 				line := p.Hear()
-				if err := json.Unmarshal([]byte(line), &question); err != nil || question.Method != "elicitation/create" || wiretest.ProposalOf(t, []byte(line)) != "T" {
+				if err := json.Unmarshal([]byte(line), &question); err != nil || question.Method != "elicitation/create" || wiretest.ProposalTaskID(t, []byte(line)) != "T" {
 					t.Fatal(line, err)
 				}
 				p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-				p.Hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"input_required","keepAlive":60000,"pollFrequency":20,` + relatedT + `}}`)
+				p.WantLines(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"input_required","keepAlive":60000,"pollFrequency":20,` + relatedT + `}}`)
 				p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T"}}`)
-				p.Hears(`{"jsonrpc":"2.0","id":"r","error":{"code":-32602,"message":"the task is input_required: only a completed one has a result"}}`)
+				p.WantLines(`{"jsonrpc":"2.0","id":"r","error":{"code":-32602,"message":"the task is input_required: only a completed one has a result"}}`)
 				p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
-				d.Say(task, "done")
-				p.Hears(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
+				d.Tell(task, "done")
+				p.WantLines(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
 				p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T",` + relatedT + `}}`)
-				p.Hears(`{"jsonrpc":"2.0","id":"r","result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
+				p.WantLines(`{"jsonrpc":"2.0","id":"r","result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
 				p.Say(`{"jsonrpc":"2.0","id":"l","method":"tasks/list"}`)
-				p.Hears(`{"jsonrpc":"2.0","id":"l","result":{"tasks":[{"taskId":"T","status":"completed","keepAlive":60000,"pollFrequency":20}]}}`)
+				p.WantLines(`{"jsonrpc":"2.0","id":"l","result":{"tasks":[{"taskId":"T","status":"completed","keepAlive":60000,"pollFrequency":20}]}}`)
 				p.Say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
-				p.Hears(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
+				p.WantLines(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
 				p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T",` + relatedT + `}}`)
-				p.Hears(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID"}}`)
+				p.WantLines(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID"}}`)
 			})
 		})
 	}
@@ -89,10 +89,10 @@ func TestProposalPipeCancel(t *testing.T) {
 		}
 		created := `{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`
 		call(1, "driven")
-		p.Hears(created)
+		p.WantLines(created)
 		call(2, "driven")
-		p.Hears(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"the task ID \"T\" is in use: choose another one for each call"}}`)
-		d.Say(internal(gosdk.Local, "T"), "ask")
+		p.WantLines(`{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"the task ID \"T\" is in use: choose another one for each call"}}`)
+		d.Tell(internal(gosdk.Local, "T"), "ask")
 		var question struct{ ID string }
 		if line := p.Hear(); json.Unmarshal([]byte(line), &question) != nil || question.ID == "" {
 			t.Fatal(line)
@@ -110,18 +110,18 @@ func TestProposalPipeCancel(t *testing.T) {
 		}
 		p.Say(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
 		p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-		p.Hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"cancelled","keepAlive":3600000,"pollFrequency":20,` + relatedT + `}}`)
+		p.WantLines(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"cancelled","keepAlive":3600000,"pollFrequency":20,` + relatedT + `}}`)
 		select {
-		case d.Of(internal(gosdk.Local, "T")) <- "done":
+		case d.TaskChannel(internal(gosdk.Local, "T")) <- "done":
 			t.Error("the handler goes on")
 		case <-time.After(50 * time.Millisecond):
 		}
 		p.Say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
-		p.Hears(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
+		p.WantLines(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
 		call(3, "locked") // the ID is free again
-		p.Hears(created, `{"jsonrpc":"2.0","id":3,"error":{"code":-32055,"message":"the repository is locked","data":{"by":"somebody","since":[1,2]}}}`)
+		p.WantLines(created, `{"jsonrpc":"2.0","id":3,"error":{"code":-32055,"message":"the repository is locked","data":{"by":"somebody","since":[1,2]}}}`)
 		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
 		p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-		p.Hears(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"failed","error":"the repository is locked","keepAlive":86400000,"pollFrequency":100,` + relatedT + `}}`)
+		p.WantLines(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"failed","error":"the repository is locked","keepAlive":86400000,"pollFrequency":100,` + relatedT + `}}`)
 	})
 }

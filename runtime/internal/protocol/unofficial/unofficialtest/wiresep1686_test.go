@@ -43,23 +43,23 @@ func TestProposalCall(t *testing.T) {
 			p := wiretest.NewPeer(t, url, protocol, "a")
 			id := "of " + protocol
 			c := p.Propose(id, "driven", nil)
-			d.Say(internal("a", id), "begun")
+			d.Tell(internal("a", id), "begun")
 			want := fmt.Sprintf(`{"taskId":%q,"status":"working","keepAlive":3600000,"pollFrequency":20,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
-			if r := p.About("tasks/get", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
+			if r := p.CallProposed("tasks/get", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
 				t.Errorf("%s, want %s", r.Result, want)
 			}
-			d.Say(internal("a", id), "done")
-			last := c.Answer()
+			d.Tell(internal("a", id), "done")
+			last := c.NextAnswer()
 			want = fmt.Sprintf(`{"content":[{"type":"text","text":"done"}],"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
 			if !wiretest.SameJSON(string(last.Result), want) {
 				t.Errorf("%s, want %s", last.Text, want)
 			}
 			for range 2 {
-				if r := p.About("tasks/result", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
+				if r := p.CallProposed("tasks/result", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
 					t.Errorf("%s, want %s", r.Result, want)
 				}
 			}
-			if r := p.About("tasks/get", id).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
+			if r := p.CallProposed("tasks/get", id).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
 				t.Errorf("%s", r.Result)
 			}
 		})
@@ -90,14 +90,14 @@ func TestProposalMetadata(t *testing.T) {
 			}
 			params := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "_meta": map[string]any{wiretest.ProposalTask: json.RawMessage(task)}}
 			if test.want == 0 {
-				if r := p.Tapped("tools/call", params).Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || !strings.Contains(r.Error.Message, "keepAlive") {
+				if r := p.CallUnchecked("tools/call", params).Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || !strings.Contains(r.Error.Message, "keepAlive") {
 					t.Errorf("keepAlive %s: %s", test.keep, r.Body)
 				}
-				p.About("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
+				p.CallProposed("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
 				continue
 			}
 			p.Send("tools/call", params).Next()
-			if got := fmt.Sprint(p.About("tasks/get", id).OK().Get("keepAlive")); got != fmt.Sprint(test.want) {
+			if got := fmt.Sprint(p.CallProposed("tasks/get", id).OK().Get("keepAlive")); got != fmt.Sprint(test.want) {
 				t.Errorf("keepAlive %s: %s, want %d", test.keep, got, test.want)
 			}
 		}
@@ -106,17 +106,17 @@ func TestProposalMetadata(t *testing.T) {
 			`{"taskId":"` + strings.Repeat("x", 257) + `"}`,
 		} {
 			params := map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": map[string]any{wiretest.ProposalTask: json.RawMessage(task)}}
-			if r := p.Tapped("tools/call", params).Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || !strings.Contains(r.Error.Message, wiretest.ProposalTask) {
+			if r := p.CallUnchecked("tools/call", params).Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || !strings.Contains(r.Error.Message, wiretest.ProposalTask) {
 				t.Errorf("%s: %s", task, r.Body)
 			}
 		}
 		// Any other text is an ID, and comes back as it is.
 		for _, id := range []string{"\x00", "a\nb", "\u2028<&>", "../../etc", " ", "\"quoted\"", strings.Repeat("ü", 128)} {
 			c := p.Propose(id, "ponder", nil)
-			if got := wiretest.ProposalOf(t, []byte(c.Answer().Text)); got != id {
+			if got := wiretest.ProposalTaskID(t, []byte(c.NextAnswer().Text)); got != id {
 				t.Errorf("%q came back as %q", id, got)
 			}
-			if r := p.About("tasks/get", id).OK(); r.Text("taskId") != id {
+			if r := p.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id {
 				t.Errorf("%s", r.Body)
 			}
 		}
@@ -130,28 +130,28 @@ func TestProposalDuplicates(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := serveProposal(t, wiretest.Setup{})
 		a, b := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b")
-		a.Propose("T", "ponder", nil).Answer()
+		a.Propose("T", "ponder", nil).NextAnswer()
 		running := a.Propose("U", "run_pipeline", wiretest.PipelineArgs("endless"))
 		made := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").Create("ponder", nil)
 		for _, id := range []string{"T", "U", made} {
-			r := a.Tapped("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.Metadata(id)}).Want(http.StatusOK, wiretest.InvalidParams)
+			r := a.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta(id)}).Want(http.StatusOK, wiretest.InvalidParams)
 			if r.Error == nil || !strings.Contains(r.Error.Message, "in use") {
 				t.Errorf("%s", r.Body)
 			}
 		}
-		running.Silent()
-		b.Propose("T", "ponder", nil).Answer() // another's
-		a.About("tasks/delete", "T").OK()
-		a.Propose("T", "ponder", nil).Answer() // free again
+		running.WantSilence()
+		b.Propose("T", "ponder", nil).NextAnswer() // another's
+		a.CallProposed("tasks/delete", "T").OK()
+		a.Propose("T", "ponder", nil).NextAnswer() // free again
 		// With an idempotency key the second call is the first one's.
 		for range 2 {
-			meta := wiretest.Metadata("K")
+			meta := wiretest.ProposalMeta("K")
 			meta["io.github.mcptaskgen/idempotency-key"] = "key"
 			c := a.ProposeWith(meta, "ponder", nil)
-			if m := c.Next(); m.Method != wiretest.ProposalCreated || wiretest.ProposalOf(t, []byte(m.Text)) != "K" {
+			if m := c.Next(); m.Method != wiretest.ProposalCreated || wiretest.ProposalTaskID(t, []byte(m.Text)) != "K" {
 				t.Errorf("%s", m.Text)
 			}
-			if last := c.Answer(); last.Result == nil {
+			if last := c.NextAnswer(); last.Result == nil {
 				t.Errorf("%s", last.Text)
 			}
 		}
@@ -170,18 +170,18 @@ func TestProposalIgnored(t *testing.T) {
 			for _, task := range []string{`{"taskId":"F"}`, `{}`, `5`} {
 				for tool, arguments := range map[string]map[string]any{"lint_file": {"path": "main.go"}, "sdk_tool": {}} {
 					f := p.Send("tools/call", map[string]any{"name": tool, "arguments": arguments, "_meta": map[string]any{wiretest.ProposalTask: json.RawMessage(task)}})
-					if m := f.Next(); m.Result == nil || wiretest.ProposalOf(t, []byte(m.Text)) != "" {
+					if m := f.Next(); m.Result == nil || wiretest.ProposalTaskID(t, []byte(m.Text)) != "" {
 						t.Errorf("%s: %s", tool, m.Text)
 					}
 				}
-				p.About("tasks/get", "F").Want(http.StatusOK, wiretest.InvalidParams)
+				p.CallProposed("tasks/get", "F").Want(http.StatusOK, wiretest.InvalidParams)
 			}
 			// Requests that are no calls have no tasks either.
 			r := p.Call("tools/list", map[string]any{"_meta": map[string]any{wiretest.ProposalTask: map[string]any{"taskId": "L"}}}).OK()
 			if r.Get("tools") == nil {
 				t.Errorf("%s", r.Body)
 			}
-			p.About("tasks/get", "L").Want(http.StatusOK, wiretest.InvalidParams)
+			p.CallProposed("tasks/get", "L").Want(http.StatusOK, wiretest.InvalidParams)
 		}
 		// No tool has to be a task where a session knows no other revision's.
 		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
@@ -200,9 +200,9 @@ func TestProposalOff(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
 		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
 			p := wiretest.NewPeer(t, url, protocol, "a")
-			f := p.Send("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.Metadata("T")})
+			f := p.Send("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("T")})
 			for m := f.Next(); m.Result == nil; m = f.Next() {
-				if m.Method != "notifications/progress" || wiretest.ProposalOf(t, []byte(m.Text)) != "" {
+				if m.Method != "notifications/progress" || wiretest.ProposalTaskID(t, []byte(m.Text)) != "" {
 					t.Errorf("%s", m.Text)
 				}
 			}
@@ -210,9 +210,9 @@ func TestProposalOff(t *testing.T) {
 			if protocol == wiretest.LegacyRevision {
 				code = wiretest.InvalidParams
 			}
-			p.About("tasks/get", "T").Want(http.StatusOK, code)
-			p.About("tasks/result", "T").Want(http.StatusOK, code)
-			p.About("tasks/delete", "T").Want(http.StatusOK, wiretest.MethodNotFound)
+			p.CallProposed("tasks/get", "T").Want(http.StatusOK, code)
+			p.CallProposed("tasks/result", "T").Want(http.StatusOK, code)
+			p.CallProposed("tasks/delete", "T").Want(http.StatusOK, wiretest.MethodNotFound)
 			if p.Opened.Get("capabilities", "tasks") != nil && protocol != wiretest.LegacyRevision {
 				t.Errorf("%s", p.Opened.Body)
 			}
@@ -235,16 +235,16 @@ func TestProposalCapabilities(t *testing.T) {
 			{url, wiretest.BeforeTasks, proposal}, {url, "2025-03-26", proposal}, {url, wiretest.LegacyRevision, released}, {only, wiretest.BeforeTasks, proposal}, {only, wiretest.LegacyRevision, `null`}, // whose schema has another form for it
 		} {
 			for _, declared := range []string{`{}`, `{"tasks":{"requests":{"elicitation":{"create":true}}}}`} {
-				p := wiretest.NewPeerThat(t, test.url, test.protocol, "a", declared)
+				p := wiretest.NewPeerWith(t, test.url, test.protocol, "a", declared)
 				got, err := json.Marshal(p.Opened.Get("capabilities", "tasks"))
 				if err != nil || string(got) != test.want {
 					t.Errorf("%s: %s, want %s", test.protocol, got, test.want)
 				}
 				id := test.protocol + declared + test.url
-				if last := p.Propose(id, "ponder", nil).Answer(); last.Result == nil {
+				if last := p.Propose(id, "ponder", nil).NextAnswer(); last.Result == nil {
 					t.Errorf("%s", last.Text)
 				}
-				p.About("tasks/delete", id).OK()
+				p.CallProposed("tasks/delete", id).OK()
 			}
 		}
 	})
@@ -258,50 +258,50 @@ func TestProposalLife(t *testing.T) {
 		options := wiretest.WithProposal()
 		options.Concurrency = 1
 		url, d := serveProposal(t, wiretest.Setup{Options: options})
-		p := wiretest.NewAsked(t, url, wiretest.BeforeTasks, "a", wiretest.CanAll)
+		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
 		first := p.Propose("first", "driven", nil)
-		d.Say(internal("a", "first"), "begun")
+		d.Tell(internal("a", "first"), "begun")
 		// The others wait in line.
 		calls := map[string]*wiretest.Proposed{}
 		for _, id := range []string{"second", "third", "fourth"} {
 			calls[id] = p.Propose(id, "driven", nil)
-			if r := p.About("tasks/get", id).OK(); r.Text("status") != "submitted" {
+			if r := p.CallProposed("tasks/get", id).OK(); r.Text("status") != "submitted" {
 				t.Errorf("%s", r.Body)
 			}
 		}
 		quick := p.Propose("quick", "ponder", nil)
-		if r := p.About("tasks/get", "quick").OK(); r.Text("status") != "submitted" {
+		if r := p.CallProposed("tasks/get", "quick").OK(); r.Text("status") != "submitted" {
 			t.Errorf("%s", r.Body)
 		}
 		p.CancelCall(calls["third"]) // before it has begun
 		p.UntilProposed("third", "cancelled")
 		p.UntilProposed("first", "working")
-		d.Say(internal("a", "first"), "ask")
-		question := first.QuestionOf("first")
+		d.Tell(internal("a", "first"), "ask")
+		question := first.NextQuestionOf("first")
 		p.UntilProposed("first", "input_required")
-		d.Say(internal("a", "second"), "begun") // the first has given its place back
+		d.Tell(internal("a", "second"), "begun") // the first has given its place back
 		p.UntilProposed("second", "working")
-		d.Say(internal("a", "second"), "fail")
+		d.Tell(internal("a", "second"), "fail")
 		p.UntilProposed("second", "failed")
-		d.Say(internal("a", "fourth"), "begun", "ask")
-		late := calls["fourth"].QuestionOf("fourth")
+		d.Tell(internal("a", "fourth"), "begun", "ask")
+		late := calls["fourth"].NextQuestionOf("fourth")
 		p.UntilProposed("fourth", "input_required")
-		p.Respond(question.ID, wiretest.Note("n"))
+		p.Respond(question.ID, wiretest.AcceptNote("n"))
 		p.UntilProposed("first", "working")
-		d.Say(internal("a", "first"), "done")
+		d.Tell(internal("a", "first"), "done")
 		p.UntilProposed("first", "completed")
 		p.CancelCall(calls["fourth"])
 		p.UntilProposed("fourth", "cancelled")
 		// Nothing moves what has ended.
-		p.Respond(late.ID, wiretest.Note("late"))
-		quick.Answer() // A-22: nobody has seen it at work
+		p.Respond(late.ID, wiretest.AcceptNote("late"))
+		quick.NextAnswer() // A-22: nobody has seen it at work
 		p.UntilProposed("quick", "completed")
 		for id, want := range map[string]string{"first": "completed", "second": "failed", "third": "cancelled", "fourth": "cancelled"} {
 			if c := calls[id]; c != nil {
 				p.CancelCall(c)
 			}
 			p.CancelCall(first)
-			if r := p.About("tasks/get", id).OK(); r.Text("status") != want {
+			if r := p.CallProposed("tasks/get", id).OK(); r.Text("status") != want {
 				t.Errorf("%s is %s", id, r.Body)
 			}
 		}
@@ -327,9 +327,9 @@ func TestProposalFailed(t *testing.T) {
 			{"run_pipeline", wiretest.PipelineArgs("broken"), "completed", 0, "isError: the branch does not build"},
 		} {
 			id := test.tool + fmt.Sprint(test.args["branch"])
-			last := p.Propose(id, test.tool, test.args).Answer()
-			r := p.About("tasks/get", id).OK()
-			result := p.About("tasks/result", id)
+			last := p.Propose(id, test.tool, test.args).NextAnswer()
+			r := p.CallProposed("tasks/get", id).OK()
+			result := p.CallProposed("tasks/result", id)
 			if r.Text("status") != test.status {
 				t.Errorf("%s", r.Body)
 			}
@@ -350,10 +350,10 @@ func TestProposalFailed(t *testing.T) {
 		}
 		// One that still runs, and one that is cancelled.
 		c := p.Propose("endless", "run_pipeline", wiretest.PipelineArgs("endless"))
-		p.About("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams)
+		p.CallProposed("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams)
 		p.CancelCall(c)
 		p.UntilProposed("endless", "cancelled")
-		if r := p.About("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams); !strings.Contains(r.Error.Message, "cancelled") {
+		if r := p.CallProposed("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams); !strings.Contains(r.Error.Message, "cancelled") {
 			t.Errorf("%s", r.Body)
 		}
 	})
@@ -385,7 +385,7 @@ func TestProposalLost(t *testing.T) {
 			if says := r.Text("error"); (says != "") == unknown {
 				t.Errorf("%s", r.Body)
 			}
-			p.About("tasks/result", "lost").Want(200, wiretest.InvalidParams)
+			p.CallProposed("tasks/result", "lost").Want(200, wiretest.InvalidParams)
 		}
 	})
 }
@@ -396,38 +396,38 @@ func TestProposalNotFound(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := serveProposal(t, wiretest.Setup{})
 		a, b := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a"), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
-		a.Propose("T", "ponder", nil).Answer()
+		a.Propose("T", "ponder", nil).NextAnswer()
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/delete"} {
 			for _, id := range []any{"none", "", "\x00", strings.Repeat("x", 10_000), 5, nil, []any{"T"}, map[string]any{}, true} {
-				r := a.Tapped(method, map[string]any{"taskId": id, "_meta": map[string]any{wiretest.ProposalRelated: map[string]any{"taskId": "T"}}})
+				r := a.CallUnchecked(method, map[string]any{"taskId": id, "_meta": map[string]any{wiretest.ProposalRelated: map[string]any{"taskId": "T"}}})
 				if r.Want(http.StatusOK, wiretest.InvalidParams); r.Error == nil || r.Error.Message == "" {
 					t.Errorf("%s of %v: %s", method, id, r.Body)
 				}
 			}
-			a.Tapped(method, map[string]any{"_meta": map[string]any{wiretest.ProposalRelated: map[string]any{}}}).Want(http.StatusOK, wiretest.InvalidParams)
+			a.CallUnchecked(method, map[string]any{"_meta": map[string]any{wiretest.ProposalRelated: map[string]any{}}}).Want(http.StatusOK, wiretest.InvalidParams)
 			// Somebody else's, by either ID, is none.
-			none := b.About(method, "none")
+			none := b.CallProposed(method, "none")
 			for _, id := range []string{"T", internal("a", "T")} {
-				if r := b.About(method, id).Want(http.StatusOK, wiretest.InvalidParams); r.Error.Message != none.Error.Message {
+				if r := b.CallProposed(method, id).Want(http.StatusOK, wiretest.InvalidParams); r.Error.Message != none.Error.Message {
 					t.Errorf("%s, for none %s", r.Body, none.Body)
 				}
 			}
 		}
 		// In another session of the same principal it is there.
-		if r := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").About("tasks/get", "T").OK(); r.Text("status") != "completed" {
+		if r := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").CallProposed("tasks/get", "T").OK(); r.Text("status") != "completed" {
 			t.Errorf("%s", r.Body)
 		}
-		if list := b.Tapped("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
+		if list := b.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
 			t.Errorf("%v", list)
 		}
 		// Without authentication the session is whose they are.
 		open, _ := wiretest.ServeWith(t, wiretest.Setup{Options: wiretest.WithProposal()})
 		x, y := wiretest.NewPeer(t, open, wiretest.BeforeTasks, ""), wiretest.NewPeer(t, open, wiretest.BeforeTasks, "")
-		x.Propose("T", "ponder", nil).Answer()
-		x.About("tasks/get", "T").OK()
-		y.About("tasks/get", "T").Want(http.StatusOK, wiretest.InvalidParams)
-		y.Propose("T", "ponder", nil).Answer()
-		x.Tapped("tasks/list", nil).Want(http.StatusOK, wiretest.MethodNotFound)
+		x.Propose("T", "ponder", nil).NextAnswer()
+		x.CallProposed("tasks/get", "T").OK()
+		y.CallProposed("tasks/get", "T").Want(http.StatusOK, wiretest.InvalidParams)
+		y.Propose("T", "ponder", nil).NextAnswer()
+		x.CallUnchecked("tasks/list", nil).Want(http.StatusOK, wiretest.MethodNotFound)
 	})
 }
 
@@ -443,14 +443,14 @@ func TestProposalList(t *testing.T) {
 			id := fmt.Sprint("task ", i)
 			want[id] = true
 			c := a.Propose(id, "ponder", nil)
-			c.Answer()
+			c.NextAnswer()
 			c.Stop()
 		}
 		got := map[string]bool{}
 		params := map[string]any(nil)
 		var cursors []string
 		for range 10 {
-			r := a.Tapped("tasks/list", params).OK()
+			r := a.CallUnchecked("tasks/list", params).OK()
 			for _, task := range r.Get("tasks").([]any) {
 				task := task.(map[string]any)
 				id := task["taskId"].(string)
@@ -458,7 +458,7 @@ func TestProposalList(t *testing.T) {
 					t.Errorf("%s twice or not a's", id)
 				}
 				got[id] = true
-				one := a.About("tasks/get", id).OK().Get().(map[string]any)
+				one := a.CallProposed("tasks/get", id).OK().Get().(map[string]any)
 				delete(one, "_meta")
 				if fmt.Sprint(one) != fmt.Sprint(task) {
 					t.Errorf("%v in the list, %v alone", task, one)
@@ -475,9 +475,9 @@ func TestProposalList(t *testing.T) {
 			t.Errorf("%d of %d tasks, %d cursors", len(got), len(want), len(cursors))
 		}
 		for _, bad := range []any{"", "x", cursors[0][1:], cursors[0] + "A", 5, []any{}, true} {
-			a.Tapped("tasks/list", map[string]any{"cursor": bad}).Want(http.StatusOK, wiretest.InvalidParams)
+			a.CallUnchecked("tasks/list", map[string]any{"cursor": bad}).Want(http.StatusOK, wiretest.InvalidParams)
 		}
-		b.Tapped("tasks/list", map[string]any{"cursor": cursors[0]}).Want(http.StatusOK, wiretest.InvalidParams)
+		b.CallUnchecked("tasks/list", map[string]any{"cursor": cursors[0]}).Want(http.StatusOK, wiretest.InvalidParams)
 	})
 }
 
@@ -492,32 +492,32 @@ func TestProposalDelete(t *testing.T) {
 		url, d := serveProposal(t, wiretest.Setup{Options: options})
 		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
 		c := p.Propose("T", "driven", nil)
-		d.Say(internal("a", "T"), "begun")
-		if r := p.About("tasks/delete", "T").Want(http.StatusOK, wiretest.InvalidRequest); !strings.Contains(r.Error.Message, "working") {
+		d.Tell(internal("a", "T"), "begun")
+		if r := p.CallProposed("tasks/delete", "T").Want(http.StatusOK, wiretest.InvalidRequest); !strings.Contains(r.Error.Message, "working") {
 			t.Errorf("%s", r.Body)
 		}
-		d.Say(internal("a", "T"), "done")
-		c.Answer()
-		p.About("tasks/result", "T").OK()
-		meta := wiretest.Metadata("K")
+		d.Tell(internal("a", "T"), "done")
+		c.NextAnswer()
+		p.CallProposed("tasks/result", "T").OK()
+		meta := wiretest.ProposalMeta("K")
 		meta["io.github.mcptaskgen/idempotency-key"] = "key"
 		keyed := p.ProposeWith(meta, "ponder", nil)
 		keyed.Next()
-		keyed.Answer()
+		keyed.NextAnswer()
 		for _, id := range []string{"T", "K"} {
 			want := fmt.Sprintf(`{"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
-			if r := p.About("tasks/delete", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
+			if r := p.CallProposed("tasks/delete", id).OK(); !wiretest.SameJSON(string(r.Result), want) {
 				t.Errorf("%s", r.Body)
 			}
 			for _, method := range []string{"tasks/get", "tasks/result", "tasks/delete"} {
-				p.About(method, id).Want(http.StatusOK, wiretest.InvalidParams)
+				p.CallProposed(method, id).Want(http.StatusOK, wiretest.InvalidParams)
 			}
 		}
-		if list := p.Tapped("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
+		if list := p.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
 			t.Errorf("%v", list)
 		}
 		for kind, want := range map[string]int{"created": 2, "ended": 2, "retrieved": 3, "deleted": 2} { // T by its call too, K by its call
-			text := logs.Until(t, "audit="+kind+" ", want)
+			text := logs.WaitFor(t, "audit="+kind+" ", want)
 			if got := strings.Count(text, "audit="+kind+" "); got != want {
 				t.Errorf("%d records %q, want %d:\n%s", got, kind, want, text)
 			}
@@ -544,8 +544,8 @@ func TestProposalLimits(t *testing.T) {
 		}
 		c := &wiretest.Proposed{Feed: p.Send("tools/call", call("T", 1)), ID: p.IDs.Load()}
 		c.Next()
-		p.Tapped("tools/call", call("U", 1)).Limited(http.StatusOK, "running", 1)
-		wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b").Propose("V", "ponder", nil).Answer()
+		p.CallUnchecked("tools/call", call("U", 1)).WantLimit(http.StatusOK, "running", 1)
+		wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b").Propose("V", "ponder", nil).NextAnswer()
 		p.CancelCall(c)
 		c.Next()
 		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) { // its keepAlive is over soon
@@ -556,9 +556,9 @@ func TestProposalLimits(t *testing.T) {
 				t.Fatal("the record stays")
 			}
 		}
-		p.About("tasks/get", "T").Want(http.StatusOK, wiretest.InvalidParams)
-		wiretest.Flood(t, func() *wiretest.Response { return p.About("tasks/get", "W") }).Limited(http.StatusTooManyRequests, "polls", 5)
-		wiretest.Flood(t, func() *wiretest.Response { return p.About("tasks/result", "X") }).Limited(http.StatusTooManyRequests, "polls", 5)
-		wiretest.Flood(t, func() *wiretest.Response { return p.Tapped("tasks/list", nil) }).Limited(http.StatusTooManyRequests, "lists", 5)
+		p.CallProposed("tasks/get", "T").Want(http.StatusOK, wiretest.InvalidParams)
+		wiretest.Flood(t, func() *wiretest.Response { return p.CallProposed("tasks/get", "W") }).WantLimit(http.StatusTooManyRequests, "polls", 5)
+		wiretest.Flood(t, func() *wiretest.Response { return p.CallProposed("tasks/result", "X") }).WantLimit(http.StatusTooManyRequests, "polls", 5)
+		wiretest.Flood(t, func() *wiretest.Response { return p.CallUnchecked("tasks/list", nil) }).WantLimit(http.StatusTooManyRequests, "lists", 5)
 	})
 }

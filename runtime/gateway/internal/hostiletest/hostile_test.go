@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -342,6 +343,7 @@ func TestHostileCursors(t *testing.T) {
 		for range 60 {
 			a.victim.Create("secret_done", nil)
 		}
+		synctest.Wait() // for the ends of the tasks, which the lists show
 		a.tasksBefore = a.stored()
 		r := a.victim.Call("tasks/list", nil).OK()
 		cursor := r.Text("nextCursor")

@@ -20,7 +20,7 @@ type arrow struct {
 
 // arrows is the structure of the module: the command uses the generator, the generator the schemas
 // and templates, and generated code the runtime. In the runtime, the glue to the two SDKs uses the
-// gateway, the gateway the dialects, the dialects package mcptask, and that only its leaves.
+// gateway, the gateway the protocol, the protocol package mcptask, and that only its leaves.
 //
 // The runtime never imports the generator, nor the libraries that derive schemas or write code. The
 // generator never imports the runtime, not even in tests.
@@ -51,25 +51,26 @@ var arrows = []arrow{
 
 	// The way of a request, from the SDK inwards.
 	{"runtime/gosdk", []string{
-		"runtime", "runtime/gateway", "runtime/internal/dialect", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
+		"runtime", "runtime/gateway", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/wire", "runtime/internal/form", "runtime/internal/guard",
 		"runtime/internal/text",
 		"github.com/modelcontextprotocol/go-sdk/...", "github.com/google/jsonschema-go/...",
 	}, runtimeTests},
 	{"runtime/gosdk/internal/...", []string{"runtime/..."}, slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})},
 	{"runtime/mcpgo", []string{"runtime", "runtime/gateway", "github.com/mark3labs/mcp-go/..."}, runtimeTests},
 	{"runtime/gateway/...", []string{
-		"runtime", "runtime/internal/dialect", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
+		"runtime", "runtime/internal/protocol", "runtime/internal/protocol/unofficial", "runtime/internal/fallback", "runtime/internal/wire", "runtime/internal/guard",
 		"runtime/internal/limit", "runtime/internal/text", "runtime/internal/validate",
 	},
 		slices.Concat(runtimeTests, []string{"runtime/storetest", "github.com/modelcontextprotocol/go-sdk/jsonrpc"})},
-	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/dialect", "runtime/internal/wire", "runtime/internal/guard", "runtime/internal/text"},
+	{"runtime/internal/fallback", []string{"runtime", "runtime/internal/protocol", "runtime/internal/wire", "runtime/internal/guard", "runtime/internal/text"},
 		slices.Concat(runtimeTests, []string{"github.com/santhosh-tekuri/jsonschema/v6"})},
-	{"runtime/internal/dialect/...", []string{"runtime", "runtime/internal/wire", "runtime/internal/text"}, runtimeTests},
+	{"runtime/internal/protocol/...", []string{"runtime", "runtime/internal/wire", "runtime/internal/text"}, runtimeTests},
+	{"runtime/internal/protocol/unofficial/...", []string{"runtime", "runtime/internal/protocol"}, runtimeTests},
 	{"runtime/gateway/internal/edgetest", nil, wireTests},
 	{"runtime/gateway/internal/pushtest", nil, wireTests},
 	{"runtime/gateway/internal/hostiletest", nil, wireTests},
-	{"runtime/internal/dialect/officialtest", nil, wireTests},
-	{"runtime/internal/dialect/unofficialtest", nil, wireTests},
+	{"runtime/internal/protocol/officialtest", nil, wireTests},
+	{"runtime/internal/protocol/unofficial/unofficialtest", nil, wireTests},
 	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
 
 	// For tests: users' own, and the runtime's.
@@ -104,7 +105,7 @@ var runtimeTests = []string{
 	"runtime/internal/memnet", "runtime/internal/wiretest", "github.com/google/go-cmp/...", "github.com/santhosh-tekuri/jsonschema/v6", "pgregory.net/rapid",
 }
 
-// wireTests are what tests of the wire may import: they see the gateway and the dialects from the
+// wireTests are what tests of the wire may import: they see the gateway and the protocol from the
 // outside, through gosdk.
 var wireTests = slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."})
 

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Phase is how far a task has come. Each revision's dialect makes the status that a
+// Phase is how far a task has come. Each revision makes the status that a
 // requestor sees from phase and outcome.
 type Phase string
 

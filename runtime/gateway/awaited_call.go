@@ -13,8 +13,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // In the proposal SEP-1686 a call that created a task stays open until the task has ended. The
@@ -30,7 +30,7 @@ import (
 type awaitedCall struct {
 	g       *Gateway
 	session *session
-	d       dialect.Teller
+	d       announcer
 	caller  mcptask.Caller
 	tool    string
 	// request is the ID of the call, by which the client cancels it.
@@ -110,7 +110,7 @@ func (a *awaitedCall) checkIDFree(ctx context.Context, id string) error {
 	switch _, err := a.g.server.Get(ctx, a.caller, id); {
 	case err == nil:
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "the task ID %q is in use: choose another one for each call", id)
-	case !dialect.Gone(err):
+	case !protocol.IsGone(err):
 		return err
 	}
 	return nil
@@ -150,7 +150,7 @@ func (a *awaitedCall) cancelTask(task string) {
 // announce sends the announcement of the task. If the call has no stream, it uses the session's
 // standalone stream.
 func (a *awaitedCall) announce(r mcptask.Record) {
-	method, params, err := a.d.(dialect.Announcer).Announcement(r)
+	method, params, err := a.d.Announcement(r)
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
@@ -218,8 +218,8 @@ func (a *awaitedCall) newReply(ctx context.Context, r mcptask.Record, err error)
 		}
 		return mcptask.CallReply{}, err
 	}
-	dialect.Retrieved(ctx, a.g.server, a.caller, r)
-	result, err := a.d.(dialect.Announcer).Answer(r)
+	protocol.AuditRetrieval(ctx, a.g.server, a.caller, r)
+	result, err := a.d.Answer(r)
 	var wire *mcptask.Error
 	switch {
 	case errors.As(err, &wire):
@@ -230,9 +230,6 @@ func (a *awaitedCall) newReply(ctx context.Context, r mcptask.Record, err error)
 	return mcptask.CallReply{Outcome: &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: result, IsError: r.Outcome.IsError}}, nil
 }
 
-// overPipe implements carrier.
-func (a *awaitedCall) overPipe(write func([]byte)) { a.way = pipeWay{write} }
-
 // pipeWay implements callWay for a pipe. A pipe has one stream, which the session's questions use.
 type pipeWay struct{ write func([]byte) }
 
@@ -240,13 +237,6 @@ func (w pipeWay) send(message []byte) bool    { w.write(message); return true }
 func (pipeWay) carriesQuestions() bool        { return false }
 func (pipeWay) sendKeepAlive()                {}
 func (pipeWay) disconnected() <-chan struct{} { return nil }
-
-// overHTTP implements carrier.
-func (a *awaitedCall) overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func()) {
-	way := &postWay{w: w, streams: acceptsStream(r), header: http.Header{}, gone: r.Context().Done()}
-	a.way = way
-	return way, way.end
-}
 
 // postWay is the response to a POST. It becomes a stream as soon as there is a message about the
 // task. It then forwards the SDK's events, or turns the SDK's JSON into an event.
@@ -362,4 +352,14 @@ func (p *postWay) end() {
 		}
 	}
 	p.over = true
+}
+
+// announcer is a revision that answers a call that made a task when the task has ended, and
+// announces the task before.
+type announcer interface {
+	protocol.Teller
+	// Announcement makes the notification of a new task.
+	Announcement(r mcptask.Record) (method string, params json.RawMessage, err error)
+	// Answer makes the result of the call of a task that has ended, or its error.
+	Answer(r mcptask.Record) (json.RawMessage, error)
 }

@@ -13,7 +13,8 @@ import (
 
 // direct serves a request for an SDK whose types cannot carry tasks. It answers calls of the
 // server's tools in the gateway. For other requests it asks the SDK and completes the result.
-func (x *httpExchange) direct(w http.ResponseWriter, flow *Flow) {
+func (x *httpExchange) direct(flow *Flow) {
+	w := x.w
 	if flow.Tool != "" {
 		result, err := x.directCall(x.r.Context(), flow)
 		switch {

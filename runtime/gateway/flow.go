@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"net/http"
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -53,8 +52,6 @@ type Flow struct {
 	// them.
 	withheld json.RawMessage
 
-	// carrier carries the answer to the client instead of the SDK. It may be nil.
-	carrier carrier
 	// announced delays messages about the call's task until the reply is written. It is nil outside
 	// of sessions.
 	announced *announcement
@@ -63,13 +60,6 @@ type Flow struct {
 	mu      sync.Mutex
 	reply   *mcptask.CallReply
 	left    func(mcptask.CallReply) // receives a reply that comes after the answer
-}
-
-// carrier carries the answer to a call, and the messages before the answer, to the client.
-type carrier interface {
-	// overHTTP returns the writer for the SDK's response, until end is called.
-	overHTTP(w http.ResponseWriter, r *http.Request) (carried http.ResponseWriter, end func())
-	overPipe(write func(line []byte))
 }
 
 // Run calls the tool once for the flow, however often Run is called: a middleware that calls next

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -188,7 +188,7 @@ func (x *httpExchange) openStream() {
 
 // carryQuestions implements exchange. If the client does not accept a stream, it gets the questions
 // on its session's own stream (C-34, C-37).
-func (x *httpExchange) carryQuestions(d dialect.Teller, task string) (stop func()) {
+func (x *httpExchange) carryQuestions(d protocol.Teller, task string) (stop func()) {
 	if !acceptsStream(x.r) {
 		return func() {}
 	}
@@ -250,23 +250,17 @@ func (x *httpExchange) forward(flow *Flow, edits ...wire.Edit) {
 		x.refuse(refusedRequest, wireError(err))
 		return
 	}
-	w := x.w
 	if flow != nil {
-		if flow.carrier != nil {
-			var end func()
-			w, end = flow.carrier.overHTTP(x.w, x.r)
-			defer end() // the response is invalid once the handler has returned
-		}
 		defer flow.announced.noteWritten()
 		if x.g.config.Direct {
-			x.direct(w, flow)
+			x.direct(flow)
 			return
 		}
 		token, closeFlow := OpenFlow(x.g.server, flow)
 		defer closeFlow()
 		x.r.Header.Set(FlowHeader, token)
 	}
-	x.next().ServeHTTP(w, x.r)
+	x.next().ServeHTTP(x.w, x.r)
 }
 
 func (x *httpExchange) forwardOpen(done func()) {
@@ -304,10 +298,10 @@ func (x *httpExchange) initialize(flow *Flow) {
 	}
 	defer done()
 	capabilities := x.m.Params.Object("capabilities")
-	flow.Connected = func(id, protocol string, wait func() error) {
+	flow.Connected = func(id, version string, wait func() error) {
 		if id != "" {
 			s := &session{id: id, principal: x.principal, behind: flow.Behind}
-			s.setNegotiated(g, protocol, capabilities.Raw())
+			s.setNegotiated(g, version, capabilities.Raw())
 			g.trackSession(x.r, s, wait)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // The gateway serves a subscriptions/listen of 2026-07-28 that names tasks (E-62). After the
@@ -74,7 +74,7 @@ func (g *Gateway) answerListen(x exchange, caller mcptask.Caller) {
 // subscribe opens a subscription to the caller's tasks. It omits tasks of other callers, like tasks
 // that do not exist (E-63, E-87).
 func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *message) (*subscription, error) {
-	var d dialect.Server20260728
+	var d protocol.Server20260728
 	asked, err := d.Subscribe(m.Params)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (g *Gateway) subscribe(ctx context.Context, caller mcptask.Caller, m *messa
 		switch _, err := g.server.Get(ctx, caller, id); {
 		case err == nil:
 			s.tasks = append(s.tasks, id)
-		case !dialect.Gone(err) || ctx.Err() != nil:
+		case !protocol.IsGone(err) || ctx.Err() != nil:
 			free()
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (s *subscription) followTasks(ctx context.Context, write func([]byte)) erro
 // followTask writes one task and its changes. While write waits for the client, it skips changes:
 // the next state that it writes is the latest.
 func (s *subscription) followTask(ctx context.Context, id string, write func([]byte)) error {
-	var d dialect.Server20260728
+	var d protocol.Server20260728
 	var version int64
 	var last []byte
 	for {
@@ -152,7 +152,7 @@ func (s *subscription) followTask(ctx context.Context, id string, write func([]b
 		switch {
 		case ctx.Err() != nil || s.g.server.Closing().Err() != nil:
 			return nil
-		case dialect.Gone(err):
+		case protocol.IsGone(err):
 			return nil // there is no notification for a task that is gone
 		case err != nil:
 			return err
@@ -181,5 +181,5 @@ func (s *subscription) answer(ctx context.Context, err error) (json.RawMessage, 
 		s.g.server.Notice(slog.LevelError, "subscription ended", "error", err)
 		return nil, wireError(err)
 	}
-	return dialect.Server20260728{}.Ended(s.id)
+	return protocol.Server20260728{}.Ended(s.id)
 }

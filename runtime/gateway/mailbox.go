@@ -6,7 +6,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 const notificationCancelled = "notifications/cancelled"
@@ -24,7 +24,7 @@ func (g *Gateway) mailbox(s *session) *push.Mailbox {
 // pushClient implements push.Client for a session.
 type pushClient struct {
 	s      *session
-	legacy dialect.Teller
+	legacy protocol.Teller
 }
 
 // Principal implements push.Client.
@@ -34,7 +34,7 @@ func (c pushClient) Principal() string { return c.s.principal }
 func (c pushClient) CanAsk() []string { return c.s.canAsk }
 
 // Requestor implements push.Client.
-func (c pushClient) Requestor(d dialect.Teller) dialect.Requestor {
+func (c pushClient) Requestor(d protocol.Teller) protocol.Requestor {
 	if d != c.legacy {
 		return d.Requestor(c.s.capabilities)
 	}

@@ -12,8 +12,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -84,7 +84,7 @@ func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken boo
 		close(m.acked)
 	}
 	switch {
-	case said.Method == dialect.Acknowledged:
+	case said.Method == protocol.Acknowledged:
 		if !m.acknowledged {
 			agree(m.s.mergeAcknowledgement(said))
 		}
@@ -102,7 +102,7 @@ func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken boo
 
 // encodeAcknowledgement returns an acknowledgement of the tasks alone.
 func (s *subscription) encodeAcknowledgement() []byte {
-	data, err := dialect.Server20260728{}.Acknowledged(s.id, s.tasks)
+	data, err := protocol.Server20260728{}.Acknowledged(s.id, s.tasks)
 	if err != nil { // cannot happen: an ID and strings always marshal
 		return nil
 	}
@@ -259,7 +259,7 @@ func (x *pipeExchange) forwardMerged(ctx context.Context, m *merge) (refused boo
 func (p *pipe) passMerged(said *wire.Message) bool {
 	id := said.ID
 	switch {
-	case said.Method == dialect.Acknowledged:
+	case said.Method == protocol.Acknowledged:
 		id = said.Params.Get("_meta", mcptask.MetaSubscriptionID)
 	case said.Method != "":
 		return false

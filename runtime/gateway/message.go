@@ -7,7 +7,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -34,7 +34,7 @@ var (
 // readsParams reports whether the gateway acts on the params of a method.
 func readsParams(method string) bool {
 	switch method {
-	case "initialize", "server/discover", "tools/list", "tools/call", dialect.Listen:
+	case "initialize", "server/discover", "tools/list", "tools/call", protocol.Listen:
 		return true
 	}
 	return strings.HasPrefix(method, "tasks/")
@@ -112,7 +112,7 @@ func newerMethodError(m *message) *mcptask.Error {
 
 // isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK
 // might serve it in a session whose revision has neither the method nor its answer.
-func (m *message) isNewerMethod() bool { return m.Method == dialect.Listen }
+func (m *message) isNewerMethod() bool { return m.Method == protocol.Listen }
 
 // wireError returns the error that is sent to the client. It hides the text of internal errors.
 func wireError(err error) *mcptask.Error {

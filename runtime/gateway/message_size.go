@@ -2,7 +2,7 @@ package gateway
 
 import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -29,7 +29,7 @@ func checkSize(m *message) (refusalKind, *mcptask.Error) {
 		if wire.CountValues(data, maxInitializeValues) > maxInitializeValues {
 			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize may have at most %d values: declare less", maxInitializeValues)
 		}
-	case "tasks/result", dialect.Listen:
+	case "tasks/result", protocol.Listen:
 	case "tools/call":
 		if len(data) > maxLastingBytes && len(data)-countLimitedBytes(m.Params) > maxLastingBytes {
 			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a call exceeds %d bytes beside its arguments and answers: send less", maxLastingBytes)

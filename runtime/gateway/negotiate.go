@@ -6,35 +6,37 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // callInSession forwards a tools/call of a session. If the tool is ours, it opens a flow for it.
 func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
-	flow, refusal := g.negotiateInSession(s, caller, x.message())
+	flow, done, refusal := g.negotiateInSession(x, s, caller)
 	if refusal != nil {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
+	defer done()
 	x.forward(flow)
 }
 
 // negotiateInSession negotiates a tools/call of a session. It returns neither a flow nor a refusal
-// if the tool is not ours; the call is then forwarded unchanged.
-func (g *Gateway) negotiateInSession(s *session, caller mcptask.Caller, m *message) (*Flow, *mcptask.Error) {
+// if the tool is not ours; the call is then forwarded unchanged. Call done when it has been.
+func (g *Gateway) negotiateInSession(x exchange, s *session, caller mcptask.Caller) (flow *Flow, done func(), refusal *mcptask.Error) {
+	m := x.message()
 	tool, name := g.findTool(m)
 	d := g.findRevision(s, caller, m)
 	if tool == nil {
 		if d != nil { // the SDK's own tools never become tasks
 			none := mcptask.ToolSpec{Name: name, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
 			if _, err := d.Negotiate(none, false, m.Params); err != nil {
-				return nil, wireError(err)
+				return nil, nil, wireError(err)
 			}
 		}
-		return nil, nil
+		return nil, func() {}, nil
 	}
 	raw, silent := m.Params, d == nil
 	if silent { // older revisions have no tasks and ignore the member
@@ -42,18 +44,15 @@ func (g *Gateway) negotiateInSession(s *session, caller mcptask.Caller, m *messa
 	} else {
 		caller.Revision = d.Revision()
 	}
-	call, err := d.Negotiate(*tool, fallback.Concerns(g.server, tool.Name), raw)
+	call, err := g.negotiate(d, caller, *tool, raw)
 	if err != nil {
-		refusal := wireError(err)
+		refusal = wireError(err)
 		if silent {
 			refusal = g.nameTaskRevisions(*tool, caller.Revision, refusal)
 		}
-		return nil, refusal
+		return nil, nil, refusal
 	}
-	if call.ExternalID != "" && call.IdempotencyKey == call.ExternalID { // anonymous callers share one set of keys
-		call.IdempotencyKey = caller.Named(call.ExternalID)
-	}
-	flow := g.newCallFlow(d, caller, *tool, call)
+	flow = g.newCallFlow(d, caller, *tool, call)
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
 	}
@@ -69,8 +68,7 @@ func (g *Gateway) negotiateInSession(s *session, caller mcptask.Caller, m *messa
 			return encode(reply)
 		}
 	}
-	g.prepareFlow(flow, s, d, m)
-	return flow, nil
+	return flow, g.prepareFlow(x, flow, s, d), nil
 }
 
 // callModern forwards a tools/call of 2026-07-28. If the tool is ours, it opens a flow for it.
@@ -150,7 +148,7 @@ func (g *Gateway) findTool(m *message) (*mcptask.ToolSpec, string) {
 }
 
 // newCallFlow returns the flow of a tools/call.
-func (g *Gateway) newCallFlow(d dialect.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *Flow {
+func (g *Gateway) newCallFlow(d protocol.Server, caller mcptask.Caller, tool mcptask.ToolSpec, call mcptask.CallRequest) *Flow {
 	flow := g.newFlow(d, caller, "tools/call")
 	flow.Tool, flow.Call = tool.Name, call
 	flow.Handle = fallback.Handle(g.server, caller, tool.Name, call)
@@ -219,7 +217,7 @@ func (g *Gateway) newDiscoverFlow(caller mcptask.Caller) *Flow {
 }
 
 // newFlow returns the flow of a request whose result the revision completes.
-func (g *Gateway) newFlow(d dialect.Server, caller mcptask.Caller, method string) *Flow {
+func (g *Gateway) newFlow(d protocol.Server, caller mcptask.Caller, method string) *Flow {
 	return &Flow{
 		Caller: caller,
 		Decorate: func(result json.RawMessage) (json.RawMessage, error) {

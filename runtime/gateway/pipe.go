@@ -12,8 +12,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -72,7 +72,7 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	fromSDK, sdkWrites := io.Pipe()
 	p := &pipe{
 		g: g, toSDK: toSDK, fromSDK: fromSDK,
-		session:    &session{id: rand.Text(), principal: principal, requestor: dialect.Requestor20251125{}},
+		session:    &session{id: rand.Text(), principal: principal, requestor: protocol.Requestor20251125{}},
 		waiting:    map[string]context.CancelFunc{},
 		pending:    map[string]pendingRequest{},
 		merged:     map[string]*merge{},

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -74,11 +74,11 @@ func (x *pipeExchange) enter(bool) (*session, mcptask.Caller, bool) {
 func (x *pipeExchange) initialize(flow *Flow) {
 	p := x.p
 	capabilities := x.m.Params.Get("capabilities")
-	flow.Connected = func(_, protocol string, _ func() error) {
+	flow.Connected = func(_, version string, _ func() error) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if p.session.revision == "" { // once: what pushes to the session reads it without the lock
-			p.session.setNegotiated(p.g, protocol, capabilities)
+			p.session.setNegotiated(p.g, version, capabilities)
 		}
 	}
 	x.forward(flow)
@@ -153,7 +153,7 @@ func (x *pipeExchange) send(message []byte) {
 }
 
 // carryQuestions implements exchange. A pipe has one stream, which already carries the questions.
-func (x *pipeExchange) carryQuestions(dialect.Teller, string) (stop func()) { return func() {} }
+func (x *pipeExchange) carryQuestions(protocol.Teller, string) (stop func()) { return func() {} }
 
 // cancel implements exchange. It returns false if the SDK serves the request too.
 func (x *pipeExchange) cancel(request json.RawMessage) bool {
@@ -177,9 +177,6 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
 	var passed pendingRequest
 	if flow != nil {
-		if flow.carrier != nil {
-			flow.carrier.overPipe(p.write)
-		}
 		flow.Ended = p.ctx
 		token, closeFlow := OpenFlow(p.g.server, flow)
 		// The SDK takes the flow at once or never: it may refuse the request, or leave it

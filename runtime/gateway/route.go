@@ -8,7 +8,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -42,7 +42,7 @@ type exchange interface {
 	send(message []byte)
 	// carryQuestions sends a task's questions before the answer until stop is called. It does
 	// nothing if the answer has no stream of its own.
-	carryQuestions(d dialect.Teller, task string) (stop func())
+	carryQuestions(d protocol.Teller, task string) (stop func())
 	// flush sends buffered bytes.
 	flush()
 	// cancel ends a request of the sender's that the gateway answers. It returns false if the SDK
@@ -179,9 +179,9 @@ func (g *Gateway) routeModern(x exchange) {
 		g.callModern(x, caller)
 	case m.Method == "tools/list":
 		x.forward(g.newListFlow(caller, g.declaresTasks(m.meta)))
-	case m.Method == dialect.Listen && g.inRequests && dialect.Server20260728{}.NamesTasks(m.Params):
+	case m.Method == protocol.Listen && g.inRequests && protocol.Server20260728{}.NamesTasks(m.Params):
 		g.answerListen(x, caller)
-	case m.Method == dialect.Listen: // the SDK serves it alone, but it counts as a connection
+	case m.Method == protocol.Listen: // the SDK serves it alone, but it counts as a connection
 		done, err := g.countWaiting(caller)
 		if err != nil {
 			x.refuse(refusedRequest, err)

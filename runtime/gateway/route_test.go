@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -59,7 +59,7 @@ func (x *recorded) answer(work work) {
 	x.note("answer waits=%v failed=%v", work.waits, err != nil)
 }
 
-func (x *recorded) carryQuestions(dialect.Teller, string) (stop func()) { return func() {} }
+func (x *recorded) carryQuestions(protocol.Teller, string) (stop func()) { return func() {} }
 
 func (x *recorded) forward(flow *Flow, edits ...wire.Edit) {
 	tool := ""

@@ -15,8 +15,8 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -35,12 +35,11 @@ type session struct {
 	// capabilities are the client's. requestor decides which questions the client may keep as
 	// tasks, in the session's own revision.
 	capabilities json.RawMessage
-	requestor    dialect.Requestor
+	requestor    protocol.Requestor
 	// behind is what the adapter keeps with the session.
 	behind any
-	// shownRevision is the unofficial revision that a request has shown last, or nil. The table's
-	// lock guards it.
-	shownRevision dialect.Signalled
+	// shownRevision is the unofficial revision that a request has shown last, or nil.
+	shownRevision atomic.Pointer[signalled]
 	// ended ends with the session, and ends the session's streams.
 	ended context.Context
 	end   context.CancelFunc
@@ -63,10 +62,10 @@ type session struct {
 }
 
 // setNegotiated stores the result of initialize.
-func (s *session) setNegotiated(g *Gateway, protocol string, capabilities json.RawMessage) {
-	s.revision, s.canAsk, s.requestor = protocol, g.legacy.CanAsk(capabilities), dialect.Requestor20251125{}
+func (s *session) setNegotiated(g *Gateway, version string, capabilities json.RawMessage) {
+	s.revision, s.canAsk, s.requestor = version, g.legacy.CanAsk(capabilities), protocol.Requestor20251125{}
 	s.capabilities = bytes.Clone(capabilities)
-	if g.hasTasks(protocol) {
+	if g.hasTasks(version) {
 		s.requestor = g.legacy.Requestor(capabilities)
 	}
 }

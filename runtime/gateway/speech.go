@@ -5,7 +5,8 @@ import (
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/fallback"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // speech selects the revisions that a gateway supports.
@@ -14,30 +15,33 @@ type speech struct {
 	names []string
 	// legacy is the revision of sessions that negotiate its protocol. It also decides how calls are
 	// answered in other sessions. modern is the revision of requests without a session.
-	legacy dialect.Teller
-	modern dialect.Server
+	legacy protocol.Teller
+	modern protocol.Server
 	// inSessions and inRequests report whether legacy and modern support tasks.
 	inSessions, inRequests bool
 	// signalled are the unofficial revisions. No protocol version names them.
-	signalled []dialect.Signalled
+	signalled []signalled
 }
 
 // sessionSpeech decides which revision the requests of a session use.
 type sessionSpeech interface {
 	// findRevision returns the revision of a session's request. It returns nil if that revision has
 	// no tasks.
-	findRevision(s *session, caller mcptask.Caller, m *message) dialect.Teller
+	findRevision(s *session, caller mcptask.Caller, m *message) protocol.Teller
 	// tasklessRevision returns the revision that decides how calls are answered in a session
 	// without tasks.
-	tasklessRevision() dialect.Teller
+	tasklessRevision() protocol.Teller
 	// declareTasks adds the task capability of a revision to the result of an initialize or
-	// tools/list. protocol is the session's protocol version.
-	declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error)
+	// tools/list. version is the session's protocol version.
+	declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error)
 	// canPush reports whether sessions of a protocol version receive messages about tasks on their
 	// streams.
-	canPush(protocol string) bool
-	// prepareFlow adapts the flow of a call to the call's revision.
-	prepareFlow(flow *Flow, s *session, d dialect.Teller, m *message)
+	canPush(version string) bool
+	// negotiate decides how a call is answered in a revision.
+	negotiate(d protocol.Teller, caller mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error)
+	// prepareFlow adapts the flow of a call, and the way of its answer, to the call's revision. Call
+	// done when the flow has been forwarded.
+	prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller) (done func())
 }
 
 // newSpeech selects the revisions for a gateway from those that a server supports. If only is not
@@ -46,58 +50,60 @@ func newSpeech(revisions []string, only string) speech {
 	if only != "" {
 		revisions = slices.DeleteFunc(slices.Clone(revisions), func(revision string) bool { return revision != only })
 	}
-	s := speech{names: revisions, legacy: dialect.Server20251125{}, modern: dialect.Server20260728{}}
-	for _, d := range dialect.Servers() {
+	s := speech{names: revisions, legacy: protocol.Server20251125{}, modern: protocol.Server20260728{}}
+	for _, d := range protocol.Servers() {
 		if !slices.Contains(revisions, d.Revision()) {
 			continue
 		}
-		switch d := d.(type) {
-		case dialect.Signalled:
-			s.signalled = append(s.signalled, d)
-		case dialect.Teller:
-			if !s.inSessions || d.Revision() == d.Protocol() { // prefer a revision that negotiates under its own name
-				s.legacy, s.inSessions = d, true
-			}
-		default:
+		if teller, ok := d.(protocol.Teller); ok {
+			s.legacy, s.inSessions = teller, true
+		} else {
 			s.modern, s.inRequests = d, true
 		}
 	}
+	s.addUnofficial(revisions)
 	return s
 }
 
 // hasTasks reports whether sessions of a protocol version have tasks.
-func (s *speech) hasTasks(protocol string) bool {
-	return s.inSessions && protocol == s.legacy.Protocol()
+func (s *speech) hasTasks(version string) bool {
+	return s.inSessions && version == s.legacy.Protocol()
 }
 
 // sessionRevision returns the revision of a session's requests, unless a request shows another one.
-func (s *speech) sessionRevision(protocol string) string {
-	if s.hasTasks(protocol) {
+func (s *speech) sessionRevision(version string) string {
+	if s.hasTasks(version) {
 		return s.legacy.Revision()
 	}
-	return protocol
+	return version
 }
 
 // officialSpeech implements sessionSpeech for the official revisions: a session uses the revision
 // that it has negotiated.
 type officialSpeech struct{ g *Gateway }
 
-func (n officialSpeech) findRevision(s *session, _ mcptask.Caller, _ *message) dialect.Teller {
+func (n officialSpeech) findRevision(s *session, _ mcptask.Caller, _ *message) protocol.Teller {
 	if s == nil || !n.g.hasTasks(s.revision) {
 		return nil
 	}
 	return n.g.legacy
 }
 
-func (n officialSpeech) tasklessRevision() dialect.Teller { return n.g.legacy }
+func (n officialSpeech) tasklessRevision() protocol.Teller { return n.g.legacy }
 
-func (n officialSpeech) declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
-	if !n.g.hasTasks(protocol) {
+func (n officialSpeech) declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error) {
+	if !n.g.hasTasks(version) {
 		return result, nil
 	}
 	return n.g.legacy.Decorate(n.g.server, caller, method, result)
 }
 
-func (n officialSpeech) canPush(protocol string) bool { return n.g.hasTasks(protocol) }
+func (n officialSpeech) canPush(version string) bool { return n.g.hasTasks(version) }
 
-func (officialSpeech) prepareFlow(*Flow, *session, dialect.Teller, *message) {}
+func (n officialSpeech) negotiate(d protocol.Teller, _ mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error) {
+	return d.Negotiate(tool, fallback.Concerns(n.g.server, tool.Name), params)
+}
+
+func (officialSpeech) prepareFlow(exchange, *Flow, *session, protocol.Teller) (done func()) {
+	return func() {}
+}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -80,7 +80,7 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 			_, _ = w.Write([]byte(said))
 			<-r.Context().Done()
 		})})
-		s := &session{id: "s", principal: "a", revision: mcptask.Revision20251125, canAsk: []string{"elicitation/create"}, requestor: dialect.Requestor20251125{}}
+		s := &session{id: "s", principal: "a", revision: mcptask.Revision20251125, canAsk: []string{"elicitation/create"}, requestor: protocol.Requestor20251125{}}
 		g.sessions.add(s, func() {})
 		for i := range count {
 			r, err := store.Create(t.Context(), mcptask.Record{

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -14,7 +14,7 @@ import (
 func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Caller) {
 	m := x.message()
 	d := g.findRevision(s, caller, m)
-	var method dialect.Method
+	var method protocol.Method
 	if d != nil {
 		caller.Revision = d.Revision()
 		method = d.Method(m.Method)
@@ -53,7 +53,7 @@ func (g *Gateway) answerSessionTask(x exchange, s *session, caller mcptask.Calle
 }
 
 // awaitTask runs a method that waits for a task to end.
-func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller mcptask.Caller, d dialect.Teller, method dialect.Method) (json.RawMessage, error) {
+func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller mcptask.Caller, d protocol.Teller, method protocol.Method) (json.RawMessage, error) {
 	done, refusal := g.countWaiting(caller)
 	if refusal != nil {
 		return nil, refusal
@@ -74,7 +74,7 @@ func (g *Gateway) awaitTask(ctx context.Context, x exchange, s *session, caller 
 // request does not wait for the task, the caller must settle the task. findTask returns an empty
 // record if the request names no task or the task does not exist; the method then reports the
 // error. A request that waits for a task also waits for the store.
-func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *session, d dialect.Teller, m *message) (record mcptask.Record, err error) {
+func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *session, d protocol.Teller, m *message) (record mcptask.Record, err error) {
 	id := d.TaskID(g.server, caller, m.Params)
 	if id == "" {
 		return record, nil
@@ -85,7 +85,7 @@ func (g *Gateway) findTask(ctx context.Context, caller mcptask.Caller, s *sessio
 		record, err = g.server.Get(ctx, caller, id)
 	}
 	switch {
-	case dialect.Gone(err):
+	case protocol.IsGone(err):
 		g.mailbox(s).Forget(id)
 		return mcptask.Record{}, nil
 	case err != nil:

@@ -2,11 +2,40 @@ package gateway
 
 import (
 	"encoding/json"
+	"net/http"
+	"slices"
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 )
+
+// signalled is a revision that no protocol version names. Each request shows by its form that it
+// uses the revision.
+type signalled interface {
+	protocol.Teller
+	// Signals reports whether a request uses the revision.
+	Signals(s *mcptask.Server, caller mcptask.Caller, method string, params protocol.Params) bool
+}
+
+// addUnofficial adds those of the revisions that were never released. One that has a protocol
+// version is used in sessions if no released revision is.
+func (s *speech) addUnofficial(revisions []string) {
+	for _, d := range unofficial.Servers() {
+		if !slices.Contains(revisions, d.Revision()) {
+			continue
+		}
+		switch d := d.(type) {
+		case signalled:
+			s.signalled = append(s.signalled, d)
+		case protocol.Teller:
+			if !s.inSessions {
+				s.legacy, s.inSessions = d, true
+			}
+		}
+	}
+}
 
 // unofficialSpeech implements sessionSpeech for a gateway that also supports the unreleased
 // revisions. No protocol version names them, so a session of any protocol may use them, and the
@@ -14,20 +43,19 @@ import (
 type unofficialSpeech struct{ officialSpeech }
 
 // findRevision implements sessionSpeech.
-func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *message) dialect.Teller {
+func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *message) protocol.Teller {
 	if s == nil {
 		return nil
 	}
 	g := u.g
 	own := u.officialSpeech.findRevision(s, caller, m)
 	if own != nil && m.Method == "tools/call" && m.Params.Has("task") { // the member task decides, whatever else is there
-		g.sessions.setShown(s, nil)
+		s.shownRevision.Store(nil)
 		return own
 	}
-	named := func(external string) bool { return dialect.Names(g.server, caller, external) }
 	for _, d := range u.g.signalled {
-		if d.Signals(m.Method, m.Params, named) {
-			g.sessions.setShown(s, d)
+		if d.Signals(g.server, caller, m.Method, m.Params) {
+			s.shownRevision.Store(&d)
 			return d
 		}
 	}
@@ -35,8 +63,8 @@ func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *mes
 		return own
 	}
 	if !m.Params.Has("taskId") && !m.Params.Has("id") { // a list does not show its revision
-		if shown := g.sessions.lastShown(s); shown != nil {
-			return shown
+		if shown := s.shownRevision.Load(); shown != nil {
+			return *shown
 		}
 	}
 	if own == nil {
@@ -51,9 +79,9 @@ func (u unofficialSpeech) findRevision(s *session, caller mcptask.Caller, m *mes
 
 // tasklessRevision implements sessionSpeech. It prefers a revision in which no tool must be called
 // as a task.
-func (u unofficialSpeech) tasklessRevision() dialect.Teller {
+func (u unofficialSpeech) tasklessRevision() protocol.Teller {
 	for _, d := range u.g.signalled {
-		if _, ok := d.(dialect.Announcer); ok {
+		if _, ok := d.(announcer); ok {
 			return d
 		}
 	}
@@ -62,9 +90,9 @@ func (u unofficialSpeech) tasklessRevision() dialect.Teller {
 
 // declareTasks implements sessionSpeech. In a session without tasks of its own, it uses the first
 // revision that changes the result.
-func (u unofficialSpeech) declareTasks(caller mcptask.Caller, protocol, method string, result json.RawMessage) (json.RawMessage, error) {
-	if u.g.hasTasks(protocol) {
-		return u.officialSpeech.declareTasks(caller, protocol, method, result)
+func (u unofficialSpeech) declareTasks(caller mcptask.Caller, version, method string, result json.RawMessage) (json.RawMessage, error) {
+	if u.g.hasTasks(version) {
+		return u.officialSpeech.declareTasks(caller, version, method, result)
 	}
 	for _, d := range u.g.signalled {
 		decorated, err := d.Decorate(u.g.server, caller, method, result)
@@ -79,26 +107,32 @@ func (u unofficialSpeech) declareTasks(caller mcptask.Caller, protocol, method s
 // unreleased revision.
 func (unofficialSpeech) canPush(string) bool { return true }
 
+// negotiate implements sessionSpeech. If a task's ID is the idempotency key too, it binds the key to
+// the caller, because anonymous callers share one set of keys.
+func (u unofficialSpeech) negotiate(d protocol.Teller, caller mcptask.Caller, tool mcptask.ToolSpec, params protocol.Params) (mcptask.CallRequest, error) {
+	call, err := u.officialSpeech.negotiate(d, caller, tool, params)
+	if err == nil && call.ExternalID != "" && call.IdempotencyKey == call.ExternalID {
+		call.IdempotencyKey = caller.Named(call.ExternalID)
+	}
+	return call, err
+}
+
 // prepareFlow implements sessionSpeech. If the revision says so, the flow answers its call when the
 // task has ended.
-func (u unofficialSpeech) prepareFlow(flow *Flow, s *session, d dialect.Teller, m *message) {
-	if _, announces := d.(dialect.Announcer); !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
-		return
+func (u unofficialSpeech) prepareFlow(x exchange, flow *Flow, s *session, d protocol.Teller) (done func()) {
+	done = func() {}
+	a, announces := d.(announcer)
+	if !announces || flow.Call.Mode != mcptask.ModeTask || s == nil {
+		return done
 	}
-	a := &awaitedCall{g: u.g, session: s, d: d, caller: flow.Caller, tool: flow.Tool, request: m.ID}
-	flow.Held, flow.carrier, flow.Handle = true, a, a.handle
-}
-
-// setShown notes the revision that a request has shown. nil means the session's own revision.
-func (t *sessions) setShown(s *session, d dialect.Signalled) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.shownRevision = d
-}
-
-// lastShown returns the revision that setShown noted last.
-func (t *sessions) lastShown(s *session) dialect.Signalled {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return s.shownRevision
+	call := &awaitedCall{g: u.g, session: s, d: a, caller: flow.Caller, tool: flow.Tool, request: x.message().ID}
+	flow.Held, flow.Handle = true, call.handle
+	switch x := x.(type) {
+	case *httpExchange:
+		way := &postWay{w: x.w, streams: acceptsStream(x.r), header: http.Header{}, gone: x.r.Context().Done()}
+		x.w, call.way, done = way, way, way.end // the response is invalid once the handler has returned
+	case *pipeExchange:
+		call.way = pipeWay{x.p.write}
+	}
+	return done
 }

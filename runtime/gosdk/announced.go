@@ -12,8 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // These constants pace the requests of a client that hears nothing from its server.
@@ -39,8 +39,8 @@ const (
 // openCalls holds the calls of a revision in which a call stays open until its task has ended, and
 // its answer is the task's outcome. It is safe for concurrent use.
 type openCalls struct {
-	conn    *conn
-	dialect dialect.AnnouncedClient
+	conn     *conn
+	protocol announcedClient
 	// leaving counts the requests that must be sent before the connection closes. running counts
 	// the calls.
 	leaving, running sync.WaitGroup
@@ -51,8 +51,8 @@ type openCalls struct {
 	closed bool
 }
 
-func newOpenCalls(c *conn, d dialect.AnnouncedClient) *openCalls {
-	return &openCalls{conn: c, dialect: d, calls: map[string][]*openCall{}, unread: map[string]mcptask.Snapshot{}}
+func newOpenCalls(c *conn, d announcedClient) *openCalls {
+	return &openCalls{conn: c, protocol: d, calls: map[string][]*openCall{}, unread: map[string]mcptask.Snapshot{}}
 }
 
 // openCall is one call that waits for its answer.
@@ -126,7 +126,7 @@ func (a *openCalls) intercept(message []byte, _ messageSource) bool {
 	if json.Unmarshal(message, &m) != nil || m.ID != nil {
 		return false
 	}
-	taskID, ok := a.dialect.Announced(m.Method, m.Params)
+	taskID, ok := a.protocol.Announced(m.Method, m.Params)
 	if !ok {
 		return false
 	}
@@ -174,7 +174,7 @@ func (a *openCalls) callTool(ctx context.Context, l *link, call mcptask.ToolCall
 	defer stop()
 	found := make(chan mcptask.Snapshot, 1)
 	go o.pollForTask(looking, found)
-	s := a.dialect.Begun(taskID)
+	s := a.protocol.Begun(taskID)
 	select {
 	case <-o.done:
 	case s = <-found:
@@ -223,7 +223,7 @@ func (o *openCall) pollForTask(ctx context.Context, found chan<- mcptask.Snapsho
 		case <-ctx.Done():
 			return
 		}
-		s, err := o.owner.dialect.Task(ctx, o.link.send, o.taskID)
+		s, err := o.owner.protocol.Task(ctx, o.link.send, o.taskID)
 		var wire *mcptask.Error
 		switch {
 		case err == nil:
@@ -273,7 +273,7 @@ func (o *openCall) takeOutcome(ctx context.Context) (mcptask.Snapshot, error) {
 	a.forget(o)
 	switch {
 	case o.err == nil:
-		s, _, err := a.dialect.Started(o.result)
+		s, _, err := a.protocol.Started(o.result)
 		if err == nil && o.isAnnounced() {
 			s.TaskID = o.taskID
 			a.conn.deleteFinished(ctx, o.link, o.taskID)
@@ -337,7 +337,7 @@ func (o *openCall) acceptAnswer(result json.RawMessage, err error) {
 	var s mcptask.Snapshot
 	switch {
 	case err == nil:
-		s, _, err = a.dialect.Started(result)
+		s, _, err = a.protocol.Started(result)
 	case !a.addLeaving():
 		return // the connection is being closed
 	default:
@@ -357,10 +357,10 @@ func (o *openCall) acceptAnswer(result json.RawMessage, err error) {
 func (o *openCall) readFailedTask(answer *mcptask.Error) (mcptask.Snapshot, error) {
 	ctx, stop := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer stop()
-	s, err := o.owner.dialect.Task(ctx, o.link.send, o.taskID)
+	s, err := o.owner.protocol.Task(ctx, o.link.send, o.taskID)
 	var gone *mcptask.Error
 	if errors.As(err, &gone) { // the server has already deleted it
-		s, err = o.owner.dialect.Begun(o.taskID), nil
+		s, err = o.owner.protocol.Begun(o.taskID), nil
 		s.Status = mcptask.StatusFailed
 	}
 	if err == nil && s.Status == mcptask.StatusFailed {
@@ -450,7 +450,7 @@ func (o *openCall) sendCancel(ctx context.Context) error {
 	if id == nil {
 		return nil // not sent yet: hanging up is enough
 	}
-	method, params := o.owner.dialect.Cancelled(o.taskID, id)
+	method, params := o.owner.protocol.Cancelled(o.taskID, id)
 	data, err := json.Marshal(params)
 	if err != nil {
 		return err
@@ -492,4 +492,25 @@ func (a *openCalls) wait() {
 	if a != nil {
 		a.running.Wait()
 	}
+}
+
+// announcedClient is the client's side of a revision in which the answer to a call is what its
+// task ended with, and a notification announces the task before.
+type announcedClient interface {
+	protocol.Client
+	// Expects returns the task ID that the params of a call ask for, "" if they ask for none.
+	Expects(params any) (taskID string)
+	// Announced reads a notification. ok is false for any but that of a new task; taskID is "" if
+	// that names none.
+	Announced(method string, params json.RawMessage) (taskID string, ok bool)
+	// Begun returns the state of a task that was announced.
+	Begun(taskID string) mcptask.Snapshot
+	// Cancelled makes the notification that cancels a task, by the ID of the request that made it.
+	Cancelled(taskID string, requestID json.RawMessage) (method string, params any)
+}
+
+// deleter is the client's side of a revision in which a task can be deleted.
+type deleter interface {
+	// Delete makes the request that deletes a task.
+	Delete(taskID string) (method string, params any)
 }

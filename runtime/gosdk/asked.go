@@ -10,8 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // These are the server's requests that the options answer.
@@ -74,7 +74,7 @@ func answerRequest[R any](ctx context.Context, c *conn, method string, params an
 	if err != nil {
 		return nil, err
 	}
-	_, taskID := dialect.RelatedTask(meta)
+	_, taskID := protocol.FindRelatedTask(meta)
 	q, err := mcptask.NewQuestion(taskID, "", method, data)
 	if err != nil {
 		return nil, err

@@ -8,12 +8,10 @@ import (
 	"log/slog"
 	"net/http"
 	neturl "net/url"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 )
 
 // ClientOptions configures a connection. The zero value is ready to use.
@@ -176,7 +174,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	if err := options.setMaxMessage(); err != nil {
 		return nil, err
 	}
-	named, err := findClientDialect(options.Revision)
+	named, err := findClient(options.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +190,7 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 	c.watches = &watches{
 		listen: c.subscribe, tasks: map[string]map[*watch]bool{}, refused: map[string]bool{}, streams: map[*subscription]bool{},
 	}
-	if d, ok := named.(dialect.AnnouncedClient); ok {
+	if d, ok := named.(announcedClient); ok {
 		c.calls = newOpenCalls(c, d)
 	}
 	if c.receiver, err = newReceiver(c); err != nil {
@@ -204,19 +202,4 @@ func connectOver(ctx context.Context, peer string, options ClientOptions, dial f
 		return nil, err
 	}
 	return c, nil
-}
-
-// findClientDialect returns the dialect of a revision, or nil for "".
-func findClientDialect(revision string) (dialect.Client, error) {
-	if revision == "" {
-		return nil, nil
-	}
-	var known []string
-	for _, d := range dialect.Clients() {
-		if d.Revision() == revision {
-			return d, nil
-		}
-		known = append(known, d.Revision())
-	}
-	return nil, fmt.Errorf("gosdk: the revision %q is not supported: leave it empty or use %s", revision, strings.Join(known, ", "))
 }

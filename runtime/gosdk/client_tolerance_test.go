@@ -241,7 +241,7 @@ func TestAfterCancel(t *testing.T) {
 	})
 }
 
-// TestDraftCode: -32003 with its data is what is -32021 now (dialects, 0.3); bare
+// TestDraftCode: -32003 with its data is what is -32021 now (0.3); bare
 // it is nothing that we know.
 func TestDraftCode(t *testing.T) {
 	for data, want := range map[string]int{

@@ -17,8 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // ConnectCommand starts a server as a subprocess and connects to it over its standard input and
@@ -281,14 +281,14 @@ func rewriteResponse(response *jsonrpc.Response, rewrite rewriteFunc) {
 
 // deliverNotification takes the notifications of our subscriptions, which the SDK cannot handle.
 func (c *lineConn) deliverNotification(request *jsonrpc.Request) bool {
-	if request.IsCall() || request.Method != dialect.TaskChanged && request.Method != dialect.Acknowledged {
+	if request.IsCall() || request.Method != protocol.TaskChanged && request.Method != protocol.Acknowledged {
 		return false
 	}
 	c.mu.Lock()
-	hear := c.hearing[string(dialect.SubscriptionID(request.Params))]
+	hear := c.hearing[string(protocol.ReadSubscriptionID(request.Params))]
 	c.mu.Unlock()
 	if hear == nil {
-		return request.Method == dialect.TaskChanged
+		return request.Method == protocol.TaskChanged
 	}
 	hear(request.Method, request.Params)
 	return true

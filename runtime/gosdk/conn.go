@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // conn is an mcptask.Conn on the SDK's client. The SDK carries the requests. What its types cannot
@@ -23,8 +23,8 @@ type conn struct {
 	peer    string // for messages
 	dial    func(hooks) dialed
 	options ClientOptions
-	chosen  dialect.Client // of options.Revision, nil if that is ""
-	release func()         // closes what Connect made beside the session
+	chosen  protocol.Client // of options.Revision, nil if that is ""
+	release func()          // closes what Connect made beside the session
 	watches *watches
 	// calls holds the open calls, in a revision whose calls stay open. It is nil in any other.
 	calls *openCalls
@@ -176,13 +176,13 @@ func (c *conn) openLink(ctx context.Context) (opened *link, err error) {
 	l.session, l.endCause, l.listen, l.meta = session, wire.endCause, wire.listen, c.requestMeta(negotiated)
 	switch {
 	case negotiated >= mcptask.Revision20260728:
-		l.dialect = dialect.Client20260728{Capabilities: c.answerCapabilities()}
+		l.protocol = protocol.Client20260728{Capabilities: c.answerCapabilities()}
 	case c.chosen != nil:
-		l.dialect = c.chosen
+		l.protocol = c.chosen
 	default:
-		l.dialect = dialect.Client20251125{}
+		l.protocol = protocol.Client20251125{}
 	}
-	l.tasks = negotiated == l.dialect.Protocol() && l.dialect.Takes(wire.capabilities())
+	l.tasks = negotiated == l.protocol.Protocol() && l.protocol.Takes(wire.capabilities())
 	return l, nil
 }
 
@@ -203,7 +203,7 @@ func (c *conn) Revision() string {
 	if c.current == nil {
 		return c.options.Revision
 	}
-	return c.current.dialect.Revision()
+	return c.current.protocol.Revision()
 }
 
 // Answer implements mcptask.Conn. It dismisses a question with a schema that is not allowed,
@@ -318,14 +318,14 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 		if err != nil {
 			return err
 		}
-		var retry *dialect.Retry
+		var retry *protocol.Retry
 		for range maxRounds {
-			params, err := l.dialect.Call(call, support, retry)
+			params, err := l.protocol.Call(call, support, retry)
 			if err != nil {
 				return err
 			}
 			if c.calls != nil {
-				if taskID := c.calls.dialect.Expects(params); taskID != "" {
+				if taskID := c.calls.protocol.Expects(params); taskID != "" {
 					s, err = c.calls.callTool(ctx, l, call, params, taskID)
 					if err == nil {
 						c.logCreated(call, s)
@@ -345,7 +345,7 @@ func (c *conn) CallTool(ctx context.Context, call mcptask.ToolCall) (s mcptask.S
 			if err != nil {
 				return err
 			}
-			if s, retry, err = l.dialect.Started(raw); err != nil || retry == nil {
+			if s, retry, err = l.protocol.Started(raw); err != nil || retry == nil {
 				if err == nil {
 					c.logCreated(call, s)
 				}
@@ -399,9 +399,9 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 		s, err = c.readTask(ctx, l, taskID)
 		if wire := (*mcptask.Error)(nil); errors.As(err, &wire) && wire.Code == mcptask.CodeMethodNotFound { // of a plain call
 			err = fmt.Errorf("gosdk: the call goes on as a task, but the server cannot report tasks in %s (ClientOptions.Revision can name another): %w",
-				l.dialect.Revision(), err)
+				l.protocol.Revision(), err)
 		}
-		if waiter, ok := l.dialect.(dialect.Waiter); ok && err == nil && s.Status == mcptask.StatusInputRequired {
+		if waiter, ok := l.protocol.(protocol.Waiter); ok && err == nil && s.Status == mcptask.StatusInputRequired {
 			l.awaitResult(c.watches.watchContext(ctx, taskID), waiter, taskID)
 		}
 		return err
@@ -418,11 +418,11 @@ func (c *conn) Task(ctx context.Context, taskID string) (s mcptask.Snapshot, err
 // readTask reads a task. If the answer to its call has come, it reads that.
 func (c *conn) readTask(ctx context.Context, l *link, taskID string) (s mcptask.Snapshot, err error) {
 	if c.calls == nil {
-		return l.dialect.Task(ctx, l.send, taskID)
+		return l.protocol.Task(ctx, l.send, taskID)
 	}
 	s, answered := c.calls.takeUnread(taskID)
 	if !answered {
-		s, err = l.dialect.Task(ctx, l.send, taskID)
+		s, err = l.protocol.Task(ctx, l.send, taskID)
 	}
 	var wire *mcptask.Error
 	switch {
@@ -438,7 +438,7 @@ func (c *conn) readTask(ctx context.Context, l *link, taskID string) (s mcptask.
 // deleteFinished deletes a task whose outcome was read, if the options say so. The server
 // may refuse.
 func (c *conn) deleteFinished(ctx context.Context, l *link, taskID string) {
-	d, ok := l.dialect.(dialect.Deleter)
+	d, ok := l.protocol.(deleter)
 	if !ok || !c.options.DeleteTasks {
 		return
 	}
@@ -469,7 +469,7 @@ func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 				return err
 			}
 		}
-		return l.dialect.Cancel(ctx, l.send, taskID)
+		return l.protocol.Cancel(ctx, l.send, taskID)
 	})
 	if err != nil {
 		c.options.Logger.Info("task not cancelled", "task", taskID, "error", err)
@@ -481,5 +481,5 @@ func (c *conn) CancelTask(ctx context.Context, taskID string) error {
 
 // Respond implements mcptask.Conn.
 func (c *conn) Respond(ctx context.Context, taskID string, responses map[string]json.RawMessage) error {
-	return c.withLink(ctx, func(l *link) error { return l.dialect.Respond(ctx, l.send, taskID, responses) })
+	return c.withLink(ctx, func(l *link) error { return l.protocol.Respond(ctx, l.send, taskID, responses) })
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // link is one session and what was negotiated in it.
@@ -22,7 +22,7 @@ type link struct {
 	session   *mcp.ClientSession
 	wire      *connKeeper
 	receiving *receiving
-	dialect   dialect.Client
+	protocol  protocol.Client
 	endCause  func() error // see dialed
 	listen    func(ctx context.Context, params map[string]any, hear notificationFunc) error
 	meta      map[string]any // for requests outside the session
@@ -79,7 +79,7 @@ func (l *link) send(ctx context.Context, method string, params any) (json.RawMes
 		}
 		return nil, err
 	}
-	return result.body, l.dialect.ResultKind(method, result.body)
+	return result.body, l.protocol.ResultKind(method, result.body)
 }
 
 // rejectedCode is the SDK's code for a request that never reached the server's protocol (see
@@ -93,7 +93,7 @@ func fromSDKError(err error) error {
 	if !errors.As(err, &wire) || wire.Code == rejectedCode || errors.Is(err, mcp.ErrSessionMissing) || errors.Is(err, mcp.ErrConnectionClosed) {
 		return unaliasedError{err}
 	}
-	return dialect.KnownCode(&mcptask.Error{Code: restoreCode(wire.Code), Message: wire.Message, Data: wire.Data})
+	return protocol.NormalizeCode(&mcptask.Error{Code: restoreCode(wire.Code), Message: wire.Message, Data: wire.Data})
 }
 
 // unaliasedError is an SDK error that shows the protocol's names of the methods.
@@ -137,7 +137,7 @@ func (l *link) listTools(ctx context.Context) ([]mcptask.ToolInfo, error) {
 			}
 			tools = append(tools, mcptask.ToolInfo{
 				Name: t.Name, Title: t.Title, Description: t.Description,
-				InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, TaskSupport: l.dialect.Support(entry, l.tasks),
+				InputSchema: t.InputSchema, OutputSchema: t.OutputSchema, TaskSupport: l.protocol.Support(entry, l.tasks),
 			})
 		}
 		if page.NextCursor == "" || page.NextCursor == params["cursor"] {
@@ -200,7 +200,7 @@ func (l *link) taskSupport(ctx context.Context, tool string) (mcptask.TaskSuppor
 
 // awaitResult requests the result of a task that asks, once (C-51), because some servers send a
 // task's questions only on that stream.
-func (l *link) awaitResult(ctx context.Context, waiter dialect.Waiter, taskID string) {
+func (l *link) awaitResult(ctx context.Context, waiter protocol.Waiter, taskID string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.awaited[taskID] {

@@ -10,7 +10,7 @@ import (
 	"net/http"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -24,7 +24,7 @@ type subscriber struct {
 // listen posts the request and hears the stream that answers it.
 func (s subscriber) listen(ctx context.Context, params map[string]any, hear notificationFunc) error {
 	const id = "mcptaskgen-watch"
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": dialect.Listen, "params": params})
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "method": protocol.Listen, "params": params})
 	if err != nil {
 		return err
 	}
@@ -35,7 +35,7 @@ func (s subscriber) listen(ctx context.Context, params map[string]any, hear noti
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	r.Header.Set("MCP-Protocol-Version", mcptask.Revision20260728)
-	r.Header.Set("Mcp-Method", dialect.Listen)
+	r.Header.Set("Mcp-Method", protocol.Listen)
 	response, err := s.client.Do(r)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func deliverMessage(data []byte, hear notificationFunc) (end bool, err error) {
 	}
 	switch {
 	case m.Error != nil:
-		return true, dialect.KnownCode(m.Error)
+		return true, protocol.NormalizeCode(m.Error)
 	case m.Result != nil:
 		return true, nil
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // rawResult is a result that the SDK carries without decoding it.
@@ -17,7 +17,7 @@ type rawResult struct {
 }
 
 // MarshalJSON adds the _meta that the SDK has set to the body's.
-func (r *rawResult) MarshalJSON() ([]byte, error) { return dialect.WithMeta(r.body, r.Meta) }
+func (r *rawResult) MarshalJSON() ([]byte, error) { return protocol.WithMeta(r.body, r.Meta) }
 
 // SetMeta implements mcp.Result. The SDK calls it with the server's name in revisions without sessions.
 func (r *rawResult) SetMeta(meta map[string]any) {
@@ -40,7 +40,7 @@ type rawParams struct {
 }
 
 // MarshalJSON adds the _meta that the SDK has set to the body's.
-func (p *rawParams) MarshalJSON() ([]byte, error) { return dialect.WithMeta(p.body, p.Meta) }
+func (p *rawParams) MarshalJSON() ([]byte, error) { return protocol.WithMeta(p.body, p.Meta) }
 
 // newRawParams encodes params. It copies their _meta to where the SDK looks for it.
 func newRawParams(params any) (*rawParams, error) {

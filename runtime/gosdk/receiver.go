@@ -16,19 +16,19 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // receiver runs the server's requests as tasks when the server asks for that. Only revisions with a
-// dialect.Receiver have such requests: 2026-07-28 has none. An mcptask.Server of the connection
+// protocol.Receiver have such requests: 2026-07-28 has none. An mcptask.Server of the connection
 // keeps the tasks, with one tool for each kind of request. Like any task, they outlive a session.
 // Their progress is not sent: the server polls (C-44, C-46).
 type receiver struct {
 	options      mcptask.Options
 	principal    string // the server's name: a connection has one server
-	dialect      dialect.Receiver
+	protocol     protocol.Receiver
 	kinds        map[string]requestKind
 	capabilities json.RawMessage // declared to the server
 	logger       *slog.Logger
@@ -56,7 +56,7 @@ const (
 
 // newReceiver returns a receiver of the requests that the options answer, or nil if there are none.
 func newReceiver(c *conn) (*receiver, error) {
-	r := &receiver{options: c.options.Tasks, principal: c.peer, dialect: findReceiver(c.chosen), kinds: map[string]requestKind{}, logger: c.options.Logger}
+	r := &receiver{options: c.options.Tasks, principal: c.peer, protocol: findReceiver(c.chosen), kinds: map[string]requestKind{}, logger: c.options.Logger}
 	var methods []string
 	if !c.options.Answer.Empty() || c.options.OpenURL != nil {
 		r.kinds[methodElicit] = requestKind{elicitParams, c.answerElicitation}
@@ -66,25 +66,14 @@ func newReceiver(c *conn) (*receiver, error) {
 		r.kinds[methodSample] = requestKind{sampleParams, c.answerSampling}
 		methods = append(methods, methodSample)
 	}
-	if _, ok := c.chosen.(dialect.AnnouncedClient); ok {
+	if _, ok := c.chosen.(announcedClient); ok {
 		return nil, nil // the revision ignores the wish for a task
 	}
 	var err error
-	if r.capabilities, err = r.dialect.Receives(methods...); err != nil || r.capabilities == nil {
+	if r.capabilities, err = r.protocol.Receives(methods...); err != nil || r.capabilities == nil {
 		return nil, err
 	}
 	return r, nil
-}
-
-// findReceiver returns the receiving side of the revision that a connection names. If the
-// connection names none, or one without such requests, it returns that of 2025-11-25.
-func findReceiver(named dialect.Client) dialect.Receiver {
-	for _, d := range dialect.Servers() {
-		if r, ok := d.(dialect.Receiver); ok && named != nil && r.Revision() == named.Revision() {
-			return r
-		}
-	}
-	return dialect.Server20251125{}
 }
 
 // openServer returns the server that keeps the tasks. It creates the server at the first use,
@@ -202,7 +191,7 @@ func (s *receiving) newHooks() hooks {
 	b := hooks{lifetime: s.ctx, intercept: s.intercept, onReply: s.markReplied}
 	if s.receiver != nil {
 		b.declare = func(params json.RawMessage) (json.RawMessage, error) {
-			return s.dialect.Declare(params, s.capabilities)
+			return s.protocol.Declare(params, s.capabilities)
 		}
 	}
 	return b
@@ -219,7 +208,7 @@ func (s *receiving) intercept(message []byte, from messageSource) bool {
 		return false
 	}
 	id, params := string(m["id"]), wire.NewObject(m["params"])
-	ours := s.receiver != nil && from.revision == s.dialect.Protocol()
+	ours := s.receiver != nil && from.revision == s.protocol.Protocol()
 	switch {
 	case id == "":
 		return ours && method == "notifications/cancelled" && s.cancelReply(params.Raw())
@@ -232,14 +221,14 @@ func (s *receiving) intercept(message []byte, from messageSource) bool {
 }
 
 // interceptTask takes a request that concerns tasks.
-func (s *receiving) interceptTask(id, method string, params dialect.Params, from messageSource) bool {
-	if answer := s.dialect.Method(method); answer != nil {
+func (s *receiving) interceptTask(id, method string, params protocol.Params, from messageSource) bool {
+	if answer := s.protocol.Method(method); answer != nil {
 		s.startAnswer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
 			return answer(ctx, tasks, s.caller(), params)
 		})
 		return true
 	}
-	if _, declared := s.kinds[method]; !declared || !s.dialect.Asks(params) {
+	if _, declared := s.kinds[method]; !declared || !s.protocol.Asks(params) {
 		return false
 	}
 	s.startAnswer(id, from, func(ctx context.Context, tasks *mcptask.Server) (json.RawMessage, error) {
@@ -293,14 +282,14 @@ func isValidID(id json.RawMessage) bool {
 }
 
 func (s *receiving) caller() mcptask.Caller {
-	return mcptask.Caller{Principal: s.principal, Revision: s.dialect.Revision()}
+	return mcptask.Caller{Principal: s.principal, Revision: s.protocol.Revision()}
 }
 
 // createTask makes a task of a request. If the server's stream is resumed, the request may come
 // again. It then gets the same task.
-func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, method string, params dialect.Params) (json.RawMessage, error) {
+func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, method string, params protocol.Params) (json.RawMessage, error) {
 	tool, _ := tasks.Tool(toolName(method))
-	call, err := s.dialect.Negotiate(tool, false, params)
+	call, err := s.protocol.Negotiate(tool, false, params)
 	if err != nil {
 		return nil, err
 	}
@@ -320,9 +309,9 @@ func (s *receiving) createTask(ctx context.Context, tasks *mcptask.Server, id, m
 	if err != nil {
 		return nil, err
 	}
-	created, err := s.dialect.Created(*reply.Task, tool)
-	if key, parent := dialect.RelatedTask(decodeMeta(params.Raw())); err == nil && parent != "" { // asked by a task of the server (C-61)
-		return dialect.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
+	created, err := s.protocol.Created(*reply.Task, tool)
+	if key, parent := protocol.FindRelatedTask(decodeMeta(params.Raw())); err == nil && parent != "" { // asked by a task of the server (C-61)
+		return protocol.WithMeta(created, mcp.Meta{key: map[string]string{"taskId": parent}})
 	}
 	return created, err
 }

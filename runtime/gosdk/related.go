@@ -6,7 +6,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // copyRelatedTask is middleware for the requests of a task. The answer names the task as the
@@ -20,7 +20,7 @@ func copyRelatedTask(next mcp.MethodHandler) mcp.MethodHandler {
 			return result, err
 		}
 		named := params.GetMeta()
-		key, taskID := dialect.RelatedTask(named)
+		key, taskID := protocol.FindRelatedTask(named)
 		if taskID == "" {
 			return result, nil
 		}

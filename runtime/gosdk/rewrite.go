@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // rewriteFunc changes a response before the SDK reads it. It reports whether it has changed
@@ -30,7 +30,7 @@ func rejectWrongKind(a *answer) bool {
 	if len(a.result) == 0 {
 		return false
 	}
-	err := dialect.Client20260728{}.ResultKind(discover, a.result)
+	err := protocol.Client20260728{}.ResultKind(discover, a.result)
 	if err == nil {
 		return false
 	}

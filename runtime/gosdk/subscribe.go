@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // Watch implements mcptask.Watcher. It asks a server of 2026-07-28 for a subscription (E-62),
@@ -33,17 +33,17 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 	if err != nil {
 		return err
 	}
-	d, ok := l.dialect.(dialect.Subscriber)
+	d, ok := l.protocol.(protocol.Subscriber)
 	if !ok {
 		return errNoSubscriptions
 	}
 	return l.subscribe(ctx, d.Subscription(ids), func(method string, params json.RawMessage) {
 		switch method {
-		case dialect.Acknowledged:
+		case protocol.Acknowledged:
 			if agreed, tasks, err := d.Agreed(params); err == nil {
 				s.recordAgreed(agreed, tasks)
 			}
-		case dialect.TaskChanged:
+		case protocol.TaskChanged:
 			state, err := d.Told(params) // the next poll shows the state
 			if err != nil {              // the next poll shows what it is
 				c.options.Logger.Warn("a task's notification cannot be read", "error", err)
@@ -59,7 +59,7 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 // because the SDK drops what comes on one.
 func (l *link) subscribe(ctx context.Context, params map[string]any, hear notificationFunc) error {
 	if l.listen == nil {
-		_, err := l.send(context.WithValue(ctx, hearKey{}, hear), dialect.Listen, params)
+		_, err := l.send(context.WithValue(ctx, hearKey{}, hear), protocol.Listen, params)
 		return err
 	}
 	params["_meta"] = l.meta

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -27,7 +27,7 @@ type carriedMethod string
 const aliasPrefix = "io.github.mcptaskgen/"
 
 var carried = [...]carriedMethod{
-	"tools/call", "tools/list", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", dialect.Listen,
+	"tools/call", "tools/list", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", protocol.Listen,
 }
 
 func (m carriedMethod) alias() string { return aliasPrefix + string(m) }

@@ -71,8 +71,8 @@ type consequence struct {
 
 // Files of mcptaskgen for its maintainers. REVISION stands for the new revision.
 const (
-	dialectFile    = "runtime/internal/dialect/revREVISION.go"
-	registryFile   = "runtime/internal/dialect/dialect.go"
+	protocolFile   = "runtime/internal/protocol/revREVISION.go"
+	registryFile   = "runtime/internal/protocol/protocol.go"
 	lifecycleFile  = "runtime/server_lifecycle.go"
 	recordFile     = "runtime/record.go"
 	operationsFile = "runtime/server_operations.go"
@@ -90,8 +90,8 @@ var everyRevision = [][2]string{
 	{surfaceFile, "its states, methods, notifications, error codes and capabilities"},
 	{"schema/REVISION/provenance.json", "the sources of these facts"},
 	{"schema/REVISION/rules.txt", "its rules"},
-	{"runtime/internal/dialect/wireREVISION/", "its wire types, by make generate"},
-	{dialectFile, "how it represents a task on the wire"},
+	{"runtime/internal/protocol/wireREVISION/", "its wire types, by make generate"},
+	{protocolFile, "how it represents a task on the wire"},
 	{registryFile, "the list of revisions"},
 	{"runtime/gateway/speech.go", "how a request is matched to its revision"},
 	{"runtime/gosdk/conn.go", "which revision a client speaks"},

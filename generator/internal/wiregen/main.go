@@ -65,8 +65,7 @@ func renderFiles(surfaces []*schema.Surface) (output.Files, error) {
 		if err != nil {
 			return nil, fmt.Errorf("revision %s: %w", surface.Revision, err)
 		}
-		name := wirePackage(surface.Revision)
-		files["internal/dialect/"+name+"/wire_gen.go"] = wire
+		files[wireFolder(surface)+"/wire_gen.go"] = wire
 	}
 	return files, nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"unicode"
+
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // initialisms are the words that Go writes in capitals.
@@ -47,6 +49,16 @@ func splitWords(text string) []string {
 
 // wirePackage names the package of a revision.
 func wirePackage(revision string) string { return "wire" + strings.ReplaceAll(revision, "-", "") }
+
+// wireFolder returns the folder of a revision's package, below the runtime's. A revision that was
+// never released has it apart.
+func wireFolder(surface *schema.Surface) string {
+	folder := "internal/protocol/"
+	if !isReleased(surface) {
+		folder += "unofficial/"
+	}
+	return folder + wirePackage(surface.Revision)
+}
 
 // revisionName returns a revision as part of a Go name: 20251125, 20251125RC, SEP1686,
 // TaskPatterns.

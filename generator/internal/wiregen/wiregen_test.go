@@ -42,7 +42,11 @@ func all(t *testing.T) []*schema.Surface {
 func outputs() []string {
 	names := []string{"wire_gen.go"}
 	for _, revision := range schema.Revisions() {
-		names = append(names, "internal/dialect/wire"+strings.ToLower(revisionName(revision))+"/wire_gen.go")
+		folder := "internal/protocol/unofficial/"
+		if revision == "2025-11-25" || revision == "2026-07-28" {
+			folder = "internal/protocol/"
+		}
+		names = append(names, folder+"wire"+strings.ToLower(revisionName(revision))+"/wire_gen.go")
 	}
 	return names
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // newTaskHandler returns a handler that calls a tool as a task and waits for it as long as a plain call
@@ -48,17 +48,17 @@ func newTaskHandler(s *mcptask.Server, caller mcptask.Caller, tool string) Handl
 		}
 		if err != nil {
 			s.Abandon(record)
-			if dialect.Gone(err) {
+			if protocol.IsGone(err) {
 				return newErrorReply(fmt.Sprintf("%s did not finish within the %v that its work is kept, and was cancelled.", tool, record.TTL()))
 			}
 			return mcptask.CallReply{}, err
 		}
 		// The generated client called without a task. It gets the task here.
-		described, err := dialect.Described(record)
+		described, err := protocol.DescribeTask(record)
 		if err != nil {
 			return mcptask.CallReply{}, err
 		}
-		outcome, err := each.newTaskOutcome(caller, record, map[string]json.RawMessage{dialect.MetaTask: described})
+		outcome, err := each.newTaskOutcome(caller, record, map[string]json.RawMessage{protocol.MetaTask: described})
 		return mcptask.CallReply{Task: &record, Outcome: outcome}, err
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 const (
@@ -106,7 +106,7 @@ func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r 
 
 // explain turns the error for a missing task into a tool error.
 func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
-	if !dialect.Gone(err) {
+	if !protocol.IsGone(err) {
 		return mcptask.CallReply{}, err
 	}
 	return newErrorReply(fmt.Sprintf("There is no task %s: its name is mistyped, it belongs to somebody else, or it has expired. "+
@@ -146,7 +146,7 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	case err != nil:
 		return h.explain(a.Task, err)
 	case record.Done():
-		dialect.Retrieved(ctx, h.server, h.caller, record)
+		protocol.AuditRetrieval(ctx, h.server, h.caller, record)
 		return newFinishedReply(record)
 	case h.server.Closing().Err() != nil:
 		return mcptask.CallReply{}, newShutdownError()

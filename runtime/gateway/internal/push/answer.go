@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // Response is a client's response to a request of the server.
@@ -102,7 +102,7 @@ func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref Reque
 // answer is lost. The question is then asked again.
 func (m *Mailbox) storeAnswer(ctx context.Context, a *heldAnswer) bool {
 	err := a.deliver(ctx)
-	if err == nil || dialect.Gone(err) {
+	if err == nil || protocol.IsGone(err) {
 		if err != nil {
 			m.noteLost(a.ref, err)
 		}
@@ -197,7 +197,7 @@ func (h *Hub) dropHeld(a *heldAnswer, err error) bool {
 	t := h.topics[a.ref.task]
 	switch {
 	case t == nil || t.held[a.ref.key] != a:
-	case err != nil && !dialect.Gone(err):
+	case err != nil && !protocol.IsGone(err):
 		h.retryLater(a.ref.task)
 		return false
 	default:

@@ -13,20 +13,20 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`
 
-var legacy = dialect.Server20251125{}
+var legacy = protocol.Server20251125{}
 
 // peer is a session with its client.
 type peer struct {
 	*Mailbox
 	principal string
 	canAsk    []string
-	requestor dialect.Requestor
+	requestor protocol.Requestor
 }
 
 // Principal implements Client.
@@ -36,7 +36,7 @@ func (p *peer) Principal() string { return p.principal }
 func (p *peer) CanAsk() []string { return p.canAsk }
 
 // Requestor implements Client.
-func (p *peer) Requestor(dialect.Teller) dialect.Requestor { return p.requestor }
+func (p *peer) Requestor(protocol.Teller) protocol.Requestor { return p.requestor }
 
 func newPeer(h *Hub, principal, capabilities string) *peer {
 	p := &peer{principal: principal, canAsk: legacy.CanAsk([]byte(capabilities)), requestor: legacy.Requestor([]byte(capabilities))}

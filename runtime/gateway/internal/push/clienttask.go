@@ -7,8 +7,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // A client may keep a question as a task (2025-11-25, the Task Patterns guide). The server then
@@ -38,7 +38,7 @@ const (
 
 // clientTask is a question that the session's client keeps as a task. The mailbox's lock guards it.
 type clientTask struct {
-	requestor dialect.Requestor
+	requestor protocol.Requestor
 	task, key string // the question
 	id        string // the client's task
 
@@ -74,7 +74,7 @@ func (p *sentRequest) retract() {
 
 // startFollowing follows a client's task. It cancels the task if the question is settled, or if
 // another task or another session has the question by now.
-func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor dialect.Requestor, started mcptask.Snapshot) error {
+func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor protocol.Requestor, started mcptask.Snapshot) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if other := m.clientTasks[started.TaskID]; other != nil {
@@ -86,7 +86,7 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor d
 	now := time.Now()
 	t := &clientTask{requestor: requestor, task: r.ID, key: in.Key, id: started.TaskID, lastPoll: now, lastSent: now}
 	t.setState(started)
-	t.wantsResult = t.resultWaits() || t.hasEnded()
+	t.wantsResult = t.requestor.ResultWaits() || t.hasEnded()
 	var v *view
 	if !r.Done() {
 		v, _ = m.viewOf(m.revisionOf(r.ID), r)
@@ -126,7 +126,7 @@ func (m *Mailbox) releaseUnsent(v *view, t *clientTask) bool {
 }
 
 // revisionOf returns the revision in which the session knows a task. m.mu is held.
-func (m *Mailbox) revisionOf(task string) dialect.Teller {
+func (m *Mailbox) revisionOf(task string) protocol.Teller {
 	if v := m.liveView(task); v != nil {
 		return v.revision
 	}
@@ -139,12 +139,6 @@ func (t *clientTask) setState(s mcptask.Snapshot) {
 	if s.Poll > 0 {
 		t.interval = min(max(s.Poll, shortestPoll), longestPoll)
 	}
-}
-
-// resultWaits reports whether tasks/result waits at the client until its task has ended.
-func (t *clientTask) resultWaits() bool {
-	_, polls := t.requestor.(dialect.Poller)
-	return !polls
 }
 
 func (t *clientTask) hasEnded() bool { return mcptask.Snapshot{Status: t.status}.Done() }
@@ -321,7 +315,7 @@ func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Erro
 	case t.hasEnded():
 		t.wantsResult = true // do not rely on a tasks/result that still waits
 	case t.status == mcptask.StatusInputRequired:
-		t.wantsResult = t.resultWaits() && t.result.id == "" // C-51
+		t.wantsResult = t.requestor.ResultWaits() && t.result.id == "" // C-51
 	}
 	return nil, false
 }

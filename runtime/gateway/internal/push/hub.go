@@ -20,15 +20,15 @@ import (
 	"weak"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // Hub indexes the tasks that sessions know.
 type Hub struct {
 	server *mcptask.Server
 	// legacy is the revision of a session that has not shown a task in another one.
-	legacy dialect.Teller
+	legacy protocol.Teller
 	// serial numbers the requests about clients' tasks.
 	serial atomic.Uint64
 
@@ -67,7 +67,7 @@ const maxWorkers = 4
 
 // New returns a hub that follows the tasks of a server. The server holds only a weak reference to
 // it, so a process may create many hubs for one server and drop them.
-func New(server *mcptask.Server, legacy dialect.Teller) *Hub {
+func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
 	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}}
 	weakly := weak.Make(h)
 	stop := server.Observe(func(r mcptask.Record) {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // Client describes the client of a session to its mailbox.
@@ -21,7 +21,7 @@ type Client interface {
 	CanAsk() []string
 	// Requestor returns the server's side of tasks at the client. The argument is the revision in
 	// which the session knows the server's task.
-	Requestor(dialect.Teller) dialect.Requestor
+	Requestor(protocol.Teller) protocol.Requestor
 }
 
 // Mailbox holds everything that the server sends to one session. It is safe for concurrent use.
@@ -51,7 +51,7 @@ type Mailbox struct {
 // view is what a session knows about one task. The mailbox's lock guards it.
 type view struct {
 	task     string
-	revision dialect.Teller // in which the session has shown the task's ID
+	revision protocol.Teller // in which the session has shown the task's ID
 	topic    *topic
 	version  int64     // of the last record that was looked at
 	blocked  []*Stream // streams of requests that wait for the task
@@ -98,13 +98,13 @@ func (h *Hub) Open(client Client) *Mailbox {
 
 // Know notes that the session has shown a task's ID, in a revision. The session may then get the
 // task's questions.
-func (m *Mailbox) Know(d dialect.Teller, r mcptask.Record) { m.addTask(d, r, false) }
+func (m *Mailbox) Know(d protocol.Teller, r mcptask.Record) { m.addTask(d, r, false) }
 
 // KnowUnsettled notes a task whose ID is on its way to the session in a reply. If the session does
 // not know the task yet, the task becomes unsettled.
-func (m *Mailbox) KnowUnsettled(d dialect.Teller, r mcptask.Record) { m.addTask(d, r, true) }
+func (m *Mailbox) KnowUnsettled(d protocol.Teller, r mcptask.Record) { m.addTask(d, r, true) }
 
-func (m *Mailbox) addTask(d dialect.Teller, r mcptask.Record, unsettled bool) {
+func (m *Mailbox) addTask(d protocol.Teller, r mcptask.Record, unsettled bool) {
 	m.mu.Lock()
 	if r.Done() {
 		m.handleInbox() // the end, if it is there, is told
@@ -131,7 +131,7 @@ func (m *Mailbox) addTask(d dialect.Teller, r mcptask.Record, unsettled bool) {
 
 // viewOf returns the view of an unfinished task. It creates the view if needed, and returns nil if
 // the session is over. isNew reports whether the session is new to the hub's topic. m.mu is held.
-func (m *Mailbox) viewOf(d dialect.Teller, r mcptask.Record) (v *view, isNew bool) {
+func (m *Mailbox) viewOf(d protocol.Teller, r mcptask.Record) (v *view, isNew bool) {
 	if m.closed || m.client.Principal() != r.Principal {
 		return nil, false
 	}
@@ -235,7 +235,7 @@ func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 // Connect opens a stream and sends the questions that wait for one. With a task, it is the stream
 // of a request that waits for the task, in the given revision. Without, it is the session's own
 // stream.
-func (m *Mailbox) Connect(d dialect.Teller, task string) *Stream {
+func (m *Mailbox) Connect(d protocol.Teller, task string) *Stream {
 	c, waiting := m.connect(d, task)
 	m.hub.Refresh(waiting...)
 	return c
@@ -253,7 +253,7 @@ func (m *Mailbox) ConnectBeside(ctx context.Context) *Stream {
 }
 
 // connect opens a stream. It returns the tasks to refresh, which may have messages for it.
-func (m *Mailbox) connect(d dialect.Teller, task string) (c *Stream, waiting []string) {
+func (m *Mailbox) connect(d protocol.Teller, task string) (c *Stream, waiting []string) {
 	c = &Stream{mailbox: m, task: task, revision: d, wake: make(chan struct{}, 1)}
 	m.mu.Lock()
 	defer m.mu.Unlock()

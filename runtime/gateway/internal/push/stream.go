@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // Stream is an open way to a client: a session's own stream (C-53), or that of a request that waits
@@ -15,7 +15,7 @@ type Stream struct {
 	task    string // of the waiting request; "" means the session's own stream
 	// revision is the revision of the waiting request. nil means the revision in which the session
 	// knows each task.
-	revision dialect.Teller
+	revision protocol.Teller
 	queue    []message
 	wake     chan struct{} // has a buffer of one, so that put never blocks
 }

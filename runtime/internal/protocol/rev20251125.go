@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20251125"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20251125"
 )
 
 // Server20251125 is the receiver's side of tasks in the core of 2025-11-25.
@@ -18,66 +18,67 @@ func (Server20251125) Revision() string { return mcptask.Revision20251125 }
 // Protocol implements Server.
 func (Server20251125) Protocol() string { return mcptask.Revision20251125 }
 
-// Negotiate implements Server: the requestor asks for a task by params.task,
-// and the tool says whether it may (C-10, C-13, C-15).
+// Negotiate implements Server: the requestor asks for a task by params.task, and the tool's policy
+// allows it or not (C-10, C-13, C-15).
 func (Server20251125) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
-	if err := checkParams(params); err != nil {
+	if err := CheckParams(params); err != nil {
 		return call, err
 	}
 	if !params.Has("task") {
-		return unaugmented(tool, fallback, params, "params.task")
+		return NegotiateWithoutTask(tool, fallback, params, "params.task")
 	}
 	if tool.Policy.Task == mcptask.TaskForbidden {
-		return call, notAsTask(tool)
+		return call, RefuseTask(tool)
 	}
-	ttl, err := requestedTTL(params.Get("task"))
+	ttl, err := readTTL(params.Get("task"))
 	if err != nil {
 		return call, err
 	}
-	key, err := idempotencyKey(params)
+	key, err := ReadIdempotencyKey(params)
 	return mcptask.CallRequest{Mode: mcptask.ModeTask, TTL: ttl, IdempotencyKey: key}, err
 }
 
-// unaugmented negotiates a call that asks for no task; missing is the member that
-// would.
-func unaugmented(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call mcptask.CallRequest, err error) {
+// NegotiateWithoutTask negotiates a call that does not ask for a task. missing names the member that
+// would ask for one.
+func NegotiateWithoutTask(tool mcptask.ToolSpec, fallback bool, params Params, missing string) (call mcptask.CallRequest, err error) {
 	switch {
 	case fallback && tool.Policy.Task != mcptask.TaskForbidden:
 		call.Mode = mcptask.ModeFallback
-		call.IdempotencyKey, err = idempotencyKey(params)
+		call.IdempotencyKey, err = ReadIdempotencyKey(params)
 	case tool.Policy.Task == mcptask.TaskRequired:
 		err = mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q must be called as a task: add %s", tool.Name, missing)
 	}
 	return call, err
 }
 
-// notAsTask refuses a task of a tool that never runs as one.
-func notAsTask(tool mcptask.ToolSpec) *mcptask.Error {
+// RefuseTask makes the error for a call that asks for a task of a tool that never runs as one.
+func RefuseTask(tool mcptask.ToolSpec) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the tool %q cannot be called as a task", tool.Name)
 }
 
-// requestedTTL reads params.task.ttl; 0 leaves the choice to the server.
-func requestedTTL(task json.RawMessage) (*time.Duration, error) {
+// readTTL reads params.task.ttl. It returns nil if there is none. 0 too leaves the choice to the
+// server.
+func readTTL(task json.RawMessage) (*time.Duration, error) {
 	var members object
 	if json.Unmarshal(task, &members) != nil || members == nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.task is not an object")
 	}
-	return wholeMilliseconds(members, "ttl", "params.task")
+	return ReadMilliseconds(members, "ttl", "params.task")
 }
 
 // Created implements Server (C-17, C-19, C-20).
 func (Server20251125) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
-	meta, err := immediate(tool)
+	meta, err := MakeCreatedMeta(tool)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(wire.CreateTaskResult{Meta: meta, Task: task20251125(r)})
+	return json.Marshal(wire.CreateTaskResult{Meta: meta, Task: ProjectTask20251125(r)})
 }
 
-// immediate is the _meta of a CreateTaskResult: the text for the model, where the
-// tool has one.
-func immediate(tool mcptask.ToolSpec) (object, error) {
+// MakeCreatedMeta makes the _meta of a CreateTaskResult. It has the text for the model, if the tool
+// has one.
+func MakeCreatedMeta(tool mcptask.ToolSpec) (map[string]json.RawMessage, error) {
 	if tool.Policy.Immediate == "" {
 		return nil, nil
 	}
@@ -85,22 +86,22 @@ func immediate(tool mcptask.ToolSpec) (object, error) {
 	return object{mcptask.MetaModelImmediateResponse: quoted}, err
 }
 
-// task20251125 projects a record; see status20251125 for the status.
-func task20251125(r mcptask.Record) wire.Task {
+// ProjectTask20251125 projects a record; see projectStatus20251125 for the status.
+func ProjectTask20251125(r mcptask.Record) wire.Task {
 	return wire.Task{
 		TaskID:        r.ID,
-		Status:        string(status20251125(r)),
-		StatusMessage: brief(r.StatusMessage),
-		CreatedAt:     timestamp(r.CreatedAt),
-		LastUpdatedAt: timestamp(r.UpdatedAt),
-		TTL:           lifetime(r),
-		PollInterval:  milliseconds(r.Poll),
+		Status:        string(projectStatus20251125(r)),
+		StatusMessage: ShortenMessage(r.StatusMessage),
+		CreatedAt:     FormatTime(r.CreatedAt),
+		LastUpdatedAt: FormatTime(r.UpdatedAt),
+		TTL:           ProjectLifetime(r),
+		PollInterval:  RoundMilliseconds(r.Poll),
 	}
 }
 
-// status20251125 projects phase and outcome. A tool error is a failed task
-// here, though its result is retrieved like any other (C-87, T-24).
-func status20251125(r mcptask.Record) mcptask.Status {
+// projectStatus20251125 projects phase and outcome. A task that ended with a tool error has failed in
+// this revision, but its result is retrieved like any other (C-87, T-24).
+func projectStatus20251125(r mcptask.Record) mcptask.Status {
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
 		return mcptask.StatusInputRequired
@@ -133,7 +134,7 @@ func (d Server20251125) Method(name string) Method {
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
 
 func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := read(ctx, s, caller, params)
+	r, err := FindTask(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
@@ -142,22 +143,22 @@ func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcpta
 
 // Show implements Teller.
 func (Server20251125) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
-	return json.Marshal(task20251125(r))
+	return json.Marshal(ProjectTask20251125(r))
 }
 
-// read finds the task that the params of a tasks/get name.
-func read(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
-	id, err := taskID(params)
+// FindTask finds the task that the params of a tasks/get name.
+func FindTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return mcptask.Record{}, err
 	}
 	return s.Get(ctx, caller, id)
 }
 
-// result blocks until the task has ended and answers as the call would have,
-// error included (C-36 to C-41). A cancelled task has no such answer: T-25.
+// result waits until the task has ended. Then it answers as the call would have, also with an error
+// (C-36 to C-41). A cancelled task has no such answer (T-25).
 func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	id, err := taskID(params)
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 	if err != nil {
 		return nil, err
 	}
-	Retrieved(ctx, s, caller, r)
+	AuditRetrieval(ctx, s, caller, r)
 	switch r.Outcome.Kind {
 	case mcptask.OutcomeError:
 		return nil, r.Outcome.Error
@@ -174,28 +175,28 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": id}) // strings always marshal
 		return nil, err
 	}
-	return relate(r.Outcome.Result, id)
+	return addRelatedTask(r.Outcome.Result, id)
 }
 
-// relate adds the related-task metadata to an object's _meta (C-41, C-50).
-func relate(data json.RawMessage, taskID string) (json.RawMessage, error) {
+// addRelatedTask adds the related-task metadata to an object's _meta (C-41, C-50).
+func addRelatedTask(data json.RawMessage, taskID string) (json.RawMessage, error) {
 	return WithMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
 }
 
 func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	tasks, next, err := page(ctx, s, caller, params, task20251125)
+	tasks, next, err := ReadPage(ctx, s, caller, params, ProjectTask20251125)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
-// page reads a page of a tasks/list, each task as project has it, and the cursor
-// of the next one, "" where there is none.
-func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, project func(mcptask.Record) T) (tasks []T, next string, err error) {
+// ReadPage reads a page of a tasks/list and projects each task. next is the cursor of the page after
+// it, "" if this is the last.
+func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, project func(mcptask.Record) T) (tasks []T, next string, err error) {
 	var cursor *string
 	if len(params.Raw()) > 0 {
-		if cursor, err = textAt(params, "cursor"); err != nil {
+		if cursor, err = readText(params, "cursor"); err != nil {
 			return nil, "", err
 		}
 	}
@@ -223,23 +224,23 @@ func page[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Caller, 
 }
 
 func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := cancelled(ctx, s, caller, params)
+	r, err := CancelTask(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(task20251125(r))
+	return json.Marshal(ProjectTask20251125(r))
 }
 
-// cancelled returns the task that the params of a tasks/cancel name when it is
-// cancelled, and refuses one that has ended (C-75, C-77).
-func cancelled(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
-	id, err := taskID(params)
+// CancelTask cancels the task that the params of a tasks/cancel name and returns it. It refuses a
+// task that has ended (C-75, C-77).
+func CancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return mcptask.Record{}, err
 	}
 	r, done, err := s.Cancel(ctx, caller, id)
 	if err == nil && done {
-		err = mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", status20251125(r))
+		err = mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", projectStatus20251125(r))
 	}
 	return r, err
 }
@@ -247,8 +248,7 @@ func cancelled(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, pa
 // Asks implements Receiver (C-15).
 func (Server20251125) Asks(params Params) bool { return params.Has("task") }
 
-// Receives are the capabilities of a client that runs requests by these methods
-// as tasks (C-01, C-02, C-05), nil where none of them can be one.
+// Receives implements Receiver (C-01, C-02, C-05).
 func (Server20251125) Receives(methods ...string) (capabilities json.RawMessage, err error) {
 	var requests wire.ClientCapabilitiesTasksRequests
 	yes := json.RawMessage("{}")
@@ -266,8 +266,7 @@ func (Server20251125) Receives(methods ...string) (capabilities json.RawMessage,
 	return json.Marshal(wire.ClientCapabilities{Tasks: &wire.ClientCapabilitiesTasks{List: yes, Cancel: yes, Requests: &requests}})
 }
 
-// Declare adds capabilities to the params of an initialize that asks for the
-// revision; any other stays as it is (E-95).
+// Declare implements Receiver (E-95).
 func (d Server20251125) Declare(params, capabilities json.RawMessage) (json.RawMessage, error) {
 	var p struct {
 		ProtocolVersion string `json:"protocolVersion"`
@@ -275,7 +274,7 @@ func (d Server20251125) Declare(params, capabilities json.RawMessage) (json.RawM
 	if json.Unmarshal(params, &p) != nil || p.ProtocolVersion != d.Protocol() {
 		return params, nil
 	}
-	return editObject(params, func(o object) error { return declared(o, capabilities) })
+	return EditObject(params, func(o object) error { return AddCapabilities(o, capabilities) })
 }
 
 // Check implements Server: the session has negotiated everything.
@@ -287,48 +286,48 @@ func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) 
 }
 
 // CanAsk implements Server.
-func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
+func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return readAskable(capabilities) }
 
-// Status makes the notification of a task's new state: the whole task (C-45), and
-// no related-task metadata beside it (C-48).
+// Status implements Teller. The notification has the whole task (C-45) and no related-task metadata
+// beside it (C-48).
 func (Server20251125) Status(r mcptask.Record) (method string, params json.RawMessage, err error) {
-	params, err = json.Marshal(task20251125(r))
+	params, err = json.Marshal(ProjectTask20251125(r))
 	return wire.NotificationTasksStatus, params, err
 }
 
 // Decorate implements Server: capabilities.tasks in initialize (C-01, C-02) and
 // execution.taskSupport in tools/list (C-14).
 func (d Server20251125) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
-	return decorate(d, s, caller, method, result, taskSupport)
+	return DecorateSession(d, s, caller, method, result, AddTaskSupport)
 }
 
-// taskSupport says in a tool's entry how the tool may be called.
-func taskSupport(spec mcptask.ToolSpec, entry object) (err error) {
+// AddTaskSupport says in a tool's entry how the tool may be called.
+func AddTaskSupport(spec mcptask.ToolSpec, entry object) (err error) {
 	entry["execution"], err = json.Marshal(wire.ToolExecution{TaskSupport: string(spec.Policy.Task)})
 	return err
 }
 
-// decorate is Decorate of a revision in whose sessions a tool's entry says how it
-// may be called, as support writes it.
-func decorate(d Server, s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
+// DecorateSession is Decorate for revisions in whose sessions each tool's entry says how the tool may
+// be called. support writes that into an entry.
+func DecorateSession(d Server, s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage, support func(mcptask.ToolSpec, object) error) (json.RawMessage, error) {
 	switch method {
 	case "tools/call":
 		return result, nil
 	case "initialize":
-		return editObject(result, func(o object) error { return declareTasks(d, s, caller, o) })
+		return EditObject(result, func(o object) error { return declareTasks(d, s, caller, o) })
 	}
-	return editObject(result, func(o object) error { return eachTool(s, o, support) })
+	return EditObject(result, func(o object) error { return editTools(s, o, support) })
 }
 
-// declareTasks adds capabilities.tasks to the result of an initialize. Who cannot
-// be told apart is not offered a list (C-92).
+// declareTasks adds capabilities.tasks to the result of an initialize. Anonymous callers are not
+// offered a list, since they cannot be told apart (C-92).
 func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result object) error {
 	var version string
 	if json.Unmarshal(result["protocolVersion"], &version) != nil || version != d.Protocol() {
 		return nil
 	}
 	var capabilities wire.ServerCapabilities
-	joined, err := joinedCapabilities(s, d.Revision())
+	joined, err := JoinCapabilities(s, d.Revision())
 	if err != nil || joined == nil {
 		return err
 	}
@@ -342,23 +341,23 @@ func declareTasks(d Server, s *mcptask.Server, caller mcptask.Caller, result obj
 	if err != nil {
 		return err
 	}
-	return declared(result, data)
+	return AddCapabilities(result, data)
 }
 
 // TaskID implements Teller (C-63).
 func (Server20251125) TaskID(_ *mcptask.Server, _ mcptask.Caller, params Params) string {
-	id, _ := taskID(params) // what is malformed names none
+	id, _ := ReadTaskID(params) // what is malformed names none
 	return id
 }
 
 // Question implements Teller (C-15, C-16, C-50, C-62).
 func (Server20251125) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
-	params, err := relate(in.Params, r.ID)
+	params, err := addRelatedTask(in.Params, r.ID)
 	if err != nil || ttl <= 0 {
 		return params, err
 	}
-	return editObject(params, func(o object) (err error) {
-		o["task"], err = json.Marshal(wire.TaskMetadata{TTL: milliseconds(ttl)})
+	return EditObject(params, func(o object) (err error) {
+		o["task"], err = json.Marshal(wire.TaskMetadata{TTL: RoundMilliseconds(ttl)})
 		return err
 	})
 }
@@ -370,16 +369,16 @@ func (Server20251125) Related(r mcptask.Record) map[string]any {
 
 // Requestor implements Teller.
 func (Server20251125) Requestor(capabilities json.RawMessage) Requestor {
-	return newRequestor20251125(capabilities, isObject) // C-02
+	return NewRequestor20251125(capabilities, IsObject) // C-02
 }
 
-// Requestor20251125 is what a client declares that it takes as tasks. The zero
-// value is a client that takes none.
+// Requestor20251125 has what a client declares that it takes as tasks. The zero value is for a
+// client that takes none.
 type Requestor20251125 struct{ elicits, samples, cancels bool }
 
-// newRequestor20251125 reads the capabilities of a client (C-03, C-04); declares
-// says whether a leaf of them is there.
-func newRequestor20251125(capabilities json.RawMessage, declares func(json.RawMessage) bool) Requestor20251125 {
+// NewRequestor20251125 reads the capabilities of a client (C-03, C-04). declares reports whether a
+// leaf of them declares something.
+func NewRequestor20251125(capabilities json.RawMessage, declares func(json.RawMessage) bool) Requestor20251125 {
 	var c wire.ClientCapabilities
 	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil {
 		return Requestor20251125{}
@@ -392,7 +391,8 @@ func newRequestor20251125(capabilities json.RawMessage, declares func(json.RawMe
 	return r
 }
 
-func isObject(data json.RawMessage) bool {
+// IsObject reports whether a JSON value is an object.
+func IsObject(data json.RawMessage) bool {
 	var o object
 	return json.Unmarshal(data, &o) == nil && o != nil
 }
@@ -405,10 +405,13 @@ func (r Requestor20251125) Augments(method string) bool {
 	return method == wire.MethodElicitationCreate && r.elicits || method == wire.MethodSamplingCreateMessage && r.samples
 }
 
+// ResultWaits implements Requestor: tasks/result waits for the task's end (C-36).
+func (Requestor20251125) ResultWaits() bool { return true }
+
 // Started implements Requestor (C-21).
 func (Requestor20251125) Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error) {
 	var created object
-	if json.Unmarshal(result, &created) != nil || !isObject(created["task"]) {
+	if json.Unmarshal(result, &created) != nil || !IsObject(created["task"]) {
 		return s, false, nil
 	}
 	s, err = Requestor20251125{}.Task(created["task"])
@@ -420,27 +423,25 @@ func (Requestor20251125) Answer(result json.RawMessage) (json.RawMessage, error)
 
 // Task implements Requestor.
 func (Requestor20251125) Task(result json.RawMessage) (mcptask.Snapshot, error) {
-	var t peerTask
+	var t PeerTask
 	if err := json.Unmarshal(result, &t); err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	return snapshot20251125(t)
+	return newSnapshot20251125(t)
 }
 
-// Get, Result and Cancel are the requests about a client's task. The ID says
-// which, without metadata of a related one (C-63, C-64).
-
-// Get asks for its state.
+// Get implements Requestor. Like Result and Cancel, it names the task by its ID alone and has no
+// related-task metadata (C-63, C-64).
 func (Requestor20251125) Get(taskID string) (method string, params any) {
 	return wire.MethodTasksGet, wire.GetTaskRequestParams{TaskID: taskID}
 }
 
-// Result waits for its end and asks for the answer.
+// Result implements Requestor.
 func (Requestor20251125) Result(taskID string) (method string, params any) {
 	return wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID}
 }
 
-// Cancel cancels it (C-73).
+// Cancel implements Requestor (C-73).
 func (Requestor20251125) Cancel(taskID string) (method string, params any) {
 	return wire.MethodTasksCancel, wire.CancelTaskRequestParams{TaskID: taskID}
 }
@@ -456,12 +457,12 @@ func (Client20251125) Protocol() string { return mcptask.Revision20251125 }
 
 // Takes implements Client (C-02, C-08).
 func (Client20251125) Takes(capabilities json.RawMessage) bool {
-	return takesCalls(capabilities, isObject)
+	return TakesCalls(capabilities, IsObject)
 }
 
-// takesCalls reads tasks.requests.tools.call of a server's capabilities; declares
-// says whether such a leaf is there.
-func takesCalls(capabilities json.RawMessage, declares func(json.RawMessage) bool) bool {
+// TakesCalls reports whether a server's capabilities have tasks.requests.tools.call. declares reports
+// whether a leaf of them declares something.
+func TakesCalls(capabilities json.RawMessage, declares func(json.RawMessage) bool) bool {
 	var c wire.ServerCapabilities
 	if json.Unmarshal(capabilities, &c) != nil || c.Tasks == nil || c.Tasks.Requests == nil || c.Tasks.Requests.Tools == nil {
 		return false
@@ -487,65 +488,65 @@ func (Client20251125) Wait(taskID string) (method string, params any) {
 	return wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID}
 }
 
-// Call implements Client: a task is asked for wherever the tool may run as one
-// (C-08, C-09, C-12); support is "" where the server takes none.
+// Call implements Client: it asks for a task if the tool may run as one (C-08, C-09, C-12). support
+// is "" if the server takes no calls as tasks.
 func (Client20251125) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *Retry) (any, error) {
-	params := callParams(call)
-	if wanted(call, support) {
+	params := MakeCallParams(call)
+	if WantsTask(call, support) {
 		var metadata wire.TaskMetadata
 		if call.TTL > 0 {
-			metadata.TTL = milliseconds(call.TTL)
+			metadata.TTL = RoundMilliseconds(call.TTL)
 		}
 		params["task"] = metadata
 	}
 	return params, nil
 }
 
-// wanted says whether a call is to be one of a task.
-func wanted(call mcptask.ToolCall, support mcptask.TaskSupport) bool {
+// WantsTask reports whether a call asks for a task.
+func WantsTask(call mcptask.ToolCall, support mcptask.TaskSupport) bool {
 	return support == mcptask.TaskRequired || support == mcptask.TaskOptional && !call.Plain
 }
 
 // Started implements Client: a result with a task is a CreateTaskResult (T-28).
 func (Client20251125) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
 	var created struct {
-		Task *peerTask `json:"task"`
+		Task *PeerTask `json:"task"`
 	}
 	if err := json.Unmarshal(result, &created); err != nil {
-		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
+		return mcptask.Snapshot{}, nil, NewMalformedError("tools/call", err)
 	}
 	if created.Task == nil {
-		s, err := started(result)
+		s, err := ReadStarted(result)
 		return s, nil, err
 	}
-	s, err := snapshot20251125(*created.Task)
+	s, err := newSnapshot20251125(*created.Task)
 	return s, nil, err
 }
 
-func snapshot20251125(t peerTask) (mcptask.Snapshot, error) {
-	return newSnapshot(t, t.TTL, t.PollInterval)
+func newSnapshot20251125(t PeerTask) (mcptask.Snapshot, error) {
+	return NewSnapshot(t, t.TTL, t.PollInterval)
 }
 
-// Task implements Client. Whether a task that ended has a result, a tool error
-// or an error is what tasks/result says, not the status (T-24).
+// Task implements Client. The answer to tasks/result, not the status, says whether a task ended with
+// a result, a tool error or an error (T-24).
 func (Client20251125) Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error) {
 	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{TaskID: taskID})
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	var t peerTask
+	var t PeerTask
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return mcptask.Snapshot{}, malformed(wire.MethodTasksGet, err)
+		return mcptask.Snapshot{}, NewMalformedError(wire.MethodTasksGet, err)
 	}
-	s, err := snapshot20251125(t)
+	s, err := newSnapshot20251125(t)
 	if err == nil {
-		err = sameTask(s, taskID)
+		err = CheckTaskID(s, taskID)
 	}
 	if err != nil || !s.Done() || s.Status == mcptask.StatusCancelled {
 		return s, err
 	}
 	raw, err = send(ctx, wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{TaskID: taskID})
-	return withOutcome(s, raw, err)
+	return AddOutcome(s, raw, err)
 }
 
 // Cancel implements Client (C-73).

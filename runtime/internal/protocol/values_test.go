@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 // A handler may have null for its result, and a peer for its _meta.
 func TestWithMeta(t *testing.T) {
 	for data, want := range map[string]string{
-		`null`: `{"_meta":{"a":1}}`, `{"_meta":null}`: `{"_meta":{"a":1}}`, `{"b":2,"_meta":{"a":2,"c":3}}`: `{"_meta":{"a":1,"c":3},"b":2}`,
+		`null`: `{"_meta":{"a":1}}`, `{"_meta":null}`: `{"_meta":{"a":1}}`, `{"b":2,"_meta":{"a":2,"c":3}}`: `{"b":2,"_meta":{"a":1,"c":3}}`,
 	} {
 		if got, err := WithMeta(json.RawMessage(data), map[string]any{"a": 1}); err != nil || string(got) != want {
 			t.Errorf("%s: %s, %v", data, got, err)
@@ -29,7 +29,7 @@ func TestMilliseconds(t *testing.T) {
 	for d, want := range map[time.Duration]int64{
 		0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, longest: int64(longest/time.Millisecond) + 1,
 	} {
-		if got := *milliseconds(d); got != want {
+		if got := *RoundMilliseconds(d); got != want {
 			t.Errorf("%d: %d, want %d", d, got, want)
 		}
 	}

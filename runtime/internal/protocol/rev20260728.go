@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
 
 // Server20260728 is the receiver's side of the tasks extension on 2026-07-28.
@@ -21,17 +21,16 @@ func (Server20260728) Revision() string { return mcptask.Revision20260728 }
 // Protocol implements Server.
 func (Server20260728) Protocol() string { return mcptask.Revision20260728 }
 
-// Negotiate implements Server: the server decides, the client only declares
-// that it can take a task (E-03 to E-05). A legacy params.task means nothing
-// (E-94).
+// Negotiate implements Server: the server decides. The client only declares that it can take a task
+// (E-03 to E-05). A legacy params.task means nothing (E-94).
 func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
 	call := mcptask.CallRequest{Retry: true}
 	extension, err := declaresTasks(params)
 	if err != nil {
 		return call, err
 	}
-	// A tool without questions may stand for another, and else means nothing by them.
-	if call.Answers, err = answersSoFar(params); err != nil && len(tool.Questions) > 0 {
+	// A tool without questions ignores answers, unless it stands for another tool.
+	if call.Answers, err = readAnswers(params); err != nil && len(tool.Questions) > 0 {
 		return call, err
 	}
 	call.Mode = mcptask.ModeGrace
@@ -42,19 +41,19 @@ func (Server20260728) Negotiate(tool mcptask.ToolSpec, fallback bool, params Par
 	case !extension && fallback:
 		call.Mode = mcptask.ModeFallback
 	case !extension && tool.Policy.Task == mcptask.TaskRequired:
-		return call, missingExtension()
+		return call, refuseExtension()
 	case !extension:
 		call.Mode = mcptask.ModePlain
 		return call, nil
 	}
-	call.IdempotencyKey, err = idempotencyKey(params)
+	call.IdempotencyKey, err = ReadIdempotencyKey(params)
 	return call, err
 }
 
-// answersSoFar reads the answers of this round and those of the rounds before,
-// which InputRequired has put into the state.
-func answersSoFar(params Params) (map[string]json.RawMessage, error) {
-	state, err := textAt(params, "requestState")
+// readAnswers reads the answers of this round, and from the state those of earlier rounds, which
+// InputRequired has put there.
+func readAnswers(params Params) (map[string]json.RawMessage, error) {
+	state, err := readText(params, "requestState")
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +61,7 @@ func answersSoFar(params Params) (map[string]json.RawMessage, error) {
 	if state != nil && *state != "" && json.Unmarshal([]byte(*state), &answers) != nil {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "params.requestState is not what the server has sent")
 	}
-	responses, err := inputResponses(params)
+	responses, err := readInputResponses(params)
 	if answers == nil {
 		return responses, err
 	}
@@ -70,27 +69,27 @@ func answersSoFar(params Params) (map[string]json.RawMessage, error) {
 	return answers, err
 }
 
-// inputResponses reads the answers that come with a call or an update.
-func inputResponses(params Params) (map[string]json.RawMessage, error) {
-	return membersAt(params, "inputResponses")
+// readInputResponses reads the answers that come with a call or an update.
+func readInputResponses(params Params) (map[string]json.RawMessage, error) {
+	return readMembers(params, "inputResponses")
 }
 
-// declaresTasks looks for the extension where this very request declares it
-// (E-02, E-91).
+// declaresTasks reports whether the request itself declares the extension (E-02, E-91).
 func declaresTasks(params Params) (bool, error) {
 	var capabilities wire.ClientCapabilities
-	err := decodeAt(params, &capabilities, "_meta", mcptask.MetaClientCapabilities)
-	return err == nil && tasksAmong(capabilities), err
+	err := decodeValue(params, &capabilities, "_meta", mcptask.MetaClientCapabilities)
+	return err == nil && includesTasks(capabilities), err
 }
 
-func tasksAmong(capabilities wire.ClientCapabilities) bool {
+func includesTasks(capabilities wire.ClientCapabilities) bool {
 	var settings object
 	declaration, ok := capabilities.Extensions[mcptask.ExtensionTasks]
 	return ok && json.Unmarshal(declaration, &settings) == nil && settings != nil
 }
 
-// missingExtension is the refusal of E-08, E-09 and E-77.
-func missingExtension() *mcptask.Error {
+// refuseExtension makes the error for a request that does not declare the extension (E-08, E-09,
+// E-77).
+func refuseExtension() *mcptask.Error {
 	err := mcptask.Errorf(mcptask.CodeMissingClientCapability, "the client must declare the extension %s", mcptask.ExtensionTasks)
 	err.Data, _ = json.Marshal(wire.MissingRequiredClientCapabilityErrorData{ // plain strings always marshal
 		RequiredCapabilities: wire.ClientCapabilities{Extensions: object{mcptask.ExtensionTasks: json.RawMessage("{}")}},
@@ -98,33 +97,32 @@ func missingExtension() *mcptask.Error {
 	return err
 }
 
-// Created implements Server: flat, and nothing of the outcome (E-11, EX-01).
+// Created implements Server. The answer is flat and has nothing of the outcome (E-11, EX-01).
 func (Server20260728) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
-	t := detail20260728(r)
+	t := projectTask20260728(r)
 	return json.Marshal(wire.CreateTaskResult{
 		ResultType: wire.ResultTypeTask, TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage,
 		CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt, TTLMs: t.TTLMs, PollIntervalMs: t.PollIntervalMs,
 	})
 }
 
-// detail20260728 projects a record to the variant of its status (E-29 to
-// E-35), the result left out. A tool error completes (E-83), only a JSON-RPC
-// error fails (E-82).
-func detail20260728(r mcptask.Record) wire.GetTaskResult {
+// projectTask20260728 projects a record to the variant of its status (E-29 to E-35). A task with a
+// tool error has completed (E-83). Only a JSON-RPC error makes it fail (E-82).
+func projectTask20260728(r mcptask.Record) wire.GetTaskResult {
 	t := wire.GetTaskResult{
 		ResultType:     wire.ResultTypeComplete,
 		TaskID:         r.ID,
 		Status:         string(mcptask.StatusWorking),
-		StatusMessage:  brief(r.StatusMessage),
-		CreatedAt:      timestamp(r.CreatedAt),
-		LastUpdatedAt:  timestamp(r.UpdatedAt),
-		TTLMs:          lifetime(r),
-		PollIntervalMs: milliseconds(r.Poll),
+		StatusMessage:  ShortenMessage(r.StatusMessage),
+		CreatedAt:      FormatTime(r.CreatedAt),
+		LastUpdatedAt:  FormatTime(r.UpdatedAt),
+		TTLMs:          ProjectLifetime(r),
+		PollIntervalMs: RoundMilliseconds(r.Poll),
 	}
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
 		t.Status = string(mcptask.StatusInputRequired)
-		t.InputRequests = requests(r.Outstanding())
+		t.InputRequests = makeInputRequests(r.Outstanding())
 	case r.Phase != mcptask.PhaseDone:
 	case r.Outcome.Kind == mcptask.OutcomeCancelled:
 		t.Status = string(mcptask.StatusCancelled)
@@ -155,7 +153,7 @@ func (d Server20260728) Method(name string) Method {
 func (Server20260728) Blocks(string) bool { return false }
 
 func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	id, err := taskID(params)
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
 	}
@@ -163,45 +161,45 @@ func (Server20260728) get(ctx context.Context, s *mcptask.Server, caller mcptask
 	if err != nil {
 		return nil, err
 	}
-	t, err := visible20260728(ctx, s, caller, r)
+	t, err := projectVisible20260728(ctx, s, caller, r)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(t)
 }
 
-// visible20260728 is the whole state of a task as a caller gets it.
-func visible20260728(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) (t wire.GetTaskResult, err error) {
-	t = detail20260728(r)
+// projectVisible20260728 projects the whole state of a task as a caller may see it.
+func projectVisible20260728(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) (t wire.GetTaskResult, err error) {
+	t = projectTask20260728(r)
 	if t.InputRequests != nil { // who reads may be able to do less than who called (T-38)
-		t.InputRequests = requests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
+		t.InputRequests = makeInputRequests(slices.DeleteFunc(r.Outstanding(), func(in mcptask.Input) bool { return !caller.Answers(in) }))
 	}
 	if r.Done() {
-		Retrieved(ctx, s, caller, r)
+		AuditRetrieval(ctx, s, caller, r)
 	}
 	if t.Result != nil {
-		t.Result, err = editObject(t.Result, complete)
+		t.Result, err = EditObject(t.Result, markComplete)
 	}
 	return t, err
 }
 
-// complete marks a result as final, as every result of this revision is (E-13,
+// markComplete marks a result as final, as every result of this revision is (E-13,
 // T-37).
-func complete(result object) error {
+func markComplete(result object) error {
 	if result["resultType"] == nil {
 		result["resultType"] = json.RawMessage(`"` + wire.ResultTypeComplete + `"`)
 	}
 	return nil
 }
 
-// update takes answers and acknowledges (E-46, E-52). Values under keys that
-// are not outstanding may be anything (T-31).
+// update takes answers and acknowledges them (E-46, E-52). It ignores values under keys that are not
+// outstanding, whatever they are (T-31).
 func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	id, err := taskID(params)
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
 	}
-	responses, err := inputResponses(params)
+	responses, err := readInputResponses(params)
 	if err != nil {
 		return nil, err
 	}
@@ -219,9 +217,9 @@ func (Server20260728) update(ctx context.Context, s *mcptask.Server, caller mcpt
 	return json.Marshal(wire.UpdateTaskResult{ResultType: wire.ResultTypeComplete})
 }
 
-// cancel acknowledges, also where the task has ended (E-54, E-58, EX-04).
+// cancel acknowledges, also if the task has ended (E-54, E-58, EX-04).
 func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	id, err := taskID(params)
+	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
 	}
@@ -231,28 +229,28 @@ func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 	return json.Marshal(wire.CancelTaskResult{ResultType: wire.ResultTypeComplete})
 }
 
-// Check implements Server: each request declares the extension anew (E-77).
+// Check implements Server: each request has to declare the extension (E-77).
 func (Server20260728) Check(capabilities json.RawMessage) error {
 	var declared wire.ClientCapabilities
 	if json.Unmarshal(capabilities, &declared) != nil {
 		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is malformed", mcptask.MetaClientCapabilities)
 	}
-	if !tasksAmong(declared) {
-		return missingExtension()
+	if !includesTasks(declared) {
+		return refuseExtension()
 	}
 	return nil
 }
 
 // CanAsk implements Server (T-38).
-func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
+func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return readAskable(capabilities) }
 
 // InputRequired implements Server: the client calls again with the answers,
 // and only then is there a task (E-24, EX-13).
 func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
-	result := wire.InputRequiredResult{ResultType: resultTypeInputRequired, InputRequests: requests(reply.Questions)}
+	result := wire.InputRequiredResult{ResultType: resultTypeInputRequired, InputRequests: makeInputRequests(reply.Questions)}
 	if len(reply.Answered) > 0 {
-		// The answers so far come back with the next ones, and are checked as
-		// these are: nobody gains by changing them.
+		// The answers so far come back with the next ones and are checked like them, so
+		// changing them gains nothing.
 		answers := object{}
 		for _, in := range reply.Answered {
 			answers[in.Key] = in.Response
@@ -266,7 +264,7 @@ func (Server20260728) InputRequired(reply mcptask.CallReply) (json.RawMessage, e
 	return json.Marshal(result)
 }
 
-func requests(questions []mcptask.Input) wire.InputRequests {
+func makeInputRequests(questions []mcptask.Input) wire.InputRequests {
 	requests := wire.InputRequests{}
 	for _, in := range questions {
 		requests[in.Key] = wire.InputRequest{Method: in.Method, Params: in.Params}
@@ -274,21 +272,21 @@ func requests(questions []mcptask.Input) wire.InputRequests {
 	return requests
 }
 
-// Decorate implements Server: the extension in server/discover (E-01), never
+// Decorate implements Server: server/discover declares the extension (E-01), never
 // capabilities.tasks (E-95). tools/list says nothing of tasks.
 func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
-	return editObject(result, func(o object) error {
-		if err := complete(o); err != nil {
+	return EditObject(result, func(o object) error {
+		if err := markComplete(o); err != nil {
 			return err
 		}
 		if method != "server/discover" {
 			return nil
 		}
-		joined, err := joinedCapabilities(s, d.Revision())
+		joined, err := JoinCapabilities(s, d.Revision())
 		if err != nil || joined == nil {
 			return err
 		}
-		return declared(o, joined)
+		return AddCapabilities(o, joined)
 	})
 }
 
@@ -304,16 +302,16 @@ func (Client20260728) Revision() string { return mcptask.Revision20260728 }
 // Protocol implements Client.
 func (Client20260728) Protocol() string { return mcptask.Revision20260728 }
 
-// Takes implements Client: each request is told by itself here (E-95).
+// Takes implements Client: each request declares the extension by itself (E-95).
 func (Client20260728) Takes(json.RawMessage) bool { return false }
 
-// Support implements Client: nothing on the wire says (E-04).
+// Support implements Client: tools do not say how they may be called (E-04).
 func (Client20260728) Support(json.RawMessage, bool) mcptask.TaskSupport { return "" }
 
-// Call implements Client. Plain leaves the extension undeclared for this call;
-// there is no other way to ask for no task (E-04).
+// Call implements Client. A plain call does not declare the extension, which is the only way to
+// avoid a task (E-04).
 func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry *Retry) (any, error) {
-	params := callParams(call)
+	params := MakeCallParams(call)
 	if retry != nil {
 		params["inputResponses"] = retry.Responses
 		if retry.State != "" {
@@ -335,50 +333,50 @@ func (c Client20260728) Call(call mcptask.ToolCall, _ mcptask.TaskSupport, retry
 	return params, nil
 }
 
-// Started implements Client: resultType tells what the result is (E-14, T-35).
+// Started implements Client: resultType says what the result is (E-14, T-35).
 func (Client20260728) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
-	var created peerTask
+	var created PeerTask
 	var kind struct {
 		ResultType string `json:"resultType"`
 	}
 	if err := json.Unmarshal(result, &kind); err != nil {
-		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
+		return mcptask.Snapshot{}, nil, NewMalformedError("tools/call", err)
 	}
 	switch kind.ResultType {
 	case "", wire.ResultTypeComplete:
-		s, err := started(result)
+		s, err := ReadStarted(result)
 		return s, nil, err
 	case resultTypeInputRequired:
-		return inputRequired(result)
+		return readInputRequired(result)
 	case wire.ResultTypeTask:
 	default:
-		return mcptask.Snapshot{}, nil, malformed("tools/call", fmt.Errorf("a result of type %q", kind.ResultType))
+		return mcptask.Snapshot{}, nil, NewMalformedError("tools/call", fmt.Errorf("a result of type %q", kind.ResultType))
 	}
 	if err := json.Unmarshal(result, &created); err != nil {
-		return mcptask.Snapshot{}, nil, malformed("tools/call", err)
+		return mcptask.Snapshot{}, nil, NewMalformedError("tools/call", err)
 	}
-	s, err := newSnapshot(created, created.TTLMs, created.PollIntervalMs)
+	s, err := NewSnapshot(created, created.TTLMs, created.PollIntervalMs)
 	return s, nil, err
 }
 
-// inputRequired reads the questions that come before a call is taken (E-24).
-func inputRequired(result json.RawMessage) (s mcptask.Snapshot, retry *Retry, err error) {
+// readInputRequired reads the questions that come before a call is taken (E-24).
+func readInputRequired(result json.RawMessage) (s mcptask.Snapshot, retry *Retry, err error) {
 	var r wire.InputRequiredResult
 	if err := json.Unmarshal(result, &r); err != nil {
-		return s, nil, malformed("tools/call", err)
+		return s, nil, NewMalformedError("tools/call", err)
 	}
 	s.Status = mcptask.StatusInputRequired
-	s.Questions, err = questions("", r.InputRequests)
+	s.Questions, err = readQuestions("", r.InputRequests)
 	return s, &Retry{State: r.RequestState, Responses: map[string]json.RawMessage{}}, err
 }
 
-// questions reads inputRequests, in the order of their keys.
-func questions(taskID string, requests wire.InputRequests) ([]mcptask.Question, error) {
+// readQuestions reads inputRequests, in the order of their keys.
+func readQuestions(taskID string, requests wire.InputRequests) ([]mcptask.Question, error) {
 	var list []mcptask.Question
 	for key, request := range requests {
 		q, err := mcptask.NewQuestion(taskID, key, request.Method, request.Params)
 		if err != nil {
-			return nil, malformed(request.Method, err)
+			return nil, NewMalformedError(request.Method, err)
 		}
 		list = append(list, q)
 	}
@@ -392,33 +390,33 @@ func (Client20260728) Task(ctx context.Context, send Send, taskID string) (mcpta
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	s, err := snapshot20260728(wire.MethodTasksGet, raw)
+	s, err := readSnapshot20260728(wire.MethodTasksGet, raw)
 	if err == nil {
-		err = sameTask(s, taskID)
+		err = CheckTaskID(s, taskID)
 	}
 	return s, err
 }
 
-// snapshot20260728 reads a whole task, as tasks/get and notifications have it
+// readSnapshot20260728 reads a whole task, as tasks/get and notifications have it
 // (E-65).
-func snapshot20260728(method string, raw json.RawMessage) (mcptask.Snapshot, error) {
-	var t peerTask
+func readSnapshot20260728(method string, raw json.RawMessage) (mcptask.Snapshot, error) {
+	var t PeerTask
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return mcptask.Snapshot{}, malformed(method, err)
+		return mcptask.Snapshot{}, NewMalformedError(method, err)
 	}
-	s, err := newSnapshot(t, t.TTLMs, t.PollIntervalMs)
+	s, err := NewSnapshot(t, t.TTLMs, t.PollIntervalMs)
 	if err != nil {
 		return s, err
 	}
 	switch s.Status {
 	case mcptask.StatusInputRequired:
-		s.Questions, err = questions(t.TaskID, t.InputRequests)
+		s.Questions, err = readQuestions(t.TaskID, t.InputRequests)
 		return s, err
 	case mcptask.StatusCompleted:
-		return withOutcome(s, t.Result, nil)
+		return AddOutcome(s, t.Result, nil)
 	case mcptask.StatusFailed:
 		if t.Error == nil {
-			return s, malformed(method, fmt.Errorf("a failed task without an error"))
+			return s, NewMalformedError(method, fmt.Errorf("a failed task without an error"))
 		}
 		s.Error = &mcptask.Error{Code: t.Error.Code, Message: t.Error.Message, Data: t.Error.Data}
 	}

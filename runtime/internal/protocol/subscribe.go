@@ -1,10 +1,10 @@
-package dialect
+package protocol
 
 import (
 	"encoding/json"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
 
 // The methods of subscriptions.
@@ -17,18 +17,18 @@ const (
 // Subscriber is a Client of a revision in which servers tell of tasks in
 // subscriptions.
 type Subscriber interface {
-	// Subscription makes the params that ask for one, without their _meta.
+	// Subscription makes the params that ask for a subscription, without their _meta.
 	Subscription(taskIDs []string) map[string]any
-	// Agreed reads the acknowledgement: of which tasks the server tells; tasks is
-	// false where it tells of none at all.
+	// Agreed reads from the acknowledgement of which tasks the server tells. tasks is false if it
+	// tells of no tasks at all.
 	Agreed(params json.RawMessage) (taskIDs []string, tasks bool, err error)
-	// Told reads a notification: the task, whole, as a poll shows it.
+	// Told reads a notification, which has the whole task as a poll shows it.
 	Told(params json.RawMessage) (mcptask.Snapshot, error)
 }
 
-// SubscriptionID is the ID of the request that a notification belongs to, nil
-// where it belongs to none.
-func SubscriptionID(params json.RawMessage) json.RawMessage {
+// ReadSubscriptionID reads the ID of the request that a notification belongs to. It returns nil if
+// the notification names none.
+func ReadSubscriptionID(params json.RawMessage) json.RawMessage {
 	var p struct {
 		Meta wire.NotificationMetaObject `json:"_meta"`
 	}
@@ -47,12 +47,12 @@ func (Client20260728) Subscription(taskIDs []string) map[string]any {
 func (Client20260728) Agreed(params json.RawMessage) ([]string, bool, error) {
 	var p wire.SubscriptionsAcknowledgedNotificationParams
 	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, false, malformed(Listen, err)
+		return nil, false, NewMalformedError(Listen, err)
 	}
 	return p.Notifications.TaskIDs, p.Notifications.TaskIDs != nil, nil
 }
 
 // Told implements Subscriber (E-65).
 func (Client20260728) Told(params json.RawMessage) (mcptask.Snapshot, error) {
-	return snapshot20260728(TaskChanged, params)
+	return readSnapshot20260728(TaskChanged, params)
 }

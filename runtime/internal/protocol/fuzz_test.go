@@ -1,14 +1,16 @@
-package dialect_test
+package protocol_test
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
@@ -43,7 +45,7 @@ func FuzzNegotiate(f *testing.F) {
 		if len(params) > 0 && !json.Valid(params) {
 			return // the gateway has refused it
 		}
-		for _, d := range dialect.Servers() {
+		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 			_ = d.CanAsk(params)
 			for _, support := range []mcptask.TaskSupport{mcptask.TaskForbidden, mcptask.TaskOptional, mcptask.TaskRequired} {
 				spec := mcptask.ToolSpec{Name: "t", Policy: mcptask.Policy{Task: support}}
@@ -58,7 +60,7 @@ func FuzzNegotiate(f *testing.F) {
 				if call.TTL != nil && *call.TTL < 0 {
 					t.Errorf("%q: a ttl of %v", params, *call.TTL)
 				}
-				_, plainly := d.(dialect.Announcer) // no tool has to be called as a task there
+				_, plainly := d.(unofficial.ServerSEP1686) // no tool has to be called as a task there
 				if support == mcptask.TaskForbidden && call.Mode != mcptask.ModePlain || support == mcptask.TaskRequired && call.Mode == mcptask.ModePlain && !plainly {
 					t.Errorf("%q: mode %v of a tool that is %s", params, call.Mode, support)
 				}
@@ -88,7 +90,7 @@ func FuzzMethods(f *testing.F) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		caller := mcptask.Caller{Principal: "p"}
-		for _, d := range dialect.Servers() {
+		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 			for _, name := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update", "tasks/delete", "tasks/", ""} {
 				method := d.Method(name)
 				if method == nil {
@@ -118,7 +120,7 @@ func FuzzSubscribe(f *testing.F) {
 		if len(params) > 0 && !json.Valid(params) {
 			return
 		}
-		var d dialect.Server20260728
+		var d protocol.Server20260728
 		names := d.NamesTasks(wire.NewObject(params))
 		s, err := d.Subscribe(wire.NewObject(params))
 		if err != nil {
@@ -146,7 +148,7 @@ func FuzzRequestor(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r := dialect.Server20251125{}.Requestor(data)
+		r := protocol.Server20251125{}.Requestor(data)
 		if r.Augments("roots/list") || r.Augments("tools/call") || r.Augments("") {
 			t.Errorf("%q: a request that cannot be a task", data)
 		}
@@ -191,7 +193,7 @@ func FuzzClients(f *testing.F) {
 		if !json.Valid(first) || !json.Valid(second) {
 			return // the transport has refused it
 		}
-		usable := func(what string, s mcptask.Snapshot, retry *dialect.Retry, err error) {
+		usable := func(what string, s mcptask.Snapshot, retry *protocol.Retry, err error) {
 			switch {
 			case err != nil:
 			case retry != nil:
@@ -206,7 +208,7 @@ func FuzzClients(f *testing.F) {
 				t.Errorf("%s of %q: a polling interval of %v", what, first, s.Poll)
 			}
 		}
-		for _, c := range dialect.Clients() {
+		for _, c := range slices.Concat(protocol.Clients(), unofficial.Clients()) {
 			s, retry, err := c.Started(first)
 			usable("started", s, retry, err)
 			answers := [][]byte{first, second}
@@ -220,7 +222,7 @@ func FuzzClients(f *testing.F) {
 				s.TaskID = "t" // what a server leaves out
 			}
 			usable("read", s, nil, err)
-			if c, ok := c.(dialect.AnnouncedClient); ok {
+			if c, ok := c.(unofficial.ClientSEP1686); ok {
 				for method, want := range map[string]bool{"notifications/tasks/created": true, "notifications/progress": false} {
 					if id, ok := c.Announced(method, first); ok != want || id != "" && !want {
 						t.Errorf("%s with %q announces %q, %v", method, first, id, ok)

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"context"
@@ -6,19 +6,19 @@ import (
 	"slices"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
 
 // Subscription is what a subscriptions/listen asks for.
 type Subscription struct {
 	// Tasks are the IDs of the tasks to hear of, each once (E-62).
 	Tasks []string
-	// Others says that it asks for other kinds of notifications as well.
+	// Others says that the request asks for other kinds of notifications as well.
 	Others bool
 }
 
-// NamesTasks says whether a subscriptions/listen asks for tasks, whatever it
-// says of them.
+// NamesTasks reports whether a subscriptions/listen asks for tasks, even if it does so in a malformed
+// way.
 func (Server20260728) NamesTasks(params Params) bool {
 	return params.Has("notifications", "taskIds") && string(params.Get("notifications", "taskIds")) != "null"
 }
@@ -26,7 +26,7 @@ func (Server20260728) NamesTasks(params Params) bool {
 // Subscribe reads a subscriptions/listen that names tasks.
 func (Server20260728) Subscribe(params Params) (Subscription, error) {
 	var asked wire.SubscriptionFilter
-	if err := decodeAt(params, &asked, "notifications"); err != nil {
+	if err := decodeValue(params, &asked, "notifications"); err != nil {
 		return Subscription{}, err
 	}
 	var s Subscription
@@ -45,8 +45,8 @@ func (Server20260728) Subscribe(params Params) (Subscription, error) {
 	return s, nil
 }
 
-// Acknowledged is the first message of a subscription: the tasks that the
-// subscriber will hear of (E-63, E-68). id is that of the request.
+// Acknowledged makes the first message of a subscription, which lists the tasks that the subscriber
+// will hear of (E-63, E-68). id is the ID of the request.
 func (Server20260728) Acknowledged(id json.RawMessage, tasks []string) ([]byte, error) {
 	if tasks == nil {
 		tasks = []string{} // none, and not nothing said
@@ -56,10 +56,10 @@ func (Server20260728) Acknowledged(id json.RawMessage, tasks []string) ([]byte, 
 	})
 }
 
-// Changed is the notification of a task's state: what tasks/get would return to
-// the caller, less the type of the result (E-65, E-68).
+// Changed makes the notification of a task's state. It has what tasks/get would return to the caller,
+// without the type of the result (E-65, E-68).
 func (Server20260728) Changed(ctx context.Context, s *mcptask.Server, id json.RawMessage, caller mcptask.Caller, r mcptask.Record) ([]byte, error) {
-	t, err := visible20260728(ctx, s, caller, r)
+	t, err := projectVisible20260728(ctx, s, caller, r)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (Server20260728) Changed(ctx context.Context, s *mcptask.Server, id json.Ra
 	})
 }
 
-// Ended is the result of a subscriptions/listen that the server ends.
+// Ended makes the result of a subscriptions/listen that the server ends.
 func (Server20260728) Ended(id json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(wire.SubscriptionsListenResult{Meta: subscriptionID(id), ResultType: wire.ResultTypeComplete})
 }

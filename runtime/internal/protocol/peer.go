@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"bytes"
@@ -8,12 +8,12 @@ import (
 	"strconv"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20260728"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/wire20260728"
 )
 
-// peerTask is a task of any revision as peers write it: what a peer leaves out
-// or writes otherwise, and nobody needs, is no reason to lose a task.
-type peerTask struct {
+// PeerTask is a task of any revision as peers write it. It is read leniently, so that a task is not
+// lost for a member that is missing or malformed and that is not needed.
+type PeerTask struct {
 	TaskID        string `json:"taskId"`
 	Status        string `json:"status"`
 	StatusMessage string `json:"statusMessage"`
@@ -21,45 +21,45 @@ type peerTask struct {
 	LastUpdatedAt string `json:"lastUpdatedAt"`
 
 	// Until 2025-11-25.
-	TTL          millis `json:"ttl"`
-	PollInterval millis `json:"pollInterval"`
+	TTL          Millis `json:"ttl"`
+	PollInterval Millis `json:"pollInterval"`
 
 	// Since 2026-07-28.
-	TTLMs          millis             `json:"ttlMs"`
-	PollIntervalMs millis             `json:"pollIntervalMs"`
+	TTLMs          Millis             `json:"ttlMs"`
+	PollIntervalMs Millis             `json:"pollIntervalMs"`
 	InputRequests  wire.InputRequests `json:"inputRequests"`
 	Result         json.RawMessage    `json:"result"`
 	Error          *wire.Error        `json:"error"`
 }
 
-// millis is a number of milliseconds, which some peers write with a fraction or
-// as text. What is no number counts as missing.
-type millis struct {
-	n   int64
+// Millis is a number of milliseconds. Some peers write it with a fraction or as text. Anything that
+// is not a number counts as missing.
+type Millis struct {
+	N   int64
 	set bool
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
-func (m *millis) UnmarshalJSON(data []byte) error {
-	*m = millis{}
+func (m *Millis) UnmarshalJSON(data []byte) error {
+	*m = Millis{}
 	f, err := strconv.ParseFloat(string(bytes.Trim(data, `"`)), 64)
 	if err != nil || math.IsNaN(f) {
 		return nil
 	}
 	const most = 1 << 53 // what a double tells apart
-	m.n, m.set = int64(math.Ceil(max(min(f, most), -most))), true
+	m.N, m.set = int64(math.Ceil(max(min(f, most), -most))), true
 	return nil
 }
 
-// ResultKind refuses a result whose resultType its method does not have: a task
-// in answer to what cannot become one (E-07), and what nobody knows (E-14).
-// Absent is complete.
+// ResultKind refuses a result whose resultType its method does not have: a task in answer to a
+// request that cannot become one (E-07), or an unknown type (E-14). A result without a type is
+// complete.
 func (Client20260728) ResultKind(method string, result json.RawMessage) error {
 	var r struct {
 		ResultType string `json:"resultType"`
 	}
 	if err := json.Unmarshal(result, &r); err != nil {
-		return malformed(method, err)
+		return NewMalformedError(method, err)
 	}
 	switch {
 	case r.ResultType == "" || r.ResultType == wire.ResultTypeComplete:
@@ -67,7 +67,7 @@ func (Client20260728) ResultKind(method string, result json.RawMessage) error {
 	case method == wire.MethodToolsCall && (r.ResultType == wire.ResultTypeTask || r.ResultType == resultTypeInputRequired):
 		return nil
 	}
-	return malformed(method, fmt.Errorf("a result of type %q", r.ResultType))
+	return NewMalformedError(method, fmt.Errorf("a result of type %q", r.ResultType))
 }
 
 // ResultKind implements Client: results have no type here.
@@ -80,9 +80,9 @@ const resultTypeInputRequired = "input_required"
 // CodeMissingClientCapability.
 const missingCapability = -32003
 
-// KnownCode gives an error of a peer the code that the revision has for it. The
-// draft's code counts only with its data: bare, it may mean anything.
-func KnownCode(e *mcptask.Error) *mcptask.Error {
+// NormalizeCode gives an error of a peer the code that the revision has for it. The code of the
+// drafts counts only with its data, since it may mean anything without.
+func NormalizeCode(e *mcptask.Error) *mcptask.Error {
 	var data struct {
 		Required *object `json:"requiredCapabilities"`
 	}

@@ -1,11 +1,11 @@
-package dialect_test
+package protocol_test
 
 import (
 	"encoding/json"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -27,7 +27,7 @@ func TestResultTypes(t *testing.T) {
 		`{"resultType":5,"content":[]}`:                            "",
 		`{"resultType":"task","task":{` + task + `},"content":[]}`: "",
 	} {
-		s, _, err := dialect.Client20260728{}.Started(json.RawMessage(answer))
+		s, _, err := protocol.Client20260728{}.Started(json.RawMessage(answer))
 		if want == "" && err == nil || want != "" && (err != nil || s.Status != want || (s.TaskID == "T") != (want == mcptask.StatusWorking)) {
 			t.Errorf("%s: %+v, %v; want %q", answer, s, err, want)
 		}

@@ -1,4 +1,4 @@
-package dialect
+package protocol
 
 import (
 	"bytes"
@@ -19,11 +19,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// timestamp is RFC 3339 in UTC.
-func timestamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+// FormatTime formats a time as RFC 3339 in UTC.
+func FormatTime(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// milliseconds rounds up, so that a duration never becomes none.
-func milliseconds(d time.Duration) *int64 {
+// RoundMilliseconds converts a duration to milliseconds. It rounds up, so that only 0 becomes 0.
+func RoundMilliseconds(d time.Duration) *int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
 		ms++
@@ -31,19 +31,19 @@ func milliseconds(d time.Duration) *int64 {
 	return &ms
 }
 
-// lifetime is how long a task is kept in milliseconds, counted from its creation;
-// nil is as long as it takes, and what is known once it has ended.
-func lifetime(r mcptask.Record) *int64 {
+// ProjectLifetime returns how many milliseconds after its creation a task is deleted. It returns
+// nil for a task whose retention counts from its end and that has not ended.
+func ProjectLifetime(r mcptask.Record) *int64 {
 	if r.Keep > 0 && !r.Done() {
 		return nil
 	}
-	return milliseconds(r.TTL())
+	return RoundMilliseconds(r.TTL())
 }
 
-// wholeMilliseconds reads a member of an object that is a whole number of
-// milliseconds, nil where there is none. What no duration can hold is cut to the
-// longest.
-func wholeMilliseconds(members object, name, where string) (*time.Duration, error) {
+// ReadMilliseconds reads a member that is a whole number of milliseconds. It returns nil if the
+// member is absent, and the longest duration for a number that no duration holds. where names the
+// object in errors.
+func ReadMilliseconds(members object, name, where string) (*time.Duration, error) {
 	raw, ok := members[name]
 	if !ok {
 		return nil, nil
@@ -60,11 +60,13 @@ func wholeMilliseconds(members object, name, where string) (*time.Duration, erro
 	return &d, nil
 }
 
-// WithMeta adds to an object's _meta, in the place of what is there under the same
-// keys.
+// WithMeta adds members to an object's _meta. They replace members of the same name.
 func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error) {
 	if len(add) == 0 {
 		return data, nil
+	}
+	if len(data) == 0 {
+		return nil, errors.New("a result without JSON has no _meta")
 	}
 	edits := make([]wire.Edit, 0, len(add))
 	for _, key := range slices.Sorted(maps.Keys(add)) {
@@ -77,8 +79,8 @@ func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error)
 	return wire.NewObject(data).Edited(edits...)
 }
 
-// brief cuts a status message, which every poll and every list carries.
-func brief(text string) string {
+// ShortenMessage cuts a status message, which every poll and every list carries.
+func ShortenMessage(text string) string {
 	const longest = 1024
 	if len(text) <= longest {
 		return text
@@ -86,21 +88,21 @@ func brief(text string) string {
 	return strings.ToValidUTF8(text[:longest], "") + "..."
 }
 
-// Retrieved tells the audit trail that a caller is handed a task's result
-// (C-102). It costs nothing where the logger takes no debug records.
-func Retrieved(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
+// AuditRetrieval tells the audit trail that a caller gets a task's result (C-102). It costs
+// nothing if the logger takes no debug records.
+func AuditRetrieval(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, r mcptask.Record) {
 	if s.Logger().Enabled(ctx, slog.LevelDebug) {
 		s.Audit(slog.LevelDebug, "result retrieved", "retrieved", caller, r)
 	}
 }
 
-// malformed is the error for a peer's message that does not keep its revision.
-func malformed(method string, err error) error {
+// NewMalformedError makes the error for an answer of a peer that breaks the rules of its revision.
+func NewMalformedError(method string, err error) error {
 	return fmt.Errorf("mcptask: the server's answer to %s is malformed: %w", method, err)
 }
 
-// callParams are the params of a tools/call that all revisions share.
-func callParams(call mcptask.ToolCall) map[string]any {
+// MakeCallParams makes the params of a tools/call that all revisions share.
+func MakeCallParams(call mcptask.ToolCall) map[string]any {
 	params := map[string]any{"name": call.Tool, "arguments": call.Arguments}
 	if call.IdempotencyKey != "" {
 		params["_meta"] = map[string]any{mcptask.MetaIdempotencyKey: call.IdempotencyKey}
@@ -112,14 +114,14 @@ func callParams(call mcptask.ToolCall) map[string]any {
 // header of requests.
 const maxTaskID = 4 << 10
 
-// newSnapshot reads a task; ttl and poll are under the names of its revision. An
-// unknown status is an error: the set is closed.
-func newSnapshot(t peerTask, ttl, poll millis) (mcptask.Snapshot, error) {
+// NewSnapshot reads a task. ttl and poll come apart, because revisions name them differently. An
+// unknown status is an error, because the set is closed.
+func NewSnapshot(t PeerTask, ttl, poll Millis) (mcptask.Snapshot, error) {
 	status := mcptask.Status(t.Status)
 	switch status {
 	case mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled:
 	default:
-		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent the unknown task status %q", brief(t.Status))
+		return mcptask.Snapshot{}, fmt.Errorf("mcptask: the peer sent the unknown task status %q", ShortenMessage(t.Status))
 	}
 	switch {
 	case t.TaskID == "":
@@ -131,25 +133,25 @@ func newSnapshot(t peerTask, ttl, poll millis) (mcptask.Snapshot, error) {
 		TaskID: t.TaskID, Status: status, Message: t.StatusMessage,
 		CreatedAt: parseTime(t.CreatedAt), UpdatedAt: parseTime(t.LastUpdatedAt), TTL: -1,
 	}
-	if ttl.set && ttl.n >= 0 {
-		s.TTL = duration(ttl.n)
+	if ttl.set && ttl.N >= 0 {
+		s.TTL = toDuration(ttl.N)
 	}
-	if poll.set && poll.n > 0 {
-		s.Poll = duration(poll.n)
+	if poll.set && poll.N > 0 {
+		s.Poll = toDuration(poll.N)
 	}
 	return s, nil
 }
 
-// sameTask refuses the state of another task than the one that was asked for.
-func sameTask(s mcptask.Snapshot, taskID string) error {
+// CheckTaskID refuses a state that is not that of the task that was asked for.
+func CheckTaskID(s mcptask.Snapshot, taskID string) error {
 	if s.TaskID == taskID {
 		return nil
 	}
-	return malformed("tasks/get", fmt.Errorf("the state of the task %q instead of %q", s.TaskID, taskID))
+	return NewMalformedError("tasks/get", fmt.Errorf("the state of the task %q instead of %q", s.TaskID, taskID))
 }
 
-// parseTime is lenient: peers write ISO 8601 in several ways, and a time that
-// cannot be read is only missing.
+// parseTime reads a time in any of the ways in which peers write ISO 8601. It returns the zero time
+// if it cannot.
 func parseTime(text string) time.Time {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04:05.999999999Z0700", time.DateOnly} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -159,19 +161,19 @@ func parseTime(text string) time.Time {
 	return time.Time{}
 }
 
-// duration is a number of milliseconds, cut to what a Duration holds.
-func duration(ms int64) time.Duration {
+// toDuration converts milliseconds. It cuts them to what a Duration holds.
+func toDuration(ms int64) time.Duration {
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(ms, longest)) * time.Millisecond
 }
 
-// finished is the snapshot of a call that was answered at once.
-func finished(result json.RawMessage) (mcptask.Snapshot, error) {
-	return withOutcome(mcptask.Snapshot{Status: mcptask.StatusCompleted, TTL: -1}, result, nil)
+// newFinishedSnapshot makes the snapshot of a call that was answered at once.
+func newFinishedSnapshot(result json.RawMessage) (mcptask.Snapshot, error) {
+	return AddOutcome(mcptask.Snapshot{Status: mcptask.StatusCompleted, TTL: -1}, result, nil)
 }
 
-// withOutcome adds the result of a call, or the error that it ended with.
-func withOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask.Snapshot, error) {
+// AddOutcome adds the result of a call, or the error that it ended with.
+func AddOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask.Snapshot, error) {
 	var wire *mcptask.Error
 	switch {
 	case errors.As(err, &wire):
@@ -182,35 +184,36 @@ func withOutcome(s mcptask.Snapshot, result json.RawMessage, err error) (mcptask
 	}
 	s.Result = new(mcptask.Result)
 	if err := json.Unmarshal(result, s.Result); err != nil {
-		return s, malformed("tools/call", err)
+		return s, NewMalformedError("tools/call", err)
 	}
 	return s, nil
 }
 
-// started is the snapshot of a call that was answered with a result: the one of
-// a task where the result only tells of it, because the call did not ask for
-// one.
-func started(result json.RawMessage) (mcptask.Snapshot, error) {
+// ReadStarted makes the snapshot of a call that was answered with a result. That is the snapshot of
+// a task if the result only tells of one, because the call did not ask for a task.
+func ReadStarted(result json.RawMessage) (mcptask.Snapshot, error) {
 	var r struct {
 		Meta struct {
-			Task *peerTask `json:"io.github.mcptaskgen/task"`
+			Task *PeerTask `json:"io.github.mcptaskgen/task"`
 		} `json:"_meta"`
 	}
 	if json.Unmarshal(result, &r) == nil && r.Meta.Task != nil {
-		return snapshot20251125(*r.Meta.Task)
+		return newSnapshot20251125(*r.Meta.Task)
 	}
-	return finished(result)
+	return newFinishedSnapshot(result)
 }
 
-// Described is a task for the _meta of a result that only tells of it.
-func Described(r mcptask.Record) (json.RawMessage, error) { return json.Marshal(task20251125(r)) }
+// DescribeTask makes the description of a task for the _meta of a result that only tells of it.
+func DescribeTask(r mcptask.Record) (json.RawMessage, error) {
+	return json.Marshal(ProjectTask20251125(r))
+}
 
-// MetaTask is the key of Described.
+// MetaTask is the key of the description that DescribeTask makes.
 const MetaTask = "io.github.mcptaskgen/task"
 
-// cursor is a place in a principal's list. It is bound to the principal and
-// carries a checksum, so that a made-up or borrowed one is refused (C-82); it
-// grants nothing, since a list only ever has the caller's own tasks.
+// cursor is a place in a principal's list. It has a checksum over the principal, so that a made-up
+// or borrowed one is refused (C-82). It gives access to nothing, since a list has only the caller's
+// own tasks.
 type cursor struct {
 	At int64  `json:"t"`
 	ID string `json:"i"`
@@ -218,7 +221,7 @@ type cursor struct {
 
 const checksumLen = 12
 
-func cursorSum(principal string, data []byte) []byte {
+func sumCursor(principal string, data []byte) []byte {
 	sum := sha256.Sum256(append([]byte(principal+"\x00"), data...))
 	return sum[:checksumLen]
 }
@@ -228,14 +231,14 @@ func newCursor(principal string, p mcptask.Position) string {
 	if err != nil { // a number and a string always marshal
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(append(cursorSum(principal, data), data...))
+	return base64.RawURLEncoding.EncodeToString(append(sumCursor(principal, data), data...))
 }
 
 func parseCursor(principal, text string) (mcptask.Position, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	var c cursor
 	// Decoding forgives line breaks and spare bits: a cursor of ours has none.
-	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || len(raw) < checksumLen || !bytes.Equal(raw[:checksumLen], cursorSum(principal, raw[checksumLen:])) ||
+	if err != nil || base64.RawURLEncoding.EncodeToString(raw) != text || len(raw) < checksumLen || !bytes.Equal(raw[:checksumLen], sumCursor(principal, raw[checksumLen:])) ||
 		json.Unmarshal(raw[checksumLen:], &c) != nil {
 		return mcptask.Position{}, mcptask.Errorf(mcptask.CodeInvalidParams, "the cursor is not one of ours")
 	}

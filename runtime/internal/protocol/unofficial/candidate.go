@@ -1,26 +1,26 @@
-package dialect
+package unofficial
 
 import (
 	"context"
 	"encoding/json"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wire20251125rc"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wire20251125rc"
 )
 
-// Server20251125RC is the receiver's side of the release candidate of 2025-11-25:
-// the release, but for where a tool says that it runs as a task, and for
-// lastUpdatedAt, which no task has. A plain call of a tool that always runs as one
-// is refused, as in the release: the candidate allows either (B-13). It never
-// refuses all plain calls of a kind of request, which it may as well (B-23).
-type Server20251125RC struct{ Server20251125 }
+// Server20251125RC is the receiver's side of the release candidate of 2025-11-25. It differs from the
+// release in two ways: a tool says in another place that it runs as a task, and tasks have no
+// lastUpdatedAt. A plain call of a tool that always runs as a task is refused as in the release, where
+// the candidate leaves the choice to the server (B-13, B-23).
+type Server20251125RC struct{ protocol.Server20251125 }
 
 // Revision implements Server.
 func (Server20251125RC) Revision() string { return mcptask.Revision20251125RC }
 
 // Created implements Server (B-17, B-19, B-20).
 func (Server20251125RC) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error) {
-	meta, err := immediate(tool)
+	meta, err := protocol.MakeCreatedMeta(tool)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (Server20251125RC) Created(r mcptask.Record, tool mcptask.ToolSpec) (json.R
 
 // task20251125RC projects a record (B-50, B-52, B-55).
 func task20251125RC(r mcptask.Record) wire.Task {
-	t := task20251125(r)
+	t := protocol.ProjectTask20251125(r)
 	return wire.Task{
 		TaskID: t.TaskID, Status: t.Status, StatusMessage: t.StatusMessage,
 		CreatedAt: t.CreatedAt, TTL: t.TTL, PollInterval: t.PollInterval,
@@ -37,7 +37,7 @@ func task20251125RC(r mcptask.Record) wire.Task {
 }
 
 // Method implements Server.
-func (d Server20251125RC) Method(name string) Method {
+func (d Server20251125RC) Method(name string) protocol.Method {
 	switch name {
 	case wire.MethodTasksGet:
 		return d.get
@@ -49,8 +49,8 @@ func (d Server20251125RC) Method(name string) Method {
 	return d.Server20251125.Method(name)
 }
 
-func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := read(ctx, s, caller, params)
+func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+	r, err := protocol.FindTask(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
@@ -58,20 +58,20 @@ func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcp
 }
 
 // Show implements Teller.
-func (Server20251125RC) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
+func (Server20251125RC) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ protocol.Params, r mcptask.Record) (json.RawMessage, error) {
 	return json.Marshal(task20251125RC(r))
 }
 
-func (Server20251125RC) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	tasks, next, err := page(ctx, s, caller, params, task20251125RC)
+func (Server20251125RC) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+	tasks, next, err := protocol.ReadPage(ctx, s, caller, params, task20251125RC)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
-func (Server20251125RC) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := cancelled(ctx, s, caller, params)
+func (Server20251125RC) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+	r, err := protocol.CancelTask(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
@@ -87,24 +87,24 @@ func (Server20251125RC) Status(r mcptask.Record) (method string, params json.Raw
 // Decorate implements Server: capabilities.tasks in initialize (B-01, B-02) and
 // annotations.taskHint in tools/list (B-14).
 func (d Server20251125RC) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
-	return decorate(d, s, caller, method, result, func(spec mcptask.ToolSpec, entry object) error {
+	return protocol.DecorateSession(d, s, caller, method, result, func(spec mcptask.ToolSpec, entry object) error {
 		annotations, err := json.Marshal(wire.ToolAnnotations{TaskHint: hint(spec.Policy.Task)})
 		if err != nil {
 			return err
 		}
-		entry["annotations"], err = merge(entry["annotations"], annotations)
+		entry["annotations"], err = protocol.MergeObjects(entry["annotations"], annotations)
 		return err
 	})
 }
 
 // Requestor implements Teller.
-func (Server20251125RC) Requestor(capabilities json.RawMessage) Requestor {
-	return newRequestor20251125(capabilities, declaredRC)
+func (Server20251125RC) Requestor(capabilities json.RawMessage) protocol.Requestor {
+	return protocol.NewRequestor20251125(capabilities, declaredRC)
 }
 
-// declaredRC says whether a leaf of capabilities declares something: the text of
-// the candidate has true and false where its schema has objects (B-02).
-func declaredRC(leaf json.RawMessage) bool { return isObject(leaf) || string(leaf) == "true" }
+// declaredRC reports whether a leaf of capabilities declares something. The text of the candidate has
+// true and false there, its schema has objects (B-02).
+func declaredRC(leaf json.RawMessage) bool { return protocol.IsObject(leaf) || string(leaf) == "true" }
 
 // The candidate's words for how a tool may be called (B-14).
 const (
@@ -124,14 +124,14 @@ func hint(support mcptask.TaskSupport) string {
 }
 
 // Client20251125RC is the requestor's side of the release candidate of 2025-11-25.
-type Client20251125RC struct{ Client20251125 }
+type Client20251125RC struct{ protocol.Client20251125 }
 
 // Revision implements Client.
 func (Client20251125RC) Revision() string { return mcptask.Revision20251125RC }
 
 // Takes implements Client (B-02, B-08).
 func (Client20251125RC) Takes(capabilities json.RawMessage) bool {
-	return takesCalls(capabilities, declaredRC)
+	return protocol.TakesCalls(capabilities, declaredRC)
 }
 
 // Support implements Client (B-09, B-12, B-14).

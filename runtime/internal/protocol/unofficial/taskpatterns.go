@@ -1,10 +1,8 @@
-package dialect
+package unofficial
 
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -12,20 +10,21 @@ import (
 	"unicode"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiretaskpatterns"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiretaskpatterns"
 )
 
 // ServerTaskPatterns is the receiver's side of tasks as the Task Patterns guide
 // has them. It is spoken in the sessions of other revisions, by requests that
 // show it, and declares what 2025-11-25 does (D-01).
-type ServerTaskPatterns struct{ Server20251125 }
+type ServerTaskPatterns struct{ protocol.Server20251125 }
 
 // Revision implements Server.
 func (ServerTaskPatterns) Revision() string { return mcptask.RevisionTaskPatterns }
 
-// Signals implements Signalled: a call gives its task an ID, whatever that is, and
-// asks for none of 2025-11-25; a task method names its task by params.id alone.
-func (ServerTaskPatterns) Signals(method string, params Params, _ func(externalID string) bool) bool {
+// Signals reports whether a request is of the guide. A call gives its task an ID, whatever that
+// is, and does not ask for a task of 2025-11-25. A task method names its task by params.id alone.
+func (ServerTaskPatterns) Signals(_ *mcptask.Server, _ mcptask.Caller, method string, params protocol.Params) bool {
 	switch method {
 	case "tools/call":
 		return ServerTaskPatterns{}.Asks(params) && !params.Has("task")
@@ -36,32 +35,23 @@ func (ServerTaskPatterns) Signals(method string, params Params, _ func(externalI
 }
 
 // Asks implements Receiver (D-05).
-func (ServerTaskPatterns) Asks(params Params) bool {
+func (ServerTaskPatterns) Asks(params protocol.Params) bool {
 	return params.Has("_meta", wire.MetaTaskID)
 }
 
-// membersOf are the members of an object as they are spelled, none where it is
-// none.
-func membersOf(data json.RawMessage) object {
-	var members object
-	_ = json.Unmarshal(data, &members) // what is no object has none
-	return members
-}
-
-// Negotiate implements Server: the ID that the requestor gives the task asks for
-// it, and is the key under which the same call again finds it (D-05, D-18). The
-// receiver binds the key to the account.
-func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
+// Negotiate implements Server: the requestor asks for a task by giving it an ID. A repeated call finds
+// the task by that ID (D-05, D-18). The gateway binds the key to the caller's account.
+func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
-	if err := checkParams(params); err != nil {
+	if err := protocol.CheckParams(params); err != nil {
 		return call, err
 	}
 	raw := params.Get("_meta", wire.MetaTaskID)
 	if raw == nil {
-		return unaugmented(tool, fallback, params, "params._meta.taskId")
+		return protocol.NegotiateWithoutTask(tool, fallback, params, "params._meta.taskId")
 	}
 	if tool.Policy.Task == mcptask.TaskForbidden {
-		return call, notAsTask(tool)
+		return call, protocol.RefuseTask(tool)
 	}
 	var id *string
 	const longest = 256
@@ -73,9 +63,9 @@ func (ServerTaskPatterns) Negotiate(tool mcptask.ToolSpec, fallback bool, params
 
 // Created implements Server (D-06 to D-08).
 func (ServerTaskPatterns) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.RawMessage, error) {
-	t := stateTaskPatterns(r, nameOf(r))
+	t := projectTaskPatterns(r, nameTask(r))
 	task, err := json.Marshal(wire.Task{
-		ID: t.ID, Status: t.Status, CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt, PollInterval: t.PollInterval, TTL: seconds(lifetime(r)),
+		ID: t.ID, Status: t.Status, CreatedAt: t.CreatedAt, LastUpdatedAt: t.LastUpdatedAt, PollInterval: t.PollInterval, TTL: roundSeconds(protocol.ProjectLifetime(r)),
 	})
 	if err != nil {
 		return nil, err
@@ -83,9 +73,9 @@ func (ServerTaskPatterns) Created(r mcptask.Record, _ mcptask.ToolSpec) (json.Ra
 	return json.Marshal(wire.CreateTaskResult{Meta: object{wire.MetaTask: task}})
 }
 
-// seconds are milliseconds in whole seconds, rounded up, so that a task is never
-// said to be over while it is there. nil stays nil: the guide has no null.
-func seconds(ms *int64) *int64 {
+// roundSeconds converts milliseconds to whole seconds. It rounds up, so that a task is there for as
+// long as it says. It returns nil for nil.
+func roundSeconds(ms *int64) *int64 {
 	if ms == nil {
 		return nil
 	}
@@ -93,15 +83,15 @@ func seconds(ms *int64) *int64 {
 	return &s
 }
 
-// stateTaskPatterns projects a record under a name, the result left out (D-11). A
-// tool error completes a task here, only a JSON-RPC error fails it.
-func stateTaskPatterns(r mcptask.Record, name string) wire.GetTaskResult {
+// projectTaskPatterns projects a record under a name, without its result (D-11). A task with a tool
+// error has completed. Only a JSON-RPC error makes it fail.
+func projectTaskPatterns(r mcptask.Record, name string) wire.GetTaskResult {
 	t := wire.GetTaskResult{
 		ID:            name,
-		Status:        string(statusTaskPatterns(r)),
-		CreatedAt:     timestamp(r.CreatedAt),
-		LastUpdatedAt: timestamp(r.UpdatedAt),
-		PollInterval:  milliseconds(r.Poll),
+		Status:        string(projectStatusTaskPatterns(r)),
+		CreatedAt:     protocol.FormatTime(r.CreatedAt),
+		LastUpdatedAt: protocol.FormatTime(r.UpdatedAt),
+		PollInterval:  protocol.RoundMilliseconds(r.Poll),
 	}
 	if t.Status == string(mcptask.StatusFailed) {
 		t.Error = &wire.TaskError{Code: &r.Outcome.Error.Code, Message: r.Outcome.Error.Message}
@@ -109,14 +99,14 @@ func stateTaskPatterns(r mcptask.Record, name string) wire.GetTaskResult {
 	return t
 }
 
-// statusTaskPatterns projects phase and outcome.
-func statusTaskPatterns(r mcptask.Record) mcptask.Status {
+// projectStatusTaskPatterns projects phase and outcome.
+func projectStatusTaskPatterns(r mcptask.Record) mcptask.Status {
 	switch {
 	case r.Phase == mcptask.PhaseInputRequired:
 		return mcptask.StatusInputRequired
 	case r.Phase != mcptask.PhaseDone:
 		return mcptask.StatusWorking
-	case r.Outcome.Kind == mcptask.OutcomeCancelled || declined(r):
+	case r.Outcome.Kind == mcptask.OutcomeCancelled || endedByRefusal(r):
 		return mcptask.StatusCancelled
 	case r.Outcome.Kind == mcptask.OutcomeError:
 		return mcptask.StatusFailed
@@ -124,12 +114,10 @@ func statusTaskPatterns(r mcptask.Record) mcptask.Status {
 	return mcptask.StatusCompleted
 }
 
-// declined says whether a task ended because its user refused (D-16): the last
-// answer to it is a refusal, and the tool error that it ended with tells of that,
-// as it does where the handler returns mcptask.ErrDeclined, wrapped or not. A
-// handler that goes on without the answer, or fails of something else, ends its
-// task as it says.
-func declined(r mcptask.Record) bool {
+// endedByRefusal reports whether a task ended because its user refused (D-16). The last answer to it
+// is a refusal then, and its tool error says so, because the handler returned mcptask.ErrDeclined,
+// wrapped or not. A handler may also go on without the answer, or fail for another reason.
+func endedByRefusal(r mcptask.Record) bool {
 	if !r.Outcome.IsError || !strings.Contains(r.StatusMessage, mcptask.ErrDeclined.Error()) {
 		return false
 	}
@@ -146,7 +134,7 @@ func declined(r mcptask.Record) bool {
 }
 
 // Method implements Server.
-func (d ServerTaskPatterns) Method(name string) Method {
+func (d ServerTaskPatterns) Method(name string) protocol.Method {
 	switch name {
 	case wire.MethodTasksGet:
 		return d.get
@@ -163,9 +151,9 @@ func (d ServerTaskPatterns) Method(name string) Method {
 // Blocks implements Server: what has not ended has no result yet.
 func (ServerTaskPatterns) Blocks(string) bool { return false }
 
-// nameTaskPatterns reads params.id (D-10).
-func nameTaskPatterns(params Params) (string, error) {
-	if err := checkParams(params); err != nil {
+// readName reads params.id (D-10).
+func readName(params protocol.Params) (string, error) {
+	if err := protocol.CheckParams(params); err != nil {
 		return "", err
 	}
 	id, ok := params.Text("id")
@@ -176,24 +164,24 @@ func nameTaskPatterns(params Params) (string, error) {
 }
 
 // TaskID implements Teller: the caller's own name for a task goes first.
-func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string {
-	name, err := nameTaskPatterns(params)
+func (ServerTaskPatterns) TaskID(s *mcptask.Server, caller mcptask.Caller, params protocol.Params) string {
+	name, err := readName(params)
 	if err != nil { // what is malformed names none
 		return ""
 	}
-	return named(s, caller, name)
+	return resolveTaskID(s, caller, name)
 }
 
 // find reads the task that params.id names, for its owner only (D-15, D-20).
-func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (r mcptask.Record, name string, err error) {
-	if name, err = nameTaskPatterns(params); err != nil {
+func (d ServerTaskPatterns) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (r mcptask.Record, name string, err error) {
+	if name, err = readName(params); err != nil {
 		return r, "", err
 	}
-	r, err = s.Get(ctx, caller, named(s, caller, name))
+	r, err = s.Get(ctx, caller, resolveTaskID(s, caller, name))
 	return r, name, err
 }
 
-func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, _, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -203,29 +191,29 @@ func (d ServerTaskPatterns) get(ctx context.Context, s *mcptask.Server, caller m
 
 // Show implements Teller, under the name that was asked for. The result comes
 // along, as the guide shows it.
-func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error) {
-	name, err := nameTaskPatterns(params)
+func (ServerTaskPatterns) Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params, r mcptask.Record) (json.RawMessage, error) {
+	name, err := readName(params)
 	if err != nil {
 		return nil, err
 	}
-	t := stateTaskPatterns(r, name)
+	t := projectTaskPatterns(r, name)
 	if t.Status == string(mcptask.StatusCompleted) {
 		t.Result = r.Outcome.Result
 	}
 	if r.Done() {
-		Retrieved(ctx, s, caller, r)
+		protocol.AuditRetrieval(ctx, s, caller, r)
 	}
 	return json.Marshal(t)
 }
 
-// result wraps how a task ended (D-12, D-13). One that has not ended, or was
-// cancelled, has nothing to wrap.
-func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+// result wraps what a task ended with (D-12, D-13). It refuses a task that has not ended or was
+// cancelled.
+func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
 	}
-	t := stateTaskPatterns(r, name)
+	t := projectTaskPatterns(r, name)
 	switch mcptask.Status(t.Status) {
 	case mcptask.StatusCompleted:
 		t.Result = r.Outcome.Result
@@ -235,16 +223,16 @@ func (d ServerTaskPatterns) result(ctx context.Context, s *mcptask.Server, calle
 	default:
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task has not ended: it is %s", t.Status)
 	}
-	Retrieved(ctx, s, caller, r)
+	protocol.AuditRetrieval(ctx, s, caller, r)
 	return json.Marshal(wire.GetTaskPayloadResult{ID: t.ID, Status: t.Status, Result: t.Result, Error: t.Error})
 }
 
-// mostListed bounds a list, which has no pages here.
+// mostListed bounds a list, since lists have no pages in the guide.
 const mostListed = 1000
 
-// list gives the newest of the caller's tasks, without their results, oldest
-// first. The guide says neither what a list looks like nor how long it may get.
-func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ Params) (json.RawMessage, error) {
+// list returns the newest of the caller's tasks, without their results, in the order of their creation.
+// The guide does not say what a list looks like or how long it may get.
+func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, _ protocol.Params) (json.RawMessage, error) {
 	result := wire.ListTasksResult{Tasks: []wire.GetTaskResult{}}
 	var after mcptask.Position
 	for more := true; more; {
@@ -255,7 +243,7 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 		}
 		for _, r := range page {
 			if time.Now().Before(r.ExpiresAt) {
-				result.Tasks = append(result.Tasks, stateTaskPatterns(r, nameFor(caller, r)))
+				result.Tasks = append(result.Tasks, projectTaskPatterns(r, nameTaskFor(caller, r)))
 			}
 			after = mcptask.Position{CreatedAt: r.CreatedAt, ID: r.ID}
 		}
@@ -264,54 +252,44 @@ func (ServerTaskPatterns) list(ctx context.Context, s *mcptask.Server, caller mc
 	return json.Marshal(result)
 }
 
-// cancel answers when the task is cancelled, and refuses one that has ended
-// (D-09, D-14).
-func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	name, err := nameTaskPatterns(params)
+// cancel cancels a task and answers then. It refuses a task that has ended (D-09, D-14).
+func (d ServerTaskPatterns) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+	name, err := readName(params)
 	if err != nil {
 		return nil, err
 	}
-	r, done, err := s.Cancel(ctx, caller, named(s, caller, name))
+	r, done, err := s.Cancel(ctx, caller, resolveTaskID(s, caller, name))
 	if err != nil {
 		return nil, err
 	}
 	if done {
-		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", statusTaskPatterns(r))
+		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task has already ended as %s", projectStatusTaskPatterns(r))
 	}
-	return json.Marshal(wire.CancelTaskResult{ID: name, Status: string(statusTaskPatterns(r))})
+	return json.Marshal(wire.CancelTaskResult{ID: name, Status: string(projectStatusTaskPatterns(r))})
 }
 
-// Decorate implements Server (D-01): what 2025-11-25 adds, in its sessions.
+// Decorate implements Server (D-01): it adds what 2025-11-25 adds, in sessions of that revision.
 func (d ServerTaskPatterns) Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
-	return decorate(d, s, caller, method, result, taskSupport)
+	return protocol.DecorateSession(d, s, caller, method, result, protocol.AddTaskSupport)
 }
 
-// Question implements Teller: a task's question looks like any other. With a ttl
-// it asks for a task under an ID that the same question always has (D-25).
+// Question implements Teller: a task's question looks like any other. With a ttl it asks for a task,
+// under an ID that the same question always gets (D-25).
 func (ServerTaskPatterns) Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error) {
 	if ttl <= 0 {
 		return in.Params, nil
 	}
-	return editObject(in.Params, func(o object) (err error) {
-		meta := membersOf(o["_meta"])
+	return protocol.EditObject(in.Params, func(o object) (err error) {
+		meta := readMembers(o["_meta"])
 		if meta == nil {
 			meta = object{}
 		}
-		if meta[wire.MetaTaskID], err = json.Marshal(digest(r.ID, in.Key)); err != nil {
+		if meta[wire.MetaTaskID], err = json.Marshal(makeTaskID(r.ID, in.Key)); err != nil {
 			return err
 		}
 		o["_meta"], err = json.Marshal(meta)
 		return err
 	})
-}
-
-// digest is an ID that parts have in common with nothing else.
-func digest(parts ...string) string {
-	sum := sha256.New()
-	for _, part := range parts {
-		sum.Write(append([]byte(part), 0))
-	}
-	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
 }
 
 // Status implements Teller: there is no such notification.
@@ -323,21 +301,21 @@ func (ServerTaskPatterns) Status(mcptask.Record) (method string, params json.Raw
 func (ServerTaskPatterns) Related(mcptask.Record) map[string]any { return nil }
 
 // Requestor implements Teller.
-func (ServerTaskPatterns) Requestor(capabilities json.RawMessage) Requestor {
-	return requestorTaskPatterns{newRequestor20251125(capabilities, isObject)}
+func (ServerTaskPatterns) Requestor(capabilities json.RawMessage) protocol.Requestor {
+	return requestorTaskPatterns{protocol.NewRequestor20251125(capabilities, protocol.IsObject)}
 }
 
-// requestorTaskPatterns is what a client declares that it takes as tasks, which
-// it says as in 2025-11-25.
-type requestorTaskPatterns struct{ Requestor20251125 }
+// requestorTaskPatterns has what a client declares that it takes as tasks. Clients declare it as in
+// 2025-11-25.
+type requestorTaskPatterns struct{ protocol.Requestor20251125 }
 
-// Polls implements Poller.
-func (requestorTaskPatterns) Polls() {}
+// ResultWaits implements protocol.Requestor: only a task that has ended has a result.
+func (requestorTaskPatterns) ResultWaits() bool { return false }
 
 // Started implements Requestor.
 func (d requestorTaskPatterns) Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error) {
-	task := membersOf(membersOf(result)["_meta"])[wire.MetaTask]
-	if !isObject(task) {
+	task := readMembers(readMembers(result)["_meta"])[wire.MetaTask]
+	if !protocol.IsObject(task) {
 		return s, false, nil
 	}
 	s, err = d.Task(task)
@@ -346,12 +324,12 @@ func (d requestorTaskPatterns) Started(result json.RawMessage) (s mcptask.Snapsh
 
 // Task implements Requestor.
 func (requestorTaskPatterns) Task(result json.RawMessage) (mcptask.Snapshot, error) {
-	return snapshotTaskPatterns(wire.MethodTasksGet, result)
+	return readSnapshotTaskPatterns(wire.MethodTasksGet, result)
 }
 
 // Answer implements Requestor.
 func (requestorTaskPatterns) Answer(result json.RawMessage) (json.RawMessage, error) {
-	return unwrapped(result)
+	return readWrapped(result)
 }
 
 // Get implements Requestor.
@@ -371,40 +349,40 @@ func (requestorTaskPatterns) Cancel(taskID string) (method string, params any) {
 
 // peerTaskPatterns is a task as peers of the guide write it.
 type peerTaskPatterns struct {
-	peerTask
+	protocol.PeerTask
 
 	ID string `json:"id"`
 }
 
-// snapshotTaskPatterns reads a task, whose ttl is in seconds.
-func snapshotTaskPatterns(method string, raw json.RawMessage) (mcptask.Snapshot, error) {
+// readSnapshotTaskPatterns reads a task, whose ttl is in seconds.
+func readSnapshotTaskPatterns(method string, raw json.RawMessage) (mcptask.Snapshot, error) {
 	var t peerTaskPatterns
 	if err := json.Unmarshal(raw, &t); err != nil {
-		return mcptask.Snapshot{}, malformed(method, err)
+		return mcptask.Snapshot{}, protocol.NewMalformedError(method, err)
 	}
 	t.TaskID = t.ID
-	t.TTL.n *= 1000 // it has 53 bits
-	return newSnapshot(t.peerTask, t.TTL, t.PollInterval)
+	t.TTL.N *= 1000 // it has 53 bits
+	return protocol.NewSnapshot(t.PeerTask, t.TTL, t.PollInterval)
 }
 
-// unwrapped is what an answer to tasks/result wraps: a result, or the error that
-// the request ended with.
-func unwrapped(raw json.RawMessage) (json.RawMessage, error) {
+// readWrapped reads what an answer to tasks/result wraps: a result, or the error that the request
+// ended with.
+func readWrapped(raw json.RawMessage) (json.RawMessage, error) {
 	var answer struct {
 		Result json.RawMessage `json:"result"`
 		Error  *wire.TaskError `json:"error"`
 	}
 	switch err := json.Unmarshal(raw, &answer); {
 	case err != nil:
-		return nil, malformed(wire.MethodTasksResult, err)
+		return nil, protocol.NewMalformedError(wire.MethodTasksResult, err)
 	case answer.Error != nil:
 		code := mcptask.CodeInternalError
 		if answer.Error.Code != nil {
 			code = *answer.Error.Code
 		}
 		return nil, &mcptask.Error{Code: code, Message: answer.Error.Message}
-	case !isObject(answer.Result):
-		return nil, malformed(wire.MethodTasksResult, errors.New("neither a result nor an error"))
+	case !protocol.IsObject(answer.Result):
+		return nil, protocol.NewMalformedError(wire.MethodTasksResult, errors.New("neither a result nor an error"))
 	}
 	return answer.Result, nil
 }
@@ -415,28 +393,27 @@ type ClientTaskPatterns struct{}
 // Revision implements Client.
 func (ClientTaskPatterns) Revision() string { return mcptask.RevisionTaskPatterns }
 
-// Protocol implements Client: the guide goes by that of 2025-11-25.
+// Protocol implements Client: the guide uses the protocol version of 2025-11-25.
 func (ClientTaskPatterns) Protocol() string { return mcptask.Revision20251125 }
 
 // Takes implements Client (D-01).
 func (ClientTaskPatterns) Takes(capabilities json.RawMessage) bool {
-	return Client20251125{}.Takes(capabilities)
+	return protocol.Client20251125{}.Takes(capabilities)
 }
 
 // Support implements Client (D-02 to D-04).
 func (ClientTaskPatterns) Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport {
-	return Client20251125{}.Support(tool, tasks)
+	return protocol.Client20251125{}.Support(tool, tasks)
 }
 
-// Call implements Client: a task is asked for, by an ID for it, wherever the tool
-// may run as one (D-02 to D-05). That of a call with an idempotency key comes of
-// the key.
-func (ClientTaskPatterns) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *Retry) (any, error) {
-	params := callParams(call)
-	if wanted(call, support) {
+// Call implements Client: it asks for a task, by an ID for it, if the tool may run as one (D-02 to
+// D-05). If the call has an idempotency key, the ID is made from it.
+func (ClientTaskPatterns) Call(call mcptask.ToolCall, support mcptask.TaskSupport, _ *protocol.Retry) (any, error) {
+	params := protocol.MakeCallParams(call)
+	if protocol.WantsTask(call, support) {
 		id := rand.Text()
 		if call.IdempotencyKey != "" {
-			id = digest(call.Tool, call.IdempotencyKey)
+			id = makeTaskID(call.Tool, call.IdempotencyKey)
 		}
 		params["_meta"] = map[string]any{wire.MetaTaskID: id}
 	}
@@ -444,13 +421,13 @@ func (ClientTaskPatterns) Call(call mcptask.ToolCall, support mcptask.TaskSuppor
 }
 
 // Started implements Client: _meta.task tells of a task.
-func (ClientTaskPatterns) Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error) {
-	if !isObject(result) {
-		return mcptask.Snapshot{}, nil, malformed("tools/call", errors.New("the result is no object"))
+func (ClientTaskPatterns) Started(result json.RawMessage) (mcptask.Snapshot, *protocol.Retry, error) {
+	if !protocol.IsObject(result) {
+		return mcptask.Snapshot{}, nil, protocol.NewMalformedError("tools/call", errors.New("the result is no object"))
 	}
 	s, ok, err := requestorTaskPatterns{}.Started(result)
 	if !ok {
-		s, err = started(result)
+		s, err = protocol.ReadStarted(result)
 	}
 	return s, nil, err
 }
@@ -459,14 +436,14 @@ func (ClientTaskPatterns) Started(result json.RawMessage) (mcptask.Snapshot, *Re
 func (ClientTaskPatterns) ResultKind(string, json.RawMessage) error { return nil }
 
 // Task implements Client: tasks/result says how a task ended.
-func (ClientTaskPatterns) Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error) {
+func (ClientTaskPatterns) Task(ctx context.Context, send protocol.Send, taskID string) (mcptask.Snapshot, error) {
 	raw, err := send(ctx, wire.MethodTasksGet, wire.GetTaskRequestParams{ID: taskID})
 	if err != nil {
 		return mcptask.Snapshot{}, err
 	}
-	s, err := snapshotTaskPatterns(wire.MethodTasksGet, raw)
+	s, err := readSnapshotTaskPatterns(wire.MethodTasksGet, raw)
 	if err == nil {
-		err = sameTask(s, taskID)
+		err = protocol.CheckTaskID(s, taskID)
 	}
 	if err != nil || !s.Done() || s.Status == mcptask.StatusCancelled {
 		return s, err
@@ -474,17 +451,17 @@ func (ClientTaskPatterns) Task(ctx context.Context, send Send, taskID string) (m
 	if raw, err = send(ctx, wire.MethodTasksResult, wire.GetTaskPayloadRequestParams{ID: taskID}); err != nil {
 		return s, err
 	}
-	raw, err = unwrapped(raw)
-	return withOutcome(s, raw, err)
+	raw, err = readWrapped(raw)
+	return protocol.AddOutcome(s, raw, err)
 }
 
 // Cancel implements Client.
-func (ClientTaskPatterns) Cancel(ctx context.Context, send Send, taskID string) error {
+func (ClientTaskPatterns) Cancel(ctx context.Context, send protocol.Send, taskID string) error {
 	_, err := send(ctx, wire.MethodTasksCancel, wire.CancelTaskRequestParams{ID: taskID})
 	return err
 }
 
 // Respond implements Client: questions are requests of their own here.
-func (ClientTaskPatterns) Respond(context.Context, Send, string, map[string]json.RawMessage) error {
+func (ClientTaskPatterns) Respond(context.Context, protocol.Send, string, map[string]json.RawMessage) error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "tasks of the guide take no tasks/update")
 }

@@ -1,4 +1,4 @@
-package dialect
+package unofficial
 
 import (
 	"context"
@@ -8,13 +8,14 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect/wiresep1686"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	wire "github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial/wiresep1686"
 )
 
-// ServerSEP1686 is the receiver's side of the proposal SEP-1686: the requestor
-// names its tasks, hears of each by a notification, and gets the ordinary answer
-// to its call when the task has ended. A task whose worker is lost is failed and
-// says so (A-23), unless the server's options want it unknown.
+// ServerSEP1686 is the receiver's side of the proposal SEP-1686. The requestor names its tasks. It hears
+// of each new task by a notification, and gets the ordinary answer to its call when the task has
+// ended. A task whose worker is lost has failed and says so (A-23), unless the server's options say
+// that its status is unknown.
 type ServerSEP1686 struct{}
 
 // longestExternalID bounds the ID that a requestor gives a task, in bytes: every
@@ -27,10 +28,10 @@ func (ServerSEP1686) Revision() string { return mcptask.RevisionSEP1686 }
 // Protocol implements Server: the proposal has no version of its own.
 func (ServerSEP1686) Protocol() string { return "" }
 
-// Signals implements Signalled: a call by the metadata of its task; a request for
-// a task by the related-task metadata of the proposal, or by an ID that the
-// caller has made. Only the proposal has tasks/delete.
-func (d ServerSEP1686) Signals(method string, params Params, named func(externalID string) bool) bool {
+// Signals reports whether a request is of the proposal. A call shows it by the metadata of its
+// task. A request for a task shows it by the related-task metadata of the proposal, or by an ID
+// that the caller has made. Only the proposal has tasks/delete.
+func (d ServerSEP1686) Signals(s *mcptask.Server, caller mcptask.Caller, method string, params protocol.Params) bool {
 	if method == wire.MethodTasksDelete {
 		return true
 	}
@@ -44,22 +45,21 @@ func (d ServerSEP1686) Signals(method string, params Params, named func(external
 		return true
 	}
 	id, ok := params.Text("taskId")
-	return ok && named(id)
+	return ok && hasNamed(s, caller, id)
 }
 
-// Negotiate implements Server: the requestor asks for a task by its metadata
-// (A-02). It means nothing to a tool that cannot run as one, whatever it is
-// (A-04, A-05), and no tool has to be called with it.
-func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error) {
+// Negotiate implements Server: the requestor asks for a task by the task's metadata (A-02). A tool that
+// cannot run as a task ignores it, even if it is malformed (A-04, A-05). No tool requires it.
+func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params protocol.Params) (mcptask.CallRequest, error) {
 	var call mcptask.CallRequest
-	if _, err := valueAt(params, "_meta", wire.MetaTask); err != nil {
+	if _, err := protocol.ReadValue(params, "_meta", wire.MetaTask); err != nil {
 		return call, err
 	}
 	ok := params.Has("_meta", wire.MetaTask)
 	if !ok && !fallback || tool.Policy.Task == mcptask.TaskForbidden {
 		return call, nil
 	}
-	key, err := idempotencyKey(params)
+	key, err := protocol.ReadIdempotencyKey(params)
 	if err != nil || !ok {
 		return mcptask.CallRequest{Mode: mcptask.ModeFallback, IdempotencyKey: key}, err
 	}
@@ -67,8 +67,8 @@ func (ServerSEP1686) Negotiate(tool mcptask.ToolSpec, fallback bool, params Para
 	return mcptask.CallRequest{Mode: mcptask.ModeTask, ExternalID: id, TTL: keep, FromEnd: true, IdempotencyKey: key}, err
 }
 
-// requestedTask reads the metadata of a task: its ID (A-12), and for how long it
-// is to be kept once it has ended (A-03).
+// requestedTask reads the metadata of a task: its ID (A-12), and how long to keep it after its end
+// (A-03).
 func requestedTask(metadata json.RawMessage) (id string, keep *time.Duration, err error) {
 	const where = `params._meta["` + wire.MetaTask + `"]`
 	var members object
@@ -78,7 +78,7 @@ func requestedTask(metadata json.RawMessage) (id string, keep *time.Duration, er
 	if json.Unmarshal(members["taskId"], &id) != nil || id == "" || len(id) > longestExternalID {
 		return "", nil, mcptask.Errorf(mcptask.CodeInvalidParams, "%s.taskId is not a string of 1 to %d bytes", where, longestExternalID)
 	}
-	keep, err = wholeMilliseconds(members, "keepAlive", where)
+	keep, err = protocol.ReadMilliseconds(members, "keepAlive", where)
 	return id, keep, err
 }
 
@@ -89,12 +89,12 @@ func (ServerSEP1686) Created(mcptask.Record, mcptask.ToolSpec) (json.RawMessage,
 
 // InputRequired implements Server: the proposal asks by requests of its own.
 func (ServerSEP1686) InputRequired(reply mcptask.CallReply) (json.RawMessage, error) {
-	return Server20251125{}.InputRequired(reply)
+	return protocol.Server20251125{}.InputRequired(reply)
 }
 
-// Announcement implements Announcer (A-08, A-09).
+// Announcement makes the notification of a new task (A-08, A-09).
 func (ServerSEP1686) Announcement(r mcptask.Record) (method string, params json.RawMessage, err error) {
-	meta, err := relatedSEP1686(nameOf(r))
+	meta, err := relatedSEP1686(nameTask(r))
 	if err != nil {
 		return "", nil, err
 	}
@@ -102,10 +102,10 @@ func (ServerSEP1686) Announcement(r mcptask.Record) (method string, params json.
 	return wire.NotificationTasksCreated, params, err
 }
 
-// Answer implements Announcer (A-06, A-38): what a plain call would have been
-// answered with. A cancelled task has no such answer.
+// Answer makes the answer to the call of a task that has ended (A-06, A-38). It is what a plain call
+// would have been answered with. A cancelled task has no such answer.
 func (ServerSEP1686) Answer(r mcptask.Record) (json.RawMessage, error) {
-	return answerSEP1686(r, nameOf(r))
+	return answerSEP1686(r, nameTask(r))
 }
 
 func answerSEP1686(r mcptask.Record, name string) (json.RawMessage, error) {
@@ -117,12 +117,12 @@ func answerSEP1686(r mcptask.Record, name string) (json.RawMessage, error) {
 		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": name}) // strings always marshal
 		return nil, err
 	}
-	return WithMeta(r.Outcome.Result, map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: name}})
+	return protocol.WithMeta(r.Outcome.Result, map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: name}})
 }
 
 // Related implements Teller (A-38).
 func (ServerSEP1686) Related(r mcptask.Record) map[string]any {
-	return map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: nameOf(r)}}
+	return map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: nameTask(r)}}
 }
 
 func relatedSEP1686(name string) (object, error) {
@@ -130,10 +130,10 @@ func relatedSEP1686(name string) (object, error) {
 	return object{wire.MetaRelatedTask: related}, err
 }
 
-// Question implements Teller (A-25, A-39). What a client would do with a task of
-// its own, the proposal leaves open: none is asked for.
+// Question implements Teller (A-25, A-39). It never asks the client for a task, because the proposal
+// does not say what a client does with one.
 func (d ServerSEP1686) Question(r mcptask.Record, in mcptask.Input, _ time.Duration) (json.RawMessage, error) {
-	return WithMeta(in.Params, d.Related(r))
+	return protocol.WithMeta(in.Params, d.Related(r))
 }
 
 // Status implements Teller: the proposal has no such notification.
@@ -142,15 +142,17 @@ func (ServerSEP1686) Status(mcptask.Record) (method string, params json.RawMessa
 }
 
 // Requestor implements Teller: see Question.
-func (ServerSEP1686) Requestor(json.RawMessage) Requestor { return Requestor20251125{} }
+func (ServerSEP1686) Requestor(json.RawMessage) protocol.Requestor {
+	return protocol.Requestor20251125{}
+}
 
 // TaskID implements Teller.
-func (ServerSEP1686) TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string {
-	id, err := taskID(params)
+func (ServerSEP1686) TaskID(s *mcptask.Server, caller mcptask.Caller, params protocol.Params) string {
+	id, err := protocol.ReadTaskID(params)
 	if err != nil { // what is malformed names none
 		return ""
 	}
-	return named(s, caller, id)
+	return resolveTaskID(s, caller, id)
 }
 
 // Blocks implements Server (A-35).
@@ -160,7 +162,9 @@ func (ServerSEP1686) Blocks(string) bool { return false }
 func (ServerSEP1686) Check(json.RawMessage) error { return nil }
 
 // CanAsk implements Server.
-func (ServerSEP1686) CanAsk(capabilities json.RawMessage) []string { return asks(capabilities) }
+func (ServerSEP1686) CanAsk(capabilities json.RawMessage) []string {
+	return protocol.Server20251125{}.CanAsk(capabilities)
+}
 
 // Decorate implements Server: capabilities.tasks in initialize (A-01), but not in
 // 2025-11-25, whose schema has another form for it: what can be declared is (T-16).
@@ -172,15 +176,15 @@ func (d ServerSEP1686) Decorate(s *mcptask.Server, _ mcptask.Caller, method stri
 	var negotiated struct {
 		ProtocolVersion string `json:"protocolVersion"`
 	}
-	joined, err := joinedCapabilities(s, d.Revision())
+	joined, err := protocol.JoinCapabilities(s, d.Revision())
 	if err != nil || joined == nil || json.Unmarshal(result, &negotiated) != nil || negotiated.ProtocolVersion >= mcptask.Revision20251125 {
 		return result, err
 	}
-	return editObject(result, func(o object) error { return declared(o, joined) })
+	return protocol.EditObject(result, func(o object) error { return protocol.AddCapabilities(o, joined) })
 }
 
 // Method implements Server.
-func (d ServerSEP1686) Method(name string) Method {
+func (d ServerSEP1686) Method(name string) protocol.Method {
 	switch name {
 	case wire.MethodTasksGet:
 		return d.get
@@ -196,15 +200,15 @@ func (d ServerSEP1686) Method(name string) Method {
 
 // taskSEP1686 projects a record under a name.
 func taskSEP1686(s *mcptask.Server, r mcptask.Record, name string) wire.TaskInfo {
-	t := wire.TaskInfo{TaskID: name, Status: statusSEP1686(s, r), KeepAlive: keepAlive(r), PollFrequency: milliseconds(r.Poll)}
+	t := wire.TaskInfo{TaskID: name, Status: statusSEP1686(s, r), KeepAlive: keepAlive(r), PollFrequency: protocol.RoundMilliseconds(r.Poll)}
 	if t.Status == string(mcptask.StatusFailed) {
-		t.Error = brief(r.Outcome.Error.Message) // A-64
+		t.Error = protocol.ShortenMessage(r.Outcome.Error.Message) // A-64
 	}
 	return t
 }
 
-// statusSEP1686 projects phase and outcome (A-17, A-24, A-65). That a task has been
-// asked to stop does not show before it has stopped (A-41).
+// statusSEP1686 projects phase and outcome (A-17, A-24, A-65). A task that has been asked to stop is
+// shown as cancelled only when it has stopped (A-41).
 func statusSEP1686(s *mcptask.Server, r mcptask.Record) string {
 	switch {
 	case r.Phase == mcptask.PhaseQueued:
@@ -223,30 +227,29 @@ func statusSEP1686(s *mcptask.Server, r mcptask.Record) string {
 	return string(mcptask.StatusCompleted)
 }
 
-// keepAlive is how long a task is kept once it has ended, in milliseconds (A-29).
-// Where its retention counts from its creation that is what is left of it, and
-// before the end all of it.
+// keepAlive returns how many milliseconds a task is kept after its end (A-29). If its retention counts
+// from its creation, that is what was left of it at the end, and before the end all of it.
 func keepAlive(r mcptask.Record) *int64 {
 	switch {
 	case r.Keep > 0:
-		return milliseconds(r.Keep)
+		return protocol.RoundMilliseconds(r.Keep)
 	case r.Done():
-		return milliseconds(max(0, r.ExpiresAt.Sub(r.TerminalAt)))
+		return protocol.RoundMilliseconds(max(0, r.ExpiresAt.Sub(r.TerminalAt)))
 	}
-	return milliseconds(r.TTL())
+	return protocol.RoundMilliseconds(r.TTL())
 }
 
-// find reads the task that params name, by an ID of the caller's making or the
-// task's own. It is answered under the name that was asked for.
-func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (r mcptask.Record, name string, err error) {
-	if name, err = taskID(params); err != nil {
+// find reads the task that params name, by an ID that the caller made or by the stored one. name is
+// the ID in params, which the answer repeats.
+func (ServerSEP1686) find(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (r mcptask.Record, name string, err error) {
+	if name, err = protocol.ReadTaskID(params); err != nil {
 		return r, "", err
 	}
-	r, err = s.Get(ctx, caller, named(s, caller, name))
+	r, err = s.Get(ctx, caller, resolveTaskID(s, caller, name))
 	return r, name, err
 }
 
-func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, _, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -255,8 +258,8 @@ func (d ServerSEP1686) get(ctx context.Context, s *mcptask.Server, caller mcptas
 }
 
 // Show implements Teller, under the name that was asked for.
-func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error) {
-	name, err := taskID(params)
+func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller, params protocol.Params, r mcptask.Record) (json.RawMessage, error) {
+	name, err := protocol.ReadTaskID(params)
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +274,7 @@ func (ServerSEP1686) Show(_ context.Context, s *mcptask.Server, _ mcptask.Caller
 }
 
 // result answers at once, and only for a task that has completed (A-34, A-35).
-func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err
@@ -279,13 +282,13 @@ func (d ServerSEP1686) result(ctx context.Context, s *mcptask.Server, caller mcp
 	if status := statusSEP1686(s, r); status != string(mcptask.StatusCompleted) {
 		return nil, mcptask.Errorf(mcptask.CodeInvalidParams, "the task is %s: only a completed one has a result", status)
 	}
-	Retrieved(ctx, s, caller, r)
+	protocol.AuditRetrieval(ctx, s, caller, r)
 	return answerSEP1686(r, name)
 }
 
-func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	tasks, next, err := page(ctx, s, caller, params, func(r mcptask.Record) wire.TaskInfo {
-		return taskSEP1686(s, r, nameFor(caller, r))
+func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
+	tasks, next, err := protocol.ReadPage(ctx, s, caller, params, func(r mcptask.Record) wire.TaskInfo {
+		return taskSEP1686(s, r, nameTaskFor(caller, r))
 	})
 	if err != nil {
 		return nil, err
@@ -293,9 +296,9 @@ func (ServerSEP1686) list(ctx context.Context, s *mcptask.Server, caller mcptask
 	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
-// delete removes a task that has ended, and refuses any other: it is to be
-// cancelled first (A-53 to A-55, T-19).
-func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+// delete removes a task that has ended. It refuses any other task, which has to be cancelled first
+// (A-53 to A-55, T-19).
+func (d ServerSEP1686) delete(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
 	r, name, err := d.find(ctx, s, caller, params)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package dialect_test
+package protocol_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/dialect"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
 
 // What several services declare is joined, with what the SDK declares.
@@ -19,7 +19,7 @@ func TestCapabilitiesAreJoined(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	result, err := dialect.Server20260728{}.Decorate(s, mcptask.Caller{}, "server/discover", json.RawMessage(`{"capabilities":{"tools":{}}}`))
+	result, err := protocol.Server20260728{}.Decorate(s, mcptask.Caller{}, "server/discover", json.RawMessage(`{"capabilities":{"tools":{}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

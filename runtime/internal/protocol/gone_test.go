@@ -1,4 +1,4 @@
-package dialect
+package protocol_test
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
@@ -51,23 +53,24 @@ func TestStoreCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		params := wire.NewObject([]byte(`{"taskId":"mine"}`))
+		get, wait := unofficial.ServerSEP1686{}.Method("tasks/get"), protocol.Server20251125{}.Method("tasks/result")
 		store.once.Store(true)
-		if _, err := (ServerSEP1686{}).get(t.Context(), server, caller, params); Gone(err) {
+		if _, err := get(t.Context(), server, caller, params); protocol.IsGone(err) {
 			t.Errorf("tasks/get by a name, after one failed read: %v", err)
 		}
 		store.broken.Store(true)
-		if _, err := (ServerSEP1686{}).get(t.Context(), server, caller, params); err == nil || Gone(err) {
+		if _, err := get(t.Context(), server, caller, params); err == nil || protocol.IsGone(err) {
 			t.Errorf("tasks/get by a name: %v", err)
 		}
 		time.AfterFunc(time.Minute, func() { store.broken.Store(false) })
 		params = wire.NewObject([]byte(`{"taskId":"` + reply.Task.ID + `"}`))
-		if result, err := (Server20251125{}).result(t.Context(), server, caller, params); err != nil || !strings.Contains(string(result), `"done"`) {
+		if result, err := wait(t.Context(), server, caller, params); err != nil || !strings.Contains(string(result), `"done"`) {
 			t.Errorf("tasks/result: %s, %v", result, err)
 		}
 		store.broken.Store(true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := (Server20251125{}).result(ctx, server, caller, params); err == nil || Gone(err) {
+		if _, err := wait(ctx, server, caller, params); err == nil || protocol.IsGone(err) {
 			t.Errorf("tasks/result of a client that leaves: %v", err)
 		}
 		store.broken.Store(false)

@@ -1,0 +1,268 @@
+// Package protocol converts the canonical task to the wire form of each released revision and
+// back. Each revision has one file here and one package of generated wire types below. Package
+// unofficial has the revisions that were never released.
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Server is the receiver's side of a revision.
+type Server interface {
+	// Revision returns the name of the revision.
+	Revision() string
+	// Protocol returns the protocol version that its requests name, or that its sessions negotiate.
+	Protocol() string
+	// Negotiate decides how a tools/call of one of our tools is answered, or refuses it. params is
+	// the whole params object. fallback says that fallback tools serve a requestor without tasks,
+	// or that the tool is one of them.
+	Negotiate(tool mcptask.ToolSpec, fallback bool, params Params) (mcptask.CallRequest, error)
+	// Created makes the answer to a tools/call that made a task.
+	Created(r mcptask.Record, tool mcptask.ToolSpec) (json.RawMessage, error)
+	// InputRequired makes the answer to a tools/call whose questions come first.
+	InputRequired(reply mcptask.CallReply) (json.RawMessage, error)
+	// Method returns the handler of a task method. It returns nil if the revision does not have
+	// the method.
+	Method(name string) Method
+	// Blocks reports whether a method waits for a task's end.
+	Blocks(method string) bool
+	// Decorate adds what belongs to tasks to the result of initialize, server/discover or
+	// tools/list. To the result of tools/call it adds what every result of the revision has.
+	Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error)
+	// Check refuses a request for a task method if the capabilities of its client do not allow it.
+	// The task has not been looked up then.
+	Check(capabilities json.RawMessage) error
+	// CanAsk reads from a client's capabilities which requests it answers.
+	CanAsk(capabilities json.RawMessage) []string
+}
+
+// Teller is a Server of a revision with sessions. In a session the server also sends messages that
+// answer no request.
+type Teller interface {
+	Server
+	// TaskID returns the stored ID of the task that the params of a task method name. It returns
+	// "" if they name none.
+	TaskID(s *mcptask.Server, caller mcptask.Caller, params Params) string
+	// Show makes the answer to a tasks/get with these params. r is the task that they name.
+	Show(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params, r mcptask.Record) (json.RawMessage, error)
+	// Question makes the params of a task's question, with the task's metadata. A ttl of more than
+	// 0 asks the client to answer with a task and to keep that task for the ttl.
+	Question(r mcptask.Record, in mcptask.Input, ttl time.Duration) (json.RawMessage, error)
+	// Status makes the notification of a task's new state. method is "" if the revision has no such
+	// notification.
+	Status(r mcptask.Record) (method string, params json.RawMessage, err error)
+	// Related returns the _meta of messages that belong to a task, such as its progress. It
+	// returns nil if they need none.
+	Related(r mcptask.Record) map[string]any
+	// Requestor returns the server as the requestor of tasks at a client with these capabilities.
+	Requestor(capabilities json.RawMessage) Requestor
+}
+
+// Requestor is the server as the requestor of tasks at one client.
+type Requestor interface {
+	// Augments reports whether the client takes requests of a method as tasks.
+	Augments(method string) bool
+	// Cancels reports whether the client takes Cancel.
+	Cancels() bool
+	// ResultWaits reports whether the client answers Result when its task has ended. If not, it
+	// has a result only then.
+	ResultWaits() bool
+	// Started reads the task that the client has made of a question. ok is false if the result is
+	// the answer itself, which a client may give at once.
+	Started(result json.RawMessage) (s mcptask.Snapshot, ok bool, err error)
+	// Get asks for the state of a client's task, Result for its answer, and Cancel ends it.
+	Get(taskID string) (method string, params any)
+	Result(taskID string) (method string, params any)
+	Cancel(taskID string) (method string, params any)
+	// Task reads the answer to Get, Answer the one to Result.
+	Task(result json.RawMessage) (mcptask.Snapshot, error)
+	Answer(result json.RawMessage) (json.RawMessage, error)
+}
+
+// Method answers one task method. Errors are JSON-RPC errors.
+type Method func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error)
+
+// Client is the requestor's side of a revision.
+type Client interface {
+	// Revision returns the name of the revision.
+	Revision() string
+	// Protocol returns the protocol version that it connects with.
+	Protocol() string
+	// Takes reports whether a server takes calls as tasks. capabilities are those in its answer to
+	// initialize.
+	Takes(capabilities json.RawMessage) bool
+	// Support reads what an entry of tools/list says of a tool. tasks says whether the server has
+	// declared that it takes calls as tasks.
+	Support(tool json.RawMessage, tasks bool) mcptask.TaskSupport
+	// Call makes the params of a tools/call. support is what the server says of the tool, "" if it
+	// says nothing. retry is nil the first time.
+	Call(call mcptask.ToolCall, support mcptask.TaskSupport, retry *Retry) (params any, err error)
+	// Started reads the answer to a tools/call. If it returns a Retry, the caller has to put the
+	// answers to the snapshot's questions into it and call again.
+	Started(result json.RawMessage) (mcptask.Snapshot, *Retry, error)
+	// ResultKind refuses a result that the method cannot have.
+	ResultKind(method string, result json.RawMessage) error
+	// Task reads a task, and its outcome once it is done.
+	Task(ctx context.Context, send Send, taskID string) (mcptask.Snapshot, error)
+	// Cancel cancels a task.
+	Cancel(ctx context.Context, send Send, taskID string) error
+	// Respond answers a task's questions.
+	Respond(ctx context.Context, send Send, taskID string, responses map[string]json.RawMessage) error
+}
+
+// Retry is what a client adds when it repeats a call that was answered with questions.
+type Retry struct {
+	Responses map[string]json.RawMessage
+	// State goes back to the server unchanged.
+	State string
+}
+
+// Send sends a request and returns its result. An error of the peer's is a *mcptask.Error.
+type Send func(ctx context.Context, method string, params any) (json.RawMessage, error)
+
+// Receiver is a Teller of a revision in which clients, too, run requests as tasks.
+type Receiver interface {
+	Teller
+	// Asks reports whether a request with these params asks for a task.
+	Asks(params Params) bool
+	// Receives makes the capabilities of a client that runs requests of these methods as tasks. It
+	// returns nil if none of the methods can be a task.
+	Receives(methods ...string) (capabilities json.RawMessage, err error)
+	// Declare adds capabilities to the params of an initialize that asks for the revision's
+	// protocol version. It does not change any other.
+	Declare(params, capabilities json.RawMessage) (json.RawMessage, error)
+}
+
+// Waiter is a Client of a revision in which a task's questions may come on the
+// stream of a request that waits for its end (C-51).
+type Waiter interface {
+	// Wait makes that request.
+	Wait(taskID string) (method string, params any)
+}
+
+// Servers lists the released revisions that a server can speak, oldest first.
+func Servers() []Server {
+	return []Server{Server20251125{}, Server20260728{}}
+}
+
+// Clients lists the released revisions that a client can speak, in the order in which it tries
+// them if its options name none.
+func Clients() []Client {
+	return []Client{Client20260728{}, Client20251125{}}
+}
+
+// object is a JSON object whose unknown members stay as they are.
+type object = map[string]json.RawMessage
+
+// JoinCapabilities joins what the server's services declare. It returns nil if they declare
+// nothing.
+func JoinCapabilities(s *mcptask.Server, revision string) (joined json.RawMessage, err error) {
+	for _, own := range s.Capabilities(revision) {
+		if joined, err = MergeObjects(joined, json.RawMessage(own)); err != nil {
+			return nil, err
+		}
+	}
+	return joined, nil
+}
+
+// AddCapabilities adds capabilities to those of a result.
+func AddCapabilities(result object, capabilities json.RawMessage) error {
+	merged, err := MergeObjects(result["capabilities"], capabilities)
+	if err != nil {
+		return err
+	}
+	result["capabilities"] = merged
+	return nil
+}
+
+// MergeObjects joins two JSON objects deeply. If both have a value, that of b wins.
+func MergeObjects(a, b json.RawMessage) (json.RawMessage, error) {
+	if len(a) == 0 {
+		return b, nil
+	}
+	var into, from object
+	if json.Unmarshal(a, &into) != nil || json.Unmarshal(b, &from) != nil || into == nil {
+		return b, nil // not two objects: nothing to join
+	}
+	for key, value := range from {
+		joined, err := MergeObjects(into[key], value)
+		if err != nil {
+			return nil, err
+		}
+		into[key] = joined
+	}
+	return json.Marshal(into)
+}
+
+// editTools lets edit change every entry of a tools/list result that is ours.
+func editTools(s *mcptask.Server, result object, edit func(mcptask.ToolSpec, object) error) error {
+	var tools []object
+	if err := json.Unmarshal(result["tools"], &tools); err != nil {
+		return err
+	}
+	for _, entry := range tools {
+		var name string
+		if json.Unmarshal(entry["name"], &name) != nil {
+			continue
+		}
+		if spec, ok := s.Tool(name); ok {
+			if err := edit(spec, entry); err != nil {
+				return err
+			}
+		}
+	}
+	data, err := json.Marshal(tools)
+	result["tools"] = data
+	return err
+}
+
+// EditObject decodes an object, lets edit change it and encodes it again. It takes null for an
+// object without members.
+func EditObject(data json.RawMessage, edit func(object) error) (json.RawMessage, error) {
+	var o object
+	if err := json.Unmarshal(data, &o); err != nil {
+		return nil, err
+	}
+	if o == nil {
+		o = object{}
+	}
+	if err := edit(o); err != nil {
+		return nil, err
+	}
+	return json.Marshal(o)
+}
+
+// readAskable lists the requests that a client's capabilities say it answers.
+func readAskable(capabilities json.RawMessage) []string {
+	var c struct {
+		Elicitation *struct {
+			Form *object `json:"form"`
+			URL  *object `json:"url"`
+		} `json:"elicitation"`
+		Sampling *object `json:"sampling"`
+		Roots    *object `json:"roots"`
+	}
+	if json.Unmarshal(capabilities, &c) != nil {
+		return nil
+	}
+	var can []string
+	if e := c.Elicitation; e != nil {
+		if e.Form != nil || e.URL == nil { // an empty object is the older way to declare the form
+			can = append(can, "elicitation/create")
+		}
+		if e.URL != nil {
+			can = append(can, mcptask.CanAskURL)
+		}
+	}
+	if c.Sampling != nil {
+		can = append(can, "sampling/createMessage")
+	}
+	if c.Roots != nil {
+		can = append(can, "roots/list")
+	}
+	return can
+}

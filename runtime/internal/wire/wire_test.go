@@ -127,7 +127,7 @@ func FuzzEdited(f *testing.F) {
 	f.Add([]byte(`{"\u0061":1," b":[ ]}`), "b", "a")
 	f.Fuzz(func(t *testing.T, data []byte, first, second string) {
 		var want map[string]any
-		if !utf8.Valid(data) || !utf8.ValidString(first+second) || json.Unmarshal(data, &want) != nil || want == nil || NewObject(data).Fault(nil) != "" {
+		if !utf8.Valid(data) || !utf8.ValidString(first) || !utf8.ValidString(second) || json.Unmarshal(data, &want) != nil || want == nil || NewObject(data).Fault(nil) != "" {
 			return
 		}
 		got, err := NewObject(data).Edited(Delete(first), Set([]byte("[7]"), second))

@@ -21,8 +21,8 @@ type requestKind string
 const (
 	// The question itself: mcptask/TASK/KEY.
 	kindQuestion requestKind = ""
-	// These are follow-ups about a question that the client keeps as a task. Their IDs have the form
-	// mcptask:KIND:SERIAL/TASK/KEY.
+	// These are follow-ups about a question that the client keeps as a task. Their IDs look like
+	// this: mcptask:KIND:SERIAL/TASK/KEY.
 	kindGet    requestKind = "get"
 	kindResult requestKind = "result"
 	kindCancel requestKind = "cancel"

@@ -209,7 +209,7 @@ func TestOfficial(t *testing.T) {
 			got := report(t, dir, name)
 			switch revision := of[name]; {
 			case name == "2026-07-28.schema.json":
-				want := name + ": this revision has its tasks in an extension, with a file of its own; give that with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json\n"
+				want := name + ": this revision defines its tasks in an extension; add the extension's file with another --schema: github.com/modelcontextprotocol/ext-tasks, schema/draft/schema.json\n"
 				if got != want {
 					t.Errorf("got %s\nwant %s", got, want)
 				}

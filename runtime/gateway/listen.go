@@ -125,8 +125,13 @@ func (s *subscription) followTasks(ctx context.Context, write func([]byte)) erro
 	var tasks sync.WaitGroup
 	for _, id := range s.tasks {
 		tasks.Go(func() {
-			defer guard.Then(s.g.server.Logger(), "a subscription to a task", func() { fail(errors.New("a panic")) },
-				"task", mcptask.LogID(s.caller.Principal, id))
+			defer guard.Recover(s.g.server.Logger(), "a subscription to a task")
+			defer func() {
+				if p := recover(); p != nil {
+					s.g.server.Notice(slog.LevelError, "subscription panicked", "task", mcptask.LogID(s.caller.Principal, id), "panic", p)
+					fail(errors.New("a panic"))
+				}
+			}()
 			if err := s.followTask(ctx, id, write); err != nil {
 				fail(err)
 			}

@@ -3,9 +3,9 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
@@ -132,11 +132,15 @@ func (g *Gateway) checkModern(x exchange, named bool) *mcptask.Error {
 	return x.checkNames(named)
 }
 
-// runWork runs the work of a request. It turns a panic into an internal error.
+// runWork runs the work of a request. It turns a panic into an internal error. Callers may cause
+// panics at any rate, so Notice logs them.
 func (g *Gateway) runWork(ctx context.Context, m *message, work work) (result json.RawMessage, err error) {
-	defer guard.Then(g.server.Logger(), "a task method", func() {
-		result, err = nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
-	}, "method", m.Method)
+	defer func() {
+		if p := recover(); p != nil {
+			g.server.Notice(slog.LevelError, "task method panicked", "method", m.Method, "panic", p)
+			result, err = nil, mcptask.Errorf(mcptask.CodeInternalError, "internal error")
+		}
+	}()
 	return work.run(ctx)
 }
 

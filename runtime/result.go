@@ -54,7 +54,10 @@ func (c *Content) UnmarshalJSON(data []byte) error {
 
 // TextContent makes a block of text.
 func TextContent(text string) Content {
-	return encodeBlock(map[string]any{"type": "text", "text": text})
+	return encodeBlock(struct { // most results have one, and a map takes three times as long
+		Text string `json:"text"`
+		Type string `json:"type"`
+	}{text, "text"})
 }
 
 // ImageContent makes a block with an image. mime is its media type, such as image/png.
@@ -73,7 +76,7 @@ func LinkContent(uri, name string) Content {
 }
 
 // encodeBlock writes a content block as JSON.
-func encodeBlock(block map[string]any) Content {
+func encodeBlock(block any) Content {
 	data, err := json.Marshal(block)
 	if err != nil { // strings and bytes always marshal
 		return Content(`{"type":"text","text":""}`)

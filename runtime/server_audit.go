@@ -8,7 +8,11 @@ import (
 
 // Audit writes to the audit trail what a caller did with a task (C-101 to C-104).
 func (s *Server) Audit(level slog.Level, message, kind string, caller Caller, r Record, attrs ...any) {
-	s.logger.Log(context.Background(), level, message, append([]any{"audit", kind, "task", LogID(r.Principal, r.ID), "tool", r.Tool,
+	ctx := context.Background()
+	if !s.logger.Enabled(ctx, level) {
+		return // by default, and the attributes take time
+	}
+	s.logger.Log(ctx, level, message, append([]any{"audit", kind, "task", LogID(r.Principal, r.ID), "tool", r.Tool,
 		"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)
 }
 

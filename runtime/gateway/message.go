@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -20,7 +19,7 @@ type message struct {
 // meta is what a request declares in params._meta (2026-07-28).
 type meta struct {
 	Version      *string
-	Capabilities json.RawMessage
+	Capabilities *wire.Object
 }
 
 // JSON readers disagree about a duplicate member, and about "Name" if they know "name". The gateway
@@ -72,7 +71,7 @@ func readMeta(params *wire.Object) (said meta) {
 		}
 		said.Version = &version
 	}
-	said.Capabilities = params.Get("_meta", mcptask.MetaClientCapabilities)
+	said.Capabilities = params.Object("_meta", mcptask.MetaClientCapabilities)
 	return said
 }
 

@@ -179,8 +179,8 @@ func (g *Gateway) newListFlow(caller mcptask.Caller, declares bool) *Flow {
 }
 
 // declaresTasks reports whether a request without a session declares support for tasks.
-func (g *Gateway) declaresTasks(meta meta) bool {
-	return g.inRequests && g.modern.Check(meta.Capabilities) == nil
+func (g *Gateway) declaresTasks(params protocol.Params) bool {
+	return g.inRequests && g.modern.Check(params) == nil
 }
 
 // newSessionListFlow returns the flow of a session's tools/list.

@@ -178,7 +178,7 @@ func (g *Gateway) routeModern(x exchange) {
 	case m.Method == "tools/call":
 		g.callModern(x, caller)
 	case m.Method == "tools/list":
-		x.forward(g.newListFlow(caller, g.declaresTasks(m.meta)))
+		x.forward(g.newListFlow(caller, g.declaresTasks(m.Params)))
 	case m.Method == protocol.Listen && g.inRequests && protocol.Server20260728{}.NamesTasks(m.Params):
 		g.answerListen(x, caller)
 	case m.Method == protocol.Listen: // the SDK serves it alone, but it counts as a connection

@@ -63,7 +63,7 @@ type session struct {
 
 // setNegotiated stores the result of initialize.
 func (s *session) setNegotiated(g *Gateway, version string, capabilities json.RawMessage) {
-	s.revision, s.canAsk, s.requestor = version, g.legacy.CanAsk(capabilities), protocol.Requestor20251125{}
+	s.revision, s.canAsk, s.requestor = version, g.legacy.CanAsk(wire.NewObject(capabilities)), protocol.Requestor20251125{}
 	s.capabilities = bytes.Clone(capabilities)
 	if g.hasTasks(version) {
 		s.requestor = g.legacy.Requestor(capabilities)

@@ -126,7 +126,7 @@ func (g *Gateway) checkModern(x exchange, named bool) *mcptask.Error {
 	if err := x.checkVersion(g.modern.Revision()); err != nil {
 		return err
 	}
-	if err := g.modern.Check(x.message().meta.Capabilities); err != nil {
+	if err := g.modern.Check(x.message().Params); err != nil {
 		return wireError(err)
 	}
 	return x.checkNames(named)

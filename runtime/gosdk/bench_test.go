@@ -255,7 +255,8 @@ func unlimited() mcptask.Options {
 }
 
 // BenchmarkCreateTask makes tasks through the SDK, and without it, beside a plain call of a tool
-// of the bare SDK that takes the same arguments.
+// of the bare SDK that takes the same arguments. So of-floor tells how near a road comes to the SDK.
+// plain is that call itself, beside a bare echo.
 func BenchmarkCreateTask(b *testing.B) {
 	bare := func(b *testing.B, stateless bool) string {
 		sdk := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1.0.0"}, nil)
@@ -266,18 +267,28 @@ func BenchmarkCreateTask(b *testing.B) {
 		b.Cleanup(server.Close)
 		return server.URL
 	}
+	modern := func(url string) posts {
+		return posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", createParams)}
+	}
+	legacy := func(b *testing.B, url, task string) posts {
+		return posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", createParams+task)}
+	}
 	for _, road := range roads {
 		b.Run(mcptask.Revision20260728+"/"+road.name, func(b *testing.B) {
-			url := serve(b, unlimited(), road.options...)
-			p := posts{url, wiretest.ModernHeaders("tools/call", "run_pipeline"), wiretest.ModernBody("tools/call", createParams)}
-			beside(b, p, 1, posts{bare(b, true), p.headers, p.body})
+			beside(b, modern(serve(b, unlimited(), road.options...)), 1, modern(bare(b, true)))
 		})
 		b.Run(mcptask.Revision20251125+"/"+road.name, func(b *testing.B) {
-			url, plain := serve(b, unlimited(), road.options...), bare(b, false)
-			p := posts{url, wiretest.LegacyHeaders(b, url), wiretest.LegacyBody("tools/call", createParams+`,"task":{}`)}
-			beside(b, p, 1, posts{plain, wiretest.LegacyHeaders(b, plain), wiretest.LegacyBody("tools/call", createParams)})
+			beside(b, legacy(b, serve(b, unlimited(), road.options...), `,"task":{}`), 1, legacy(b, bare(b, false), ""))
 		})
 	}
+	b.Run(mcptask.Revision20260728+"/plain", func(b *testing.B) {
+		p := modern(bare(b, true))
+		beside(b, p, 1, p.echo(b))
+	})
+	b.Run(mcptask.Revision20251125+"/plain", func(b *testing.B) {
+		p := legacy(b, bare(b, false), "")
+		beside(b, p, 1, p.echo(b))
+	})
 }
 
 // BenchmarkTaskLife makes tasks that end at once, and gets their results, beside a bare echo of

@@ -2,11 +2,15 @@ package protocol_test
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // What several services declare is joined, with what the SDK declares.
@@ -33,5 +37,41 @@ func TestCapabilitiesAreJoined(t *testing.T) {
 	}
 	if _, err := mcptask.NewServer(mcptask.Options{}, service("D", `[]`)); err == nil {
 		t.Error("capabilities that are no object")
+	}
+}
+
+// TestReadCapabilities reads what a client of 2026-07-28 declares: which requests it answers, and
+// whether it takes tasks. code is that of the refusal of a task method; 0 if there is none.
+func TestReadCapabilities(t *testing.T) {
+	const form, sampling, roots = "elicitation/create", "sampling/createMessage", "roots/list"
+	for _, test := range []struct {
+		capabilities string
+		canAsk       []string
+		code         int
+	}{
+		{`{}`, nil, mcptask.CodeMissingClientCapability},
+		{`null`, nil, mcptask.CodeMissingClientCapability},
+		{`[]`, nil, mcptask.CodeInvalidParams},
+		{`{"elicitation":{},"sampling":{},"roots":{}}`, []string{form, sampling, roots}, mcptask.CodeMissingClientCapability},
+		{`{"elicitation":{"form":null,"url":null}}`, []string{form}, mcptask.CodeMissingClientCapability},
+		{`{"elicitation":{"url":{}}}`, []string{mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
+		{`{"elicitation":{"form":{},"url":{}}}`, []string{form, mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
+		{`{"elicitation":{"form":1},"sampling":true,"roots":null}`, nil, mcptask.CodeMissingClientCapability},
+		{`{"extensions":{"EXT":{}}}`, nil, 0},
+		{`{"extensions":{"EXT":null}}`, nil, mcptask.CodeMissingClientCapability},
+		{`{"extensions":{"EXT":1}}`, nil, mcptask.CodeMissingClientCapability},
+		{`{"extensions":null}`, nil, mcptask.CodeMissingClientCapability},
+		{`{"extensions":1}`, nil, mcptask.CodeInvalidParams},
+	} {
+		capabilities := strings.ReplaceAll(test.capabilities, "EXT", mcptask.ExtensionTasks)
+		params := wire.NewObject([]byte(`{"_meta":{"` + mcptask.MetaClientCapabilities + `":` + capabilities + `}}`))
+		var d protocol.Server20260728
+		if got := d.CanAsk(params.Object("_meta", mcptask.MetaClientCapabilities)); !slices.Equal(got, test.canAsk) {
+			t.Errorf("%s: CanAsk is %q, want %q", capabilities, got, test.canAsk)
+		}
+		var refused *mcptask.Error
+		if err := d.Check(params); errors.As(err, &refused) != (test.code != 0) || refused != nil && refused.Code != test.code {
+			t.Errorf("%s: Check is %v, want the code %d", capabilities, err, test.code)
+		}
 	}
 }

@@ -46,7 +46,7 @@ func FuzzNegotiate(f *testing.F) {
 			return // the gateway has refused it
 		}
 		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
-			_ = d.CanAsk(params)
+			_ = d.CanAsk(wire.NewObject(params))
 			for _, support := range []mcptask.TaskSupport{mcptask.TaskForbidden, mcptask.TaskOptional, mcptask.TaskRequired} {
 				spec := mcptask.ToolSpec{Name: "t", Policy: mcptask.Policy{Task: support}}
 				if call, err := d.Negotiate(spec, true, wire.NewObject(params)); err == nil && (call.Mode == mcptask.ModePlain) != (support == mcptask.TaskForbidden) {
@@ -104,7 +104,7 @@ func FuzzMethods(f *testing.F) {
 					t.Errorf("%s of %q: %s", name, params, result)
 				}
 			}
-			if err := d.Check(params); err != nil {
+			if err := d.Check(wire.NewObject(params)); err != nil {
 				refusal(t, params, err)
 			}
 		}

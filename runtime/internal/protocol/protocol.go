@@ -33,11 +33,11 @@ type Server interface {
 	// Decorate adds what belongs to tasks to the result of initialize, server/discover or
 	// tools/list. To the result of tools/call it adds what every result of the revision has.
 	Decorate(s *mcptask.Server, caller mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error)
-	// Check refuses a request for a task method if the capabilities of its client do not allow it.
-	// The task has not been looked up then.
-	Check(capabilities json.RawMessage) error
+	// Check refuses a request for a task method if the capabilities that its params declare do not
+	// allow it. The task has not been looked up then.
+	Check(params Params) error
 	// CanAsk reads from a client's capabilities which requests it answers.
-	CanAsk(capabilities json.RawMessage) []string
+	CanAsk(capabilities Params) []string
 }
 
 // Teller is a Server of a revision with sessions. In a session the server also sends messages that
@@ -236,32 +236,23 @@ func EditObject(data json.RawMessage, edit func(object) error) (json.RawMessage,
 	return json.Marshal(o)
 }
 
-// readAskable lists the requests that a client's capabilities say it answers.
-func readAskable(capabilities json.RawMessage) []string {
-	var c struct {
-		Elicitation *struct {
-			Form *object `json:"form"`
-			URL  *object `json:"url"`
-		} `json:"elicitation"`
-		Sampling *object `json:"sampling"`
-		Roots    *object `json:"roots"`
-	}
-	if json.Unmarshal(capabilities, &c) != nil {
-		return nil
-	}
-	var can []string
-	if e := c.Elicitation; e != nil {
-		if e.Form != nil || e.URL == nil { // an empty object is the older way to declare the form
+// readAskable lists the requests that a client's capabilities say it answers. It ignores a
+// capability that is not an object.
+func readAskable(capabilities Params) (can []string) {
+	if e := capabilities.Object("elicitation"); e.IsObject() {
+		form, url := e.Object("form"), e.Object("url").IsObject()
+		older := !url && (form == nil || string(form.Raw()) == "null") // an empty object declares the form
+		if older || form.IsObject() {
 			can = append(can, "elicitation/create")
 		}
-		if e.URL != nil {
+		if url {
 			can = append(can, mcptask.CanAskURL)
 		}
 	}
-	if c.Sampling != nil {
+	if capabilities.Object("sampling").IsObject() {
 		can = append(can, "sampling/createMessage")
 	}
-	if c.Roots != nil {
+	if capabilities.Object("roots").IsObject() {
 		can = append(can, "roots/list")
 	}
 	return can

@@ -278,7 +278,7 @@ func (d Server20251125) Declare(params, capabilities json.RawMessage) (json.RawM
 }
 
 // Check implements Server: the session has negotiated everything.
-func (Server20251125) Check(json.RawMessage) error { return nil }
+func (Server20251125) Check(Params) error { return nil }
 
 // InputRequired implements Server: this revision asks by requests of its own.
 func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) {
@@ -286,7 +286,7 @@ func (Server20251125) InputRequired(mcptask.CallReply) (json.RawMessage, error) 
 }
 
 // CanAsk implements Server.
-func (Server20251125) CanAsk(capabilities json.RawMessage) []string { return readAskable(capabilities) }
+func (Server20251125) CanAsk(capabilities Params) []string { return readAskable(capabilities) }
 
 // Status implements Teller. The notification has the whole task (C-45) and no related-task metadata
 // beside it (C-48).

@@ -76,15 +76,9 @@ func readInputResponses(params Params) (map[string]json.RawMessage, error) {
 
 // declaresTasks reports whether the request itself declares the extension (E-02, E-91).
 func declaresTasks(params Params) (bool, error) {
-	var capabilities wire.ClientCapabilities
-	err := decodeValue(params, &capabilities, "_meta", mcptask.MetaClientCapabilities)
-	return err == nil && includesTasks(capabilities), err
-}
-
-func includesTasks(capabilities wire.ClientCapabilities) bool {
-	var settings object
-	declaration, ok := capabilities.Extensions[mcptask.ExtensionTasks]
-	return ok && json.Unmarshal(declaration, &settings) == nil && settings != nil
+	path := []string{"_meta", mcptask.MetaClientCapabilities, "extensions", mcptask.ExtensionTasks}
+	_, err := ReadValue(params, path...)
+	return err == nil && params.Object(path...).IsObject(), err
 }
 
 // refuseExtension makes the error for a request that does not declare the extension (E-08, E-09,
@@ -178,19 +172,13 @@ func projectVisible20260728(ctx context.Context, s *mcptask.Server, caller mcpta
 		AuditRetrieval(ctx, s, caller, r)
 	}
 	if t.Result != nil {
-		t.Result, err = EditObject(t.Result, markComplete)
+		t.Result, err = addMember(t.Result, "resultType", complete)
 	}
 	return t, err
 }
 
-// markComplete marks a result as final, as every result of this revision is (E-13,
-// T-37).
-func markComplete(result object) error {
-	if result["resultType"] == nil {
-		result["resultType"] = json.RawMessage(`"` + wire.ResultTypeComplete + `"`)
-	}
-	return nil
-}
+// complete is the resultType of a final result, as every result of this revision is (E-13, T-37).
+var complete = json.RawMessage(`"` + wire.ResultTypeComplete + `"`)
 
 // update takes answers and acknowledges them (E-46, E-52). It ignores values under keys that are not
 // outstanding, whatever they are (T-31).
@@ -230,19 +218,16 @@ func (Server20260728) cancel(ctx context.Context, s *mcptask.Server, caller mcpt
 }
 
 // Check implements Server: each request has to declare the extension (E-77).
-func (Server20260728) Check(capabilities json.RawMessage) error {
-	var declared wire.ClientCapabilities
-	if json.Unmarshal(capabilities, &declared) != nil {
-		return mcptask.Errorf(mcptask.CodeInvalidParams, "params._meta[%q] is malformed", mcptask.MetaClientCapabilities)
-	}
-	if !includesTasks(declared) {
+func (Server20260728) Check(params Params) error {
+	declared, err := declaresTasks(params)
+	if err == nil && !declared {
 		return refuseExtension()
 	}
-	return nil
+	return err
 }
 
 // CanAsk implements Server (T-38).
-func (Server20260728) CanAsk(capabilities json.RawMessage) []string { return readAskable(capabilities) }
+func (Server20260728) CanAsk(capabilities Params) []string { return readAskable(capabilities) }
 
 // InputRequired implements Server: the client calls again with the answers,
 // and only then is there a task (E-24, EX-13).
@@ -276,8 +261,8 @@ func makeInputRequests(questions []mcptask.Input) wire.InputRequests {
 // capabilities.tasks (E-95). tools/list says nothing of tasks.
 func (d Server20260728) Decorate(s *mcptask.Server, _ mcptask.Caller, method string, result json.RawMessage) (json.RawMessage, error) {
 	return EditObject(result, func(o object) error {
-		if err := markComplete(o); err != nil {
-			return err
+		if o["resultType"] == nil {
+			o["resultType"] = complete
 		}
 		if method != "server/discover" {
 			return nil

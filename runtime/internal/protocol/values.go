@@ -79,6 +79,19 @@ func WithMeta(data json.RawMessage, add map[string]any) (json.RawMessage, error)
 	return wire.NewObject(data).Edited(edits...)
 }
 
+// addMember adds a member to a JSON object, unless the object has it. It takes null for an object
+// without members.
+func addMember(data json.RawMessage, name string, value json.RawMessage) (json.RawMessage, error) {
+	if !json.Valid(data) {
+		return nil, errors.New("the result is not JSON")
+	}
+	o := wire.NewObject(data)
+	if o.Has(name) {
+		return data, nil
+	}
+	return o.Edited(wire.Set(value, name))
+}
+
 // ShortenMessage cuts a status message, which every poll and every list carries.
 func ShortenMessage(text string) string {
 	const longest = 1024

@@ -14,6 +14,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
@@ -39,7 +40,7 @@ func (p *peer) CanAsk() []string { return p.canAsk }
 func (p *peer) Requestor(protocol.Teller) protocol.Requestor { return p.requestor }
 
 func newPeer(h *Hub, principal, capabilities string) *peer {
-	p := &peer{principal: principal, canAsk: legacy.CanAsk([]byte(capabilities)), requestor: legacy.Requestor([]byte(capabilities))}
+	p := &peer{principal: principal, canAsk: legacy.CanAsk(wire.NewObject([]byte(capabilities))), requestor: legacy.Requestor([]byte(capabilities))}
 	p.Mailbox = h.Open(p)
 	return p
 }

@@ -159,10 +159,10 @@ func (ServerSEP1686) TaskID(s *mcptask.Server, caller mcptask.Caller, params pro
 func (ServerSEP1686) Blocks(string) bool { return false }
 
 // Check implements Server: the capability need not be declared (A-01, T-16).
-func (ServerSEP1686) Check(json.RawMessage) error { return nil }
+func (ServerSEP1686) Check(protocol.Params) error { return nil }
 
 // CanAsk implements Server.
-func (ServerSEP1686) CanAsk(capabilities json.RawMessage) []string {
+func (ServerSEP1686) CanAsk(capabilities protocol.Params) []string {
 	return protocol.Server20251125{}.CanAsk(capabilities)
 }
 

@@ -42,6 +42,7 @@ func TestFreeze(t *testing.T) {
 	put(t, compat, "a/a.go", "package a\n\nimport \"m/golden/compat/next/b\"\n\n//go:generate go tool mcptaskgen\n\n// A is B.\ntype A = b.B\n")
 	put(t, compat, "a/mcptask_gen.go", "package a\n\nconst first = 1\n")
 	put(t, compat, "b/b.go", "package b\n\n//go:generate go tool mcptaskgen\n")
+	put(t, compat, "b/b_test.go", "package b\n") // stays in the sample
 
 	freeze(t, compat, unreleased, "v0.1", "not a version")
 	freeze(t, compat, unreleased, "../v0.1.0", "not a version")

@@ -1,7 +1,6 @@
 package golden_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,11 +22,7 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(lines(want), lines([]byte(got))); d != "" {
+	if d := cmp.Diff(lines(readFile(t, path)), lines(got)); d != "" {
 		t.Errorf("%s is stale (-committed +generated):\n%s", path, d)
 	}
 }

@@ -25,12 +25,9 @@ var row = regexp.MustCompile("(?m)^\\| [^|]+ \\| ([0-9,]+)( [A-Za-z]+)? \\| `([^
 // TestSecurityClaims holds SECURITY.md against the code: the tests that it names exist, and its numbers are those of
 // the code.
 func TestSecurityClaims(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "SECURITY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, "../SECURITY.md")
 	tests := testsOfTheModule(t)
-	for _, name := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(string(text), -1) {
+	for _, name := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(text, -1) {
 		if !tests[name[1]] {
 			t.Errorf("SECURITY.md names %s, which is no test", name[1])
 		}
@@ -44,7 +41,7 @@ func TestSecurityClaims(t *testing.T) {
 	limits := options.FieldByName("Limits")
 	said := map[string]bool{}
 	constants := map[string]map[string]ast.Expr{}
-	for _, cells := range row.FindAllStringSubmatch(string(text), -1) {
+	for _, cells := range row.FindAllStringSubmatch(text, -1) {
 		want := quantity(t, cells[1], strings.TrimSpace(cells[2]))
 		source := cells[3]
 		said[source] = true

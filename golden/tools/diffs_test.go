@@ -65,8 +65,8 @@ func TestDiffs(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, after := range out.Files {
-				checkLayout(t, test.name, after)
-				set.Check(t, test.name, "tools_gen.go", before, after, test.lines)
+				diffs.CheckLayout(t, test.name, string(after))
+				set.Check(t, test.name, "tools_gen.go", string(before), string(after), test.lines)
 			}
 		})
 	}

@@ -156,10 +156,16 @@ func Wants[Out any](s *Session, tool string, want Out, call func() (Out, error))
 // everyField compares unexported fields too.
 var everyField = cmp.Exporter(func(reflect.Type) bool { return true })
 
+// Returns calls a tool with an input and wants an output.
+func Returns[In, Out any](s *Session, tool string, call func(context.Context, In, ...mcptask.CallOption) (Out, error), in In, want Out) {
+	s.Helper()
+	Wants(s, tool, want, func() (Out, error) { return call(s.Context(), in) })
+}
+
 // Echoes calls a tool that returns its input with each of the values.
 func Echoes[T any](s *Session, tool string, call func(context.Context, T, ...mcptask.CallOption) (T, error), values ...T) {
 	s.Helper()
 	for _, value := range values {
-		Wants(s, tool, value, func() (T, error) { return call(s.Context(), value) })
+		Returns(s, tool, call, value, value)
 	}
 }

@@ -30,8 +30,8 @@ var edits = []struct {
 	{"rename-type", "LintReport", "Findings", 12, 0},
 }
 
-// TestDiffs: a reviewer reads what changed and nothing else. The pipeline is generated after each edit, and the unified
-// diffs of the generated file compared with those in diffs. An edit without a diff there changes nothing.
+// TestDiffs edits the declaration of the pipeline. A reviewer of the generated file reads only what has changed: the
+// unified diff after each edit is the one in diffs. An edit without a diff there changes nothing.
 func TestDiffs(t *testing.T) {
 	declaration, before := readFile(t, "pipeline/pipeline.go"), readFile(t, "pipeline/mcptask_gen.go")
 	root := t.TempDir()

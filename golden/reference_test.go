@@ -8,7 +8,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// TestReference holds the reference of packages with all that a declaration can say.
+// TestReference generates the reference of packages that use everything a declaration can say.
 func TestReference(t *testing.T) {
 	const path = "reference.md"
 	got, err := generator.Docs(t.Context(), generator.Config{

@@ -10,8 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// TestNeedNotCompile: what is generated does not depend on the rest of a package that people are at work
-// on: before the first generation, nothing of it compiles.
+// TestNeedNotCompile generates beside files that do not compile. Before the first generation no file of a package does.
 func TestNeedNotCompile(t *testing.T) {
 	declaration := readFile(t, "pipeline/pipeline.go")
 	want := readFile(t, "pipeline/mcptask_gen.go")

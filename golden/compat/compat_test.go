@@ -1,7 +1,6 @@
-// Package compat_test holds that what released versions wrote goes on working, and that generated code
-// says so where its runtime is too old. It imports none of the packages below it: where one of them does
-// not compile, it says why. With -update it writes the sample of the next version, and the list of the
-// names that a constant promises which is not released yet.
+// Package compat_test checks that what released versions wrote goes on working, and that generated code says so if its
+// runtime is too old. It imports none of the packages below it, so that it can say why one of them does not compile. With
+// -update it writes the list of the names that a constant promises, unless the constant is released.
 package compat_test
 
 import (
@@ -17,24 +16,25 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestFrozen: every released version is kept, what it wrote is untouched, and nothing generates it again.
+// TestFrozen checks that every released version is kept, that what it wrote is untouched, and that nothing generates it
+// again.
 func TestFrozen(t *testing.T) {
 	versions := versions(t)
-	folders := map[string]bool{}
+	directories := map[string]bool{}
 	for _, version := range versions {
-		folders[version.Folder] = true
-		files, err := released.Files(version.Folder)
+		directories[version.Dir] = true
+		files, err := released.Files(version.Dir)
 		if err != nil || len(files) == 0 {
 			t.Errorf("%s: %v", version.Name, err)
 			continue
 		}
 		if released.Hash(files) != version.Hash {
 			t.Errorf("golden/compat/%s is no longer what %s wrote: put it back, with git log -- golden/compat/%[1]s/; "+
-				"where %[2]s is not released yet, make freeze VERSION=%[2]s", version.Folder, version.Name)
+				"if %[2]s is not released yet, make freeze VERSION=%[2]s", version.Dir, version.Name)
 		}
 		for name, text := range files {
 			if strings.Contains(string(text), "//go:generate") || strings.Contains(string(text), "golden/compat/"+released.Next+"/") {
-				t.Errorf("%s/%s is generated again, or uses what is", version.Folder, name)
+				t.Errorf("%s/%s is generated again, or uses what is", version.Dir, name)
 			}
 		}
 	}
@@ -43,7 +43,7 @@ func TestFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {
-		if !folders[dir] {
+		if !directories[dir] {
 			t.Errorf("golden/compat/%s is in no line of versions.txt", dir)
 		}
 	}
@@ -54,8 +54,8 @@ func TestFrozen(t *testing.T) {
 	}
 }
 
-// TestSampleIsWhole: the sample says everything that the generator can say to the runtime, so that what is
-// kept of a version stands for whatever it wrote.
+// TestSampleIsWhole checks that the sample uses everything of the runtime that generated code can use. What is kept of a
+// version then stands for whatever it wrote.
 func TestSampleIsWhole(t *testing.T) {
 	sample := map[string]bool{}
 	for _, use := range uses(t, "./"+released.Next+"/...") {
@@ -65,12 +65,12 @@ func TestSampleIsWhole(t *testing.T) {
 	}
 	for _, use := range uses(t, "../...", "../../examples/...") {
 		if !strings.HasPrefix(use.Path, "..") {
-			continue // below this folder
+			continue // below this directory
 		}
 		for _, name := range use.Names {
 			if !sample[name] {
 				t.Errorf("%s uses mcptask.%s, and nothing in golden/compat/next does: declare there what brings it, "+
-					"or generate the file again where it is stale", use.Path, name)
+					"or generate the file again if it is stale", use.Path, name)
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func TestPromises(t *testing.T) {
 	var settled []string // the constants that released versions name
 	for _, version := range versions(t) {
 		if slices.Contains(inChangelog(t), version.Name) {
-			for _, use := range uses(t, "./"+version.Folder+"/...") {
+			for _, use := range uses(t, "./"+version.Dir+"/...") {
 				settled = append(settled, use.Handshakes...)
 			}
 		}
@@ -103,7 +103,7 @@ func TestPromises(t *testing.T) {
 		handshake := strings.TrimSuffix(list, ".txt")
 		for _, name := range append(promised(t, handshake), handshake) {
 			if !exported[name] {
-				t.Errorf("package mcptask has no %s any more. Code that a generator wrote which names mcptask.%s needs it, and is in "+
+				t.Errorf("package mcptask has no %s any more. Generated code that names mcptask.%s needs it, and is in "+
 					"other people's repositories: put it back, if need be as a deprecated name for what stands in its place", name, handshake)
 			}
 		}

@@ -23,11 +23,11 @@ func TestReleased(t *testing.T) {
 	}
 	tested := map[string]bool{}
 	for _, version := range versions(t) {
-		if tested[version.Folder] {
+		if tested[version.Dir] {
 			continue
 		}
-		tested[version.Folder] = true
-		files, err := released.Files(version.Folder)
+		tested[version.Dir] = true
+		files, err := released.Files(version.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,13 +39,13 @@ func TestReleased(t *testing.T) {
 		}
 		for name := range files {
 			if !strings.HasSuffix(name, "_test.go") {
-				replace[released.Next+"/"+name] = version.Folder + "/" + name
+				replace[released.Next+"/"+name] = version.Dir + "/" + name
 			}
 		}
 		if out, err := runOverlaid(t, replace, "test", "./next/..."); err != nil {
 			t.Errorf("what %s wrote no longer works with this runtime. It is in other people's repositories, so mend the runtime, not "+
 				"golden/compat. If the sample's tests have changed and no longer fit it, keep those that do in golden/compat/%s: %v\n%s",
-				version.Name, version.Folder, err, out)
+				version.Name, version.Dir, err, out)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func TestHandshake(t *testing.T) {
 		told[filepath.ToSlash(match[1])] = true
 		above, line := around(t, match[1], match[2])
 		if line != "const _ = mcptask."+match[3] || !strings.HasSuffix(above, "run: go get github.com/mcptaskgen/mcptaskgen@latest") {
-			t.Errorf("the compiler shows to %s:%s, where stands\n%s\n%s", match[1], match[2], above, line)
+			t.Errorf("the compiler points to %s:%s, which says\n%s\n%s", match[1], match[2], above, line)
 		}
 	}
 	for _, use := range uses(t, "./next/...") {

@@ -42,4 +42,10 @@ func TestDocsLimits(t *testing.T) {
 	if days := fmt.Sprint(int(mcptask.DefaultMaxTTL / (24 * time.Hour))); row == nil || row[1] != days {
 		t.Errorf("no row for the longest ttl, which is %s days: %q", days, row)
 	}
+	anonymous := regexp.MustCompile(`anyone\s+who\s+knows\s+a\s+task's\s+ID\s+can\s+read,\s+answer\s+and\s+cancel`)
+	for _, name := range []string{"README.md", "docs/security.md"} {
+		if !anonymous.MatchString(readFile(t, "../"+name)) {
+			t.Errorf("%s does not say that the ID is the only key to the tasks of callers without authentication", name)
+		}
+	}
 }

@@ -17,8 +17,8 @@ Usage:
 Packages are patterns as for go list. The default is the package in the current directory. upgrade
 generates each package again for the revision, with the flags of its //go:generate line. If the line
 names revisions, upgrade replaces them. A line that names none stays: it means all released
-revisions. To add a revision and keep the one that clients speak, name both: --revision
-2025-11-25,2026-07-28.
+revisions. To add a revision and keep the one that clients speak, name both:
+--revision 2025-11-25,2026-07-28.
 
 upgrade prints Markdown for the pull request: what changes for each tool, a checklist of what to do,
 what the revision changes for such tools, and which files differ:

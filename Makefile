@@ -28,12 +28,15 @@ generate:
 
 # The golden files, generated packages and error cases both. Read the diff before you commit it.
 golden:
-	go test ./golden ./golden/tools ./golden/compat -update
+	go test ./golden/tools -update
+	go test ./golden -update
+	go test ./golden/compat -update
 	go test -tags long ./golden -run TestDocsDiffs -update
 
 # What the generator writes today, kept as the output of a version: make freeze VERSION=v0.1.0
 freeze:
-	go test ./golden/compat -run 'TestNext|TestSampleIsWhole|TestPromises'
+	go test ./golden -run TestGenerated
+	go test ./golden/compat -run 'TestSampleIsWhole|TestPromises'
 	go test ./golden/compat/next/...
 	go run ./golden/compat/freeze '$(VERSION)'
 

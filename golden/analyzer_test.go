@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/analyzer"
 )
 
-// TestAnalyzers: what this repository shows to its users has none of the mistakes that it warns of.
+// TestAnalyzers runs the analyzers on the packages that users read. They find nothing.
 func TestAnalyzers(t *testing.T) {
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedTypes |

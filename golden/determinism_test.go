@@ -1,8 +1,6 @@
 package golden_test
 
 import (
-	"maps"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -14,82 +12,75 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// copyModule copies packages of this folder into a module of their own, where a stub stands for the
-// runtime, one after the other.
-func copyModule(t *testing.T, dir string, packages []string) {
+// copyPackages writes the declarations of packages into a module that links against the stub.
+func copyPackages(t *testing.T, root, dir string, packages []string) string {
 	t.Helper()
-	writeFile(t, filepath.Join(dir, "mcptask", "go.mod"), "module github.com/mcptaskgen/mcptaskgen\n\ngo 1.26\n")
-	writeFile(t, filepath.Join(dir, "mcptask", "runtime", "runtime.go"), runtimeStub)
-	writeFile(t, filepath.Join(dir, "go.mod"), "module example.com/golden\n\ngo 1.26\n\n"+
-		"require github.com/mcptaskgen/mcptaskgen v0.0.0\n\nreplace github.com/mcptaskgen/mcptaskgen => ./mcptask\n")
+	writeStub(t, root)
+	dir = filepath.Join(root, dir)
+	writeModule(t, dir, modulePath+"/golden")
 	for _, name := range packages {
 		sources, err := filepath.Glob(filepath.Join(name, "*.go"))
 		if err != nil || len(sources) == 0 {
 			t.Fatalf("%s: %v", name, err)
 		}
 		for _, source := range sources {
-			if base := filepath.Base(source); strings.HasSuffix(base, "_test.go") || base == generator.OutputName {
-				continue
+			if filepath.Base(source) != generator.OutputName {
+				writeFile(t, filepath.Join(dir, source), readFile(t, source))
 			}
-			content, err := os.ReadFile(source)
-			if err != nil {
-				t.Fatal(err)
-			}
-			writeFile(t, filepath.Join(dir, source), strings.ReplaceAll(string(content), modulePath+"/golden/", "example.com/golden/"))
 		}
 	}
+	return dir
 }
 
-// TestDeterminism: neither the folder, nor the order of packages, nor how the go command is set up,
-// nor how many processors there are, nor what an earlier run wrote, changes a byte.
+// TestDeterminism generates golden packages in different ways. Neither the directory, nor the order of packages, nor the
+// settings of the go command, nor the number of processors, nor what an earlier run wrote changes a byte.
 func TestDeterminism(t *testing.T) {
 	packages := []string{"enums/palette/shade", "enums/palette", "enums", "generics", "pipeline", "questions", "services"}
 	chosen := []string{"./services", "./questions", "./pipeline", "./generics", "./enums"}
 	backwards := slices.Clone(chosen)
 	slices.Reverse(backwards)
 	root := t.TempDir()
-	first, second := filepath.Join(root, "here"), filepath.Join(root, "there", "as", "well")
-	copyModule(t, first, packages)
-	slices.Reverse(packages)
-	copyModule(t, second, packages)
-
-	type run struct {
+	first := copyPackages(t, root, "here", packages)
+	second := copyPackages(t, filepath.Join(root, "there", "as"), "well", packages)
+	var docs string
+	for _, run := range []struct {
 		name, dir, flags string
 		processors       int
 		patterns         []string
-	}
-	var want map[string][]byte
-	var docs string
-	for _, r := range []run{
+	}{
 		{"first", first, "", 1, chosen},
 		{"over what the first wrote, on eight processors, in another order, and some twice", first, "", 8, append(backwards, "./enums", "./...")},
-		{"in another folder, with another way to treat go.mod", second, "-mod=mod", 1, chosen},
+		{"in another directory, with another way to treat go.mod", second, "-mod=mod", 1, chosen},
 	} {
-		t.Run(r.name, func(t *testing.T) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.processors))
-			t.Setenv("GOFLAGS", r.flags)
+		t.Run(run.name, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(run.processors))
+			t.Setenv("GOFLAGS", run.flags)
 			t.Setenv("GOPROXY", "off")
-			cfg := generator.Config{Dir: r.dir, Patterns: r.patterns}
+			cfg := generator.Config{Dir: run.dir, Patterns: run.patterns}
 			out, err := generator.Generate(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if len(out.Files) != len(chosen) {
+				t.Errorf("%d files, want %d", len(out.Files), len(chosen))
+			}
+			for path, content := range out.Files {
+				if d := cmp.Diff(lines(readFile(t, path)), lines(string(content))); d != "" {
+					t.Errorf("%s (-committed +generated):\n%s", path, d)
+				}
 			}
 			text, err := generator.Docs(t.Context(), cfg)
 			if err != nil {
 				t.Fatal(err)
 			}
+			if docs == "" {
+				docs = text
+			}
+			if d := cmp.Diff(strings.Split(docs, "\n"), strings.Split(text, "\n")); d != "" {
+				t.Errorf("the reference (-first +this):\n%s", d)
+			}
 			if _, err := out.Write(); err != nil {
 				t.Fatal(err)
-			}
-			if want == nil {
-				want, docs = maps.Clone(out.Files), text
-				return
-			}
-			if d := cmp.Diff(want, map[string][]byte(out.Files)); d != "" {
-				t.Errorf("the files (-first +this):\n%s", d)
-			}
-			if d := cmp.Diff(docs, text); d != "" {
-				t.Errorf("the reference (-first +this):\n%s", d)
 			}
 		})
 	}

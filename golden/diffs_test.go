@@ -1,7 +1,6 @@
 package golden_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,14 +30,10 @@ var edits = []struct {
 	{"rename-type", "LintReport", "Findings", 12, 0},
 }
 
-// TestDiffs: a reviewer reads what changed and nothing else. The pipeline is generated after each edit, and the unified
-// diffs of the generated file compared with those in diffs. An edit without a diff there changes nothing.
+// TestDiffs edits the declaration of the pipeline. A reviewer of the generated file reads only what has changed: the
+// unified diff after each edit is the one in diffs. An edit without a diff there changes nothing.
 func TestDiffs(t *testing.T) {
-	declaration := readPipeline(t)
-	before, err := os.ReadFile("pipeline/mcptask_gen.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	declaration, before := readFile(t, "pipeline/pipeline.go"), readFile(t, "pipeline/mcptask_gen.go")
 	root := t.TempDir()
 	writeStub(t, root)
 	// The files come from one run, since each run lists packages with the go command.
@@ -57,18 +52,9 @@ func TestDiffs(t *testing.T) {
 	set := diffs.New(t, "diffs", *update)
 	for _, edit := range edits {
 		t.Run(edit.name, func(t *testing.T) {
-			after := out.Files[edit.name+"/"+generator.OutputName]
-			checkLayout(t, edit.name, string(after))
+			after := string(out.Files[edit.name+"/"+generator.OutputName])
+			diffs.CheckLayout(t, edit.name, after)
 			set.Check(t, edit.name, generator.OutputName, before, after, edit.lines)
 		})
 	}
-}
-
-func readPipeline(t *testing.T) string {
-	t.Helper()
-	declaration, err := os.ReadFile("pipeline/pipeline.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(declaration)
 }

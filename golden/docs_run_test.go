@@ -83,11 +83,8 @@ func makeDocsModule(t *testing.T) docsModule {
 		code = strings.NewReplacer("127.0.0.1:8080", m.address, "time.After(time.Second)", "time.After(time.Second / 20)").Replace(code)
 		writeFile(t, filepath.Join(m.dir, filepath.FromSlash(name)), code)
 	}
-	tools, err := os.ReadFile(filepath.Join("tools", "pipeline", "tools.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	writeFile(t, filepath.Join(m.dir, "search", "search.json"), string(tools))
+	tools := readFile(t, "tools/pipeline/tools.json")
+	writeFile(t, filepath.Join(m.dir, "search", "search.json"), tools)
 	m.tidy()
 	m.run("go", "generate", "./...")
 	return m

@@ -16,8 +16,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-const modulePath = "github.com/mcptaskgen/mcptaskgen"
-
 // page is a document of the repository.
 type page struct {
 	name   string // its path, with slashes
@@ -58,11 +56,8 @@ func readPages(t *testing.T) []page {
 	}
 	var pages []page
 	for _, name := range names {
-		content, err := os.ReadFile(filepath.Join("..", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, parsePage(t, name, string(content)))
+		content := readFile(t, "../"+name)
+		pages = append(pages, parsePage(t, name, content))
 	}
 	return pages
 }
@@ -140,12 +135,8 @@ func checkLifecycle(t *testing.T, b block) {
 		drawn[arrow[1]+" "+arrow[2]] = true
 	}
 	for _, revision := range schema.ReleasedRevisions() {
-		surface, err := schema.Load(revision)
-		if err != nil {
-			t.Fatal(err)
-		}
 		allowed := map[string]bool{}
-		for _, status := range surface.Statuses {
+		for _, status := range load(t, revision).Statuses {
 			for _, next := range status.Next {
 				allowed[status.Name+" "+next] = true
 			}
@@ -199,11 +190,8 @@ func TestDocsLinks(t *testing.T) {
 			t.Errorf("no page links to %s", p.name)
 		}
 		if strings.HasPrefix(p.name, "docs/") && p.name != "docs/README.md" {
-			index, err := os.ReadFile(filepath.Join("..", "docs", "README.md"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(string(index), "]("+strings.TrimPrefix(p.name, "docs/")+")") {
+			index := readFile(t, "../docs/README.md")
+			if !strings.Contains(index, "]("+strings.TrimPrefix(p.name, "docs/")+")") {
 				t.Errorf("docs/README.md does not list %s", p.name)
 			}
 		}
@@ -215,11 +203,8 @@ func TestDocsLinks(t *testing.T) {
 // exist.
 func TestDocsCommands(t *testing.T) {
 	known := commandFlags(t)
-	makefile, err := os.ReadFile(filepath.Join("..", "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := commandCheck{t: t, flags: known, makefile: string(makefile)}
+	makefile := readFile(t, "../Makefile")
+	c := commandCheck{t: t, flags: known, makefile: makefile}
 	for _, p := range readPages(t) {
 		for _, b := range p.blocks {
 			for line := range strings.Lines(b.code) {
@@ -252,11 +237,8 @@ func commandFlags(t *testing.T) map[string][]string {
 		"": "cmd/mcptaskgen/generate.go", "docs": "cmd/mcptaskgen/docs.go", "schema": "cmd/mcptaskgen/schema.go",
 		"upgrade": "cmd/mcptaskgen/upgrade.go", "init": "cmd/mcptaskgen/init.go", "shared": "generator/commandline/flags.go",
 	} {
-		source, err := os.ReadFile(filepath.Join("..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, flag := range declared.FindAllStringSubmatch(string(source), -1) {
+		source := readFile(t, "../"+file)
+		for _, flag := range declared.FindAllStringSubmatch(source, -1) {
 			flags[name] = append(flags[name], flag[1])
 		}
 	}
@@ -334,6 +316,20 @@ func (c commandCheck) checkTool(at string, args []string) {
 			if name, _, _ := strings.Cut(flag, "="); !slices.Contains(c.flags[command], name) && name != "help" {
 				c.t.Errorf("%s: mcptaskgen %s has no flag --%s", at, command, name)
 			}
+		}
+	}
+}
+
+// TestDocsRevisions finds a row for every revision in the list of revisions, which says whether it is released.
+func TestDocsRevisions(t *testing.T) {
+	text := readFile(t, "../docs/reference/revisions.md")
+	for _, revision := range schema.Revisions() {
+		surface := load(t, revision)
+		_, row, ok := strings.Cut(text, "\n| `"+revision+"` | ")
+		row, _, _ = strings.Cut(row, "\n")
+		released := surface.Standing == schema.Released
+		if !ok || strings.HasPrefix(row, "released: ") != released || strings.HasSuffix(row, "; off unless it is named |") == released {
+			t.Errorf("docs/reference/revisions.md says of %s, which is of standing %s: %q", revision, surface.Standing, row)
 		}
 	}
 }

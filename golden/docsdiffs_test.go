@@ -13,7 +13,7 @@ import (
 
 // TestDocsDiffs is TestDiffs of the reference: the unified diffs are those in diffs/docs. Each reference takes a run.
 func TestDocsDiffs(t *testing.T) {
-	declaration := readPipeline(t)
+	declaration := readFile(t, "pipeline/pipeline.go")
 	root := t.TempDir()
 	writeStub(t, root)
 	before := pipelineDocs(t, filepath.Join(root, "before"), declaration)
@@ -21,7 +21,7 @@ func TestDocsDiffs(t *testing.T) {
 	for _, edit := range edits {
 		t.Run(edit.name, func(t *testing.T) {
 			after := pipelineDocs(t, filepath.Join(root, edit.name), strings.ReplaceAll(declaration, edit.from, edit.to))
-			set.Check(t, edit.name, "reference.md", []byte(before), []byte(after), edit.docs)
+			set.Check(t, edit.name, "reference.md", before, after, edit.docs)
 		})
 	}
 }

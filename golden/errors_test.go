@@ -56,7 +56,7 @@ func TestErrors(t *testing.T) {
 			}
 			if *update {
 				c.update(t)
-			} else if d := cmp.Diff(lines([]byte(c.want)), lines([]byte(c.got))); d != "" {
+			} else if d := cmp.Diff(lines(c.want), lines(c.got)); d != "" {
 				t.Errorf("stderr (-want +got):\n%s", d)
 			}
 		})

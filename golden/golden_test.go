@@ -1,123 +1,111 @@
-// Package golden_test regenerates the packages of this folder and compares every byte. With -update
-// it writes what it got.
+// Package golden_test holds the generated files of this module and the documents to what they should say. With -update it
+// writes the golden files.
 package golden_test
 
 import (
 	"flag"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/tools/txtar"
+	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
+	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
+
+const modulePath = "github.com/mcptaskgen/mcptaskgen"
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// patterns are the packages of this folder that are generated, each by its concern.
-var patterns = []string{
-	"./embedded", "./enums", "./foreign", "./generics", "./kinds", "./pipeline", "./questions", "./recursive",
-	"./services", "./shapes/...",
-}
-
-// TestPackages generates the packages twice, the second time on one processor and in another order.
-func TestPackages(t *testing.T) {
-	generate := func(patterns []string) generator.Output {
-		t.Helper()
-		out, err := generator.Generate(t.Context(), generator.Config{Patterns: patterns})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return out
-	}
-	first := generate(patterns)
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	backwards := slices.Clone(patterns)
-	slices.Reverse(backwards)
-	second := generate(backwards)
-	if d := cmp.Diff(first.Files, second.Files); d != "" {
-		t.Errorf("two runs differ (-first +second):\n%s", d)
-	}
-	generatedOtherwise := variants(t)
-	for _, dir := range declaring(t) {
-		if _, otherwise := generatedOtherwise[dir]; otherwise {
-			continue
-		}
-		if first.Files[dir+"/"+generator.OutputName] == nil {
-			t.Errorf("%s declares a service and stands in none of the patterns", dir)
-		}
-	}
-	if *update {
-		if _, err := first.Write(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	stale, err := first.Stale()
+// TestGenerated does what the go:generate lines of this module say and compares every byte.
+func TestGenerated(t *testing.T) {
+	var flags commandline.Flags
+	flags.Add(pflag.NewFlagSet("", pflag.ContinueOnError))
+	out, err := flags.Generate(t.Context(), []string{"../..."})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range stale {
-		old, err := os.ReadFile(path)
-		if err != nil {
-			t.Error(err)
+	maps.DeleteFunc(out.Files, func(path string, _ []byte) bool {
+		return strings.HasPrefix(path, "golden/compat/v") // a released version wrote it; it stays
+	})
+	if *update {
+		if _, err := out.Write(); err != nil {
+			t.Fatal(err)
 		}
-		t.Errorf("%s is stale (-committed +generated):\n%s", path, cmp.Diff(lines(old), lines(first.Files[path])))
 	}
-	for path, content := range first.Files {
-		checkLayout(t, path, string(content))
+	if text, err := out.Diff(); text != "" || err != nil {
+		t.Errorf("generated files are stale: %v\n%s", err, text)
 	}
 }
 
-// declaring lists the folders whose Go files have a service.
-func declaring(t *testing.T) []string {
-	t.Helper()
-	var dirs []string
-	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.IsDir() && path == "compat" { // has tests of its own
-			return filepath.SkipDir
+// TestUnreleasedRevisions finds a package below variants for each revision that is off unless it is named.
+func TestUnreleasedRevisions(t *testing.T) {
+	declarations, err := filepath.Glob("variants/*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var source strings.Builder
+	for _, path := range declarations {
+		source.WriteString(readFile(t, path))
+	}
+	for _, revision := range schema.Revisions() {
+		if load(t, revision).Standing != schema.Released && !strings.Contains(source.String(), "mcptaskgen --revision "+revision+"\n") {
+			t.Errorf("no package below variants is generated for %s", revision)
 		}
-		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		source, err := os.ReadFile(path)
-		if dir := filepath.ToSlash(filepath.Dir(path)); strings.Contains("\n"+string(source), "\n//mcptask:service") && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
+	}
+}
+
+// TestLayout checks every generated file of the repository.
+func TestLayout(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, "_gen.go") {
+			files++
+			diffs.CheckLayout(t, path, readFile(t, path))
 		}
 		return err
 	})
-	if err != nil || len(dirs) == 0 {
-		t.Fatalf("no packages: %v", err)
-	}
-	return dirs
-}
-
-func lines(content []byte) []string { return strings.Split(string(content), "\n") }
-
-// checkLayout holds the limits on what a reviewer has to read.
-func checkLayout(t *testing.T, path, content string) {
-	t.Helper()
-	if first, _, _ := strings.Cut(content, "\n"); first != "// Code generated by mcptaskgen. DO NOT EDIT." {
-		t.Errorf("%s starts with %q", path, first)
-	}
-	for i, line := range strings.Split(content, "\n") {
-		if len(line) > 120 {
-			t.Errorf("%s:%d has %d columns:\n%s", path, i+1, len(line), line)
-		}
-		if comment := strings.TrimLeft(line, "\t"); strings.HasPrefix(comment, "// ") && len([]rune(comment)) > 97 {
-			t.Errorf("%s:%d is a comment of %d columns:\n%s", path, i+1, len([]rune(comment)), comment)
-		}
+	if err != nil || files < 20 {
+		t.Errorf("%d generated files, %v", files, err)
 	}
 }
 
-// TestNilImplementation: binding is not calling, so the server can refuse nil with an error.
+// TestLongNames generates from names so long that the code around them has to be broken over lines.
+func TestLongNames(t *testing.T) {
+	root := t.TempDir()
+	writeStub(t, root)
+	dir := filepath.Join(root, "long")
+	writeModule(t, dir, "example.com/long")
+	service := "AServiceWithANameThatGoesOnAndOnUntilNothingElse"
+	writeFile(t, filepath.Join(dir, "long.go"), "package long\n\nimport (\n\t\"context\"\n\n"+
+		"\tmcptask \"github.com/mcptaskgen/mcptaskgen/runtime\"\n)\n\n"+
+		"// "+service+" works.\n//\n//mcptask:service fallback=tools\ntype "+service+" interface {\n"+
+		"\t// WorkForALongTime works on "+strings.Repeat("a/path/", 20)+" and "+strings.Repeat("more and ", 20)+"more.\n"+
+		"\tWorkForALongTime(ctx context.Context, task *mcptask.Task, in ALot, "+strings.Repeat("Sure", 10)+"OfIt Sure) (ALot, error)\n}\n\n"+
+		"// Sure is asked for.\n//\n//mcptask:input message=\""+strings.Repeat("very ", 30)+"sure?\"\n"+
+		"type Sure struct{ OK bool `json:\"ok\"` }\n\n"+
+		"// ALot has a name.\ntype ALot struct {\n\tName string `json:\""+strings.Repeat("long_", 30)+"\"`\n}\n")
+	out, err := generator.Generate(t.Context(), generator.Config{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range lines(string(out.Files[generator.OutputName])) {
+		comment := strings.HasPrefix(line, "// a/path/") // of one word
+		if n := len([]rune(strings.ReplaceAll(line, "\t", "    "))); n > 120 && !comment {
+			t.Errorf("line %d has %d columns:\n%s", i+1, n, line)
+		}
+	}
+}
+
+// TestNilImplementation binds nil, which must not panic: the server refuses it with an error.
 func TestNilImplementation(t *testing.T) {
 	if tools := pipeline.CITools(nil); tools.Impl != nil || len(tools.Tools) != 3 {
 		t.Errorf("got %+v", tools)
@@ -131,33 +119,6 @@ type Task struct{}
 
 type Result struct{}
 `
-
-// TestMistakes counts what the error cases cover.
-func TestMistakes(t *testing.T) {
-	archives, err := filepath.Glob("errors/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	place := regexp.MustCompile(`(?m)^[\w./-]+:\d+:\d+: (.*)$`)
-	mistakes := map[string]bool{}
-	for _, path := range archives {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			if f.Name == "stderr" {
-				for _, match := range place.FindAllStringSubmatch(string(f.Data), -1) {
-					mistakes[match[1]] = true
-				}
-			}
-		}
-	}
-	if len(mistakes) < 200 {
-		t.Errorf("%d mistakes, want 200 or more", len(mistakes))
-	}
-	t.Logf("%d mistakes in %d cases", len(mistakes), len(archives))
-}
 
 // writeStub writes the module that those of writeModule stand beside.
 func writeStub(t *testing.T, root string) {
@@ -183,3 +144,41 @@ func writeFile(t *testing.T, path, content string) {
 		t.Fatal(err)
 	}
 }
+
+// TestFilesSay finds what other parts of the repository rely on.
+func TestFilesSay(t *testing.T) {
+	for _, test := range []struct{ path, pattern, why string }{
+		{".golangci.yml", `(?m)^    generated: disable$`, "users' linters read generated code, so ours do"},
+		{".ci/run", `(?m)^  go run "\$golangci" run --allow-parallel-runners \./\.\.\.$`, "the linter reads all packages"},
+		{".ci/run", `(?m)^  \(cd "\$copy" && go run "\$golangci" run --allow-parallel-runners \$folders\)$`, "the linter reads generated code without its mark"},
+		{".ci/run", `(?m)^  \(cd "\$copy" && go run "\$staticcheck" -checks 'all,-QF\*,-ST1023' \$folders\)$`, "staticcheck reads generated code without its mark"},
+		{".ci/run", `-name '\*_gen\.go' -not -path '\*/golden/compat/v\*' -delete`, "CI generates everything again but what released versions wrote"},
+		{"runtime/handshake.go", `// .*golden/compat`, "who raises the constant has to know when"},
+		{"docs/dev/release.md", `(?s)make freeze VERSION=.*GeneratedV`, "who releases has to know when the constant is raised"},
+	} {
+		if !regexp.MustCompile(test.pattern).MatchString(readFile(t, "../"+test.path)) {
+			t.Errorf("%s does not say %s: %s", test.path, test.pattern, test.why)
+		}
+	}
+}
+
+// readFile reads a file, whose path is relative to this directory.
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.FromSlash(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}
+
+func load(t *testing.T, revision string) *schema.Surface {
+	t.Helper()
+	surface, err := schema.Load(revision)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return surface
+}
+
+func lines(content string) []string { return strings.Split(content, "\n") }

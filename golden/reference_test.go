@@ -1,7 +1,6 @@
 package golden_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,7 +8,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// TestReference holds the reference of packages with all that a declaration can say.
+// TestReference generates the reference of packages that use everything a declaration can say.
 func TestReference(t *testing.T) {
 	const path = "reference.md"
 	got, err := generator.Docs(t.Context(), generator.Config{
@@ -23,11 +22,7 @@ func TestReference(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(lines(want), lines([]byte(got))); d != "" {
+	if d := cmp.Diff(lines(readFile(t, path)), lines(got)); d != "" {
 		t.Errorf("%s is stale (-committed +generated):\n%s", path, d)
 	}
 }

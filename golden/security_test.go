@@ -1,6 +1,7 @@
 package golden_test
 
 import (
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -22,15 +23,12 @@ import (
 // row is a row of a table of SECURITY.md: what is bounded, its value, and where it comes from.
 var row = regexp.MustCompile("(?m)^\\| [^|]+ \\| ([0-9,]+)( [A-Za-z]+)? \\| `([^`|]+)` \\|$")
 
-// TestSecurityClaims holds SECURITY.md against the code: the tests that it names exist, and its numbers are those of
-// the code.
+// TestSecurityClaims compares SECURITY.md with the code: the tests that it names exist, and its numbers are those of the
+// code.
 func TestSecurityClaims(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "SECURITY.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, "../SECURITY.md")
 	tests := testsOfTheModule(t)
-	for _, name := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(string(text), -1) {
+	for _, name := range regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(text, -1) {
 		if !tests[name[1]] {
 			t.Errorf("SECURITY.md names %s, which is no test", name[1])
 		}
@@ -43,8 +41,8 @@ func TestSecurityClaims(t *testing.T) {
 	options := reflect.ValueOf(s.Options())
 	limits := options.FieldByName("Limits")
 	said := map[string]bool{}
-	constants := map[string]map[string]ast.Expr{}
-	for _, cells := range row.FindAllStringSubmatch(string(text), -1) {
+	constants := map[string]*types.Scope{}
+	for _, cells := range row.FindAllStringSubmatch(text, -1) {
 		want := quantity(t, cells[1], strings.TrimSpace(cells[2]))
 		source := cells[3]
 		said[source] = true
@@ -55,11 +53,15 @@ func TestSecurityClaims(t *testing.T) {
 			got = intOf(t, source, options, name)
 		} else {
 			dot := strings.LastIndexByte(source, '.')
-			folder := source[:dot]
-			if constants[folder] == nil {
-				constants[folder] = readConstants(t, filepath.Join("..", filepath.FromSlash(folder)))
+			dir := source[:dot]
+			if constants[dir] == nil {
+				constants[dir] = readConstants(t, filepath.Join("..", filepath.FromSlash(dir)))
 			}
-			got = evaluateConstant(t, constants[folder], source[dot+1:])
+			if c, ok := constants[dir].Lookup(source[dot+1:]).(*types.Const); ok {
+				got, _ = constant.Int64Val(constant.ToInt(c.Val()))
+			} else {
+				t.Errorf("SECURITY.md names the constant %s, which does not exist", source)
+			}
 		}
 		if got != want {
 			t.Errorf("SECURITY.md says %s%s for %s, which is %d", cells[1], cells[2], source, got)
@@ -72,7 +74,7 @@ func TestSecurityClaims(t *testing.T) {
 	}
 }
 
-// testsOfTheModule are the names of all test functions.
+// testsOfTheModule returns the names of all test functions.
 func testsOfTheModule(t *testing.T) map[string]bool {
 	t.Helper()
 	function := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w*)\(`)
@@ -104,7 +106,7 @@ func quantity(t *testing.T, number, unit string) (n int64) {
 	return n * units[unit]
 }
 
-// intOf is a field of a struct that holds whole numbers.
+// intOf returns the value of a field, whose name may have dots.
 func intOf(t *testing.T, source string, from reflect.Value, name string) int64 {
 	t.Helper()
 	for _, part := range strings.Split(name, ".") { // a field may be a struct of its own
@@ -120,65 +122,41 @@ func intOf(t *testing.T, source string, from reflect.Value, name string) int64 {
 	return from.Int()
 }
 
-// readConstants reads the constants in the Go files of a folder, tests included.
-func readConstants(t *testing.T, folder string) map[string]ast.Expr {
+// readConstants reads the constants of a directory, those of its tests included. What else is there need not type-check:
+// only package time is imported.
+func readConstants(t *testing.T, dir string) *types.Scope {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	constants := map[string]ast.Expr{}
-	for _, path := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, path := range paths {
+		file, err := parser.ParseFile(fset, path, nil, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, declaration := range file.Decls {
-			if list, ok := declaration.(*ast.GenDecl); ok && list.Tok == token.CONST {
-				for _, spec := range list.Specs {
-					values := spec.(*ast.ValueSpec)
-					for i, value := range values.Values {
-						constants[values.Names[i].Name] = value
-					}
-				}
-			}
-		}
+		file.Name.Name = "p" // the tests may be another package
+		files = append(files, file)
 	}
-	return constants
+	config := types.Config{Importer: onlyTime{}, IgnoreFuncBodies: true, Error: func(error) {}}
+	pkg, _ := config.Check(dir, fset, files, nil) // the errors of missing imports
+	return pkg.Scope()
 }
 
-// evaluateConstant evaluates a constant by its source, since it may be of a test.
-func evaluateConstant(t *testing.T, constants map[string]ast.Expr, name string) int64 {
-	t.Helper()
-	var text func(ast.Expr) string
-	text = func(e ast.Expr) string {
-		switch e := e.(type) {
-		case *ast.BinaryExpr:
-			return "(" + text(e.X) + e.Op.String() + text(e.Y) + ")"
-		case *ast.ParenExpr:
-			return text(e.X)
-		case *ast.BasicLit:
-			return e.Value
-		case *ast.Ident:
-			if value := constants[e.Name]; value != nil {
-				return text(value)
-			}
-		case *ast.SelectorExpr:
-			if unit, ok := map[string]time.Duration{"Millisecond": time.Millisecond, "Second": time.Second, "Minute": time.Minute, "Hour": time.Hour}[e.Sel.Name]; ok {
-				return fmt.Sprint(int64(unit))
-			}
-		}
-		return "unknown"
+type onlyTime struct{}
+
+// Import implements types.Importer with the part of package time that constants need.
+func (onlyTime) Import(path string) (*types.Package, error) {
+	if path != "time" {
+		return nil, errors.New("not imported")
 	}
-	if constants[name] == nil {
-		t.Errorf("SECURITY.md names the constant %s, which does not exist", name)
-		return 0
-	}
-	value, err := types.Eval(token.NewFileSet(), nil, token.NoPos, text(constants[name]))
+	const source = "package time; type Duration int64; const (Millisecond Duration = 1e6; Second = 1000 * Millisecond; Minute = 60 * Second; Hour = 60 * Minute)"
+	fset := token.NewFileSet()
+	file, err := parser.ParseFile(fset, "time.go", source, 0)
 	if err != nil {
-		t.Errorf("%s: %v", name, err)
-		return 0
+		return nil, err
 	}
-	n, _ := constant.Int64Val(constant.ToInt(value.Value))
-	return n
+	return new(types.Config).Check(path, fset, []*ast.File{file}, nil)
 }

@@ -1,7 +1,6 @@
 package golden_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,17 +10,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator"
 )
 
-// TestNeedNotCompile: what is generated does not depend on the rest of a package that people are at work
-// on: before the first generation, nothing of it compiles.
+// TestNeedNotCompile generates beside files that do not compile. Before the first generation no file of a package does.
 func TestNeedNotCompile(t *testing.T) {
-	declaration, err := os.ReadFile("pipeline/pipeline.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile("pipeline/mcptask_gen.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	declaration := readFile(t, "pipeline/pipeline.go")
+	want := readFile(t, "pipeline/mcptask_gen.go")
 	root := t.TempDir()
 	writeStub(t, root)
 	dir := filepath.Join(root, "packages")
@@ -39,7 +31,7 @@ func TestNeedNotCompile(t *testing.T) {
 	}
 	folder := func(name string) string { return strings.ReplaceAll(name, " ", "-") }
 	for name, other := range others {
-		writeFile(t, filepath.Join(dir, folder(name), "pipeline.go"), string(declaration))
+		writeFile(t, filepath.Join(dir, folder(name), "pipeline.go"), declaration)
 		writeFile(t, filepath.Join(dir, folder(name), "other.go"), other)
 	}
 	out, err := generator.Generate(t.Context(), generator.Config{Dir: dir, Patterns: []string{"./..."}})
@@ -49,7 +41,7 @@ func TestNeedNotCompile(t *testing.T) {
 	for name := range others {
 		t.Run(name, func(t *testing.T) {
 			got := out.Files[folder(name)+"/"+generator.OutputName]
-			if d := cmp.Diff(lines(want), lines(got)); d != "" {
+			if d := cmp.Diff(lines(want), lines(string(got))); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
 		})

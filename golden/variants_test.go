@@ -3,103 +3,130 @@ package golden_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
-	"slices"
+	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/mcptaskgen/mcptaskgen/generator"
-	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
-	"github.com/mcptaskgen/mcptaskgen/golden/variants/client"
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/newest"
+	"github.com/mcptaskgen/mcptaskgen/golden/variants/proposal"
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/server"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
-	"github.com/mcptaskgen/mcptaskgen/schema"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// variants are the packages that are generated otherwise, each as its line for go generate says.
-func variants(t *testing.T) map[string]generator.Config {
-	t.Helper()
-	configs := map[string]generator.Config{}
-	files, err := filepath.Glob(filepath.Join("variants", "*", "*.go"))
-	if err != nil {
-		t.Fatal(err)
+type proposalJobs struct{}
+
+// Run asks, works for four minutes with a report at each, and says that it has.
+func (proposalJobs) Run(ctx context.Context, task *mcptask.Task, in proposal.Job) (proposal.Done, error) {
+	approval, err := proposal.AskApproval(ctx, task, "go", "")
+	if err != nil || !approval.Approve {
+		return proposal.Done{}, errors.Join(errors.New("not approved"), err)
 	}
-	for _, file := range files {
-		source, err := os.ReadFile(file)
+	for done := range 4 {
+		task.Progress(ctx, float64(done), 4, "working")
+		select {
+		case <-time.After(time.Minute):
+		case <-ctx.Done():
+			return proposal.Done{}, ctx.Err()
+		}
+	}
+	return proposal.Done{Text: in.Name}, nil
+}
+
+// TestProposal calls the generated server of the proposal SEP-1686 with its generated client: a question on the way, the
+// answer at the moment of the end, cancellation, and a call that is resumed.
+func TestProposal(t *testing.T) {
+	rules.Covers(t, "A-06", "A-07", "A-24", "A-39", "A-40", "A-45", "A-47")
+	bubble.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		conn := mcptasktest.Connect(wirecheck.TB(t), mcptask.RevisionSEP1686, mcptasktest.Options{
+			Answer: proposal.AnswerApproval(func(_ context.Context, q mcptask.Question) (proposal.Approval, error) {
+				if asked.Add(1); q.TaskID == "" {
+					t.Errorf("a question of no task: %+v", q)
+				}
+				time.Sleep(time.Minute) // a person thinks
+				return proposal.Approval{Approve: true}, nil
+			}),
+		}, proposal.JobsTools(proposalJobs{}))
+		if conn.Revision() != mcptask.RevisionSEP1686 {
+			t.Fatalf("the connection speaks %s", conn.Revision())
+		}
+		jobs := proposal.NewJobsClient(conn)
+		began := time.Now()
+		call, err := jobs.StartRun(t.Context(), proposal.Job{Name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		dir := filepath.Dir(file)
-		for _, comment := range lines(source) {
-			line, err := commandline.ParseLine(comment, file, filepath.Base(dir))
+		token, ok := call.Token()
+		if !ok {
+			t.Fatal("no task")
+		}
+		seen := map[mcptask.Status]bool{}
+		for s, err := range call.Updates(t.Context()) {
 			if err != nil {
-				t.Errorf("%s: %v", file, err)
-			} else if line != nil {
-				line.Config.Dir, line.Config.Patterns = "", []string{"./" + filepath.ToSlash(dir)}
-				configs[filepath.ToSlash(dir)] = line.Config
+				t.Fatal(err)
 			}
+			seen[s.Status] = true
 		}
-	}
-	return configs
-}
-
-// TestVariants holds the files, and that each revision that is off unless it is named is in one.
-func TestVariants(t *testing.T) {
-	revisions := schema.ReleasedRevisions()
-	for dir, cfg := range variants(t) {
-		revisions = append(revisions, cfg.Revisions...)
-		out, err := generator.Generate(t.Context(), cfg)
+		if done, err := call.Wait(t.Context()); err != nil || done.Text != "a" || asked.Load() != 1 {
+			t.Errorf("%+v, %v, asked %d times", done, err, asked.Load())
+		}
+		if took := time.Since(began); took != 5*time.Minute || !seen[mcptask.StatusInputRequired] || !seen[mcptask.StatusWorking] {
+			t.Errorf("after %v, through %v", took, seen)
+		}
+		again, err := jobs.ResumeRun(token)
 		if err != nil {
+			t.Fatal(err)
+		}
+		if done, err := again.Wait(t.Context()); err != nil || done.Text != "a" {
+			t.Errorf("%+v, %v", done, err)
+		}
+		if call, err = jobs.StartRun(t.Context(), proposal.Job{Name: "b"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		if err := call.Cancel(t.Context()); err != nil {
 			t.Error(err)
-			continue
 		}
-		if *update {
-			if _, err := out.Write(); err != nil {
-				t.Error(err)
-			}
+		if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrCancelled) {
+			t.Error(err)
 		}
-		text, err := out.Diff()
-		if err != nil || text != "" {
-			t.Errorf("%s is stale: %v\n%s", dir, err, text)
-		}
-		for path, content := range out.Files {
-			checkLayout(t, path, string(content))
-		}
-	}
-	for _, revision := range schema.Revisions() {
-		if !slices.Contains(revisions, revision) {
-			t.Errorf("no package below variants is generated for %s", revision)
-		}
-	}
+	})
 }
 
 type jobs struct{}
 
 func (jobs) Run(ctx context.Context, task *mcptask.Task, in server.Job) (server.Done, error) {
-	approval, err := server.AskApproval(ctx, task, "go", "")
-	if err != nil || !approval.Approve {
-		return server.Done{}, errors.Join(errors.New("not approved"), err)
-	}
-	return server.Done{Text: in.Name}, nil
+	_, err := server.AskApproval(ctx, task, "go", "")
+	return server.Done{Text: in.Name}, err
 }
 
-// TestHalves: what one program has of a declaration calls what another has.
-func TestHalves(t *testing.T) {
+// TestProposalElsewhere connects clients and servers that have no revision in common. Calls are answered without a task:
+// those of a client of a released revision by a server of the proposal alone, and the other way round.
+func TestProposalElsewhere(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
-			answer := client.AnswerApproval(func(context.Context, mcptask.Question) (client.Approval, error) {
-				return client.Approval{Approve: true}, nil
-			})
-			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{Answer: answer}, server.JobsTools(jobs{}))
-			done, err := client.NewJobsClient(conn).Run(t.Context(), client.Job{Name: "a"})
-			if err != nil || done.Text != "a" {
-				t.Errorf("%+v, %v", done, err)
+			only := func(revision string) mcptasktest.Options {
+				return mcptasktest.Options{Server: mcptask.Options{Revisions: []string{revision}}}
+			}
+			for _, conn := range []mcptask.Conn{
+				mcptasktest.Connect(wirecheck.TB(t), revision, only(mcptask.RevisionSEP1686), proposal.JobsTools(proposalJobs{})),
+				mcptasktest.Connect(wirecheck.TB(t), mcptask.RevisionSEP1686, only(revision), server.JobsTools(jobs{})),
+			} {
+				call, err := proposal.NewJobsClient(conn).StartRun(t.Context(), proposal.Job{Name: "a"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, ok := call.Token(); ok {
+					t.Errorf("a client of %s got a task", conn.Revision())
+				}
+				var tool *mcptask.ToolError // nobody can be asked
+				if _, err := call.Wait(t.Context()); !errors.As(err, &tool) {
+					t.Error(err)
+				}
 			}
 		})
 	})
@@ -111,8 +138,8 @@ func (newestJobs) Run(_ context.Context, task *mcptask.Task, in newest.Job) (new
 	return newest.Done{Text: in.Name + task.ID()}, nil
 }
 
-// TestRevisions: where a revision is left out, its clients see no tasks, and are answered plainly.
-func TestRevisions(t *testing.T) {
+// TestOneRevision calls a server that was generated for one revision. Clients of another get answers without tasks.
+func TestOneRevision(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
 			conn := mcptasktest.Connect(wirecheck.TB(t), revision, mcptasktest.Options{}, newest.JobsTools(newestJobs{}))
@@ -125,10 +152,8 @@ func TestRevisions(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, isTask := call.Token()
-			got := map[string]bool{"a task": isTask, "an ID": done.Text != "a"}
-			want := revision == mcptask.Revision20260728
-			if d := cmp.Diff(map[string]bool{"a task": want, "an ID": want}, got); d != "" {
-				t.Errorf("(-want +got):\n%s", d)
+			if want, hasID := revision == mcptask.Revision20260728, done.Text != "a"; isTask != want || hasID != want {
+				t.Errorf("the client got a task: %v; the handler got an ID: %v; want %v", isTask, hasID, want)
 			}
 		})
 	})

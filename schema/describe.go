@@ -201,11 +201,7 @@ func Show(s *Surface) (string, error) {
 	t.addParagraph("  ", "a generated server declares %s", s.ServerCapabilities)
 	t.addHeading("Error codes")
 	for _, code := range s.ErrorCodes {
-		http := ""
-		if code.HTTPStatus != 0 {
-			http = fmt.Sprintf(" (HTTP %d)", code.HTTPStatus)
-		}
-		t.addParagraph("  ", "%d %s%s: %s", code.Code, code.Name, http, phraseFromDoc(code.Doc))
+		t.addParagraph("  ", "%s: %s", code.describe(), phraseFromDoc(code.Doc))
 	}
 	t.addHeading("What is refused")
 	for _, r := range s.Refusals {
@@ -279,11 +275,8 @@ func (s *Surface) visitMembers(value map[string]any, depth int, each func(name s
 	if depth > deepest {
 		return
 	}
-	if ref, _ := value["$ref"].(string); ref != "" {
-		target, _ := refName(ref)
-		d, _ := s.Definition(target)
-		inner, _ := d.value.(map[string]any)
-		s.visitMembers(inner, depth+1, each)
+	if _, target := s.target(value); target != nil {
+		s.visitMembers(target, depth+1, each)
 	}
 	list, _ := stringList(value["required"])
 	properties, _ := value["properties"].(map[string]any)

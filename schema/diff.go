@@ -121,12 +121,7 @@ func (d *diff) compareAspects() {
 
 // statusMeaning returns the status with a canonical meaning.
 func (s *Surface) statusMeaning(means string) (Status, bool) {
-	for _, status := range s.Statuses {
-		if slices.Contains(status.Means, means) {
-			return status, true
-		}
-	}
-	return Status{}, false
+	return find(s.Statuses, func(status Status) bool { return slices.Contains(status.Means, means) })
 }
 
 // mainMeaning returns the first meaning of a status.
@@ -277,11 +272,7 @@ func (d *diff) compareMethods() {
 }
 
 func (s *Surface) findMethod(name string) (Method, bool) {
-	i := slices.IndexFunc(s.Methods, func(m Method) bool { return m.Name == name })
-	if i < 0 {
-		return Method{}, false
-	}
-	return s.Methods[i], true
+	return find(s.Methods, func(m Method) bool { return m.Name == name })
 }
 
 func (d Direction) describe() string {
@@ -310,19 +301,18 @@ func firstOrEmpty(list []string) string {
 }
 
 func (d *diff) compareNotifications() {
-	find := func(s *Surface, name string) bool {
+	has := func(s *Surface, name string) bool {
 		return slices.ContainsFunc(s.Notifications, func(n Notification) bool { return n.Name == name })
 	}
 	renamed := map[string]bool{}
 	for _, was := range d.from.Notifications {
-		if find(d.to, was.Name) {
+		if has(d.to, was.Name) {
 			continue
 		}
-		i := slices.IndexFunc(d.to.Notifications, func(n Notification) bool {
-			return firstOrEmpty(n.Serves) == firstOrEmpty(was.Serves) && !find(d.from, n.Name)
+		is, ok := find(d.to.Notifications, func(n Notification) bool {
+			return firstOrEmpty(n.Serves) == firstOrEmpty(was.Serves) && !has(d.from, n.Name)
 		})
-		if i >= 0 {
-			is := d.to.Notifications[i]
+		if ok {
 			renamed[is.Name] = true
 			d.addChange(Notifications, Renamed, firstOrEmpty(was.Serves), was.Name, is.Name, "%s is called %s: %s", was.Name, is.Name, phraseFromDoc(is.Doc))
 			if was.Direction != is.Direction {
@@ -334,7 +324,7 @@ func (d *diff) compareNotifications() {
 		d.addChange(Notifications, Removed, firstOrEmpty(was.Serves), was.Name, names, "%s (now, %s)", describeRemoval(was.Name), cmp.Or(text, "nothing in its place"))
 	}
 	for _, is := range d.to.Notifications {
-		if !find(d.from, is.Name) && !renamed[is.Name] {
+		if !has(d.from, is.Name) && !renamed[is.Name] {
 			names, text := d.describeCounterparts(is.Serves, d.from, "nothing")
 			d.addChange(Notifications, Added, firstOrEmpty(is.Serves), names, is.Name, "%s is new: %s (before, %s)", is.Name, phraseFromDoc(is.Doc), cmp.Or(text, "nothing"))
 		}
@@ -342,16 +332,16 @@ func (d *diff) compareNotifications() {
 }
 
 func (d *diff) compareHeaders() {
-	find := func(s *Surface, name string) bool {
+	has := func(s *Surface, name string) bool {
 		return slices.ContainsFunc(s.Headers, func(h Header) bool { return strings.EqualFold(h.Name, name) })
 	}
 	for _, was := range d.from.Headers {
-		if !find(d.to, was.Name) {
+		if !has(d.to, was.Name) {
 			d.addChange(Headers, Removed, "", was.Name, "", "%s is gone: it %s", was.Name, phraseFromDoc(was.Doc))
 		}
 	}
 	for _, is := range d.to.Headers {
-		if !find(d.from, is.Name) {
+		if !has(d.from, is.Name) {
 			d.addChange(Headers, Added, "", "", is.Name, "%s is new: it %s", is.Name, phraseFromDoc(is.Doc))
 		}
 	}

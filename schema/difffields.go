@@ -8,22 +8,15 @@ import (
 )
 
 func (s *Surface) findField(means string) (Field, bool) {
-	i := slices.IndexFunc(s.Fields, func(f Field) bool { return f.Means == means })
-	if i < 0 {
-		return Field{}, false
-	}
-	return s.Fields[i], true
+	return find(s.Fields, func(f Field) bool { return f.Means == means })
 }
 
 // describeQuantity returns a field's unit and clock: "milliseconds, from the task's creation".
 func (f Field) describeQuantity() string {
-	switch {
-	case f.Clock != "" && strings.HasPrefix(f.Clock, "which "):
-		return f.Unit + ", from a time " + f.Clock
-	case f.Clock != "":
-		return f.Unit + ", from " + f.Clock
+	if f.Clock == "" {
+		return f.Unit
 	}
-	return f.Unit
+	return f.Unit + ", from " + f.describeClock()
 }
 
 // describeField returns the type of a field and whether it is required.
@@ -83,7 +76,7 @@ func (d *diff) compareField(phrase string, was, is Field) {
 		d.addChange(Fields, Changed, is.Means, was.Unit, is.Unit, "%s is in %s (before: %s)", to, cmp.Or(is.Unit, "no unit"), cmp.Or(was.Unit, "no unit"))
 	}
 	if was.Clock != is.Clock {
-		d.addChange(Fields, Changed, is.Means, was.Clock, is.Clock, "%s counts from %s (before: %s)", to, describeClock(is), describeClock(was))
+		d.addChange(Fields, Changed, is.Means, was.Clock, is.Clock, "%s counts from %s (before: %s)", to, is.describeClock(), was.describeClock())
 	}
 	kindWas, presenceWas := d.from.describeField(was)
 	kind, presence := d.to.describeField(is)
@@ -111,7 +104,7 @@ func (d *diff) compareField(phrase string, was, is Field) {
 	}
 }
 
-func describeClock(f Field) string {
+func (f Field) describeClock() string {
 	if strings.HasPrefix(f.Clock, "which ") {
 		return "a time " + f.Clock
 	}
@@ -120,15 +113,9 @@ func describeClock(f Field) string {
 
 func (d *diff) compareMetaKeys() {
 	for _, meaning := range d.canon.MetaKeys {
-		find := func(s *Surface) (MetaKey, bool) {
-			i := slices.IndexFunc(s.MetaKeys, func(k MetaKey) bool { return k.Means == meaning.name })
-			if i < 0 {
-				return MetaKey{}, false
-			}
-			return s.MetaKeys[i], true
-		}
-		was, before := find(d.from)
-		is, now := find(d.to)
+		means := func(k MetaKey) bool { return k.Means == meaning.name }
+		was, before := find(d.from.MetaKeys, means)
+		is, now := find(d.to.MetaKeys, means)
 		switch {
 		case before && now && was.Key != is.Key:
 			d.addChange(MetaKeys, Renamed, meaning.name, was.Key, is.Key, "%s is called %s: it %s", was.Key, is.Key, meaning.phrase)
@@ -174,20 +161,20 @@ func (s *Surface) describeAnswer(r Refusal) string {
 	if r.Code == "" {
 		return r.Answer
 	}
-	code := s.errorCode(r.Code)
-	text := fmt.Sprintf("%d %s", code.Code, code.Name)
-	if code.HTTPStatus != 0 {
-		text += fmt.Sprintf(" (HTTP %d)", code.HTTPStatus)
+	return s.errorCode(r.Code).describe()
+}
+
+// describe returns the number, name and HTTP status of an error code.
+func (c ErrorCode) describe() string {
+	text := fmt.Sprintf("%d %s", c.Code, c.Name)
+	if c.HTTPStatus != 0 {
+		text += fmt.Sprintf(" (HTTP %d)", c.HTTPStatus)
 	}
 	return text
 }
 
 func (s *Surface) findRefusal(name string) (Refusal, bool) {
-	i := slices.IndexFunc(s.Refusals, func(r Refusal) bool { return r.Case == name })
-	if i < 0 {
-		return Refusal{}, false
-	}
-	return s.Refusals[i], true
+	return find(s.Refusals, func(r Refusal) bool { return r.Case == name })
 }
 
 func (d *diff) compareErrors() {
@@ -200,11 +187,7 @@ func (d *diff) compareErrors() {
 	}
 	for _, is := range d.to.ErrorCodes {
 		if d.from.errorCode(is.Name).Code == 0 {
-			http := ""
-			if is.HTTPStatus != 0 {
-				http = fmt.Sprintf(" (HTTP %d)", is.HTTPStatus)
-			}
-			d.addChange(Errors, Added, "", "", fmt.Sprint(is.Code), "%d %s%s is new: it %s", is.Code, is.Name, http, phraseFromDoc(is.Doc))
+			d.addChange(Errors, Added, "", "", fmt.Sprint(is.Code), "%s is new: it %s", is.describe(), phraseFromDoc(is.Doc))
 		}
 	}
 	own := map[bool]string{true: "; the revision does not say, so this project chose it"}

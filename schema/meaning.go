@@ -124,13 +124,10 @@ func (s *Surface) checkMeanings() error {
 	return nil
 }
 
-// errorCode returns the error code with that name.
+// errorCode returns the error code with that name. Its Code is 0 if there is none.
 func (s *Surface) errorCode(name string) ErrorCode {
-	i := slices.IndexFunc(s.ErrorCodes, func(c ErrorCode) bool { return c.Name == name })
-	if i < 0 {
-		return ErrorCode{}
-	}
-	return s.ErrorCodes[i]
+	code, _ := find(s.ErrorCodes, func(c ErrorCode) bool { return c.Name == name })
+	return code
 }
 
 // lookupMember finds a member by its place and reports whether it is required.
@@ -166,11 +163,8 @@ func (s *Surface) visitProperty(owner map[string]any, name string, depth int, ea
 	if depth > deepest {
 		return
 	}
-	if ref, _ := owner["$ref"].(string); ref != "" {
-		target, _ := refName(ref)
-		d, _ := s.Definition(target)
-		inner, _ := d.value.(map[string]any)
-		s.visitProperty(inner, name, depth+1, each)
+	if _, target := s.target(owner); target != nil {
+		s.visitProperty(target, name, depth+1, each)
 	}
 	list, _ := stringList(owner["required"])
 	properties, _ := owner["properties"].(map[string]any)
@@ -184,19 +178,25 @@ func (s *Surface) visitProperty(owner map[string]any, name string, depth int, ea
 	}
 }
 
+// target returns the definition that a schema refers to.
+func (s *Surface) target(value map[string]any) (name string, schema map[string]any) {
+	ref, _ := value["$ref"].(string)
+	name, _ = refName(ref)
+	d, _ := s.Definition(name)
+	schema, _ = d.value.(map[string]any)
+	return name, schema
+}
+
 // describeType describes the values that a schema accepts: "integer or null".
 func (s *Surface) describeType(value map[string]any, depth int) string {
 	const deepest = 20
-	if ref, _ := value["$ref"].(string); ref != "" && depth < deepest {
-		target, _ := refName(ref)
-		d, _ := s.Definition(target)
-		inner, _ := d.value.(map[string]any)
+	if name, target := s.target(value); target != nil && depth < deepest {
 		for _, keyword := range []string{"enum", "properties", "allOf", "anyOf", "additionalProperties"} {
-			if inner[keyword] != nil {
-				return target
+			if target[keyword] != nil {
+				return name
 			}
 		}
-		return s.describeType(inner, depth+1)
+		return s.describeType(target, depth+1)
 	}
 	if alternatives, ok := value["anyOf"].([]any); ok {
 		var kinds []string

@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "record the fingerprints of the official files; needs MCPTASK_OFFICIAL")
 
-// TestFingerprints holds our definitions against what was recorded of the
-// official ones, so that it needs no official file.
+// TestFingerprints compares our definitions with the recorded fingerprints of the official ones, so it needs no official
+// file.
 func TestFingerprints(t *testing.T) {
 	if *update {
 		record(t)
@@ -45,7 +45,7 @@ func TestFingerprints(t *testing.T) {
 	}
 }
 
-// TestOfficial compares with the official files themselves, where they are.
+// TestOfficial compares with the official files themselves if MCPTASK_OFFICIAL names their directory.
 func TestOfficial(t *testing.T) {
 	dir := os.Getenv("MCPTASK_OFFICIAL")
 	if dir == "" {
@@ -88,7 +88,7 @@ func record(t *testing.T) {
 	t.Helper()
 	dir := os.Getenv("MCPTASK_OFFICIAL")
 	if dir == "" {
-		t.Fatal("-update reads the official files: set MCPTASK_OFFICIAL to their folder")
+		t.Fatal("-update reads the official files: set MCPTASK_OFFICIAL to their directory")
 	}
 	for _, revision := range schema.Revisions() {
 		surface := load(t, revision)
@@ -125,8 +125,7 @@ func record(t *testing.T) {
 	t.Fatal("recorded; run the tests again without -update, so that they read the new files")
 }
 
-// unofficial says whether there is no official schema to compare with, which is
-// so of an unofficial revision only.
+// unofficial reports whether there is no official schema to compare with. Only an unofficial revision has none.
 func unofficial(t *testing.T, surface *schema.Surface) bool {
 	t.Helper()
 	none := len(surface.Provenance.Sources) == 0

@@ -2,6 +2,7 @@ package schema
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 )
 
@@ -22,16 +23,19 @@ type Patch struct {
 func (s *Surface) applyPatches(definitions map[string]any) map[string]any {
 	own := (&Document{Definitions: s.Definitions}).valuesByName()
 	for _, patch := range s.Patched {
-		official := decodeOrNil(patch.Official)
-		value, ok := valueAt(own[patch.Definition], patch.Pointer)
-		if !ok {
-			continue // ParseSurface reported it
-		}
-		if theirs, ok := valueAt(definitions[patch.Definition], patch.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(official) {
+		value, ok := valueAt(own[patch.Definition], patch.Pointer) // ParseSurface reports what is missing
+		if ok && patch.applies(definitions) {
 			definitions[patch.Definition] = withValue(definitions[patch.Definition], pointerSteps(patch.Pointer), value)
 		}
 	}
 	return definitions
+}
+
+// applies reports whether definitions have the official value at the place of the patch.
+func (p Patch) applies(definitions map[string]any) bool {
+	theirs, ok := valueAt(definitions[p.Definition], p.Pointer)
+	official, err := decodeJSON(p.Official)
+	return ok && err == nil && canonicalJSON(theirs) == canonicalJSON(official)
 }
 
 // valueAt returns the value that a JSON pointer names. It does not step into lists.
@@ -54,9 +58,7 @@ func withValue(object any, steps []string, value any) any {
 	}
 	out := map[string]any{}
 	from, _ := object.(map[string]any)
-	for name, member := range from {
-		out[name] = member
-	}
+	maps.Copy(out, from)
 	out[steps[0]] = withValue(from[steps[0]], steps[1:], value)
 	return out
 }

@@ -1,7 +1,5 @@
 package schema
 
-import "slices"
-
 // Provenance names the official files that a surface's facts come from.
 type Provenance struct {
 	// Standing describes the status of the revision in plain words.
@@ -39,9 +37,5 @@ type Source struct {
 
 // Source returns the official file that a definition comes from.
 func (p Provenance) Source(definition string) (Source, bool) {
-	i := slices.IndexFunc(p.Sources, func(s Source) bool { return s.Fingerprints[definition] != "" })
-	if i < 0 {
-		return Source{}, false
-	}
-	return p.Sources[i], true
+	return find(p.Sources, func(s Source) bool { return s.Fingerprints[definition] != "" })
 }

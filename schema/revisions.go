@@ -26,32 +26,26 @@ const (
 
 var standings = []Standing{Released, ReleaseCandidate, Proposal, Unofficial}
 
-// knownRevision holds the facts about a revision that do not need its schema.
-type knownRevision struct {
-	name     string
-	date     string
-	standing Standing
-}
-
-// allRevisions returns every revision, oldest first.
-var allRevisions = sync.OnceValues(func() ([]knownRevision, error) {
+// allRevisions returns what surface.json says of every revision, oldest first.
+var allRevisions = sync.OnceValues(func() ([]Surface, error) {
 	entries, err := files.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
-	var list []knownRevision
+	var list []Surface
 	for _, entry := range entries {
 		data, err := files.ReadFile(path.Join(entry.Name(), "surface.json"))
 		if err != nil {
 			return nil, err
 		}
-		var file surfaceFile
+		var file Surface
 		if err := decodeStrict(data, &file); err != nil {
 			return nil, fmt.Errorf("schema/%s/surface.json: %w", entry.Name(), err)
 		}
-		list = append(list, knownRevision{entry.Name(), file.Date, file.Standing})
+		file.Revision = entry.Name()
+		list = append(list, file)
 	}
-	slices.SortFunc(list, func(a, b knownRevision) int { return strings.Compare(a.date+a.name, b.date+b.name) })
+	slices.SortFunc(list, func(a, b Surface) int { return strings.Compare(a.Date+a.Revision, b.Date+b.Revision) })
 	return list, nil
 })
 
@@ -69,9 +63,9 @@ func listRevisions(wanted func(Standing) bool) []string {
 		return nil // an embedded file; a test reads it
 	}
 	var names []string
-	for _, k := range list {
-		if wanted(k.standing) {
-			names = append(names, k.name)
+	for _, s := range list {
+		if wanted(s.Standing) {
+			names = append(names, s.Revision)
 		}
 	}
 	return names

@@ -19,57 +19,57 @@ import (
 //go:embed */surface.json */tasks.schema.json */provenance.json */rules.txt
 var files embed.FS
 
-// Surface is what one revision says about tasks.
+// Surface is what one revision says about tasks. Its JSON form is surface.json.
 //
 // Every Doc in it, except that of a definition, is a sentence that starts with a verb ("Means that
 // …") and follows the name that it describes.
 type Surface struct {
 	// Revision is the name of the revision, such as "2025-11-25" or "sep-1686".
-	Revision string
+	Revision string `json:"revision"`
 	// Standing is the official status of the revision.
-	Standing Standing
+	Standing Standing `json:"standing"`
 	// ProtocolVersion is the version sent on the wire. It is empty if the revision has none of its
 	// own.
-	ProtocolVersion string
+	ProtocolVersion string `json:"protocolVersion"`
 	// Date is the date of publication, such as 2025-11-25.
-	Date string
+	Date string `json:"date"`
 	// About describes the revision in one line.
-	About string
+	About string `json:"about"`
 	// Definitions are the schema's $defs in file order.
-	Definitions []Definition
+	Definitions []Definition `json:"-"`
 	// Compared lists, for a definition with parts that do not concern tasks, the parts that follow
 	// the official schema, as JSON pointers. The list is empty for a definition of our own. A
 	// definition without an entry follows the official schema as a whole.
-	Compared map[string][]string
+	Compared map[string][]string `json:"compared"`
 	// Core lists definitions of the protocol itself that tasks use. Adding or removing them does
 	// not change tasks.
-	Core []string
+	Core []string `json:"core"`
 	// Patched lists the places that deliberately differ from the official schema.
-	Patched []Patch
+	Patched []Patch `json:"patched"`
 	// Statuses are in lifecycle order.
-	Statuses   []Status
-	ErrorCodes []ErrorCode
+	Statuses   []Status    `json:"statuses"`
+	ErrorCodes []ErrorCode `json:"errorCodes"`
 	// Extension is the extension that carries tasks. It is empty if tasks are part of the core.
-	Extension     Extension
-	Methods       []Method
-	Notifications []Notification
-	MetaKeys      []MetaKey
-	Headers       []Header
+	Extension     Extension      `json:"extension"`
+	Methods       []Method       `json:"methods"`
+	Notifications []Notification `json:"notifications"`
+	MetaKeys      []MetaKey      `json:"metaKeys"`
+	Headers       []Header       `json:"headers"`
 	// ServerCapabilities is compact JSON that is merged into the server's capabilities.
-	ServerCapabilities json.RawMessage
+	ServerCapabilities json.RawMessage `json:"serverCapabilities"`
 	// ClientCapabilities is compact JSON that is merged into the client's capabilities.
-	ClientCapabilities json.RawMessage
+	ClientCapabilities json.RawMessage `json:"clientCapabilities"`
 	// Capabilities are the places in which both parties declare capabilities.
-	Capabilities CapabilityPlaces
-	Fields       []Field
-	Refusals     []Refusal
+	Capabilities CapabilityPlaces `json:"capabilities"`
+	Fields       []Field          `json:"fields"`
+	Refusals     []Refusal        `json:"refusals"`
 	// TaskParams lists the definitions of params in the whole official schema that have a member
 	// task. It is empty if the revision requests tasks in another way.
-	TaskParams []string
+	TaskParams []string `json:"taskParams"`
 	// Aspects answers questions about how tasks work that names and types do not answer, by
 	// canonical name.
-	Aspects    map[string]string
-	Provenance Provenance
+	Aspects    map[string]string `json:"aspects"`
+	Provenance Provenance        `json:"-"`
 
 	skipped map[string]bool // definitions excluded from this comparison
 }
@@ -156,32 +156,6 @@ type Header struct {
 	Doc  string `json:"doc"`
 }
 
-// surfaceFile is the content of surface.json.
-type surfaceFile struct {
-	Revision           string              `json:"revision"`
-	Standing           Standing            `json:"standing"`
-	ProtocolVersion    string              `json:"protocolVersion"`
-	Date               string              `json:"date"`
-	About              string              `json:"about"`
-	Extension          Extension           `json:"extension"`
-	Statuses           []Status            `json:"statuses"`
-	ErrorCodes         []ErrorCode         `json:"errorCodes"`
-	Methods            []Method            `json:"methods"`
-	Notifications      []Notification      `json:"notifications"`
-	MetaKeys           []MetaKey           `json:"metaKeys"`
-	Headers            []Header            `json:"headers"`
-	ServerCapabilities json.RawMessage     `json:"serverCapabilities"`
-	ClientCapabilities json.RawMessage     `json:"clientCapabilities"`
-	Capabilities       CapabilityPlaces    `json:"capabilities"`
-	Fields             []Field             `json:"fields"`
-	Refusals           []Refusal           `json:"refusals"`
-	TaskParams         []string            `json:"taskParams"`
-	Aspects            map[string]string   `json:"aspects"`
-	Compared           map[string][]string `json:"compared"`
-	Core               []string            `json:"core"`
-	Patched            []Patch             `json:"patched"`
-}
-
 // Load reads the surface of a revision. The error for an unknown revision lists the known ones.
 func Load(revision string) (*Surface, error) {
 	if !slices.Contains(Revisions(), revision) {
@@ -208,42 +182,17 @@ func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tasks.schema.json: %w", err)
 	}
-	var file surfaceFile
-	if err := decodeStrict(surface, &file); err != nil {
+	s := &Surface{Definitions: document.Definitions}
+	if err := decodeStrict(surface, s); err != nil {
 		return nil, fmt.Errorf("surface.json: %w", err)
 	}
-	var origin Provenance
-	if err := decodeStrict(provenance, &origin); err != nil {
+	if err := decodeStrict(provenance, &s.Provenance); err != nil {
 		return nil, fmt.Errorf("provenance.json: %w", err)
 	}
-	s := &Surface{
-		Revision:        file.Revision,
-		Standing:        file.Standing,
-		ProtocolVersion: file.ProtocolVersion,
-		Date:            file.Date,
-		About:           file.About,
-		Definitions:     document.Definitions,
-		Compared:        file.Compared,
-		Core:            file.Core,
-		Patched:         file.Patched,
-		Statuses:        file.Statuses,
-		ErrorCodes:      file.ErrorCodes,
-		Extension:       file.Extension,
-		Methods:         file.Methods,
-		Notifications:   file.Notifications,
-		MetaKeys:        file.MetaKeys,
-		Headers:         file.Headers,
-		Capabilities:    file.Capabilities,
-		Fields:          file.Fields,
-		Refusals:        file.Refusals,
-		TaskParams:      file.TaskParams,
-		Aspects:         file.Aspects,
-		Provenance:      origin,
-	}
-	if s.ServerCapabilities, err = compactJSON(file.ServerCapabilities); err != nil {
+	if s.ServerCapabilities, err = compactJSON(s.ServerCapabilities); err != nil {
 		return nil, fmt.Errorf("surface.json: serverCapabilities: %w", err)
 	}
-	if s.ClientCapabilities, err = compactJSON(file.ClientCapabilities); err != nil {
+	if s.ClientCapabilities, err = compactJSON(s.ClientCapabilities); err != nil {
 		return nil, fmt.Errorf("surface.json: clientCapabilities: %w", err)
 	}
 	if err := s.checkNames(); err != nil {
@@ -257,11 +206,15 @@ func ParseSurface(definitions, surface, provenance []byte) (*Surface, error) {
 
 // Definition returns the definition of that name.
 func (s *Surface) Definition(name string) (Definition, bool) {
-	i := slices.IndexFunc(s.Definitions, func(d Definition) bool { return d.Name == name })
-	if i < 0 {
-		return Definition{}, false
+	return find(s.Definitions, func(d Definition) bool { return d.Name == name })
+}
+
+// find returns the first item that is the wanted one.
+func find[T any](list []T, wanted func(T) bool) (item T, ok bool) {
+	if i := slices.IndexFunc(list, wanted); i >= 0 {
+		return list[i], true
 	}
-	return s.Definitions[i], true
+	return item, false
 }
 
 // checkNames checks the names in surface.json against tasks.schema.json.

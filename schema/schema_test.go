@@ -107,11 +107,7 @@ func everyRevision(t *testing.T, seen []string) {
 // same messages broken in one place.
 func TestWireExamples(t *testing.T) {
 	rules.Covers(t, "C-02", "C-14", "E-01")
-	const (
-		a, b, c, d, e = "sep-1686", "2025-11-25-rc", "2025-11-25", "task-patterns", "2026-07-28"
-
-		at = `"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z"`
-	)
+	const at = `"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z"`
 	tests := []struct {
 		revision, definition, message string
 		valid                         bool
@@ -225,7 +221,8 @@ func compile(t *testing.T, revision, definition string) *jsonschema.Schema {
 	return compiled
 }
 
-func TestParseRefuses(t *testing.T) {
+// TestParse reads files, most of which are refused.
+func TestParse(t *testing.T) {
 	tests := []struct{ name, file, want string }{
 		{"nothing", ``, "not JSON"},
 		{"half", `{"$defs": {`, "not JSON"},
@@ -244,46 +241,64 @@ func TestParseRefuses(t *testing.T) {
 		{"an unknown reference", `{"$defs": {"A": {"items": {"$ref": "#/$defs/B"}}}}`, `A.items.$ref: unknown definition "B"`},
 		{"a reference elsewhere", `{"$defs": {"A": {"$ref": "https://example.com/x"}}}`, "A.$ref: https://example.com/x is not a reference"},
 		{"a reference that is a number", `{"$defs": {"A": {"$ref": 7}}}`, "A.$ref: 7 is not a reference"},
+		{"a cycle", `{"$defs": {"A": {"$ref": "#/$defs/A"}}}`, "A: the definition refers to itself: A -> A"},
+		{"a cycle by others", `{"definitions": {"A": {"allOf": [{"type": "object"}, {"$ref": "#/definitions/B"}]}, "B": {"anyOf": [{"oneOf": [{"$ref": "#/definitions/C"}]}]}, "C": {"$ref": "#/definitions/B"}}}`,
+			"B: the definition refers to itself: B -> C -> B"},
+		{"a recursive type", `{"$defs": {"A": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"$ref": "#/$defs/A"}}, {"properties": {"a": {"$ref": "#/$defs/A"}}}]}}}`, ""},
+		{"two ways to the same", `{"$defs": {"A": {"allOf": [{"$ref": "#/$defs/B"}, {"$ref": "#/$defs/C"}]}, "B": {"$ref": "#/$defs/C"}, "C": {}}}`, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := schema.Parse([]byte(test.file))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error is %v, want one with %q", err, test.want)
-			}
+			checkRefused(t, err, test.want)
 		})
+	}
+}
+
+// checkRefused checks that an error contains a text, or that there is none if the text is empty.
+func checkRefused(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("error is %v, want one with %q", err, want)
 	}
 }
 
 func TestParseSurfaceRefuses(t *testing.T) {
-	const defs, rest = `{"$defs": {"A": {}}}`, `{"serverCapabilities": {}, "clientCapabilities": {}}`
+	const rest = `"serverCapabilities": {}, "clientCapabilities": {}}`
 	tests := []struct{ name, surface, provenance, want string }{
 		{"a misspelt member", `{"statusses": []}`, `{}`, `unknown field "statusses"`},
+		{"a member that is not of the file", `{"Provenance": {}}`, `{}`, `unknown field "Provenance"`},
 		{"no capabilities", `{}`, `{}`, "serverCapabilities"},
-		{"an unknown definition", strings.Replace(rest, "{", `{"methods": [{"name": "m", "params": "B"}],`, 1), `{}`, `method m names the definition "B"`},
-		{"a bad provenance", rest, `[]`, "provenance.json"},
+		{"an unknown definition", `{"methods": [{"name": "m", "params": "B"}], ` + rest, `{}`, `method m names the definition "B"`},
+		{"a bad provenance", `{` + rest, `[]`, "provenance.json"},
+		{"a patch of an unknown definition", `{"patched": [{"definition": "B", "pointer": "/type", "official": 1}], ` + rest, `{}`, `patched names the definition "B"`},
+		{"a patch in no place", `{"patched": [{"definition": "A", "pointer": "/items", "official": 1}], ` + rest, `{}`, "patched: A has nothing at /items"},
+		{"a patch without the official value", `{"patched": [{"definition": "A", "pointer": "/type"}], ` + rest, `{}`, "or the official value is missing"},
+		{"an unknown standing", `{"standing": "draft", ` + rest, `{}`, `standing is "draft"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := schema.ParseSurface([]byte(defs), []byte(test.surface), []byte(test.provenance))
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("error is %v, want one with %q", err, test.want)
-			}
+			_, err := schema.ParseSurface([]byte(`{"$defs": {"A": {"type": "string"}}}`), []byte(test.surface), []byte(test.provenance))
+			checkRefused(t, err, test.want)
 		})
 	}
-}
-
-func TestMembersKeepOrder(t *testing.T) {
-	members, err := schema.Members([]byte(`{"b": 1, "a": {"x": 2}, "c": null}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, member := range members {
-		names = append(names, member.Name)
-	}
-	if !slices.Equal(names, []string{"b", "a", "c"}) {
-		t.Errorf("order is %v", names)
+	// A surface of a real revision must not name what is not there.
+	for _, test := range []struct{ from, to, want string }{
+		{`"means": ["running", "queued"]`, `"means": ["walking"]`, `"walking" is not in canon.json`},
+		{`"next": ["working",`, `"next": ["resting",`, "unknown next status resting"},
+		{`"serves": ["answer"]`, `"serves": ["reply"]`, `"reply" is not in canon.json`},
+		{`"at": "Task/ttlMs"`, `"at": "Task/ttl"`, "field Task/ttl: tasks.schema.json does not have it"},
+		{`"case": "version"`, `"case": "vision"`, `"vision" is not in canon.json`},
+		{`"code": "HeaderMismatch" }`, `"code": "HeaderMiss" }`, "needs either a known error code or an answer"},
+		{`"means": "subscription"`, `"means": "abonnement"`, `"abonnement" is not in canon.json`},
+		{`"is-error": "completed"`, `"is-mistake": "completed"`, `"is-mistake" is not in canon.json`},
+	} {
+		text := string(read(t, e, "surface.json"))
+		if !strings.Contains(text, test.from) {
+			t.Fatalf("no %s", test.from)
+		}
+		_, err := schema.ParseSurface(read(t, e, "tasks.schema.json"), []byte(strings.Replace(text, test.from, test.to, 1)), read(t, e, "provenance.json"))
+		checkRefused(t, err, test.want)
 	}
 }
 

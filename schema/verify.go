@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ func Verify(s *Surface, files ...*Document) (differences []Difference, notes []s
 	official := Combine(files...)
 	values := official.valuesByName()
 	for _, p := range of.Patched {
-		if theirs, ok := valueAt(values[p.Definition], p.Pointer); ok && canonicalJSON(theirs) == canonicalJSON(decodeOrNil(p.Official)) {
+		if p.applies(values) {
 			notes = append(notes, fmt.Sprintf("%s is %s in the official schema, but different here. %s", p.describePlace(), p.Official, p.Reason))
 		}
 	}
@@ -80,13 +79,4 @@ func (s *Surface) selectSources(files []*Document) *Surface {
 func (p Patch) describePlace() string {
 	steps := slices.DeleteFunc(pointerSteps(p.Pointer), func(step string) bool { return step == "properties" })
 	return strings.TrimSuffix(p.Definition+joinPath(steps), ".type")
-}
-
-// decodeOrNil decodes JSON that ParseSurface decoded before.
-func decodeOrNil(raw json.RawMessage) any {
-	value, err := decodeJSON(raw)
-	if err != nil {
-		return nil
-	}
-	return value
 }

@@ -15,7 +15,7 @@ const docsUsage = `mcptaskgen docs writes a reference of the declared tools as M
 Usage:
   mcptaskgen docs [flags] [packages]
 
-Packages are patterns as for go list. The default is the package in the current folder. For each
+Packages are patterns as for go list. The default is the package in the current directory. For each
 service the reference lists the tools: what they do, their arguments, results and policy. A Mermaid
 diagram shows the lifecycle of their tasks. The reference changes only if the declarations change.
 Commit it beside them, and let go generate keep it up to date:

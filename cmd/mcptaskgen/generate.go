@@ -23,7 +23,7 @@ Usage:
                                       generate for another revision and report what changes
   mcptaskgen help [command]           print the help of a command
 
-Packages are patterns as for go list. The default is the package in the current folder. Mark an
+Packages are patterns as for go list. The default is the package in the current directory. Mark an
 interface in it, and every method becomes a tool:
 
   //go:generate go tool mcptaskgen

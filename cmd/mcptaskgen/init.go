@@ -16,10 +16,10 @@ Usage:
   mcptaskgen init [dir]
 
 It writes a declaration with a tool that runs as a task, its implementation, a program that serves
-the tool over HTTP and calls it, and a test. The default folder is the current one. Then it prints
-the commands to run next. After them the program builds and runs as it is.
+the tool over HTTP and calls it, and a test. The default directory is the current one. Then it
+prints the commands to run next. After them the program builds and runs as it is.
 
-The folder must be in a module, which go mod init makes. It must hold no Go files: init never
+The directory must be in a module, which go mod init makes. It must hold no Go files: init never
 replaces a file.
 
   go mod init example.com/hello
@@ -34,7 +34,7 @@ func initCommand() command {
 	return command{name: "init", usage: initUsage, after: initAfter, bind: func(*pflag.FlagSet) func(context.Context, invocation) int {
 		return func(ctx context.Context, i invocation) int {
 			if len(i.args) > 1 {
-				return i.printError(errors.New("mcptaskgen init takes one folder; see mcptaskgen init --help"))
+				return i.printError(errors.New("mcptaskgen init takes one directory; see mcptaskgen init --help"))
 			}
 			dir := "."
 			if len(i.args) == 1 {

@@ -8,7 +8,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/commandline"
 )
 
-// TestLineFlags: analyzers know every flag of the command where it stands in a line for go generate.
+// TestLineFlags gives every flag of the command in a line for go generate, as analyzers read it.
 func TestLineFlags(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	generateCommand().bind(flags)

@@ -31,8 +31,8 @@ they refuse.
 diff prints what changes for a user from the first revision to the second. With --json it prints an
 object. Its "from" and "to" describe the revisions: revision, standing, protocolVersion, date and
 about. Its "changes" is a list. Each change has:
-  section   aspects, states, methods, notifications, fields, meta, capabilities, errors, headers,
-            params, definitions or mended
+  section   aspects (how tasks work), states, methods, notifications, fields, meta, capabilities,
+            errors, headers, params, definitions or mended
   kind      added, removed, renamed, moved or changed
   means     a name for the thing that all revisions share
   from, to  names, places or phrases; left out if there is none

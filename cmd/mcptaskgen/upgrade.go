@@ -14,7 +14,7 @@ const upgradeUsage = `mcptaskgen upgrade moves packages to another revision of t
 Usage:
   mcptaskgen upgrade --revision REV [flags] [packages]
 
-Packages are patterns as for go list. The default is the package in the current folder. upgrade
+Packages are patterns as for go list. The default is the package in the current directory. upgrade
 generates each package again for the revision, with the flags of its //go:generate line. If the line
 names revisions, upgrade replaces them. A line that names none stays: it means all released
 revisions. To add a revision and keep the one that clients speak, name both:

@@ -15,11 +15,11 @@ import (
 
 func TestMain(m *testing.M) { peer.Main(m, main) }
 
-// spoken are the revisions that server and client have.
+// spoken lists the revisions of the server and the client.
 var spoken = parseRevisions("all")
 
-// TestDialects calls the fixture's tools with their generated client, in every revision at once. Most of it waits for
-// polls, so the revisions do not wait for a turn, as parallel subtests do.
+// TestDialects calls the fixture's tools with their generated client, in every revision at once. Most of the
+// time goes to polls, so the revisions run at once, more of them than parallel subtests may be.
 func TestDialects(t *testing.T) {
 	t.Parallel()
 	url := peer.ServeSelf(t, "-dialects", "all")
@@ -58,7 +58,7 @@ func callTools(t *testing.T, url, revision string) {
 	}
 }
 
-// TestDefaultDialects: what is not named is not spoken.
+// TestDefaultDialects calls a server that speaks the default revisions in every revision.
 func TestDefaultDialects(t *testing.T) {
 	t.Parallel()
 	url := peer.ServeSelf(t)

@@ -15,7 +15,7 @@ import (
 
 const script = "node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 
-// node finds a Node.js, and skips the test where it or the server is missing.
+// node finds a Node.js, and skips the test if it or the server is missing.
 func node(t *testing.T) string {
 	t.Helper()
 	if _, err := os.Stat(script); err != nil {

@@ -62,67 +62,70 @@ func printEvent(out io.Writer, event, format string, args ...any) {
 
 func (d demo) printTitle(text string) { fmt.Fprintf(d.out, "\n  %s\n", text) }
 
-// startPipeline starts a pipeline and prints the task.
-func (d demo) startPipeline(ctx context.Context, branch string) (*mcptask.Call[pipeline.RunReport], error) {
+// startPipeline starts a pipeline, which is always a task, and returns its token.
+func (d demo) startPipeline(ctx context.Context, branch string) (*mcptask.Call[pipeline.RunReport], mcptask.Token, error) {
 	call, err := d.ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "shop", Branch: branch})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if _, ok := call.Token(); !ok {
-		return nil, errors.New("run_pipeline did not become a task")
+	token, ok := call.Token()
+	if !ok {
+		return nil, "", errors.New("run_pipeline did not become a task")
 	}
-	return call, nil
+	return call, token, nil
 }
 
-// followTask prints the progress of a task until it ends, and returns its last state.
-func (d demo) followTask(ctx context.Context, call *mcptask.Call[pipeline.RunReport]) (mcptask.Snapshot, error) {
-	return d.followTaskAnd(ctx, call, func(context.Context) error { return nil })
+// outcome is how a pipeline ended.
+type outcome struct {
+	status mcptask.Status
+	report pipeline.RunReport
+	err    error // of the tool
 }
 
-// followTaskAnd is followTask with an action that runs on the first progress.
-func (d demo) followTaskAnd(ctx context.Context, call *mcptask.Call[pipeline.RunReport], do func(context.Context) error) (last mcptask.Snapshot, err error) {
+// runPipeline starts a pipeline, prints its progress and returns how it ended. It calls react on each progress.
+func (d demo) runPipeline(ctx context.Context, branch string, react func(*mcptask.Call[pipeline.RunReport]) error) (outcome, error) {
+	call, _, err := d.startPipeline(ctx, branch)
+	if err != nil {
+		return outcome{}, err
+	}
+	var last mcptask.Snapshot
 	for s, err := range call.Updates(ctx) {
 		switch {
 		case err != nil:
-			return s, err
+			return outcome{}, err
 		case last.TaskID == "":
 			printEvent(d.out, "created", "%s  task %.8s…, kept for %.0f h, polled every %v", s.Status, s.TaskID, s.TTL.Hours(), s.Poll)
 		case !s.Done():
 			printEvent(d.out, "progress", "%s  %s", s.Status, s.Message)
-			if err := do(ctx); err != nil {
-				return s, err
+			if err := react(call); err != nil {
+				return outcome{}, err
 			}
 		}
 		last = s
 	}
-	return last, nil
+	report, err := call.Wait(ctx)
+	return outcome{last.Status, report, err}, nil
 }
+
+// watch does nothing on a progress.
+func watch(*mcptask.Call[pipeline.RunReport]) error { return nil }
 
 func (d demo) showResult(ctx context.Context) error {
 	d.printTitle("a pipeline that passes")
-	call, err := d.startPipeline(ctx, "main")
-	if err != nil {
+	end, err := d.runPipeline(ctx, "main", watch)
+	if err := errors.Join(err, end.err); err != nil {
 		return err
 	}
-	last, err := d.followTask(ctx, call)
-	if err != nil {
-		return err
-	}
-	report, err := call.Wait(ctx)
-	if err != nil {
-		return err
-	}
-	printEvent(d.out, "result", "%s  %d stages in %.1f s", last.Status, len(report.Stages), report.Seconds)
+	printEvent(d.out, "result", "%s  %d stages in %.1f s", end.status, len(end.report.Stages), end.report.Seconds)
 	return nil
 }
 
 func (d demo) showResume(ctx context.Context) error {
 	d.printTitle("a call that is resumed by its token")
-	call, err := d.startPipeline(ctx, "main")
+	_, token, err := d.startPipeline(ctx, "main")
 	if err != nil {
 		return err
 	}
-	token, _ := call.Token()
 	printEvent(d.out, "token", "%.24s…", token)
 	again, err := d.ci.ResumeRunPipeline(token)
 	if err != nil {
@@ -138,57 +141,44 @@ func (d demo) showResume(ctx context.Context) error {
 
 func (d demo) showCancel(ctx context.Context) error {
 	d.printTitle("a slow pipeline that is cancelled")
-	call, err := d.startPipeline(ctx, "slow")
-	if err != nil {
-		return err
-	}
 	begin := time.Now()
-	last, err := d.followTaskAnd(ctx, call, call.Cancel)
+	cancel := func(call *mcptask.Call[pipeline.RunReport]) error { return call.Cancel(ctx) }
+	end, err := d.runPipeline(ctx, "slow", cancel)
 	if err != nil {
 		return err
 	}
-	if _, err := call.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-		return fmt.Errorf("the cancelled pipeline ended with %v", err)
+	if !errors.Is(end.err, mcptask.ErrCancelled) {
+		return fmt.Errorf("the cancelled pipeline ended with %v", end.err)
 	}
-	printEvent(d.out, "result", "%s  after %v instead of minutes", last.Status, time.Since(begin).Round(100*time.Millisecond))
+	printEvent(d.out, "result", "%s  after %v instead of minutes", end.status, time.Since(begin).Round(100*time.Millisecond))
 	return nil
 }
 
 func (d demo) showToolError(ctx context.Context) error {
 	d.printTitle("a tool error: the branch does not build")
-	call, err := d.startPipeline(ctx, "broken")
+	end, err := d.runPipeline(ctx, "broken", watch)
 	if err != nil {
 		return err
 	}
-	last, err := d.followTask(ctx, call)
-	if err != nil {
-		return err
-	}
-	_, err = call.Wait(ctx)
 	var toolErr *mcptask.ToolError
-	if !errors.As(err, &toolErr) {
-		return fmt.Errorf("the broken branch ended with %v", err)
+	if !errors.As(end.err, &toolErr) {
+		return fmt.Errorf("the broken branch ended with %v", end.err)
 	}
-	printEvent(d.out, "result", "%s  isError: %s", last.Status, toolErr.Result.Text())
+	printEvent(d.out, "result", "%s  isError: %s", end.status, toolErr.Result.Text())
 	return nil
 }
 
 func (d demo) showProtocolError(ctx context.Context) error {
 	d.printTitle("a protocol error: the repository is locked")
-	call, err := d.startPipeline(ctx, "locked")
+	end, err := d.runPipeline(ctx, "locked", watch)
 	if err != nil {
 		return err
 	}
-	last, err := d.followTask(ctx, call)
-	if err != nil {
-		return err
-	}
-	_, err = call.Wait(ctx)
 	var wire *mcptask.Error
-	if !errors.As(err, &wire) || wire.Code != codeLocked {
-		return fmt.Errorf("the locked repository ended with %v", err)
+	if !errors.As(end.err, &wire) || wire.Code != codeLocked {
+		return fmt.Errorf("the locked repository ended with %v", end.err)
 	}
-	printEvent(d.out, "result", "%s  %v", last.Status, wire)
+	printEvent(d.out, "result", "%s  %v", end.status, wire)
 	return nil
 }
 

@@ -11,8 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// TestDemo shows the calls in a bubble, so that no stage is missed, and holds what a person reads against what each
-// revision prescribes.
+// TestDemo shows the calls in a bubble, so that no stage is missed. What a person reads is what each revision prescribes.
 func TestDemo(t *testing.T) {
 	of := map[string][]string{
 		"2025-11-25": {"failed  isError: build: main.go:12:3", "as the task that the client asked for"},

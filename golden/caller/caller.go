@@ -47,7 +47,7 @@ func Call(ctx context.Context, out io.Writer, conn mcptask.Conn) error {
 	if err != nil {
 		return err
 	}
-	again, ok := same.Token() // in 2026-07-28 the answer itself, where the task has ended meanwhile
+	again, ok := same.Token() // in 2026-07-28 there is none if the task has ended: the answer is the result
 	fmt.Fprintln(out, "same task:", token == again || !ok && conn.Revision() == mcptask.Revision20260728)
 
 	call, err = ci.ResumeRunPipeline(token)

@@ -1,76 +1,40 @@
-// Package compat_test holds that what released versions wrote goes on working, and that generated code
-// says so where its runtime is too old. It imports none of the packages below it: where one of them does
-// not compile, it says why. With -update it writes the sample of the next version, and the list of the
-// names that a constant promises which is not released yet.
+// Package compat_test checks that what released versions wrote goes on working, and that generated code says so if its
+// runtime is too old. It imports none of the packages below it, so that it can say why one of them does not compile. With
+// -update it writes the list of the names that a constant promises, unless the constant is released.
 package compat_test
 
 import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/mcptaskgen/mcptaskgen/generator"
 	"github.com/mcptaskgen/mcptaskgen/golden/compat/internal/released"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// TestNext generates the sample. Each folder is generated as its go:generate line says.
-func TestNext(t *testing.T) {
-	declared := func(dir string, cfg generator.Config) func() (generator.Output, error) {
-		cfg.Patterns = []string{"./next/" + dir}
-		return func() (generator.Output, error) { return generator.Generate(t.Context(), cfg) }
-	}
-	samples := map[string]func() (generator.Output, error){
-		"jobs":   declared("jobs", generator.Config{}),
-		"server": declared("server", generator.Config{ServerOnly: true}),
-		"client": declared("client", generator.Config{ClientOnly: true}),
-		"remote": func() (generator.Output, error) {
-			return generator.GenerateTools(generator.ToolsConfig{File: "next/remote/tools.json", Service: "Jobs"})
-		},
-	}
-	folders, err := os.ReadDir(released.Next)
-	if err != nil || len(folders) != len(samples) {
-		t.Fatalf("%d folders and %d samples: %v", len(folders), len(samples), err)
-	}
-	for dir, generate := range samples {
-		out, err := generate()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if *update {
-			if _, err := out.Write(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if text, err := out.Diff(); text != "" || err != nil {
-			t.Errorf("%s is stale: %v\n%s", dir, err, text)
-		}
-	}
-}
-
-// TestFrozen: every released version is kept, what it wrote is untouched, and nothing generates it again.
+// TestFrozen checks that every released version is kept, that what it wrote is untouched, and that nothing generates it
+// again.
 func TestFrozen(t *testing.T) {
 	versions := versions(t)
-	folders := map[string]bool{}
+	directories := map[string]bool{}
 	for _, version := range versions {
-		folders[version.Folder] = true
-		files, err := released.Files(version.Folder)
+		directories[version.Dir] = true
+		files, err := released.Files(version.Dir)
 		if err != nil || len(files) == 0 {
 			t.Errorf("%s: %v", version.Name, err)
 			continue
 		}
 		if released.Hash(files) != version.Hash {
 			t.Errorf("golden/compat/%s is no longer what %s wrote: put it back, with git log -- golden/compat/%[1]s/; "+
-				"where %[2]s is not released yet, make freeze VERSION=%[2]s", version.Folder, version.Name)
+				"if %[2]s is not released yet, make freeze VERSION=%[2]s", version.Dir, version.Name)
 		}
 		for name, text := range files {
 			if strings.Contains(string(text), "//go:generate") || strings.Contains(string(text), "golden/compat/"+released.Next+"/") {
-				t.Errorf("%s/%s is generated again, or uses what is", version.Folder, name)
+				t.Errorf("%s/%s is generated again, or uses what is", version.Dir, name)
 			}
 		}
 	}
@@ -79,7 +43,7 @@ func TestFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, dir := range dirs {
-		if !folders[dir] {
+		if !directories[dir] {
 			t.Errorf("golden/compat/%s is in no line of versions.txt", dir)
 		}
 	}
@@ -88,17 +52,10 @@ func TestFrozen(t *testing.T) {
 			t.Errorf("CHANGELOG.md has released %s, whose output is not kept: make freeze VERSION=%[1]s", name)
 		}
 	}
-	text, err := os.ReadFile("../../.ci/run")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(text), `-name '*_gen.go' -not -path '*/golden/compat/v*' -delete`) {
-		t.Error(".ci/run does not leave golden/compat/v* out of what it generates again")
-	}
 }
 
-// TestSampleIsWhole: the sample says everything that the generator can say to the runtime, so that what is
-// kept of a version stands for whatever it wrote.
+// TestSampleIsWhole checks that the sample uses everything of the runtime that generated code can use. What is kept of a
+// version then stands for whatever it wrote.
 func TestSampleIsWhole(t *testing.T) {
 	sample := map[string]bool{}
 	for _, use := range uses(t, "./"+released.Next+"/...") {
@@ -108,12 +65,12 @@ func TestSampleIsWhole(t *testing.T) {
 	}
 	for _, use := range uses(t, "../...", "../../examples/...") {
 		if !strings.HasPrefix(use.Path, "..") {
-			continue // below this folder
+			continue // below this directory
 		}
 		for _, name := range use.Names {
 			if !sample[name] {
 				t.Errorf("%s uses mcptask.%s, and nothing in golden/compat/next does: declare there what brings it, "+
-					"or generate the file again where it is stale", use.Path, name)
+					"or generate the file again if it is stale", use.Path, name)
 			}
 		}
 	}
@@ -129,7 +86,7 @@ func TestPromises(t *testing.T) {
 	var settled []string // the constants that released versions name
 	for _, version := range versions(t) {
 		if slices.Contains(inChangelog(t), version.Name) {
-			for _, use := range uses(t, "./"+version.Folder+"/...") {
+			for _, use := range uses(t, "./"+version.Dir+"/...") {
 				settled = append(settled, use.Handshakes...)
 			}
 		}
@@ -146,7 +103,7 @@ func TestPromises(t *testing.T) {
 		handshake := strings.TrimSuffix(list, ".txt")
 		for _, name := range append(promised(t, handshake), handshake) {
 			if !exported[name] {
-				t.Errorf("package mcptask has no %s any more. Code that a generator wrote which names mcptask.%s needs it, and is in "+
+				t.Errorf("package mcptask has no %s any more. Generated code that names mcptask.%s needs it, and is in "+
 					"other people's repositories: put it back, if need be as a deprecated name for what stands in its place", name, handshake)
 			}
 		}
@@ -205,19 +162,6 @@ func writePromises(t *testing.T, next []released.Use, settled []string) {
 		"# before it. These names stay.\n" + strings.Join(slices.Compact(names), "\n") + "\n"
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestRule: where the constant is raised, and where releases are made, stands when.
-func TestRule(t *testing.T) {
-	for path, want := range map[string]string{
-		"../../runtime/handshake.go": `// .*golden/compat`,
-		"../../docs/dev/release.md":  `(?s)make freeze VERSION=.*GeneratedV`,
-	} {
-		text, err := os.ReadFile(path)
-		if err != nil || !regexp.MustCompile(want).Match(text) {
-			t.Errorf("%s does not say %s: %v", path, want, err)
-		}
 	}
 }
 

@@ -10,15 +10,59 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/mcptaskgen/mcptaskgen/golden/compat/internal/released"
 )
 
-// TestReleasedCompile builds what released versions wrote against today's runtime.
-func TestReleasedCompile(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), "go", "build", "./v...").CombinedOutput()
+// TestReleased runs the tests of the sample on what each released version wrote, which stands in the place of the sample.
+// A version may have tests of its own in its directory. They run there, and the sample's tests of that package do not.
+func TestReleased(t *testing.T) {
+	sample, err := released.Files(released.Next)
 	if err != nil {
-		t.Errorf("what released versions wrote does not compile with this runtime; it is in other people's repositories, so mend the "+
-			"runtime, not golden/compat: %v\n%s", err, out)
+		t.Fatal(err)
 	}
+	tested := map[string]bool{}
+	for _, version := range versions(t) {
+		if tested[version.Dir] {
+			continue
+		}
+		tested[version.Dir] = true
+		files, err := released.Files(version.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		replace := map[string]string{}
+		for name := range sample {
+			if _, own := files[name]; own || !strings.HasSuffix(name, "_test.go") {
+				replace[released.Next+"/"+name] = "" // removed
+			}
+		}
+		for name := range files {
+			if !strings.HasSuffix(name, "_test.go") {
+				replace[released.Next+"/"+name] = version.Dir + "/" + name
+			}
+		}
+		if out, err := runOverlaid(t, replace, "test", "./next/..."); err != nil {
+			t.Errorf("what %s wrote no longer works with this runtime. It is in other people's repositories, so mend the runtime, not "+
+				"golden/compat. If the sample's tests have changed and no longer fit it, keep those that do in golden/compat/%s: %v\n%s",
+				version.Name, version.Dir, err, out)
+		}
+	}
+}
+
+// runOverlaid runs the go command with some files replaced by others. A file without a replacement is removed.
+func runOverlaid(t *testing.T, replace map[string]string, command string, args ...string) (string, error) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(overlay, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{command, "-overlay", overlay}, args...)...).CombinedOutput()
+	return string(out), err
 }
 
 var undefined = regexp.MustCompile(`(?m)^(.+_gen\.go):(\d+):\d+: undefined: mcptask\.(GeneratedV\d+)$`)
@@ -26,31 +70,20 @@ var undefined = regexp.MustCompile(`(?m)^(.+_gen\.go):(\d+):\d+: undefined: mcpt
 // TestHandshake builds what the generator writes today with a runtime that does not have its constant,
 // which an older one is. The compiler points to a line, and the comment above it says what to do.
 func TestHandshake(t *testing.T) {
-	overlay := filepath.Join(t.TempDir(), "overlay.json")
-	older := filepath.Join(filepath.Dir(overlay), "handshake.go")
-	handshake, err := filepath.Abs("../../runtime/handshake.go")
-	if err != nil {
+	older := filepath.Join(t.TempDir(), "handshake.go")
+	if err := os.WriteFile(older, []byte("package mcptask\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{handshake: older}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, text := range map[string]string{overlay: string(replace), older: "package mcptask\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-overlay", overlay, "./next/...").CombinedOutput()
+	out, err := runOverlaid(t, map[string]string{"../../runtime/handshake.go": older}, "build", "./next/...")
 	if err == nil {
 		t.Fatal("it compiles")
 	}
 	told := map[string]bool{}
-	for _, match := range undefined.FindAllStringSubmatch(string(out), -1) {
+	for _, match := range undefined.FindAllStringSubmatch(out, -1) {
 		told[filepath.ToSlash(match[1])] = true
 		above, line := around(t, match[1], match[2])
 		if line != "const _ = mcptask."+match[3] || !strings.HasSuffix(above, "run: go get github.com/mcptaskgen/mcptaskgen@latest") {
-			t.Errorf("the compiler shows to %s:%s, where stands\n%s\n%s", match[1], match[2], above, line)
+			t.Errorf("the compiler points to %s:%s, which says\n%s\n%s", match[1], match[2], above, line)
 		}
 	}
 	for _, use := range uses(t, "./next/...") {
@@ -58,7 +91,7 @@ func TestHandshake(t *testing.T) {
 			t.Errorf("the compiler says nothing of %s:\n%s", use.Path, out)
 		}
 	}
-	if n := strings.Count(string(out), ".go:"); n != len(told) {
+	if n := strings.Count(out, ".go:"); n != len(told) {
 		t.Errorf("%d errors in %d files:\n%s", n, len(told), out)
 	}
 }

@@ -63,7 +63,7 @@ func TestServe(t *testing.T) {
 		in, done := Input{Name: "a"}, Report{Done: true}
 		serve.Wants(s, "shapes.no_input", done, func() (Report, error) { return c.NoInput(background) })
 		serve.Wants(s, "shapes.no_output", struct{}{}, func() (struct{}, error) { return struct{}{}, c.NoOutput(background, in) })
-		serve.Wants(s, "shapes.text", "a", func() (string, error) { return c.Text(background, in) })
+		serve.Returns(s, "shapes.text", c.Text, in, "a")
 		serve.Wants(s, "shapes.content", "a", func() (string, error) {
 			result, err := c.Content(background, in)
 			if err != nil || len(result.Content) != 2 {
@@ -71,8 +71,8 @@ func TestServe(t *testing.T) {
 			}
 			return result.Text(), nil
 		})
-		serve.Wants(s, "shapes.pointers", &done, func() (*Report, error) { return c.Pointers(background, &in) })
-		serve.Wants(s, "shapes.alias", &done, func() (ReportAlias, error) { return c.Alias(background, in) })
+		serve.Returns(s, "shapes.pointers", c.Pointers, &in, &done)
+		serve.Returns(s, "shapes.alias", c.Alias, in, &done)
 		type ok = struct {
 			OK bool `json:"ok"`
 		}
@@ -82,11 +82,11 @@ func TestServe(t *testing.T) {
 				Deep struct{ A, B int }
 			}{Deep: struct{ A, B int }{1, 2}})
 		})
-		serve.Wants(s, "shapes.empty", struct{}{}, func() (struct{}, error) { return c.Empty(background, struct{}{}) })
-		serve.Wants(s, "shapes.shadowed", ctx{Depth: 1}, func() (ctx, error) { return c.Shadowed(background, mcptask{Name: "a"}) })
-		serve.Wants(s, "shapes.options", mcptask{Name: "o"}, func() (mcptask, error) { return c.Options(background, opts{Verbose: true}) })
-		serve.Wants(s, "shapes.by_hand", done, func() (Report, error) { return c.ByHand(background, Custom{value: 7}) })
-		serve.Wants(s, "shapes.policies", done, func() (Report, error) { return c.Policies(background, in) })
+		serve.Returns(s, "shapes.empty", c.Empty, struct{}{}, struct{}{})
+		serve.Returns(s, "shapes.shadowed", c.Shadowed, mcptask{Name: "a"}, ctx{Depth: 1})
+		serve.Returns(s, "shapes.options", c.Options, opts{Verbose: true}, mcptask{Name: "o"})
+		serve.Returns(s, "shapes.by_hand", c.ByHand, Custom{value: 7}, done)
+		serve.Returns(s, "shapes.policies", c.Policies, in, done)
 		serve.Echoes(s, "shapes.a_very_long_name_that_does_not_fit_on_one_line_with_its_parameters_and_results",
 			c.AVeryLongNameThatDoesNotFitOnOneLineWithItsParametersAndResults,
 			AVeryLongNameForAnInputThatDoesNotFitOnALine{}, AVeryLongNameForAnInputThatDoesNotFitOnALine{Field: "f"})

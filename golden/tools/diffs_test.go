@@ -10,9 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/internal/diffs"
 )
 
-// TestDiffs: where a server has changed, a reviewer reads what did and nothing else. Each edit of the list of
-// issues is generated, and the unified diff of the client compared with the one in diffs; where there is none,
-// the edit changes nothing.
+// TestDiffs changes the list of issues. A reviewer of the generated client reads only what has changed: the unified diff
+// after each edit is the one in diffs. An edit without a diff there changes nothing.
 func TestDiffs(t *testing.T) {
 	list, err := os.ReadFile("issues/tools.json")
 	if err != nil {
@@ -65,8 +64,8 @@ func TestDiffs(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, after := range out.Files {
-				checkLayout(t, test.name, after)
-				set.Check(t, test.name, "tools_gen.go", before, after, test.lines)
+				diffs.CheckLayout(t, test.name, string(after))
+				set.Check(t, test.name, "tools_gen.go", string(before), string(after), test.lines)
 			}
 		})
 	}

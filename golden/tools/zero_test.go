@@ -8,8 +8,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/tools/nasty"
 )
 
-// TestZeroValues holds what fields that nobody set are sent as: required lists and maps as empty ones,
-// optional fields not at all, and a zero that was set as zero.
+// TestZeroValues encodes fields that nobody has set. Required lists and maps are sent empty, optional fields are left out,
+// and a zero that was set is sent.
 func TestZeroValues(t *testing.T) {
 	for _, c := range []struct {
 		in   any

@@ -65,10 +65,10 @@ func Missing(t testing.TB, what string) {
 }
 
 // Build builds the example in a directory and returns the path of the program.
-func Build(t testing.TB, folder string) string {
+func Build(t testing.TB, dir string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "example")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, folder).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, dir).CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, out)
 	}
 	return binary
@@ -98,9 +98,9 @@ func ServeSelf(t testing.TB, args ...string) string {
 }
 
 // Serve builds and starts the example in a directory and returns its URL.
-func Serve(t testing.TB, folder string, args ...string) string {
+func Serve(t testing.TB, dir string, args ...string) string {
 	t.Helper()
-	return startServer(t, Build(t, folder), args)
+	return startServer(t, Build(t, dir), args)
 }
 
 // startServer starts a program and returns its URL.

@@ -62,8 +62,7 @@ func TestCurlSpeaks20260728(t *testing.T) {
 	}
 }
 
-// node finds a Node.js that the clients run on, and skips the test where one is
-// missing or a client's package is.
+// node finds a Node.js that the clients run on. It skips the test if there is none, or if a client's package is missing.
 func node(t *testing.T, name string) string {
 	t.Helper()
 	if _, err := os.Stat("node_modules/@modelcontextprotocol/" + name); err != nil {

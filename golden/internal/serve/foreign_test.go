@@ -32,17 +32,15 @@ func TestForeign(t *testing.T) {
 	serve.Each(t, nil, nil, func(s *serve.Session) {
 		client := foreign.NewForeignClient(s)
 		for _, in := range []other.Context{{}, {Meta: other.Meta{Source: "s", At: time.Now()}, Tags: []string{"a"}}} {
-			serve.Wants(s, "others", foreignBoth(in), func() (foreign.Both, error) { return client.Others(s.Context(), in) })
+			serve.Returns(s, "others", client.Others, in, foreignBoth(in))
 		}
-		serve.Wants(s, "near", other2.Node{Weight: 3}, func() (other2.Node, error) {
-			return client.Near(s.Context(), other.Node{Label: "abc"})
-		})
+		serve.Returns(s, "near", client.Near, other.Node{Label: "abc"}, other2.Node{Weight: 3})
 		full := foreign.Both{
 			Here: foreign.Node{ID: 1}, There: other.Node{Label: "l"}, Elsewhere: other2.Node{Weight: 0.5},
 			Again: &foreign.Node{}, Theirs: []other.Node{{}}, Others: []other2.Node{},
 		}
 		for _, in := range []foreign.Both{{}, full} {
-			serve.Wants(s, "both", &in, func() (*foreign.Both, error) { return client.Both(s.Context(), in) })
+			serve.Returns(s, "both", client.Both, in, &in)
 		}
 	}, foreign.ForeignTools(foreignImpl{}))
 }

@@ -46,13 +46,11 @@ func TestGenerics(t *testing.T) {
 	serve.Each(t, nil, nil, func(s *serve.Session) {
 		client := generics.NewGenericsClient(s)
 		for _, in := range []generics.Page[generics.Item]{{}, {Items: []generics.Item{}}, {Items: []generics.Item{{}, {Name: "a"}}, Next: "b"}} {
-			serve.Wants(s, "turn", turnPage(in), func() (generics.Page[generics.Pair[string, *generics.Item]], error) {
-				return client.Turn(s.Context(), in)
-			})
+			serve.Returns(s, "turn", client.Turn, in, turnPage(in))
 		}
 		to := 2.5
 		for _, in := range []generics.Range[float64]{{}, {From: -1, To: &to}} {
-			serve.Wants(s, "constrained", wholeRange(&in), func() (*generics.Range[int], error) { return client.Constrained(s.Context(), &in) })
+			serve.Returns(s, "constrained", client.Constrained, &in, wholeRange(&in))
 		}
 		numbers := generics.Page[int]{Items: []int{1, 2}, Next: "3"}
 		full := generics.Both{

@@ -12,8 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// HTTP serves services until the test ends and returns the URL. Clients are to be closed before that. The
-// tests of released versions in golden/compat call it, and they are never changed: its signature stays.
+// HTTP serves services until the test ends and returns the URL. Close clients before that.
 func HTTP(t *testing.T, services ...mcptask.Tools) string {
 	t.Helper()
 	tasks, err := mcptask.NewServer(mcptask.Options{}, services...)

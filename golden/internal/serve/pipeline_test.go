@@ -10,6 +10,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
+var pipelineTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+
 type pipelineImpl struct{}
 
 func (pipelineImpl) RunPipeline(_ context.Context, _ *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
@@ -29,7 +31,7 @@ func (pipelineImpl) DeployService(ctx context.Context, task *mcptask.Task, in pi
 	if err != nil || !a.Approve {
 		return pipeline.DeployReport{}, err
 	}
-	return pipeline.DeployReport{Version: in.Version, URL: in.Environment}, nil
+	return pipeline.DeployReport{Version: in.Version, URL: in.Environment, Deployed: pipelineTime}, nil
 }
 
 func (pipelineImpl) LintFile(_ context.Context, in pipeline.LintInput) (pipeline.LintReport, error) {
@@ -53,13 +55,11 @@ func TestPipeline(t *testing.T) {
 			{Repository: "https://example.com/a"},
 			{Repository: "https://example.com/a", Branch: "main", Steps: []string{"build", "test"}},
 		} {
-			serve.Wants(s, "run_pipeline", pipelineRan(in), func() (pipeline.RunReport, error) { return client.RunPipeline(s.Context(), in) })
+			serve.Returns(s, "run_pipeline", client.RunPipeline, in, pipelineRan(in))
 		}
-		serve.Wants(s, "deploy_service", pipeline.DeployReport{Version: "1", URL: "staging"}, func() (pipeline.DeployReport, error) {
-			return client.DeployService(s.Context(), pipeline.DeployInput{Service: "api", Environment: "staging", Version: "1"})
-		})
+		serve.Returns(s, "deploy_service", client.DeployService, pipeline.DeployInput{Service: "api", Environment: "staging", Version: "1"}, pipeline.DeployReport{Version: "1", URL: "staging", Deployed: pipelineTime})
 		for _, in := range []pipeline.LintInput{{}, {Path: "a.go"}} {
-			serve.Wants(s, "lint_file", pipelineLinted(in), func() (pipeline.LintReport, error) { return client.LintFile(s.Context(), in) })
+			serve.Returns(s, "lint_file", client.LintFile, in, pipelineLinted(in))
 		}
 	}, pipeline.CITools(pipelineImpl{}))
 }

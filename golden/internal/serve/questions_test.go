@@ -54,12 +54,8 @@ func TestQuestions(t *testing.T) {
 	serve.Each(t, answer, []string{"Sure", "Which"}, func(s *serve.Session) {
 		client, insider := questions.NewAskerClient(s), questions.NewInsiderClient(s)
 		done := questions.Report{Done: true}
-		serve.Wants(s, "ask_first", done, func() (questions.Report, error) {
-			return client.AskFirst(s.Context(), questions.Input{Name: "a"})
-		})
-		serve.Wants(s, "ask_inside", done, func() (questions.Report, error) {
-			return insider.AskInside(s.Context(), questions.Input{})
-		})
+		serve.Returns(s, "ask_first", client.AskFirst, questions.Input{Name: "a"}, done)
+		serve.Returns(s, "ask_inside", insider.AskInside, questions.Input{}, done)
 		serve.Wants(s, "ask_only", struct{}{}, func() (struct{}, error) { return struct{}{}, client.AskOnly(s.Context()) })
 	}, questions.AskerTools(questionsImpl{}), questions.InsiderTools(questionsImpl{}))
 }

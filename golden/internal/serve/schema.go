@@ -10,8 +10,8 @@ import (
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// checkSchema holds a schema against what the official clients read: the TypeScript one refuses a
-// whole list of tools for a property whose schema is true.
+// checkSchema checks that official clients can read a schema. The TypeScript client refuses a whole list of tools if a
+// property has the schema true.
 func checkSchema(t *testing.T, where string, raw json.RawMessage) *validator.Schema {
 	t.Helper()
 	value, err := validator.UnmarshalJSON(bytes.NewReader(raw))
@@ -74,7 +74,7 @@ func resolves(ref string, root map[string]any) bool {
 	return defs[name] != nil
 }
 
-// checkFlat holds a question to what the protocol allows, and so what clients have a form for.
+// checkFlat checks that a question has only what the protocol allows, because clients have forms for nothing else.
 func checkFlat(t *testing.T, where string, raw json.RawMessage) {
 	t.Helper()
 	var schema struct {

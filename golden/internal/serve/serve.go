@@ -35,7 +35,7 @@ type Session struct {
 	called, asked map[string]bool
 }
 
-// Each serves services in every revision, without waiting where they wait, and lets use call them.
+// Each serves services in every revision, in a bubble in which waiting takes no time, and lets use call them.
 // Every tool has to be called, and the questions for the types named in want to be asked.
 func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, use func(*Session), services ...mcptask.Tools) {
 	t.Helper()
@@ -56,7 +56,7 @@ func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, u
 			}
 			for _, tool := range tools {
 				if ofFallback.MatchString(tool.Name) {
-					continue // for clients that know no tasks: the runtime's own, tested there
+					continue // the runtime's own, for clients without tasks, and tested there
 				}
 				s.inputs[tool.Name] = checkSchema(t, tool.Name+" input", tool.InputSchema)
 				if len(tool.OutputSchema) > 0 {
@@ -76,12 +76,12 @@ func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, u
 	})
 }
 
-// ofFallback are the tools that fallback=tools brings.
+// ofFallback matches the names of the tools that fallback=tools adds.
 var ofFallback = regexp.MustCompile(`(^|_)task_(status|result|cancel|answer)$`)
 
 type unchecked struct{}
 
-// Unchecked is a context for a call whose arguments the server is to refuse.
+// Unchecked returns a context for a call whose arguments the server must refuse.
 func (s *Session) Unchecked() context.Context {
 	return context.WithValue(s.Context(), unchecked{}, true)
 }
@@ -97,7 +97,7 @@ func (s *Session) CallTool(ctx context.Context, call mcptask.ToolCall) (mcptask.
 	return s.Conn.CallTool(ctx, call)
 }
 
-// Answers is the function that answers a question with a value, which its schema has to admit.
+// Answers returns a function that answers a question with a value, which its schema has to admit.
 func Answers[T any](s *Session, answer T) func(context.Context, mcptask.Question) (T, error) {
 	return func(_ context.Context, q mcptask.Question) (T, error) {
 		s.mu.Lock()
@@ -126,8 +126,7 @@ func (s *Session) valid(where string, schema *validator.Schema, written []byte) 
 	}
 }
 
-// Wants makes one call: what comes back is the value that the implementation returned, and one that
-// the tool's own schema admits.
+// Wants makes one call. It must return the value that the implementation returned, and the tool's schema must admit it.
 func Wants[Out any](s *Session, tool string, want Out, call func() (Out, error)) {
 	s.Helper()
 	s.mu.Lock()
@@ -156,10 +155,16 @@ func Wants[Out any](s *Session, tool string, want Out, call func() (Out, error))
 // everyField compares unexported fields too.
 var everyField = cmp.Exporter(func(reflect.Type) bool { return true })
 
+// Returns calls a tool with an input and wants an output.
+func Returns[In, Out any](s *Session, tool string, call func(context.Context, In, ...mcptask.CallOption) (Out, error), in In, want Out) {
+	s.Helper()
+	Wants(s, tool, want, func() (Out, error) { return call(s.Context(), in) })
+}
+
 // Echoes calls a tool that returns its input with each of the values.
 func Echoes[T any](s *Session, tool string, call func(context.Context, T, ...mcptask.CallOption) (T, error), values ...T) {
 	s.Helper()
 	for _, value := range values {
-		Wants(s, tool, value, func() (T, error) { return call(s.Context(), value) })
+		Returns(s, tool, call, value, value)
 	}
 }

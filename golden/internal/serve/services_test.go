@@ -48,18 +48,12 @@ func TestServices(t *testing.T) {
 		build, release := services.NewBuildsClient(s), services.NewReleasesClient(s)
 		job := services.Job{Name: "a"}
 		begin := time.Now()
-		serve.Wants(s, "builds_run", services.Report{Names: []string{"a"}}, func() (services.Report, error) {
-			return build.Run(s.Context(), job)
-		})
+		serve.Returns(s, "builds_run", build.Run, job, services.Report{Names: []string{"a"}})
 		if took := time.Since(begin); took < 5*time.Minute {
 			s.Errorf("five minutes took %v", took)
 		}
 		serve.Wants(s, "builds_list", services.Report{}, func() (services.Report, error) { return build.List(s.Context()) })
-		serve.Wants(s, "releases.run", services.Report{Names: []string{"a", "released"}}, func() (services.Report, error) {
-			return release.Run(s.Context(), job)
-		})
-		serve.Wants(s, "releases.undo", services.Report{Names: []string{"a", "undone"}}, func() (services.Report, error) {
-			return release.Undo(s.Context(), job)
-		})
+		serve.Returns(s, "releases.run", release.Run, job, services.Report{Names: []string{"a", "released"}})
+		serve.Returns(s, "releases.undo", release.Undo, job, services.Report{Names: []string{"a", "undone"}})
 	}, services.BuildsTools(servicesBuilds{}), services.ReleasesTools(servicesReleases{}))
 }

@@ -1,7 +1,6 @@
 package serve_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -11,31 +10,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-var toolsPipelineTime = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-
-type toolsPipelineImpl struct{}
-
-func (toolsPipelineImpl) RunPipeline(_ context.Context, _ *mcptask.Task, in ours.RunInput) (ours.RunReport, error) {
-	report := ours.RunReport{Passed: in.Branch != ""}
-	for _, name := range in.Steps {
-		report.Steps = append(report.Steps, ours.Step{Name: name, Took: time.Minute})
-	}
-	return report, nil
-}
-
-func (toolsPipelineImpl) DeployService(ctx context.Context, task *mcptask.Task, in ours.DeployInput) (ours.DeployReport, error) {
-	a, err := ours.AskApproval(ctx, task, "ship", "")
-	if err != nil || !a.Approve {
-		return ours.DeployReport{}, err
-	}
-	return ours.DeployReport{Version: in.Version, URL: in.Environment, Deployed: toolsPipelineTime}, nil
-}
-
-func (toolsPipelineImpl) LintFile(_ context.Context, in ours.LintInput) (ours.LintReport, error) {
-	return ours.LintReport{Findings: []ours.Finding{{Line: 1, Message: in.Path}}}, nil
-}
-
-// TestToolsPipeline calls a server of ours with the client that was made of its list, in each revision.
+// TestToolsPipeline calls the server of golden/pipeline with the client that is generated from its list of tools.
 func TestToolsPipeline(t *testing.T) {
 	answer := func(s *serve.Session) mcptask.Answerer {
 		return ours.AnswerApproval(serve.Answers(s, ours.Approval{Approve: true}))
@@ -46,20 +21,20 @@ func TestToolsPipeline(t *testing.T) {
 		ran := pipeline.RunPipelineOutput{
 			Passed: true, Steps: []pipeline.RunPipelineOutputStepsItem{{Name: "build", Took: int64(time.Minute)}},
 		}
-		serve.Wants(s, "run_pipeline", ran, func() (pipeline.RunPipelineOutput, error) { return client.RunPipeline(s.Context(), run) })
+		serve.Returns(s, "run_pipeline", client.RunPipeline, run, ran)
 		deploy := pipeline.DeployServiceInput{
 			Service: "api", Environment: pipeline.DeployServiceInputEnvironmentStaging, Version: new("1"),
 		}
-		shipped := pipeline.DeployServiceOutput{Version: "1", URL: new("staging"), Deployed: toolsPipelineTime}
-		serve.Wants(s, "deploy_service", shipped, func() (pipeline.DeployServiceOutput, error) { return client.DeployService(s.Context(), deploy) })
+		shipped := pipeline.DeployServiceOutput{Version: "1", URL: new("staging"), Deployed: pipelineTime}
+		serve.Returns(s, "deploy_service", client.DeployService, deploy, shipped)
 		lint := pipeline.LintFileInput{Path: "a.go"}
 		found := pipeline.LintFileOutput{Findings: []pipeline.LintFileOutputFindingsItem{{Line: 1, Message: "a.go"}}}
-		serve.Wants(s, "lint_file", found, func() (pipeline.LintFileOutput, error) { return client.LintFile(s.Context(), lint) })
+		serve.Returns(s, "lint_file", client.LintFile, lint, found)
 		resumeRun(s, run, ran)
-	}, ours.CITools(toolsPipelineImpl{}))
+	}, ours.CITools(pipelineImpl{}))
 }
 
-// resumeRun holds a task by its token, and takes it up again.
+// resumeRun starts a task and resumes it by its token.
 func resumeRun(s *serve.Session, in pipeline.RunPipelineInput, want pipeline.RunPipelineOutput) {
 	client := pipeline.NewJobsClient(s)
 	call, err := client.StartRunPipeline(s.Context(), in)

@@ -16,9 +16,9 @@ var (
 	generate    = regexp.MustCompile(`\n+//go:generate .*\n`)
 )
 
-// Freeze copies the sample to the folder of a version, without the lines that would generate it again,
-// and lists the version. Where another version wrote the same, it lists that one's folder. What a version
-// wrote that the changelog has released is never replaced. It returns what it did, a sentence.
+// Freeze copies the sample to the directory of a version, without the lines that would generate it again,
+// and lists the version. If another version wrote the same, it lists that one's directory. What a version
+// wrote that the changelog has released is never replaced. Freeze returns a sentence that says what it did.
 func Freeze(compat, changelog, version string) (string, error) {
 	if !versionName.MatchString(version) {
 		return "", fmt.Errorf("%q is not a version such as v0.1.0", version)
@@ -37,22 +37,22 @@ func Freeze(compat, changelog, version string) (string, error) {
 		return "", err
 	}
 	for _, v := range versions {
-		old, err := Files(filepath.Join(compat, v.Folder))
+		old, err := Files(filepath.Join(compat, v.Dir))
 		if err != nil {
 			return "", err
 		}
-		if maps.EqualFunc(old, moved(sample, v.Folder), bytes.Equal) {
+		if maps.EqualFunc(old, moved(sample, v.Dir), bytes.Equal) {
 			v.Name = version
-			return fmt.Sprintf("%s writes what is in %s; it is listed, nothing was copied", version, v.Folder), write(compat, append(versions, v))
+			return fmt.Sprintf("%s writes what is in %s; it is listed, nothing was copied", version, v.Dir), write(compat, append(versions, v))
 		}
 	}
-	folder := strings.ReplaceAll(version, ".", "_")
-	files := moved(sample, folder)
-	if err := os.RemoveAll(filepath.Join(compat, folder)); err != nil {
+	dir := strings.ReplaceAll(version, ".", "_")
+	files := moved(sample, dir)
+	if err := os.RemoveAll(filepath.Join(compat, dir)); err != nil {
 		return "", err
 	}
 	for name, text := range files {
-		path := filepath.Join(compat, folder, filepath.FromSlash(name))
+		path := filepath.Join(compat, dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return "", err
 		}
@@ -60,15 +60,18 @@ func Freeze(compat, changelog, version string) (string, error) {
 			return "", err
 		}
 	}
-	err = write(compat, append(versions, Version{version, folder, Hash(files)}))
-	return fmt.Sprintf("%s is kept in %s, %d files", version, folder, len(files)), err
+	err = write(compat, append(versions, Version{version, dir, Hash(files)}))
+	return fmt.Sprintf("%s is kept in %s, %d files", version, dir, len(files)), err
 }
 
-// moved is the sample as it stands in another folder.
-func moved(sample map[string][]byte, folder string) map[string][]byte {
+// moved returns the sample as it stands in another directory. The sample's tests stay behind: they run on every version.
+func moved(sample map[string][]byte, dir string) map[string][]byte {
 	files := map[string][]byte{}
 	for name, text := range sample {
-		text = bytes.ReplaceAll(text, []byte("/golden/compat/"+Next+"/"), []byte("/golden/compat/"+folder+"/"))
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		text = bytes.ReplaceAll(text, []byte("/golden/compat/"+Next+"/"), []byte("/golden/compat/"+dir+"/"))
 		files[name] = generate.ReplaceAll(text, []byte("\n"))
 	}
 	return files

@@ -42,6 +42,7 @@ func TestFreeze(t *testing.T) {
 	put(t, compat, "a/a.go", "package a\n\nimport \"m/golden/compat/next/b\"\n\n//go:generate go tool mcptaskgen\n\n// A is B.\ntype A = b.B\n")
 	put(t, compat, "a/mcptask_gen.go", "package a\n\nconst first = 1\n")
 	put(t, compat, "b/b.go", "package b\n\n//go:generate go tool mcptaskgen\n")
+	put(t, compat, "b/b_test.go", "package b\n") // stays in the sample
 
 	freeze(t, compat, unreleased, "v0.1", "not a version")
 	freeze(t, compat, unreleased, "../v0.1.0", "not a version")
@@ -72,8 +73,8 @@ func TestFreeze(t *testing.T) {
 	if err != nil || len(versions) != 3 {
 		t.Fatalf("%v: %v", versions, err)
 	}
-	for i, want := range []released.Version{{Name: "v0.1.0", Folder: "v0_1_0"}, {Name: "v0.1.1", Folder: "v0_1_0"}, {Name: "v0.2.0", Folder: "v0_2_0"}} {
-		files, err := released.Files(filepath.Join(compat, versions[i].Folder))
+	for i, want := range []released.Version{{Name: "v0.1.0", Dir: "v0_1_0"}, {Name: "v0.1.1", Dir: "v0_1_0"}, {Name: "v0.2.0", Dir: "v0_2_0"}} {
+		files, err := released.Files(filepath.Join(compat, versions[i].Dir))
 		want.Hash = released.Hash(files)
 		if d := cmp.Diff(want, versions[i]); d != "" || err != nil {
 			t.Errorf("%v (-want +got):\n%s", err, d)

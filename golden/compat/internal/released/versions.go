@@ -1,5 +1,5 @@
 // Package released keeps what each released version of the generator wrote, and knows which names of the
-// runtime that needs. Folders are those of golden/compat.
+// runtime that needs. Directories are those of golden/compat.
 package released
 
 import (
@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// Next is the folder of the sample as today's generator writes it.
+// Next is the directory of the sample as today's generator writes it.
 const Next = "next"
 
-// Version is a version with the folder of its output. Versions whose output is the same share one.
+// Version is a version with the directory of its output. Versions whose output is the same share one.
 type Version struct {
-	Name   string // such as v0.1.0
-	Folder string // such as v0_1_0
-	Hash   string // of the generated files
+	Name string // such as v0.1.0
+	Dir  string // such as v0_1_0
+	Hash string // of the generated files
 }
 
 const (
@@ -57,7 +57,7 @@ func write(compat string, versions []Version) error {
 	var b strings.Builder
 	b.WriteString(listHead)
 	for _, v := range versions {
-		fmt.Fprintf(&b, "%s %s %s\n", v.Name, v.Folder, v.Hash)
+		fmt.Fprintf(&b, "%s %s %s\n", v.Name, v.Dir, v.Hash)
 	}
 	return os.WriteFile(filepath.Join(compat, listName), []byte(b.String()), 0o644)
 }
@@ -89,7 +89,7 @@ func Hash(files map[string][]byte) string {
 	return fmt.Sprintf("%x", h.Sum(nil))
 }
 
-// Files reads a folder and what is below it, by paths with slashes.
+// Files reads a directory and what is below it, by paths with slashes.
 func Files(dir string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -12,19 +12,16 @@ import (
 
 var room = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 
-// TestRooms compares the list of packages in docs/dev/architecture.md with the folders that have Go files. A row
-// that ends in /... covers what is below it too, except what is internal there.
+// TestRooms compares the list of packages in docs/dev/architecture.md with the directories that have Go files. A row that
+// ends in /... covers what is below it too, except what is internal there.
 func TestRooms(t *testing.T) {
 	const root = ".."
-	text, err := os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := readFile(t, "../docs/dev/architecture.md")
 	var rooms, wide []string
-	for _, row := range room.FindAllStringSubmatch(string(text), -1) {
+	for _, row := range room.FindAllStringSubmatch(text, -1) {
 		dir, whole := strings.CutSuffix(row[1], "/...")
 		if info, err := os.Stat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
-			t.Errorf("docs/dev/architecture.md has a row for %s, which is no folder", dir)
+			t.Errorf("docs/dev/architecture.md has a row for %s, which is not a directory", dir)
 		}
 		if slices.Contains(rooms, dir) {
 			t.Errorf("docs/dev/architecture.md has two rows for %s", dir)
@@ -35,7 +32,7 @@ func TestRooms(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{}
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -65,29 +62,21 @@ func TestRooms(t *testing.T) {
 // walked matches a name of the code with the file that declares it.
 var walked = regexp.MustCompile("`(?:mcptask\\.)?([\\w.]+)` in `([\\w./]+\\.go)`")
 
-// TestWalk compares what docs/dev/architecture.md says of where a name is declared with the files.
+// TestWalk checks each file in which docs/dev/architecture.md says that a name is declared.
 func TestWalk(t *testing.T) {
-	const root = ".."
-	text, err := os.ReadFile(filepath.Join(root, "docs", "dev", "architecture.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := walked.FindAllStringSubmatch(string(text), -1)
+	text := readFile(t, "../docs/dev/architecture.md")
+	names := walked.FindAllStringSubmatch(text, -1)
 	if len(names) == 0 {
 		t.Error("docs/dev/architecture.md names no function with its file")
 	}
 	for _, said := range names {
 		name, file := said[1], said[2]
-		source, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
-		if err != nil {
-			t.Errorf("docs/dev/architecture.md says that %s is in %s: %v", name, file, err)
-			continue
-		}
+		source := readFile(t, "../"+file)
 		declared := `(?m)^(func|type|var|const) ` + name + `\b`
 		if receiver, method, ok := strings.Cut(name, "."); ok {
 			declared = `(?m)^func \((\w+ )?\*?` + receiver + `\) ` + method + `\(`
 		}
-		if !regexp.MustCompile(declared).Match(source) {
+		if !regexp.MustCompile(declared).MatchString(source) {
 			t.Errorf("docs/dev/architecture.md says that %s is in %s, which does not declare it: name the file that does", name, file)
 		}
 	}

@@ -153,7 +153,11 @@ func (w *workshop) checkList(tb testing.TB, pkg, service string, list []byte) (c
 		var problems diag.List
 		cfg := toolschema.Config{Path: filepath.Join(w.dir, "tools.json"), Package: pkg, Service: service}
 		remote := toolschema.Read(cfg, list, &problems)
-		if err := problems.Err(w.dir); err != nil {
+		err := problems.Err(w.dir)
+		if (err == nil) == (remote == nil) {
+			tb.Fatalf("a model and an error, or neither: %v\n%s", err, list)
+		}
+		if err != nil {
 			checkError(tb, err, "tools.json", list)
 			return nil
 		}

@@ -84,6 +84,33 @@ type In struct{}
 	})
 }
 
+// FuzzTools checks what any list of tools gives.
+func FuzzTools(f *testing.F) {
+	lists, err := filepath.Glob("../golden/tools/*/*.json")
+	if err != nil || len(lists) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, path := range lists {
+		list, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(list)
+	}
+	for _, schema := range []string{
+		`{"$ref":"#"}`, `{"type":"object","properties":{"a":{"$ref":"#"},"b":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["a"]}`,
+		`{"anyOf":[{"anyOf":[{"properties":{"a":{"const":"x"}}},{"properties":{"a":{"const":2}}}]},{"required":["b"]}]}`,
+		`{"$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}},"properties":{"a":{"$ref":"#/$defs/a"}}}`,
+		`{"allOf":[{"properties":{"a":{"enum":["b"]}}},{"properties":{"a":{"type":"integer"}}}],"additionalProperties":{"type":["null"]}}`,
+		`{"properties":{"a":{"description":"[a]: b\n- c\n1. d\n\n    e\n# f\n//g"},"fields":{"items":[{}]},"v":{"prefixItems":[1]}}}`,
+		`{"properties":{"err":{"enum":["nil","","\u0000","A","a"]}},"patternProperties":{"a":{"enum":["x"]}}}`,
+	} {
+		f.Add(listOf([]byte(schema)))
+	}
+	w := newWorkshop(f)
+	f.Fuzz(func(t *testing.T, list []byte) { w.checkList(t, "p", "", list) })
+}
+
 // listOf is a list of one tool that takes and gives what a schema says.
 func listOf(schema []byte) []byte {
 	return fmt.Appendf(nil, `[{"name":"a","inputSchema":%s,"outputSchema":%[1]s}]`, schema)

@@ -196,8 +196,8 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("error is %v, want %s", err, want)
 	}
 	// Package schema refuses a definition that is itself; one that did not come through it is refused too.
-	circle := &builder{definitions: map[string]*node{"GetTaskResult": {allOf: []*node{{ref: "GetTaskResult"}}}}}
-	_, err = circle.flattenMembers("GetTaskResult", &node{ref: "GetTaskResult"})
+	circle := &builder{definitions: map[string]*node{"GetTaskResult": {AllOf: []*node{{Ref: "GetTaskResult"}}}}}
+	_, err = circle.flattenMembers("GetTaskResult", &node{Ref: "GetTaskResult"})
 	if want := `cannot flatten the definition "GetTaskResult" into it`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error is %v, want %s", err, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Defaults: how long a plain call may block before a fallback tool takes over, given that common
@@ -230,20 +231,8 @@ func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own,
 			at, _ = defaults.get(key)
 		}
 	}
-	r.addProblem(at.pos, fmt.Sprintf("%s=%s is longer than the ttl, %s", key, shortDuration(value), shortDuration(ttl)),
+	r.addProblem(at.pos, fmt.Sprintf("%s=%s is longer than the ttl, %s", key, words.Duration(value), words.Duration(ttl)),
 		"a task is deleted when its ttl ends; make the ttl longer or the "+key+" shorter")
-}
-
-// shortDuration formats a duration as people write it: 24h, not 24h0m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 func (r *reader) readAnnotations(tool *model.Tool, own, defaults *block) {

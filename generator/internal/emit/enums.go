@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/dave/jennifer/jen"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Protocol is what every generated file says about MCP, read from the schemas of its revisions.
@@ -53,28 +55,20 @@ func statusName(status string) string {
 
 func codeName(name string) string { return "Code" + name }
 
-// docSentence turns a schema's documentation, which starts with a verb, into a doc comment.
-func docSentence(name, doc string) string {
-	if doc == "" {
-		return name + " has no description."
-	}
-	return name + " " + strings.ToLower(doc[:1]) + doc[1:]
-}
-
 func (w *writer) writeEnums() {
 	addDoc(w.file.Group, "TaskStatus is the state of a task as its requestor sees it.")
 	w.file.Type().Id("TaskStatus").Op("=").Add(w.runtimeName("Status").code)
 	addDoc(w.file.Group, "The states of a task.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, s := range w.protocol.Statuses {
-			addDoc(g, docSentence(statusName(s.Name), s.Doc))
+			addDoc(g, words.AfterName(statusName(s.Name), s.Doc))
 			g.Id(statusName(s.Name)).Id("TaskStatus").Op("=").Lit(s.Name)
 		}
 	})
 	addDoc(w.file.Group, "The error codes that a server sends.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, c := range w.protocol.Codes {
-			addDoc(g, docSentence(codeName(c.Name), c.Doc))
+			addDoc(g, words.AfterName(codeName(c.Name), c.Doc))
 			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Value))
 		}
 	})

@@ -1,11 +1,12 @@
 package jsonschema
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // maxWidth is the maximum length of a line. A longer string is split when it is written as Go code.
@@ -193,12 +194,4 @@ func writeCompact(b *strings.Builder, value any) {
 var rawStringEscapes = strings.NewReplacer("`", `\u0060`, "\ufeff", `\ufeff`)
 
 // quoteJSON encodes a JSON string that a raw Go string can contain.
-func quoteJSON(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil { // a string always encodes
-		return `""`
-	}
-	return rawStringEscapes.Replace(strings.TrimSuffix(b.String(), "\n"))
-}
+func quoteJSON(s string) string { return rawStringEscapes.Replace(words.QuoteJSON(s)) }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // typeNames are the valid values of the keyword type.
@@ -61,9 +62,9 @@ func (r *resolver) checkType(n *node) {
 		}
 		hint := "the types are " + strings.Join(typeNames, ", ")
 		if near := diag.Nearest(text, typeNames); near != "" {
-			hint = "did you mean " + quoteJSON(near) + "?"
+			hint = "did you mean " + words.QuoteJSON(near) + "?"
 		}
-		r.reportOnce(item, "unknown type "+quoteJSON(text), hint)
+		r.reportOnce(item, "unknown type "+words.QuoteJSON(text), hint)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // node is a JSON value with its position. It keeps the order of members.
@@ -65,7 +67,7 @@ func (n *node) compactJSON() string {
 	case object:
 		parts := make([]string, len(n.members))
 		for i, m := range n.members {
-			parts[i] = quoteJSON(m.name) + ":" + m.value.compactJSON()
+			parts[i] = words.QuoteJSON(m.name) + ":" + m.value.compactJSON()
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	case array:
@@ -76,7 +78,7 @@ func (n *node) compactJSON() string {
 		return "[" + strings.Join(parts, ",") + "]"
 	}
 	if s, ok := n.value.(string); ok {
-		return quoteJSON(s)
+		return words.QuoteJSON(s)
 	}
 	return fmt.Sprint(orNull(n.value))
 }
@@ -86,17 +88,6 @@ func orNull(value any) any {
 		return "null"
 	}
 	return value
-}
-
-// quoteJSON encodes a JSON string without HTML escapes.
-func quoteJSON(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil { // a string always encodes
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // describeKind describes the type of a value, for messages.
@@ -246,7 +237,7 @@ func (p *parser) parseMembers(n *node, depth int) error {
 		}
 		name, _ := key.(string) // the decoder accepts nothing else
 		if seen[name] {
-			return &syntaxError{offset, "duplicate member " + quoteJSON(name)}
+			return &syntaxError{offset, "duplicate member " + words.QuoteJSON(name)}
 		}
 		seen[name] = true
 		value, err := p.parseValue(depth + 1)

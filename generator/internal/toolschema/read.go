@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Config names the parts of the result.
@@ -83,7 +84,7 @@ func (l *toolList) readMessage(n *node) {
 	case n.get("method") != nil && n.get("result") == nil: // skip requests and notifications
 	case n.get("error") != nil && n.get("jsonrpc") != nil:
 		text, _ := n.get("error").get("message").text()
-		l.addProblem(n, "the server refused: "+quoteJSON(text), "give the answer to a tools/list request that the server accepts")
+		l.addProblem(n, "the server refused: "+words.QuoteJSON(text), "give the answer to a tools/list request that the server accepts")
 	case n.get("result") != nil:
 		l.readResult(n.get("result"))
 	case n.get("tools") != nil || n.get("serverInfo") != nil:
@@ -141,7 +142,7 @@ func (l *toolList) readTool(n *node) {
 	case !ok || s == "":
 		l.addProblem(name, "the name of a tool must be a nonempty string", "")
 	case l.seen[s]:
-		l.addProblem(name, "the file has two tools "+quoteJSON(s), "if the file contains a page twice, remove one copy")
+		l.addProblem(name, "the file has two tools "+words.QuoteJSON(s), "if the file contains a page twice, remove one copy")
 	default:
 		l.seen[s] = true
 		t.name = s

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -216,7 +217,7 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 		elem, err := b.typeOf(name+"Item", n.Items, within)
 		return goType{kind: sliceKind, elem: &elem}, err
 	case len(n.Properties) > 0 && !n.Additional.open:
-		doc := docAfter(name+" is about", n.Doc)
+		doc := words.AfterName(name+" is about", n.Doc)
 		return goType{kind: structKind, name: name}, b.addStruct(name, doc, n, false)
 	case n.is("object") && n.Additional.values != nil:
 		elem, err := b.typeOf(name+"Value", n.Additional.values, within)

@@ -72,14 +72,6 @@ func methodName(wire string) string {
 	return "Method" + goName(wire)
 }
 
-// docAfter puts a name before a sentence that starts with a verb.
-func docAfter(name, sentence string) string {
-	if sentence == "" {
-		return name
-	}
-	return name + " " + strings.ToLower(sentence[:1]) + sentence[1:]
-}
-
 // wrapComment wraps a comment to 97 columns, including the marker and the indentation. A tab counts
 // as four columns.
 func wrapComment(text string, tabs int) []string {

@@ -166,13 +166,7 @@ func (w *workshop) Import(path string) (*types.Package, error) {
 func (w *workshop) check(tb testing.TB, path string, sources map[string][]byte) (pkg *types.Package, failures []types.Error) {
 	tb.Helper()
 	var files []*ast.File
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range sources {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		file, err := parser.ParseFile(w.fset, name, sources[name], parser.SkipObjectResolution)
 		if file != nil && path != declaration.Runtime {
 			defer w.fset.RemoveFile(w.fset.File(file.FileStart))

@@ -175,14 +175,17 @@ func (r *reader) describeLine(pos token.Pos) string {
 	return fmt.Sprintf("%s:%d", diag.Relative(r.pkg.Dir, p.Filename), p.Line)
 }
 
+// findSetting returns a tool's own setting, or else the default of its service.
+func findSetting(key string, own, defaults *block) (setting, bool) {
+	if own.has(key) {
+		return own.get(key)
+	}
+	return defaults.get(key)
+}
+
 // readPolicy sets how the tool runs. The tool's own settings override those of the service.
 func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *ast.Ident, own, defaults *block) {
-	find := func(key string) (setting, bool) {
-		if own.has(key) {
-			return own.get(key)
-		}
-		return defaults.get(key)
-	}
+	find := func(key string) (setting, bool) { return findSetting(key, own, defaults) }
 	p := &tool.Policy
 	p.Task = model.Forbidden
 	if tool.Task {
@@ -240,11 +243,7 @@ func (r *reader) readAnnotations(tool *model.Tool, own, defaults *block) {
 	for key, into := range map[string]**bool{
 		"readonly": &a.ReadOnly, "destructive": &a.Destructive, "idempotent": &a.Idempotent, "openworld": &a.OpenWorld,
 	} {
-		s, ok := defaults.get(key)
-		if own.has(key) {
-			s, ok = own.get(key)
-		}
-		if ok {
+		if s, ok := findSetting(key, own, defaults); ok {
 			*into = &s.flag
 		}
 	}

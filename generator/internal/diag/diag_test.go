@@ -19,11 +19,11 @@ func TestErr(t *testing.T) {
 	list.Add(token.Position{Filename: "/w/a/a.go", Line: 10, Column: 2}, "third", "do this")
 	list.Add(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 3}, "second", "")
 	list.Add(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 3}, "second", "")
-	list.Addf(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 1}, "first %d", 1)
+	list.Add(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 1}, "first", "")
 	list.Add(token.Position{Filename: "/x/c.go", Line: 1, Column: 1}, "outside", "")
 	list.Add(token.Position{}, "nowhere", "")
 	want := strings.Join([]string{
-		"nowhere", "../x/c.go:1:1: outside", "a/a.go:9:1: first 1", "a/a.go:9:3: second", "a/a.go:10:2: third\n\thint: do this", "b.go:1:1: last",
+		"nowhere", "../x/c.go:1:1: outside", "a/a.go:9:1: first", "a/a.go:9:3: second", "a/a.go:10:2: third\n\thint: do this", "b.go:1:1: last",
 	}, "\n")
 	if got := list.Err("/w").Error(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)

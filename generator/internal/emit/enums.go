@@ -7,23 +7,14 @@ import (
 	"github.com/dave/jennifer/jen"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // Protocol is what every generated file says about MCP, read from the schemas of its revisions.
 type Protocol struct {
-	Statuses     []Status
-	Codes        []Code
+	Statuses     []schema.Status
+	Codes        []schema.ErrorCode
 	Capabilities []Capability
-}
-
-// Status is a state of a task. Its Doc starts with a verb, as does the Doc of a Code.
-type Status struct{ Name, Doc string }
-
-// Code is a JSON-RPC error code.
-type Code struct {
-	Name  string
-	Value int
-	Doc   string
 }
 
 // Capability is the JSON object that a server merges into its capabilities in one revision.
@@ -69,7 +60,7 @@ func (w *writer) writeEnums() {
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, c := range w.protocol.Codes {
 			addDoc(g, words.AfterName(codeName(c.Name), c.Doc))
-			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Value))
+			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Code))
 		}
 	})
 }

@@ -77,7 +77,6 @@ func signatureExpr(taken int, params []expr, results ...expr) jen.Code {
 	end := ""
 	codes, text := joinExprs(results)
 	switch len(results) {
-	case 0:
 	case 1:
 		end = " " + text
 	default:

@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -101,24 +102,19 @@ func splitParts(text string) []string {
 	return append(parts, text[start:])
 }
 
+// overrideTypes are Go types with the JSON types that a type= part can name.
+var overrideTypes = map[string]reflect.Type{
+	"string": reflect.TypeFor[string](), "integer": reflect.TypeFor[int64](), "number": reflect.TypeFor[float64](),
+	"boolean": reflect.TypeFor[bool](), "array": reflect.TypeFor[[]any](), "object": reflect.TypeFor[map[string]any](),
+}
+
 // overrideType returns the type that a type= part gives a field.
 func (t tag) overrideType() (reflect.Type, bool) {
 	for _, p := range t.parts {
 		switch p.key {
 		case "type":
-			switch p.value {
-			case "string":
-				return reflect.TypeFor[string](), true
-			case "integer":
-				return reflect.TypeFor[int64](), true
-			case "number":
-				return reflect.TypeFor[float64](), true
-			case "boolean":
-				return reflect.TypeFor[bool](), true
-			case "array":
-				return reflect.TypeFor[[]any](), true
-			case "object":
-				return reflect.TypeFor[map[string]any](), true
+			if rt, ok := overrideTypes[p.value]; ok {
+				return rt, true
 			}
 			return reflect.TypeFor[any](), true
 		case "oneof_type", "anyof_type", "oneof_ref", "anyof_ref":
@@ -192,14 +188,8 @@ func (t tag) lastValue(key string) string {
 }
 
 func newPartRefusal(p part, kind string, valid map[string]valueCheck) *refusal {
-	names := slices.Clone(flagKeywords)
-	for name := range commonKeywords {
-		names = append(names, name)
-	}
-	for name := range valid {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.AppendSeq(slices.Clone(flagKeywords), maps.Keys(commonKeywords))
+	names = slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(valid))))
 	hint := ""
 	if near := diag.Nearest(p.key, names); near != "" && near != p.key {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -231,13 +221,9 @@ func arrayKeywords(rt reflect.Type) map[string]valueCheck {
 	all := map[string]valueCheck{}
 	items := schemaType(rt.Elem())
 	if items != "array" {
-		for name, c := range typeKeywords[items] {
-			all[name] = c
-		}
+		maps.Copy(all, typeKeywords[items])
 	}
-	for name, c := range typeKeywords["array"] {
-		all[name] = c
-	}
+	maps.Copy(all, typeKeywords["array"])
 	return all
 }
 

@@ -170,10 +170,7 @@ func parsePosition(dir, text string) token.Position {
 	if text == "" || text == "-" {
 		return pos
 	}
-	pos.Filename = text
-	if !filepath.IsAbs(text) {
-		pos.Filename = filepath.Join(dir, text)
-	}
+	pos.Filename = diag.Absolute(dir, text)
 	if len(numbers) > 0 {
 		pos.Line = numbers[0]
 	}

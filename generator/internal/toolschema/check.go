@@ -2,6 +2,7 @@ package toolschema
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
@@ -53,11 +54,7 @@ func (r *resolver) checkType(n *node) {
 			r.reportOnce(item, "type must be a string or a list of strings, not "+item.describeKind(), "")
 			continue
 		}
-		known := false
-		for _, name := range typeNames {
-			known = known || name == text
-		}
-		if known {
+		if slices.Contains(typeNames, text) {
 			continue
 		}
 		hint := "the types are " + strings.Join(typeNames, ", ")

@@ -60,10 +60,6 @@ func wireFolder(surface *schema.Surface) string {
 	return folder + wirePackage(surface.Revision)
 }
 
-// revisionName returns a revision as part of a Go name: 20251125, 20251125RC, SEP1686,
-// TaskPatterns.
-func revisionName(revision string) string { return goName(revision) }
-
 // methodName names the constant of a method or notification.
 func methodName(wire string) string {
 	if rest, ok := strings.CutPrefix(wire, "notifications/"); ok {

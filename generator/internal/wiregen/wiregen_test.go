@@ -43,7 +43,7 @@ func outputs() []string {
 		if revision == "2025-11-25" || revision == "2026-07-28" {
 			folder = "internal/protocol/"
 		}
-		names = append(names, folder+"wire"+strings.ToLower(revisionName(revision))+"/wire_gen.go")
+		names = append(names, folder+"wire"+strings.ToLower(goName(revision))+"/wire_gen.go")
 	}
 	return names
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// schemaSeeds are schemas at the edges of what there is.
+// schemaSeeds returns schemas with unusual content, and those of the revisions.
 func schemaSeeds(tb testing.TB) [][]byte {
 	tb.Helper()
 	var seeds [][]byte
@@ -52,8 +52,8 @@ func schemaSeeds(tb testing.TB) [][]byte {
 	return seeds
 }
 
-// FuzzSchemas: whatever a schema says, one of a file that a declaration names and one in a list of tools.
-// What a declaration gets from a file is the same JSON value.
+// FuzzSchemas checks any schema, in a file that a declaration names and in a list of tools. The
+// constant in generated code is the same JSON value as the file.
 func FuzzSchemas(f *testing.F) {
 	for _, seed := range schemaSeeds(f) {
 		f.Add(seed)
@@ -111,12 +111,12 @@ func FuzzTools(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list []byte) { w.checkList(t, "p", "", list) })
 }
 
-// listOf is a list of one tool that takes and gives what a schema says.
+// listOf returns a list with one tool whose input and output have a schema.
 func listOf(schema []byte) []byte {
 	return fmt.Appendf(nil, `[{"name":"a","inputSchema":%s,"outputSchema":%[1]s}]`, schema)
 }
 
-// checkConst compares a constant with JSON that it was made of.
+// checkConst compares a constant with the JSON that it was generated from.
 func checkConst(tb testing.TB, pkg *types.Package, name string, want []byte) {
 	tb.Helper()
 	obj, ok := pkg.Scope().Lookup(name).(*types.Const)
@@ -129,7 +129,7 @@ func checkConst(tb testing.TB, pkg *types.Package, name string, want []byte) {
 	}
 }
 
-// exactly is a JSON value with its numbers as they are written.
+// exactly decodes a JSON value and keeps the text of its numbers.
 func exactly(tb testing.TB, text []byte) (value any) {
 	tb.Helper()
 	d := json.NewDecoder(bytes.NewReader(text))

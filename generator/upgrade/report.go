@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/token"
+	"maps"
 	"slices"
 	"strings"
 
@@ -142,12 +143,7 @@ func (p movedPackage) describeState() string {
 
 // listGoneNames adds steps for names that are gone.
 func (p movedPackage) listGoneNames(more func(string)) {
-	var gone []string
-	for name := range p.gone {
-		gone = append(gone, name)
-	}
-	slices.Sort(gone)
-	for _, name := range gone {
+	for _, name := range slices.Sorted(maps.Keys(p.gone)) {
 		text := fmt.Sprintf("`%s` is gone from `%s`", name, p.shown)
 		if at := p.gone[name]; len(at) > 0 {
 			var places []string

@@ -41,7 +41,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestListing: the line stands below the message, and the caret below what is wrong with it.
+// TestListing checks that the source line is below the message, and the caret below the mistake.
 func TestListing(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	dir := t.TempDir()
@@ -76,8 +76,8 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestClean: what a message quotes of a source does not reach the terminal as a command, and is no
-// longer than what a person reads.
+// TestClean checks that text quoted from a source cannot control the terminal and is not too
+// long to read.
 func TestClean(t *testing.T) {
 	for text, want := range map[string]string{
 		"Ä \"b\"":                       "Ä \"b\"",

@@ -117,8 +117,8 @@ func TestEnumsAdmitWhatIsWritten(t *testing.T) {
 	}
 }
 
-// TestEnumsLikeTags compares what is derived from constants with what invopop reflects of a type that
-// names the same choices in its tags.
+// TestEnumsLikeTags compares the schema derived from constants with the one that invopop
+// reflects from a type that names the same choices in its tags.
 func TestEnumsLikeTags(t *testing.T) {
 	reflector := invopop.Reflector{Anonymous: true, DoNotReference: true}
 	reflected, err := json.Marshal(reflector.Reflect(kinds.EnumsByTag{}))
@@ -139,7 +139,7 @@ func TestEnumsLikeTags(t *testing.T) {
 	}
 }
 
-// TestEnumsRefuse: an enum is all there is.
+// TestEnumsRefuse checks that a schema refuses values that are not in its enum.
 func TestEnumsRefuse(t *testing.T) {
 	schema := derive(t)
 	fine := `{"values": {"a": "fast"}, "keys": {"fast": 1}, "levels": {"-1": [1]}, "quoted": "1", "text": "\"fast\"", "lost": null, "page": {"Items": ["fast"]}}`

@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"fmt"
 	"go/types"
 	"reflect"
@@ -71,10 +72,7 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 		case option == "string" && !isScalar(f.variable.Type()):
 			return &refusal{`"string" has no effect on a field of this type`, "it is for strings, numbers and booleans"}
 		case !known:
-			hint := "encoding/json knows " + strings.Join(jsonOptions, ", ")
-			if near := diag.Nearest(strings.TrimSpace(option), jsonOptions); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
+			hint := cmp.Or(diag.DidYouMean(strings.TrimSpace(option), jsonOptions), "encoding/json knows "+strings.Join(jsonOptions, ", "))
 			return &refusal{fmt.Sprintf("%q has no meaning in the json tag", option), hint}
 		}
 	}

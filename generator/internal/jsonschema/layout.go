@@ -71,8 +71,8 @@ func formatSchema(schema *object) string {
 	return b.String()
 }
 
-// writeValue writes a value. column is the current length of the line. open keeps an object from
-// being written on one line.
+// writeValue writes a value. column is the current length of the line. open keeps an object, which
+// must have members, from being written on one line.
 func writeValue(b *strings.Builder, value any, indent string, column int, open bool) {
 	if !open {
 		if line := compactText(value); column+len(line) <= maxWidth || !isDivisible(value) {
@@ -83,10 +83,6 @@ func writeValue(b *strings.Builder, value any, indent string, column int, open b
 	inner := indent + "  "
 	switch v := value.(type) {
 	case *object:
-		if len(v.keys) == 0 {
-			b.WriteString("{}")
-			return
-		}
 		b.WriteString("{\n")
 		for i, key := range v.keys {
 			start := inner + quoteJSON(key) + ": "
@@ -116,8 +112,6 @@ func writeValue(b *strings.Builder, value any, indent string, column int, open b
 			b.WriteByte('\n')
 		}
 		b.WriteString(indent + "]")
-	default:
-		b.WriteString(compactText(value))
 	}
 }
 

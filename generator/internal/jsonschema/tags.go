@@ -71,8 +71,8 @@ func readDescriptionTag(text string, words []string) (tag, error) {
 	if isKeyword(text) {
 		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), "write " + text + "=value"}
 	}
-	if near := diag.Nearest(text, flagKeywords); near != "" {
-		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), fmt.Sprintf("did you mean %q?", near)}
+	if hint := diag.DidYouMean(text, flagKeywords); hint != "" {
+		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), hint}
 	}
 	return tag{description: text}, nil
 }

@@ -19,7 +19,7 @@ func TestAfterLoading(t *testing.T) {
 	}
 }
 
-// TestReport: a goal that is missed is named, and fails the run.
+// TestReport checks that a missed goal is named and fails the run.
 func TestReport(t *testing.T) {
 	good := func() figures {
 		return figures{

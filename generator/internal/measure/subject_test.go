@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestSubject: both tools do their work on the package, which compiles with what they write.
+// TestSubject checks that both tools generate code for the package and that the package then
+// compiles.
 func TestSubject(t *testing.T) {
 	s, err := prepareSubject(t.Context(), t.TempDir())
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/schemafile"
 )
 
-// TestBadFiles: what is no schema of tasks is told with its name, its place and where to get one.
+// TestBadFiles checks the messages for files that are not schemas of tasks: the name, the
+// position, and how to get a valid file.
 func TestBadFiles(t *testing.T) {
 	ours, err := os.ReadFile("../../../schema/2025-11-25/tasks.schema.json")
 	if err != nil {
@@ -81,7 +82,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestLargeFile: a file that cannot be a schema is not read into memory.
+// TestLargeFile checks that a file too large for a schema is not read into memory.
 func TestLargeFile(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "large.json"))
@@ -101,7 +102,8 @@ func TestLargeFile(t *testing.T) {
 	}
 }
 
-// TestDeepFile: what nests without end is refused, and what is let through ends soon.
+// TestDeepFile checks that deeply nested files are refused, and that reading those just below
+// the limit ends soon.
 func TestDeepFile(t *testing.T) {
 	dir := t.TempDir()
 	deep := func(depth int) string {
@@ -118,7 +120,7 @@ func TestDeepFile(t *testing.T) {
 	}
 }
 
-// Revisions are given with commas between them, files are not.
+// TestReadCommas checks the hint for files that are separated by commas, as revisions may be.
 func TestReadCommas(t *testing.T) {
 	if _, err := schemafile.Read(t.TempDir(), []string{"a.json,b.json"}); err == nil || !strings.Contains(err.Error(), "repeat --schema for each file") {
 		t.Error(err)

@@ -165,7 +165,7 @@ func decoded(text string) (object map[string]any) {
 	return object
 }
 
-// changeUnions changes each union of the states of a task, which the official file has written out
+// changeUnions changes each union of the states of a task. The official file repeats the union
 // wherever ours refers to DetailedTask.
 func changeUnions(value any, change func([]any) []any) {
 	switch value := value.(type) {
@@ -183,7 +183,7 @@ func changeUnions(value any, change func([]any) []any) {
 	}
 }
 
-// isUnion tells whether there is a variant for each of the five states.
+// isUnion reports whether there is a variant for each of the five states.
 func isUnion(variants []any) bool {
 	objects := 0
 	for _, variant := range variants {
@@ -222,7 +222,7 @@ func (d definitions) renameProperty(name, from, to string) {
 	delete(properties, from)
 }
 
-// remove takes definitions away, with the references to them in unions.
+// remove removes definitions and the references to them in unions.
 func (d definitions) remove(names ...string) {
 	for _, name := range names {
 		delete(d, name)
@@ -241,7 +241,7 @@ func (d definitions) remove(names ...string) {
 	}
 }
 
-// renameDefinition renames a definition where it stands and where it is referred to.
+// renameDefinition renames a definition and the references to it.
 func (d definitions) renameDefinition(from, to string) {
 	d[to] = d[from]
 	delete(d, from)

@@ -1,6 +1,7 @@
 package toolschema
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -57,10 +58,7 @@ func (r *resolver) checkType(n *node) {
 		if slices.Contains(typeNames, text) {
 			continue
 		}
-		hint := "the types are " + strings.Join(typeNames, ", ")
-		if near := diag.Nearest(text, typeNames); near != "" {
-			hint = "did you mean " + words.QuoteJSON(near) + "?"
-		}
+		hint := cmp.Or(diag.DidYouMean(text, typeNames), "the types are "+strings.Join(typeNames, ", "))
 		r.reportOnce(item, "unknown type "+words.QuoteJSON(text), hint)
 	}
 }

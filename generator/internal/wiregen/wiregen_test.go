@@ -18,8 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// runtimeDir is where the generated files are checked in. It is read as
-// files: the generator never imports the runtime.
+// runtimeDir is the directory of the generated files. The tests read them as files, because the
+// generator never imports the runtime.
 const runtimeDir = "../../../runtime"
 
 func all(t *testing.T) []*schema.Surface {
@@ -35,7 +35,7 @@ func all(t *testing.T) []*schema.Surface {
 	return surfaces
 }
 
-// outputs are the files that are made, below the runtime's folder.
+// outputs returns the paths of the generated files below the directory of the runtime.
 func outputs() []string {
 	names := []string{"wire_gen.go"}
 	for _, revision := range schema.Revisions() {
@@ -79,8 +79,8 @@ func TestRunFromNothing(t *testing.T) {
 	}
 }
 
-// TestOutputCompiles holds that each file is formatted, counts as generated,
-// passes the type checker, and keeps to the line length.
+// TestOutputCompiles checks that each file is formatted, counts as generated, passes the type
+// checker and keeps to the line length.
 func TestOutputCompiles(t *testing.T) {
 	files := mustRender(t, all(t))
 	for _, name := range outputs() {
@@ -127,7 +127,7 @@ func typeCheck(t *testing.T, name string, content []byte) *types.Package {
 	return pkg
 }
 
-// edited is a surface of 2026-07-28 with one text of its schema replaced.
+// edited returns the surface of 2026-07-28 with one text of its schema replaced.
 func edited(t *testing.T, from, to string) *schema.Surface {
 	t.Helper()
 	file := func(name string) []byte {
@@ -148,7 +148,7 @@ func edited(t *testing.T, from, to string) *schema.Surface {
 	return surface
 }
 
-// TestSchemaDecides holds that a change in the schema is a change in the code.
+// TestSchemaDecides checks that a change in the schema changes the code.
 func TestSchemaDecides(t *testing.T) {
 	const property = `"statusMessage": {`
 	tests := []struct{ name, from, to, want string }{
@@ -174,8 +174,8 @@ func TestSchemaDecides(t *testing.T) {
 	}
 }
 
-// TestNewMemberIsEverywhere holds that a member of Task is one of each type that
-// is made of it.
+// TestNewMemberIsEverywhere checks that a new member of Task appears in each type that is
+// composed of Task.
 func TestNewMemberIsEverywhere(t *testing.T) {
 	content, err := renderWire(edited(t, `"statusMessage": {`, `"priority": {"type": "boolean"}, "statusMessage": {`), facts{})
 	if err != nil {

@@ -80,7 +80,7 @@ func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b
 		return
 	}
 	open[iface] = true
-	r.noteInterface(iface)
+	r.readInterface[iface] = true
 	for _, field := range iface.Methods.List {
 		if len(field.Names) == 0 {
 			r.readEmbedded(service, field, b, done, open)

@@ -189,18 +189,13 @@ func (r *reader) reportInvalid(p param, name string) bool {
 		}
 		break
 	}
-	if named, ok := typeOf(culprit).(*types.Named); ok && hint == "" && named.TypeParams().Len() > 0 {
-		hint = fmt.Sprintf("%s contains ever deeper instances of itself; inside %[1]s, use it only with its own type arguments", culprit.Name())
+	if hint == "" && culprit != nil {
+		if named, ok := culprit.Type().(*types.Named); ok && named.TypeParams().Len() > 0 {
+			hint = fmt.Sprintf("%s contains ever deeper instances of itself; inside %[1]s, use it only with its own type arguments", culprit.Name())
+		}
 	}
 	r.addProblem(pos, message, hint)
 	return true
-}
-
-func typeOf(obj types.Object) types.Type {
-	if obj == nil {
-		return nil
-	}
-	return obj.Type()
 }
 
 // isInvalid reports whether t is the invalid type.

@@ -80,12 +80,9 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 }
 
 // findPointerMarshaler finds a type in the values of a map whose marshal method is on its pointer.
-// encoding/json cannot take the address of map values, so it would encode the fields instead.
-func findPointerMarshaler(t types.Type) types.Type {
-	return searchPointerMarshaler(t, map[types.Type]bool{})
-}
-
-func searchPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
+// encoding/json cannot take the address of map values, so it would encode the fields instead. seen
+// holds the types that were searched.
+func findPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 	t = types.Unalias(t)
 	if seen[t] {
 		return nil
@@ -103,10 +100,10 @@ func searchPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Array:
-		return searchPointerMarshaler(u.Elem(), seen)
+		return findPointerMarshaler(u.Elem(), seen)
 	case *types.Struct:
 		for _, f := range jsonFields(u) {
-			if found := searchPointerMarshaler(f.variable.Type(), seen); found != nil {
+			if found := findPointerMarshaler(f.variable.Type(), seen); found != nil {
 				return found
 			}
 		}

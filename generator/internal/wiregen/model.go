@@ -245,25 +245,22 @@ type member struct {
 	required bool
 }
 
-// flattenMembers flattens a definition into its properties.
-func (b *builder) flattenMembers(path string, n *node) ([]member, error) {
-	return b.flatten(path, n, nil)
-}
-
-func (b *builder) flatten(path string, n *node, within []string) ([]member, error) {
+// flattenMembers flattens a definition into its properties. within lists the definitions that are
+// being flattened.
+func (b *builder) flattenMembers(path string, n *node, within ...string) ([]member, error) {
 	if ref := n.definition(); ref != "" {
 		target, ok := b.definitions[ref]
 		if !ok || slices.Contains(within, ref) {
 			return nil, fmt.Errorf("%s: cannot flatten the definition %q into it", path, ref)
 		}
-		return b.flatten(path, target, append(slices.Clone(within), ref))
+		return b.flattenMembers(path, target, append(slices.Clone(within), ref)...)
 	}
 	var out []member
 	for _, p := range n.Properties {
 		out = append(out, member{p.name, p.schema, slices.Contains(n.Required, p.name)})
 	}
 	for _, part := range n.AllOf {
-		members, err := b.flatten(path, part, within)
+		members, err := b.flattenMembers(path, part, within...)
 		if err != nil {
 			return nil, err
 		}
@@ -290,7 +287,7 @@ func (b *builder) mergeVariants(path string, variants []*node, within []string) 
 	var out []member
 	count := map[string]int{}
 	for _, variant := range variants {
-		members, err := b.flatten(path, variant, within)
+		members, err := b.flattenMembers(path, variant, within...)
 		if err != nil {
 			return nil, err
 		}

@@ -60,7 +60,7 @@ func (c *typeChooser) object() string {
 // parameter.
 var named = []string{"A", "B", "C", "Ä", "Kind", "Level", "G", "H"}
 
-const generic = 6 // where those with a type parameter begin
+const generic = 6 // the index of the first type with a type parameter
 
 func (c *typeChooser) file() string {
 	c.b.WriteString(`package p

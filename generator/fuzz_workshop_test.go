@@ -210,7 +210,7 @@ func (w *workshop) load(tb testing.TB, source []byte, problems *diag.List) *load
 	cfg := load.Config{Dir: w.dir, Output: OutputName, Header: emit.Header}
 	defer func() {
 		if r := recover(); r != nil { // struct{ A int; A struct{ A T[struct{}] } }, for one, crashes the compiler too
-			tb.Skipf("Go does not get through this: %v", r)
+			tb.Skipf("go/types cannot check this: %v", r)
 		}
 	}()
 	return load.Check(tb.Context(), cfg, load.Source{
@@ -274,13 +274,13 @@ func checkProblems(tb testing.TB, problems []diag.Problem, name string, source [
 		case p.Pos.Filename != name:
 			tb.Errorf("%s is not about the file", p)
 		case p.Pos.Line < 1 || p.Pos.Line > len(lines) || p.Pos.Column < 1 || p.Pos.Column > len(lines[p.Pos.Line-1])+2: // the parser puts EOF behind a line break
-			tb.Errorf("the place is outside of the file: %s", p)
+			tb.Errorf("the position is outside the file: %s", p)
 		case i > 0 && cmp.Or(cmp.Compare(problems[i-1].Pos.Line, p.Pos.Line), cmp.Compare(problems[i-1].Pos.Column, p.Pos.Column)) > 0:
 			tb.Errorf("not in order: %s", p)
 		}
 		for _, text := range []string{p.Message, p.Hint} {
 			if strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) || len(text) > 4000 {
-				tb.Errorf("this is not for a terminal: %.4000q", text)
+				tb.Errorf("a terminal cannot show this: %.4000q", text)
 			}
 		}
 	}

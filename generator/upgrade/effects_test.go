@@ -82,12 +82,12 @@ func TestUnused(t *testing.T) {
 	text := write(pkg)
 	for _, part := range []string{"ErrCannotAsk", "inputRequests", "its questions", "tasks/update is new"} {
 		if strings.Contains(text, part) {
-			t.Errorf("nobody asks, and the report says %q", part)
+			t.Errorf("no tool asks, but the report says %q", part)
 		}
 	}
 	pkg.Services = pkg.Services[:1]
 	pkg.Services[0].Tools = pkg.Services[0].Tools[2:]
 	if text := write(pkg); strings.Contains(text, "**Methods**") || strings.Contains(text, "Proxies") {
-		t.Errorf("nothing is a task, and the report says\n%s", text)
+		t.Errorf("no tool is a task, but the report says\n%s", text)
 	}
 }

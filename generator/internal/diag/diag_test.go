@@ -13,7 +13,7 @@ import (
 func TestErr(t *testing.T) {
 	var list diag.List
 	if list.Err("/w") != nil {
-		t.Error("no problems are an error")
+		t.Error("Err of an empty list is not nil")
 	}
 	list.Add(token.Position{Filename: "/w/b.go", Line: 1, Column: 1}, "last", "")
 	list.Add(token.Position{Filename: "/w/a/a.go", Line: 10, Column: 2}, "third", "do this")
@@ -88,7 +88,7 @@ func TestClean(t *testing.T) {
 		var list diag.List
 		list.Add(token.Position{}, text, text)
 		if got := list.Err("/").Error(); got != want+"\n\thint: "+want {
-			t.Errorf("%q is said as %q, want %q", text, got, want)
+			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
 }

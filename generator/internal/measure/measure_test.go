@@ -15,7 +15,7 @@ func TestAfterLoading(t *testing.T) {
 		t.Errorf("%v, %v", took, err)
 	}
 	if _, err := sumAfterLoading(strings.ReplaceAll(said, "read ", "see ")); err == nil {
-		t.Error("a step that is missing is not missed")
+		t.Error("a missing step is not an error")
 	}
 }
 

@@ -35,10 +35,10 @@ func TestBadFiles(t *testing.T) {
 		{"an array", map[string]string{"a.json": "[]"}, "a.json: not a JSON object\n\thint: " + published},
 		{"not a schema", map[string]string{"a.json": `{"name": "x"}`},
 			`a.json: no "$defs" and no "definitions": this is not an MCP schema file` + "\n\thint: " + published},
-		{"definitions that are none", map[string]string{"a.json": `{"$defs": 5}`}, "a.json: $defs: not a JSON object\n\thint: " + published},
-		{"a definition that is none", map[string]string{"a.json": `{"$defs": {"Task": 5}}`},
+		{"definitions that are no object", map[string]string{"a.json": `{"$defs": 5}`}, "a.json: $defs: not a JSON object\n\thint: " + published},
+		{"a definition that is no schema", map[string]string{"a.json": `{"$defs": {"Task": 5}}`},
 			"a.json: Task: a schema must be an object or a boolean\n\thint: " + published},
-		{"a property that is none", map[string]string{"a.json": `{"$defs": {"Task": {"properties": {"ttl": 1}}}}`},
+		{"a property that is no schema", map[string]string{"a.json": `{"$defs": {"Task": {"properties": {"ttl": 1}}}}`},
 			"a.json: Task.properties.ttl: a schema must be an object or a boolean\n\thint: " + published},
 		{"a reference to nothing", map[string]string{"a.json": `{"$defs": {"Task": {"$ref": "#/$defs/Job"}}}`},
 			`a.json: Task.$ref: unknown definition "Job"` + "\n\thint: " + published},
@@ -67,7 +67,7 @@ func TestBadFiles(t *testing.T) {
 			}
 			_, err := schemafile.Read(dir, names)
 			if err == nil {
-				t.Fatal("the file is taken")
+				t.Fatal("Read accepts the file")
 			}
 			var lines []string
 			for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -116,7 +116,7 @@ func TestDeepFile(t *testing.T) {
 	}
 	schemas, err := schemafile.Read(dir, []string{deep(90)})
 	if err != nil || schemas[0].Fits() {
-		t.Errorf("the file is taken for a known revision: %v", err)
+		t.Errorf("Read takes the file for a known revision: %v", err)
 	}
 }
 

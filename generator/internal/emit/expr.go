@@ -71,8 +71,8 @@ func paramExpr(id string, t expr) expr {
 	return expr{jen.Id(id).Add(t.code), id + " " + t.text}
 }
 
-// signatureExpr returns a function's parameters and results, of which there is at least one. It writes one parameter per line if
-// they do not fit.
+// signatureExpr returns a function's parameters and its results, of which there is at least one. It
+// writes one parameter per line if they do not fit.
 func signatureExpr(taken int, params []expr, results ...expr) jen.Code {
 	codes, text := joinExprs(results)
 	end := " " + text

@@ -21,10 +21,11 @@ var awkward = strings.Fields("type func range map go any error nil string bool t
 	"StartRun ResumeRun StartStart RunInput RunOutput sJoin sSplit AdditionalProperties MarshalJSON UnmarshalJSON String " +
 	"Error x X ID Id id iD HTTPServerURL ı İ ſ K Å ǅ ß ñ é 天気 ä_ _Ä a1 A1 a_1 A_1 𝒜 x٣")
 
-// known is a text that identifier makes an awkward name of.
+// known returns a text that identifier turns into an awkward name.
 func known(i int) string { return "#" + string(rune(' '+i%len(awkward))) }
 
-// identifier makes a name of any text: an awkward one, or one of the letters and digits in it.
+// identifier turns any text into a name: an awkward one, or one made of the letters and digits
+// of the text.
 func identifier(text string) string {
 	if runes := []rune(text); len(runes) == 2 && runes[0] == '#' {
 		return awkward[int(runes[1])%len(awkward)]
@@ -41,8 +42,8 @@ func identifier(text string) string {
 	return name
 }
 
-// FuzzNames: whatever packages, services, methods, parameters, types, fields, constants and properties of
-// declarations are called.
+// FuzzNames checks any names of packages, services, methods, parameters, types, fields,
+// constants and properties in a declaration.
 func FuzzNames(f *testing.F) {
 	f.Add("p", "S", "Run", "in", "In", "Field", "name,omitempty", "Fast")
 	f.Add("mcptask", "CI", "HTTPServerURL", "ctx", "Input", "ID", "-,", "A")
@@ -58,8 +59,8 @@ func FuzzNames(f *testing.F) {
 	})
 }
 
-// FuzzListNames: whatever packages, services, tools, schemas, properties and the values of enums in a list
-// of tools are called.
+// FuzzListNames checks any names of packages, services, tools, schemas and properties, and any
+// values of enums, in a list of tools.
 func FuzzListNames(f *testing.F) {
 	f.Add("p", "S", "run", "In", "field", "name", "fast")
 	f.Add("mcptask", "", "天気", "a/b~c%", "ID", "id", "")
@@ -145,15 +146,20 @@ func listNames(tb testing.TB, service, method, typ, field, property, constant st
 	return list
 }
 
-// checkList holds what a list of tools gives: valid, gofmt-stable Go that compiles, the same again, or an
-// error with its place.
+// checkList generates from a list of tools and checks the result. It must be Go code that gofmt
+// does not change and that compiles, and a second run must give the same. Otherwise every
+// problem must have a position.
 func (w *workshop) checkList(tb testing.TB, pkg, service string, list []byte) (content []byte) {
 	tb.Helper()
 	generate := func() []byte {
 		var problems diag.List
 		cfg := toolschema.Config{Path: filepath.Join(w.dir, "tools.json"), Package: pkg, Service: service}
 		remote := toolschema.Read(cfg, list, &problems)
-		if err := problems.Err(w.dir); err != nil {
+		err := problems.Err(w.dir)
+		if (err == nil) == (remote == nil) {
+			tb.Fatalf("a model and an error, or neither: %v\n%s", err, list)
+		}
+		if err != nil {
 			checkError(tb, err, "tools.json", list)
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// schemaSeeds are schemas at the edges of what there is.
+// schemaSeeds returns schemas with unusual content, and those of the revisions.
 func schemaSeeds(tb testing.TB) [][]byte {
 	tb.Helper()
 	var seeds [][]byte
@@ -52,8 +52,8 @@ func schemaSeeds(tb testing.TB) [][]byte {
 	return seeds
 }
 
-// FuzzSchemas: whatever a schema says, one of a file that a declaration names and one in a list of tools.
-// What a declaration gets from a file is the same JSON value.
+// FuzzSchemas checks any schema, in a file that a declaration names and in a list of tools. The
+// constant in generated code is the same JSON value as the file.
 func FuzzSchemas(f *testing.F) {
 	for _, seed := range schemaSeeds(f) {
 		f.Add(seed)
@@ -84,12 +84,39 @@ type In struct{}
 	})
 }
 
-// listOf is a list of one tool that takes and gives what a schema says.
+// FuzzTools checks what any list of tools gives.
+func FuzzTools(f *testing.F) {
+	lists, err := filepath.Glob("../golden/tools/*/*.json")
+	if err != nil || len(lists) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, path := range lists {
+		list, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(list)
+	}
+	for _, schema := range []string{
+		`{"$ref":"#"}`, `{"type":"object","properties":{"a":{"$ref":"#"},"b":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["a"]}`,
+		`{"anyOf":[{"anyOf":[{"properties":{"a":{"const":"x"}}},{"properties":{"a":{"const":2}}}]},{"required":["b"]}]}`,
+		`{"$defs":{"a":{"type":"array","items":{"$ref":"#/$defs/a"}}},"properties":{"a":{"$ref":"#/$defs/a"}}}`,
+		`{"allOf":[{"properties":{"a":{"enum":["b"]}}},{"properties":{"a":{"type":"integer"}}}],"additionalProperties":{"type":["null"]}}`,
+		`{"properties":{"a":{"description":"[a]: b\n- c\n1. d\n\n    e\n# f\n//g"},"fields":{"items":[{}]},"v":{"prefixItems":[1]}}}`,
+		`{"properties":{"err":{"enum":["nil","","\u0000","A","a"]}},"patternProperties":{"a":{"enum":["x"]}}}`,
+	} {
+		f.Add(listOf([]byte(schema)))
+	}
+	w := newWorkshop(f)
+	f.Fuzz(func(t *testing.T, list []byte) { w.checkList(t, "p", "", list) })
+}
+
+// listOf returns a list with one tool whose input and output have a schema.
 func listOf(schema []byte) []byte {
 	return fmt.Appendf(nil, `[{"name":"a","inputSchema":%s,"outputSchema":%[1]s}]`, schema)
 }
 
-// checkConst compares a constant with JSON that it was made of.
+// checkConst compares a constant with the JSON that it was generated from.
 func checkConst(tb testing.TB, pkg *types.Package, name string, want []byte) {
 	tb.Helper()
 	obj, ok := pkg.Scope().Lookup(name).(*types.Const)
@@ -102,7 +129,7 @@ func checkConst(tb testing.TB, pkg *types.Package, name string, want []byte) {
 	}
 }
 
-// exactly is a JSON value with its numbers as they are written.
+// exactly decodes a JSON value and keeps the text of its numbers.
 func exactly(tb testing.TB, text []byte) (value any) {
 	tb.Helper()
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// FuzzTypes: whatever types tools take and give. The bytes choose, so that what they make is mostly right.
+// FuzzTypes checks tools that take and return any types. The bytes choose among types, so that
+// most of the declarations are valid.
 func FuzzTypes(f *testing.F) {
 	for i := range uint64(40) {
 		random, seed := rand.New(rand.NewPCG(i, 0)), make([]byte, 200)
@@ -23,7 +24,8 @@ func FuzzTypes(f *testing.F) {
 	})
 }
 
-// typeChooser writes a declaration by choices; where they are used up, the first of all.
+// typeChooser writes a declaration by choices. When they run out, it always takes the first
+// alternative.
 type typeChooser struct {
 	choices []byte
 	b       strings.Builder
@@ -40,7 +42,8 @@ func (c *typeChooser) below(n int) int {
 
 func (c *typeChooser) one(of ...string) string { return of[c.below(len(of))] }
 
-// rarely is the first now and then, else the second, so that most of what comes out is right.
+// rarely returns the first text now and then and otherwise the second, so that most results are
+// valid.
 func (c *typeChooser) rarely(first, second string) string {
 	if c.below(64) == 63 {
 		return first
@@ -48,15 +51,16 @@ func (c *typeChooser) rarely(first, second string) string {
 	return second
 }
 
-// object is a type that a tool may take.
+// object returns a type that a tool may take.
 func (c *typeChooser) object() string {
 	return c.rarely(c.expr(2, false), c.one("A", "B", "C", "*Ä", "G["+c.expr(1, false)+"]", "H[Kind]", "struct {\n"+c.fields(2, false)+"}"))
 }
 
-// named are the types that a file may declare. Those from G on have a type parameter.
+// named are the types that a file may declare. Those from index generic on have a type
+// parameter.
 var named = []string{"A", "B", "C", "Ä", "Kind", "Level", "G", "H"}
 
-const generic = 6 // where those with a type parameter begin
+const generic = 6 // the index of the first type with a type parameter
 
 func (c *typeChooser) file() string {
 	c.b.WriteString(`package p

@@ -32,7 +32,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/reference"
 )
 
-// runtimeStub stands for the runtime, which tests of the generator do not need: its names are enough.
+// runtimeStub replaces the runtime. Tests of the generator only need its names.
 const runtimeStub = `package mcptask
 
 import (
@@ -106,8 +106,9 @@ func Start[Out any](context.Context, Conn, string, any, ...CallOption) (call *Ca
 func Resume[Out any](Conn, string, Token, ...CallOption) (call *Call[Out], err error) { return }
 `
 
-// workshop runs the generator on declarations in memory: the go command, which takes longer than all the
-// rest, runs once, for the packages that declarations may import. It is not safe for concurrent use.
+// workshop runs the generator on declarations in memory. The go command takes longer than
+// everything else, so it runs only once, for the packages that declarations may import. A
+// workshop is not safe for concurrent use.
 type workshop struct {
 	dir      string // of the package, on disk for what reads files
 	fset     *token.FileSet
@@ -133,10 +134,11 @@ func newWorkshop(tb testing.TB) *workshop {
 	return w
 }
 
-// stdFiles has the positions of the packages of loadStd, and of what workshops read.
+// stdFiles has the positions of the packages of loadStd and of the files that workshops read.
 var stdFiles = token.NewFileSet()
 
-// loadStd loads the packages of the standard library that declarations may import, once for all workshops.
+// loadStd loads the packages of the standard library that declarations may import. It does so
+// once for all workshops.
 var loadStd = sync.OnceValues(func() (map[string]*types.Package, error) {
 	loaded, err := packages.Load(&packages.Config{Mode: packages.NeedName | packages.NeedTypes | packages.NeedExportFile, Fset: stdFiles},
 		"context", "encoding", "encoding/json", "errors", "fmt", "iter", "log/slog", "math/big", "net", "net/netip", "net/url", "os", "slices",
@@ -154,7 +156,7 @@ var loadStd = sync.OnceValues(func() (map[string]*types.Package, error) {
 	return std, nil
 })
 
-// Import has what newWorkshop has loaded.
+// Import returns a package that newWorkshop has loaded.
 func (w *workshop) Import(path string) (*types.Package, error) {
 	if p, ok := w.imports[path]; ok {
 		return p, nil
@@ -162,17 +164,11 @@ func (w *workshop) Import(path string) (*types.Package, error) {
 	return nil, errors.New("no such package")
 }
 
-// check type-checks sources, in the order of their names.
+// check type-checks sources in the order of their names.
 func (w *workshop) check(tb testing.TB, path string, sources map[string][]byte) (pkg *types.Package, failures []types.Error) {
 	tb.Helper()
 	var files []*ast.File
-	for _, name := range slices.Sorted(func(yield func(string) bool) {
-		for name := range sources {
-			if !yield(name) {
-				return
-			}
-		}
-	}) {
+	for _, name := range slices.Sorted(maps.Keys(sources)) {
 		file, err := parser.ParseFile(w.fset, name, sources[name], parser.SkipObjectResolution)
 		if file != nil && path != declaration.Runtime {
 			defer w.fset.RemoveFile(w.fset.File(file.FileStart))
@@ -195,7 +191,8 @@ func (w *workshop) check(tb testing.TB, path string, sources map[string][]byte) 
 // The names of the files of a package.
 const sourceName, otherName = "a.go", "b.go"
 
-// load does what package load does, without the go command; nil where the source does not parse.
+// load does what package load does, without the go command. It returns nil if the source does
+// not parse.
 func (w *workshop) load(tb testing.TB, source []byte, problems *diag.List) *load.Package {
 	tb.Helper()
 	path := filepath.Join(w.dir, sourceName)
@@ -213,7 +210,7 @@ func (w *workshop) load(tb testing.TB, source []byte, problems *diag.List) *load
 	cfg := load.Config{Dir: w.dir, Output: OutputName, Header: emit.Header}
 	defer func() {
 		if r := recover(); r != nil { // struct{ A int; A struct{ A T[struct{}] } }, for one, crashes the compiler too
-			tb.Skipf("Go does not get through this: %v", r)
+			tb.Skipf("go/types cannot check this: %v", r)
 		}
 	}()
 	return load.Check(tb.Context(), cfg, load.Source{
@@ -222,8 +219,8 @@ func (w *workshop) load(tb testing.TB, source []byte, problems *diag.List) *load
 	})
 }
 
-// generate makes the file of a declaration and the reference of its tools; nothing where the declaration is
-// wrong or declares nothing.
+// generate returns the file of a declaration and the reference of its tools. It returns nothing
+// if the declaration is invalid or declares nothing.
 func (w *workshop) generate(tb testing.TB, source []byte) (content []byte, docs string) {
 	tb.Helper()
 	base := w.fset.Base()
@@ -255,8 +252,8 @@ func (w *workshop) generate(tb testing.TB, source []byte) (content []byte, docs 
 	return content, docs
 }
 
-// checkError checks an error about a file: it has everything with its place, in their order, as text that
-// a terminal can show.
+// checkError checks an error about a file. It must list problems with their positions, in order,
+// and in text that a terminal can show.
 func checkError(tb testing.TB, err error, name string, source []byte) {
 	tb.Helper()
 	var all *diag.Error
@@ -266,7 +263,7 @@ func checkError(tb testing.TB, err error, name string, source []byte) {
 	checkProblems(tb, all.Problems, name, source)
 }
 
-// checkProblems checks what is said about a file.
+// checkProblems checks the problems of a file.
 func checkProblems(tb testing.TB, problems []diag.Problem, name string, source []byte) {
 	tb.Helper()
 	lines := bytes.Split(source, []byte("\n"))
@@ -277,13 +274,13 @@ func checkProblems(tb testing.TB, problems []diag.Problem, name string, source [
 		case p.Pos.Filename != name:
 			tb.Errorf("%s is not about the file", p)
 		case p.Pos.Line < 1 || p.Pos.Line > len(lines) || p.Pos.Column < 1 || p.Pos.Column > len(lines[p.Pos.Line-1])+2: // the parser puts EOF behind a line break
-			tb.Errorf("the place is outside of the file: %s", p)
+			tb.Errorf("the position is outside the file: %s", p)
 		case i > 0 && cmp.Or(cmp.Compare(problems[i-1].Pos.Line, p.Pos.Line), cmp.Compare(problems[i-1].Pos.Column, p.Pos.Column)) > 0:
 			tb.Errorf("not in order: %s", p)
 		}
 		for _, text := range []string{p.Message, p.Hint} {
 			if strings.ContainsFunc(text, unicode.IsControl) || !utf8.ValidString(text) || len(text) > 4000 {
-				tb.Errorf("this is not for a terminal: %.4000q", text)
+				tb.Errorf("a terminal cannot show this: %.4000q", text)
 			}
 		}
 	}
@@ -292,8 +289,7 @@ func checkProblems(tb testing.TB, problems []diag.Problem, name string, source [
 	}
 }
 
-// checkDeclaration holds what a declaration gives: valid, gofmt-stable Go that compiles, the same again,
-// or an error with its place.
+// checkDeclaration generates from a declaration and checks the result as checkList does.
 func (w *workshop) checkDeclaration(tb testing.TB, source []byte) (content []byte) {
 	tb.Helper()
 	bounded(tb, len(source), func() {
@@ -310,8 +306,8 @@ func (w *workshop) checkDeclaration(tb testing.TB, source []byte) (content []byt
 	return content
 }
 
-// checkGo checks a generated file beside the source that it was made of; where that does not compile, the
-// generated file still has no mistake of its own.
+// checkGo checks a generated file next to its source. If the source does not compile, the
+// generated file must still have no mistake of its own.
 func (w *workshop) checkGo(tb testing.TB, source, content []byte) *types.Package {
 	tb.Helper()
 	broken := false
@@ -334,10 +330,11 @@ func (w *workshop) checkGo(tb testing.TB, source, content []byte) *types.Package
 	return pkg
 }
 
-// patience is how long one input may take on a machine that has much else to do.
+// patience is the time that one input may take on a busy machine.
 const patience = time.Minute
 
-// bounded runs f, which is to end, and to allocate no more than what the size of its input excuses.
+// bounded runs f. It fails if f does not end, or if it allocates more than the size of its input
+// excuses.
 func bounded(tb testing.TB, size int, f func()) {
 	tb.Helper()
 	timer := time.AfterFunc(patience, func() { panic("this takes too long") })

@@ -209,10 +209,10 @@ func readProtocol(revisions []string) (emit.Protocol, error) {
 			protocol.Capabilities = append(protocol.Capabilities, emit.Capability{Revision: revision, JSON: string(surface.ServerCapabilities)})
 		}
 		for _, s := range surface.Statuses {
-			replaceOrAppend(&protocol.Statuses, statuses, s.Name, emit.Status{Name: s.Name, Doc: s.Doc})
+			replaceOrAppend(&protocol.Statuses, statuses, s.Name, s)
 		}
 		for _, c := range surface.ErrorCodes {
-			replaceOrAppend(&protocol.Codes, codes, c.Name, emit.Code{Name: c.Name, Value: c.Code, Doc: c.Doc})
+			replaceOrAppend(&protocol.Codes, codes, c.Name, c)
 		}
 	}
 	return protocol, nil

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestArrows: the generator never links the runtime, so that the runtime can be generated from
-// scratch; its unit tests neither.
+// TestArrows checks that neither the generator nor its unit tests link the runtime, so that the
+// runtime can be generated from scratch.
 func TestArrows(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", "-test", "./...", "../cmd/...").CombinedOutput()
 	if err != nil {

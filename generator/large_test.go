@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestLarge: what is larger than anybody writes gives a result or an error, with memory in proportion.
+// TestLarge checks that inputs larger than anybody writes give a result or an error, and need
+// memory in proportion to their size.
 func TestLarge(t *testing.T) {
 	w := newWorkshop(t)
 	declare := func(tool, in string) string {

@@ -61,14 +61,14 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	path := absolutePath(dir, cfg.File)
+	path := diag.Absolute(dir, cfg.File)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return Output{}, fmt.Errorf("cannot read the list of tools: %w", err)
 	}
 	out := strings.TrimSuffix(path, filepath.Ext(path)) + "_gen.go"
 	if cfg.Out != "" {
-		out = absolutePath(dir, cfg.Out)
+		out = diag.Absolute(dir, cfg.Out)
 	}
 	if err := checkTarget(dir, out); err != nil {
 		return Output{}, err
@@ -96,13 +96,6 @@ func GenerateTools(cfg ToolsConfig) (Output, error) {
 }
 
 func isPackageName(name string) bool { return token.IsIdentifier(name) && name != "_" }
-
-func absolutePath(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
-}
 
 // checkTarget refuses to replace files that others wrote, and the name of the file generated from
 // declarations.

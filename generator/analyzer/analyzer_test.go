@@ -9,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/analyzer"
 )
 
-// TestAnalyzers runs all analyzers as one on all packages, since loading these and what they import takes longer than
-// everything else.
+// TestAnalyzers runs all analyzers as one on all packages, because loading the packages and
+// their imports takes longer than everything else.
 func TestAnalyzers(t *testing.T) {
 	t.Setenv("GOFLAGS", "")
 	if err := analysis.Validate(analyzer.Analyzers()); err != nil {

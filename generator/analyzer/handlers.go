@@ -110,11 +110,11 @@ func servicesOf(pkg *types.Package) []*types.Interface {
 		}
 		f, ok := pkg.Scope().Lookup(name).(*types.Func)
 		if !ok || f.Signature().Params().Len() != 1 || f.Signature().Results().Len() != 1 ||
-			!isNamed(f.Signature().Results().At(0).Type(), declaration.Runtime, "Tools") {
+			!declaration.IsNamed(f.Signature().Results().At(0).Type(), declaration.Runtime, "Tools") {
 			continue
 		}
 		param := f.Signature().Params().At(0).Type()
-		if iface, ok := param.Underlying().(*types.Interface); ok && isNamed(param, pkg.Path(), service) {
+		if iface, ok := param.Underlying().(*types.Interface); ok && declaration.IsNamed(param, pkg.Path(), service) {
 			list = append(list, iface)
 		}
 	}
@@ -151,9 +151,4 @@ func registeredHandler(info *types.Info, call *ast.CallExpr) ast.Expr {
 	return arg
 }
 
-func isNamed(t types.Type, path, name string) bool {
-	named, ok := types.Unalias(t).(*types.Named)
-	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
-}
-
-func isContext(t types.Type) bool { return isNamed(t, "context", "Context") }
+func isContext(t types.Type) bool { return declaration.IsNamed(t, "context", "Context") }

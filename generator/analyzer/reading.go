@@ -287,10 +287,7 @@ func (r *reader) runPosition(run run) token.Pos {
 
 // findPosition converts a position in the generator's message.
 func (r *reader) findPosition(p token.Position) (token.Pos, bool) {
-	name := filepath.FromSlash(p.Filename)
-	if !filepath.IsAbs(name) {
-		name = filepath.Join(r.src.Dir, name)
-	}
+	name := diag.Absolute(r.src.Dir, filepath.FromSlash(p.Filename))
 	for _, file := range r.pass.Files {
 		if fileName(r.pass, file) != name {
 			continue

@@ -156,7 +156,7 @@ func readQuestion(info *types.Info, call *ast.CallExpr) (k key, step ast.Expr, o
 
 func isTask(t types.Type) bool {
 	p, ok := types.Unalias(t).(*types.Pointer)
-	return ok && isNamed(p.Elem(), declaration.Runtime, "Task")
+	return ok && declaration.IsNamed(p.Elem(), declaration.Runtime, "Task")
 }
 
 func isString(t types.Type) bool { return types.Identical(t, types.Typ[types.String]) }

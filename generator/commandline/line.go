@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/mcptaskgen/mcptaskgen/generator"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
 // Line is a //go:generate line that runs mcptaskgen. It is not safe for concurrent use.
@@ -123,7 +124,7 @@ func (l *Line) Covers(dir, importPath string) bool {
 	}
 	for _, pattern := range l.Packages {
 		what := importPath
-		if file := absolutePath(l.Config.Dir, pattern); filepath.Ext(file) == ".go" {
+		if file := diag.Absolute(l.Config.Dir, pattern); filepath.Ext(file) == ".go" {
 			if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() { // such as $GOFILE
 				pattern = "./" + path.Dir(filepath.ToSlash(pattern))
 			}
@@ -136,13 +137,6 @@ func (l *Line) Covers(dir, importPath string) bool {
 		}
 	}
 	return false
-}
-
-func absolutePath(dir, path string) string {
-	if filepath.IsAbs(path) {
-		return path
-	}
-	return filepath.Join(dir, path)
 }
 
 // matchesPattern matches as go list does: "..." matches anything, and a final "/..." also matches

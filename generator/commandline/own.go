@@ -127,7 +127,7 @@ func (l *Line) configFor(command generator.Config) generator.Config {
 	cfg := l.Config
 	cfg.Schemas = nil
 	for _, file := range l.Config.Schemas {
-		cfg.Schemas = append(cfg.Schemas, absolutePath(l.Config.Dir, file))
+		cfg.Schemas = append(cfg.Schemas, diag.Absolute(l.Config.Dir, file))
 	}
 	cfg.Dir, cfg.Step, cfg.Tags = command.Dir, command.Step, cmp.Or(cfg.Tags, command.Tags)
 	return cfg
@@ -140,9 +140,9 @@ func (l *Line) generateList(dir string) (generator.Output, error) {
 	if err != nil {
 		return generator.Output{}, err
 	}
-	cfg.File = absolutePath(cfg.Dir, cfg.File)
+	cfg.File = diag.Absolute(cfg.Dir, cfg.File)
 	if cfg.Out != "" {
-		cfg.Out = absolutePath(cfg.Dir, cfg.Out)
+		cfg.Out = diag.Absolute(cfg.Dir, cfg.Out)
 	}
 	cfg.Dir = dir
 	return generator.GenerateTools(cfg)

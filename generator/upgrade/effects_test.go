@@ -8,8 +8,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// TestEffects: every effect is one of a change that some two revisions have between them, and every way
-// between two revisions is told.
+// TestEffects checks that every effect matches a change between some two revisions, and that
+// every move between two revisions has a report.
 func TestEffects(t *testing.T) {
 	seen := make([]bool, len(effects))
 	for _, from := range schema.Revisions() {
@@ -50,7 +50,7 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// everything has a tool for each effect.
+// everything returns a package with a tool for each effect.
 func everything() *model.Package {
 	input := &model.Input{Name: "Approval"}
 	return &model.Package{Name: "p", Inputs: []*model.Input{input}, Services: []*model.Service{
@@ -63,7 +63,7 @@ func everything() *model.Package {
 	}}
 }
 
-// TestUnused: what tools do not use is not told.
+// TestUnused checks that the report leaves out what the tools do not use.
 func TestUnused(t *testing.T) {
 	pkg := everything()
 	pkg.Inputs = nil
@@ -82,12 +82,12 @@ func TestUnused(t *testing.T) {
 	text := write(pkg)
 	for _, part := range []string{"ErrCannotAsk", "inputRequests", "its questions", "tasks/update is new"} {
 		if strings.Contains(text, part) {
-			t.Errorf("nobody asks, and the report says %q", part)
+			t.Errorf("no tool asks, but the report says %q", part)
 		}
 	}
 	pkg.Services = pkg.Services[:1]
 	pkg.Services[0].Tools = pkg.Services[0].Tools[2:]
 	if text := write(pkg); strings.Contains(text, "**Methods**") || strings.Contains(text, "Proxies") {
-		t.Errorf("nothing is a task, and the report says\n%s", text)
+		t.Errorf("no tool is a task, but the report says\n%s", text)
 	}
 }

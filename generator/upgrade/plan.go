@@ -213,12 +213,7 @@ func (p *movedPackage) mergeRevisions(before []string, cfg generator.Config) {
 	if len(after) == 0 {
 		after = schema.ReleasedRevisions()
 	}
-	union := func(a, b []string) []string { // known revisions, oldest first
-		return slices.DeleteFunc(schema.Revisions(), func(revision string) bool {
-			return !slices.Contains(a, revision) && !slices.Contains(b, revision)
-		})
-	}
-	p.before, p.after = union(p.before, before), union(p.after, after)
+	p.before, p.after = sortRevisions(append(p.before, before...)), sortRevisions(append(p.after, after...))
 }
 
 // readGeneratedFile reads the generated file of a package. before is nil if there is no such file.

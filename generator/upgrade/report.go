@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"go/token"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 	"github.com/mcptaskgen/mcptaskgen/templates"
 )
@@ -101,7 +103,7 @@ func renderReport(packages []movedPackage, files []changedFile, wanted []string,
 		}
 	}
 	slices.Sort(names)
-	p.Title = fmt.Sprintf("Tasks of MCP %s in %s", joinWords(wanted), joinWords(slices.Compact(names)))
+	p.Title = fmt.Sprintf("Tasks of MCP %s in %s", words.Join(wanted), words.Join(slices.Compact(names)))
 	p.Todo = todo
 	text, err := templates.Render("upgrade.md.tmpl", p)
 	return strings.TrimSpace(text) + "\n", err
@@ -141,19 +143,14 @@ func (p movedPackage) describeState() string {
 
 // listGoneNames adds steps for names that are gone.
 func (p movedPackage) listGoneNames(more func(string)) {
-	var gone []string
-	for name := range p.gone {
-		gone = append(gone, name)
-	}
-	slices.Sort(gone)
-	for _, name := range gone {
+	for _, name := range slices.Sorted(maps.Keys(p.gone)) {
 		text := fmt.Sprintf("`%s` is gone from `%s`", name, p.shown)
 		if at := p.gone[name]; len(at) > 0 {
 			var places []string
 			for _, pos := range at {
 				places = append(places, "`"+pos.String()+"`")
 			}
-			more(text + "; the package uses it at " + joinWords(places) + " and does not compile until you replace it.")
+			more(text + "; the package uses it at " + words.Join(places) + " and does not compile until you replace it.")
 			continue
 		}
 		more(text + "; code that uses it does not compile until you replace it.")
@@ -177,7 +174,7 @@ func (p movedPackage) listRevisionChanges(more func(string)) {
 		for _, revision := range p.after {
 			quoted = append(quoted, fmt.Sprintf("%q", revision))
 		}
-		text := fmt.Sprintf("Servers of `%s` speak %s with `mcptask.Options{Revisions: []string{%s}}`.", p.shown, joinWords(p.after), strings.Join(quoted, ", "))
+		text := fmt.Sprintf("Servers of `%s` speak %s with `mcptask.Options{Revisions: []string{%s}}`.", p.shown, words.Join(p.after), strings.Join(quoted, ", "))
 		if slices.ContainsFunc(p.after, func(revision string) bool { return !slices.Contains(released, revision) }) {
 			text += " A revision that is not released is off without this option."
 		}
@@ -235,11 +232,3 @@ func sortRevisions(revisions []string) []string {
 }
 
 func joinOrNone(revisions []string) string { return cmp.Or(strings.Join(revisions, ", "), "none") }
-
-// joinWords joins names for a sentence.
-func joinWords(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}

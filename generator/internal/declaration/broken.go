@@ -34,7 +34,7 @@ func (r *reader) mayNeedBrokenFiles(out *model.Package) bool {
 		used.addType(input.Type)
 	}
 	for _, spec := range r.interfaces {
-		if r.readInterface[spec] {
+		if iface, ok := spec.Type.(*ast.InterfaceType); ok && r.readInterface[iface] {
 			used.names[spec.Name.Name] = true
 		}
 	}
@@ -121,14 +121,5 @@ func (u *usedNames) mayBeDeclaredIn(src []byte) bool {
 			group = false
 		}
 		before = tok
-	}
-}
-
-// noteInterface records that an interface contributes methods to a service.
-func (r *reader) noteInterface(iface *ast.InterfaceType) {
-	for _, spec := range r.interfaces {
-		if spec.Type == iface {
-			r.readInterface[spec] = true
-		}
 	}
 }

@@ -29,7 +29,7 @@ type reader struct {
 	docs           map[*ast.TypeSpec]*ast.CommentGroup
 	specs          []*ast.TypeSpec // every type of the package, in order
 	interfaces     map[types.Object]*ast.TypeSpec
-	readInterface  map[*ast.TypeSpec]bool // interfaces that contribute methods to a service
+	readInterface  map[*ast.InterfaceType]bool // interfaces that contribute methods to a service
 	inputs         map[types.Object]*model.Input
 	positions      map[any]token.Pos    // the position of the name of a service, tool or input
 	serviceMethods map[ast.Node]bool    // methods that belong to a service
@@ -71,7 +71,7 @@ func Read(fset *token.FileSet, pkg *load.Package, fixed []string, problems *diag
 		directives:     map[ast.Node]*block{},
 		docs:           map[*ast.TypeSpec]*ast.CommentGroup{},
 		interfaces:     map[types.Object]*ast.TypeSpec{},
-		readInterface:  map[*ast.TypeSpec]bool{},
+		readInterface:  map[*ast.InterfaceType]bool{},
 		inputs:         map[types.Object]*model.Input{},
 		positions:      map[any]token.Pos{},
 		serviceMethods: map[ast.Node]bool{},

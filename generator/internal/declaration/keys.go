@@ -1,6 +1,7 @@
 package declaration
 
 import (
+	"cmp"
 	"fmt"
 	"go/token"
 	"slices"
@@ -153,10 +154,7 @@ func (r *reader) findKey(kind string, arg directive.Arg) (key, bool) {
 			valid = append(valid, k.name)
 		}
 	}
-	hint := "the keys are " + strings.Join(valid, ", ")
-	if near := diag.Nearest(strings.ToLower(arg.Key), valid); near != "" {
-		hint = fmt.Sprintf("did you mean %q?", near)
-	}
+	hint := cmp.Or(diag.DidYouMean(strings.ToLower(arg.Key), valid), "the keys are "+strings.Join(valid, ", "))
 	r.addProblem(arg.Pos, fmt.Sprintf("unknown key %q of mcptask:%s", arg.Key, kind), hint)
 	return key{}, false
 }
@@ -174,13 +172,10 @@ func (k key) parseValue(arg directive.Arg, s *setting) (message, hint string) {
 	case choice:
 		if !slices.Contains(k.choices, arg.Value) {
 			hint := "use one of " + strings.Join(k.choices, ", ")
-			if near := diag.Nearest(arg.Value, k.choices); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
 			if !arg.HasValue {
-				return k.name + " needs a value", "use one of " + strings.Join(k.choices, ", ")
+				return k.name + " needs a value", hint
 			}
-			return fmt.Sprintf("%s=%s is not a valid value", k.name, arg.Value), hint
+			return fmt.Sprintf("%s=%s is not a valid value", k.name, arg.Value), cmp.Or(diag.DidYouMean(arg.Value, k.choices), hint)
 		}
 	case duration:
 		return k.parseDuration(arg, s)

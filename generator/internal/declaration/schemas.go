@@ -5,8 +5,8 @@ import (
 	"go/ast"
 	"go/types"
 	"os"
-	"path/filepath"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
 )
@@ -34,11 +34,7 @@ func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 
 // readSchemaFile reads a hand-written schema. Its path is relative to the package.
 func (r *reader) readSchemaFile(s setting) string {
-	path := s.text
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.pkg.Dir, path)
-	}
-	src, err := os.ReadFile(path)
+	src, err := os.ReadFile(diag.Absolute(r.pkg.Dir, s.text))
 	if err != nil {
 		r.addProblem(s.valuePos, fmt.Sprintf("cannot read the schema %s", s.text), "the path is relative to the package's folder")
 		return ""

@@ -12,6 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Defaults: how long a plain call may block before a fallback tool takes over, given that common
@@ -79,7 +80,7 @@ func (r *reader) readMethods(service *model.Service, iface *ast.InterfaceType, b
 		return
 	}
 	open[iface] = true
-	r.noteInterface(iface)
+	r.readInterface[iface] = true
 	for _, field := range iface.Methods.List {
 		if len(field.Names) == 0 {
 			r.readEmbedded(service, field, b, done, open)
@@ -174,14 +175,17 @@ func (r *reader) describeLine(pos token.Pos) string {
 	return fmt.Sprintf("%s:%d", diag.Relative(r.pkg.Dir, p.Filename), p.Line)
 }
 
+// findSetting returns a tool's own setting, or else the default of its service.
+func findSetting(key string, own, defaults *block) (setting, bool) {
+	if own.has(key) {
+		return own.get(key)
+	}
+	return defaults.get(key)
+}
+
 // readPolicy sets how the tool runs. The tool's own settings override those of the service.
 func (r *reader) readPolicy(service *model.Service, tool *model.Tool, method *ast.Ident, own, defaults *block) {
-	find := func(key string) (setting, bool) {
-		if own.has(key) {
-			return own.get(key)
-		}
-		return defaults.get(key)
-	}
+	find := func(key string) (setting, bool) { return findSetting(key, own, defaults) }
 	p := &tool.Policy
 	p.Task = model.Forbidden
 	if tool.Task {
@@ -230,20 +234,8 @@ func (r *reader) checkTTL(key string, value time.Duration, p *model.Policy, own,
 			at, _ = defaults.get(key)
 		}
 	}
-	r.addProblem(at.pos, fmt.Sprintf("%s=%s is longer than the ttl, %s", key, shortDuration(value), shortDuration(ttl)),
+	r.addProblem(at.pos, fmt.Sprintf("%s=%s is longer than the ttl, %s", key, words.Duration(value), words.Duration(ttl)),
 		"a task is deleted when its ttl ends; make the ttl longer or the "+key+" shorter")
-}
-
-// shortDuration formats a duration as people write it: 24h, not 24h0m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 func (r *reader) readAnnotations(tool *model.Tool, own, defaults *block) {
@@ -251,11 +243,7 @@ func (r *reader) readAnnotations(tool *model.Tool, own, defaults *block) {
 	for key, into := range map[string]**bool{
 		"readonly": &a.ReadOnly, "destructive": &a.Destructive, "idempotent": &a.Idempotent, "openworld": &a.OpenWorld,
 	} {
-		s, ok := defaults.get(key)
-		if own.has(key) {
-			s, ok = own.get(key)
-		}
-		if ok {
+		if s, ok := findSetting(key, own, defaults); ok {
 			*into = &s.flag
 		}
 	}

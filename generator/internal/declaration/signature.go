@@ -37,7 +37,7 @@ func (r *reader) readSignature(tool *model.Tool, service *model.Service, field *
 
 	if len(params) > 0 && isInvalid(params[0].t) && r.reportInvalid(params[0], name) {
 		params = params[1:]
-	} else if len(params) == 0 || !isNamed(params[0].t, "context", "Context") {
+	} else if len(params) == 0 || !IsNamed(params[0].t, "context", "Context") {
 		pos := ft.Params.Pos()
 		if len(params) > 0 {
 			pos = params[0].expr.Pos()
@@ -66,9 +66,9 @@ func (r *reader) readParam(tool *model.Tool, sig *signature, name string, p para
 	written := types.ExprString(p.expr)
 	switch input := r.inputOf(p.t); {
 	case r.reportInvalid(p, name):
-	case isNamed(p.t, "context", "Context"):
+	case IsNamed(p.t, "context", "Context"):
 		bad(pos, "takes more than one context.Context")
-	case isNamed(p.t, Runtime, "Task"):
+	case IsNamed(p.t, Runtime, "Task"):
 		bad(pos, "takes mcptask.Task by value")
 	case isTask(p.t) && tool.Task:
 		bad(pos, "takes more than one *mcptask.Task")
@@ -128,9 +128,9 @@ func (r *reader) readResults(tool *model.Tool, sig *signature, name string, ft *
 	case r.reportInvalid(out, name):
 	case isBasic && basic.Kind() == types.String:
 		tool.OutKind = model.Text
-	case isPointer(out.t) && isNamed(elementType(out.t), Runtime, "Result"):
+	case isPointer(out.t) && IsNamed(elementType(out.t), Runtime, "Result"):
 		tool.OutKind = model.Content
-	case isNamed(out.t, Runtime, "Result"):
+	case IsNamed(out.t, Runtime, "Result"):
 		bad(pos, "returns mcptask.Result by value, not *mcptask.Result")
 	case isEmptyStruct(out.t):
 		tool.OutKind = model.Nothing
@@ -189,18 +189,13 @@ func (r *reader) reportInvalid(p param, name string) bool {
 		}
 		break
 	}
-	if named, ok := typeOf(culprit).(*types.Named); ok && hint == "" && named.TypeParams().Len() > 0 {
-		hint = fmt.Sprintf("%s contains ever deeper instances of itself; inside %[1]s, use it only with its own type arguments", culprit.Name())
+	if hint == "" && culprit != nil {
+		if named, ok := culprit.Type().(*types.Named); ok && named.TypeParams().Len() > 0 {
+			hint = fmt.Sprintf("%s contains ever deeper instances of itself; inside %[1]s, use it only with its own type arguments", culprit.Name())
+		}
 	}
 	r.addProblem(pos, message, hint)
 	return true
-}
-
-func typeOf(obj types.Object) types.Type {
-	if obj == nil {
-		return nil
-	}
-	return obj.Type()
 }
 
 // isInvalid reports whether t is the invalid type.
@@ -319,12 +314,13 @@ func (r *reader) inputOf(t types.Type) *model.Input {
 	return nil
 }
 
-func isNamed(t types.Type, path, name string) bool {
+// IsNamed reports whether a type is the named type of a package.
+func IsNamed(t types.Type, path, name string) bool {
 	named, ok := types.Unalias(t).(*types.Named)
 	return ok && named.Obj().Name() == name && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == path
 }
 
-func isTask(t types.Type) bool { return isPointer(t) && isNamed(elementType(t), Runtime, "Task") }
+func isTask(t types.Type) bool { return isPointer(t) && IsNamed(elementType(t), Runtime, "Task") }
 
 func isPointer(t types.Type) bool {
 	_, ok := t.Underlying().(*types.Pointer)

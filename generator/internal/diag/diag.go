@@ -4,7 +4,6 @@ package diag
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"go/token"
 	"path/filepath"
 	"slices"
@@ -27,11 +26,6 @@ type List struct {
 // Add records a problem at a position; hint may be empty.
 func (l *List) Add(pos token.Position, message, hint string) {
 	l.problems = append(l.problems, Problem{Pos: pos, Message: message, Hint: hint})
-}
-
-// Addf is like [List.Add] with a format and without a hint.
-func (l *List) Addf(pos token.Position, format string, args ...any) {
-	l.Add(pos, fmt.Sprintf(format, args...), "")
 }
 
 // Len returns the number of problems so far.
@@ -116,6 +110,14 @@ func (p Problem) String() string {
 		text += "\n\thint: " + p.Hint
 	}
 	return text
+}
+
+// Absolute returns path as seen from the directory dir.
+func Absolute(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // Relative returns path relative to dir, with forward slashes. It returns path itself if that is

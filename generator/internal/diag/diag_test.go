@@ -13,17 +13,17 @@ import (
 func TestErr(t *testing.T) {
 	var list diag.List
 	if list.Err("/w") != nil {
-		t.Error("no problems are an error")
+		t.Error("Err of an empty list is not nil")
 	}
 	list.Add(token.Position{Filename: "/w/b.go", Line: 1, Column: 1}, "last", "")
 	list.Add(token.Position{Filename: "/w/a/a.go", Line: 10, Column: 2}, "third", "do this")
 	list.Add(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 3}, "second", "")
 	list.Add(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 3}, "second", "")
-	list.Addf(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 1}, "first %d", 1)
+	list.Add(token.Position{Filename: "/w/a/a.go", Line: 9, Column: 1}, "first", "")
 	list.Add(token.Position{Filename: "/x/c.go", Line: 1, Column: 1}, "outside", "")
 	list.Add(token.Position{}, "nowhere", "")
 	want := strings.Join([]string{
-		"nowhere", "../x/c.go:1:1: outside", "a/a.go:9:1: first 1", "a/a.go:9:3: second", "a/a.go:10:2: third\n\thint: do this", "b.go:1:1: last",
+		"nowhere", "../x/c.go:1:1: outside", "a/a.go:9:1: first", "a/a.go:9:3: second", "a/a.go:10:2: third\n\thint: do this", "b.go:1:1: last",
 	}, "\n")
 	if got := list.Err("/w").Error(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
@@ -41,7 +41,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestListing: the line stands below the message, and the caret below what is wrong with it.
+// TestListing checks that the source line is below the message, and the caret below the mistake.
 func TestListing(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	dir := t.TempDir()
@@ -76,8 +76,8 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestClean: what a message quotes of a source does not reach the terminal as a command, and is no
-// longer than what a person reads.
+// TestClean checks that text quoted from a source cannot control the terminal and is not too
+// long to read.
 func TestClean(t *testing.T) {
 	for text, want := range map[string]string{
 		"Ä \"b\"":                       "Ä \"b\"",
@@ -88,7 +88,7 @@ func TestClean(t *testing.T) {
 		var list diag.List
 		list.Add(token.Position{}, text, text)
 		if got := list.Err("/").Error(); got != want+"\n\thint: "+want {
-			t.Errorf("%q is said as %q, want %q", text, got, want)
+			t.Errorf("%q becomes %q, want %q", text, got, want)
 		}
 	}
 }

@@ -1,6 +1,9 @@
 package diag
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // longestWord is longer than any word that people mistype.
 const longestWord = 100
@@ -18,6 +21,14 @@ func Nearest(word string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// DidYouMean returns a hint with the candidate that is [Nearest] to a word, or "" if none is close.
+func DidYouMean(word string, candidates []string) string {
+	if near := Nearest(word, candidates); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
 }
 
 // editDistance returns the Damerau-Levenshtein distance (optimal string alignment) between a and b.

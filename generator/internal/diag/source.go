@@ -31,6 +31,14 @@ func (s sourceCache) line(pos token.Position) string {
 	return strings.TrimRight(lines[pos.Line-1], " \t\r")
 }
 
+// IndexLines returns a file that converts the offsets of a text to positions. Columns count bytes.
+func IndexLines(name string, text []byte) *token.File {
+	// A line break at the end starts another line, which go/token counts only if something follows.
+	file := token.NewFileSet().AddFile(name, -1, len(text)+1)
+	file.SetLinesForContent(append(slices.Clip(text), '\n'))
+	return file
+}
+
 // maxListing is the maximum number of characters in a listing. Up to half of them come before the
 // caret.
 const maxListing = 96

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/directive"
 )
 
-// show writes what was read in a form that a table can hold: key@offset=value@offset, then errors.
+// show formats what Scan has read for a table: key@offset=value@offset, then the errors.
 func show(text string) string {
 	d, errs := directive.Scan(100, text)
 	parts := []string{d.Kind}
@@ -90,7 +90,7 @@ func TestMeant(t *testing.T) {
 	}
 }
 
-// FuzzScan: whatever a line says, every place that is reported is in it, and nothing hangs.
+// FuzzScan checks that every reported position is within the line, and that scanning ends.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{"tool a=b", `tool title="a b" c`, `tool t="`, "tool a = b", "tool =", "tool `", "tool '"} {
 		f.Add(seed)

@@ -30,12 +30,14 @@ type writer struct {
 	declared []types.Type      // types that the file's own declarations use
 }
 
+func newWriter(pkg *model.Package) *writer {
+	return &writer{pkg: pkg, file: jen.NewFilePathName(pkg.Path, pkg.Name), imports: map[string]string{}, locals: map[string]string{}}
+}
+
 // File renders the generated file of a package.
 func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
-	w := &writer{
-		pkg: pkg, protocol: protocol, file: jen.NewFilePathName(pkg.Path, pkg.Name),
-		imports: map[string]string{}, locals: map[string]string{},
-	}
+	w := newWriter(pkg)
+	w.protocol = protocol
 	w.chooseNames()
 	if err := w.writeHeader("header.tmpl", pkg); err != nil {
 		return nil, err
@@ -54,9 +56,14 @@ func File(pkg *model.Package, protocol Protocol) ([]byte, error) {
 	}
 	w.writeInputs()
 	w.writeSchemas()
+	return w.render(pkg.Path)
+}
+
+// render formats the file. source names what it is generated from.
+func (w *writer) render(source string) ([]byte, error) {
 	var b bytes.Buffer
 	if err := w.file.Render(&b); err != nil {
-		return nil, fmt.Errorf("cannot format the generated code of %s: %w", pkg.Path, err)
+		return nil, fmt.Errorf("cannot format the generated code of %s: %w", source, err)
 	}
 	return b.Bytes(), nil
 }

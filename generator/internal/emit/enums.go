@@ -5,23 +5,16 @@ import (
 	"strings"
 
 	"github.com/dave/jennifer/jen"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
+	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
 // Protocol is what every generated file says about MCP, read from the schemas of its revisions.
 type Protocol struct {
-	Statuses     []Status
-	Codes        []Code
+	Statuses     []schema.Status
+	Codes        []schema.ErrorCode
 	Capabilities []Capability
-}
-
-// Status is a state of a task. Its Doc starts with a verb, as does the Doc of a Code.
-type Status struct{ Name, Doc string }
-
-// Code is a JSON-RPC error code.
-type Code struct {
-	Name  string
-	Value int
-	Doc   string
 }
 
 // Capability is the JSON object that a server merges into its capabilities in one revision.
@@ -53,29 +46,21 @@ func statusName(status string) string {
 
 func codeName(name string) string { return "Code" + name }
 
-// docSentence turns a schema's documentation, which starts with a verb, into a doc comment.
-func docSentence(name, doc string) string {
-	if doc == "" {
-		return name + " has no description."
-	}
-	return name + " " + strings.ToLower(doc[:1]) + doc[1:]
-}
-
 func (w *writer) writeEnums() {
 	addDoc(w.file.Group, "TaskStatus is the state of a task as its requestor sees it.")
 	w.file.Type().Id("TaskStatus").Op("=").Add(w.runtimeName("Status").code)
 	addDoc(w.file.Group, "The states of a task.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, s := range w.protocol.Statuses {
-			addDoc(g, docSentence(statusName(s.Name), s.Doc))
+			addDoc(g, words.AfterName(statusName(s.Name), s.Doc))
 			g.Id(statusName(s.Name)).Id("TaskStatus").Op("=").Lit(s.Name)
 		}
 	})
 	addDoc(w.file.Group, "The error codes that a server sends.")
 	w.file.Const().DefsFunc(func(g *jen.Group) {
 		for _, c := range w.protocol.Codes {
-			addDoc(g, docSentence(codeName(c.Name), c.Doc))
-			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Value))
+			addDoc(g, words.AfterName(codeName(c.Name), c.Doc))
+			g.Id(codeName(c.Name)).Op("=").Op(strconv.Itoa(c.Code))
 		}
 	})
 }

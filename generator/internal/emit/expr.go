@@ -71,16 +71,12 @@ func paramExpr(id string, t expr) expr {
 	return expr{jen.Id(id).Add(t.code), id + " " + t.text}
 }
 
-// signatureExpr returns a function's parameters and results. It writes one parameter per line if
-// they do not fit.
+// signatureExpr returns a function's parameters and its results, of which there is at least one. It
+// writes one parameter per line if they do not fit.
 func signatureExpr(taken int, params []expr, results ...expr) jen.Code {
-	end := ""
 	codes, text := joinExprs(results)
-	switch len(results) {
-	case 0:
-	case 1:
-		end = " " + text
-	default:
+	end := " " + text
+	if len(results) > 1 {
 		end = " (" + text + ")"
 	}
 	in := bracketList("(", ")", taken+len(end)+len(" {"), params)

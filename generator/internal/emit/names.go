@@ -1,7 +1,9 @@
 package emit
 
 import (
+	"cmp"
 	"go/types"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,22 +23,15 @@ var localNames = []string{
 // identifier of the package.
 func (w *writer) chooseNames() {
 	taken := map[string]bool{}
-	for id := range w.pkg.Taken {
-		taken[id] = true
-	}
+	maps.Copy(taken, w.pkg.Taken)
 	for _, id := range append(declaredNames(w.pkg), w.protocol.Names()...) {
 		taken[id] = true
 	}
 	for _, base := range localNames {
 		w.locals[base] = freeName(base, "_", taken)
 	}
-	for _, questions := range w.questionCounts() {
-		for i := range questions {
-			base := answerName(i)
-			if _, ok := w.locals[base]; !ok {
-				w.locals[base] = freeName(base, "_", taken)
-			}
-		}
+	for i := 1; i < w.mostQuestions(); i++ {
+		w.locals[answerName(i)] = freeName(answerName(i), "_", taken)
 	}
 	packages := map[string]string{"context": "context", "time": "time", runtimePath: "mcptask"}
 	for _, service := range w.pkg.Services {
@@ -49,17 +44,10 @@ func (w *writer) chooseNames() {
 		collectPackages(packages, t)
 	}
 	delete(packages, w.pkg.Path)
-	paths := make([]string, 0, len(packages))
-	for path := range packages {
-		paths = append(paths, path)
-	}
 	// Imports of the generator come first, so that they keep their names. The others are sorted by
 	// path.
-	slices.SortFunc(paths, func(a, b string) int {
-		if ra, rb := importRank(a), importRank(b); ra != rb {
-			return ra - rb
-		}
-		return strings.Compare(a, b)
+	paths := slices.SortedFunc(maps.Keys(packages), func(a, b string) int {
+		return cmp.Or(cmp.Compare(importRank(a), importRank(b)), cmp.Compare(a, b))
 	})
 	for _, path := range paths {
 		alias := freeImport(packages[path], taken)
@@ -111,14 +99,15 @@ func declaredNames(pkg *model.Package) []string {
 	return names
 }
 
-func (w *writer) questionCounts() []int {
-	var counts []int
+// mostQuestions returns the largest number of questions that a tool asks.
+func (w *writer) mostQuestions() int {
+	most := 0
 	for _, service := range w.pkg.Services {
 		for _, tool := range service.Tools {
-			counts = append(counts, len(tool.Questions))
+			most = max(most, len(tool.Questions))
 		}
 	}
-	return counts
+	return most
 }
 
 func answerName(i int) string {

@@ -1,8 +1,6 @@
 package emit
 
 import (
-	"bytes"
-	"fmt"
 	"strconv"
 
 	"github.com/dave/jennifer/jen"
@@ -15,10 +13,7 @@ const jsonPath = "encoding/json"
 // Remote renders the file for another program's server: its tools as an interface, the client that
 // calls them, and the types of their inputs and outputs.
 func Remote(remote *model.Remote) ([]byte, error) {
-	w := &writer{
-		pkg: &remote.Package, file: jen.NewFilePathName(remote.Path, remote.Name),
-		imports: map[string]string{}, locals: map[string]string{},
-	}
+	w := newWriter(&remote.Package)
 	rest := false
 	for _, d := range remote.Types {
 		if d.Type != nil {
@@ -44,11 +39,7 @@ func Remote(remote *model.Remote) ([]byte, error) {
 	if rest {
 		w.writeRestCodec(service)
 	}
-	var b bytes.Buffer
-	if err := w.file.Render(&b); err != nil {
-		return nil, fmt.Errorf("cannot format the generated code of %s: %w", remote.Source, err)
-	}
-	return b.Bytes(), nil
+	return w.render(remote.Source)
 }
 
 // writeInterface writes the service as an interface, so that tests can replace the client.

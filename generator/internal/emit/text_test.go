@@ -40,7 +40,7 @@ func value(t *testing.T, code jen.Code) string {
 	return constant.StringVal(pkg.Scope().Lookup("x").(*types.Const).Val())
 }
 
-// FuzzLiterals: however a string is broken over lines, it is the same string.
+// FuzzLiterals checks that a string split over lines keeps its value.
 func FuzzLiterals(f *testing.F) {
 	for _, seed := range []string{
 		"", "short", "two\nlines\n", "\n\n", strings.Repeat("word ", 100), strings.Repeat("x", 500),

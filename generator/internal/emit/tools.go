@@ -2,6 +2,7 @@ package emit
 
 import (
 	"strconv"
+	"time"
 
 	"github.com/dave/jennifer/jen"
 
@@ -32,10 +33,7 @@ func (w *writer) writeToolsFunc(service *model.Service) {
 		}
 		table := jen.Index().Add(w.runtimeName("Tool").code).Custom(onePerLine, tools...)
 		members = append(members, keyedMember("Tools", expr{table, ""}))
-		var codes []jen.Code
-		for _, m := range members {
-			codes = append(codes, m.code)
-		}
+		codes, _ := joinExprs(members)
 		g.Return(jen.Add(w.runtimeName("Tools").code).Custom(onePerLine, codes...))
 	})
 }
@@ -69,10 +67,7 @@ func (w *writer) toolEntry(service *model.Service, tool *model.Tool) jen.Code {
 		spec := w.runtimeName("InputSpec")
 		fields = append(fields, keyedMember("Questions", compositeLiteral(indent+len("Annotations:  ,"), expr{jen.Index().Add(spec.code), "[]" + spec.text}, questions...)))
 	}
-	var codes []jen.Code
-	for _, f := range fields {
-		codes = append(codes, f.code)
-	}
+	codes, _ := joinExprs(fields)
 	spec := jen.Add(w.runtimeName("ToolSpec").code).Custom(onePerLine, codes...)
 	return jen.Add(w.runtimeName("NewTool").code).Call(spec, w.handlerClosure(tool))
 }
@@ -82,20 +77,13 @@ func (w *writer) policyMembers(p model.Policy) []expr {
 		model.Forbidden: "TaskForbidden", model.Optional: "TaskOptional", model.Required: "TaskRequired",
 	}
 	members := []expr{keyedMember("Task", w.runtimeName(constants[p.Task]))}
-	if p.TTL != 0 {
-		members = append(members, keyedMember("TTL", w.durationExpr(p.TTL)))
-	}
-	if p.Poll != 0 {
-		members = append(members, keyedMember("Poll", w.durationExpr(p.Poll)))
-	}
-	if p.Grace != 0 {
-		members = append(members, keyedMember("Grace", w.durationExpr(p.Grace)))
-	}
-	if p.Wait != 0 {
-		members = append(members, keyedMember("Wait", w.durationExpr(p.Wait)))
-	}
-	if p.Deadline != 0 {
-		members = append(members, keyedMember("Deadline", w.durationExpr(p.Deadline)))
+	for _, setting := range []struct {
+		key   string
+		value time.Duration
+	}{{"TTL", p.TTL}, {"Poll", p.Poll}, {"Grace", p.Grace}, {"Wait", p.Wait}, {"Deadline", p.Deadline}} {
+		if setting.value != 0 {
+			members = append(members, keyedMember(setting.key, w.durationExpr(setting.value)))
+		}
 	}
 	if p.Restart {
 		members = append(members, keyedMember("OnLost", w.runtimeName("RestartWhenLost")))

@@ -129,7 +129,7 @@ func (g *graph) reflectMap(m *types.Map) (reflect.Type, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t := findPointerMarshaler(m.Elem()); t != nil {
+	if t := findPointerMarshaler(m.Elem(), map[types.Type]bool{}); t != nil {
 		name := types.TypeString(t, func(p *types.Package) string { return p.Name() })
 		return nil, &refusal{fmt.Sprintf("%s has a marshal method on its pointer, which encoding/json does not call for a map value", name), "use pointers as the values of the map"}
 	}

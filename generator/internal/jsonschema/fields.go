@@ -127,6 +127,14 @@ func embedsStruct(v *types.Var) bool {
 	return inner != nil
 }
 
+// rank orders fields with the same name. The lowest one wins.
+func (f field) rank() int {
+	if f.tagged {
+		return 2*len(f.index) - 1
+	}
+	return 2 * len(f.index)
+}
+
 // selectDominant picks one field per name, in source order.
 func selectDominant(all []field) []field {
 	groups := map[string][]field{}
@@ -135,26 +143,14 @@ func selectDominant(all []field) []field {
 	}
 	var result []field
 	for _, group := range groups {
-		slices.SortStableFunc(group, func(a, b field) int {
-			return cmp.Or(cmp.Compare(len(a.index), len(b.index)), compareBool(b.tagged, a.tagged))
-		})
-		if len(group) > 1 && len(group[0].index) == len(group[1].index) && group[0].tagged == group[1].tagged {
+		slices.SortStableFunc(group, func(a, b field) int { return cmp.Compare(a.rank(), b.rank()) })
+		if len(group) > 1 && group[0].rank() == group[1].rank() {
 			continue
 		}
 		result = append(result, group[0])
 	}
 	slices.SortFunc(result, func(a, b field) int { return slices.Compare(a.index, b.index) })
 	return result
-}
-
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // isValidName reports whether encoding/json accepts a name in a tag.

@@ -1,6 +1,7 @@
 package jsonschema
 
 import (
+	"cmp"
 	"fmt"
 	"go/types"
 	"reflect"
@@ -71,10 +72,7 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 		case option == "string" && !isScalar(f.variable.Type()):
 			return &refusal{`"string" has no effect on a field of this type`, "it is for strings, numbers and booleans"}
 		case !known:
-			hint := "encoding/json knows " + strings.Join(jsonOptions, ", ")
-			if near := diag.Nearest(strings.TrimSpace(option), jsonOptions); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
+			hint := cmp.Or(diag.DidYouMean(strings.TrimSpace(option), jsonOptions), "encoding/json knows "+strings.Join(jsonOptions, ", "))
 			return &refusal{fmt.Sprintf("%q has no meaning in the json tag", option), hint}
 		}
 	}
@@ -82,12 +80,9 @@ func checkJSONTag(f field, tag reflect.StructTag) error {
 }
 
 // findPointerMarshaler finds a type in the values of a map whose marshal method is on its pointer.
-// encoding/json cannot take the address of map values, so it would encode the fields instead.
-func findPointerMarshaler(t types.Type) types.Type {
-	return searchPointerMarshaler(t, map[types.Type]bool{})
-}
-
-func searchPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
+// encoding/json cannot take the address of map values, so it would encode the fields instead. seen
+// holds the types that were searched.
+func findPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 	t = types.Unalias(t)
 	if seen[t] {
 		return nil
@@ -105,10 +100,10 @@ func searchPointerMarshaler(t types.Type, seen map[types.Type]bool) types.Type {
 	}
 	switch u := t.Underlying().(type) {
 	case *types.Array:
-		return searchPointerMarshaler(u.Elem(), seen)
+		return findPointerMarshaler(u.Elem(), seen)
 	case *types.Struct:
 		for _, f := range jsonFields(u) {
-			if found := searchPointerMarshaler(f.variable.Type(), seen); found != nil {
+			if found := findPointerMarshaler(f.variable.Type(), seen); found != nil {
 				return found
 			}
 		}

@@ -1,11 +1,12 @@
 package jsonschema
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // maxWidth is the maximum length of a line. A longer string is split when it is written as Go code.
@@ -70,8 +71,8 @@ func formatSchema(schema *object) string {
 	return b.String()
 }
 
-// writeValue writes a value. column is the current length of the line. open keeps an object from
-// being written on one line.
+// writeValue writes a value. column is the current length of the line. open keeps an object, which
+// must have members, from being written on one line.
 func writeValue(b *strings.Builder, value any, indent string, column int, open bool) {
 	if !open {
 		if line := compactText(value); column+len(line) <= maxWidth || !isDivisible(value) {
@@ -82,10 +83,6 @@ func writeValue(b *strings.Builder, value any, indent string, column int, open b
 	inner := indent + "  "
 	switch v := value.(type) {
 	case *object:
-		if len(v.keys) == 0 {
-			b.WriteString("{}")
-			return
-		}
 		b.WriteString("{\n")
 		for i, key := range v.keys {
 			start := inner + quoteJSON(key) + ": "
@@ -115,8 +112,6 @@ func writeValue(b *strings.Builder, value any, indent string, column int, open b
 			b.WriteByte('\n')
 		}
 		b.WriteString(indent + "]")
-	default:
-		b.WriteString(compactText(value))
 	}
 }
 
@@ -193,12 +188,4 @@ func writeCompact(b *strings.Builder, value any) {
 var rawStringEscapes = strings.NewReplacer("`", `\u0060`, "\ufeff", `\ufeff`)
 
 // quoteJSON encodes a JSON string that a raw Go string can contain.
-func quoteJSON(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil { // a string always encodes
-		return `""`
-	}
-	return rawStringEscapes.Replace(strings.TrimSuffix(b.String(), "\n"))
-}
+func quoteJSON(s string) string { return rawStringEscapes.Replace(words.QuoteJSON(s)) }

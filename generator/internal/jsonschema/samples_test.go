@@ -18,8 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema/testdata/kinds"
 )
 
-// member is what encoding/json makes of a field, found by reflection: a second reading of its rules
-// beside the one under test.
+// member is a field as encoding/json encodes it. Reflection finds it, which gives a second
+// reading of the rules beside the one under test.
 type member struct {
 	field  reflect.StructField
 	omits  bool // left out when empty, or promoted through a pointer
@@ -92,7 +92,7 @@ func membersOf(rt reflect.Type) map[string]member {
 	return result
 }
 
-// writesText tells whether a type is a string in JSON, by its own method.
+// writesText reports whether a type is a string in JSON by its own method.
 func writesText(rt reflect.Type) bool {
 	text, jsoned := reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[json.Marshaler]()
 	p := reflect.PointerTo(rt)
@@ -100,7 +100,7 @@ func writesText(rt reflect.Type) bool {
 		rt == reflect.TypeFor[time.Time]() || rt == reflect.TypeFor[slog.Level]()
 }
 
-// samples makes values of types at random, the same for the same seed.
+// samples makes random values of types. The same seed gives the same values.
 type samples struct{ *rand.Rand }
 
 func newSamples(seed int) samples { return samples{rand.New(rand.NewPCG(uint64(seed), 1))} }
@@ -115,7 +115,7 @@ func (s samples) addr() netip.Addr {
 	return []netip.Addr{{}, netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("::1"), netip.MustParseAddr("fe80::1%eth0")}[s.IntN(4)]
 }
 
-// special are the types that fill cannot make field by field.
+// special returns values of the types that fill cannot fill field by field.
 func (s samples) special(rt reflect.Type) any {
 	switch rt {
 	case reflect.TypeFor[time.Time]():
@@ -154,7 +154,7 @@ func (s samples) special(rt reflect.Type) any {
 	return nil
 }
 
-// fill sets a value at random; what is deep ends.
+// fill sets a value at random, down to a depth.
 func (s samples) fill(v reflect.Value, depth int) {
 	if value := s.special(v.Type()); value != nil {
 		v.Set(reflect.ValueOf(value))
@@ -216,7 +216,7 @@ func (s samples) fill(v reflect.Value, depth int) {
 	}
 }
 
-// anything is a value of JSON, as encoding/json decodes it.
+// anything returns a random JSON value as encoding/json decodes it.
 func (s samples) anything(depth int) any {
 	switch s.IntN(6) {
 	case 0:
@@ -239,7 +239,7 @@ func (s samples) anything(depth int) any {
 	return "end"
 }
 
-// written is a value of a type at random, as encoding/json writes it.
+// written returns a random value of a type as encoding/json encodes it.
 func (s samples) written(rt reflect.Type) any {
 	v := reflect.New(rt)
 	s.fill(v.Elem(), 2)
@@ -256,8 +256,9 @@ func (s samples) written(rt reflect.Type) any {
 	return value
 }
 
-// admitted makes a value that a schema admits, at random. The schema decides about the shape; the Go
-// type, about what a schema does not say: how large an integer may be, how an address is written.
+// admitted returns a random value that a schema admits. The schema decides its shape. The Go
+// type decides what a schema does not say, such as the size of an integer or the form of an
+// address.
 func (s samples) admitted(root, schema map[string]any, rt reflect.Type, quoted bool, depth int) any {
 	schema = resolve(root, schema)
 	for rt != nil && rt.Kind() == reflect.Pointer {
@@ -365,7 +366,7 @@ func (s samples) object(root, schema map[string]any, rt reflect.Type, depth int)
 	return object
 }
 
-// resolve follows references; what stands beside one wins.
+// resolve follows references. Keywords next to a reference override those of its target.
 func resolve(root, schema map[string]any) map[string]any {
 	ref, ok := schema["$ref"].(string)
 	if !ok {

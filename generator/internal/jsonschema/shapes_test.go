@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema/testdata/kinds"
 )
 
-// shapes are the types whose schemas are held against reflection and against values, by name.
+// shapes are the types, by name, whose schemas are compared with reflection and with values.
 var shapes = named(
 	kinds.Scalars{}, kinds.Collections{}, kinds.Known{}, kinds.Inner{}, kinds.Inner2{}, kinds.Base{}, kinds.Embedding{},
 	kinds.Generic{}, kinds.Anonymous{}, kinds.Corrected{}, kinds.Shadow{}, kinds.Lazy{},
@@ -36,7 +36,7 @@ var shapes = named(
 	kinds.Tags{}, kinds.TextTags{}, kinds.NumberTags{}, kinds.TypeTags{}, kinds.Groups{},
 )
 
-// instances are those whose name is an alias.
+// instances are the types whose name is an alias.
 var instances = map[string]reflect.Type{
 	"IntTree": reflect.TypeFor[kinds.IntTree](), "PageOfInner": reflect.TypeFor[kinds.PageOfInner](),
 	"PageOfPages": reflect.TypeFor[kinds.PageOfPages](), "Alias": reflect.TypeFor[kinds.Alias](),
@@ -54,7 +54,7 @@ func named(values ...any) map[string]reflect.Type {
 	return all
 }
 
-// TestShapesAreAll: a struct that is added to the kinds is tested, too.
+// TestShapesAreAll checks that every struct of package kinds is tested.
 func TestShapesAreAll(t *testing.T) {
 	elsewhere := []string{"Enums", "EnumsByTag", "EnumMaps"} // see TestEnumsLikeTags
 	loaded, err := loadedKinds()
@@ -96,9 +96,9 @@ func eachShape(t *testing.T, except []string, test func(t *testing.T, rt reflect
 	}
 }
 
-// TestShapesLikeReflection compares every schema with what invopop reflects of the compiled type, except
-// for what [jsonschema.Deriver.Derive] documents. What it adds, null above all, has to stand exactly where
-// encoding/json writes it.
+// TestShapesLikeReflection compares every schema with the one that invopop reflects from the
+// compiled type, except for the differences that [jsonschema.Deriver.Derive] documents. It
+// checks that null is admitted exactly where encoding/json writes it.
 func TestShapesLikeReflection(t *testing.T) {
 	except := []string{
 		"EmbedsItself", "EmbedsNameless", // reflection does not end
@@ -117,7 +117,8 @@ func TestShapesLikeReflection(t *testing.T) {
 	})
 }
 
-// reflector is invopop's, with the corrections that its options allow: types that write themselves.
+// reflector returns invopop's reflector, corrected as far as its options allow for types that
+// encode themselves.
 func reflector(open bool) *invopop.Reflector {
 	type plainURL url.URL
 	r := &invopop.Reflector{Anonymous: true, AllowAdditionalProperties: open}
@@ -146,7 +147,7 @@ func reflector(open bool) *invopop.Reflector {
 	return r
 }
 
-// differ compares two schemas that may hold themselves, each in its own $defs.
+// differ compares two schemas that may contain themselves, each with its own $defs.
 type differ struct {
 	*testing.T
 
@@ -232,7 +233,8 @@ func (d *differ) compare(path string, w, g any, rt reflect.Type, m member) {
 	}
 }
 
-// withoutNull takes the null from a schema, which has to be there exactly where encoding/json writes it.
+// withoutNull removes null from a schema, and reports an error unless the schema admits null
+// exactly if encoding/json writes it.
 func (d *differ) withoutNull(path string, got map[string]any, rt reflect.Type, m member) map[string]any {
 	d.Helper()
 	if rt == nil || len(got) == 0 {
@@ -272,7 +274,7 @@ func (d *differ) withoutNull(path string, got map[string]any, rt reflect.Type, m
 	return got
 }
 
-// required compares what has to be there: reflection takes no notice of embedded pointers.
+// required compares the required members. Reflection ignores embedded pointers.
 func (d *differ) required(path string, want, got map[string]any, rt reflect.Type) {
 	d.Helper()
 	if rt == nil || rt.Kind() != reflect.Struct || writesText(rt) {
@@ -305,9 +307,9 @@ func (d *differ) required(path string, want, got map[string]any, rt reflect.Type
 	}
 }
 
-// encodesOtherwise tells whether a property stands in one of the schemas alone, and rightly so:
-// encoding/json decides, which reflection does not follow in the name "-," and in names that hide each
-// other.
+// encodesOtherwise reports whether only one of the schemas has a property, and checks that
+// encoding/json agrees with the derived one. Reflection does not follow it for the name "-," and
+// for names that hide each other.
 func (d *differ) encodesOtherwise(rt reflect.Type, name string, reflected, derived map[string]any) bool {
 	d.Helper()
 	_, inReflected := reflected[name]
@@ -353,7 +355,8 @@ func renamePatterns(patterns map[string]any, name string) map[string]any {
 	return renamed
 }
 
-// withoutNulls leaves out the members that are null: a pointer to a pointer that is nil is read as nil.
+// withoutNulls removes the members that are null, because a nil pointer behind a pointer is
+// decoded as nil.
 func withoutNulls(value any) any {
 	switch v := value.(type) {
 	case []any:
@@ -372,8 +375,8 @@ func withoutNulls(value any) any {
 
 const samplesEach = 40
 
-// TestShapesAdmitValues: what encoding/json writes of any value, the schema admits; and it reads it again
-// as what it was.
+// TestShapesAdmitValues checks that a schema admits what encoding/json encodes, and that
+// decoding gives the same value.
 func TestShapesAdmitValues(t *testing.T) {
 	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
 		schema := checkSchema(t, text)
@@ -400,8 +403,8 @@ func TestShapesAdmitValues(t *testing.T) {
 	})
 }
 
-// TestShapesReadWhatTheyAdmit: what the schema admits, the Go type reads, and writes again as something
-// that the schema admits.
+// TestShapesReadWhatTheyAdmit checks that the Go type decodes what the schema admits, and that
+// the schema admits what the type encodes again.
 func TestShapesReadWhatTheyAdmit(t *testing.T) {
 	eachShape(t, byTag, func(t *testing.T, rt reflect.Type, text string, _ jsonschema.Use) {
 		schema, root := checkSchema(t, text), decodeJSON(t, text).(map[string]any)

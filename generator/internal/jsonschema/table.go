@@ -44,11 +44,8 @@ type table struct {
 	naming map[*object]string // the schemas whose type is being described, with their paths
 }
 
-// addProperties adds the properties of an object.
+// addProperties adds the properties of an object that is not being listed.
 func (t *table) addProperties(o *object, prefix string) {
-	if _, recursive := t.open[o]; recursive {
-		return
-	}
 	t.open[o] = strings.TrimSuffix(prefix, ".")
 	defer delete(t.open, o)
 	properties, ok := o.get("properties").(*object)

@@ -3,6 +3,7 @@ package jsonschema
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -70,8 +71,8 @@ func readDescriptionTag(text string, words []string) (tag, error) {
 	if isKeyword(text) {
 		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), "write " + text + "=value"}
 	}
-	if near := diag.Nearest(text, flagKeywords); near != "" {
-		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), fmt.Sprintf("did you mean %q?", near)}
+	if hint := diag.DidYouMean(text, flagKeywords); hint != "" {
+		return tag{}, &refusal{fmt.Sprintf("%q has no meaning in a jsonschema tag", text), hint}
 	}
 	return tag{description: text}, nil
 }
@@ -101,24 +102,19 @@ func splitParts(text string) []string {
 	return append(parts, text[start:])
 }
 
+// overrideTypes are Go types with the JSON types that a type= part can name.
+var overrideTypes = map[string]reflect.Type{
+	"string": reflect.TypeFor[string](), "integer": reflect.TypeFor[int64](), "number": reflect.TypeFor[float64](),
+	"boolean": reflect.TypeFor[bool](), "array": reflect.TypeFor[[]any](), "object": reflect.TypeFor[map[string]any](),
+}
+
 // overrideType returns the type that a type= part gives a field.
 func (t tag) overrideType() (reflect.Type, bool) {
 	for _, p := range t.parts {
 		switch p.key {
 		case "type":
-			switch p.value {
-			case "string":
-				return reflect.TypeFor[string](), true
-			case "integer":
-				return reflect.TypeFor[int64](), true
-			case "number":
-				return reflect.TypeFor[float64](), true
-			case "boolean":
-				return reflect.TypeFor[bool](), true
-			case "array":
-				return reflect.TypeFor[[]any](), true
-			case "object":
-				return reflect.TypeFor[map[string]any](), true
+			if rt, ok := overrideTypes[p.value]; ok {
+				return rt, true
 			}
 			return reflect.TypeFor[any](), true
 		case "oneof_type", "anyof_type", "oneof_ref", "anyof_ref":
@@ -143,17 +139,15 @@ func (t tag) checkParts(rt reflect.Type, quoted bool) []*refusal {
 		if !p.hasValue && slices.Contains(flagKeywords, p.key) {
 			continue
 		}
-		find, ok := commonKeywords[p.key]
+		check, ok := commonKeywords[p.key]
 		if !ok {
-			find, ok = valid[p.key]
+			check, ok = valid[p.key]
 		}
 		switch {
 		case !ok || !p.hasValue:
 			bad = append(bad, newPartRefusal(p, kind, valid))
-		default:
-			if wrong := find(strings.ReplaceAll(p.value, `\,`, ",")); wrong != "" {
-				bad = append(bad, &refusal{fmt.Sprintf("the value of %q in the jsonschema tag %s", p.text, wrong), ""})
-			}
+		case !check.isValid(strings.ReplaceAll(p.value, `\,`, ",")):
+			bad = append(bad, &refusal{fmt.Sprintf("the value of %q in the jsonschema tag %s", p.text, check.wrong), ""})
 		}
 	}
 	if len(bad) == 0 {
@@ -194,14 +188,8 @@ func (t tag) lastValue(key string) string {
 }
 
 func newPartRefusal(p part, kind string, valid map[string]valueCheck) *refusal {
-	names := slices.Clone(flagKeywords)
-	for name := range commonKeywords {
-		names = append(names, name)
-	}
-	for name := range valid {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.AppendSeq(slices.Clone(flagKeywords), maps.Keys(commonKeywords))
+	names = slices.Sorted(slices.Values(slices.AppendSeq(names, maps.Keys(valid))))
 	hint := ""
 	if near := diag.Nearest(p.key, names); near != "" && near != p.key {
 		hint = fmt.Sprintf("did you mean %q?", near)
@@ -233,13 +221,9 @@ func arrayKeywords(rt reflect.Type) map[string]valueCheck {
 	all := map[string]valueCheck{}
 	items := schemaType(rt.Elem())
 	if items != "array" {
-		for name, c := range typeKeywords[items] {
-			all[name] = c
-		}
+		maps.Copy(all, typeKeywords[items])
 	}
-	for name, c := range typeKeywords["array"] {
-		all[name] = c
-	}
+	maps.Copy(all, typeKeywords["array"])
 	return all
 }
 
@@ -289,92 +273,56 @@ func (t tag) rewrite(f field, name string) reflect.StructTag {
 	return reflect.StructTag(text)
 }
 
-// valueCheck says what is wrong with a value. It returns "" if the value is valid.
-type valueCheck func(value string) string
-
-func checkNonempty(value string) string {
-	if value == "" {
-		return "has no value"
-	}
-	return ""
+// valueCheck is a condition for the value of a keyword.
+type valueCheck struct {
+	isValid func(value string) bool
+	wrong   string // what is said of an invalid value
 }
 
-func acceptAny(string) string { return "" }
+var (
+	anyText    = valueCheck{func(string) bool { return true }, ""}
+	nonempty   = valueCheck{func(v string) bool { return v != "" }, "has no value"}
+	boolean    = valueCheck{func(v string) bool { return v == "true" || v == "false" }, "is neither true nor false"}
+	onlyTrue   = valueCheck{func(v string) bool { return v == "true" }, "is not true"}
+	expression = valueCheck{func(v string) bool { return succeeds(regexp.Compile(v)) }, "is not a valid Go regular expression"}
+	count      = valueCheck{func(v string) bool { return succeeds(strconv.ParseUint(v, 10, 64)) }, "is not a whole number"}
+	integer    = valueCheck{func(v string) bool { return succeeds(strconv.ParseInt(v, 10, 64)) }, "is not an integer"}
+	number     = valueCheck{func(v string) bool { return json.Valid([]byte(v)) && strings.Trim(v, "+-0123456789.eE") == "" }, "is not a number"}
+	typeName   = valueCheck{isTypeList, "is not a JSON type"}
+)
 
-func checkCount(value string) string {
-	if _, err := strconv.ParseUint(value, 10, 64); err != nil {
-		return "is not a whole number"
-	}
-	return ""
-}
+func succeeds[T any](_ T, err error) bool { return err == nil }
 
-func checkNumber(value string) string {
-	if !json.Valid([]byte(value)) || strings.Trim(value, "+-0123456789.eE") != "" {
-		return "is not a number"
-	}
-	return ""
-}
-
-func checkInteger(value string) string {
-	if _, err := strconv.ParseInt(value, 10, 64); err != nil {
-		return "is not an integer"
-	}
-	return ""
-}
-
-func checkBoolean(value string) string {
-	if value != "true" && value != "false" {
-		return "is neither true nor false"
-	}
-	return ""
-}
-
-func checkExpression(value string) string {
-	if _, err := regexp.Compile(value); err != nil {
-		return "is not a valid Go regular expression"
-	}
-	return ""
-}
-
-func checkTypeName(value string) string {
-	for name := range strings.SplitSeq(value, ";") {
-		if !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, name) {
-			return "is not a JSON type"
-		}
-	}
-	return ""
+// isTypeList reports whether a value names JSON types, separated by semicolons.
+func isTypeList(value string) bool {
+	return !slices.ContainsFunc(strings.Split(value, ";"), func(name string) bool {
+		return !slices.Contains([]string{"string", "number", "integer", "boolean", "array", "object", "null"}, name)
+	})
 }
 
 // commonKeywords are valid for every field, typeKeywords for fields of one type.
 var (
 	commonKeywords = map[string]valueCheck{
-		"title": checkNonempty, "description": checkNonempty, "type": checkTypeName, "anchor": checkNonempty,
-		"oneof_required": checkNonempty, "anyof_required": checkNonempty, "oneof_ref": checkNonempty, "anyof_ref": checkNonempty,
-		"oneof_type": checkTypeName, "anyof_type": checkTypeName,
+		"title": nonempty, "description": nonempty, "type": typeName, "anchor": nonempty,
+		"oneof_required": nonempty, "anyof_required": nonempty, "oneof_ref": nonempty, "anyof_ref": nonempty,
+		"oneof_type": typeName, "anyof_type": typeName,
 	}
 	typeKeywords = map[string]map[string]valueCheck{
 		"string": {
-			"minLength": checkCount, "maxLength": checkCount, "pattern": checkExpression, "format": checkNonempty, "readOnly": checkBoolean,
-			"writeOnly": checkBoolean, "default": acceptAny, "example": acceptAny, "enum": acceptAny,
+			"minLength": count, "maxLength": count, "pattern": expression, "format": nonempty, "readOnly": boolean,
+			"writeOnly": boolean, "default": anyText, "example": anyText, "enum": anyText,
 		},
 		"number": {
-			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
-			"exclusiveMaximum": checkNumber, "default": checkNumber, "example": checkNumber, "enum": checkNumber,
+			"multipleOf": number, "minimum": number, "maximum": number, "exclusiveMinimum": number,
+			"exclusiveMaximum": number, "default": number, "example": number, "enum": number,
 		},
 		"integer": {
-			"multipleOf": checkNumber, "minimum": checkNumber, "maximum": checkNumber, "exclusiveMinimum": checkNumber,
-			"exclusiveMaximum": checkNumber, "default": checkInteger, "example": checkInteger, "enum": checkInteger,
+			"multipleOf": number, "minimum": number, "maximum": number, "exclusiveMinimum": number,
+			"exclusiveMaximum": number, "default": integer, "example": integer, "enum": integer,
 		},
-		"boolean": {"default": checkBoolean},
-		"array":   {"minItems": checkCount, "maxItems": checkCount, "uniqueItems": func(v string) string { return checkTrue(v) }},
+		"boolean": {"default": boolean},
+		"array":   {"minItems": count, "maxItems": count, "uniqueItems": onlyTrue},
 	}
 	flagKeywords = []string{"required", "nullable"}
 	keyStart     = regexp.MustCompile(`^[A-Za-z_]\w*=`)
 )
-
-func checkTrue(value string) string {
-	if value != "true" {
-		return "is not true"
-	}
-	return ""
-}

@@ -39,16 +39,8 @@ func (o *object) set(key string, value any) {
 }
 
 func (o *object) remove(key string) {
-	if !o.has(key) {
-		return
-	}
 	delete(o.values, key)
-	for i, k := range o.keys {
-		if k == key {
-			o.keys = append(o.keys[:i], o.keys[i+1:]...)
-			return
-		}
-	}
+	o.keys = slices.DeleteFunc(o.keys, func(k string) bool { return k == key })
 }
 
 func (o *object) child(key string) (*object, bool) {

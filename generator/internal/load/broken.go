@@ -12,13 +12,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// Mistake is an error in a file without declarations. It matters only if a declaration depends on
-// that file.
-type Mistake struct {
-	Pos     token.Position
-	Message string
-}
-
 // deferError keeps an error for later if it is in a file without declarations, because people
 // generate code while they work on the rest of a package. It does not keep errors of files that the
 // go command cannot list.
@@ -30,7 +23,7 @@ func (p *Package) deferError(pos token.Position, message string) bool {
 	if err != nil || bytes.Contains(src, []byte("mcptask:")) {
 		return false
 	}
-	p.Mistakes = append(p.Mistakes, Mistake{pos, message})
+	p.Mistakes = append(p.Mistakes, diag.Problem{Pos: pos, Message: message})
 	return true
 }
 

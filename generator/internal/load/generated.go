@@ -36,21 +36,13 @@ func parseClauseOnly(fset *token.FileSet, name string, src []byte) (*ast.File, e
 
 // generatedFiles collects the files with the header while packages are parsed. Several goroutines
 // call it.
-type generatedFiles struct {
-	mu    sync.Mutex
-	paths map[string]bool
-}
+type generatedFiles struct{ paths sync.Map }
 
-func (g *generatedFiles) add(path string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.paths[path] = true
-}
+func (g *generatedFiles) add(path string) { g.paths.Store(path, true) }
 
 func (g *generatedFiles) has(path string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.paths[path]
+	_, ok := g.paths.Load(path)
+	return ok
 }
 
 // findGenerated finds the generated files in the package's directory. Parsed files are known

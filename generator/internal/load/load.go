@@ -42,8 +42,9 @@ type Package struct {
 	Foreign bool
 	// Files holds the syntax of hand-written files.
 	Files []*ast.File
-	// Mistakes are errors in files without declarations. Load does not return them.
-	Mistakes []Mistake
+	// Mistakes are errors in files without declarations. Load does not return them: they matter only if
+	// a declaration depends on such a file.
+	Mistakes []diag.Problem
 
 	scopes *scopeCache
 }
@@ -57,7 +58,7 @@ const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFil
 // in Mistakes.
 func Load(ctx context.Context, cfg Config) (*token.FileSet, []*Package, error) {
 	fset := token.NewFileSet()
-	generated := &generatedFiles{paths: map[string]bool{}}
+	generated := &generatedFiles{}
 	config := &packages.Config{
 		Context: ctx, Mode: mode, Dir: cfg.Dir, Fset: fset,
 		ParseFile: func(fset *token.FileSet, name string, src []byte) (*ast.File, error) {
@@ -170,10 +171,7 @@ func parsePosition(dir, text string) token.Position {
 	if text == "" || text == "-" {
 		return pos
 	}
-	pos.Filename = text
-	if !filepath.IsAbs(text) {
-		pos.Filename = filepath.Join(dir, text)
-	}
+	pos.Filename = diag.Absolute(dir, text)
 	if len(numbers) > 0 {
 		pos.Line = numbers[0]
 	}

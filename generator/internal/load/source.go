@@ -25,7 +25,7 @@ type Source struct {
 // Check type-checks a package without its generated files, as Load does. It ignores cfg.Patterns
 // and cfg.Tags.
 func Check(ctx context.Context, cfg Config, src Source) *Package {
-	generated := &generatedFiles{paths: map[string]bool{}}
+	generated := &generatedFiles{}
 	pkg := &Package{
 		Package: &packages.Package{PkgPath: src.Path, Fset: src.Fset, IgnoredFiles: src.Ignored, TypesSizes: src.Sizes},
 		Dir:     src.Dir,

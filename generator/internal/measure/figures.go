@@ -22,18 +22,17 @@ type figures struct {
 }
 
 // samples holds the measurements of one tool.
-type samples struct{ wall, own, tree []float64 }
+type samples struct{ wall, peak []float64 }
 
 // measureTools runs both tools in turn. It first runs each twice to fill the caches.
 func (s subject) measureTools(ctx context.Context, runs int) (figures, error) {
 	f := figures{runs: runs}
-	nobody := func(int) {}
 	for i := range runs + 2 {
-		ours, err := s.runOnce(ctx, s.ours, nobody)
+		ours, err := s.runOnce(ctx, s.ours)
 		if err != nil {
 			return f, err
 		}
-		stringer, err := s.runOnce(ctx, s.stringer, nobody)
+		stringer, err := s.runOnce(ctx, s.stringer)
 		if err != nil {
 			return f, err
 		}
@@ -48,37 +47,24 @@ func (s subject) measureTools(ctx context.Context, runs int) (figures, error) {
 		f.stringer.addRun(stringer)
 		f.after = append(f.after, float64(after))
 	}
-	for range runs {
-		ours, err := s.measureOwnPeak(ctx, s.ours)
-		if err != nil {
-			return f, err
-		}
-		stringer, err := s.measureOwnPeak(ctx, s.stringer)
-		if err != nil {
-			return f, err
-		}
-		f.ours.own = append(f.ours.own, ours)
-		f.stringer.own = append(f.stringer.own, stringer)
-	}
 	return f, nil
 }
 
 func (s *samples) addRun(p process) {
 	s.wall = append(s.wall, float64(p.wall))
-	s.tree = append(s.tree, p.tree)
+	s.peak = append(s.peak, p.peak)
 }
 
 // printReport prints the figures. Its error names the missed goals.
 func (f figures) printReport(out io.Writer) error {
 	wall, theirs := median(f.ours.wall), median(f.stringer.wall)
-	own, tree, after := slices.Max(f.ours.own), slices.Max(f.ours.tree), median(f.after)
+	peak, after := slices.Max(f.ours.peak), median(f.after)
 	fmt.Fprintf(out, "%d warm runs of each in turn, %d processors, %s\n\n", f.runs, runtime.NumCPU(), systemLoad())
 	table := tabwriter.NewWriter(out, 0, 8, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprint(table, "\tmcptaskgen\tstringer\tratio\tgoal\t\n")
 	fmt.Fprintf(table, "wall time, median\t%s\t%s\t%.2f\t%.2f\t\n", formatMilliseconds(wall), formatMilliseconds(theirs), wall/theirs, maxRatio)
 	fmt.Fprintf(table, "after loading, median\t%s\t\t\t%s\t\n", formatMilliseconds(after), formatMilliseconds(maxAfter))
-	fmt.Fprintf(table, "peak memory, most of all runs\t%s\t%s\t\t%s\t\n", formatMegabytes(own), formatMegabytes(slices.Max(f.stringer.own)), formatMegabytes(maxPeak))
-	fmt.Fprintf(table, "the same, or of its go command\t%s\t%s\t\t%s\t\n", formatMegabytes(tree), formatMegabytes(slices.Max(f.stringer.tree)), formatMegabytes(maxPeak))
+	fmt.Fprintf(table, "peak memory, most of all runs\t%s\t%s\t\t%s\t\n", formatMegabytes(peak), formatMegabytes(slices.Max(f.stringer.peak)), formatMegabytes(maxPeak))
 	if err := table.Flush(); err != nil {
 		return err
 	}
@@ -89,7 +75,7 @@ func (f figures) printReport(out io.Writer) error {
 	}{
 		{"wall time", wall/theirs <= maxRatio},
 		{"after loading", after <= maxAfter},
-		{"peak memory", max(own, tree) <= maxPeak},
+		{"peak memory", peak <= maxPeak},
 	} {
 		if !goal.ok {
 			missed = append(missed, goal.name)

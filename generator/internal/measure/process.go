@@ -6,9 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"os/exec"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,60 +15,24 @@ import (
 // process holds the measurements of one run.
 type process struct {
 	wall   time.Duration
-	tree   float64 // the peak memory of the largest process, in bytes; includes the go command
+	peak   float64 // the peak memory in bytes of the process or of the go command that it runs, whichever is larger
 	stderr string
 }
 
-// runOnce runs a command and waits for it. It calls watch with the process ID while the command
-// runs.
-func (s subject) runOnce(ctx context.Context, command []string, watch func(pid int)) (process, error) {
+// runOnce runs a command and waits for it.
+func (s subject) runOnce(ctx context.Context, command []string) (process, error) {
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = s.dir
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	begin := time.Now()
-	if err := cmd.Start(); err != nil {
-		return process{}, err
-	}
-	watch(cmd.Process.Pid)
-	err := cmd.Wait()
+	err := cmd.Run()
 	p := process{wall: time.Since(begin), stderr: stderr.String()}
 	if err != nil {
 		return p, fmt.Errorf("%s: %w\n%s", command[0], err, p.stderr)
 	}
-	p.tree = float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) * 1024
+	p.peak = float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) * 1024
 	return p, nil
-}
-
-// measureOwnPeak returns the peak memory of the tool's own process in bytes. wait4 would include
-// its children, so measureOwnPeak polls the kernel twice a millisecond during a separate run.
-func (s subject) measureOwnPeak(ctx context.Context, command []string) (float64, error) {
-	peak := 0.0
-	_, err := s.runOnce(ctx, command, func(pid int) {
-		for ; ; time.Sleep(500 * time.Microsecond) { //nolint:forbidigo // a sampler in a program that is run by hand
-			text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			value, ok := numberAfter(string(text), "VmHWM:")
-			if err != nil || !ok {
-				return // the process has ended
-			}
-			peak = value * 1024
-		}
-	})
-	if err == nil && peak == 0 {
-		err = fmt.Errorf("%s ended before its memory could be read", command[0])
-	}
-	return peak, err
-}
-
-// numberAfter returns the first number after a word, as in "VmHWM:     30840 kB".
-func numberAfter(text, word string) (float64, bool) {
-	_, text, found := strings.Cut(text, word)
-	fields := strings.Fields(text)
-	if !found || len(fields) == 0 {
-		return 0, false
-	}
-	n, err := strconv.ParseFloat(fields[0], 64)
-	return n, err == nil
 }
 
 // sumAfterLoading adds up the durations that mcptaskgen --verbose prints, except for finding and

@@ -1,6 +1,10 @@
 package model
 
-import "unicode"
+import (
+	"unicode"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
+)
 
 // ToolsFunc names the function that binds an implementation to the tools of a service.
 func ToolsFunc(service string) string { return service + "Tools" }
@@ -10,7 +14,7 @@ func ClientType(service string) string { return service + "Client" }
 
 // ClientFunc names the constructor of a service's client. It is exported if the service is.
 func ClientFunc(service string) string {
-	name := "New" + upperFirstLetter(ClientType(service))
+	name := "New" + words.UpperFirst(ClientType(service))
 	if !unicode.IsUpper([]rune(service)[0]) {
 		return lowerFirstWord(name)
 	}
@@ -66,7 +70,7 @@ func prefixName(word, input string) string {
 	if unicode.IsUpper([]rune(input)[0]) {
 		return word + input
 	}
-	return lowerFirstWord(word) + upperFirstLetter(input)
+	return lowerFirstWord(word) + words.UpperFirst(input)
 }
 
 // lowerFirstWord puts the first word of a name in lower case: HTTPService becomes httpService.
@@ -78,11 +82,5 @@ func lowerFirstWord(name string) string {
 		}
 		runes[i] = unicode.ToLower(r)
 	}
-	return string(runes)
-}
-
-func upperFirstLetter(name string) string {
-	runes := []rune(name)
-	runes[0] = unicode.ToUpper(runes[0])
 	return string(runes)
 }

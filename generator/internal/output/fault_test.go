@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// folder lists what stands in a folder, with content.
+// folder returns the files of a directory with their content.
 func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -35,7 +35,7 @@ func put(t *testing.T, dir, name, content string) {
 	}
 }
 
-// TestWriteAllOrNothing: what cannot be put on the disk keeps the files before it from being replaced.
+// TestWriteAllOrNothing checks that no file is replaced if one of them cannot be written.
 func TestWriteAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a.go", "old")
@@ -49,7 +49,7 @@ func TestWriteAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestWriteNamesWhatIsWritten: a file that cannot be replaced, after others were.
+// TestWriteNamesWhatIsWritten checks the result if a file cannot be replaced after others were.
 func TestWriteNamesWhatIsWritten(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "b.go", "old")

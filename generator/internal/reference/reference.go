@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 	"github.com/mcptaskgen/mcptaskgen/templates"
 )
@@ -114,7 +114,7 @@ func readStates() ([]state, error) {
 	}
 	var states []state
 	for _, s := range surface.Statuses {
-		states = append(states, state{Name: s.Name, Doc: renderCell(upperFirstLetter(strings.TrimPrefix(s.Doc, "Means that "))), Terminal: s.Terminal})
+		states = append(states, state{Name: s.Name, Doc: renderCell(words.UpperFirst(strings.TrimPrefix(s.Doc, "Means that "))), Terminal: s.Terminal})
 	}
 	return states, nil
 }
@@ -210,17 +210,17 @@ func describePolicy(t *model.Tool) []policy {
 	list := []policy{{"task", string(p.Task), "whether a call runs as a task"}}
 	add := func(key, value, meaning string) { list = append(list, policy{key, value, meaning}) }
 	if p.Task != model.Forbidden {
-		add("ttl", shortDuration(cmp.Or(p.TTL, defaultTTL)), "how long a task is kept, from its creation")
-		add("poll", shortDuration(cmp.Or(p.Poll, defaultPoll)), "how long clients should wait before they ask for its status again")
+		add("ttl", words.Duration(cmp.Or(p.TTL, defaultTTL)), "how long a task is kept, from its creation")
+		add("poll", words.Duration(cmp.Or(p.Poll, defaultPoll)), "how long clients should wait before they ask for its status again")
 		if p.Grace > 0 {
-			add("grace", shortDuration(p.Grace), "a call that finishes within this time is answered at once")
+			add("grace", words.Duration(p.Grace), "a call that finishes within this time is answered at once")
 		}
 	}
 	if p.Wait > 0 {
-		add("wait", shortDuration(p.Wait), "how long a call without a task may block")
+		add("wait", words.Duration(p.Wait), "how long a call without a task may block")
 	}
 	if p.Deadline > 0 {
-		add("deadline", shortDuration(p.Deadline), "how long the work may take")
+		add("deadline", words.Duration(p.Deadline), "how long the work may take")
 	}
 	if p.Task != model.Forbidden {
 		lost := policy{"onlost", "fail", "a task fails if the process that runs it dies"}
@@ -246,18 +246,6 @@ func describePolicy(t *model.Tool) []policy {
 		}
 	}
 	return list
-}
-
-// shortDuration formats a duration as people write it: 24h, not 24h0m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }
 
 // fieldRows returns the table of a schema's fields.
@@ -310,12 +298,4 @@ func renderCode(text string) string {
 		return "`` " + text + " ``"
 	}
 	return "`" + text + "`"
-}
-
-func upperFirstLetter(text string) string {
-	runes := []rune(text)
-	if len(runes) > 0 {
-		runes[0] = unicode.ToUpper(runes[0])
-	}
-	return string(runes)
 }

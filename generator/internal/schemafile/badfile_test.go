@@ -9,7 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/schemafile"
 )
 
-// TestBadFiles: what is no schema of tasks is told with its name, its place and where to get one.
+// TestBadFiles checks the messages for files that are not schemas of tasks: the name, the
+// position, and how to get a valid file.
 func TestBadFiles(t *testing.T) {
 	ours, err := os.ReadFile("../../../schema/2025-11-25/tasks.schema.json")
 	if err != nil {
@@ -34,10 +35,10 @@ func TestBadFiles(t *testing.T) {
 		{"an array", map[string]string{"a.json": "[]"}, "a.json: not a JSON object\n\thint: " + published},
 		{"not a schema", map[string]string{"a.json": `{"name": "x"}`},
 			`a.json: no "$defs" and no "definitions": this is not an MCP schema file` + "\n\thint: " + published},
-		{"definitions that are none", map[string]string{"a.json": `{"$defs": 5}`}, "a.json: $defs: not a JSON object\n\thint: " + published},
-		{"a definition that is none", map[string]string{"a.json": `{"$defs": {"Task": 5}}`},
+		{"definitions that are no object", map[string]string{"a.json": `{"$defs": 5}`}, "a.json: $defs: not a JSON object\n\thint: " + published},
+		{"a definition that is no schema", map[string]string{"a.json": `{"$defs": {"Task": 5}}`},
 			"a.json: Task: a schema must be an object or a boolean\n\thint: " + published},
-		{"a property that is none", map[string]string{"a.json": `{"$defs": {"Task": {"properties": {"ttl": 1}}}}`},
+		{"a property that is no schema", map[string]string{"a.json": `{"$defs": {"Task": {"properties": {"ttl": 1}}}}`},
 			"a.json: Task.properties.ttl: a schema must be an object or a boolean\n\thint: " + published},
 		{"a reference to nothing", map[string]string{"a.json": `{"$defs": {"Task": {"$ref": "#/$defs/Job"}}}`},
 			`a.json: Task.$ref: unknown definition "Job"` + "\n\thint: " + published},
@@ -66,7 +67,7 @@ func TestBadFiles(t *testing.T) {
 			}
 			_, err := schemafile.Read(dir, names)
 			if err == nil {
-				t.Fatal("the file is taken")
+				t.Fatal("Read accepts the file")
 			}
 			var lines []string
 			for line := range strings.SplitSeq(err.Error(), "\n") {
@@ -81,7 +82,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestLargeFile: a file that cannot be a schema is not read into memory.
+// TestLargeFile checks that a file too large for a schema is not read into memory.
 func TestLargeFile(t *testing.T) {
 	dir := t.TempDir()
 	f, err := os.Create(filepath.Join(dir, "large.json"))
@@ -101,7 +102,8 @@ func TestLargeFile(t *testing.T) {
 	}
 }
 
-// TestDeepFile: what nests without end is refused, and what is let through ends soon.
+// TestDeepFile checks that deeply nested files are refused, and that reading those just below
+// the limit ends soon.
 func TestDeepFile(t *testing.T) {
 	dir := t.TempDir()
 	deep := func(depth int) string {
@@ -114,11 +116,11 @@ func TestDeepFile(t *testing.T) {
 	}
 	schemas, err := schemafile.Read(dir, []string{deep(90)})
 	if err != nil || schemas[0].Fits() {
-		t.Errorf("the file is taken for a known revision: %v", err)
+		t.Errorf("Read takes the file for a known revision: %v", err)
 	}
 }
 
-// Revisions are given with commas between them, files are not.
+// TestReadCommas checks the hint for files that are separated by commas, as revisions may be.
 func TestReadCommas(t *testing.T) {
 	if _, err := schemafile.Read(t.TempDir(), []string{"a.json,b.json"}); err == nil || !strings.Contains(err.Error(), "repeat --schema for each file") {
 		t.Error(err)

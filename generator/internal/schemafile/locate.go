@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"go/token"
-	stdsort "sort"
 	"strings"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
 // place names a definition, or a property inside it.
@@ -18,7 +19,7 @@ const maxDepth = 200
 // findPlaces finds the positions of definitions and their properties. If a definition has several
 // properties with the same name, the first one counts. deepest is the nesting depth.
 func findPlaces(name string, text []byte) (found map[place]token.Position, deepest int) {
-	w := &walker{text: text, d: json.NewDecoder(bytes.NewReader(text)), lines: newLines(name, text), found: map[place]token.Position{}}
+	w := &walker{text: text, d: json.NewDecoder(bytes.NewReader(text)), lines: diag.IndexLines(name, text), found: map[place]token.Position{}}
 	w.walkValue(nil, 0)
 	return w.found, w.deepest
 }
@@ -26,7 +27,7 @@ func findPlaces(name string, text []byte) (found map[place]token.Position, deepe
 type walker struct {
 	text  []byte
 	d     *json.Decoder
-	lines *lines
+	lines *token.File
 	found map[place]token.Position
 
 	deepest int
@@ -77,28 +78,6 @@ func (w *walker) notePlace(path []string, name string, offset int) {
 		at = place{path[1], name}
 	}
 	if _, ok := w.found[at]; !ok {
-		w.found[at] = w.lines.position(offset)
+		w.found[at] = w.lines.Position(w.lines.Pos(offset))
 	}
-}
-
-// lines holds the offsets of lines.
-type lines struct {
-	name   string
-	starts []int
-}
-
-func newLines(name string, text []byte) *lines {
-	l := &lines{name: name, starts: []int{0}}
-	for i, c := range text {
-		if c == '\n' {
-			l.starts = append(l.starts, i+1)
-		}
-	}
-	return l
-}
-
-// position returns the position of an offset. Columns count bytes, as in go/token.
-func (l *lines) position(offset int) token.Position {
-	line := stdsort.SearchInts(l.starts, offset+1)
-	return token.Position{Filename: l.name, Offset: offset, Line: line, Column: offset - l.starts[line-1] + 1}
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"go/token"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,11 +33,7 @@ func Read(dir string, names []string) ([]*Schema, error) {
 	var problems diag.List
 	var files []*file
 	for _, name := range names {
-		path := name
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		if f := readFile(dir, path, &problems); f != nil {
+		if f := readFile(dir, diag.Absolute(dir, name), &problems); f != nil {
 			files = append(files, f)
 		}
 	}
@@ -82,7 +77,8 @@ func readFile(dir, path string, problems *diag.List) *file {
 		if int(syntax.Offset) >= len(text) {
 			hint = "the file ends early; " + hint
 		}
-		problems.Add(newLines(path, text).position(offset), "this is not JSON: "+syntax.Error(), hint)
+		lines := diag.IndexLines(path, text)
+		problems.Add(lines.Position(lines.Pos(offset)), "this is not JSON: "+syntax.Error(), hint)
 		return nil
 	case err != nil:
 		problems.Add(at, err.Error(), publishedHint)

@@ -28,7 +28,7 @@ func (s *Schema) Report() string {
 	fmt.Fprintf(&b, "nothing is generated; you can:\n"+
 		"\tuse a newer mcptaskgen, which may know this revision: go get -tool github.com/mcptaskgen/mcptaskgen/cmd/mcptaskgen@latest\n"+
 		"\tgenerate code for peers that still speak %s: --revision %[1]s\n", s.Revision)
-	b.WriteString("maintainers of mcptaskgen change these files (\"How to add a revision\" in CONTRIBUTING.md):\n")
+	b.WriteString("maintainers of mcptaskgen change these files (see docs/dev/add-a-revision.md):\n")
 	files := s.filesToChange()
 	width := 0
 	for _, f := range files {

@@ -19,9 +19,9 @@ var update = flag.Bool("update", false, "write the reports that the tests compar
 
 const goldenFile = "testdata/reports.txtar"
 
-// TestReports holds what is said of each mutation of our own definitions, and of the official files
-// where they are: the places in the file aside, it is the same. Each kind of difference has its words, and a mutation
-// that shows it.
+// TestReports compares the report of each mutation with the golden file. It mutates our own
+// definitions and, if they are available, the official files: their reports differ only in
+// positions. Each kind of difference needs a mutation that shows it.
 func TestReports(t *testing.T) {
 	want := map[string]string{}
 	for _, file := range txtar.Parse([]byte(golden(t))).Files {
@@ -30,8 +30,12 @@ func TestReports(t *testing.T) {
 	seen := map[schemafile.Kind]bool{}
 	written := &txtar.Archive{Comment: []byte("What is said of each mutation. TestReports -update writes this file: read what changes.\n")}
 	for _, m := range mutations {
+		revision := m.revision
+		if revision == "" {
+			revision = legacy
+		}
 		t.Run(m.name, func(t *testing.T) {
-			ours, err := os.ReadFile(filepath.Join("../../../schema", m.revision, "tasks.schema.json"))
+			ours, err := os.ReadFile(filepath.Join("../../../schema", revision, "tasks.schema.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +60,7 @@ func TestReports(t *testing.T) {
 			}
 		})
 		t.Run("official/"+m.name, func(t *testing.T) {
-			sources := officialSources(t, m.revision)
+			sources := officialSources(t, revision)
 			if sources == nil {
 				return
 			}
@@ -83,12 +87,13 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestPointers: the files that a maintainer is sent to are there.
+// TestPointers checks that the files named to maintainers exist.
 func TestPointers(t *testing.T) {
-	for _, name := range regexp.MustCompile(`(?m)^\t(\S+/\S+)  `).FindAllStringSubmatch(golden(t), -1) {
-		path := strings.NewReplacer("revREVISION", "rev20251125", "wireREVISION", "wire20251125", "REVISION", legacy).Replace(name[1])
+	named := regexp.MustCompile(`(?m)^\t(\S+/\S+)  |^maintainers of mcptaskgen change these files \(see (.*)\):$`).FindAllStringSubmatch(golden(t), -1)
+	for _, name := range named {
+		path := strings.NewReplacer("revREVISION", "rev20251125", "wireREVISION", "wire20251125", "REVISION", legacy).Replace(name[1] + name[2])
 		if _, err := os.Stat(filepath.Join("../../..", path)); err != nil {
-			t.Errorf("a maintainer is sent to %s: %v", name[1], err)
+			t.Errorf("a maintainer is sent to %s: %v", path, err)
 		}
 	}
 }
@@ -106,7 +111,7 @@ var findPlaces = regexp.MustCompile(`(?m)^(\S+?)(:\d+:\d+)?: `)
 
 func unplaced(report string) string { return findPlaces.ReplaceAllString(report, "$1: ") }
 
-// report reads files and says what they are.
+// report reads files and returns their reports.
 func report(t *testing.T, dir string, names ...string) string {
 	t.Helper()
 	schemas, err := schemafile.Read(dir, names)
@@ -116,7 +121,7 @@ func report(t *testing.T, dir string, names ...string) string {
 	return describe(schemas)
 }
 
-// describe says what schemas are.
+// describe returns the reports of schemas.
 func describe(schemas []*schemafile.Schema) string {
 	var b strings.Builder
 	for _, s := range schemas {
@@ -137,7 +142,8 @@ func write(t *testing.T, dir, name string, text []byte) string {
 	return name
 }
 
-// officialSources are the texts of the official files of a revision; nil where there are none.
+// officialSources returns the texts of the official files of a revision, or nil if they are not
+// available.
 func officialSources(t *testing.T, revision string) (texts [][]byte) {
 	t.Helper()
 	dir := os.Getenv("MCPTASK_OFFICIAL")
@@ -158,7 +164,7 @@ func officialSources(t *testing.T, revision string) (texts [][]byte) {
 	return texts
 }
 
-// merged puts the definitions of several files into one.
+// merged combines the definitions of several files into one.
 func merged(t *testing.T, texts [][]byte) []byte {
 	t.Helper()
 	var documents []*schema.Document
@@ -181,8 +187,8 @@ func merged(t *testing.T, texts [][]byte) []byte {
 	return []byte(b.String())
 }
 
-// TestOfficial reads each official file as published: those of known revisions are recognised, the
-// extension by itself and with its core, in either order.
+// TestOfficial reads each official file as published. It recognizes those of known revisions,
+// the extension alone, and the extension with its core in either order.
 func TestOfficial(t *testing.T) {
 	dir := os.Getenv("MCPTASK_OFFICIAL")
 	if dir == "" {

@@ -1,10 +1,13 @@
 package toolschema
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // typeNames are the valid values of the keyword type.
@@ -52,18 +55,11 @@ func (r *resolver) checkType(n *node) {
 			r.reportOnce(item, "type must be a string or a list of strings, not "+item.describeKind(), "")
 			continue
 		}
-		known := false
-		for _, name := range typeNames {
-			known = known || name == text
-		}
-		if known {
+		if slices.Contains(typeNames, text) {
 			continue
 		}
-		hint := "the types are " + strings.Join(typeNames, ", ")
-		if near := diag.Nearest(text, typeNames); near != "" {
-			hint = "did you mean " + quoteJSON(near) + "?"
-		}
-		r.reportOnce(item, "unknown type "+quoteJSON(text), hint)
+		hint := cmp.Or(diag.DidYouMean(text, typeNames), "the types are "+strings.Join(typeNames, ", "))
+		r.reportOnce(item, "unknown type "+words.QuoteJSON(text), hint)
 	}
 }
 

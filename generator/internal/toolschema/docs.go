@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // toolDoc returns the doc comment of a tool's method.
@@ -27,14 +29,6 @@ func toolDoc(t *tool, method string) string {
 	}
 	doc = append(doc, strings.Join(said, " "))
 	return formatProse(doc...)
-}
-
-// joinWords joins items for a sentence: a, b and c.
-func joinWords(items []string) string {
-	if n := len(items); n > 1 {
-		return strings.Join(items[:n-1], ", ") + " and " + items[n-1]
-	}
-	return items[0]
 }
 
 // typeDoc returns the doc comment of a type.
@@ -88,7 +82,7 @@ func (g *goTypes) fieldDoc(p *property, f form) string {
 func restDoc(name string, unfit []string, value form) string {
 	doc := name + " holds the properties that have no field."
 	if len(unfit) > 0 {
-		doc += " They include " + joinWords(unfit) + ", because a struct tag cannot hold the name."
+		doc += " They include " + words.Join(unfit) + ", because a struct tag cannot hold the name."
 	}
 	if value.why != "" {
 		doc += " The values are open: " + value.why + "."
@@ -156,7 +150,7 @@ func (s *schema) describeHiddenKeywords() string {
 	if len(found) == 0 {
 		return ""
 	}
-	return "Its schema also restricts it with " + joinWords(found) + "."
+	return "Its schema also restricts it with " + words.Join(found) + "."
 }
 
 // describeAlternatives lists the alternatives of a union by their name or their required
@@ -184,9 +178,9 @@ func (s *schema) describeAlternatives() string {
 		switch {
 		case len(required) == 0:
 		case name == "":
-			name = "with " + joinWords(required)
+			name = "with " + words.Join(required)
 		default:
-			name += ", with " + joinWords(required)
+			name += ", with " + words.Join(required)
 		}
 		if name == "" {
 			return ""

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"go/token"
 	"io"
-	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // node is a JSON value with its position. It keeps the order of members.
@@ -65,7 +65,7 @@ func (n *node) compactJSON() string {
 	case object:
 		parts := make([]string, len(n.members))
 		for i, m := range n.members {
-			parts[i] = quoteJSON(m.name) + ":" + m.value.compactJSON()
+			parts[i] = words.QuoteJSON(m.name) + ":" + m.value.compactJSON()
 		}
 		return "{" + strings.Join(parts, ",") + "}"
 	case array:
@@ -76,27 +76,12 @@ func (n *node) compactJSON() string {
 		return "[" + strings.Join(parts, ",") + "]"
 	}
 	if s, ok := n.value.(string); ok {
-		return quoteJSON(s)
+		return words.QuoteJSON(s)
 	}
-	return fmt.Sprint(orNull(n.value))
-}
-
-func orNull(value any) any {
-	if value == nil {
+	if n.value == nil {
 		return "null"
 	}
-	return value
-}
-
-// quoteJSON encodes a JSON string without HTML escapes.
-func quoteJSON(s string) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil { // a string always encodes
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return fmt.Sprint(n.value)
 }
 
 // describeKind describes the type of a value, for messages.
@@ -122,30 +107,6 @@ func (n *node) describeKind() string {
 // stack from hostile files.
 const maxDepth = 500
 
-// file is a text with an index of its lines.
-type file struct {
-	name  string
-	text  []byte
-	lines []int // where each line starts
-}
-
-func newFile(name string, text []byte) *file {
-	f := &file{name: name, text: text, lines: []int{0}}
-	for i, c := range text {
-		if c == '\n' {
-			f.lines = append(f.lines, i+1)
-		}
-	}
-	return f
-}
-
-// position returns the position of an offset. Columns count bytes, as in go/token.
-func (f *file) position(offset int) token.Position {
-	offset = min(max(offset, 0), len(f.text))
-	line := sort.SearchInts(f.lines, offset+1)
-	return token.Position{Filename: f.name, Offset: offset, Line: line, Column: offset - f.lines[line-1] + 1}
-}
-
 // syntaxError reports text that is not JSON.
 type syntaxError struct {
 	offset  int
@@ -154,13 +115,10 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.message }
 
-// parseValues parses the JSON values of a text, one after another.
-func (f *file) parseValues() ([]*node, error) {
-	text := f.text
-	if bom := []byte("\ufeff"); bytes.HasPrefix(text, bom) {
-		text = text[len(bom):]
-	}
-	p := &parser{text: text, shift: len(f.text) - len(text), d: json.NewDecoder(bytes.NewReader(text))}
+// parseValues parses the JSON values of a file, one after another.
+func parseValues(file []byte) ([]*node, error) {
+	text := bytes.TrimPrefix(file, []byte("\ufeff"))
+	p := &parser{text: text, shift: len(file) - len(text), d: json.NewDecoder(bytes.NewReader(text))}
 	p.d.UseNumber()
 	if at := findInvalidUTF8(text); at >= 0 {
 		return nil, &syntaxError{at + p.shift, "the file is not UTF-8"}
@@ -246,7 +204,7 @@ func (p *parser) parseMembers(n *node, depth int) error {
 		}
 		name, _ := key.(string) // the decoder accepts nothing else
 		if seen[name] {
-			return &syntaxError{offset, "duplicate member " + quoteJSON(name)}
+			return &syntaxError{offset, "duplicate member " + words.QuoteJSON(name)}
 		}
 		seen[name] = true
 		value, err := p.parseValue(depth + 1)

@@ -5,16 +5,18 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // initialisms are the words that linters want in capitals.
 var initialisms = func() map[string]bool {
-	words := map[string]bool{}
+	set := map[string]bool{}
 	for word := range strings.FieldsSeq("ACL API ASCII CPU CSS DNS EOF GUID HTML HTTP HTTPS ID IP JSON QPS RAM RPC SLA SMTP SQL SSH " +
 		"TCP TLS TTL UDP UI GID UID UUID URI URL VM XML XMPP XSRF XSS SIP RTP AMQP DB TS") {
-		words[word] = true
+		set[word] = true
 	}
-	return words
+	return set
 }()
 
 // symbolWords are the words for symbols with a meaning. Other symbols separate words.
@@ -64,9 +66,7 @@ func capitalize(word string) string {
 	if upper := strings.ToUpper(word); initialisms[upper] {
 		return upper
 	}
-	runes := []rune(word)
-	runes[0] = unicode.ToUpper(runes[0])
-	return string(runes)
+	return words.UpperFirst(word)
 }
 
 // splitWords splits text at separators, before capitals and around digits. It returns at least one

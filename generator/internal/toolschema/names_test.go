@@ -2,7 +2,7 @@ package toolschema
 
 import "testing"
 
-// TestIdentifiers holds names as Go programmers would write them.
+// TestIdentifiers checks that names read as Go programmers write them.
 func TestIdentifiers(t *testing.T) {
 	for text, want := range map[string]string{
 		"get-sum": "GetSum", "user_id": "UserID", "userIds": "UserIds", "HTTPServerURL": "HTTPServerURL", "github/create.issue": "GithubCreateIssue",
@@ -17,7 +17,8 @@ func TestIdentifiers(t *testing.T) {
 	}
 }
 
-// TestUniqueNames: a number tells names apart, and cannot be taken for a part of them.
+// TestUniqueNames checks that a number distinguishes equal names and cannot be taken for a part
+// of them.
 func TestUniqueNames(t *testing.T) {
 	taken := takenNames{}
 	for _, c := range [][2]string{{"A", "A"}, {"A", "A2"}, {"A", "A3"}, {"A2", "A2N2"}, {"V1", "V1"}, {"V1", "V1N2"}} {

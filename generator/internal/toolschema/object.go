@@ -7,6 +7,7 @@ import (
 	"unicode"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // property is a property of an object, combined from all parts and alternatives of its schema.
@@ -178,12 +179,12 @@ func (g *goTypes) declareStruct(s *schema, l label, properties []*property) {
 	var unfit []string
 	for _, p := range properties {
 		if !fitsTag(p.name) {
-			unfit = append(unfit, quoteJSON(p.name))
+			unfit = append(unfit, words.QuoteJSON(p.name))
 			continue
 		}
 		room := rowLimit - 11 - len([]rune(p.name)) - min(len([]rune(p.name)), fieldLimit)
 		below := label{
-			id: joinName(l.id, p.name, max(min(typeLimit, room), 12)), what: "the property " + quoteJSON(p.name) + " of " + l.id, described: true,
+			id: joinName(l.id, p.name, max(min(typeLimit, room), 12)), what: "the property " + words.QuoteJSON(p.name) + " of " + l.id, described: true,
 		}
 		inner := p.schema
 		if p.at != nil {

@@ -3,12 +3,14 @@
 package toolschema
 
 import (
+	"go/token"
 	"go/types"
 	"path/filepath"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // Config names the parts of the result.
@@ -21,18 +23,17 @@ type Config struct {
 // Read returns the model of a file with a server's answer to tools/list. It adds every mistake in
 // the file to problems and then returns nil.
 func Read(cfg Config, text []byte, problems *diag.List) *model.Remote {
-	f := newFile(cfg.Path, text)
+	l := &toolList{file: diag.IndexLines(cfg.Path, text), problems: problems, seen: map[string]bool{}}
 	before := problems.Len()
-	values, err := f.parseValues()
+	values, err := parseValues(text)
 	if err != nil {
 		offset := 0
 		if syntax, ok := err.(*syntaxError); ok { //nolint:errorlint // parseValues returns no other type and does not wrap it
 			offset = syntax.offset
 		}
-		problems.Add(f.position(offset), err.Error(), "give the JSON that tools/list returned")
+		problems.Add(l.position(offset), err.Error(), "give the JSON that tools/list returned")
 		return nil
 	}
-	l := &toolList{file: f, problems: problems, seen: map[string]bool{}}
 	for _, value := range values {
 		l.readMessage(value)
 	}
@@ -46,7 +47,7 @@ func Read(cfg Config, text []byte, problems *diag.List) *model.Remote {
 
 // toolList collects the tools of a file.
 type toolList struct {
-	file     *file
+	file     *token.File
 	problems *diag.List
 	server   string // its name, if the file has the answer to initialize
 	tools    []*tool
@@ -64,8 +65,10 @@ type tool struct {
 	hints                    []string
 }
 
+func (l *toolList) position(offset int) token.Position { return l.file.Position(l.file.Pos(offset)) }
+
 func (l *toolList) addProblem(at *node, message, hint string) {
-	l.problems.Add(l.file.position(at.offset), message, hint)
+	l.problems.Add(l.position(at.offset), message, hint)
 }
 
 // readMessage reads a value of the file: a response, a result, a list of them, or a tool.
@@ -83,7 +86,7 @@ func (l *toolList) readMessage(n *node) {
 	case n.get("method") != nil && n.get("result") == nil: // skip requests and notifications
 	case n.get("error") != nil && n.get("jsonrpc") != nil:
 		text, _ := n.get("error").get("message").text()
-		l.addProblem(n, "the server refused: "+quoteJSON(text), "give the answer to a tools/list request that the server accepts")
+		l.addProblem(n, "the server refused: "+words.QuoteJSON(text), "give the answer to a tools/list request that the server accepts")
 	case n.get("result") != nil:
 		l.readResult(n.get("result"))
 	case n.get("tools") != nil || n.get("serverInfo") != nil:
@@ -119,9 +122,9 @@ func (l *toolList) readResult(n *node) {
 
 func (l *toolList) checkComplete() {
 	if l.pages == 0 && l.problems.Len() == 0 {
-		l.problems.Add(l.file.position(0), "the file contains no tools", "give the result of tools/list")
+		l.problems.Add(l.position(0), "the file contains no tools", "give the result of tools/list")
 	} else if len(l.tools) == 0 && l.problems.Len() == 0 {
-		l.problems.Add(l.file.position(0), "the list of tools is empty", "the server may offer them to other clients; see its documentation")
+		l.problems.Add(l.position(0), "the list of tools is empty", "the server may offer them to other clients; see its documentation")
 	}
 	if cursor, ok := l.cursor.text(); ok && cursor != "" {
 		l.addProblem(l.cursor, "the list continues after this page", "call tools/list with this cursor and put all pages into one array")
@@ -141,7 +144,7 @@ func (l *toolList) readTool(n *node) {
 	case !ok || s == "":
 		l.addProblem(name, "the name of a tool must be a nonempty string", "")
 	case l.seen[s]:
-		l.addProblem(name, "the file has two tools "+quoteJSON(s), "if the file contains a page twice, remove one copy")
+		l.addProblem(name, "the file has two tools "+words.QuoteJSON(s), "if the file contains a page twice, remove one copy")
 	default:
 		l.seen[s] = true
 		t.name = s

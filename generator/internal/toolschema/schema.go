@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // schema is a parsed JSON Schema with references and allOf resolved. A valid value satisfies all
@@ -153,7 +154,7 @@ func (r *resolver) addReference(s *schema, ref *node) {
 	}
 	target, ok := r.followPointer(fragment)
 	if !ok {
-		r.reportOnce(ref, "$ref "+quoteJSON(text)+" does not lead to a schema", suggestReference(fragment, r.root))
+		r.reportOnce(ref, "$ref "+words.QuoteJSON(text)+" does not lead to a schema", suggestReference(fragment, r.root))
 		return
 	}
 	r.addPart(s, target)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/model"
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 )
 
 // form is the Go representation of a schema.
@@ -117,7 +118,7 @@ func (g *goTypes) convertSchema(s *schema, l label) form {
 		}
 	case !known:
 		if s.def != g.root && s.defName != "" {
-			l = label{id: joinName(g.prefix, s.defName, defLimit), what: "the schema " + quoteJSON(s.defName)}
+			l = label{id: joinName(g.prefix, s.defName, defLimit), what: "the schema " + words.QuoteJSON(s.defName)}
 		}
 		g.of[s.def], g.open[s.def] = form{}, true
 		own := g.resolve(s.def)

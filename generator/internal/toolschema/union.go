@@ -34,7 +34,10 @@ func (s *schema) enumValues() (values []*node, limited bool) {
 		}
 	}
 	seen := map[string]bool{}
-	kinds := s.typeKinds()
+	var kinds []string
+	if s.hasType() {
+		kinds = s.validKinds()
+	}
 	values = slices.DeleteFunc(values, func(v *node) bool {
 		line := v.compactJSON()
 		drop := v.equals(nil) || seen[line] || kinds != nil && !slices.ContainsFunc(kinds, func(k string) bool { return v.hasKind(k) })
@@ -212,11 +215,3 @@ func (s *schema) allKinds() []string {
 }
 
 func (s *schema) hasType() bool { return s.firstValue("type") != nil }
-
-// typeKinds returns the kinds that the keyword type allows, or nil if the schema does not use it.
-func (s *schema) typeKinds() []string {
-	if !s.hasType() {
-		return nil
-	}
-	return s.validKinds()
-}

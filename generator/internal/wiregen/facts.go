@@ -81,7 +81,7 @@ func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 
 	var revisions, others []jen.Code
 	for _, s := range surfaces {
-		name, value := "Revision"+revisionName(s.Revision), jen.Lit(s.Revision)
+		name, value := "Revision"+goName(s.Revision), jen.Lit(s.Revision)
 		if isReleased(s) {
 			revisions = append(revisions, constantLines(name, "is MCP revision "+s.Revision+".", nil, value)...)
 		} else {
@@ -102,8 +102,8 @@ func renderFacts(all facts, surfaces []*schema.Surface) ([]byte, error) {
 	var capabilities []jen.Code
 	byRevision := jen.Dict{}
 	for _, s := range surfaces {
-		byRevision[jen.Id("Revision"+revisionName(s.Revision))] = jen.Id("Declared" + revisionName(s.Revision))
-		capabilities = append(capabilities, constantLines("Declared"+revisionName(s.Revision),
+		byRevision[jen.Id("Revision"+goName(s.Revision))] = jen.Id("Declared" + goName(s.Revision))
+		capabilities = append(capabilities, constantLines("Declared"+goName(s.Revision),
 			"is the capability object that a server with tasks adds in "+s.Revision+".", nil, jen.Op("`"+string(s.ServerCapabilities)+"`"))...)
 	}
 	emitGroup(f, "Capabilities of a server with tasks, as JSON objects.", capabilities)

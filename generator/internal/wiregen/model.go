@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -63,9 +65,9 @@ func buildTypes(surface *schema.Surface) (*builder, error) {
 		b.statuses = append(b.statuses, status.Name)
 	}
 	for _, definition := range surface.Definitions {
-		n, err := parseNode(definition.Name, definition.Schema)
-		if err != nil {
-			return nil, err
+		n := &node{}
+		if err := json.Unmarshal(definition.Schema, n); err != nil {
+			return nil, fmt.Errorf("%s: %w", definition.Name, err)
 		}
 		b.definitions[definition.Name] = n
 	}
@@ -93,22 +95,22 @@ func (b *builder) addDefinition(name string) error {
 		return err
 	}
 	if inner, suffix := findPayload(fields); suffix != "" {
-		if inner == nil || len(inner.properties) == 0 {
+		if inner == nil || len(inner.Properties) == 0 {
 			return nil
 		}
-		return b.addStruct(name+suffix, inner.doc, inner, suffix == "Params")
+		return b.addStruct(name+suffix, inner.Doc, inner, suffix == "Params")
 	}
 	switch b.kindOf(n) {
 	case structKind:
-		return b.addStruct(name, n.doc, n, false)
+		return b.addStruct(name, n.Doc, n, false)
 	case namedMapKind:
 		element := goType{}
-		if n.values != nil {
-			if element, err = b.typeOf(name+"Value", n.values, nil); err != nil {
+		if n.Additional.values != nil {
+			if element, err = b.typeOf(name+"Value", n.Additional.values, nil); err != nil {
 				return err
 			}
 		}
-		b.types = append(b.types, wireType{name: name, doc: n.doc, element: &element})
+		b.types = append(b.types, wireType{name: name, doc: n.Doc, element: &element})
 	}
 	return nil
 }
@@ -126,14 +128,14 @@ func findPayload(members []member) (inner *node, suffix string) {
 		return nil
 	}
 	if failure := get("error"); failure != nil && get("jsonrpc") != nil {
-		for _, part := range failure.allOf {
-			if data := part.property("data"); data != nil && len(data.properties) > 0 {
+		for _, part := range failure.AllOf {
+			if data := part.property("data"); data != nil && len(data.Properties) > 0 {
 				return data, "Data"
 			}
 		}
 		return nil, "Data"
 	}
-	if method := get("method"); get("jsonrpc") != nil || method != nil && method.constant != "" && len(members) <= 2 {
+	if method := get("method"); get("jsonrpc") != nil || method != nil && method.constant() != "" && len(members) <= 2 {
 		return get("params"), "Params"
 	}
 	return nil, ""
@@ -147,13 +149,13 @@ func (b *builder) addStruct(name, doc string, n *node, params bool) error {
 		return err
 	}
 	if params && !slices.ContainsFunc(members, func(m member) bool { return m.name == "_meta" }) {
-		meta := member{name: "_meta", schema: &node{doc: "Metadata, by key."}}
+		meta := member{name: "_meta", schema: &node{Doc: "Metadata, by key."}}
 		members = append([]member{meta}, members...)
 	}
 	at := len(b.types)
 	t := wireType{name: name, doc: doc}
 	for _, m := range members {
-		f := field{name: goName(m.name), json: m.name, doc: m.schema.doc, required: m.required}
+		f := field{name: goName(m.name), json: m.name, doc: m.schema.Doc, required: m.required}
 		if f.typ, err = b.memberType(name, m); err != nil {
 			return err
 		}
@@ -161,7 +163,7 @@ func (b *builder) addStruct(name, doc string, n *node, params bool) error {
 			return fmt.Errorf("%s: two members would be called %s", name, f.name)
 		}
 		t.fields = append(t.fields, f)
-		if m.schema.constant != "" && !slices.Contains(b.statuses, m.schema.constant) {
+		if m.schema.constant() != "" && !slices.Contains(b.statuses, m.schema.constant()) {
 			b.addConstant(name, m)
 		}
 	}
@@ -170,7 +172,7 @@ func (b *builder) addStruct(name, doc string, n *node, params bool) error {
 }
 
 func (b *builder) addConstant(definition string, m member) {
-	c := constant{name: goName(m.name) + goName(m.schema.constant), value: m.schema.constant, property: m.name}
+	c := constant{name: goName(m.name) + goName(m.schema.constant()), value: m.schema.constant(), property: m.name}
 	i := slices.IndexFunc(b.constants, func(other constant) bool { return other.name == c.name })
 	if i < 0 {
 		i = len(b.constants)
@@ -192,15 +194,15 @@ func (b *builder) memberType(parent string, m member) (goType, error) {
 // typeOf returns the Go type of a schema. It adds an inline struct under the given name. within
 // lists the definitions that are being resolved.
 func (b *builder) typeOf(name string, n *node, within []string) (goType, error) {
-	if n.ref != "" {
-		target := b.definitions[n.ref]
+	if ref := n.definition(); ref != "" {
+		target := b.definitions[ref]
 		if k := b.kindOf(target); k == structKind || k == namedMapKind {
-			return goType{kind: k, name: n.ref}, nil
+			return goType{kind: k, name: ref}, nil
 		}
-		if slices.Contains(within, n.ref) {
+		if slices.Contains(within, ref) {
 			return goType{}, nil // only a named type can contain itself
 		}
-		return b.typeOf(name, target, append(slices.Clone(within), n.ref))
+		return b.typeOf(name, target, append(slices.Clone(within), ref))
 	}
 	switch {
 	case n.is("string"):
@@ -209,16 +211,16 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 		return goType{kind: boolKind}, nil
 	case n.is("integer"):
 		return goType{kind: integerKind}, nil
-	case len(n.types) == 2 && slices.Contains(n.types, "integer") && slices.Contains(n.types, "null"):
+	case len(n.Types) == 2 && slices.Contains(n.Types, "integer") && slices.Contains(n.Types, "null"):
 		return goType{kind: nullableKind}, nil
-	case n.is("array") && n.items != nil:
-		elem, err := b.typeOf(name+"Item", n.items, within)
+	case n.is("array") && n.Items != nil:
+		elem, err := b.typeOf(name+"Item", n.Items, within)
 		return goType{kind: sliceKind, elem: &elem}, err
-	case len(n.properties) > 0 && !n.open:
-		doc := docAfter(name+" is about", n.doc)
+	case len(n.Properties) > 0 && !n.Additional.open:
+		doc := words.AfterName(name+" is about", n.Doc)
 		return goType{kind: structKind, name: name}, b.addStruct(name, doc, n, false)
-	case n.is("object") && n.values != nil:
-		elem, err := b.typeOf(name+"Value", n.values, within)
+	case n.is("object") && n.Additional.values != nil:
+		elem, err := b.typeOf(name+"Value", n.Additional.values, within)
 		return goType{kind: mapKind, elem: &elem}, err
 	}
 	return goType{}, nil
@@ -228,9 +230,9 @@ func (b *builder) typeOf(name string, n *node, within []string) (goType, error) 
 // own.
 func (b *builder) kindOf(n *node) kind {
 	switch {
-	case n.open || n.values != nil:
+	case n.Additional.open || n.Additional.values != nil:
 		return namedMapKind
-	case n.closed, len(n.properties) > 0, len(n.allOf) > 0, len(n.anyOf) > 0 && b.isTagged(n.anyOf):
+	case n.Additional.closed, len(n.Properties) > 0, len(n.AllOf) > 0, len(n.AnyOf) > 0 && b.isTagged(n.AnyOf):
 		return structKind
 	}
 	return rawKind
@@ -243,25 +245,22 @@ type member struct {
 	required bool
 }
 
-// flattenMembers flattens a definition into its properties.
-func (b *builder) flattenMembers(path string, n *node) ([]member, error) {
-	return b.flatten(path, n, nil)
-}
-
-func (b *builder) flatten(path string, n *node, within []string) ([]member, error) {
-	if n.ref != "" {
-		target, ok := b.definitions[n.ref]
-		if !ok || slices.Contains(within, n.ref) {
-			return nil, fmt.Errorf("%s: cannot flatten the definition %q into it", path, n.ref)
+// flattenMembers flattens a definition into its properties. within lists the definitions that are
+// being flattened.
+func (b *builder) flattenMembers(path string, n *node, within ...string) ([]member, error) {
+	if ref := n.definition(); ref != "" {
+		target, ok := b.definitions[ref]
+		if !ok || slices.Contains(within, ref) {
+			return nil, fmt.Errorf("%s: cannot flatten the definition %q into it", path, ref)
 		}
-		return b.flatten(path, target, append(slices.Clone(within), n.ref))
+		return b.flattenMembers(path, target, append(slices.Clone(within), ref)...)
 	}
 	var out []member
-	for _, p := range n.properties {
-		out = append(out, member{p.name, p.schema, n.required[p.name]})
+	for _, p := range n.Properties {
+		out = append(out, member{p.name, p.schema, slices.Contains(n.Required, p.name)})
 	}
-	for _, part := range n.allOf {
-		members, err := b.flatten(path, part, within)
+	for _, part := range n.AllOf {
+		members, err := b.flattenMembers(path, part, within...)
 		if err != nil {
 			return nil, err
 		}
@@ -275,10 +274,10 @@ func (b *builder) flatten(path string, n *node, within []string) ([]member, erro
 			out[i] = member{m.name, m.schema, m.required || out[i].required}
 		}
 	}
-	if len(n.anyOf) == 0 || !b.isTagged(n.anyOf) {
+	if len(n.AnyOf) == 0 || !b.isTagged(n.AnyOf) {
 		return out, nil
 	}
-	union, err := b.mergeVariants(path, n.anyOf, within)
+	union, err := b.mergeVariants(path, n.AnyOf, within)
 	return append(out, union...), err
 }
 
@@ -288,7 +287,7 @@ func (b *builder) mergeVariants(path string, variants []*node, within []string) 
 	var out []member
 	count := map[string]int{}
 	for _, variant := range variants {
-		members, err := b.flatten(path, variant, within)
+		members, err := b.flattenMembers(path, variant, within...)
 		if err != nil {
 			return nil, err
 		}
@@ -300,7 +299,7 @@ func (b *builder) mergeVariants(path string, variants []*node, within []string) 
 				continue
 			}
 			plain := *m.schema
-			plain.constant = ""
+			plain.Const = nil
 			out = append(out, member{name: m.name, schema: &plain})
 		}
 	}
@@ -314,11 +313,11 @@ func (b *builder) mergeVariants(path string, variants []*node, within []string) 
 func (b *builder) isTagged(variants []*node) bool {
 	shared := map[string]int{}
 	for _, variant := range variants {
-		if variant.ref != "" {
-			variant = b.definitions[variant.ref]
+		if ref := variant.definition(); ref != "" {
+			variant = b.definitions[ref]
 		}
-		for _, p := range variant.properties {
-			if p.schema.constant != "" {
+		for _, p := range variant.Properties {
+			if p.schema.constant() != "" {
 				shared[p.name]++
 			}
 		}

@@ -60,24 +60,12 @@ func wireFolder(surface *schema.Surface) string {
 	return folder + wirePackage(surface.Revision)
 }
 
-// revisionName returns a revision as part of a Go name: 20251125, 20251125RC, SEP1686,
-// TaskPatterns.
-func revisionName(revision string) string { return goName(revision) }
-
 // methodName names the constant of a method or notification.
 func methodName(wire string) string {
 	if rest, ok := strings.CutPrefix(wire, "notifications/"); ok {
 		return "Notification" + goName(rest)
 	}
 	return "Method" + goName(wire)
-}
-
-// docAfter puts a name before a sentence that starts with a verb.
-func docAfter(name, sentence string) string {
-	if sentence == "" {
-		return name
-	}
-	return name + " " + strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
 // wrapComment wraps a comment to 97 columns, including the marker and the indentation. A tab counts

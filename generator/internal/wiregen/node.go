@@ -3,25 +3,44 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
-// node is the part of a JSON Schema that wire types need. Properties keep their order in the file.
+// node is the part of a JSON Schema that wire types need.
 type node struct {
-	ref        string // the name of the definition
-	doc        string
-	types      []string
-	constant   string // the value of a string constant
-	properties []property
-	required   map[string]bool
-	allOf      []*node
-	anyOf      []*node
-	items      *node
-	values     *node // additionalProperties as a schema
-	open       bool  // additionalProperties is true
-	closed     bool  // additionalProperties is false
+	Ref        string     `json:"$ref"`
+	Doc        string     `json:"description"`
+	Types      typeNames  `json:"type"`
+	Const      any        `json:"const"`
+	Properties properties `json:"properties"`
+	Required   []string   `json:"required"`
+	AllOf      []*node    `json:"allOf"`
+	AnyOf      []*node    `json:"anyOf"`
+	Items      *node      `json:"items"`
+	Additional additional `json:"additionalProperties"`
+}
+
+func (n *node) is(kind string) bool { return len(n.Types) == 1 && n.Types[0] == kind }
+
+// definition returns the name of the definition that the node refers to, or "".
+func (n *node) definition() string { return strings.TrimPrefix(n.Ref, "#/$defs/") }
+
+// constant returns the value of a string constant, or "".
+func (n *node) constant() string {
+	text, _ := n.Const.(string)
+	return text
+}
+
+// property returns the schema of a property, or nil.
+func (n *node) property(name string) *node {
+	i := slices.IndexFunc(n.Properties, func(p property) bool { return p.name == name })
+	if i < 0 {
+		return nil
+	}
+	return n.Properties[i].schema
 }
 
 type property struct {
@@ -29,94 +48,52 @@ type property struct {
 	schema *node
 }
 
-func (n *node) is(kind string) bool { return len(n.types) == 1 && n.types[0] == kind }
+// properties keep their order in the file.
+type properties []property
 
-// property returns the schema of a property, or nil.
-func (n *node) property(name string) *node {
-	for _, p := range n.properties {
-		if p.name == name {
-			return p.schema
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *properties) UnmarshalJSON(data []byte) error {
+	members, err := schema.Members(data)
+	if err != nil {
+		return err
+	}
+	for _, member := range members {
+		inner := &node{}
+		if err := json.Unmarshal(member.Value, inner); err != nil {
+			return fmt.Errorf("%s: %w", member.Name, err)
 		}
+		*p = append(*p, property{member.Name, inner})
 	}
 	return nil
 }
 
-// parseNode reads a schema. path names it in errors.
-func parseNode(path string, raw json.RawMessage) (*node, error) {
-	var text struct {
-		Ref                  string            `json:"$ref"`
-		Description          string            `json:"description"`
-		Type                 json.RawMessage   `json:"type"`
-		Const                any               `json:"const"`
-		Properties           json.RawMessage   `json:"properties"`
-		Required             []string          `json:"required"`
-		AllOf                []json.RawMessage `json:"allOf"`
-		AnyOf                []json.RawMessage `json:"anyOf"`
-		Items                json.RawMessage   `json:"items"`
-		AdditionalProperties json.RawMessage   `json:"additionalProperties"`
+// typeNames are the types of a schema, which may name one or list several.
+type typeNames []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *typeNames) UnmarshalJSON(data []byte) error {
+	if data[0] == '[' {
+		return json.Unmarshal(data, (*[]string)(t))
 	}
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	n := &node{ref: strings.TrimPrefix(text.Ref, "#/$defs/"), doc: text.Description, required: map[string]bool{}}
-	n.constant, _ = text.Const.(string)
-	if text.Type != nil && json.Unmarshal(text.Type, &n.types) != nil {
-		n.types = make([]string, 1)
-		if err := json.Unmarshal(text.Type, &n.types[0]); err != nil {
-			return nil, fmt.Errorf("%s.type: %w", path, err)
-		}
-	}
-	for _, name := range text.Required {
-		n.required[name] = true
-	}
-	var err error
-	if n.allOf, err = parseNodes(path+".allOf", text.AllOf); err != nil {
-		return nil, err
-	}
-	if n.anyOf, err = parseNodes(path+".anyOf", text.AnyOf); err != nil {
-		return nil, err
-	}
-	if text.Items != nil {
-		if n.items, err = parseNode(path+"[]", text.Items); err != nil {
-			return nil, err
-		}
-	}
-	switch string(text.AdditionalProperties) {
-	case "":
-	case "true":
-		n.open = true
-	case "false":
-		n.closed = true
-	default:
-		if n.values, err = parseNode(path+"{}", text.AdditionalProperties); err != nil {
-			return nil, err
-		}
-	}
-	if text.Properties == nil {
-		return n, nil
-	}
-	members, err := schema.Members(text.Properties)
-	if err != nil {
-		return nil, fmt.Errorf("%s.properties: %w", path, err)
-	}
-	for _, member := range members {
-		inner, err := parseNode(path+"."+member.Name, member.Value)
-		if err != nil {
-			return nil, err
-		}
-		n.properties = append(n.properties, property{member.Name, inner})
-	}
-	return n, nil
+	*t = make(typeNames, 1)
+	return json.Unmarshal(data, &(*t)[0])
 }
 
-func parseNodes(path string, list []json.RawMessage) ([]*node, error) {
-	var nodes []*node
-	for i, raw := range list {
-		inner, err := parseNode(fmt.Sprintf("%s[%d]", path, i), raw)
-		if err != nil {
-			return nil, err
-		}
-		nodes = append(nodes, inner)
+// additional is the value of additionalProperties: a boolean or a schema.
+type additional struct {
+	open, closed bool
+	values       *node
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *additional) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case "true":
+		a.open = true
+		return nil
+	case "false":
+		a.closed = true
+		return nil
 	}
-	return nodes, nil
+	return json.Unmarshal(data, &a.values)
 }

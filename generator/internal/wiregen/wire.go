@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/dave/jennifer/jen"
 
+	"github.com/mcptaskgen/mcptaskgen/generator/internal/words"
 	"github.com/mcptaskgen/mcptaskgen/schema"
 )
 
@@ -83,7 +83,7 @@ func emitOwn(f *jen.File, surface *schema.Surface, all facts) {
 func emitConstants(f *jen.File, constants []constant) {
 	var lines []jen.Code
 	for _, c := range constants {
-		doc := fmt.Sprintf("is the %s of %s.", c.property, joinWords(c.definitions))
+		doc := fmt.Sprintf("is the %s of %s.", c.property, words.Join(c.definitions))
 		lines = append(lines, constantLines(c.name, doc, nil, jen.Lit(c.value))...)
 	}
 	emitGroup(f, "Values that the schema fixes.", lines)
@@ -92,7 +92,7 @@ func emitConstants(f *jen.File, constants []constant) {
 // constantLines returns a constant with its doc comment, for a group.
 func constantLines(name, doc string, typ, value jen.Code) []jen.Code {
 	var lines []jen.Code
-	for _, line := range wrapComment(docAfter(name, doc), 1) {
+	for _, line := range wrapComment(words.AfterName(name, doc), 1) {
 		lines = append(lines, jen.Comment(line))
 	}
 	statement := jen.Id(name)
@@ -177,15 +177,6 @@ func addComment(g *jen.Group, text string, tabs int) {
 	for _, line := range wrapComment(text, tabs) {
 		g.Comment(line)
 	}
-}
-
-// joinWords joins names: "A", "A and B", "A, B and C".
-func joinWords(names []string) string {
-	last := len(names) - 1
-	if last < 1 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 func renderFile(f *jen.File) ([]byte, error) {

@@ -20,10 +20,7 @@ import (
 // TestModernDiscover checks what server/discover and tools/list declare about tasks.
 func TestModernDiscover(t *testing.T) {
 	rules.Covers(t, "E-01", "E-13", "E-95")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision}, func(t *testing.T, p *wiretest.Peer) {
 		r := p.Call("server/discover", nil).OK()
 		if got := r.Get("capabilities", "extensions", "io.modelcontextprotocol/tasks"); !reflect.DeepEqual(got, map[string]any{}) {
 			t.Errorf("the extension is %v", got)
@@ -95,10 +92,7 @@ func TestModernCreate(t *testing.T) {
 // TestModernGet checks the five variants of tasks/get (T-37).
 func TestModernGet(t *testing.T) {
 	rules.Covers(t, "E-20", "E-29", "E-30", "E-32", "E-33", "E-34", "E-35", "E-84")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision}, func(t *testing.T, p *wiretest.Peer) {
 		p.Caps = wiretest.WithQuestions
 
 		working := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
@@ -145,10 +139,7 @@ func TestModernGet(t *testing.T) {
 // does not.
 func TestModernFailed(t *testing.T) {
 	rules.Covers(t, "E-34", "E-80", "E-81", "E-82", "E-83")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision, Panics: true}, func(t *testing.T, p *wiretest.Peer) {
 		for _, c := range []struct {
 			tool           string
 			args           map[string]any
@@ -174,10 +165,7 @@ func TestModernFailed(t *testing.T) {
 // TestModernUpdate sends complete, partial and malformed answers (EX-09, EX-10, T-31).
 func TestModernUpdate(t *testing.T) {
 	rules.Covers(t, "E-31", "E-46", "E-48", "E-50", "E-51", "E-52", "E-75")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision}, func(t *testing.T, p *wiretest.Peer) {
 		p.Caps = wiretest.WithQuestions
 		update := func(id, responses string) *wiretest.Response {
 			t.Helper()
@@ -232,9 +220,7 @@ func TestModernUpdate(t *testing.T) {
 		}
 		before := r.Text("lastUpdatedAt")
 		update(id, `{"first":`+good+`,"x":1}`).OK() // a task that has ended: acknowledged
-		if r := p.Task("tasks/get", id).OK(); r.Text("lastUpdatedAt") != before {
-			t.Errorf("%s", r.Body)
-		}
+		p.Task("tasks/get", id).WantMembers(`{"lastUpdatedAt":%q}`, before)
 		update("no-such-task", `{}`).Want(http.StatusBadRequest, wiretest.InvalidParams) // E-48
 
 		for action, text := range map[string]string{"decline": "declined", "cancel": "dismissed"} {
@@ -259,10 +245,7 @@ func TestModernUpdate(t *testing.T) {
 // TestModernCancel checks that tasks/cancel may be repeated (EX-04).
 func TestModernCancel(t *testing.T) {
 	rules.Covers(t, "E-54", "E-55", "E-58", "E-60", "E-74", "E-75")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision}, func(t *testing.T, p *wiretest.Peer) {
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		for range 3 {
 			p.Task("tasks/cancel", id).OK()
@@ -282,10 +265,7 @@ func TestModernCancel(t *testing.T) {
 // (T-39).
 func TestModernGating(t *testing.T) {
 	rules.Covers(t, "E-77", "E-91", "E-93")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision}, func(t *testing.T, p *wiretest.Peer) {
 		id := p.Create("ponder", map[string]any{})
 		for _, caps := range []string{`{}`, `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
 			`{"extensions":{"io.modelcontextprotocol/tasks":null}}`, `{"extensions":{"io.modelcontextprotocol/tasks":true}}`} {
@@ -421,9 +401,7 @@ func TestTwoRevisionsOneTask(t *testing.T) {
 		id = legacy.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		modern.Until(id, "working")
 		legacy.Until(id, "working")
-		if r := legacy.Task("tasks/cancel", id).OK(); r.Text("status") != "cancelled" {
-			t.Errorf("%s", r.Body)
-		}
+		legacy.Task("tasks/cancel", id).WantMembers(`{"status":"cancelled"}`)
 		modern.Until(id, "cancelled")
 	})
 }
@@ -449,9 +427,7 @@ func TestModernCancelIsAWish(t *testing.T) {
 		<-started
 		p.Task("tasks/cancel", id).OK()
 		<-told
-		if r := p.Task("tasks/get", id).OK(); r.Text("status") != "working" {
-			t.Errorf("%s", r.Body)
-		}
+		p.Task("tasks/get", id).WantMembers(`{"status":"working"}`)
 		p.Task("tasks/cancel", id).OK()
 		close(enough)
 		if r := p.Until(id, "completed", "cancelled"); !strings.Contains(string(r.Body), "all the same") {

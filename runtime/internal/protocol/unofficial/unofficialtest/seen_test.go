@@ -40,17 +40,11 @@ func TestProposalSeesLegacy(t *testing.T) {
 		// A tool error is failed there and completed here.
 		broken := c.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		c.Until(broken, "failed")
-		if r := a.CallProposed("tasks/get", broken).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
-			t.Errorf("%s", r.Body)
-		}
-		if r := a.CallProposed("tasks/result", broken).OK(); r.Get("isError") != true {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", broken).WantMembers(`{"status":"completed","error":null}`)
+		a.CallProposed("tasks/result", broken).WantMembers(`{"isError":true}`)
 		cancelled := c.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		c.Task("tasks/cancel", cancelled).OK()
-		if r := a.CallProposed("tasks/get", cancelled).OK(); r.Text("status") != "cancelled" {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", cancelled).WantMembers(`{"status":"cancelled"}`)
 		a.CallProposed("tasks/result", cancelled).Want(http.StatusOK, wiretest.InvalidParams)
 		listed := map[any]bool{}
 		for _, task := range a.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any) {
@@ -100,9 +94,7 @@ func TestLegacySeesProposal(t *testing.T) {
 		call.NextAnswer()
 		a.Propose("B", "run_pipeline", wiretest.PipelineArgs("broken")).NextAnswer()
 		c.Until(internal("a", "B"), "failed")
-		if r := c.Task("tasks/result", internal("a", "B")).OK(); r.Get("isError") != true {
-			t.Errorf("%s", r.Body)
-		}
+		c.Task("tasks/result", internal("a", "B")).WantMembers(`{"isError":true}`)
 		a.Propose("L", "locked", nil).NextAnswer()
 		c.Task("tasks/result", internal("a", "L")).Want(http.StatusOK, -32055)
 		// Cancelled there, it is over here, and the call is answered.
@@ -132,24 +124,18 @@ func TestProposalAndModern(t *testing.T) {
 		e, a := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
 		id := e.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		e.Until(id, "completed")
-		if r := a.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "completed" {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"completed"}`, id)
 		if r := a.CallProposed("tasks/result", id).OK(); r.Get("isError") != true || wiretest.ProposalTaskID(t, r.Body) != id {
 			t.Errorf("%s", r.Body)
 		}
 		failed := e.Create("locked", nil)
 		e.Until(failed, "failed")
-		if r := a.CallProposed("tasks/get", failed).OK(); r.Text("status") != "failed" || r.Text("error") != "the repository is locked" {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", failed).WantMembers(`{"status":"failed","error":"the repository is locked"}`)
 		// Asked to stop, a task is at work until it has stopped.
 		slow := e.Create("stubborn", nil)
 		<-begun
 		e.Task("tasks/cancel", slow).OK()
-		if r := a.CallProposed("tasks/get", slow).OK(); r.Text("status") != "working" {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", slow).WantMembers(`{"status":"working"}`)
 		close(stop)
 		a.UntilProposed(slow, "completed") // it has not listened
 		// The other way: under the stored ID, without an end before the end.
@@ -202,9 +188,7 @@ func TestProposalAndPatterns(t *testing.T) {
 		p.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("G")}).Want(http.StatusOK, wiretest.InvalidParams)
 		p.Propose("T", "ponder", nil).NextAnswer()
 		for _, id := range []string{"T", internal("a", "T")} {
-			if r := p.CallUnchecked("tasks/get", map[string]any{"id": id}).OK(); r.Text("id") != id || r.Text("status") != "completed" {
-				t.Errorf("%s", r.Body)
-			}
+			p.CallUnchecked("tasks/get", map[string]any{"id": id}).WantMembers(`{"id":%q,"status":"completed"}`, id)
 		}
 	})
 }

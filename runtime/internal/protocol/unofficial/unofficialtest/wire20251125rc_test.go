@@ -63,10 +63,7 @@ func TestCandidateDeclares(t *testing.T) {
 // TestCandidateLiteral checks a whole conversation, byte by byte, over HTTP.
 func TestCandidateLiteral(t *testing.T) {
 	rules.Covers(t, "B-15", "B-17", "B-24", "B-27", "B-40", "B-50", "B-55", "B-73")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
-		p := wiretest.NewPeer(t, url, wiretest.CandidateRevision, "a")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true}, func(t *testing.T, p *wiretest.Peer) {
 		// exchange posts a message and compares the reply, with the ID and the time of
 		// the task cut out.
 		var id, created string
@@ -216,10 +213,7 @@ func candidatePipe(t *testing.T) *wiretest.Piped {
 // TestCandidateHostile checks that malformed requests are refused and leave nothing behind.
 func TestCandidateHostile(t *testing.T) {
 	rules.Covers(t, "B-25", "B-71", "B-77", "B-78", "B-80")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
-		p := wiretest.NewPeer(t, url, wiretest.CandidateRevision, "a")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true}, func(t *testing.T, p *wiretest.Peer) {
 		for _, task := range []string{`null`, `[]`, `""`, `5`, `true`, `{"ttl":null}`, `{"ttl":-1}`, `{"ttl":1.5}`, `{"ttl":"1"}`, `{"ttl":1e400}`} {
 			p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": json.RawMessage(task)}).Want(200, wiretest.InvalidParams)
 		}

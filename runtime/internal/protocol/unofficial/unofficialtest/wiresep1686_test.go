@@ -116,9 +116,7 @@ func TestProposalMetadata(t *testing.T) {
 			if got := wiretest.ProposalTaskID(t, []byte(c.NextAnswer().Text)); got != id {
 				t.Errorf("%q came back as %q", id, got)
 			}
-			if r := p.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id {
-				t.Errorf("%s", r.Body)
-			}
+			p.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q}`, id)
 		}
 	})
 }
@@ -265,14 +263,10 @@ func TestProposalLife(t *testing.T) {
 		calls := map[string]*wiretest.Proposed{}
 		for _, id := range []string{"second", "third", "fourth"} {
 			calls[id] = p.Propose(id, "driven", nil)
-			if r := p.CallProposed("tasks/get", id).OK(); r.Text("status") != "submitted" {
-				t.Errorf("%s", r.Body)
-			}
+			p.CallProposed("tasks/get", id).WantMembers(`{"status":"submitted"}`)
 		}
 		quick := p.Propose("quick", "ponder", nil)
-		if r := p.CallProposed("tasks/get", "quick").OK(); r.Text("status") != "submitted" {
-			t.Errorf("%s", r.Body)
-		}
+		p.CallProposed("tasks/get", "quick").WantMembers(`{"status":"submitted"}`)
 		p.CancelCall(calls["third"]) // before it has begun
 		p.UntilProposed("third", "cancelled")
 		p.UntilProposed("first", "working")
@@ -330,9 +324,7 @@ func TestProposalFailed(t *testing.T) {
 			last := p.Propose(id, test.tool, test.args).NextAnswer()
 			r := p.CallProposed("tasks/get", id).OK()
 			result := p.CallProposed("tasks/result", id)
-			if r.Text("status") != test.status {
-				t.Errorf("%s", r.Body)
-			}
+			r.WantMembers(`{"status":%q}`, test.status)
 			if test.code == 0 {
 				if wiretest.ToolText(last.Result) != test.message || !wiretest.SameJSON(string(last.Result), string(result.OK().Result)) || r.Get("error") != nil {
 					t.Errorf("%s, by tasks/result %s, with tasks/get %s", last.Text, result.Body, r.Body)
@@ -414,9 +406,7 @@ func TestProposalNotFound(t *testing.T) {
 			}
 		}
 		// In another session of the same principal it is there.
-		if r := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").CallProposed("tasks/get", "T").OK(); r.Text("status") != "completed" {
-			t.Errorf("%s", r.Body)
-		}
+		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").CallProposed("tasks/get", "T").WantMembers(`{"status":"completed"}`)
 		if list := b.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
 			t.Errorf("%v", list)
 		}

@@ -23,10 +23,7 @@ import (
 // announcement and the answer.
 func TestProposalStream(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-24", "A-25", "A-26", "A-27", "A-38", "A-39")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{})
-		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		standalone := p.OpenGet()
 		c := p.Propose("N", "two_notes", nil)
 		first, second := c.NextQuestionOf("N"), c.NextQuestionOf("N")
@@ -158,10 +155,7 @@ func TestProposalCancel(t *testing.T) {
 // TestProposalSessionEnds checks that the end of a session does not stop its tasks.
 func TestProposalSessionEnds(t *testing.T) {
 	rules.Covers(t, "A-68")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
 		c := p.Propose("T", "driven", nil)
 		d.Tell(internal("a", "T"), "begun")
 		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodDelete, ""))
@@ -172,7 +166,7 @@ func TestProposalSessionEnds(t *testing.T) {
 		for range c.Messages { // it ends
 		}
 		d.Tell(internal("a", "T"), "done")
-		next := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		next := p.NewSibling(wiretest.LegacyRevision, "a")
 		next.UntilProposed("T", "completed")
 		if r := next.CallProposed("tasks/result", "T").OK(); wiretest.ToolText(r.Result) != "done" {
 			t.Errorf("%s", r.Body)
@@ -184,10 +178,7 @@ func TestProposalSessionEnds(t *testing.T) {
 // JSON. The answer is then the last event.
 func TestProposalJSONResponse(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-25")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{JSONResponse: true}})
-		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+	runProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{JSONResponse: true}}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		c := p.Propose("T", "ask", wiretest.AskArguments("one"))
 		p.Respond(c.NextQuestionOf("T").ID, wiretest.AcceptNote("n"))
 		if last := c.NextAnswer(); wiretest.ToolText(last.Result) != "n" {
@@ -273,10 +264,7 @@ func TestProposalMixed(t *testing.T) {
 // and names no task.
 func TestProposalAsksBefore(t *testing.T) {
 	rules.Covers(t, "A-08", "A-25", "A-40")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{Tools: []mcptask.Tools{questions.AskerTools(wiretest.FirstAsker{})}})
-		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+	runProposal(t, wiretest.Setup{Tools: []mcptask.Tools{questions.AskerTools(wiretest.FirstAsker{})}}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		for _, end := range []string{"answered", "declined", "cancelled"} {
 			c := p.ProposeWith(wiretest.ProposalMeta(end), "ask_first", map[string]any{"name": "n"})
 			for _, answer := range []string{wiretest.SureYes, wiretest.WhichA} {

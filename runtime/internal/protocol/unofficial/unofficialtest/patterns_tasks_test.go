@@ -23,7 +23,7 @@ import (
 func TestPatternsAcross(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		url := serveGuide(t)
 		d, c, e := newGuide(t, url, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 		for _, test := range []struct {
 			tool, arguments  string
@@ -112,7 +112,7 @@ func TestPatternsAcrossCancel(t *testing.T) {
 	rules.Covers(t, "D-14")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		url := serveGuide(t)
 		d, c, e := newGuide(t, url, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 		begin := map[string]func() (name, id string){
 			"d": func() (string, string) {
@@ -157,7 +157,7 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 	rules.Covers(t, "D-16")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		url := serveGuide(t)
 		d := newGuideThat(t, url, "a", wiretest.AllCapabilities)
 		c, e := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
 		d.asks("made in d", "ask", `{"steps":["one"]}`)

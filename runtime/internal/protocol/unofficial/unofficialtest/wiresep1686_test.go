@@ -30,17 +30,26 @@ func serveProposal(t testing.TB, s wiretest.Setup) (url string, d *wiretest.Driv
 	return url, d
 }
 
+// runProposal runs a test in a bubble with such a server. p is a session of a revision without tasks,
+// with the token "a", that answers every question.
+func runProposal(t *testing.T, s wiretest.Setup, test func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven)) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, d := serveProposal(t, s)
+		test(t, wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities), d)
+	})
+}
+
 // internal is the stored ID of what a principal calls so.
 func internal(principal, id string) string { return mcptask.Caller{Principal: principal}.Named(id) }
 
 // TestProposalCall checks that a call as a task is announced, polled and answered.
 func TestProposalCall(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-09", "A-13", "A-29", "A-31", "A-33", "A-37")
-	t.Parallel()
-	url, d := serveProposal(t, wiretest.Setup{})
-	for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
-		t.Run(protocol, func(t *testing.T) {
-			p := wiretest.NewPeer(t, url, protocol, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
+		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
+			p := p.NewSibling(protocol, "a")
 			id := "of " + protocol
 			c := p.Propose(id, "driven", nil)
 			d.Tell(internal("a", id), "begun")
@@ -59,22 +68,17 @@ func TestProposalCall(t *testing.T) {
 					t.Errorf("%s, want %s", r.Result, want)
 				}
 			}
-			if r := p.CallProposed("tasks/get", id).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
-				t.Errorf("%s", r.Result)
-			}
-		})
-	}
+			p.CallProposed("tasks/get", id).WantMembers(`{"status":"completed","error":null}`)
+		}
+	})
 }
 
 // TestProposalMetadata checks valid and invalid task metadata, and the retention of a task.
 func TestProposalMetadata(t *testing.T) {
 	rules.Covers(t, "A-02", "A-03", "A-12", "A-28", "A-29", "A-61", "A-72")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		options := wiretest.WithProposal()
-		options.MaxTTL = time.Hour
-		url, _ := serveProposal(t, wiretest.Setup{Options: options})
-		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+	options := wiretest.WithProposal()
+	options.MaxTTL = time.Hour
+	runProposal(t, wiretest.Setup{Options: options}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		const day = 24 * 60 * 60 * 1000 // the tool's own
 		for i, test := range []struct {
 			keep string
@@ -116,7 +120,7 @@ func TestProposalMetadata(t *testing.T) {
 			if got := wiretest.ProposalTaskID(t, []byte(c.NextAnswer().Text)); got != id {
 				t.Errorf("%q came back as %q", id, got)
 			}
-			p.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q}`, id)
+			p.CallProposed("tasks/get", id).WantMembers(`{"taskId":%s}`, mustJSON(t, id))
 		}
 	})
 }
@@ -251,12 +255,9 @@ func TestProposalCapabilities(t *testing.T) {
 // TestProposalLife checks the life of tasks, step by step.
 func TestProposalLife(t *testing.T) {
 	rules.Covers(t, "A-17", "A-18", "A-19", "A-20", "A-21", "A-22", "A-26")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		options := wiretest.WithProposal()
-		options.Concurrency = 1
-		url, d := serveProposal(t, wiretest.Setup{Options: options})
-		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+	options := wiretest.WithProposal()
+	options.Concurrency = 1
+	runProposal(t, wiretest.Setup{Options: options}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
 		first := p.Propose("first", "driven", nil)
 		d.Tell(internal("a", "first"), "begun")
 		// The others wait in line.

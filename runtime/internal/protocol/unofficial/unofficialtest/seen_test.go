@@ -165,30 +165,3 @@ func TestProposalAndModern(t *testing.T) {
 		}
 	})
 }
-
-// TestProposalAndPatterns shows a task of the guide in the proposal, and the reverse. Both use the
-// name that the requestor has given.
-func TestProposalAndPatterns(t *testing.T) {
-	rules.Covers(t, "A-16", "A-29", "A-38")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		options := wiretest.WithProposal()
-		options.Revisions = append(options.Revisions, mcptask.RevisionTaskPatterns)
-		url, _ := serveProposal(t, wiretest.Setup{Options: options})
-		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-		p.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": map[string]any{"taskId": "G"}}).OK()
-		for _, id := range []string{"G", internal("a", "G")} {
-			if r := p.UntilProposed(id, "completed"); r.Text("taskId") != id || r.Number("keepAlive") <= 0 {
-				t.Errorf("%s", r.Body)
-			}
-			if r := p.CallProposed("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "pondered" || wiretest.ProposalTaskID(t, r.Body) != id {
-				t.Errorf("%s", r.Body)
-			}
-		}
-		p.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("G")}).Want(http.StatusOK, wiretest.InvalidParams)
-		p.Propose("T", "ponder", nil).NextAnswer()
-		for _, id := range []string{"T", internal("a", "T")} {
-			p.CallUnchecked("tasks/get", map[string]any{"id": id}).WantMembers(`{"id":%q,"status":"completed"}`, id)
-		}
-	})
-}

@@ -3,6 +3,7 @@ package unofficialtest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,19 +25,14 @@ func TestProposalSeesLegacy(t *testing.T) {
 		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 60000}}).OK().Text("task", "taskId")
 		d.Tell(id, "begun")
 		// All of the retention before the end, and what is left of it afterwards.
-		if r := a.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "working" || r.Number("keepAlive") != 60000 || wiretest.ProposalTaskID(t, r.Body) != id {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"working","keepAlive":60000,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
 		time.Sleep(20 * time.Millisecond)
 		d.Tell(id, "done")
 		c.Until(id, "completed")
-		r := a.CallProposed("tasks/get", id).OK()
-		if keep := r.Number("keepAlive"); keep <= 0 || keep > 60000-20 {
+		if r := a.CallProposed("tasks/get", id).OK(); r.Number("keepAlive") <= 0 || r.Number("keepAlive") > 60000-20 {
 			t.Errorf("%s", r.Body)
 		}
-		if r := a.CallProposed("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalTaskID(t, r.Body) != id {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/result", id).WantMembers("%s", doneResult(id))
 		// A tool error is failed there and completed here.
 		broken := c.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		c.Until(broken, "failed")
@@ -47,8 +43,9 @@ func TestProposalSeesLegacy(t *testing.T) {
 		a.CallProposed("tasks/get", cancelled).WantMembers(`{"status":"cancelled"}`)
 		a.CallProposed("tasks/result", cancelled).Want(http.StatusOK, wiretest.InvalidParams)
 		listed := map[any]bool{}
-		for _, task := range a.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any) {
-			listed[task.(map[string]any)["taskId"]] = true
+		tasks, _ := wiretest.ListPages(t, func(params map[string]any) *wiretest.Response { return a.CallUnchecked("tasks/list", params) })
+		for _, task := range tasks {
+			listed[task["taskId"]] = true
 		}
 		if len(listed) != 3 || !listed[id] || !listed[broken] || !listed[cancelled] {
 			t.Errorf("%v", listed)
@@ -77,9 +74,7 @@ func TestLegacySeesProposal(t *testing.T) {
 		if tasks := list.Get("tasks").([]any); len(tasks) != 1 || tasks[0].(map[string]any)["taskId"] != id || strings.Contains(string(list.Result), `"T"`) {
 			t.Fatalf("%s", list.Body)
 		}
-		if r := c.Task("tasks/get", id).OK(); r.Text("status") != "working" || r.Get("ttl") != nil || !strings.Contains(string(r.Result), `"ttl":null`) {
-			t.Errorf("%s", r.Body)
-		}
+		c.Task("tasks/get", id).WantMembers(`{"status":"working","ttl":null}`)
 		// Its requestor's ID is none that 2025-11-25 knows.
 		c.Call("tasks/cancel", map[string]any{"taskId": "T"}).Want(http.StatusOK, wiretest.InvalidParams)
 		time.Sleep(20 * time.Millisecond)
@@ -107,6 +102,11 @@ func TestLegacySeesProposal(t *testing.T) {
 	})
 }
 
+// doneResult is the result of a task of the tool "driven", in the proposal.
+func doneResult(id string) string {
+	return fmt.Sprintf(`{"content":[{"type":"text","text":"done"}],"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
+}
+
 // TestProposalAndModern shows a task of 2026-07-28 in the proposal, and the reverse.
 func TestProposalAndModern(t *testing.T) {
 	rules.Covers(t, "A-25", "A-29", "A-41", "A-46", "A-65")
@@ -125,9 +125,7 @@ func TestProposalAndModern(t *testing.T) {
 		id := e.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		e.Until(id, "completed")
 		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"completed"}`, id)
-		if r := a.CallProposed("tasks/result", id).OK(); r.Get("isError") != true || wiretest.ProposalTaskID(t, r.Body) != id {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/result", id).WantMembers(`{"isError":true,"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
 		failed := e.Create("locked", nil)
 		e.Until(failed, "failed")
 		a.CallProposed("tasks/get", failed).WantMembers(`{"status":"failed","error":"the repository is locked"}`)

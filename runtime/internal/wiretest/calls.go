@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -222,10 +223,12 @@ func RunTogether(n int, run func(i int)) {
 	all.Wait()
 }
 
-// SameJSON reports whether two JSON texts have the same value.
+// SameJSON reports whether two JSON texts have the same value, with numbers as they are written.
 func SameJSON(a, b string) bool {
-	var x, y any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
+	if !json.Valid([]byte(a)) || !json.Valid([]byte(b)) {
+		return false
+	}
+	return reflect.DeepEqual(readValue([]byte(a)), readValue([]byte(b)))
 }
 
 // WithTimeout returns the test's context with a time limit.

@@ -294,16 +294,20 @@ func TestPatternsOnPipes(t *testing.T) {
 				t.Helper()
 				p.Say(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params)
 			}
+			exchange := func(id, method, params, want string) {
+				t.Helper()
+				say(id, method, params)
+				hear(want)
+			}
 			until := func(id, status string) {
 				t.Helper()
-				for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) {
+				wiretest.Await(t, func() (missing string) {
 					say("get", "tasks/get", `{"id":"`+id+`"}`)
-					if line := hear(`"id":"get"`); strings.Contains(line, `"status":"`+status+`"`) {
-						return
-					} else if time.Now().After(end) {
-						t.Fatal(line)
+					if line := hear(`"id":"get"`); !strings.Contains(line, `"status":"`+status+`"`) {
+						return line
 					}
-				}
+					return ""
+				})
 			}
 			say("1", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":"one"}}`)
 			first := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`)
@@ -312,18 +316,12 @@ func TestPatternsOnPipes(t *testing.T) {
 			if again := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`); made(again) != made(first) {
 				t.Errorf("%s, then %s", first, again)
 			}
-			say("2", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":""}}`)
-			hear(`-32602`)
-			say("3", "tasks/result", `{"id":"one"}`)
-			hear(`-32602`)
-			say("4", "tasks/cancel", `{"id":"one"}`)
-			hear(`"result":{"id":"one","status":"cancelled"}`)
-			say("5", "tasks/get", `{"id":"one"}`)
-			hear(`"id":"one","status":"cancelled"`)
-			say("6", "tools/call", `{"name":"ask","arguments":{"steps":["now"]},"_meta":{"taskId":"two"}}`)
-			hear(`"id":"two"`)
-			say("6", "tasks/get", `{"id":"two"}`)
-			hear(`"id":"6"`)
+			exchange("2", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":""}}`, `-32602`)
+			exchange("3", "tasks/result", `{"id":"one"}`, `-32602`)
+			exchange("4", "tasks/cancel", `{"id":"one"}`, `"result":{"id":"one","status":"cancelled"}`)
+			exchange("5", "tasks/get", `{"id":"one"}`, `"id":"one","status":"cancelled"`)
+			exchange("6", "tools/call", `{"name":"ask","arguments":{"steps":["now"]},"_meta":{"taskId":"two"}}`, `"id":"two"`)
+			exchange("6", "tasks/get", `{"id":"two"}`, `"id":"6"`)
 			q := wiretest.DecodeGuideMessage(t, hear(`elicitation/create`))
 			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"task":{%s,"ttl":60}}}}`, q.ID, clientTask(q.Params.Meta.TaskID, "working"))
 			m := wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/get","params":{"id":"`+q.Params.Meta.TaskID+`"}`))
@@ -331,12 +329,9 @@ func TestPatternsOnPipes(t *testing.T) {
 			m = wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/result","params":{"id":"`+q.Params.Meta.TaskID+`"}`))
 			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":"completed","result":{"action":"accept","content":{"note":"yes"}}}}`, m.ID, q.Params.Meta.TaskID)
 			until("two", "completed")
-			say("7", "tasks/result", `{"id":"two"}`)
-			hear(`"result":{"id":"two","status":"completed","result":{"content":[{"text":"yes","type":"text"}]`)
-			say("8", "tools/call", `{"name":"ask_and_fail","arguments":{},"_meta":{"taskId":"three"}}`)
-			hear(`"id":"three"`)
-			say("8", "tasks/get", `{"id":"three"}`)
-			hear(`"id":"8"`)
+			exchange("7", "tasks/result", `{"id":"two"}`, `"result":{"id":"two","status":"completed","result":{"content":[{"text":"yes","type":"text"}]`)
+			exchange("8", "tools/call", `{"name":"ask_and_fail","arguments":{},"_meta":{"taskId":"three"}}`, `"id":"three"`)
+			exchange("8", "tasks/get", `{"id":"three"}`, `"id":"8"`)
 			q = wiretest.DecodeGuideMessage(t, hear(`elicitation/create`))
 			until("three", "input_required")
 			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, q.ID)

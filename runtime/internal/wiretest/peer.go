@@ -415,6 +415,17 @@ func hasMembers(value, want any) bool {
 	return ok
 }
 
+// WantIn fails the test unless the response contains the texts.
+func (r *Response) WantIn(texts ...string) *Response {
+	r.T.Helper()
+	for _, text := range texts {
+		if !bytes.Contains(r.Body, []byte(text)) {
+			r.T.Errorf("%s, want %q in it", r.Body, text)
+		}
+	}
+	return r
+}
+
 // WantPlain fails the test unless the response is the result of a call that made no task.
 func (r *Response) WantPlain() *Response {
 	r.T.Helper()

@@ -84,9 +84,7 @@ func TestProposalDropped(t *testing.T) {
 			p.Respond(again.ID, wiretest.AcceptNote("n"))
 			d.Tell(internal("a", asked), "done")
 			p.UntilProposed(asked, "completed")
-			if r := p.CallProposed("tasks/result", asked).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalTaskID(t, r.Body) != asked {
-				t.Errorf("%s", r.Body)
-			}
+			p.CallProposed("tasks/result", asked).WantMembers("%s", doneResult(asked))
 			d.Tell(internal("a", working), "begun")
 			open.Stop()
 			d.Tell(internal("a", working), "done")
@@ -99,11 +97,8 @@ func TestProposalDropped(t *testing.T) {
 // from the session that created it.
 func TestProposalCancel(t *testing.T) {
 	rules.Covers(t, "A-21", "A-40", "A-42", "A-43", "A-45", "A-46")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		p, other := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
-		stranger := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
+		other, stranger := wiretest.NewAskedPeer(t, p.URL, wiretest.BeforeTasks, "a", wiretest.AllCapabilities), p.NewSibling(wiretest.BeforeTasks, "b")
 		c := p.Propose("T", "driven", nil)
 		d.Tell(internal("a", "T"), "begun")
 		for _, q := range []*wiretest.Peer{other, stranger} {
@@ -168,9 +163,7 @@ func TestProposalSessionEnds(t *testing.T) {
 		d.Tell(internal("a", "T"), "done")
 		next := p.NewSibling(wiretest.LegacyRevision, "a")
 		next.UntilProposed("T", "completed")
-		if r := next.CallProposed("tasks/result", "T").OK(); wiretest.ToolText(r.Result) != "done" {
-			t.Errorf("%s", r.Body)
-		}
+		next.CallProposed("tasks/result", "T").WantMembers("%s", doneResult("T"))
 	})
 }
 
@@ -198,10 +191,8 @@ func TestProposalJSONResponse(t *testing.T) {
 // TestProposalStored checks that a resumed stream has the answer if the SDK stores its events.
 func TestProposalStored(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}})
-		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+	runProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
+		p = p.NewSibling(wiretest.LegacyRevision, "a")
 		body, edits := p.Request("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("T")})
 		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
@@ -230,7 +221,7 @@ func TestProposalStored(t *testing.T) {
 		for m.Method == "notifications/progress" {
 			m = resumed.Next()
 		}
-		if m.Result == nil || wiretest.ToolText(m.Result) != "done" || wiretest.ProposalTaskID(t, []byte(m.Text)) != "T" {
+		if !wiretest.SameJSON(string(m.Result), doneResult("T")) {
 			t.Errorf("%s", m.Text)
 		}
 	})

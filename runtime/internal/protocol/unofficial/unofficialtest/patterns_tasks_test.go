@@ -72,9 +72,8 @@ func TestPatternsAcross(t *testing.T) {
 		id := c.NewestTask()
 		d.about("tasks/get", id).WantMembers(`{"id":%q}`, id)
 		for _, p := range []*wiretest.Peer{c.NewSibling(wiretest.LegacyRevision, "b"), c.NewSibling(wiretest.ModernRevision, "b"), newGuide(t, url, "b").Peer} {
-			if r := p.Task("tasks/get", id); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
-				t.Errorf("%s", r.Body)
-			}
+			r := p.Task("tasks/get", id)
+			r.Want(r.Status, wiretest.InvalidParams)
 		}
 		// A list has the guide's IDs for the guide's tasks, and the stored ones otherwise.
 		list := d.ask("tasks/list", "").OK()
@@ -130,14 +129,10 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 		d.reaches("made in d", "input_required")
 		id := c.NewestTask()
 		c.Until(id, "input_required")
-		if r := e.Until(id, "input_required"); r.Get("inputRequests", "one") == nil {
-			t.Errorf("%s", r.Body)
-		}
+		e.Until(id, "input_required").WantMembers(`{"inputRequests":{"one":{}}}`)
 		e.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"one": json.RawMessage(`{"action":"accept","content":{"note":"e"}}`)}}).OK()
 		d.reaches("made in d", "completed")
-		if r := d.about("tasks/result", "made in d").OK(); wiretest.ToolText(mustJSON(t, r.Get("result"))) != "e" {
-			t.Errorf("%s", r.Body)
-		}
+		d.wantResult("made in d", "e")
 		for _, maker := range []*wiretest.Peer{c, e} {
 			id := maker.Create("ask_and_fail", nil)
 			d.reaches(id, "input_required") // now the guide's session knows it, too
@@ -313,8 +308,6 @@ func TestPatternsAcrossProposal(t *testing.T) {
 		if got := wiretest.ToolText(a.CallProposed("tasks/result", "declined").OK().Result); got != "isError: mcptask: the question was declined" {
 			t.Error(got)
 		}
-		if r := d.ask("tasks/list", "").OK(); !strings.Contains(string(r.Result), `"id":"stopped in a"`) || !strings.Contains(string(r.Result), `"id":"stopped in d"`) {
-			t.Errorf("%s", r.Body)
-		}
+		d.ask("tasks/list", "").OK().WantIn(`"id":"stopped in a"`, `"id":"stopped in d"`)
 	})
 }

@@ -202,9 +202,7 @@ func TestPatternsMalformed(t *testing.T) {
 		p.ask("tasks/delete", `{"id":"x"}`).Want(http.StatusOK, wiretest.MethodNotFound)
 		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskId":"t","taskId":"u"}}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
 		p.ask("tasks/get", `{"id":"x","id":"x"}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
-		if r := p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskID":"t"}}`).OK(); r.Get("_meta", "task") != nil {
-			t.Errorf("%s", r.Body) // it is another member
-		}
+		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskID":"t"}}`).WantPlain() // it is another member
 	})
 }
 

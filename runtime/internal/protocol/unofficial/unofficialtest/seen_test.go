@@ -18,10 +18,8 @@ import (
 // TestProposalSeesLegacy shows a task of 2025-11-25 in the proposal.
 func TestProposalSeesLegacy(t *testing.T) {
 	rules.Covers(t, "A-29", "A-38", "A-52", "A-54", "A-65")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		c, a := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, a *wiretest.Peer, d *wiretest.Driven) {
+		c := a.NewSibling(wiretest.LegacyRevision, "a")
 		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 60000}}).OK().Text("task", "taskId")
 		d.Tell(id, "begun")
 		// All of the retention before the end, and what is left of it afterwards.
@@ -52,7 +50,7 @@ func TestProposalSeesLegacy(t *testing.T) {
 		}
 		a.CallProposed("tasks/delete", id).OK()
 		c.Task("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
-		wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b").CallProposed("tasks/get", broken).Want(http.StatusOK, wiretest.InvalidParams)
+		a.NewSibling(wiretest.BeforeTasks, "b").CallProposed("tasks/get", broken).Want(http.StatusOK, wiretest.InvalidParams)
 	})
 }
 
@@ -60,10 +58,8 @@ func TestProposalSeesLegacy(t *testing.T) {
 // reveal the requestor's name for it.
 func TestLegacySeesProposal(t *testing.T) {
 	rules.Covers(t, "A-06", "A-40", "C-26", "C-41", "C-52")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		c, a := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, a *wiretest.Peer, d *wiretest.Driven) {
+		c := wiretest.NewAskedPeer(t, a.URL, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		id := internal("a", "T")
 		meta := wiretest.ProposalMeta("T")
 		meta[wiretest.ProposalTask] = map[string]any{"taskId": "T", "keepAlive": 60000}

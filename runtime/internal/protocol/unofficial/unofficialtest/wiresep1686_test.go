@@ -125,13 +125,11 @@ func TestProposalMetadata(t *testing.T) {
 // TestProposalDuplicates checks that an ID names one task, whoever created it.
 func TestProposalDuplicates(t *testing.T) {
 	rules.Covers(t, "A-13", "A-15", "A-16", "A-61")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{})
-		a, b := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, a *wiretest.Peer, _ *wiretest.Driven) {
+		b := a.NewSibling(wiretest.LegacyRevision, "b")
 		a.Propose("T", "ponder", nil).NextAnswer()
 		running := a.Propose("U", "run_pipeline", wiretest.PipelineArgs("endless"))
-		made := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").Create("ponder", nil)
+		made := a.NewSibling(wiretest.LegacyRevision, "a").Create("ponder", nil)
 		for _, id := range []string{"T", "U", made} {
 			r := a.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta(id)}).Want(http.StatusOK, wiretest.InvalidParams)
 			if r.Error == nil || !strings.Contains(r.Error.Message, "in use") {
@@ -161,11 +159,9 @@ func TestProposalDuplicates(t *testing.T) {
 // metadata says.
 func TestProposalIgnored(t *testing.T) {
 	rules.Covers(t, "A-04", "A-05", "A-10")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{})
-		for _, protocol := range []string{wiretest.BeforeTasks, wiretest.LegacyRevision} {
-			p := wiretest.NewPeer(t, url, protocol, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, before *wiretest.Peer, _ *wiretest.Driven) {
+		legacy := before.NewSibling(wiretest.LegacyRevision, "a")
+		for _, p := range []*wiretest.Peer{before, legacy} {
 			for _, task := range []string{`{"taskId":"F"}`, `{}`, `5`} {
 				for tool, arguments := range map[string]map[string]any{"lint_file": {"path": "main.go"}, "sdk_tool": {}} {
 					f := p.Send("tools/call", map[string]any{"name": tool, "arguments": arguments, "_meta": map[string]any{wiretest.ProposalTask: json.RawMessage(task)}})
@@ -183,11 +179,8 @@ func TestProposalIgnored(t *testing.T) {
 			p.CallProposed("tasks/get", "L").Want(http.StatusOK, wiretest.InvalidParams)
 		}
 		// No tool has to be a task where a session knows no other revision's.
-		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
-		if r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).OK(); r.Get("content") == nil {
-			t.Errorf("%s", r.Body)
-		}
-		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).Want(http.StatusOK, wiretest.MethodNotFound)
+		before.CallTool("run_pipeline", wiretest.PipelineArgs("main")).WantPlain()
+		legacy.CallTool("run_pipeline", wiretest.PipelineArgs("main")).Want(http.StatusOK, wiretest.MethodNotFound)
 	})
 }
 
@@ -337,9 +330,7 @@ func TestProposalFailed(t *testing.T) {
 		p.CallProposed("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams)
 		p.CancelCall(c)
 		p.UntilProposed("endless", "cancelled")
-		if r := p.CallProposed("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams); !strings.Contains(r.Error.Message, "cancelled") {
-			t.Errorf("%s", r.Body)
-		}
+		p.CallProposed("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams).WantIn("cancelled")
 	})
 }
 
@@ -376,10 +367,8 @@ func TestProposalLost(t *testing.T) {
 
 func TestProposalNotFound(t *testing.T) {
 	rules.Covers(t, "A-57", "A-61", "A-66", "A-67", "A-68")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{})
-		a, b := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a"), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, a *wiretest.Peer, _ *wiretest.Driven) {
+		b := a.NewSibling(wiretest.BeforeTasks, "b")
 		a.Propose("T", "ponder", nil).NextAnswer()
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/delete"} {
 			for _, id := range []any{"none", "", "\x00", strings.Repeat("x", 10_000), 5, nil, []any{"T"}, map[string]any{}, true} {
@@ -398,7 +387,7 @@ func TestProposalNotFound(t *testing.T) {
 			}
 		}
 		// In another session of the same principal it is there.
-		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a").CallProposed("tasks/get", "T").WantMembers(`{"status":"completed"}`)
+		a.NewSibling(wiretest.LegacyRevision, "a").CallProposed("tasks/get", "T").WantMembers(`{"status":"completed"}`)
 		if list := b.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
 			t.Errorf("%v", list)
 		}
@@ -453,9 +442,7 @@ func TestProposalDelete(t *testing.T) {
 	runProposal(t, wiretest.Setup{Options: options}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
 		c := p.Propose("T", "driven", nil)
 		d.Tell(internal("a", "T"), "begun")
-		if r := p.CallProposed("tasks/delete", "T").Want(http.StatusOK, wiretest.InvalidRequest); !strings.Contains(r.Error.Message, "working") {
-			t.Errorf("%s", r.Body)
-		}
+		p.CallProposed("tasks/delete", "T").Want(http.StatusOK, wiretest.InvalidRequest).WantIn("working")
 		d.Tell(internal("a", "T"), "done")
 		c.NextAnswer()
 		p.CallProposed("tasks/result", "T").OK()

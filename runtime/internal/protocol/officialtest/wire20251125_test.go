@@ -410,21 +410,18 @@ func checkProgress(t *testing.T, revision string) {
 	for _, test := range []struct {
 		name   string
 		token  any
+		ms     int
 		cancel bool
-	}{{"a string", "tok-1", false}, {"a number", 7, false}, {"a stubborn handler", "tok-2", true}} {
+	}{{"a string", "tok-1", 600, false}, {"a number", 7, 600, false}, {"a stubborn handler", "tok-2", 4000, true}} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}}) // for the stubborn handler
-				p := wiretest.NewPeer(t, url, revision, "")
+			setup := wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}} // for the stubborn handler
+			wiretest.RunWithPeer(t, setup, func(t *testing.T, p *wiretest.Peer) {
 				messages := p.OpenGet()
-				ms := 600
-				if test.cancel { // it has to be there still
-					ms = 4000
+				ponder := func(ms int, token any) (id string) {
+					return p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
+						"_meta": map[string]any{"progressToken": token}}).OK().Text("task", "taskId")
 				}
-				r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
-					"_meta": map[string]any{"progressToken": test.token}}).OK()
-				id := r.Text("task", "taskId")
+				id := ponder(test.ms, test.token)
 				seen, last := 0, 0.0
 				// next takes the next message, unless it is about another task.
 				next := func() (other bool) {
@@ -461,8 +458,7 @@ func checkProgress(t *testing.T, revision string) {
 				}
 				// What was sent before the end may still be under way: it comes before what a
 				// task tells that is made now. Nothing comes beside that.
-				p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 600}, "task": map[string]any{},
-					"_meta": map[string]any{"progressToken": "other"}}).OK()
+				ponder(600, "other")
 				for others := 0; others < 20; {
 					if next() {
 						others++

@@ -211,7 +211,7 @@ func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (str
 		own := []Edit{WithHeader("Mcp-Method", method)}
 		for _, key := range []string{"name", "taskId"} {
 			if name, ok := params[key].(string); ok {
-				own = append(own, WithHeader("Mcp-Name", EncodeHeader(name)))
+				own = append(own, WithHeader("Mcp-Name", encodeHeader(name)))
 			}
 		}
 		edits = append(own, edits...)
@@ -227,8 +227,8 @@ func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (str
 	return string(body), edits
 }
 
-// EncodeHeader encodes a header's value, as E-71 requires.
-func EncodeHeader(value string) string {
+// encodeHeader encodes a header's value, as E-71 requires.
+func encodeHeader(value string) string {
 	for _, c := range []byte(value) {
 		if c < ' ' || c > '~' {
 			return "=?base64?" + EncodeBase64(value) + "?="

@@ -70,24 +70,20 @@ func TestCovers(t *testing.T) {
 			t.Errorf("recorded:\n%swant:\n%s", got, want)
 		}
 	})
-	t.Run("one that failed later", func(t *testing.T) {
-		out := fresh(t)
-		f := &fake{TB: t, name: "TestFailed"}
-		Covers(f, "C-17")
-		f.failed = true
-		if got := f.end(t, out); got != "" {
-			t.Errorf("recorded: %s", got)
-		}
-	})
-	t.Run("one that was skipped later", func(t *testing.T) {
-		out := fresh(t)
-		f := &fake{TB: t, name: "TestSkipped"}
-		Covers(f, "C-17")
-		f.skipped = true
-		if got := f.end(t, out); got != "" {
-			t.Errorf("recorded: %s", got)
-		}
-	})
+	for name, ends := range map[string]func(f *fake){
+		"a test that failed later":      func(f *fake) { f.failed = true },
+		"a test that was skipped later": func(f *fake) { f.skipped = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			out := fresh(t)
+			f := &fake{TB: t, name: "TestEnds"}
+			Covers(f, "C-17")
+			ends(f)
+			if got := f.end(t, out); got != "" {
+				t.Errorf("recorded: %s", got)
+			}
+		})
+	}
 	t.Run("nobody wants records", func(t *testing.T) {
 		t.Setenv(OutVariable, "")
 		f := &fake{TB: t, name: "TestQuiet"}

@@ -36,15 +36,7 @@ func TestPatterns(t *testing.T) {
 		"a list with a ttl":        {list, `{"tasks":[{` + state + `,"ttl":5}]}`, "has ttl"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c, err := sharedChecker()
-			if err != nil {
-				t.Fatal(err)
-			}
-			requests := readRequests([]byte(test.request), "", Legacy)
-			err = c.checkSent([]byte(`{"jsonrpc":"2.0","id":1,"result":`+test.result+`}`), Legacy, func(string) *pendingRequest { return requests[0] })
-			if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-				t.Errorf("%v, want %q", err, test.want)
-			}
+			wantFault(t, test.request+"\n", `{"jsonrpc":"2.0","id":1,"result":`+test.result+"}\n", test.want)
 		})
 	}
 	c, err := sharedChecker()

@@ -1,10 +1,6 @@
 package wirecheck
 
-import (
-	"io"
-	"strings"
-	"testing"
-)
+import "testing"
 
 // TestProposalTap makes sure that the tap tells what is wrong with a message of the
 // proposal SEP-1686, and takes none for one of 2025-11-25.
@@ -39,19 +35,7 @@ func TestProposalTap(t *testing.T) {
 		"not deleted":         {remove, `{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"m"}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, out, faults, err := Process(Legacy, strings.NewReader(test.said+"\n"), io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.ReadAll(in); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.WriteString(out, test.spoken+"\n"); err != nil {
-				t.Fatal(err)
-			}
-			if text := faults(); (text == "") != (test.want == "") || !strings.Contains(text, test.want) {
-				t.Errorf("the fault is %q, want %q", text, test.want)
-			}
+			wantFault(t, test.said+"\n", test.spoken+"\n", test.want)
 		})
 	}
 }

@@ -137,21 +137,28 @@ func TestPipeTap(t *testing.T) {
 		"two on two lines": {legacyList + "\n" + modernCall + "\n", `{"jsonrpc":"2.0","id":"a","error":{"code":1,"message":"m"}}` + "\n" + `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}` + "\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in, out, faults, err := Process(Legacy, strings.NewReader(test.said), io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if heard, err := io.ReadAll(in); err != nil || string(heard) != test.said {
-				t.Errorf("%q, %v", heard, err)
-			}
-			for _, b := range []byte(test.spoken) {
-				if _, err := out.Write([]byte{b}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if text := faults(); (text == "") != (test.want == "") || !strings.Contains(text, test.want) {
-				t.Errorf("the fault is %q, want %q", text, test.want)
-			}
+			wantFault(t, test.said, test.spoken, test.want)
 		})
+	}
+}
+
+// wantFault fails the test unless the tap of two pipes finds the fault, in what a server writes after
+// what its client has written. "" is no fault.
+func wantFault(t *testing.T, said, spoken, want string) {
+	t.Helper()
+	in, out, faults, err := Process(Legacy, strings.NewReader(said), io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if heard, err := io.ReadAll(in); err != nil || string(heard) != said {
+		t.Errorf("%q, %v", heard, err)
+	}
+	for _, b := range []byte(spoken) { // however it is cut
+		if _, err := out.Write([]byte{b}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := faults(); (text == "") != (want == "") || !strings.Contains(text, want) {
+		t.Errorf("the fault is %q, want %q", text, want)
 	}
 }

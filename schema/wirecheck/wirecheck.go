@@ -285,9 +285,6 @@ func (c *Checker) checkModern(method string, result json.RawMessage, members map
 	return c.validate(Modern, method, result, definition)
 }
 
-// Notification checks a message from server to client on a stream of 2025-11-25.
-func (c *Checker) Notification(message json.RawMessage) error { return c.Message(Legacy, message) }
-
 // Message checks a request or notification from server to client.
 func (c *Checker) Message(revision string, message json.RawMessage) error {
 	revision = envelopeRevision(revision)

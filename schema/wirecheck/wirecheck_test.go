@@ -82,7 +82,7 @@ func TestChecker(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"a","method":"elicitation/create","params":{"mode":"url","message":"m","elicitationId":"e","url":"https://x.org","task":{}}}`:                 false, // C-50
 		`{"jsonrpc":"2.0","id":"a","method":"roots/list","params":{"task":{},` + related + `}}`:                                                                              false, // C-05
 	} {
-		if err := c.Notification([]byte(message)); (err == nil) != ok {
+		if err := c.Message(wirecheck.Legacy, []byte(message)); (err == nil) != ok {
 			t.Errorf("%s: %v", message, err)
 		}
 	}

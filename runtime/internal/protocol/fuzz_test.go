@@ -27,6 +27,18 @@ var seeds = []string{
 	`{"cursor":"AAAAAAAAAAAAAAAAAAAAAA"}`, `{"cursor":"\n"}`, `{"cursor":5}`, `[]`, `null`, `"x"`, `5`, ``,
 }
 
+// fuzzParams fuzzes the params of a request, which are valid JSON: the gateway has refused all others.
+func fuzzParams(f *testing.F, try func(t *testing.T, params []byte)) {
+	for _, seed := range seeds {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, params []byte) {
+		if len(params) == 0 || json.Valid(params) {
+			try(t, params)
+		}
+	})
+}
+
 // refusal fails unless an error is a JSON-RPC error with a message.
 func refusal(t *testing.T, params []byte, err error) {
 	t.Helper()
@@ -38,13 +50,7 @@ func refusal(t *testing.T, params []byte, err error) {
 
 // FuzzNegotiate decides tools/call with params of any kind.
 func FuzzNegotiate(f *testing.F) {
-	for _, seed := range seeds {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, params []byte) {
-		if len(params) > 0 && !json.Valid(params) {
-			return // the gateway has refused it
-		}
+	fuzzParams(f, func(t *testing.T, params []byte) {
 		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
 			_ = d.CanAsk(wire.NewObject(params))
 			for _, support := range []mcptask.TaskSupport{mcptask.TaskForbidden, mcptask.TaskOptional, mcptask.TaskRequired} {
@@ -71,9 +77,6 @@ func FuzzNegotiate(f *testing.F) {
 
 // FuzzMethods answers every task method with params of any kind.
 func FuzzMethods(f *testing.F) {
-	for _, seed := range seeds {
-		f.Add([]byte(seed))
-	}
 	tasks, err := mcptask.NewServer(mcptask.Options{})
 	if err != nil {
 		f.Fatal(err)
@@ -83,10 +86,7 @@ func FuzzMethods(f *testing.F) {
 			f.Error(err)
 		}
 	})
-	f.Fuzz(func(t *testing.T, params []byte) {
-		if len(params) > 0 && !json.Valid(params) {
-			return
-		}
+	fuzzParams(f, func(t *testing.T, params []byte) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		caller := mcptask.Caller{Principal: "p"}
@@ -113,13 +113,7 @@ func FuzzMethods(f *testing.F) {
 
 // FuzzSubscribe reads a subscriptions/listen with params of any kind.
 func FuzzSubscribe(f *testing.F) {
-	for _, seed := range seeds {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, params []byte) {
-		if len(params) > 0 && !json.Valid(params) {
-			return
-		}
+	fuzzParams(f, func(t *testing.T, params []byte) {
 		var d protocol.Server20260728
 		names := d.NamesTasks(wire.NewObject(params))
 		s, err := d.Subscribe(wire.NewObject(params))

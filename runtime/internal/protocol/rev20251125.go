@@ -116,38 +116,54 @@ func projectStatus20251125(r mcptask.Record) mcptask.Status {
 }
 
 // Method implements Server.
-func (d Server20251125) Method(name string) Method {
+func (Server20251125) Method(name string) Method { return Method20251125(name, ProjectTask20251125) }
+
+// Method20251125 returns the handler of a task method, as 2025-11-25 has it, which shows tasks by
+// project. It returns nil for any other method.
+func Method20251125[T any](name string, project func(mcptask.Record) T) Method {
 	switch name {
 	case wire.MethodTasksGet:
-		return d.get
+		return showTask(findTask, project)
 	case wire.MethodTasksResult:
-		return d.result
+		return waitForResult
 	case wire.MethodTasksList:
-		return d.list
+		return func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+			tasks, next, err := ReadPage(ctx, s, caller, params, project)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(struct {
+				Tasks      []T    `json:"tasks"`
+				NextCursor string `json:"nextCursor,omitempty"`
+			}{tasks, next})
+		}
 	case wire.MethodTasksCancel:
-		return d.cancel
+		return showTask(cancelTask, project)
 	}
 	return nil
 }
 
+// showTask makes a method that shows the task which find returns.
+func showTask[T any](find func(context.Context, *mcptask.Server, mcptask.Caller, Params) (mcptask.Record, error), project func(mcptask.Record) T) Method {
+	return func(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+		r, err := find(ctx, s, caller, params)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(project(r))
+	}
+}
+
 // Blocks implements Server.
 func (Server20251125) Blocks(method string) bool { return method == wire.MethodTasksResult }
-
-func (d Server20251125) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := FindTask(ctx, s, caller, params)
-	if err != nil {
-		return nil, err
-	}
-	return d.Show(ctx, s, caller, params, r)
-}
 
 // Show implements Teller.
 func (Server20251125) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ Params, r mcptask.Record) (json.RawMessage, error) {
 	return json.Marshal(ProjectTask20251125(r))
 }
 
-// FindTask finds the task that the params of a tasks/get name.
-func FindTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+// findTask finds the task that the params of a tasks/get name.
+func findTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
 		return mcptask.Record{}, err
@@ -155,9 +171,9 @@ func FindTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, par
 	return s.Get(ctx, caller, id)
 }
 
-// result waits until the task has ended. Then it answers as the call would have, also with an error
+// waitForResult waits until the task has ended. Then it answers as the call would have, also with an error
 // (C-36 to C-41). A cancelled task has no such answer (T-25).
-func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
+func waitForResult(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
 		return nil, err
@@ -171,24 +187,21 @@ func (Server20251125) result(ctx context.Context, s *mcptask.Server, caller mcpt
 	case mcptask.OutcomeError:
 		return nil, r.Outcome.Error
 	case mcptask.OutcomeCancelled:
-		err := mcptask.Errorf(mcptask.CodeInternalError, "the task was cancelled")
-		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": id}) // strings always marshal
-		return nil, err
+		return nil, NewCancelledError(id)
 	}
 	return addRelatedTask(r.Outcome.Result, id)
+}
+
+// NewCancelledError makes the error for the result of a task that was cancelled.
+func NewCancelledError(taskID string) error {
+	err := mcptask.Errorf(mcptask.CodeInternalError, "the task was cancelled")
+	err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": taskID}) // strings always marshal
+	return err
 }
 
 // addRelatedTask adds the related-task metadata to an object's _meta (C-41, C-50).
 func addRelatedTask(data json.RawMessage, taskID string) (json.RawMessage, error) {
 	return WithMeta(data, Server20251125{}.Related(mcptask.Record{ID: taskID}))
-}
-
-func (Server20251125) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	tasks, next, err := ReadPage(ctx, s, caller, params, ProjectTask20251125)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
 }
 
 // ReadPage reads a page of a tasks/list and projects each task. next is the cursor of the page after
@@ -223,17 +236,9 @@ func ReadPage[T any](ctx context.Context, s *mcptask.Server, caller mcptask.Call
 	return tasks, next, nil
 }
 
-func (Server20251125) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (json.RawMessage, error) {
-	r, err := CancelTask(ctx, s, caller, params)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(ProjectTask20251125(r))
-}
-
-// CancelTask cancels the task that the params of a tasks/cancel name and returns it. It refuses a
+// cancelTask cancels the task that the params of a tasks/cancel name and returns it. It refuses a
 // task that has ended (C-75, C-77).
-func CancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
+func cancelTask(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params Params) (mcptask.Record, error) {
 	id, err := ReadTaskID(params)
 	if err != nil {
 		return mcptask.Record{}, err

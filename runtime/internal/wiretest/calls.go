@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -95,6 +96,30 @@ func ListTasks(t *testing.T, p *Peer) []map[string]any {
 		tasks = append(tasks, task.(map[string]any))
 	}
 	return tasks
+}
+
+// ListPages reads all pages of a tasks/list. It fails the test if a task is on them twice.
+func ListPages(t testing.TB, list func(params map[string]any) *Response) (tasks []map[string]any, cursors []string) {
+	t.Helper()
+	seen := map[any]bool{}
+	for params := map[string]any(nil); len(cursors) < 10; params = map[string]any{"cursor": cursors[len(cursors)-1]} {
+		r := list(params).OK()
+		for _, one := range r.Get("tasks").([]any) {
+			task := one.(map[string]any)
+			if seen[task["taskId"]] {
+				t.Fatalf("%v is listed twice", task["taskId"])
+			}
+			seen[task["taskId"]] = true
+			tasks = append(tasks, task)
+		}
+		cursor, more := r.Get("nextCursor").(string)
+		if !more {
+			return tasks, cursors
+		}
+		cursors = append(cursors, cursor)
+	}
+	t.Fatal("the list does not end")
+	return nil, nil
 }
 
 // ClosePeer closes a peer's session and connections.
@@ -198,10 +223,12 @@ func RunTogether(n int, run func(i int)) {
 	all.Wait()
 }
 
-// SameJSON reports whether two JSON texts have the same value.
+// SameJSON reports whether two JSON texts have the same value, with numbers as they are written.
 func SameJSON(a, b string) bool {
-	var x, y any
-	return json.Unmarshal([]byte(a), &x) == nil && json.Unmarshal([]byte(b), &y) == nil && fmt.Sprint(x) == fmt.Sprint(y)
+	if !json.Valid([]byte(a)) || !json.Valid([]byte(b)) {
+		return false
+	}
+	return reflect.DeepEqual(readValue([]byte(a)), readValue([]byte(b)))
 }
 
 // WithTimeout returns the test's context with a time limit.
@@ -212,11 +239,12 @@ func WithTimeout(t testing.TB, limit time.Duration) (context.Context, context.Ca
 // AwaitWaiter waits until a request waits for the end of a task.
 func AwaitWaiter(t *testing.T, g *gateway.Gateway) {
 	t.Helper()
-	for end := time.Now().Add(Patience); g.Counts().Waiting == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("nothing waits")
+	Await(t, func() (missing string) {
+		if g.Counts().Waiting == 0 {
+			return "nothing waits"
 		}
-	}
+		return ""
+	})
 }
 
 // RetryLonger runs a test that needs a state to last for a while. It runs the test again with twice

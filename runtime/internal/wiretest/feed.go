@@ -6,33 +6,7 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
-
-// checkStreamed checks a message on the stream of a request against the schema.
-func (p *Peer) checkStreamed(c *wirecheck.Checker, request string, m WireMessage, data []byte) error {
-	var sent struct {
-		ID     json.RawMessage
-		Method string
-	}
-	_ = json.Unmarshal([]byte(request), &sent) // a GET has no body
-	switch {
-	case sent.Method != "subscriptions/listen" && m.Method == "":
-		return nil // the caller checks it, because it knows the request
-	case sent.Method != "subscriptions/listen":
-		return c.Message(p.schema(), data)
-	case m.Method == "" && string(m.ID) != string(sent.ID):
-		return fmt.Errorf("the answer to another request: %s", data)
-	case m.Method == "":
-		return c.Response(ModernRevision, sent.Method, data)
-	case m.Method == "notifications/progress" || m.Method == "notifications/message":
-		return fmt.Errorf("not for a subscription: %s", data) // E-67
-	case string(m.Params.Meta.Subscription) != string(sent.ID): // E-68
-		return fmt.Errorf("of another subscription: %s", data)
-	}
-	return c.Message(ModernRevision, data)
-}
 
 // Subscribe opens a subscription and reads its acknowledgement.
 func (p *Peer) Subscribe(filter map[string]any) (f *Feed, agreed map[string]any) {
@@ -93,11 +67,12 @@ func (f *Feed) WantEnd() {
 // UntilGone polls until the task has expired.
 func (p *Peer) UntilGone(id string) {
 	p.T.Helper()
-	for end := time.Now().Add(Patience); p.Task("tasks/get", id).Error == nil; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.T.Fatal("the task stays")
+	Await(p.T, func() (missing string) {
+		if p.Task("tasks/get", id).Error != nil {
+			return ""
 		}
-	}
+		return "the task stays"
+	})
 }
 
 // Status returns the task in a message. It fails the test unless the message is a task's status.
@@ -116,63 +91,43 @@ func (m WireMessage) Status(t testing.TB) (task map[string]any) {
 // DecodeParams decodes the params of a message. It keeps the numbers as they came.
 func DecodeParams(t testing.TB, text string) map[string]any {
 	t.Helper()
-	var n struct{ Params map[string]any }
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	if err := decoder.Decode(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n.Params
+	message, _ := decodeNumbers(t, []byte(text)).(map[string]any)
+	params, _ := message["params"].(map[string]any)
+	return params
 }
 
 // UntilMessage polls until the task has a status message.
 func (p *Peer) UntilMessage(id, message string) {
 	p.T.Helper()
-	for end := time.Now().Add(Patience); p.Task("tasks/get", id).OK().Text("statusMessage") != message; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			p.T.Fatalf("the task never says %q", message)
+	Await(p.T, func() (missing string) {
+		if got := p.Task("tasks/get", id).OK().Text("statusMessage"); got != message {
+			return fmt.Sprintf("the task says %q, not %q", got, message)
 		}
+		return ""
+	})
+}
+
+// NextGuideMessage returns the next message. It fails the test unless the message has this method,
+// in the form of the guide.
+func (f *Feed) NextGuideMessage(method string) WireMessage {
+	f.T.Helper()
+	m := DecodeGuideMessage(f.T, f.Next().Text)
+	if m.Method != method {
+		f.T.Fatalf("%s, want %s", m.Text, method)
 	}
-}
-
-// GuideMessage is a request from a server in the form of the guide.
-type GuideMessage struct {
-	ID     json.RawMessage `json:"id"`
-	Method string          `json:"method"`
-	Params struct {
-		ID   string                     `json:"id"`
-		Task json.RawMessage            `json:"task"`
-		Meta map[string]json.RawMessage `json:"_meta"`
-	} `json:"params"`
-	Text string `json:"-"`
-}
-
-// RequestedTask returns the ID of the task that a question asks for, or "".
-func (m GuideMessage) RequestedTask() (id string) {
-	_ = json.Unmarshal(m.Params.Meta["taskId"], &id) // none is ""
-	return id
+	return m
 }
 
 // DecodeGuideMessage decodes a message. It fails the test if the message uses the form of another
 // revision.
-func DecodeGuideMessage(t testing.TB, text string) GuideMessage {
+func DecodeGuideMessage(t testing.TB, text string) WireMessage {
 	t.Helper()
-	m := GuideMessage{Text: text}
+	m := WireMessage{Text: text}
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		t.Fatal(err, text)
 	}
 	if strings.Contains(text, "related-task") || m.Params.Task != nil {
 		t.Errorf("words of 2025-11-25: %s", text)
-	}
-	return m
-}
-
-// NextGuideMessage returns the next message. It fails the test unless the message has this method.
-func (f *Feed) NextGuideMessage(method string) GuideMessage {
-	f.T.Helper()
-	m := DecodeGuideMessage(f.T, f.Next().Text)
-	if m.Method != method {
-		f.T.Fatalf("%s, want %s", m.Text, method)
 	}
 	return m
 }

@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -208,7 +211,7 @@ func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (str
 		own := []Edit{WithHeader("Mcp-Method", method)}
 		for _, key := range []string{"name", "taskId"} {
 			if name, ok := params[key].(string); ok {
-				own = append(own, WithHeader("Mcp-Name", EncodeHeader(name)))
+				own = append(own, WithHeader("Mcp-Name", encodeHeader(name)))
 			}
 		}
 		edits = append(own, edits...)
@@ -224,8 +227,8 @@ func (p *Peer) Request(method string, params map[string]any, edits ...Edit) (str
 	return string(body), edits
 }
 
-// EncodeHeader encodes a header's value, as E-71 requires.
-func EncodeHeader(value string) string {
+// encodeHeader encodes a header's value, as E-71 requires.
+func encodeHeader(value string) string {
 	for _, c := range []byte(value) {
 		if c < ' ' || c > '~' {
 			return "=?base64?" + EncodeBase64(value) + "?="
@@ -353,51 +356,18 @@ func Events(r io.Reader) func(yield func([]byte) bool) {
 	}
 }
 
-// Listen opens the session's standalone stream and checks each message against the schema.
+// Listen is OpenGet for a test that reads the messages as they came.
 func (p *Peer) Listen() (messages <-chan json.RawMessage, stop func()) {
 	p.T.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	client := &http.Client{Transport: p.Client.Transport}
-	var res *http.Response
-	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
-		r := p.NewRequest(ctx, http.MethodGet, "", func(r *http.Request) { r.Header.Set("Accept", "text/event-stream") })
-		var err error
-		if res, err = client.Do(r); err != nil {
-			p.T.Fatal(err)
-		}
-		if res.StatusCode == http.StatusOK {
-			break
-		}
-		res.Body.Close()
-		// A session has one such stream, until the SDK notices that it was closed.
-		if res.StatusCode != http.StatusConflict || time.Now().After(end) {
-			p.T.Fatalf("GET: %d", res.StatusCode)
-		}
-	}
-	c, err := LoadChecker()
-	if err != nil {
-		p.T.Fatal(err)
-	}
+	f := p.OpenGet()
 	out := make(chan json.RawMessage, 1024)
-	done := make(chan struct{})
 	go func() {
-		defer close(done)
 		defer close(out)
-		for message := range Events(res.Body) {
-			if err := c.Message(p.schema(), message); err != nil {
-				p.T.Error(err)
-			}
-			if !p.Statuses && bytes.Contains(message, []byte(`"notifications/tasks/status"`)) {
-				continue
-			}
-			out <- message
+		for m := range f.Messages {
+			out <- json.RawMessage(m.Text)
 		}
 	}()
-	return out, func() {
-		cancel()
-		<-done
-		res.Body.Close()
-	}
+	return out, f.Stop
 }
 
 // Want fails the test unless the response is an error with this code and HTTP status.
@@ -418,18 +388,77 @@ func (r *Response) OK() *Response {
 	return r
 }
 
+// WantMembers fails the test unless the response is a result with the members of an object, which
+// the format and its arguments describe in JSON. The result may have other members, and so may
+// objects in it. A member that is null in the format must be absent or null.
+func (r *Response) WantMembers(format string, args ...any) *Response {
+	r.T.Helper()
+	want := fmt.Sprintf(format, args...)
+	if !hasMembers(r.OK().Get(), decodeNumbers(r.T, []byte(want))) {
+		r.T.Errorf("%s, want the members %s", r.Body, want)
+	}
+	return r
+}
+
+// hasMembers reports whether a decoded value is equal to another one, in which objects may leave
+// out members.
+func hasMembers(value, want any) bool {
+	wanted, ok := want.(map[string]any)
+	if !ok {
+		return reflect.DeepEqual(value, want)
+	}
+	object, ok := value.(map[string]any)
+	ok = ok || value == nil && len(wanted) > 0 // an absent object has no members
+	for name, member := range wanted {
+		ok = ok && hasMembers(object[name], member)
+	}
+	return ok
+}
+
+// WantIn fails the test unless the response contains the texts.
+func (r *Response) WantIn(texts ...string) *Response {
+	r.T.Helper()
+	for _, text := range texts {
+		if !bytes.Contains(r.Body, []byte(text)) {
+			r.T.Errorf("%s, want %q in it", r.Body, text)
+		}
+	}
+	return r
+}
+
+// WantPlain fails the test unless the response is the result of a call that made no task.
+func (r *Response) WantPlain() *Response {
+	r.T.Helper()
+	if r.WantMembers(`{"task":null,"taskId":null,"_meta":{"task":null}}`); r.Get("content") == nil {
+		r.T.Errorf("%s, want content", r.Body)
+	}
+	return r
+}
+
+// decodeNumbers decodes JSON. It keeps the numbers as they came.
+func decodeNumbers(t testing.TB, data []byte) any {
+	t.Helper()
+	if !json.Valid(data) {
+		t.Fatalf("no JSON: %s", data)
+	}
+	return readValue(data)
+}
+
+// readValue decodes valid JSON. It keeps the numbers as they came.
+func readValue(data []byte) (value any) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.UseNumber()
+	_ = decoder.Decode(&value) // it is valid
+	return value
+}
+
 // Get returns the member of the result at a path, or nil.
 func (r *Response) Get(path ...string) any {
 	r.T.Helper()
 	if r.Result == nil {
 		return nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(r.Result))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		r.T.Fatalf("%v: %s", err, r.Body)
-	}
+	value := decodeNumbers(r.T, r.Result)
 	for _, key := range path {
 		object, _ := value.(map[string]any)
 		value = object[key]
@@ -469,15 +498,31 @@ func (p *Peer) Task(method, id string, edits ...Edit) *Response {
 // Until polls until the task has one of the statuses.
 func (p *Peer) Until(id string, statuses ...string) *Response {
 	p.T.Helper()
-	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
-		r := p.Task("tasks/get", id).OK()
-		for _, status := range statuses {
-			if r.Text("status") == status {
-				return r
-			}
+	return AwaitStatus(p.T, func() *Response { return p.Task("tasks/get", id) }, statuses...)
+}
+
+// AwaitStatus polls until a task has one of the statuses.
+func AwaitStatus(t testing.TB, poll func() *Response, statuses ...string) (r *Response) {
+	t.Helper()
+	Await(t, func() (missing string) {
+		if r = poll().OK(); slices.Contains(statuses, r.Text("status")) {
+			return ""
 		}
-		if time.Now().After(end) {
-			p.T.Fatalf("the task is not %v: %s", statuses, r.Body)
+		return fmt.Sprintf("the task is not %v: %s", statuses, r.Body)
+	})
+	return r
+}
+
+// Await calls check until it returns "". If that takes longer than Patience, Await fails the test
+// with what check returned last.
+func Await(t testing.TB, check func() (missing string)) {
+	t.Helper()
+	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
+		switch missing := check(); {
+		case missing == "":
+			return
+		case time.Now().After(end):
+			t.Fatal(missing)
 		}
 	}
 }

@@ -221,6 +221,13 @@ func (p *Piped) NextMessage() PipedMessage {
 	}
 }
 
+// Exchange sends a line. It fails the test unless the next line from the server is want.
+func (p *Piped) Exchange(want, format string, args ...any) {
+	p.T.Helper()
+	p.Say(format, args...)
+	p.WantLines(want)
+}
+
 // WantLines fails the test unless these lines come, in this order.
 func (p *Piped) WantLines(lines ...string) {
 	p.T.Helper()

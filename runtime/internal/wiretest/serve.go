@@ -130,6 +130,27 @@ func EachRoad(t *testing.T, test func(t *testing.T, direct bool)) {
 	}
 }
 
+// RunWithPeer runs a test in a bubble, beside other tests, with a server and a client of the revision
+// that the test is about. The client's token is "a" if the server requires one.
+func RunWithPeer(t *testing.T, s Setup, test func(t *testing.T, p *Peer)) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		url, _ := ServeWith(t, s)
+		token := ""
+		if s.Bearer {
+			token = "a"
+		}
+		test(t, NewPeer(t, url, s.Revision, token))
+	})
+}
+
+// NewSibling returns another client of the peer's server.
+func (p *Peer) NewSibling(revision, token string) *Peer {
+	p.T.Helper()
+	return NewPeer(p.T, strings.TrimSuffix(p.URL, candidatePath), revision, token)
+}
+
 // NoPollLimits lets tests poll faster than clients may.
 var NoPollLimits = mcptask.Limits{Polls: -1, Lists: -1}
 
@@ -273,11 +294,13 @@ func (b *SafeBuffer) String() string {
 // because a record may be written after its effect is visible.
 func (b *SafeBuffer) WaitFor(t testing.TB, text string, n int) string {
 	t.Helper()
-	for end := time.Now().Add(Patience); ; time.Sleep(time.Millisecond) {
-		if all := b.String(); strings.Count(all, text) >= n || time.Now().After(end) {
-			return all
+	Await(t, func() (missing string) {
+		if all := b.String(); strings.Count(all, text) < n {
+			return fmt.Sprintf("%q was not written %d times:\n%s", text, n, all)
 		}
-	}
+		return ""
+	})
+	return b.String()
 }
 
 // PonderInput is the input of the tool "ponder".
@@ -301,8 +324,6 @@ func ExtraTools() mcptask.Tools {
 	immediate.Immediate = "The task is under way."
 	graceful := optional
 	graceful.Grace = time.Hour
-	note := mcptask.InputSpec{Name: "Note", Message: "A note?",
-		Schema: `{"type":"object","properties":{"note":{"type":"string","maxLength":5}},"required":["note"]}`}
 	return mcptask.Tools{Service: "Extra", Impl: struct{}{}, Tools: []mcptask.Tool{
 		// ponder takes a while, reports progress, and ignores its cancellation if it is stubborn.
 		mcptask.NewTool(mcptask.ToolSpec{Name: "ponder", InputSchema: OpenObject, Policy: immediate}, ponder),
@@ -333,7 +354,7 @@ func ExtraTools() mcptask.Tools {
 				var errs [2]error
 				var both sync.WaitGroup
 				for i, step := range []string{"first", "second"} {
-					both.Go(func() { notes[i], errs[i] = mcptask.Ask[NoteInput](ctx, task, note, step, "") })
+					both.Go(func() { notes[i], errs[i] = mcptask.Ask[NoteInput](ctx, task, NoteSpec, step, "") })
 				}
 				both.Wait()
 				return notes[0].Note + " and " + notes[1].Note, errors.Join(errs[:]...)

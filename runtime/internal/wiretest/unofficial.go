@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
@@ -104,15 +103,7 @@ func (p *Peer) CallProposed(method, id string) *Response {
 // UntilProposed polls until the task has a status.
 func (p *Peer) UntilProposed(id, status string) *Response {
 	p.T.Helper()
-	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
-		r := p.CallProposed("tasks/get", id).OK()
-		if r.Text("status") == status {
-			return r
-		}
-		if time.Now().After(end) {
-			p.T.Fatalf("the task is not %s: %s", status, r.Body)
-		}
-	}
+	return AwaitStatus(p.T, func() *Response { return p.CallProposed("tasks/get", id) }, status)
 }
 
 // ProposalTaskID returns the ID in a message's related-task metadata.

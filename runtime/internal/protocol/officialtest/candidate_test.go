@@ -13,7 +13,7 @@ import (
 // revision. These repeat them in the candidate.
 
 func TestCandidateTaskObject(t *testing.T) {
-	rules.Covers(t, "B-24", "B-50", "B-52", "B-54", "B-55")
+	rules.Covers(t, "B-24", "B-50", "B-52", "B-54", "B-55", "B-61")
 	checkTaskObject(t, wiretest.CandidateRevision)
 }
 
@@ -57,13 +57,8 @@ func TestCandidateRelatedTask(t *testing.T) {
 	checkRelatedTask(t, wiretest.CandidateRevision)
 }
 
-func TestCandidateResultMeta(t *testing.T) {
-	rules.Covers(t, "B-40", "B-61")
-	checkResultMeta(t, wiretest.CandidateRevision)
-}
-
 func TestCandidateList(t *testing.T) {
-	rules.Covers(t, "B-06", "B-64", "B-65", "B-67", "B-78", "B-89")
+	rules.Covers(t, "B-64", "B-65", "B-67", "B-78", "B-89")
 	checkList(t, wiretest.CandidateRevision)
 }
 

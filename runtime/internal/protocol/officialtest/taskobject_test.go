@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,126 +18,93 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// object reads a JSON object whose members stay text.
-func object(t *testing.T, data json.RawMessage) map[string]string {
+// wantTask checks what the tap leaves open of a task's members: that the times are times, and that
+// the milliseconds are whole numbers, which are not written as fractions.
+func wantTask(t *testing.T, what string, task any, ttl, poll string, times ...string) {
 	t.Helper()
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		t.Fatalf("%v: %s", err, data)
-	}
-	texts := map[string]string{}
-	for name, value := range members {
-		texts[name] = string(value)
-	}
-	return texts
-}
-
-// holdsTask checks the members that every task has, in any revision.
-func holdsTask(t *testing.T, revision, where string, task map[string]string, ttl, poll string) {
-	t.Helper()
-	members := []string{"taskId", "status", "createdAt", "lastUpdatedAt"}
-	if revision == wiretest.CandidateRevision { // B-55
-		if members = members[:3]; task["lastUpdatedAt"] != "" {
-			t.Errorf("%s: lastUpdatedAt is %s", where, task["lastUpdatedAt"])
-		}
-	}
-	for _, name := range members {
-		var text string
-		if err := json.Unmarshal([]byte(task[name]), &text); err != nil || text == "" {
-			t.Errorf("%s: %s is %s", where, name, task[name])
-		}
-		if _, err := time.Parse(time.RFC3339, text); strings.HasSuffix(name, "At") && err != nil {
-			t.Errorf("%s: %s: %v", where, name, err)
+	members, _ := task.(map[string]any)
+	for _, name := range times {
+		if _, err := time.Parse(time.RFC3339, fmt.Sprint(members[name])); err != nil {
+			t.Errorf("%s: %s: %v", what, name, err)
 		}
 	}
 	for _, name := range []string{ttl, poll} {
-		var ms int64
-		if err := json.Unmarshal([]byte(task[name]), &ms); err != nil || ms <= 0 || strings.ContainsAny(task[name], ".eE") {
-			t.Errorf("%s: %s is %s", where, name, task[name])
+		number, _ := members[name].(json.Number)
+		if ms, err := number.Int64(); err != nil || ms <= 0 {
+			t.Errorf("%s: %s is %v", what, name, members[name])
 		}
 	}
 }
 
 // TestLegacyTaskObject checks the members of a task in every response of 2025-11-25 that has one.
+// The tap checks that none of these responses has related-task metadata (C-66).
 func TestLegacyTaskObject(t *testing.T) {
-	rules.Covers(t, "C-23", "C-54", "C-55", "C-57", "C-59", "C-60")
+	rules.Covers(t, "C-23", "C-54", "C-55", "C-57", "C-59", "C-60", "C-66")
 	checkTaskObject(t, wiretest.LegacyRevision)
 }
 
 func checkTaskObject(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
-		p := wiretest.NewPeer(t, url, revision, "a")
-		created := object(t, json.RawMessage(object(t, p.Call("tools/call", map[string]any{
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Bearer: true}, func(t *testing.T, p *wiretest.Peer) {
+		times := []string{"createdAt", "lastUpdatedAt"}
+		if revision == wiretest.CandidateRevision { // B-55, which the tap checks
+			times = times[:1]
+		}
+		created := p.Call("tools/call", map[string]any{
 			"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{"ttl": 600000},
-		}).OK().Result)["task"]))
-		holdsTask(t, revision, "created", created, "ttl", "pollInterval")
-		id := strings.Trim(created["taskId"], `"`)
-		got := object(t, p.Until(id, "working").Result)
-		holdsTask(t, revision, "get", got, "ttl", "pollInterval")
-		if got["ttl"] != "600000" {
-			t.Errorf("ttl %s", got["ttl"])
-		}
-		listed := func() map[string]string {
-			var tasks []json.RawMessage
-			if err := json.Unmarshal([]byte(object(t, p.Call("tasks/list", nil).OK().Result)["tasks"]), &tasks); err != nil || len(tasks) != 1 {
-				t.Fatal(tasks, err)
+		}).OK()
+		id := created.Text("task", "taskId")
+		working := p.Until(id, "working").WantMembers(`{"ttl":600000}`)
+		listed := func() any {
+			tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any)
+			if len(tasks) != 1 {
+				t.Fatal(tasks)
 			}
-			return object(t, tasks[0])
+			return tasks[0]
 		}
-		holdsTask(t, revision, "list", listed(), "ttl", "pollInterval")
+		for what, task := range map[string]any{"created": created.Get("task"), "get": working.Get(), "list": listed()} {
+			wantTask(t, what, task, "ttl", "pollInterval", times...)
+		}
 		time.Sleep(time.Second)
-		cancelled := object(t, p.Task("tasks/cancel", id).OK().Result)
-		holdsTask(t, revision, "cancel", cancelled, "ttl", "pollInterval")
-		after := object(t, p.Task("tasks/get", id).OK().Result)
-		for where, task := range map[string]map[string]string{"cancel": cancelled, "get": after, "list": listed()} {
-			if revision != wiretest.CandidateRevision && task["lastUpdatedAt"] <= got["lastUpdatedAt"] || task["createdAt"] != created["createdAt"] || task["status"] != `"cancelled"` {
-				t.Errorf("%s: %v, before %v", where, task, got)
+		for what, task := range map[string]any{
+			"cancel": p.Task("tasks/cancel", id).OK().Get(), "get": p.Task("tasks/get", id).OK().Get(), "list": listed(),
+		} {
+			wantTask(t, what, task, "ttl", "pollInterval", times...)
+			members := task.(map[string]any)
+			if len(times) > 1 && fmt.Sprint(members["lastUpdatedAt"]) <= working.Text("lastUpdatedAt") || members["createdAt"] != created.Get("task", "createdAt") || members["status"] != "cancelled" {
+				t.Errorf("%s: %v, before %s", what, members, working.Body)
 			}
 		}
 	})
 }
 
-// TestModernTaskObject checks the same in 2026-07-28, in which each status has its own members.
+// TestModernTaskObject checks the same in 2026-07-28, in which each status has its own members. The
+// tap checks that each status has its members and no others.
 func TestModernTaskObject(t *testing.T) {
 	rules.Covers(t, "E-15", "E-16", "E-20")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.ModernRevision}, func(t *testing.T, p *wiretest.Peer) {
 		p.Caps = wiretest.WithQuestions
-		holdsTask(t, wiretest.ModernRevision, "created", object(t, p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless")}).OK().Result), "ttlMs", "pollIntervalMs")
-		own := []string{"inputRequests", "result", "error"}
+		want := func(what string, r *wiretest.Response) {
+			t.Helper()
+			wantTask(t, what, r.WantMembers(`{"ttl":null,"pollInterval":null,"task":null}`).Get(), "ttlMs", "pollIntervalMs", "createdAt", "lastUpdatedAt")
+		}
+		want("created", p.CallTool("run_pipeline", wiretest.PipelineArgs("endless")))
 		for _, c := range []struct {
 			tool   string
 			args   map[string]any
 			status string
-			has    string
 		}{
-			{"run_pipeline", wiretest.PipelineArgs("endless"), "working", ""},
-			{"two_notes", map[string]any{}, "input_required", "inputRequests"},
-			{"ponder", map[string]any{}, "completed", "result"},
-			{"locked", map[string]any{}, "failed", "error"},
-			{"run_pipeline", wiretest.PipelineArgs("endless"), "cancelled", ""},
+			{"run_pipeline", wiretest.PipelineArgs("endless"), "working"},
+			{"two_notes", map[string]any{}, "input_required"},
+			{"ponder", map[string]any{}, "completed"},
+			{"locked", map[string]any{}, "failed"},
+			{"run_pipeline", wiretest.PipelineArgs("endless"), "cancelled"},
 		} {
 			id := p.Create(c.tool, c.args)
 			if c.status == "cancelled" {
 				p.Task("tasks/cancel", id).OK()
 			}
-			task := object(t, p.Until(id, c.status).Result)
-			holdsTask(t, wiretest.ModernRevision, c.status, task, "ttlMs", "pollIntervalMs")
-			for _, name := range own {
-				if (task[name] != "") != (name == c.has) {
-					t.Errorf("%s: %s is %s", c.status, name, task[name])
-				}
-			}
-			for _, name := range []string{"ttl", "pollInterval", "task"} {
-				if task[name] != "" {
-					t.Errorf("%s: %s is %s", c.status, name, task[name])
-				}
-			}
+			want(c.status, p.Until(id, c.status))
 		}
 	})
 }
@@ -149,13 +117,10 @@ func TestLegacyOtherRequests(t *testing.T) {
 
 func checkOtherRequests(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
-		p := wiretest.NewPeer(t, url, revision, "a")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Bearer: true}, func(t *testing.T, p *wiretest.Peer) {
 		for _, method := range []string{"tools/list", "ping"} {
-			r := p.Call(method, map[string]any{"task": map[string]any{"ttl": 60000}}).OK()
-			if r.Get("task") != nil || (r.Get("tools") != nil) != (method == "tools/list") {
+			r := p.Call(method, map[string]any{"task": map[string]any{"ttl": 60000}}).WantMembers(`{"task":null}`)
+			if (r.Get("tools") != nil) != (method == "tools/list") {
 				t.Errorf("%s: %s", method, r.Body)
 			}
 		}
@@ -163,14 +128,15 @@ func checkOtherRequests(t *testing.T, revision string) {
 			t.Errorf("%v", tasks)
 		}
 		// A session of a revision without tasks has declared nothing at all.
-		old := wiretest.NewPeer(t, wiretest.RevisionURL(url, revision), "2025-06-18", "a")
-		for tool, args := range map[string]map[string]any{"deploy_service": {"service": "api", "environment": "staging"}, "sdk_tool": {}} {
-			if r := old.Call("tools/call", map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}).OK(); r.Get("content") == nil || r.Get("task") != nil {
-				t.Errorf("%s: %s", tool, r.Body)
-			}
+		old := wiretest.NewPeer(t, p.URL, wiretest.BeforeTasks, "a")
+		for tool, args := range map[string]map[string]any{"deploy_service": staging, "sdk_tool": {}} {
+			old.Call("tools/call", map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}).WantPlain()
 		}
 	})
 }
+
+// staging are the arguments of a deployment that asks nothing.
+var staging = map[string]any{"service": "api", "environment": "staging"}
 
 // TestLegacyUndeclared checks that undeclared methods do not exist: anonymous callers have no list,
 // and a revision without tasks has no task methods.
@@ -181,16 +147,11 @@ func TestLegacyUndeclared(t *testing.T) {
 
 func checkUndeclared(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
-		p := wiretest.NewPeer(t, url, revision, "")
-		if p.Opened.Get("capabilities", "tasks", "list") != nil || p.Opened.Get("capabilities", "tasks", "cancel") == nil {
-			t.Errorf("%s", p.Opened.Body)
-		}
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision}, func(t *testing.T, p *wiretest.Peer) {
+		p.Opened.WantMembers(`{"capabilities":{"tasks":{"list":null,"cancel":{}}}}`)
 		id := p.Create("ponder", nil)
 		p.Call("tasks/list", nil).Want(200, wiretest.MethodNotFound)
-		old := wiretest.NewPeer(t, wiretest.RevisionURL(url, revision), "2025-06-18", "")
+		old := wiretest.NewPeer(t, p.URL, wiretest.BeforeTasks, "")
 		for _, method := range []string{"tasks/cancel", "tasks/list"} {
 			old.Task(method, id).Want(200, wiretest.MethodNotFound)
 		}
@@ -198,24 +159,15 @@ func checkUndeclared(t *testing.T, revision string) {
 	})
 }
 
-// awayStore is a store that fails to read while it is away.
+// awayStore is a store that fails while it is away.
 type awayStore struct {
 	mcptask.Store
 
-	mu   sync.Mutex
-	away bool
-}
-
-func (s *awayStore) set(away bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.away = away
+	away atomic.Bool
 }
 
 func (s *awayStore) fails() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.away {
+	if s.away.Load() {
 		return errors.New("secret: disk 7 is away")
 	}
 	return nil
@@ -250,8 +202,6 @@ func (s *awayStore) List(ctx context.Context, principal string, after mcptask.Po
 func TestInternalErrors(t *testing.T) {
 	rules.Covers(t, "C-83", "E-76")
 	t.Parallel()
-	memory := mcptask.NewMemoryStore()
-	t.Cleanup(func() { _ = memory.Close() })
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		methods := []string{"tasks/get", "tasks/cancel", "tasks/list", "tools/call"} // tasks/result waits for the store
 		if revision == wiretest.ModernRevision {
@@ -259,15 +209,13 @@ func TestInternalErrors(t *testing.T) {
 		}
 		for _, method := range methods { // at once, since each is tried again for a while
 			t.Run(revision+" "+method, func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
-					store := &awayStore{Store: memory}
-					url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Store: store}})
-					p := wiretest.NewPeer(t, url, revision, "a")
+				store := &awayStore{Store: mcptask.NewMemoryStore()}
+				t.Cleanup(func() { _ = store.Close() })
+				wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Bearer: true, Options: mcptask.Options{Store: store}}, func(t *testing.T, p *wiretest.Peer) {
 					p.Call("tools/list", nil).OK()
 					id := p.Create("ponder", map[string]any{})
 					p.Until(id, "completed")
-					store.set(true)
+					store.away.Store(true)
 					r := p.Call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}, "name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}},
 						func(r *http.Request) {
 							if r.Header.Set("Mcp-Name", id); method == "tools/call" {
@@ -277,7 +225,7 @@ func TestInternalErrors(t *testing.T) {
 					if r.Error == nil || r.Error.Code != wiretest.InternalError || strings.Contains(string(r.Body), "secret") {
 						t.Errorf("%d %s", r.Status, r.Body)
 					}
-					store.set(false)
+					store.away.Store(false)
 					p.Task("tasks/cancel", p.Create("run_pipeline", wiretest.PipelineArgs("endless"))).OK()
 				})
 			})

@@ -26,21 +26,18 @@ func TestLegacyCapabilities(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		secured, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-		const call = `"cancel":{},"requests":{"tools":{"call":{}}}`
 		for _, test := range []struct{ name, url, revision, token, want string }{
-			{"anonymous", url, wiretest.LegacyRevision, "", `{` + call + `}`},
+			{"anonymous", url, wiretest.LegacyRevision, "", `{"cancel":{},"requests":{"tools":{"call":{}}}}`},
 			{"a principal", secured, wiretest.LegacyRevision, "a", `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`},
-			{"an older revision", url, "2025-06-18", "", `null`},
-			{"an older revision with a principal", secured, "2025-06-18", "a", `null`},
+			{"an older revision", url, wiretest.BeforeTasks, "", `null`},
+			{"an older revision with a principal", secured, wiretest.BeforeTasks, "a", `null`},
 		} {
-			p := wiretest.NewPeer(t, test.url, test.revision, test.token)
-			r := p.Opened
-			got, err := json.Marshal(r.Get("capabilities", "tasks"))
-			if err != nil || string(got) != test.want || r.Text("protocolVersion") != test.revision {
-				t.Errorf("%s: %s %s, want %s", test.name, r.Text("protocolVersion"), got, test.want)
+			r := wiretest.NewPeer(t, test.url, test.revision, test.token).Opened.WantMembers(`{"protocolVersion":%q}`, test.revision)
+			if got, err := json.Marshal(r.Get("capabilities", "tasks")); err != nil || string(got) != test.want {
+				t.Errorf("%s: %s, want %s", test.name, got, test.want)
 			}
-			if r.Get("capabilities", "extensions", "io.modelcontextprotocol/tasks") != nil && test.revision != wiretest.LegacyRevision {
-				t.Errorf("%s: the extension of 2026-07-28", test.name)
+			if test.revision != wiretest.LegacyRevision {
+				r.WantMembers(`{"capabilities":{"extensions":{"io.modelcontextprotocol/tasks":null}}}`)
 			}
 		}
 	})
@@ -49,30 +46,21 @@ func TestLegacyCapabilities(t *testing.T) {
 // TestLegacyToolsList checks execution.taskSupport.
 func TestLegacyToolsList(t *testing.T) {
 	rules.Covers(t, "C-14")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		want := map[string]string{"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden", "sdk_tool": ""}
-		for _, revision := range []string{wiretest.LegacyRevision, "2025-06-18"} {
-			seen := 0
-			for _, tool := range wiretest.NewPeer(t, url, revision, "").Call("tools/list", nil).OK().Get("tools").([]any) {
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.LegacyRevision}, func(t *testing.T, p *wiretest.Peer) {
+		for revision, want := range map[string]map[string]any{
+			wiretest.LegacyRevision: {"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden", "sdk_tool": nil},
+			wiretest.BeforeTasks:    {"run_pipeline": nil, "deploy_service": nil, "lint_file": nil, "sdk_tool": nil},
+		} {
+			got := map[string]any{}
+			for _, tool := range p.NewSibling(revision, "").Call("tools/list", nil).OK().Get("tools").([]any) {
 				tool := tool.(map[string]any)
-				support, ok := want[tool["name"].(string)]
-				if !ok {
-					continue
-				}
-				seen++
 				execution, _ := tool["execution"].(map[string]any)
-				got, _ := execution["taskSupport"].(string)
-				if revision != wiretest.LegacyRevision {
-					support = ""
-				}
-				if got != support {
-					t.Errorf("%s: %v: %q, want %q", revision, tool["name"], got, support)
+				if _, ok := want[tool["name"].(string)]; ok {
+					got[tool["name"].(string)] = execution["taskSupport"]
 				}
 			}
-			if seen != len(want) {
-				t.Errorf("%s: %d of %d tools", revision, seen, len(want))
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: %v, want %v", revision, got, want)
 			}
 		}
 	})
@@ -117,16 +105,8 @@ func checkCreate(t *testing.T, revision string) {
 				r.Want(http.StatusOK, wiretest.InvalidParams)
 				continue
 			}
-			r.OK() // C-18: the work never ends
-			if got := fmt.Sprint(r.Get("task", "ttl")); got != fmt.Sprint(test.ttl) {
-				t.Errorf("task %s: ttl %s, want %d", test.task, got, test.ttl)
-			}
-			if r.Text("task", "status") != "working" || fmt.Sprint(r.Get("task", "pollInterval")) != "2000" {
-				t.Errorf("task %s: %s", test.task, r.Body)
-			}
-			if r.Get("content") != nil || r.Get("structuredContent") != nil {
-				t.Errorf("a result in %s", r.Body)
-			}
+			// C-18: the work never ends
+			r.WantMembers(`{"task":{"status":"working","ttl":%d,"pollInterval":2000},"content":null,"structuredContent":null}`, test.ttl)
 			if id := r.Text("task", "taskId"); len(id) < 26 { // C-91: 26 base32 digits are 130 bits
 				t.Errorf("the ID %q is short", id)
 			}
@@ -142,25 +122,16 @@ func TestLegacyCreateMeta(t *testing.T) {
 
 func checkCreateMeta(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
-	p := wiretest.NewPeer(t, url, revision, "")
-	t.Run("C-24: an ID of the requestor's is ignored", func(t *testing.T) {
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision}, func(t *testing.T, p *wiretest.Peer) {
+		// C-24: an ID of the requestor's is ignored. C-20: the text for the model is there.
 		r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": "mine"},
-			"_meta": map[string]any{"io.modelcontextprotocol/related-task": map[string]any{"taskId": "mine"}}}).OK()
-		if r.Text("task", "taskId") == "mine" {
-			t.Error("taken")
+			"_meta": map[string]any{"io.modelcontextprotocol/related-task": map[string]any{"taskId": "mine"}}})
+		if r.WantMembers(`{"_meta":{"io.modelcontextprotocol/model-immediate-response":"The task is under way."}}`).Text("task", "taskId") == "mine" {
+			t.Errorf("%s", r.Body)
 		}
-		if got := r.Text("_meta", "io.modelcontextprotocol/model-immediate-response"); got != "The task is under way." { // C-20
-			t.Errorf("model-immediate-response is %q", got)
-		}
-	})
-	t.Run("E-90: the extension means nothing here", func(t *testing.T) {
-		r := p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": map[string]any{"service": "api", "environment": "staging"},
-			"_meta": map[string]any{"io.modelcontextprotocol/clientCapabilities": json.RawMessage(wiretest.TasksExtension)}}).OK()
-		if r.Get("content") == nil {
-			t.Errorf("no plain result: %s", r.Body)
-		}
+		// E-90: the extension means nothing here.
+		p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging,
+			"_meta": map[string]any{"io.modelcontextprotocol/clientCapabilities": json.RawMessage(wiretest.TasksExtension)}}).WantPlain()
 	})
 }
 
@@ -172,26 +143,24 @@ func TestLegacyTaskSupport(t *testing.T) {
 
 func checkTaskSupport(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
-		p := wiretest.NewPeer(t, url, revision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision}, func(t *testing.T, p *wiretest.Peer) {
+		augmented := func(tool string, arguments any) *wiretest.Response {
+			t.Helper()
+			return p.Call("tools/call", map[string]any{"name": tool, "arguments": arguments, "task": map[string]any{}})
+		}
 		lint := map[string]any{"path": "main.go"}
-		p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": lint, "task": map[string]any{}}).Want(200, wiretest.MethodNotFound)
-		p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}, "task": map[string]any{}}).Want(200, wiretest.MethodNotFound)
-		p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).Want(200, wiretest.MethodNotFound)
-		p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": lint}).OK()
-		p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}).OK()
-		staging := map[string]any{"service": "api", "environment": "staging"}
-		p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging}).OK()
+		augmented("lint_file", lint).Want(200, wiretest.MethodNotFound)
+		augmented("sdk_tool", map[string]any{}).Want(200, wiretest.MethodNotFound)
+		p.CallTool("run_pipeline", wiretest.PipelineArgs("main")).Want(200, wiretest.MethodNotFound)
+		p.CallTool("lint_file", lint).OK()
+		p.CallTool("sdk_tool", map[string]any{}).OK()
+		p.CallTool("deploy_service", staging).OK()
 		p.Create("deploy_service", staging)
 		// Invalid arguments: -32602 for an augmented call, a tool error for a plain one.
 		bad := map[string]any{"service": "", "environment": "mars"}
-		p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad, "task": map[string]any{}}).Want(200, wiretest.InvalidParams)
-		if r := p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": bad}).OK(); r.Get("isError") != true {
-			t.Errorf("no tool error: %s", r.Body)
-		}
-		p.Call("tools/call", map[string]any{"name": "ponder", "arguments": []any{}, "task": map[string]any{}}).Want(200, wiretest.InvalidParams)
+		augmented("deploy_service", bad).Want(200, wiretest.InvalidParams)
+		p.CallTool("deploy_service", bad).WantMembers(`{"isError":true}`)
+		augmented("ponder", []any{}).Want(200, wiretest.InvalidParams)
 	})
 }
 
@@ -203,92 +172,55 @@ func TestLegacyResult(t *testing.T) {
 
 func checkResult(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	t.Run("C-38, C-41: exactly the result of the call", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var d wiretest.Driven
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
-			p := wiretest.NewPeer(t, url, revision, "")
-			for _, tool := range []string{"raw", "deploy_service"} {
-				args := map[string]any{}
-				if tool == "deploy_service" {
-					args = map[string]any{"service": "api", "environment": "staging"}
+	var d wiretest.Driven
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}}, func(t *testing.T, p *wiretest.Peer) {
+		// C-38, C-41: exactly the result of the call, as often as one likes.
+		for tool, args := range map[string]map[string]any{"raw": {}, "deploy_service": staging} {
+			plain := p.CallTool(tool, args).OK()
+			id := p.Create(tool, args)
+			for range 2 {
+				r := p.Task("tasks/result", id).OK()
+				want, got := plain.Get().(map[string]any), r.Get().(map[string]any)
+				meta, _ := want["_meta"].(map[string]any)
+				if meta == nil {
+					meta = map[string]any{}
 				}
-				plain := p.Call("tools/call", map[string]any{"name": tool, "arguments": args}).OK()
-				id := p.Create(tool, args)
-				for range 2 { // as often as one likes
-					r := p.Task("tasks/result", id).OK()
-					want, got := plain.Get().(map[string]any), r.Get().(map[string]any)
-					meta := got["_meta"].(map[string]any)
-					related := meta["io.modelcontextprotocol/related-task"].(map[string]any)
-					if related["taskId"] != id {
-						t.Errorf("related-task %v", related)
-					}
-					delete(meta, "io.modelcontextprotocol/related-task")
-					if len(meta) == 0 && want["_meta"] == nil {
-						delete(got, "_meta")
-					}
-					if !reflect.DeepEqual(want, got) {
-						t.Errorf("%s:\nplain %s\ntask  %s", tool, plain.Result, r.Result)
-					}
+				meta["io.modelcontextprotocol/related-task"] = map[string]any{"taskId": id}
+				if want["_meta"] = meta; !reflect.DeepEqual(want, got) {
+					t.Errorf("%s:\nplain %s\ntask  %s", tool, plain.Result, r.Result)
 				}
 			}
-		})
-	})
-	t.Run("C-37: blocks, as JSON and as a stream, while get answers (C-43)", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var d wiretest.Driven
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
-			p := wiretest.NewPeer(t, url, revision, "")
-			for _, accept := range []wiretest.Edit{wiretest.JSONOnly, func(*http.Request) {}} {
-				id := p.Create("driven", nil)
-				got := make(chan *wiretest.Response, 1)
-				go func() { got <- p.Task("tasks/result", id, accept) }()
-				for range 3 {
-					time.Sleep(50 * time.Millisecond)
-					r := p.Task("tasks/get", id).OK()
-					if r.Text("status") != "working" || r.Stream { // C-34
-						t.Errorf("%v %s", r.Stream, r.Body)
-					}
-				}
-				select {
-				case r := <-got:
-					t.Errorf("answered before the end: %s", r.Body)
-				default:
-				}
-				d.Tell(id, "done")
-				r := (<-got).OK()
-				if !bytes.Contains(r.Result, []byte(`"done"`)) {
-					t.Errorf("%s", r.Body)
-				}
-				t.Log("as a stream:", r.Stream)
-				if p.Until(id, "completed"); r.Header.Get("Content-Type") == "" {
-					t.Error("no content type")
+		}
+		// C-37: it blocks, as JSON and as a stream, while tasks/get answers (C-43).
+		for _, accept := range []wiretest.Edit{wiretest.JSONOnly, func(*http.Request) {}} {
+			id := p.Create("driven", nil)
+			got := make(chan *wiretest.Response, 1)
+			go func() { got <- p.Task("tasks/result", id, accept) }()
+			for range 3 {
+				time.Sleep(50 * time.Millisecond)
+				if r := p.Task("tasks/get", id).WantMembers(`{"status":"working"}`); r.Stream { // C-34
+					t.Errorf("a stream: %s", r.Body)
 				}
 			}
-		})
-	})
-	t.Run("C-39: the same error", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var d wiretest.Driven
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
-			p := wiretest.NewPeer(t, url, revision, "")
-			plain := p.Call("tools/call", map[string]any{"name": "locked", "arguments": map[string]any{}}).Want(200, -32055)
-			r := p.Task("tasks/result", p.Create("locked", nil)).Want(200, -32055)
-			if r.Error.Message != plain.Error.Message || !bytes.Equal(r.Error.Data, plain.Error.Data) || len(r.Error.Data) == 0 {
-				t.Errorf("%s, plainly %s", r.Body, plain.Body)
+			select {
+			case r := <-got:
+				t.Errorf("answered before the end: %s", r.Body)
+			default:
 			}
-		})
-	})
-	t.Run("C-40: a tool error is a result", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var d wiretest.Driven
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}})
-			p := wiretest.NewPeer(t, url, revision, "")
-			if r := p.Task("tasks/result", p.Create("run_pipeline", wiretest.PipelineArgs("broken"))).OK(); r.Get("isError") != true {
-				t.Errorf("%s", r.Body)
+			d.Tell(id, "done")
+			(<-got).OK().WantIn(`"done"`)
+			if r := p.Until(id, "completed"); r.Header.Get("Content-Type") == "" {
+				t.Error("no content type")
 			}
-		})
+		}
+		// C-39: the same error.
+		plain := p.CallTool("locked", map[string]any{}).Want(200, -32055)
+		r := p.Task("tasks/result", p.Create("locked", nil)).Want(200, -32055)
+		if !reflect.DeepEqual(r.Error, plain.Error) || len(r.Error.Data) == 0 {
+			t.Errorf("%s, plainly %s", r.Body, plain.Body)
+		}
+		// C-40: a tool error is a result.
+		p.Task("tasks/result", p.Create("run_pipeline", wiretest.PipelineArgs("broken"))).WantMembers(`{"isError":true}`)
 	})
 }
 
@@ -300,10 +232,7 @@ func TestLegacyFailed(t *testing.T) {
 
 func checkFailed(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Panics: true})
-		p := wiretest.NewPeer(t, url, revision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Panics: true}, func(t *testing.T, p *wiretest.Peer) {
 		for _, c := range []struct {
 			tool    string
 			args    map[string]any
@@ -314,9 +243,7 @@ func checkFailed(t *testing.T, revision string) {
 			{"run_pipeline", wiretest.PipelineArgs("panic"), "internal error"},
 		} {
 			id := p.Create(c.tool, c.args)
-			if r := p.Until(id, "failed", "completed"); r.Text("status") != "failed" || r.Text("statusMessage") != c.message {
-				t.Errorf("%s", r.Body)
-			}
+			p.Until(id, "failed", "completed").WantMembers(`{"status":"failed","statusMessage":%q}`, c.message)
 			if c.message != "internal error" {
 				continue
 			}
@@ -335,10 +262,7 @@ func TestLegacyRelatedTask(t *testing.T) {
 
 func checkRelatedTask(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
-		p := wiretest.NewPeer(t, url, revision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision}, func(t *testing.T, p *wiretest.Peer) {
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
 			meant, named := p.Create("run_pipeline", wiretest.PipelineArgs("endless")), p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 			if method == "tasks/result" {
@@ -355,41 +279,10 @@ func checkRelatedTask(t *testing.T, revision string) {
 	})
 }
 
-// TestLegacyResultMeta checks that the answers of tasks/get, tasks/list and tasks/cancel have no
-// related-task (C-66), and that the answer of tasks/result has one (C-41, T-26).
-func TestLegacyResultMeta(t *testing.T) {
-	rules.Covers(t, "C-41", "C-66")
-	checkResultMeta(t, wiretest.LegacyRevision)
-}
-
-func checkResultMeta(t *testing.T, revision string) {
-	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
-		p := wiretest.NewPeer(t, url, revision, "a")
-		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-		done := p.Create("deploy_service", map[string]any{"service": "api", "environment": "staging"})
-		for _, r := range []*wiretest.Response{
-			p.Until(done, "completed"), p.Until(id, "working"), p.Call("tasks/list", nil), p.Task("tasks/cancel", id), p.Until(id, "cancelled"), p.Call("tasks/list", nil),
-		} {
-			if bytes.Contains(r.OK().Body, []byte("related-task")) {
-				t.Errorf("%s", r.Body)
-			}
-		}
-		if related := p.Task("tasks/result", done).OK().Text("_meta", "io.modelcontextprotocol/related-task", "taskId"); related != done {
-			t.Errorf("related to %q", related)
-		}
-	})
-}
-
 // TestLegacyLeave checks that a client may disconnect during tasks/result and during tasks/get.
 func TestLegacyLeave(t *testing.T) {
 	rules.Covers(t, "C-33", "C-42")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.LegacyRevision}, func(t *testing.T, p *wiretest.Peer) {
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		for _, method := range []string{"tasks/result", "tasks/get"} {
 			for wait := range 5 {
@@ -415,16 +308,14 @@ func TestLegacyLeave(t *testing.T) {
 
 // TestLegacyList checks tasks/list.
 func TestLegacyList(t *testing.T) {
-	rules.Covers(t, "C-06", "C-69", "C-70", "C-72", "C-82", "C-94")
+	rules.Covers(t, "C-69", "C-70", "C-72", "C-82", "C-94")
 	checkList(t, wiretest.LegacyRevision)
 }
 
 func checkList(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
-		a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Bearer: true}, func(t *testing.T, a *wiretest.Peer) {
+		b := a.NewSibling(revision, "b")
 		want := map[string]bool{}
 		for range 120 {
 			want[a.Create("ponder", nil)] = true
@@ -432,30 +323,14 @@ func checkList(t *testing.T, revision string) {
 		for range 60 {
 			b.Create("ponder", nil)
 		}
-		got := map[string]bool{}
-		params := map[string]any(nil)
-		var cursors []string
-		for pages := 0; ; pages++ {
-			r := a.Call("tasks/list", params).OK()
-			for _, task := range r.Get("tasks").([]any) {
-				id := task.(map[string]any)["taskId"].(string)
-				if got[id] || !want[id] {
-					t.Errorf("%s twice or not a's", id)
-				}
-				got[id] = true
+		tasks, cursors := wiretest.ListPages(t, func(params map[string]any) *wiretest.Response { return a.Call("tasks/list", params) })
+		for _, task := range tasks {
+			if id := task["taskId"].(string); !want[id] {
+				t.Errorf("%s is not a's", id)
 			}
-			cursor, more := r.Get("nextCursor").(string)
-			if !more {
-				break
-			}
-			if pages > 10 {
-				t.Fatal("no end")
-			}
-			cursors = append(cursors, cursor)
-			params = map[string]any{"cursor": cursor}
 		}
-		if len(got) != len(want) || len(cursors) != 2 {
-			t.Errorf("%d of %d tasks, %d cursors", len(got), len(want), len(cursors))
+		if len(tasks) != len(want) || len(cursors) != 2 {
+			t.Errorf("%d of %d tasks, %d cursors", len(tasks), len(want), len(cursors))
 		}
 		cursor := cursors[0]
 		flipped := []byte(cursor)
@@ -468,9 +343,6 @@ func checkList(t *testing.T, revision string) {
 		for _, params := range []string{`[]`, `"x"`, `5`} {
 			a.Post(`{"jsonrpc":"2.0","id":1,"method":"tasks/list","params":`+params+`}`).Want(200, wiretest.InvalidParams)
 		}
-		// C-06: where it is not declared, there is none.
-		open, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision})
-		wiretest.NewPeer(t, open, revision, "").Call("tasks/list", nil).Want(200, wiretest.MethodNotFound)
 	})
 }
 
@@ -498,14 +370,10 @@ func checkCancel(t *testing.T, revision string) {
 		blocked := make(chan *wiretest.Response, 1)
 		go func() { blocked <- p.Task("tasks/result", id) }()
 		wiretest.AwaitWaiter(t, g)
-		if r := p.Task("tasks/cancel", id).OK(); r.Text("status") != "cancelled" || r.Text("taskId") != id {
-			t.Errorf("%s", r.Body)
-		}
+		p.Task("tasks/cancel", id).WantMembers(`{"status":"cancelled","taskId":%q}`, id)
 		p.Task("tasks/cancel", id).Want(200, wiretest.InvalidParams)
 		r := (<-blocked).Want(200, wiretest.InternalError) // T-25
-		if !bytes.Contains(r.Error.Data, []byte(id)) {
-			t.Errorf("%s", r.Body)
-		}
+		r.WantIn(id)
 		p.Task("tasks/result", id).Want(200, wiretest.InternalError)
 		close(let)
 		<-returned
@@ -542,32 +410,23 @@ func checkProgress(t *testing.T, revision string) {
 	for _, test := range []struct {
 		name   string
 		token  any
+		ms     int
 		cancel bool
-	}{{"a string", "tok-1", false}, {"a number", 7, false}, {"a stubborn handler", "tok-2", true}} {
+	}{{"a string", "tok-1", 600, false}, {"a number", 7, 600, false}, {"a stubborn handler", "tok-2", 4000, true}} {
 		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}}) // for the stubborn handler
-				p := wiretest.NewPeer(t, url, revision, "")
-				messages, stop := p.Listen()
-				defer stop()
-				ms := 600
-				if test.cancel { // it has to be there still
-					ms = 4000
+			setup := wiretest.Setup{Revision: revision, Options: mcptask.Options{Drain: wiretest.Patience}} // for the stubborn handler
+			wiretest.RunWithPeer(t, setup, func(t *testing.T, p *wiretest.Peer) {
+				messages := p.OpenGet()
+				ponder := func(ms int, token any) (id string) {
+					return p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
+						"_meta": map[string]any{"progressToken": token}}).OK().Text("task", "taskId")
 				}
-				r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms, "stubborn": test.cancel}, "task": map[string]any{},
-					"_meta": map[string]any{"progressToken": test.token}}).OK()
-				id := r.Text("task", "taskId")
+				id := ponder(test.ms, test.token)
 				seen, last := 0, 0.0
 				// next takes the next message, unless it is about another task.
 				next := func() (other bool) {
 					t.Helper()
-					var message json.RawMessage
-					select {
-					case message = <-messages:
-					case <-time.After(wiretest.Patience):
-						t.Fatal("no progress")
-					}
+					message := messages.Next().Text
 					var n struct {
 						Method string
 						Params struct {
@@ -576,7 +435,7 @@ func checkProgress(t *testing.T, revision string) {
 							Meta          map[string]struct{ TaskID string } `json:"_meta"`
 						}
 					}
-					if err := json.Unmarshal(message, &n); err != nil {
+					if err := json.Unmarshal([]byte(message), &n); err != nil {
 						t.Error(err)
 					}
 					if n.Params.ProgressToken == "other" {
@@ -599,8 +458,7 @@ func checkProgress(t *testing.T, revision string) {
 				}
 				// What was sent before the end may still be under way: it comes before what a
 				// task tells that is made now. Nothing comes beside that.
-				p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 600}, "task": map[string]any{},
-					"_meta": map[string]any{"progressToken": "other"}}).OK()
+				ponder(600, "other")
 				for others := 0; others < 20; {
 					if next() {
 						others++
@@ -624,15 +482,12 @@ func TestStatusMessage(t *testing.T) {
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			p := wiretest.NewPeer(t, url, revision, "")
 			id := p.Create("ponder", map[string]any{"ms": 600000})
-			first := p.Until(id, "working")
-			for end := time.Now().Add(wiretest.Patience); first.Text("statusMessage") == ""; first = p.Task("tasks/get", id).OK() {
-				if time.Now().After(end) {
-					t.Fatal("no status message")
+			wiretest.Await(t, func() (missing string) {
+				if r := p.Until(id, "working"); !strings.HasPrefix(r.Text("statusMessage"), "pondering (") {
+					return string(r.Body)
 				}
-			}
-			if !strings.HasPrefix(first.Text("statusMessage"), "pondering (") {
-				t.Errorf("%s", first.Body)
-			}
+				return ""
+			})
 			p.Task("tasks/cancel", id).OK()
 		}
 	})

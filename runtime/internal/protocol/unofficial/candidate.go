@@ -37,44 +37,12 @@ func task20251125RC(r mcptask.Record) wire.Task {
 }
 
 // Method implements Server.
-func (d Server20251125RC) Method(name string) protocol.Method {
-	switch name {
-	case wire.MethodTasksGet:
-		return d.get
-	case wire.MethodTasksList:
-		return d.list
-	case wire.MethodTasksCancel:
-		return d.cancel
-	}
-	return d.Server20251125.Method(name)
-}
-
-func (d Server20251125RC) get(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
-	r, err := protocol.FindTask(ctx, s, caller, params)
-	if err != nil {
-		return nil, err
-	}
-	return d.Show(ctx, s, caller, params, r)
+func (Server20251125RC) Method(name string) protocol.Method {
+	return protocol.Method20251125(name, task20251125RC)
 }
 
 // Show implements Teller.
 func (Server20251125RC) Show(_ context.Context, _ *mcptask.Server, _ mcptask.Caller, _ protocol.Params, r mcptask.Record) (json.RawMessage, error) {
-	return json.Marshal(task20251125RC(r))
-}
-
-func (Server20251125RC) list(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
-	tasks, next, err := protocol.ReadPage(ctx, s, caller, params, task20251125RC)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(wire.ListTasksResult{Tasks: tasks, NextCursor: next})
-}
-
-func (Server20251125RC) cancel(ctx context.Context, s *mcptask.Server, caller mcptask.Caller, params protocol.Params) (json.RawMessage, error) {
-	r, err := protocol.CancelTask(ctx, s, caller, params)
-	if err != nil {
-		return nil, err
-	}
 	return json.Marshal(task20251125RC(r))
 }
 

@@ -113,9 +113,7 @@ func answerSEP1686(r mcptask.Record, name string) (json.RawMessage, error) {
 	case mcptask.OutcomeError:
 		return nil, r.Outcome.Error
 	case mcptask.OutcomeCancelled:
-		err := mcptask.Errorf(mcptask.CodeInternalError, "the task was cancelled")
-		err.Data, _ = json.Marshal(map[string]string{"reason": "cancelled", "taskId": name}) // strings always marshal
-		return nil, err
+		return nil, protocol.NewCancelledError(name)
 	}
 	return protocol.WithMeta(r.Outcome.Result, map[string]any{wire.MetaRelatedTask: wire.RelatedTaskMetadata{TaskID: name}})
 }

@@ -23,19 +23,14 @@ import (
 // announcement and the answer.
 func TestProposalStream(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-24", "A-25", "A-26", "A-27", "A-38", "A-39")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{})
-		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		standalone := p.OpenGet()
 		c := p.Propose("N", "two_notes", nil)
 		first, second := c.NextQuestionOf("N"), c.NextQuestionOf("N")
 		p.UntilProposed("N", "input_required")
 		p.Respond(second.ID, wiretest.AcceptNote("b"))
 		for range 3 { // A-27
-			if r := p.CallProposed("tasks/get", "N").OK(); r.Text("status") != "input_required" {
-				t.Errorf("%s", r.Body)
-			}
+			p.CallProposed("tasks/get", "N").WantMembers(`{"status":"input_required"}`)
 		}
 		p.Respond(first.ID, wiretest.AcceptNote("a"))
 		if last := c.NextAnswer(); !strings.Contains(wiretest.ToolText(last.Result), " and ") || wiretest.ProposalTaskID(t, []byte(last.Text)) != "N" {
@@ -89,9 +84,7 @@ func TestProposalDropped(t *testing.T) {
 			p.Respond(again.ID, wiretest.AcceptNote("n"))
 			d.Tell(internal("a", asked), "done")
 			p.UntilProposed(asked, "completed")
-			if r := p.CallProposed("tasks/result", asked).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalTaskID(t, r.Body) != asked {
-				t.Errorf("%s", r.Body)
-			}
+			p.CallProposed("tasks/result", asked).WantMembers("%s", doneResult(asked))
 			d.Tell(internal("a", working), "begun")
 			open.Stop()
 			d.Tell(internal("a", working), "done")
@@ -104,11 +97,8 @@ func TestProposalDropped(t *testing.T) {
 // from the session that created it.
 func TestProposalCancel(t *testing.T) {
 	rules.Covers(t, "A-21", "A-40", "A-42", "A-43", "A-45", "A-46")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		p, other := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
-		stranger := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
+		other, stranger := wiretest.NewAskedPeer(t, p.URL, wiretest.BeforeTasks, "a", wiretest.AllCapabilities), p.NewSibling(wiretest.BeforeTasks, "b")
 		c := p.Propose("T", "driven", nil)
 		d.Tell(internal("a", "T"), "begun")
 		for _, q := range []*wiretest.Peer{other, stranger} {
@@ -117,9 +107,7 @@ func TestProposalCancel(t *testing.T) {
 		for _, id := range []string{`null`, `"T"`, `[]`, `{}`, `1e3`, `-1`, `"` + fmt.Sprint(c.ID) + `"`} {
 			p.Post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
 		}
-		if r := p.CallProposed("tasks/get", "T").OK(); r.Text("status") != "working" {
-			t.Fatalf("%s", r.Body)
-		}
+		p.CallProposed("tasks/get", "T").WantMembers(`{"status":"working"}`)
 		d.Tell(internal("a", "T"), "ask")
 		question := c.NextQuestionOf("T")
 		for range 2 {
@@ -136,9 +124,7 @@ func TestProposalCancel(t *testing.T) {
 			t.Errorf("%s", m.Text)
 		}
 		p.Respond(question.ID, wiretest.AcceptNote("late")) // A-46
-		if r := p.CallProposed("tasks/get", "T").OK(); r.Text("status") != "cancelled" || r.Get("error") != nil {
-			t.Errorf("%s", r.Body)
-		}
+		p.CallProposed("tasks/get", "T").WantMembers(`{"status":"cancelled","error":null}`)
 		select { // A-42: nobody works on it any longer
 		case d.TaskChannel(internal("a", "T")) <- "done":
 			t.Error("the handler goes on")
@@ -157,19 +143,14 @@ func TestProposalCancel(t *testing.T) {
 		p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, c.ID)).OK()
 		// Nothing is left to cancel of what has ended (A-43).
 		p.CancelCall(c)
-		if r := p.CallProposed("tasks/get", "V").OK(); r.Text("status") != "completed" {
-			t.Errorf("%s", r.Body)
-		}
+		p.CallProposed("tasks/get", "V").WantMembers(`{"status":"completed"}`)
 	})
 }
 
 // TestProposalSessionEnds checks that the end of a session does not stop its tasks.
 func TestProposalSessionEnds(t *testing.T) {
 	rules.Covers(t, "A-68")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
 		c := p.Propose("T", "driven", nil)
 		d.Tell(internal("a", "T"), "begun")
 		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodDelete, ""))
@@ -180,11 +161,9 @@ func TestProposalSessionEnds(t *testing.T) {
 		for range c.Messages { // it ends
 		}
 		d.Tell(internal("a", "T"), "done")
-		next := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		next := p.NewSibling(wiretest.LegacyRevision, "a")
 		next.UntilProposed("T", "completed")
-		if r := next.CallProposed("tasks/result", "T").OK(); wiretest.ToolText(r.Result) != "done" {
-			t.Errorf("%s", r.Body)
-		}
+		next.CallProposed("tasks/result", "T").WantMembers("%s", doneResult("T"))
 	})
 }
 
@@ -192,10 +171,7 @@ func TestProposalSessionEnds(t *testing.T) {
 // JSON. The answer is then the last event.
 func TestProposalJSONResponse(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08", "A-25")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{JSONResponse: true}})
-		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+	runProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{JSONResponse: true}}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		c := p.Propose("T", "ask", wiretest.AskArguments("one"))
 		p.Respond(c.NextQuestionOf("T").ID, wiretest.AcceptNote("n"))
 		if last := c.NextAnswer(); wiretest.ToolText(last.Result) != "n" {
@@ -215,10 +191,8 @@ func TestProposalJSONResponse(t *testing.T) {
 // TestProposalStored checks that a resumed stream has the answer if the SDK stores its events.
 func TestProposalStored(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}})
-		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+	runProposal(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
+		p = p.NewSibling(wiretest.LegacyRevision, "a")
 		body, edits := p.Request("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("T")})
 		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
@@ -247,7 +221,7 @@ func TestProposalStored(t *testing.T) {
 		for m.Method == "notifications/progress" {
 			m = resumed.Next()
 		}
-		if m.Result == nil || wiretest.ToolText(m.Result) != "done" || wiretest.ProposalTaskID(t, []byte(m.Text)) != "T" {
+		if !wiretest.SameJSON(string(m.Result), doneResult("T")) {
 			t.Errorf("%s", m.Text)
 		}
 	})
@@ -281,10 +255,7 @@ func TestProposalMixed(t *testing.T) {
 // and names no task.
 func TestProposalAsksBefore(t *testing.T) {
 	rules.Covers(t, "A-08", "A-25", "A-40")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := serveProposal(t, wiretest.Setup{Tools: []mcptask.Tools{questions.AskerTools(wiretest.FirstAsker{})}})
-		p := wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
+	runProposal(t, wiretest.Setup{Tools: []mcptask.Tools{questions.AskerTools(wiretest.FirstAsker{})}}, func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 		for _, end := range []string{"answered", "declined", "cancelled"} {
 			c := p.ProposeWith(wiretest.ProposalMeta(end), "ask_first", map[string]any{"name": "n"})
 			for _, answer := range []string{wiretest.SureYes, wiretest.WhichA} {

@@ -18,7 +18,7 @@ import (
 
 // serveGuide starts a server of tools that ask, which speaks the guide's tasks
 // beside the released revisions.
-func serveGuide(t testing.TB, s wiretest.Setup) (url string) {
+func serveGuide(t testing.TB) (url string) {
 	t.Helper()
 	ending := mcptask.NewTool(mcptask.ToolSpec{Name: "ending", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
 		func(ctx context.Context, task *mcptask.Task, in wiretest.NoteInput) (string, error) {
@@ -28,10 +28,28 @@ func serveGuide(t testing.TB, s wiretest.Setup) (url string) {
 			}
 			return "", fmt.Errorf("out of stock, after %v", err == nil)
 		})
-	s.Tools = append(s.Tools, wiretest.AskTools(), mcptask.Tools{Service: "Ending", Impl: 1, Tools: []mcptask.Tool{ending}})
-	s.Options.Revisions = wiretest.WithPatterns
-	url, _ = wiretest.ServeWith(t, s)
+	url, _ = wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns},
+		Tools: []mcptask.Tools{wiretest.AskTools(), {Service: "Ending", Impl: 1, Tools: []mcptask.Tool{ending}}}})
 	return url
+}
+
+// askGuide starts a server, and a task that asks a client which declares what it can be asked. The
+// question comes as method.
+func askGuide(t *testing.T, capabilities, id, tool, arguments, method string) (p guide, f *wiretest.Feed, question wiretest.WireMessage) {
+	t.Helper()
+	p = newGuideThat(t, serveGuide(t), "a", capabilities)
+	f = p.OpenGet()
+	p.asks(id, tool, arguments)
+	return p, f, f.NextGuideMessage(method)
+}
+
+// wantResult fails the test unless the text of a task's result begins so.
+func (g guide) wantResult(id, text string) {
+	g.T.Helper()
+	r := g.about("tasks/result", id).OK()
+	if got := wiretest.ToolText(mustJSON(g.T, r.Get("result"))); !strings.HasPrefix(got, text) {
+		g.T.Errorf("%s, want %s", r.Body, text)
+	}
 }
 
 // asks begins a task that asks, and shows that its ID has arrived: the question
@@ -53,31 +71,9 @@ func newGuideThat(t testing.TB, url, token, capabilities string) guide {
 func TestPatternsAsk(t *testing.T) {
 	rules.Covers(t, "D-09", "D-16")
 	t.Parallel()
-	begin := func(t *testing.T, url string, id, tool, arguments string) (guide, *wiretest.Feed, wiretest.GuideMessage) {
-		t.Helper()
-		p := newGuideThat(t, url, "a", wiretest.AllCapabilities)
-		f := p.OpenGet()
-		p.asks(id, tool, arguments)
-		q := f.NextGuideMessage("elicitation/create")
-		if q.RequestedTask() != "" {
-			t.Errorf("a task of a client that takes none: %s", q.Text)
-		}
-		p.reaches(id, "input_required")
-		p.about("tasks/result", id).Want(http.StatusOK, wiretest.InvalidParams)
-		return p, f, q
-	}
-	t.Run("goes on", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p, f, q := begin(t, url, "lingers", "ask", `{"steps":["one"],"linger":600000}`)
-			p.Respond(q.ID, wiretest.AcceptNote("yes"))
-			p.reaches("lingers", "working")
-			f.WantSilence()
-			p.about("tasks/cancel", "lingers").OK()
-		})
-	})
 	const declines = `"result":{"action":"decline"}`
 	for name, test := range map[string]struct{ tool, arguments, response, status, result string }{
+		"goes on":                   {"ask", `{"steps":["one"],"linger":600000}`, wiretest.AcceptNote("yes"), "working", ""},
 		"declined":                  {"ask_and_fail", `{}`, declines, "cancelled", ""},
 		"declined, and wrapped":     {"ending", `{"note":"declined"}`, declines, "cancelled", ""},
 		"declined, and failed":      {"ending", `{}`, declines, "completed", "isError: out of stock, after false"},
@@ -88,33 +84,38 @@ func TestPatternsAsk(t *testing.T) {
 		"failed":                    {"ask_and_fail", `{}`, `"error":{"code":-1,"message":"away"}`, "completed", "isError: "},
 		"answered":                  {"ask", `{"steps":["one"]}`, wiretest.AcceptNote("yes"), "completed", "yes"},
 		"an answer without meaning": {"ask_and_fail", `{}`, `"result":{"action":"decline it"}`, "completed", "isError: "},
+		"cancelled":                 {"ask", `{"steps":["one"]}`, "", "cancelled", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
-				url := serveGuide(t, wiretest.Setup{Bearer: true})
-				p, f, q := begin(t, url, name, test.tool, test.arguments)
-				p.Respond(q.ID, test.response)
+				p, f, q := askGuide(t, wiretest.AllCapabilities, name, test.tool, test.arguments, "elicitation/create")
+				if q.Params.Meta.TaskID != "" {
+					t.Errorf("a task of a client that takes none: %s", q.Text)
+				}
+				p.reaches(name, "input_required")
+				p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
+				if test.response != "" {
+					p.Respond(q.ID, test.response)
+				} else {
+					p.about("tasks/cancel", name).OK()
+					if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
+						t.Errorf("%s", m.Text)
+					}
+				}
 				p.reaches(name, test.status)
-				if test.result == "" {
+				f.WantSilence()
+				switch test.status {
+				case "completed":
+					p.wantResult(name, test.result)
+				case "working":
+					p.about("tasks/cancel", name).OK()
+				default:
 					p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
 					p.about("tasks/cancel", name).Want(http.StatusOK, wiretest.InvalidParams)
-				} else if r := p.about("tasks/result", name).OK(); !strings.HasPrefix(wiretest.ToolText(mustJSON(t, r.Get("result"))), test.result) {
-					t.Errorf("%s", r.Body)
 				}
-				f.WantSilence()
 			})
 		})
 	}
-	t.Run("cancelled", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p, f, q := begin(t, url, "cancelled", "ask", `{"steps":["one"]}`)
-			p.about("tasks/cancel", "cancelled").OK()
-			if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
-				t.Errorf("%s", m.Text)
-			}
-		})
-	})
 }
 
 func mustJSON(t testing.TB, value any) json.RawMessage {
@@ -137,151 +138,131 @@ func TestPatternsRequests(t *testing.T) {
 	rules.Covers(t, "D-10", "D-17", "D-25")
 	t.Parallel()
 	const sum = `{"role":"assistant","model":"m","content":{"type":"text","text":"sum"}}`
-	begin := func(t *testing.T, url string, id string) (p guide, f *wiretest.Feed, theirs string, asked time.Time) {
-		t.Helper()
-		p = newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
-		f = p.OpenGet()
-		p.asks(id, "sample", `{}`)
-		q := f.NextGuideMessage("sampling/createMessage")
-		if theirs = q.RequestedTask(); len(theirs) < 22 {
-			t.Fatalf("the question asks for no task: %s", q.Text)
-		}
-		asked = time.Now() // before the server can count from
-		p.Respond(q.ID, `"result":{"_meta":{"task":{`+clientTask(theirs, "working")+`,"ttl":60}}}`)
-		return p, f, theirs, asked
+	const answered = "assistant m"
+	// talk is a conversation about one question. theirs is the task that the question asks for.
+	type talk struct {
+		*testing.T
+		guide
+
+		feed     *wiretest.Feed
+		question wiretest.WireMessage
+		theirs   string
 	}
-	follow := func(f *wiretest.Feed, method, theirs string) wiretest.GuideMessage {
-		f.T.Helper()
-		m := f.NextGuideMessage(method)
-		if m.Params.ID != theirs || m.Params.Meta != nil {
-			f.T.Errorf("%s, want the ID %s", m.Text, theirs)
+	// follows takes the server's next request about the client's task.
+	follows := func(c *talk, method string) wiretest.WireMessage {
+		c.T.Helper()
+		m := c.feed.NextGuideMessage(method)
+		if m.Params.ID != c.theirs || strings.Contains(m.Text, "_meta") {
+			c.T.Errorf("%s, want the ID %s", m.Text, c.theirs)
 		}
 		return m
 	}
-	ends := func(p guide, id, want string) {
-		p.T.Helper()
-		p.reaches(id, "completed")
-		if r := p.about("tasks/result", id).OK(); !strings.Contains(wiretest.ToolText(mustJSON(p.T, r.Get("result"))), want) {
-			p.T.Errorf("%s, want %s", r.Body, want)
+	begins := func(c *talk, status string) {
+		c.Respond(c.question.ID, `"result":{"_meta":{"task":{`+clientTask(c.theirs, status)+`,"ttl":60}}}`)
+	}
+	answers := func(c *talk, result string) {
+		c.T.Helper()
+		c.Respond(follows(c, "tasks/result").ID, `"result":`+strings.ReplaceAll(result, "THEIRS", c.theirs))
+	}
+	// ends says that the client's task has a status, and gives an answer to tasks/result.
+	ends := func(c *talk, status, answer string) {
+		c.T.Helper()
+		c.Respond(follows(c, "tasks/get").ID, `"result":{`+clientTask(c.theirs, status)+`}`)
+		answers(c, answer)
+	}
+	const wrapped = `{"id":"THEIRS","status":"completed","result":` + sum + `}`
+	malformed := func(answer string) func(c *talk) {
+		return func(c *talk) {
+			begins(c, "working")
+			for range 3 { // then the question has failed
+				ends(c, "completed", answer)
+			}
 		}
 	}
-	t.Run("polled", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p, f, theirs, asked := begin(t, url, "polled")
-			for i, status := range []string{"working", "input_required", "completed"} {
-				m := follow(f, "tasks/get", theirs)
+	for name, test := range map[string]struct {
+		talk func(c *talk)
+		want string // "" is a task that has been cancelled
+	}{
+		"polled": {func(c *talk) {
+			asked := time.Now() // before the server can count from
+			begins(c, "working")
+			for polls, status := range []string{"working", "input_required", "completed"} {
+				m := follows(c, "tasks/get")
 				// D-17, from the beginning on: a poll may be read long after it was sent.
-				if polls, took := i+1, time.Since(asked); took < time.Duration(polls)*100*time.Millisecond {
-					t.Errorf("%d polls in %v", polls, took)
+				if took := time.Since(asked); took < time.Duration(polls+1)*100*time.Millisecond {
+					c.T.Errorf("%d polls in %v", polls+1, took)
 				}
-				p.reaches("polled", "input_required")
-				p.Respond(m.ID, `"result":{`+clientTask(theirs, status)+`}`)
+				c.reaches("mine", "input_required")
+				c.Respond(m.ID, `"result":{`+clientTask(c.theirs, status)+`}`)
 			}
-			p.Respond(follow(f, "tasks/result", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, theirs, sum))
-			ends(p, "polled", "assistant m")
-			f.WantSilence()
-		})
-	})
-	t.Run("done at once", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
-			f := p.OpenGet()
-			p.asks("at once", "sample", `{}`)
-			q := f.NextGuideMessage("sampling/createMessage")
-			p.Respond(q.ID, `"result":{"_meta":{"task":{`+clientTask(q.RequestedTask(), "completed")+`}}}`)
-			p.Respond(follow(f, "tasks/result", q.RequestedTask()).ID, fmt.Sprintf(`"result":{"id":%q,"status":"completed","result":%s}`, q.RequestedTask(), sum))
-			ends(p, "at once", "assistant m")
-		})
-	})
-	t.Run("no task", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
-			f := p.OpenGet()
-			p.asks("plain", "sample", `{}`)
-			p.Respond(f.NextGuideMessage("sampling/createMessage").ID, `"result":`+sum)
-			ends(p, "plain", "assistant m")
-			f.WantSilence()
-		})
-	})
-	t.Run("the same question asks for the same task", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
-			f := p.OpenGet()
-			p.asks("again", "sample", `{}`)
-			first := f.NextGuideMessage("sampling/createMessage")
-			f.Stop()
-			f = p.OpenGet()
-			second := f.NextGuideMessage("sampling/createMessage")
-			if first.RequestedTask() != second.RequestedTask() || string(first.ID) != string(second.ID) {
-				t.Errorf("%s, then %s", first.Text, second.Text)
+			answers(c, wrapped)
+		}, answered},
+		"done at once": {func(c *talk) {
+			begins(c, "completed")
+			answers(c, wrapped)
+		}, answered},
+		"no task": {func(c *talk) { c.Respond(c.question.ID, `"result":`+sum) }, answered},
+		"the same question asks for the same task": {func(c *talk) {
+			c.feed.Stop()
+			c.feed = c.OpenGet()
+			second := c.feed.NextGuideMessage("sampling/createMessage")
+			if second.Params.Meta.TaskID != c.theirs || string(c.question.ID) != string(second.ID) {
+				c.T.Errorf("%s, then %s", c.question.Text, second.Text)
 			}
-			p.Respond(second.ID, `"result":`+sum)
-			ends(p, "again", "assistant m")
-		})
-	})
-	for name, answer := range map[string]string{
-		"failed":         `{"id":%q,"status":"failed","error":{"code":-1,"message":"no model"}}`,
-		"without a code": `{"id":%q,"status":"failed","error":{"message":"no model"}}`,
+			c.Respond(second.ID, `"result":`+sum)
+		}, answered},
+		"failed": {func(c *talk) {
+			begins(c, "working")
+			ends(c, "failed", `{"id":"THEIRS","status":"failed","error":{"code":-1,"message":"no model"}}`)
+		}, "cannot ask"},
+		"failed without a code": {func(c *talk) {
+			begins(c, "working")
+			ends(c, "failed", `{"id":"THEIRS","status":"failed","error":{"message":"no model"}}`)
+		}, "cannot ask"},
+		"bare":          {malformed(sum), "cannot ask"},
+		"wrapped twice": {malformed(`{"id":"x","status":"completed","result":5}`), "cannot ask"},
+		"nothing":       {malformed(`{}`), "cannot ask"},
+		"null":          {malformed(`null`), "cannot ask"},
+		"cancelled": {func(c *talk) {
+			begins(c, "working")
+			follows(c, "tasks/get")
+			c.about("tasks/cancel", "mine").OK()
+			c.Respond(follows(c, "tasks/cancel").ID, fmt.Sprintf(`"result":{"id":%q,"status":"cancelled"}`, c.theirs))
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				url := serveGuide(t, wiretest.Setup{Bearer: true})
-				p, f, theirs, _ := begin(t, url, name)
-				p.Respond(follow(f, "tasks/get", theirs).ID, `"result":{`+clientTask(theirs, "failed")+`}`)
-				p.Respond(follow(f, "tasks/result", theirs).ID, fmt.Sprintf(`"result":`+answer, theirs))
-				ends(p, name, "cannot ask")
-			})
-		})
-	}
-	for name, answer := range map[string]string{"bare": sum, "wrapped twice": `{"id":"x","status":"completed","result":5}`, "nothing": `{}`, "null": `null`} {
-		t.Run(name, func(t *testing.T) { // three times, then the question has failed
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url := serveGuide(t, wiretest.Setup{Bearer: true})
-				p, f, theirs, _ := begin(t, url, name)
-				for range 3 {
-					p.Respond(follow(f, "tasks/get", theirs).ID, `"result":{`+clientTask(theirs, "completed")+`}`)
-					p.Respond(follow(f, "tasks/result", theirs).ID, `"result":`+answer)
+				p, f, q := askGuide(t, wiretest.TaskCapabilities(wiretest.AllTaskCapabilities), "mine", "sample", `{}`, "sampling/createMessage")
+				c := &talk{t, p, f, q, q.Params.Meta.TaskID}
+				if len(c.theirs) < 22 {
+					t.Fatalf("the question asks for no task: %s", q.Text)
 				}
-				ends(p, name, "cannot ask")
+				if test.talk(c); test.want != "" {
+					c.reaches("mine", "completed")
+					c.wantResult("mine", test.want)
+				}
+				c.feed.WantSilence()
 			})
 		})
 	}
-	t.Run("cancelled", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p, f, theirs, _ := begin(t, url, "cancelled here")
-			follow(f, "tasks/get", theirs)
-			p.about("tasks/cancel", "cancelled here").OK()
-			p.Respond(follow(f, "tasks/cancel", theirs).ID, fmt.Sprintf(`"result":{"id":%q,"status":"cancelled"}`, theirs))
-			f.WantSilence()
-		})
-	})
-	t.Run("a task of 2025-11-25 in the same session", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := serveGuide(t, wiretest.Setup{Bearer: true})
-			p := newGuideThat(t, url, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
-			f := p.OpenGet()
-			id := p.Create("sample", nil)
-			p.Task("tasks/get", id).OK()
-			q := f.NextTaskQuestion(id)
-			p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
-			p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", `"result":`+sum))
-			if got := p.TaskText(id); !strings.Contains(got, "assistant m") {
-				t.Error(got)
-			}
-		})
+}
+
+// TestPatternsBesideRequests checks that a task of 2025-11-25 in a session of the guide asks in its
+// own revision.
+func TestPatternsBesideRequests(t *testing.T) {
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		p := newGuideThat(t, serveGuide(t), "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities))
+		f := p.OpenGet()
+		id := p.Create("sample", nil)
+		p.Task("tasks/get", id).OK()
+		q := f.NextTaskQuestion(id)
+		p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+		p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", `"result":{"role":"assistant","model":"m","content":{"type":"text","text":"sum"}}`))
+		if got := p.TaskText(id); !strings.Contains(got, "assistant m") {
+			t.Error(got)
+		}
 	})
 }
 
@@ -313,16 +294,20 @@ func TestPatternsOnPipes(t *testing.T) {
 				t.Helper()
 				p.Say(`{"jsonrpc":"2.0","id":%q,"method":%q,"params":%s}`, id, method, params)
 			}
+			exchange := func(id, method, params, want string) {
+				t.Helper()
+				say(id, method, params)
+				hear(want)
+			}
 			until := func(id, status string) {
 				t.Helper()
-				for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) {
+				wiretest.Await(t, func() (missing string) {
 					say("get", "tasks/get", `{"id":"`+id+`"}`)
-					if line := hear(`"id":"get"`); strings.Contains(line, `"status":"`+status+`"`) {
-						return
-					} else if time.Now().After(end) {
-						t.Fatal(line)
+					if line := hear(`"id":"get"`); !strings.Contains(line, `"status":"`+status+`"`) {
+						return line
 					}
-				}
+					return ""
+				})
 			}
 			say("1", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":"one"}}`)
 			first := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`)
@@ -331,31 +316,22 @@ func TestPatternsOnPipes(t *testing.T) {
 			if again := hear(`"_meta":{"task":{"id":"one","status":"working","createdAt":`); made(again) != made(first) {
 				t.Errorf("%s, then %s", first, again)
 			}
-			say("2", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":""}}`)
-			hear(`-32602`)
-			say("3", "tasks/result", `{"id":"one"}`)
-			hear(`-32602`)
-			say("4", "tasks/cancel", `{"id":"one"}`)
-			hear(`"result":{"id":"one","status":"cancelled"}`)
-			say("5", "tasks/get", `{"id":"one"}`)
-			hear(`"id":"one","status":"cancelled"`)
-			say("6", "tools/call", `{"name":"ask","arguments":{"steps":["now"]},"_meta":{"taskId":"two"}}`)
-			hear(`"id":"two"`)
-			say("6", "tasks/get", `{"id":"two"}`)
-			hear(`"id":"6"`)
+			exchange("2", "tools/call", `{"name":"endless","arguments":{},"_meta":{"taskId":""}}`, `-32602`)
+			exchange("3", "tasks/result", `{"id":"one"}`, `-32602`)
+			exchange("4", "tasks/cancel", `{"id":"one"}`, `"result":{"id":"one","status":"cancelled"}`)
+			exchange("5", "tasks/get", `{"id":"one"}`, `"id":"one","status":"cancelled"`)
+			exchange("6", "tools/call", `{"name":"ask","arguments":{"steps":["now"]},"_meta":{"taskId":"two"}}`, `"id":"two"`)
+			exchange("6", "tasks/get", `{"id":"two"}`, `"id":"6"`)
 			q := wiretest.DecodeGuideMessage(t, hear(`elicitation/create`))
-			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"task":{%s,"ttl":60}}}}`, q.ID, clientTask(q.RequestedTask(), "working"))
-			m := wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/get","params":{"id":"`+q.RequestedTask()+`"}`))
-			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{%s}}`, m.ID, clientTask(q.RequestedTask(), "completed"))
-			m = wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/result","params":{"id":"`+q.RequestedTask()+`"}`))
-			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":"completed","result":{"action":"accept","content":{"note":"yes"}}}}`, m.ID, q.RequestedTask())
+			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"_meta":{"task":{%s,"ttl":60}}}}`, q.ID, clientTask(q.Params.Meta.TaskID, "working"))
+			m := wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/get","params":{"id":"`+q.Params.Meta.TaskID+`"}`))
+			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{%s}}`, m.ID, clientTask(q.Params.Meta.TaskID, "completed"))
+			m = wiretest.DecodeGuideMessage(t, hear(`"method":"tasks/result","params":{"id":"`+q.Params.Meta.TaskID+`"}`))
+			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"id":%q,"status":"completed","result":{"action":"accept","content":{"note":"yes"}}}}`, m.ID, q.Params.Meta.TaskID)
 			until("two", "completed")
-			say("7", "tasks/result", `{"id":"two"}`)
-			hear(`"result":{"id":"two","status":"completed","result":{"content":[{"text":"yes","type":"text"}]`)
-			say("8", "tools/call", `{"name":"ask_and_fail","arguments":{},"_meta":{"taskId":"three"}}`)
-			hear(`"id":"three"`)
-			say("8", "tasks/get", `{"id":"three"}`)
-			hear(`"id":"8"`)
+			exchange("7", "tasks/result", `{"id":"two"}`, `"result":{"id":"two","status":"completed","result":{"content":[{"text":"yes","type":"text"}]`)
+			exchange("8", "tools/call", `{"name":"ask_and_fail","arguments":{},"_meta":{"taskId":"three"}}`, `"id":"three"`)
+			exchange("8", "tasks/get", `{"id":"three"}`, `"id":"8"`)
 			q = wiretest.DecodeGuideMessage(t, hear(`elicitation/create`))
 			until("three", "input_required")
 			p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"decline"}}`, q.ID)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,52 +22,32 @@ import (
 func TestPatternsAcross(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		url := serveGuide(t)
 		d, c, e := newGuide(t, url, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 		for _, test := range []struct {
-			tool, arguments  string
+			tool             string
+			arguments        map[string]any
 			inD, inC, inE    string
-			data             bool // the error has some
 			hasResult, fails bool
 		}{
-			{"raw", `{}`, "completed", "completed", "completed", false, true, false},
-			{"two_notes", `{}`, "completed", "failed", "completed", false, true, false}, // a tool error
-			{"locked", `{}`, "failed", "failed", "failed", true, false, true},
-			{"run_pipeline", endlessRun, "working", "working", "working", false, false, false},
+			{"raw", map[string]any{}, "completed", "completed", "completed", true, false},
+			{"two_notes", map[string]any{}, "completed", "failed", "completed", true, false}, // a tool error
+			{"locked", map[string]any{}, "failed", "failed", "failed", false, true},
+			{"run_pipeline", wiretest.PipelineArgs("endless"), "working", "working", "working", false, false},
 		} {
-			var arguments map[string]any
-			if err := json.Unmarshal([]byte(test.arguments), &arguments); err != nil {
-				t.Fatal(err)
-			}
 			external := "made in d: " + test.tool
-			d.begin(external, test.tool, test.arguments).OK()
-			ids := map[string]string{ // what each calls it in the guide, by its stored ID
-				c.NewestTask():                 external,
-				c.Create(test.tool, arguments): "",
-				e.Create(test.tool, arguments): "",
-			}
-			if len(ids) != 3 {
-				t.Fatalf("%v", ids)
-			}
-			for id, name := range ids {
-				if name == "" {
-					name = id
-				}
-				d.reaches(name, test.inD)
-				c.Until(id, test.inC)
-				e.Until(id, test.inE)
-				fromD := d.about("tasks/get", name).OK()
-				fromC, fromE := c.Task("tasks/get", id).OK(), e.Task("tasks/get", id).OK()
-				if fromC.Text("taskId") != id || fromE.Text("taskId") != id || fromD.Text("id") != name {
-					t.Errorf("the IDs of %s: %s %s %s", id, fromD.Body, fromC.Body, fromE.Body)
-				}
+			d.begin(external, test.tool, string(mustJSON(t, test.arguments))).OK()
+			made, inC, inE := c.NewestTask(), c.Create(test.tool, test.arguments), e.Create(test.tool, test.arguments)
+			for id, name := range map[string]string{made: external, inC: inC, inE: inE} { // what the guide calls it, by its stored ID
+				fromD := d.reaches(name, test.inD).WantMembers(`{"id":%q,"ttl":null}`, name)
+				fromC, fromE := c.Until(id, test.inC).WantMembers(`{"taskId":%q}`, id), e.Until(id, test.inE).WantMembers(`{"taskId":%q}`, id)
 				for _, member := range []string{"createdAt", "lastUpdatedAt"} {
 					if at := fromD.Text(member); at == "" || test.inD != "working" && (at != fromC.Text(member) || at != fromE.Text(member)) {
 						t.Errorf("%s: %s %s %s", member, fromD.Body, fromC.Body, fromE.Body)
 					}
 				}
-				if fromC.Get("ttl") != fromE.Get("ttlMs") || fromD.Get("ttl") != nil {
-					t.Errorf("ttl: %s %s %s", fromD.Body, fromC.Body, fromE.Body)
+				if fromC.Get("ttl") != fromE.Get("ttlMs") {
+					t.Errorf("ttl: %s %s", fromC.Body, fromE.Body)
 				}
 				switch {
 				case test.hasResult:
@@ -77,11 +56,9 @@ func TestPatternsAcross(t *testing.T) {
 						t.Errorf("%s, in 2025-11-25 %s", got, inC)
 					}
 				case test.fails:
-					ended := d.about("tasks/result", name).OK()
 					wire := c.Task("tasks/result", id).Want(http.StatusOK, -32055).Error
-					if ended.Text("error", "message") != wire.Message || fmt.Sprint(ended.Get("error", "code")) != fmt.Sprint(wire.Code) || fromE.Text("error", "message") != wire.Message {
-						t.Errorf("%s %s", ended.Body, fromE.Body)
-					}
+					d.about("tasks/result", name).WantMembers(`{"error":{"code":%d,"message":%q}}`, wire.Code, wire.Message)
+					fromE.WantMembers(`{"error":{"message":%q}}`, wire.Message)
 				default:
 					d.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
 				}
@@ -93,15 +70,12 @@ func TestPatternsAcross(t *testing.T) {
 		e.Task("tasks/get", "made in d: raw").Want(http.StatusBadRequest, wiretest.InvalidParams)
 		d.begin("one more", "raw", `{}`).OK()
 		id := c.NewestTask()
-		if r := d.about("tasks/get", id).OK(); r.Text("id") != id {
-			t.Errorf("%s", r.Body)
+		d.about("tasks/get", id).WantMembers(`{"id":%q}`, id)
+		for _, p := range []*wiretest.Peer{c.NewSibling(wiretest.LegacyRevision, "b"), c.NewSibling(wiretest.ModernRevision, "b"), newGuide(t, url, "b").Peer} {
+			r := p.Task("tasks/get", id)
+			r.Want(r.Status, wiretest.InvalidParams)
 		}
-		for _, p := range []*wiretest.Peer{wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b"), newGuide(t, url, "b").Peer} {
-			if r := p.Task("tasks/get", id); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
-				t.Errorf("%s", r.Body)
-			}
-		}
-		// A list has the guide's IDs for the guide's tasks, and the stored ones else.
+		// A list has the guide's IDs for the guide's tasks, and the stored ones otherwise.
 		list := d.ask("tasks/list", "").OK()
 		if !strings.Contains(string(list.Result), `"id":"one more"`) || strings.Contains(string(list.Result), id) {
 			t.Errorf("%s", list.Body)
@@ -114,34 +88,23 @@ func TestPatternsAcrossCancel(t *testing.T) {
 	rules.Covers(t, "D-14")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		url := serveGuide(t)
 		d, c, e := newGuide(t, url, "a"), wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-		begin := map[string]func() (name, id string){
-			"d": func() (string, string) {
-				d.begin("t", "run_pipeline", endlessRun)
-				return "t", c.NewestTask()
-			},
-			"c": func() (string, string) {
-				id := c.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-				return id, id
-			},
-			"e": func() (string, string) {
-				id := e.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-				return id, id
-			},
-		}
-		cancel := map[string]func(name, id string){
-			"d": func(name, _ string) { d.about("tasks/cancel", name).OK() },
-			"c": func(_, id string) { c.Task("tasks/cancel", id).OK() },
-			"e": func(_, id string) { e.Task("tasks/cancel", id).OK() },
-		}
-		for _, way := range []string{"dc", "de", "cd", "ed"} {
-			if way == "de" {
-				d = newGuide(t, url, "b") // the ID is in use
-				c, e = wiretest.NewPeer(t, url, wiretest.LegacyRevision, "b"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
+		for i, way := range []struct{ maker, canceller *wiretest.Peer }{{d.Peer, c}, {d.Peer, e}, {c, d.Peer}, {e, d.Peer}} {
+			var name, id string // in the guide, and in the others
+			if way.maker == d.Peer {
+				name = fmt.Sprint("task ", i)
+				d.begin(name, "run_pipeline", endlessRun).OK()
+				id = c.NewestTask()
+			} else {
+				id = way.maker.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+				name = id
 			}
-			name, id := begin[way[:1]]()
-			cancel[way[1:]](name, id)
+			if way.canceller == d.Peer {
+				d.about("tasks/cancel", name).OK()
+			} else {
+				way.canceller.Task("tasks/cancel", id).OK()
+			}
 			d.reaches(name, "cancelled")
 			c.Until(id, "cancelled")
 			e.Until(id, "cancelled")
@@ -159,21 +122,17 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 	rules.Covers(t, "D-16")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url := serveGuide(t, wiretest.Setup{Bearer: true})
+		url := serveGuide(t)
 		d := newGuideThat(t, url, "a", wiretest.AllCapabilities)
 		c, e := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
 		d.asks("made in d", "ask", `{"steps":["one"]}`)
 		d.reaches("made in d", "input_required")
 		id := c.NewestTask()
 		c.Until(id, "input_required")
-		if r := e.Until(id, "input_required"); r.Get("inputRequests", "one") == nil {
-			t.Errorf("%s", r.Body)
-		}
+		e.Until(id, "input_required").WantMembers(`{"inputRequests":{"one":{}}}`)
 		e.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"one": json.RawMessage(`{"action":"accept","content":{"note":"e"}}`)}}).OK()
 		d.reaches("made in d", "completed")
-		if r := d.about("tasks/result", "made in d").OK(); wiretest.ToolText(mustJSON(t, r.Get("result"))) != "e" {
-			t.Errorf("%s", r.Body)
-		}
+		d.wantResult("made in d", "e")
 		for _, maker := range []*wiretest.Peer{c, e} {
 			id := maker.Create("ask_and_fail", nil)
 			d.reaches(id, "input_required") // now the guide's session knows it, too
@@ -222,47 +181,31 @@ func TestPatternsTTL(t *testing.T) {
 	rules.Covers(t, "D-07", "D-22")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		wiretest.RetryLonger(t, 1200*time.Millisecond, patternsTTL)
+		policy := mcptask.Policy{Task: mcptask.TaskOptional, TTL: 1200 * time.Millisecond}
+		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject, Policy: policy},
+			func(ctx context.Context, _ *mcptask.Task, in wiretest.PonderInput) (string, error) {
+				if in.Stubborn {
+					<-ctx.Done()
+				}
+				return "done", ctx.Err()
+			})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns},
+			Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Tools: []mcptask.Tool{tool}}}})
+		p := newGuide(t, url, "a")
+		for id, arguments := range map[string]string{"ends": `{}`, "goes on": `{"stubborn":true}`} {
+			p.begin(id, "brief", arguments).WantMembers(`{"_meta":{"task":{"ttl":2}}}`) // whole seconds
+			time.Sleep(time.Second)
+			p.about("tasks/get", id).OK()
+			time.Sleep(time.Second)
+			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+				p.about(method, id).Want(http.StatusOK, wiretest.InvalidParams)
+			}
+			if list := p.ask("tasks/list", "").OK(); strings.Contains(string(list.Result), id) {
+				t.Errorf("%s", list.Body)
+			}
+			p.begin(id, "deploy_service", staging).OK() // even for another call
+		}
 	})
-}
-
-func patternsTTL(t *testing.T, ttl time.Duration) bool {
-	t.Helper()
-	policy := mcptask.Policy{Task: mcptask.TaskOptional, TTL: ttl}
-	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject, Policy: policy},
-		func(ctx context.Context, _ *mcptask.Task, in wiretest.PonderInput) (string, error) {
-			if in.Stubborn {
-				<-ctx.Done()
-			}
-			return "done", ctx.Err()
-		})
-	url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns},
-		Tools: []mcptask.Tools{{Service: "Brief", Impl: 1, Tools: []mcptask.Tool{tool}}}})
-	p := newGuide(t, url, "a")
-	for id, arguments := range map[string]string{"ends": `{}`, "goes on": `{"stubborn":true}`} {
-		began := time.Now()
-		if r := p.begin(id, "brief", arguments).OK(); fmt.Sprint(r.Get("_meta", "task", "ttl")) != fmt.Sprint(math.Ceil(ttl.Seconds())) {
-			t.Errorf("%s", r.Body)
-		}
-		r := p.about("tasks/get", id)
-		if time.Since(began) >= ttl {
-			return false
-		}
-		r.OK()
-		for end := time.Now().Add(wiretest.Patience); p.about("tasks/get", id).Error == nil; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the task stays")
-			}
-		}
-		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-			p.about(method, id).Want(http.StatusOK, wiretest.InvalidParams)
-		}
-		if list := p.ask("tasks/list", "").OK(); strings.Contains(string(list.Result), id) {
-			t.Errorf("%s", list.Body)
-		}
-		p.begin(id, "deploy_service", staging).OK() // even for another call
-	}
-	return true
 }
 
 // TestPatternsLog checks that the log shows created and ended tasks with their owners, and that
@@ -318,7 +261,7 @@ func TestPatternsLog(t *testing.T) {
 // TestPatternsAcrossProposal checks that the guide and the proposal SEP-1686 share the names that a
 // caller gives: each shows the other's task under the same name.
 func TestPatternsAcrossProposal(t *testing.T) {
-	rules.Covers(t, "D-13", "D-14", "D-16")
+	rules.Covers(t, "D-13", "D-14", "D-16", "A-16", "A-29", "A-38")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		revisions := append([]string{mcptask.RevisionSEP1686}, wiretest.WithPatterns...)
@@ -328,9 +271,10 @@ func TestPatternsAcrossProposal(t *testing.T) {
 			made, proposed := "made in d: "+test.tool, "made in a: "+test.tool
 			d.begin(made, test.tool, `{}`).OK()
 			a.Propose(proposed, test.tool, nil).NextAnswer()
-			for _, id := range []string{made, proposed} {
+			for _, id := range []string{made, proposed, internal("a", made), internal("a", proposed)} {
 				fromD, fromA := d.reaches(id, test.status), a.UntilProposed(id, test.status)
-				if fromD.Text("id") != id || fromA.Text("taskId") != id || fromD.Text("error", "message") != fromA.Text("error") {
+				fromD.WantMembers(`{"id":%q}`, id)
+				if fromA.WantMembers(`{"taskId":%q}`, id); fromD.Text("error", "message") != fromA.Text("error") || fromA.Number("keepAlive") <= 0 {
 					t.Errorf("%s %s", fromD.Body, fromA.Body)
 				}
 				if test.status == "failed" {
@@ -338,11 +282,12 @@ func TestPatternsAcrossProposal(t *testing.T) {
 					continue
 				}
 				inA, inD := a.CallProposed("tasks/result", id).OK(), d.about("tasks/result", id).OK()
-				if got := wiretest.ToolText(mustJSON(t, inD.Get("result"))); got != wiretest.ToolText(inA.Result) || got == "" {
+				if got := wiretest.ToolText(mustJSON(t, inD.Get("result"))); got != wiretest.ToolText(inA.Result) || got == "" || wiretest.ProposalTaskID(t, inA.Body) != id {
 					t.Errorf("%s %s", inD.Body, inA.Body)
 				}
 			}
 			d.begin(proposed, test.tool, `{}`).Want(http.StatusOK, wiretest.InvalidParams) // another's key than its own
+			a.CallUnchecked("tools/call", map[string]any{"name": test.tool, "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta(made)}).Want(http.StatusOK, wiretest.InvalidParams)
 		}
 		d.begin("stopped in d", "run_pipeline", endlessRun).OK()
 		a.UntilProposed("stopped in d", "working")
@@ -363,8 +308,6 @@ func TestPatternsAcrossProposal(t *testing.T) {
 		if got := wiretest.ToolText(a.CallProposed("tasks/result", "declined").OK().Result); got != "isError: mcptask: the question was declined" {
 			t.Error(got)
 		}
-		if r := d.ask("tasks/list", "").OK(); !strings.Contains(string(r.Result), `"id":"stopped in a"`) || !strings.Contains(string(r.Result), `"id":"stopped in d"`) {
-			t.Errorf("%s", r.Body)
-		}
+		d.ask("tasks/list", "").OK().WantIn(`"id":"stopped in a"`, `"id":"stopped in d"`)
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -54,15 +54,28 @@ func (g guide) about(method, id string) *wiretest.Response {
 // reaches polls until the task has a status.
 func (g guide) reaches(id, status string) *wiretest.Response {
 	g.T.Helper()
-	for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) {
-		r := g.about("tasks/get", id).OK()
-		if r.Text("status") == status {
-			return r
+	return wiretest.AwaitStatus(g.T, func() *wiretest.Response { return g.about("tasks/get", id) }, status)
+}
+
+// runGuide runs a test in a bubble with a client of a server that speaks the guide's tasks alone, and
+// with one of a server that speaks them beside the released revisions.
+func runGuide(t *testing.T, test func(t *testing.T, p guide)) {
+	t.Helper()
+	t.Parallel()
+	bubble.Test(t, func(t *testing.T) {
+		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
+			test(t, newGuide(t, url, "a"))
 		}
-		if time.Now().After(end) || r.Text("status") != "working" && r.Text("status") != "input_required" {
-			g.T.Fatalf("the task is not %s: %s", status, r.Body)
-		}
-	}
+	})
+}
+
+// runGuideBeside runs a test in a bubble with a client of a server that speaks the guide's tasks
+// beside the released revisions.
+func runGuideBeside(t *testing.T, test func(t *testing.T, p guide)) {
+	t.Helper()
+	setup := wiretest.Setup{Revision: wiretest.LegacyRevision, Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns}}
+	wiretest.RunWithPeer(t, setup, func(t *testing.T, p *wiretest.Peer) { test(t, guide{p}) })
 }
 
 const (
@@ -76,156 +89,120 @@ const (
 // 2025-11-25.
 func TestPatternsCapabilities(t *testing.T) {
 	rules.Covers(t, "D-01")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
-			p := newGuide(t, url, "a")
-			c, err := wiretest.LoadChecker()
-			if err != nil {
-				t.Fatal(err)
-			}
-			capabilities, err := json.Marshal(p.Opened.Get("capabilities"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, revision := range []string{wiretest.LegacyRevision, wirecheck.Patterns} {
-				if err := c.Fits(revision, "ServerCapabilities", capabilities); err != nil {
-					t.Error(err)
-				}
-			}
-			got, err := json.Marshal(p.Opened.Get("capabilities", "tasks"))
-			if want := `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`; err != nil || string(got) != want {
-				t.Errorf("%v: %s, want %s", revisions, got, want)
-			}
-			for name, want := range map[string]string{"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden"} {
-				list := p.ask("tools/list", "").OK()
-				if !bytes.Contains(list.Result, []byte(`"execution":{"taskSupport":"`+want+`"}`)) {
-					t.Errorf("%s is not %s: %s", name, want, list.Body)
-				}
+	runGuide(t, func(t *testing.T, p guide) {
+		c, err := wiretest.LoadChecker()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, revision := range []string{wiretest.LegacyRevision, wirecheck.Patterns} {
+			if err := c.Fits(revision, "ServerCapabilities", mustJSON(t, p.Opened.Get("capabilities"))); err != nil {
+				t.Error(err)
 			}
 		}
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: wiretest.OnlyPatterns}})
-		got, err := json.Marshal(newGuide(t, url, "").Opened.Get("capabilities", "tasks"))
-		if want := `{"cancel":{},"requests":{"tools":{"call":{}}}}`; err != nil || string(got) != want { // there is nobody whose list it is
-			t.Errorf("anonymous: %s, want %s", got, want)
+		wantDeclared(t, p, `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`)
+		list := p.ask("tools/list", "").OK()
+		for name, want := range map[string]string{"run_pipeline": "required", "deploy_service": "optional", "lint_file": "forbidden"} {
+			if !bytes.Contains(list.Result, []byte(`"execution":{"taskSupport":"`+want+`"}`)) {
+				t.Errorf("%s is not %s: %s", name, want, list.Body)
+			}
 		}
+		// An anonymous caller has no list.
+		open, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: wiretest.OnlyPatterns}})
+		wantDeclared(t, newGuide(t, open, ""), `{"cancel":{},"requests":{"tools":{"call":{}}}}`)
 	})
+}
+
+// wantDeclared fails the test unless initialize declared these tasks.
+func wantDeclared(t *testing.T, p guide, want string) {
+	t.Helper()
+	if got := mustJSON(t, p.Opened.Get("capabilities", "tasks")); string(got) != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 }
 
 // TestPatternsCreate checks that a call becomes a task by the ID that it names, and that this ID is
 // also the idempotency key.
 func TestPatternsCreate(t *testing.T) {
 	rules.Covers(t, "D-05", "D-07", "D-08", "D-18")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
-			p := newGuide(t, url, "a")
-			r := p.begin("task-001", "run_pipeline", endlessRun)
-			if r.Status != http.StatusOK { // a body with 202 nobody would read (T-03)
-				t.Errorf("HTTP %d", r.Status)
-			}
-			var created map[string]map[string]map[string]any
-			if err := json.Unmarshal(r.OK().Result, &created); err != nil || len(created) != 1 || len(created["_meta"]) != 1 {
-				t.Fatalf("%v: %s", err, r.Body)
-			}
-			task := created["_meta"]["task"]
-			for _, name := range []string{"createdAt", "lastUpdatedAt"} {
-				at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(task[name]))
-				if err != nil || time.Since(at) > time.Minute || at.Location() != time.UTC {
-					t.Errorf("%s is %v", name, task[name])
-				}
-				delete(task, name)
-			}
-			if want := map[string]any{"id": "task-001", "status": "working", "pollInterval": 2000.0, "ttl": 86400.0}; !reflect.DeepEqual(task, want) {
-				t.Errorf("%v, want %v", task, want)
-			}
-			// The same call finds the task, in another session too.
-			again := newGuide(t, url, "a")
-			for _, g := range []guide{p, again} {
-				if same := g.begin("task-001", "run_pipeline", endlessRun).OK(); same.Get("_meta", "task", "createdAt") != r.Get("_meta", "task", "createdAt") {
-					t.Errorf("another task: %s", same.Body)
-				}
-			}
-			if n := len(p.ask("tasks/list", "").OK().Get("tasks").([]any)); n != 1 {
-				t.Errorf("%d tasks", n)
-			}
-			// Another call does not get it.
-			p.begin("task-001", "run_pipeline", brokenRun).Want(http.StatusOK, wiretest.InvalidParams)
-			p.begin("task-001", "deploy_service", staging).Want(http.StatusOK, wiretest.InvalidParams)
-			p.about("tasks/cancel", "task-001").OK()
-			if r := p.begin("task-001", "run_pipeline", endlessRun).OK(); r.Text("_meta", "task", "status") != "cancelled" {
-				t.Errorf("%s", r.Body)
-			}
+	runGuide(t, func(t *testing.T, p guide) {
+		r := p.begin("task-001", "run_pipeline", endlessRun)
+		if r.Status != http.StatusOK { // nothing reads a body that comes with 202 (T-03)
+			t.Errorf("HTTP %d", r.Status)
 		}
+		created := r.Text("_meta", "task", "createdAt")
+		if at, err := time.Parse(time.RFC3339Nano, created); err != nil || time.Since(at) > time.Minute || at.Location() != time.UTC {
+			t.Errorf("createdAt is %v", created)
+		}
+		want := fmt.Sprintf(`{"_meta":{"task":{"id":"task-001","status":"working","pollInterval":2000,"ttl":86400,"createdAt":%q,"lastUpdatedAt":%q}}}`,
+			created, r.Text("_meta", "task", "lastUpdatedAt"))
+		if !wiretest.SameJSON(string(r.Result), want) {
+			t.Errorf("%s, want %s", r.Result, want)
+		}
+		// The same call finds the task, in another session too.
+		for _, g := range []guide{p, newGuide(t, p.URL, "a")} {
+			g.begin("task-001", "run_pipeline", endlessRun).WantMembers(`{"_meta":{"task":{"createdAt":%q}}}`, created)
+		}
+		if n := len(p.ask("tasks/list", "").OK().Get("tasks").([]any)); n != 1 {
+			t.Errorf("%d tasks", n)
+		}
+		// Another call does not get it.
+		p.begin("task-001", "run_pipeline", brokenRun).Want(http.StatusOK, wiretest.InvalidParams)
+		p.begin("task-001", "deploy_service", staging).Want(http.StatusOK, wiretest.InvalidParams)
+		p.about("tasks/cancel", "task-001").OK()
+		p.begin("task-001", "run_pipeline", endlessRun).WantMembers(`{"_meta":{"task":{"status":"cancelled"}}}`)
 	})
 }
 
 // TestPatternsTaskSupport checks which tools accept an ID, and which need one.
 func TestPatternsTaskSupport(t *testing.T) {
 	rules.Covers(t, "D-03", "D-04")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
-			p := newGuide(t, url, "a")
-			p.begin("t", "lint_file", `{"path":"main.go"}`).Want(http.StatusOK, wiretest.MethodNotFound)
-			p.begin("t", "sdk_tool", `{}`).Want(http.StatusOK, wiretest.MethodNotFound)
-			p.ask("tools/call", `{"name":"run_pipeline","arguments":`+endlessRun+`}`).Want(http.StatusOK, wiretest.MethodNotFound)
-			for _, call := range []string{`{"name":"lint_file","arguments":{"path":"main.go"}}`, `{"name":"sdk_tool","arguments":{}}`,
-				`{"name":"deploy_service","arguments":` + staging + `}`, `{"name":"deploy_service","arguments":` + staging + `,"_meta":{}}`} {
-				if r := p.ask("tools/call", call).OK(); r.Get("content") == nil || r.Get("_meta", "task") != nil {
-					t.Errorf("%s: %s", call, r.Body)
-				}
-			}
-			p.begin("t", "deploy_service", staging).OK()
-			p.reaches("t", "completed")
-			p.begin("u", "deploy_service", `{"service":""}`).Want(http.StatusOK, wiretest.InvalidParams)
-			p.about("tasks/get", "u").Want(http.StatusOK, wiretest.InvalidParams)
+	runGuide(t, func(t *testing.T, p guide) {
+		p.begin("t", "lint_file", `{"path":"main.go"}`).Want(http.StatusOK, wiretest.MethodNotFound)
+		p.begin("t", "sdk_tool", `{}`).Want(http.StatusOK, wiretest.MethodNotFound)
+		p.ask("tools/call", `{"name":"run_pipeline","arguments":`+endlessRun+`}`).Want(http.StatusOK, wiretest.MethodNotFound)
+		for _, call := range []string{`{"name":"lint_file","arguments":{"path":"main.go"}}`, `{"name":"sdk_tool","arguments":{}}`,
+			`{"name":"deploy_service","arguments":` + staging + `}`, `{"name":"deploy_service","arguments":` + staging + `,"_meta":{}}`} {
+			p.ask("tools/call", call).WantPlain()
 		}
+		p.begin("t", "deploy_service", staging).OK()
+		p.reaches("t", "completed")
+		p.begin("u", "deploy_service", `{"service":""}`).Want(http.StatusOK, wiretest.InvalidParams)
+		p.about("tasks/get", "u").Want(http.StatusOK, wiretest.InvalidParams)
 	})
 }
 
 // TestPatternsMalformed sends invalid IDs and malformed requests.
 func TestPatternsMalformed(t *testing.T) {
 	rules.Covers(t, "D-15")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
-			p := newGuide(t, url, "a")
-			for _, id := range []string{`5`, `null`, `true`, `{}`, `["t"]`, `{"taskId":"t"}`, `""`, `"a\u0000b"`, `"a\nb"`, `"\u007f"`, `"\u0085"`,
-				`"` + strings.Repeat("x", 257) + `"`, `"` + strings.Repeat("x", 10<<10) + `"`} {
-				for _, tool := range []string{"run_pipeline", "deploy_service"} {
-					r := p.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"taskId":%s}}`, tool, endlessRun, id)).Want(http.StatusOK, wiretest.InvalidParams)
-					if r.Error != nil && !strings.Contains(r.Error.Message, "_meta.taskId") {
-						t.Errorf("%.80s: %s", id, r.Body)
-					}
+	runGuide(t, func(t *testing.T, p guide) {
+		for _, id := range []string{`5`, `null`, `true`, `{}`, `["t"]`, `{"taskId":"t"}`, `""`, `"a\u0000b"`, `"a\nb"`, `"\u007f"`, `"\u0085"`,
+			`"` + strings.Repeat("x", 257) + `"`, `"` + strings.Repeat("x", 10<<10) + `"`} {
+			for _, tool := range []string{"run_pipeline", "deploy_service"} {
+				r := p.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"taskId":%s}}`, tool, endlessRun, id)).Want(http.StatusOK, wiretest.InvalidParams)
+				if r.Error != nil && !strings.Contains(r.Error.Message, "_meta.taskId") {
+					t.Errorf("%.80s: %s", id, r.Body)
 				}
-			}
-			for _, id := range []string{`"x"`, `"😀 ü"`, `"` + strings.Repeat("x", 256) + `"`, `" "`, `"../../etc/passwd"`, `"a' OR 1=1"`} {
-				p.ask("tools/call", fmt.Sprintf(`{"name":"deploy_service","arguments":%s,"_meta":{"taskId":%s}}`, staging, id)).OK()
-				p.ask("tasks/get", `{"id":`+id+`}`).OK()
-			}
-			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-				for _, params := range []string{`{"id":5}`, `{"id":null}`, `{"id":{}}`, `{"id":""}`, `{"id":"nobody's"}`, `{"id":"a\u0000"}`,
-					`{"id":"` + strings.Repeat("x", 10<<10) + `"}`} {
-					p.ask(method, params).Want(http.StatusOK, wiretest.InvalidParams)
-				}
-				p.ask(method, `{}`).Want(http.StatusOK, wiretest.InvalidParams)
-				p.ask(method, ``).Want(http.StatusOK, wiretest.InvalidParams)
-				p.ask(method, `[]`).Want(http.StatusOK, wiretest.InvalidParams)
-				p.ask(method, `{"ID":"x"}`).Want(http.StatusOK, wiretest.InvalidParams)
-			}
-			p.ask("tasks/update", `{"id":"x"}`).Want(http.StatusOK, wiretest.MethodNotFound)
-			p.ask("tasks/delete", `{"id":"x"}`).Want(http.StatusOK, wiretest.MethodNotFound)
-			p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskId":"t","taskId":"u"}}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
-			p.ask("tasks/get", `{"id":"x","id":"x"}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
-			if r := p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskID":"t"}}`).OK(); r.Get("_meta", "task") != nil {
-				t.Errorf("%s", r.Body) // it is another member
 			}
 		}
+		for _, id := range []string{`"x"`, `"😀 ü"`, `"` + strings.Repeat("x", 256) + `"`, `" "`, `"../../etc/passwd"`, `"a' OR 1=1"`} {
+			p.ask("tools/call", fmt.Sprintf(`{"name":"deploy_service","arguments":%s,"_meta":{"taskId":%s}}`, staging, id)).OK()
+			p.ask("tasks/get", `{"id":`+id+`}`).OK()
+		}
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+			for _, params := range []string{`{"id":5}`, `{"id":null}`, `{"id":{}}`, `{"id":""}`, `{"id":"nobody's"}`, `{"id":"a\u0000"}`,
+				`{"id":"` + strings.Repeat("x", 10<<10) + `"}`} {
+				p.ask(method, params).Want(http.StatusOK, wiretest.InvalidParams)
+			}
+			p.ask(method, `{}`).Want(http.StatusOK, wiretest.InvalidParams)
+			p.ask(method, ``).Want(http.StatusOK, wiretest.InvalidParams)
+			p.ask(method, `[]`).Want(http.StatusOK, wiretest.InvalidParams)
+			p.ask(method, `{"ID":"x"}`).Want(http.StatusOK, wiretest.InvalidParams)
+		}
+		p.ask("tasks/update", `{"id":"x"}`).Want(http.StatusOK, wiretest.MethodNotFound)
+		p.ask("tasks/delete", `{"id":"x"}`).Want(http.StatusOK, wiretest.MethodNotFound)
+		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskId":"t","taskId":"u"}}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		p.ask("tasks/get", `{"id":"x","id":"x"}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
+		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskID":"t"}}`).WantPlain() // it is another member
 	})
 }
 
@@ -233,81 +210,42 @@ func TestPatternsMalformed(t *testing.T) {
 // every outcome.
 func TestPatternsResult(t *testing.T) {
 	rules.Covers(t, "D-09", "D-11", "D-12", "D-13", "D-14")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns}})
-		p := newGuide(t, url, "a")
-		members := func(r *wiretest.Response) (names string) {
+	runGuideBeside(t, func(t *testing.T, p guide) {
+		// wants compares a state or a result. The times come from the state itself.
+		wants := func(r *wiretest.Response, want string) {
 			t.Helper()
-			for _, name := range []string{"id", "status", "createdAt", "lastUpdatedAt", "pollInterval", "ttl", "result", "error"} {
-				if r.OK().Get(name) != nil {
-					names += name + " "
-				}
+			r.OK()
+			want = strings.NewReplacer("CREATED", r.Text("createdAt"), "UPDATED", r.Text("lastUpdatedAt")).Replace(want)
+			if !wiretest.SameJSON(string(r.Result), want) {
+				t.Errorf("%s, want %s", r.Result, want)
 			}
-			return names
 		}
-		const state = "id status createdAt lastUpdatedAt pollInterval "
+		const times = `"createdAt":"CREATED","lastUpdatedAt":"UPDATED","pollInterval":`
 		plain := p.ask("tools/call", `{"name":"raw","arguments":{}}`).OK()
-		toolError := p.Call("tools/call", map[string]any{"name": "two_notes", "arguments": map[string]any{}}).OK() // nobody can be asked
-		for _, test := range []struct {
-			id, tool, arguments, status string
-			result                      json.RawMessage
-			err                         string
-		}{
-			{"completes", "raw", `{}`, "completed", plain.Result, ""},
-			{"a tool error completes", "two_notes", `{}`, "completed", toolError.Result, ""},
-			{"fails", "run_pipeline", refusedRun, "failed", nil, `{"code":-32050,"message":"the repository is locked"}`},
-			{"fails with data", "locked", `{}`, "failed", nil, `{"code":-32055,"message":"the repository is locked"}`},
+		toolError := p.CallTool("two_notes", map[string]any{}).WantMembers(`{"isError":true}`) // nobody can be asked
+		for _, test := range []struct{ id, tool, arguments, status, poll, outcome string }{
+			{"completes", "raw", `{}`, "completed", "100", `"result":` + string(plain.Result)},
+			{"a tool error completes", "two_notes", `{}`, "completed", "100", `"result":` + string(toolError.Result)},
+			{"fails", "run_pipeline", refusedRun, "failed", "2000", `"error":{"code":-32050,"message":"the repository is locked"}`},
+			{"fails with data", "locked", `{}`, "failed", "100", `"error":{"code":-32055,"message":"the repository is locked"}`},
 		} {
 			p.begin(test.id, test.tool, test.arguments).OK()
-			get := p.reaches(test.id, test.status)
-			ended := p.about("tasks/result", test.id).OK()
-			name, body := "result", string(test.result)
-			if test.result == nil {
-				name, body = "error", test.err
-			}
-			if got := members(get); got != state+name+" " {
-				t.Errorf("%s: tasks/get has %s", test.id, got)
-			}
-			if got := members(ended); got != "id status "+name+" " {
-				t.Errorf("%s: tasks/result has %s", test.id, got)
-			}
-			for _, r := range []*wiretest.Response{get, ended} {
-				if r.Text("id") != test.id || r.Text("status") != test.status {
-					t.Errorf("%s", r.Body)
-				}
-				var want any
-				decoder := json.NewDecoder(strings.NewReader(body))
-				decoder.UseNumber()
-				if err := decoder.Decode(&want); err != nil {
-					t.Fatal(err)
-				}
-				if got := r.Get(name); !reflect.DeepEqual(got, want) {
-					t.Errorf("%s: %v, want %v", test.id, got, want)
-				}
-			}
+			named := fmt.Sprintf(`{"id":%q,"status":%q,`, test.id, test.status)
+			wants(p.reaches(test.id, test.status), named+times+test.poll+`,`+test.outcome+`}`)
+			wants(p.about("tasks/result", test.id), named+test.outcome+`}`)
 			p.about("tasks/cancel", test.id).Want(http.StatusOK, wiretest.InvalidParams) // D-09
-			if r := p.about("tasks/get", test.id).OK(); r.Text("status") != test.status {
-				t.Errorf("after a cancel: %s", r.Body)
-			}
+			p.about("tasks/get", test.id).WantMembers(`{"status":%q}`, test.status)
 		}
 		p.begin("goes on", "run_pipeline", endlessRun).OK()
-		if got := members(p.reaches("goes on", "working")); got != state {
-			t.Errorf("tasks/get has %s", got)
-		}
+		wants(p.reaches("goes on", "working"), `{"id":"goes on","status":"working",`+times+`2000}`)
 		began := time.Now()
 		p.about("tasks/result", "goes on").Want(http.StatusOK, wiretest.InvalidParams)
 		if waited := time.Since(began); waited > wiretest.Patience/2 {
 			t.Errorf("tasks/result has waited for %v", waited)
 		}
-		cancelled := p.about("tasks/cancel", "goes on").OK()
-		if got := members(cancelled); got != "id status " || cancelled.Text("status") != "cancelled" || cancelled.Text("id") != "goes on" {
-			t.Errorf("%s", cancelled.Body)
-		}
-		if got := members(p.reaches("goes on", "cancelled")); got != state { // D-14
-			t.Errorf("tasks/get has %s", got)
-		}
-		for range 2 { // cancelled twice
+		wants(p.about("tasks/cancel", "goes on"), `{"id":"goes on","status":"cancelled"}`)
+		wants(p.reaches("goes on", "cancelled"), `{"id":"goes on","status":"cancelled",`+times+`2000}`) // D-14
+		for range 2 {                                                                                   // cancelled twice
 			p.about("tasks/cancel", "goes on").Want(http.StatusOK, wiretest.InvalidParams)
 			p.about("tasks/result", "goes on").Want(http.StatusOK, wiretest.InvalidParams)
 		}
@@ -318,34 +256,30 @@ func TestPatternsResult(t *testing.T) {
 // no params.
 func TestPatternsList(t *testing.T) {
 	rules.Covers(t, "D-10", "D-23")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		for _, revisions := range [][]string{wiretest.OnlyPatterns, wiretest.WithPatterns} {
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: revisions}})
-			a, b := newGuide(t, url, "a"), newGuide(t, url, "b")
-			for i := range 2 * mcptask.PageSize {
-				a.begin(fmt.Sprint("t", i), "deploy_service", staging).OK()
-				time.Sleep(time.Millisecond) // the list is in the order of creation
+	runGuide(t, func(t *testing.T, a guide) {
+		b := newGuide(t, a.URL, "b")
+		var want []string
+		for i := range 2 * mcptask.PageSize {
+			want = append(want, fmt.Sprint("t", i))
+			a.begin(want[i], "deploy_service", staging).OK()
+			time.Sleep(time.Millisecond) // the list is in the order of creation
+		}
+		b.begin("b's", "run_pipeline", endlessRun).OK()
+		for _, params := range []string{"", `{}`} {
+			r := a.ask("tasks/list", params).WantMembers(`{"nextCursor":null}`)
+			var got []string
+			for _, task := range r.Get("tasks").([]any) {
+				got = append(got, task.(map[string]any)["id"].(string))
 			}
-			b.begin("b's", "run_pipeline", endlessRun).OK()
-			for _, params := range []string{"", `{}`} {
-				r := a.ask("tasks/list", params).OK()
-				list, _ := r.Get("tasks").([]any)
-				if len(list) != 2*mcptask.PageSize || r.Get("nextCursor") != nil {
-					t.Fatalf("%d tasks: %.300s", len(list), r.Body)
-				}
-				for i, task := range list {
-					if got := task.(map[string]any)["id"]; got != fmt.Sprint("t", i) {
-						t.Errorf("%v at %d", got, i)
-					}
-				}
-				if bytes.Contains(r.Body, []byte(`"result":{"content"`)) {
-					t.Error("a list with results")
-				}
+			if !slices.Equal(got, want) {
+				t.Errorf("%v", got)
 			}
-			if list := b.ask("tasks/list", "").OK().Get("tasks").([]any); len(list) != 1 {
-				t.Errorf("b has %v", list)
+			if bytes.Contains(r.Body, []byte(`"result":{"content"`)) {
+				t.Error("a list with results")
 			}
+		}
+		if list := b.ask("tasks/list", "").OK().Get("tasks").([]any); len(list) != 1 {
+			t.Errorf("b has %v", list)
 		}
 	})
 }
@@ -354,10 +288,8 @@ func TestPatternsList(t *testing.T) {
 // guide's session stands for the principal (T-11).
 func TestPatternsOwner(t *testing.T) {
 	rules.Covers(t, "D-15", "D-20", "D-23")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns}})
-		a, b := newGuide(t, url, "a"), newGuide(t, url, "b")
+	runGuideBeside(t, func(t *testing.T, a guide) {
+		b := newGuide(t, a.URL, "b")
 		a.begin("same", "run_pipeline", endlessRun).OK()
 		id := a.Create("run_pipeline", wiretest.PipelineArgs("endless")) // 2025-11-25 in the same session
 		none := b.about("tasks/get", "nobody's").Want(http.StatusOK, wiretest.InvalidParams)
@@ -373,11 +305,9 @@ func TestPatternsOwner(t *testing.T) {
 		b.reaches("same", "failed")
 		a.reaches("same", "working")
 		a.about("tasks/cancel", "same").OK()
-		if r := b.about("tasks/get", "same").OK(); r.Text("status") != "failed" {
-			t.Errorf("%s", r.Body)
-		}
+		b.about("tasks/get", "same").WantMembers(`{"status":"failed"}`)
 		// So have anonymous callers, by their sessions.
-		url, _ = wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: wiretest.WithPatterns}})
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: wiretest.WithPatterns}})
 		a, b = newGuide(t, url, ""), newGuide(t, url, "")
 		a.begin("same", "run_pipeline", endlessRun).OK()
 		b.about("tasks/get", "same").Want(http.StatusOK, wiretest.InvalidParams)
@@ -391,37 +321,26 @@ func TestPatternsOwner(t *testing.T) {
 // TestPatternsBeside checks that a request with a sign of 2025-11-25 is handled in that revision,
 // even if it also has members of the guide.
 func TestPatternsBeside(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	runGuideBeside(t, func(t *testing.T, p guide) {
 		const both = `{"name":"deploy_service","arguments":` + staging + `,"task":{},"_meta":{"taskId":"mine"}}`
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns}})
-		p := newGuide(t, url, "a")
 		r := p.ask("tools/call", both).OK()
 		id := r.Text("task", "taskId")
 		if id == "" || id == "mine" {
 			t.Fatalf("%s", r.Body)
 		}
-		if r := p.ask("tasks/get", `{"taskId":"`+id+`","id":"mine"}`).OK(); r.Text("taskId") != id {
-			t.Errorf("%s", r.Body)
-		}
+		p.ask("tasks/get", `{"taskId":"`+id+`","id":"mine"}`).WantMembers(`{"taskId":%q}`, id)
 		p.about("tasks/get", "mine").Want(http.StatusOK, wiretest.InvalidParams)
-		url, _ = wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns}})
-		if r := newGuide(t, url, "a").ask("tools/call", both).OK(); r.Get("content") == nil || r.Get("task") != nil {
-			t.Errorf("%s", r.Body)
-		}
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Revisions: wiretest.OnlyPatterns}})
+		newGuide(t, url, "a").ask("tools/call", both).WantPlain()
 	})
 }
 
 // TestPatternsOff checks that members of the guide have no effect if the server's options do not
 // name the guide.
 func TestPatternsOff(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-		p := newGuide(t, url, "a")
-		if r := p.begin("t", "deploy_service", staging).OK(); r.Get("content") == nil || r.Get("_meta") != nil {
-			t.Errorf("%s", r.Body)
-		}
+	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.LegacyRevision, Bearer: true}, func(t *testing.T, peer *wiretest.Peer) {
+		p := guide{peer}
+		p.begin("t", "deploy_service", staging).WantPlain().WantMembers(`{"_meta":null}`)
 		p.begin("t", "run_pipeline", endlessRun).Want(http.StatusOK, wiretest.MethodNotFound) // of 2025-11-25: without params.task
 		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskId":5}}`).OK()
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))

@@ -3,6 +3,7 @@ package unofficialtest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,51 +18,39 @@ import (
 // TestProposalSeesLegacy shows a task of 2025-11-25 in the proposal.
 func TestProposalSeesLegacy(t *testing.T) {
 	rules.Covers(t, "A-29", "A-38", "A-52", "A-54", "A-65")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		c, a := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a"), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, a *wiretest.Peer, d *wiretest.Driven) {
+		c := a.NewSibling(wiretest.LegacyRevision, "a")
 		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 60000}}).OK().Text("task", "taskId")
 		d.Tell(id, "begun")
 		// All of the retention before the end, and what is left of it afterwards.
-		if r := a.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "working" || r.Number("keepAlive") != 60000 || wiretest.ProposalTaskID(t, r.Body) != id {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"working","keepAlive":60000,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
 		time.Sleep(20 * time.Millisecond)
 		d.Tell(id, "done")
 		c.Until(id, "completed")
-		r := a.CallProposed("tasks/get", id).OK()
-		if keep := r.Number("keepAlive"); keep <= 0 || keep > 60000-20 {
+		if r := a.CallProposed("tasks/get", id).OK(); r.Number("keepAlive") <= 0 || r.Number("keepAlive") > 60000-20 {
 			t.Errorf("%s", r.Body)
 		}
-		if r := a.CallProposed("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "done" || wiretest.ProposalTaskID(t, r.Body) != id {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/result", id).WantMembers("%s", doneResult(id))
 		// A tool error is failed there and completed here.
 		broken := c.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		c.Until(broken, "failed")
-		if r := a.CallProposed("tasks/get", broken).OK(); r.Text("status") != "completed" || r.Get("error") != nil {
-			t.Errorf("%s", r.Body)
-		}
-		if r := a.CallProposed("tasks/result", broken).OK(); r.Get("isError") != true {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", broken).WantMembers(`{"status":"completed","error":null}`)
+		a.CallProposed("tasks/result", broken).WantMembers(`{"isError":true}`)
 		cancelled := c.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		c.Task("tasks/cancel", cancelled).OK()
-		if r := a.CallProposed("tasks/get", cancelled).OK(); r.Text("status") != "cancelled" {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", cancelled).WantMembers(`{"status":"cancelled"}`)
 		a.CallProposed("tasks/result", cancelled).Want(http.StatusOK, wiretest.InvalidParams)
 		listed := map[any]bool{}
-		for _, task := range a.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any) {
-			listed[task.(map[string]any)["taskId"]] = true
+		tasks, _ := wiretest.ListPages(t, func(params map[string]any) *wiretest.Response { return a.CallUnchecked("tasks/list", params) })
+		for _, task := range tasks {
+			listed[task["taskId"]] = true
 		}
 		if len(listed) != 3 || !listed[id] || !listed[broken] || !listed[cancelled] {
 			t.Errorf("%v", listed)
 		}
 		a.CallProposed("tasks/delete", id).OK()
 		c.Task("tasks/get", id).Want(http.StatusOK, wiretest.InvalidParams)
-		wiretest.NewPeer(t, url, wiretest.BeforeTasks, "b").CallProposed("tasks/get", broken).Want(http.StatusOK, wiretest.InvalidParams)
+		a.NewSibling(wiretest.BeforeTasks, "b").CallProposed("tasks/get", broken).Want(http.StatusOK, wiretest.InvalidParams)
 	})
 }
 
@@ -69,10 +58,8 @@ func TestProposalSeesLegacy(t *testing.T) {
 // reveal the requestor's name for it.
 func TestLegacySeesProposal(t *testing.T) {
 	rules.Covers(t, "A-06", "A-40", "C-26", "C-41", "C-52")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, d := serveProposal(t, wiretest.Setup{})
-		c, a := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewPeer(t, url, wiretest.BeforeTasks, "a")
+	runProposal(t, wiretest.Setup{}, func(t *testing.T, a *wiretest.Peer, d *wiretest.Driven) {
+		c := wiretest.NewAskedPeer(t, a.URL, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		id := internal("a", "T")
 		meta := wiretest.ProposalMeta("T")
 		meta[wiretest.ProposalTask] = map[string]any{"taskId": "T", "keepAlive": 60000}
@@ -83,9 +70,7 @@ func TestLegacySeesProposal(t *testing.T) {
 		if tasks := list.Get("tasks").([]any); len(tasks) != 1 || tasks[0].(map[string]any)["taskId"] != id || strings.Contains(string(list.Result), `"T"`) {
 			t.Fatalf("%s", list.Body)
 		}
-		if r := c.Task("tasks/get", id).OK(); r.Text("status") != "working" || r.Get("ttl") != nil || !strings.Contains(string(r.Result), `"ttl":null`) {
-			t.Errorf("%s", r.Body)
-		}
+		c.Task("tasks/get", id).WantMembers(`{"status":"working","ttl":null}`)
 		// Its requestor's ID is none that 2025-11-25 knows.
 		c.Call("tasks/cancel", map[string]any{"taskId": "T"}).Want(http.StatusOK, wiretest.InvalidParams)
 		time.Sleep(20 * time.Millisecond)
@@ -100,9 +85,7 @@ func TestLegacySeesProposal(t *testing.T) {
 		call.NextAnswer()
 		a.Propose("B", "run_pipeline", wiretest.PipelineArgs("broken")).NextAnswer()
 		c.Until(internal("a", "B"), "failed")
-		if r := c.Task("tasks/result", internal("a", "B")).OK(); r.Get("isError") != true {
-			t.Errorf("%s", r.Body)
-		}
+		c.Task("tasks/result", internal("a", "B")).WantMembers(`{"isError":true}`)
 		a.Propose("L", "locked", nil).NextAnswer()
 		c.Task("tasks/result", internal("a", "L")).Want(http.StatusOK, -32055)
 		// Cancelled there, it is over here, and the call is answered.
@@ -113,6 +96,11 @@ func TestLegacySeesProposal(t *testing.T) {
 		}
 		a.UntilProposed("C", "cancelled")
 	})
+}
+
+// doneResult is the result of a task of the tool "driven", in the proposal.
+func doneResult(id string) string {
+	return fmt.Sprintf(`{"content":[{"type":"text","text":"done"}],"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
 }
 
 // TestProposalAndModern shows a task of 2026-07-28 in the proposal, and the reverse.
@@ -132,24 +120,16 @@ func TestProposalAndModern(t *testing.T) {
 		e, a := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.BeforeTasks, "a", wiretest.AllCapabilities)
 		id := e.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		e.Until(id, "completed")
-		if r := a.CallProposed("tasks/get", id).OK(); r.Text("taskId") != id || r.Text("status") != "completed" {
-			t.Errorf("%s", r.Body)
-		}
-		if r := a.CallProposed("tasks/result", id).OK(); r.Get("isError") != true || wiretest.ProposalTaskID(t, r.Body) != id {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"completed"}`, id)
+		a.CallProposed("tasks/result", id).WantMembers(`{"isError":true,"_meta":{%q:{"taskId":%q}}}`, wiretest.ProposalRelated, id)
 		failed := e.Create("locked", nil)
 		e.Until(failed, "failed")
-		if r := a.CallProposed("tasks/get", failed).OK(); r.Text("status") != "failed" || r.Text("error") != "the repository is locked" {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", failed).WantMembers(`{"status":"failed","error":"the repository is locked"}`)
 		// Asked to stop, a task is at work until it has stopped.
 		slow := e.Create("stubborn", nil)
 		<-begun
 		e.Task("tasks/cancel", slow).OK()
-		if r := a.CallProposed("tasks/get", slow).OK(); r.Text("status") != "working" {
-			t.Errorf("%s", r.Body)
-		}
+		a.CallProposed("tasks/get", slow).WantMembers(`{"status":"working"}`)
 		close(stop)
 		a.UntilProposed(slow, "completed") // it has not listened
 		// The other way: under the stored ID, without an end before the end.
@@ -176,35 +156,6 @@ func TestProposalAndModern(t *testing.T) {
 		}
 		if last := call.NextAnswer(); wiretest.ToolText(last.Result) != "done" {
 			t.Errorf("%s", last.Text)
-		}
-	})
-}
-
-// TestProposalAndPatterns shows a task of the guide in the proposal, and the reverse. Both use the
-// name that the requestor has given.
-func TestProposalAndPatterns(t *testing.T) {
-	rules.Covers(t, "A-16", "A-29", "A-38")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		options := wiretest.WithProposal()
-		options.Revisions = append(options.Revisions, mcptask.RevisionTaskPatterns)
-		url, _ := serveProposal(t, wiretest.Setup{Options: options})
-		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-		p.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": map[string]any{"taskId": "G"}}).OK()
-		for _, id := range []string{"G", internal("a", "G")} {
-			if r := p.UntilProposed(id, "completed"); r.Text("taskId") != id || r.Number("keepAlive") <= 0 {
-				t.Errorf("%s", r.Body)
-			}
-			if r := p.CallProposed("tasks/result", id).OK(); wiretest.ToolText(r.Result) != "pondered" || wiretest.ProposalTaskID(t, r.Body) != id {
-				t.Errorf("%s", r.Body)
-			}
-		}
-		p.CallUnchecked("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("G")}).Want(http.StatusOK, wiretest.InvalidParams)
-		p.Propose("T", "ponder", nil).NextAnswer()
-		for _, id := range []string{"T", internal("a", "T")} {
-			if r := p.CallUnchecked("tasks/get", map[string]any{"id": id}).OK(); r.Text("id") != id || r.Text("status") != "completed" {
-				t.Errorf("%s", r.Body)
-			}
 		}
 	})
 }

@@ -45,8 +45,7 @@ func TestProposalPipe(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				p, d := newProposedPipe(t, protocol)
 				task := internal(gosdk.Local, "T")
-				p.Say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"driven","arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T","keepAlive":60000},"progressToken":"p"}}}`)
-				p.WantLines(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{` + relatedT + `}}`)
+				p.Exchange(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{`+relatedT+`}}`, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"driven","arguments":{},"_meta":{"modelcontextprotocol.io/task":{"taskId":"T","keepAlive":60000},"progressToken":"p"}}}`)
 				d.Tell(task, "begun")
 				p.WantLines(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":0,"message":"begun",` + relatedT + `}}`)
 				d.Tell(task, "ask")
@@ -58,21 +57,15 @@ func TestProposalPipe(t *testing.T) {
 				if err := json.Unmarshal([]byte(line), &question); err != nil || question.Method != "elicitation/create" || wiretest.ProposalTaskID(t, []byte(line)) != "T" {
 					t.Fatal(line, err)
 				}
-				p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-				p.WantLines(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"input_required","keepAlive":60000,"pollFrequency":20,` + relatedT + `}}`)
-				p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T"}}`)
-				p.WantLines(`{"jsonrpc":"2.0","id":"r","error":{"code":-32602,"message":"the task is input_required: only a completed one has a result"}}`)
+				p.Exchange(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"input_required","keepAlive":60000,"pollFrequency":20,`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
+				p.Exchange(`{"jsonrpc":"2.0","id":"r","error":{"code":-32602,"message":"the task is input_required: only a completed one has a result"}}`, `{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T"}}`)
 				p.Say(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
 				d.Tell(task, "done")
 				p.WantLines(`{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
-				p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T",` + relatedT + `}}`)
-				p.WantLines(`{"jsonrpc":"2.0","id":"r","result":{"content":[{"type":"text","text":"done"}],` + relatedT + `}}`)
-				p.Say(`{"jsonrpc":"2.0","id":"l","method":"tasks/list"}`)
-				p.WantLines(`{"jsonrpc":"2.0","id":"l","result":{"tasks":[{"taskId":"T","status":"completed","keepAlive":60000,"pollFrequency":20}]}}`)
-				p.Say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
-				p.WantLines(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
-				p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T",` + relatedT + `}}`)
-				p.WantLines(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID"}}`)
+				p.Exchange(`{"jsonrpc":"2.0","id":"r","result":{"content":[{"type":"text","text":"done"}],`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":"T",`+relatedT+`}}`)
+				p.Exchange(`{"jsonrpc":"2.0","id":"l","result":{"tasks":[{"taskId":"T","status":"completed","keepAlive":60000,"pollFrequency":20}]}}`, `{"jsonrpc":"2.0","id":"l","method":"tasks/list"}`)
+				p.Exchange(`{"jsonrpc":"2.0","id":"d","result":{`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
+				p.Exchange(`{"jsonrpc":"2.0","id":"g","error":{"code":-32602,"message":"there is no task with that ID"}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T",`+relatedT+`}}`)
 			})
 		})
 	}
@@ -109,19 +102,16 @@ func TestProposalPipeCancel(t *testing.T) {
 			t.Errorf("%v, want %s among them", seen, answer)
 		}
 		p.Say(`{"jsonrpc":"2.0","id":%q,"result":{"action":"accept","content":{"note":"n"}}}`, question.ID)
-		p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-		p.WantLines(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"cancelled","keepAlive":3600000,"pollFrequency":20,` + relatedT + `}}`)
+		p.Exchange(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"cancelled","keepAlive":3600000,"pollFrequency":20,`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
 		select {
 		case d.TaskChannel(internal(gosdk.Local, "T")) <- "done":
 			t.Error("the handler goes on")
 		case <-time.After(50 * time.Millisecond):
 		}
-		p.Say(`{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
-		p.WantLines(`{"jsonrpc":"2.0","id":"d","result":{` + relatedT + `}}`)
+		p.Exchange(`{"jsonrpc":"2.0","id":"d","result":{`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"d","method":"tasks/delete","params":{"taskId":"T"}}`)
 		call(3, "locked") // the ID is free again
 		p.WantLines(created, `{"jsonrpc":"2.0","id":3,"error":{"code":-32055,"message":"the repository is locked","data":{"by":"somebody","since":[1,2]}}}`)
 		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
-		p.Say(`{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
-		p.WantLines(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"failed","error":"the repository is locked","keepAlive":86400000,"pollFrequency":100,` + relatedT + `}}`)
+		p.Exchange(`{"jsonrpc":"2.0","id":"g","result":{"taskId":"T","status":"failed","error":"the repository is locked","keepAlive":86400000,"pollFrequency":100,`+relatedT+`}}`, `{"jsonrpc":"2.0","id":"g","method":"tasks/get","params":{"taskId":"T"}}`)
 	})
 }

@@ -90,7 +90,7 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	}
 	x.session, x.endUse = s, x.g.sessions.beginUse(id)
 	if x.m.IsRequest() && x.m.Method != "ping" {
-		x.g.sessions.markUsed(s)
+		s.used.Store(true)
 	}
 	return s, s.newCaller(x.g, x.m.Method), true
 }
@@ -199,14 +199,7 @@ func (x *httpExchange) carryQuestions(d protocol.Teller, task string) (stop func
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		defer guard.Recover(x.g.server.Logger(), "the stream of a request that waits")
-		for {
-			select {
-			case <-c.Wake():
-				x.out.sendMessages(c.Take())
-			case <-over:
-				return
-			}
-		}
+		sendQueued(c, x.out.sendMessages, over)
 	})
 	return func() {
 		x.g.hub.Refresh(task) // send retractions before the answer

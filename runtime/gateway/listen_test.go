@@ -65,16 +65,16 @@ func TestLostAcknowledgement(t *testing.T) {
 		`{"jsonrpc":"2.0","id":"s","error":{"code":-32602,"message":"no filter"}}`: "",
 	} {
 		w := &page{discard: discard{http.Header{"Content-Type": {"text/event-stream"}}}}
-		m := &merger{w: w, m: newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}}), open: func() {}}
-		m.out.stream = &stream{w: w, flush: func() error { return nil }}
-		if _, err := m.Write([]byte("data: " + answer + "\n\n")); err != nil {
+		m, in := newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}}), newSDKResponse(w)
+		in.open, in.take = func() {}, m.takeEvent
+		if _, err := in.Write([]byte("data: " + answer + "\n\n")); err != nil {
 			t.Fatal(err)
 		}
 		said := w.text.String()
-		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.m.acknowledged != acknowledged {
+		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.acknowledged != acknowledged {
 			t.Errorf("%s: %s", answer, said)
 		}
-		if _, refused := m.end(); refused || m.m.answer == nil || string(m.m.answer.Bytes()) != answer {
+		if _, refused := in.end(); refused || m.answer == nil || string(m.answer.Bytes()) != answer {
 			t.Errorf("%s is not kept", answer)
 		}
 	}

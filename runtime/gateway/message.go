@@ -105,11 +105,6 @@ func unknownMethodError(m *message, revision string) *mcptask.Error {
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", wire.ShortenName(m.Method), revision)
 }
 
-// newerMethodError refuses a request whose method belongs to a newer revision.
-func newerMethodError(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s belongs to a later revision: name that revision in the request's _meta", wire.ShortenName(m.Method))
-}
-
 // isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK
 // might serve it in a session whose revision has neither the method nor its answer.
 func (m *message) isNewerMethod() bool { return m.Method == protocol.Listen }

@@ -326,14 +326,9 @@ func (p *pipe) writeQuestions() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.mailbox(p.session).Connect(nil, "")
 	defer c.Close()
-	for {
-		select {
-		case <-c.Wake():
-			for _, message := range c.Take() {
-				p.write(message)
-			}
-		case <-p.ctx.Done():
-			return
+	sendQueued(c, func(messages [][]byte) {
+		for _, message := range messages {
+			p.write(message)
 		}
-	}
+	}, p.ctx.Done())
 }

@@ -170,11 +170,6 @@ func (t *sessions) findSpareOfLargest() (spared *session) {
 	return spared
 }
 
-// markUsed notes that a request has used the session.
-func (*sessions) markUsed(s *session) {
-	s.used.Store(true)
-}
-
 // removeUnusedOwner removes an owner without sessions. t.mu is held.
 func (t *sessions) removeUnusedOwner(principal string) {
 	if o := t.owners[principal]; o.open == 0 && o.opening == 0 {

@@ -160,14 +160,14 @@ func TestSpareSessions(t *testing.T) {
 	for _, id := range []string{"victim", "worked", "opened 1", "opened 2"} {
 		r.wantOpen(id, "", "")
 	}
-	r.markUsed(r.get("victim"))
-	r.markUsed(r.get("worked"))
+	r.get("victim").used.Store(true)
+	r.get("worked").used.Store(true)
 	busy["victim"] = true
 	r.wantOpen("3", "", "opened 1")
 	r.wantOpen("4", "", "opened 2")
 	r.wantOpen("5", "", "3")
-	r.markUsed(r.get("4"))
-	r.markUsed(r.get("5"))
+	r.get("4").used.Store(true)
+	r.get("5").used.Store(true)
 	r.wantOpen("6", "", "worked")
 	r.wantOpen("7", "", "6")
 	busy["4"], busy["5"], busy["7"] = true, true, true

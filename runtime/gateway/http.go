@@ -30,11 +30,7 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 	m, batch, refusal := parseMessage(body)
 	switch {
 	case refusal != nil:
-		var id json.RawMessage
-		if m != nil {
-			id = m.ID
-		}
-		refuse(w, http.StatusBadRequest, id, refusal)
+		refuse(w, http.StatusBadRequest, m.ID, refusal)
 	case batch:
 		g.forwardBatch(w, r, principal, body)
 	default:
@@ -115,10 +111,7 @@ func (x *httpExchange) checkVersion(revision string) *mcptask.Error {
 }
 
 func (x *httpExchange) checkNames(named bool) *mcptask.Error {
-	if !named {
-		return checkMethod(x.r.Header, x.m)
-	}
-	return checkNames(x.r.Header, x.m)
+	return checkNames(x.r.Header, x.m, named)
 }
 
 func (x *httpExchange) accept() { x.w.WriteHeader(http.StatusAccepted) }

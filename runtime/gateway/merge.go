@@ -193,5 +193,5 @@ func (p *pipe) passMerged(said *wire.Message) bool {
 		delete(p.merged, wire.IDKey(id))
 	}
 	p.mu.Unlock()
-	return m != nil && m.handleMessage(said, p.write)
+	return m != nil && m.handleMessage(said, p.out.put)
 }

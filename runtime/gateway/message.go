@@ -40,11 +40,12 @@ func readsParams(method string) bool {
 	return strings.HasPrefix(method, "tasks/")
 }
 
-// parseMessage reads one message. For a batch it returns no message.
+// parseMessage reads one message. For a batch, or text that has no message, it returns an
+// empty message.
 func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
 	read, batch, refusal := wire.Read(body)
 	if read == nil {
-		return nil, batch, refusal
+		return &message{Message: &wire.Message{}}, batch, refusal
 	}
 	m = &message{Message: read}
 	if refusal != nil {

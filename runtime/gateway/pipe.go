@@ -154,7 +154,7 @@ func (p *pipe) readClient(in io.Reader) {
 		line, err := wire.ReadLine(lines, p.g.maxBody)
 		switch {
 		case errors.Is(err, wire.ErrLongLine):
-			p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
+			p.out.putBuffered(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
 			if x := p.readMessage(line); x != nil {
@@ -207,14 +207,14 @@ func (p *pipe) deliver(line []byte) {
 	case isRead:
 		reply.ID, reply.Method = said.ID, said.Method
 	case json.Unmarshal(line, &reply) != nil: // what a client may not send can be a reply all the same
-		p.write(line)
+		p.out.put(line)
 		return
 	default:
 		said = nil
 	}
 	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID
 	if said == nil || !p.passMerged(said) {
-		p.write(line)
+		p.out.put(line)
 	}
 	p.noteWritten()
 	replied.noteWritten()
@@ -319,13 +319,6 @@ func (p *pipe) endListens() {
 	}
 }
 
-// write adds a line. It may wait until the client reads.
-func (p *pipe) write(line []byte) { p.out.put(line) }
-
-// reply adds a line. It waits only if the client leaves too much unread. It is for the goroutine
-// that reads the client's input.
-func (p *pipe) reply(line []byte) { p.out.putBuffered(line) }
-
 // sendToSDK sends a line to the SDK.
 func (p *pipe) sendToSDK(line []byte) {
 	_, _ = p.toSDK.Write(append(bytes.TrimRight(line, "\r\n"), '\n')) // fails if the SDK has ended
@@ -338,7 +331,7 @@ func (p *pipe) writeQuestions() {
 	defer c.Close()
 	sendQueued(c, func(messages [][]byte) {
 		for _, message := range messages {
-			p.write(message)
+			p.out.put(message)
 		}
 	}, p.ctx.Done())
 }

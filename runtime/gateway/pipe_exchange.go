@@ -25,16 +25,12 @@ func (p *pipe) readMessage(line []byte) *pipeExchange {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message nests more than %d objects and arrays", maxNesting)
 	}
 	switch {
-	case refusal != nil && m != nil && m.IsResponse():
+	case refusal != nil && m.IsResponse():
 		p.g.server.Notice(slog.LevelInfo, "response dropped", "error", refusal) // a response gets no answer
 	case refusal != nil:
-		var id json.RawMessage
-		if m != nil {
-			id = m.ID
-		}
-		p.reply(wire.EncodeReply(id, nil, refusal))
+		p.out.putBuffered(wire.EncodeReply(m.ID, nil, refusal))
 	case batch:
-		p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per line")))
+		p.out.putBuffered(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per line")))
 	case m.Method == "" && (m.ID == nil || !wire.ValidID(m.ID)):
 		// An SDK would end the session. There is no reply, because two peers could then answer each
 		// other forever.
@@ -96,7 +92,7 @@ func (x *pipeExchange) flush()                         {}
 
 func (x *pipeExchange) refuse(_ refusalKind, err *mcptask.Error) {
 	if x.m.IsRequest() {
-		x.p.reply(wire.EncodeReply(x.m.ID, nil, err))
+		x.p.out.putBuffered(wire.EncodeReply(x.m.ID, nil, err))
 	}
 }
 
@@ -132,7 +128,7 @@ func (x *pipeExchange) answer(work work) {
 		p.mu.Unlock()
 		p.signalReply()
 		if !silent {
-			p.write(encodeAnswer(ctx, x.m, result, err))
+			p.out.put(encodeAnswer(ctx, x.m, result, err))
 		}
 		if work.written != nil {
 			work.written()
@@ -142,7 +138,7 @@ func (x *pipeExchange) answer(work work) {
 
 func (x *pipeExchange) send(message []byte) {
 	if x.ctx.Err() == nil {
-		x.p.write(message)
+		x.p.out.put(message)
 	}
 }
 

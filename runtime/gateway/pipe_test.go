@@ -202,7 +202,8 @@ func TestPipeInitializesOnce(t *testing.T) {
 func TestPipeCountsListen(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 3
-		server := newServer(t, mcptask.Options{Limits: mcptask.Limits{Waiting: most}, Logger: slog.New(slog.DiscardHandler)})
+		server := newServer(t, mcptask.Options{Limits: mcptask.Limits{Waiting: most}, Logger: slog.New(slog.DiscardHandler),
+			Principal: func(context.Context) (string, error) { return "p", nil }}) // both pipes count for one account
 		listen := func(p *piped, id string) {
 			p.say(`{"jsonrpc":"2.0","id":%s,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`, id, taskMeta)
 		}

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/gateway/internal/push"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
 )
@@ -185,7 +184,7 @@ func (a *awaitedCall) carryQuestions(task string, done func()) (over func()) {
 		for {
 			select {
 			case <-c.Wake():
-				a.sendQueued(c)
+				a.sendMessages(c.Take())
 			case <-tick.C:
 				a.way.sendKeepAlive()
 			case <-a.way.disconnected():
@@ -193,7 +192,7 @@ func (a *awaitedCall) carryQuestions(task string, done func()) (over func()) {
 				return
 			case <-stop:
 				a.g.hub.Refresh(task) // send retractions before the answer
-				a.sendQueued(c)
+				a.sendMessages(c.Take())
 				return
 			}
 		}
@@ -204,8 +203,8 @@ func (a *awaitedCall) carryQuestions(task string, done func()) (over func()) {
 	}
 }
 
-func (a *awaitedCall) sendQueued(c *push.Stream) {
-	for _, m := range c.Take() {
+func (a *awaitedCall) sendMessages(messages [][]byte) {
+	for _, m := range messages {
 		a.way.send(m)
 	}
 }

@@ -17,14 +17,11 @@ func (x *httpExchange) direct(flow *Flow) {
 	w := x.w
 	if flow.Tool != "" {
 		result, err := x.directCall(x.r.Context(), flow)
-		switch {
-		case err == nil:
-			write(w, http.StatusOK, wire.EncodeReply(x.m.ID, result, nil))
-		case flow.Stateless:
-			refuse(w, modernStatus(wireError(err)), x.m.ID, wireError(err))
-		default:
-			refuse(w, http.StatusOK, x.m.ID, wireError(err))
+		if err != nil {
+			x.refuse(refusedRequest, wireError(err))
+			return
 		}
+		write(w, http.StatusOK, wire.EncodeReply(x.m.ID, result, nil))
 		return
 	}
 	held := &bufferedResponse{header: http.Header{}, code: http.StatusOK}

@@ -57,18 +57,13 @@ func checkMeta(meta meta, revision string) *mcptask.Error {
 	return nil
 }
 
-// checkMethod compares Mcp-Method with the body (E-70, E-72).
-func checkMethod(h http.Header, m *message) *mcptask.Error {
+// checkNames compares Mcp-Method and, if named is true, Mcp-Name with the body (E-69 to E-72).
+func checkNames(h http.Header, m *message, named bool) *mcptask.Error {
 	if header := h.Get(methodHeader); header != m.Method {
 		return mcptask.Errorf(mcptask.CodeHeaderMismatch, "the %s header is %q, but the body says %q", methodHeader, wire.ShortenName(header), wire.ShortenName(m.Method))
 	}
-	return nil
-}
-
-// checkNames compares Mcp-Method and Mcp-Name with the body (E-69 to E-72).
-func checkNames(h http.Header, m *message) *mcptask.Error {
-	if err := checkMethod(h, m); err != nil {
-		return err
+	if !named {
+		return nil
 	}
 	taskID, ok := m.Params.Text("taskId")
 	if !ok {

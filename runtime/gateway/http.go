@@ -30,11 +30,7 @@ func (g *Gateway) readPost(w http.ResponseWriter, r *http.Request, principal str
 	m, batch, refusal := parseMessage(body)
 	switch {
 	case refusal != nil:
-		var id json.RawMessage
-		if m != nil {
-			id = m.ID
-		}
-		refuse(w, http.StatusBadRequest, id, refusal)
+		refuse(w, http.StatusBadRequest, m.ID, refusal)
 	case batch:
 		g.forwardBatch(w, r, principal, body)
 	default:
@@ -90,7 +86,7 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	}
 	x.session, x.endUse = s, x.g.sessions.beginUse(id)
 	if x.m.IsRequest() && x.m.Method != "ping" {
-		x.g.sessions.markUsed(s)
+		s.used.Store(true)
 	}
 	return s, s.newCaller(x.g, x.m.Method), true
 }
@@ -115,10 +111,7 @@ func (x *httpExchange) checkVersion(revision string) *mcptask.Error {
 }
 
 func (x *httpExchange) checkNames(named bool) *mcptask.Error {
-	if !named {
-		return checkMethod(x.r.Header, x.m)
-	}
-	return checkNames(x.r.Header, x.m)
+	return checkNames(x.r.Header, x.m, named)
 }
 
 func (x *httpExchange) accept() { x.w.WriteHeader(http.StatusAccepted) }
@@ -199,14 +192,7 @@ func (x *httpExchange) carryQuestions(d protocol.Teller, task string) (stop func
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		defer guard.Recover(x.g.server.Logger(), "the stream of a request that waits")
-		for {
-			select {
-			case <-c.Wake():
-				x.out.sendMessages(c.Take())
-			case <-over:
-				return
-			}
-		}
+		sendQueued(c, x.out.sendMessages, over)
 	})
 	return func() {
 		x.g.hub.Refresh(task) // send retractions before the answer

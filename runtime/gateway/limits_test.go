@@ -7,8 +7,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// openAll opens what callers have at once until each is refused for the first time, and returns how
-// many are open, and the last refusal.
+// openAll opens requests of each caller until the first refusal. It returns how many are open, the
+// last refusal, and what ends them.
 func openAll(callers []mcptask.Caller, open func(mcptask.Caller) (func(), *mcptask.Error)) (n int, last *mcptask.Error, done []func()) {
 	for _, caller := range callers {
 		for {
@@ -24,25 +24,26 @@ func openAll(callers []mcptask.Caller, open func(mcptask.Caller) (func(), *mcpta
 	return n, last, done
 }
 
-// Sessions cost nothing, and open as many calls and waiting requests together as all anonymous
-// callers may have.
+// limitedGateway returns a gateway with limits, and what opens each kind of request that stays open.
+func limitedGateway(t *testing.T, limits mcptask.Limits) map[string]func(mcptask.Caller) (func(), *mcptask.Error) {
+	t.Helper()
+	server := newServer(t, mcptask.Options{Limits: limits})
+	return map[string]func(mcptask.Caller) (func(), *mcptask.Error){
+		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
+		"waiting": New(Config{Server: server}).countWaiting,
+	}
+}
+
+// TestSessionsDoNotMultiplyOpenRequests checks that anonymous callers have no more calls and waiting
+// requests open together than all of them may have, however many sessions they open.
 func TestSessionsDoNotMultiplyOpenRequests(t *testing.T) {
 	const most = 3
-	server, err := mcptask.NewServer(mcptask.Options{Limits: mcptask.Limits{Running: most, Waiting: most}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	g := New(Config{Server: server})
 	var sessions []mcptask.Caller
 	for i := range 100 {
 		sessions = append(sessions, mcptask.Caller{Session: fmt.Sprint(i)})
 	}
-	for name, open := range map[string]func(mcptask.Caller) (func(), *mcptask.Error){
-		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
-		"waiting": g.countWaiting,
-	} {
-		for range 2 { // what is done makes room
+	for name, open := range limitedGateway(t, mcptask.Limits{Running: most, Waiting: most}) {
+		for range 2 { // the requests that are done make room
 			n, last, done := openAll(sessions, open)
 			if want := fmt.Sprintf(`{"limit":%q,"max":%d,"scope":"anonymous"}`, name, 4*most); n != 4*most || string(last.Data) != want {
 				t.Errorf("%s: %d are open, and then %s", name, n, last.Data)
@@ -58,24 +59,13 @@ func TestSessionsDoNotMultiplyOpenRequests(t *testing.T) {
 	}
 }
 
-// However many accounts there are, the whole server has no more open than it may have.
+// TestOpenRequestsOfTheServer checks that the whole server has no more requests open than it may
+// have, however many accounts there are.
 func TestOpenRequestsOfTheServer(t *testing.T) {
-	server, err := mcptask.NewServer(mcptask.Options{Limits: mcptask.Limits{Server: mcptask.Totals{Running: 5, Waiting: 5}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	g := New(Config{Server: server})
-	for name, open := range map[string]func(mcptask.Caller) (func(), *mcptask.Error){
-		"running": func(caller mcptask.Caller) (func(), *mcptask.Error) { return countCall(server, caller, "t", nil, nil) },
-		"waiting": g.countWaiting,
-	} {
-		n, last, done := openAll([]mcptask.Caller{{Principal: "p"}, {Principal: "q"}, {}}, open)
+	for name, open := range limitedGateway(t, mcptask.Limits{Server: mcptask.Totals{Running: 5, Waiting: 5}}) {
+		n, last, _ := openAll([]mcptask.Caller{{Principal: "p"}, {Principal: "q"}, {}}, open)
 		if want := fmt.Sprintf(`{"limit":%q,"max":5,"scope":"server"}`, name); n != 5 || string(last.Data) != want {
 			t.Errorf("%s: %d are open, and then %s", name, n, last.Data)
-		}
-		for _, free := range done {
-			free()
 		}
 	}
 }

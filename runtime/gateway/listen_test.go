@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// page is a response that stays to be looked at.
+// page is a response that keeps its body.
 type page struct {
 	discard
 	text strings.Builder
@@ -21,7 +20,7 @@ type page struct {
 // Write implements http.ResponseWriter.
 func (p *page) Write(data []byte) (int, error) { return p.text.Write(data) }
 
-// An idle subscription shows that it is alive.
+// TestKeepAlive checks that an idle subscription shows that it is alive.
 func TestKeepAlive(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		w := &page{discard: discard{http.Header{}}}
@@ -36,7 +35,8 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// So does one that the SDK serves too, also if none of its tasks is the caller's.
+// TestKeepAliveMerged checks the same of a subscription that the SDK serves too, even if none of its
+// tasks is the caller's.
 func TestKeepAliveMerged(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		sdk := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,12 +47,8 @@ func TestKeepAliveMerged(t *testing.T) {
 		g := New(Config{Server: askingServer(t), Stateless: sdk})
 		ctx, cancel := context.WithTimeout(t.Context(), 3*keepAlive+time.Second)
 		defer cancel()
-		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen",`+
-			`"params":{"notifications":{"taskIds":["none"],"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
-			`"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`))
-		for name, value := range map[string]string{"Content-Type": "application/json", versionHeader: mcptask.Revision20260728, methodHeader: "subscriptions/listen"} {
-			r.Header.Set(name, value)
-		}
+		r := newRequest(ctx, http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":["none"],"toolsListChanged":true},`+taskMeta+`}}`,
+			versionHeader, mcptask.Revision20260728, methodHeader, "subscriptions/listen")
 		w := &page{discard: discard{http.Header{}}}
 		g.ServeHTTP(w, r)
 		if n := strings.Count(w.text.String(), ": waiting\n\n"); n != 3 {
@@ -61,23 +57,24 @@ func TestKeepAliveMerged(t *testing.T) {
 	})
 }
 
-// An SDK whose acknowledgement is lost is acknowledged for, one that refuses is not.
+// TestLostAcknowledgement checks that the gateway acknowledges a subscription if the SDK answers
+// without an acknowledgement, but not if the SDK refuses it.
 func TestLostAcknowledgement(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"jsonrpc":"2.0","id":"s","result":{"resultType":"complete"}}`:            `"taskIds":["a"]`,
 		`{"jsonrpc":"2.0","id":"s","error":{"code":-32602,"message":"no filter"}}`: "",
 	} {
 		w := &page{discard: discard{http.Header{"Content-Type": {"text/event-stream"}}}}
-		m := &merger{w: w, m: newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}}), open: func() {}}
-		m.out.stream = &stream{w: w, flush: func() error { return nil }}
-		if _, err := m.Write([]byte("data: " + answer + "\n\n")); err != nil {
+		m, in := newMerge(&subscription{id: []byte(`"s"`), tasks: []string{"a"}}), newSDKResponse(w)
+		in.open, in.take = func() {}, m.takeEvent
+		if _, err := in.Write([]byte("data: " + answer + "\n\n")); err != nil {
 			t.Fatal(err)
 		}
 		said := w.text.String()
-		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.m.acknowledged != acknowledged {
+		if acknowledged := strings.Contains(said, "notifications/subscriptions/acknowledged"); acknowledged != (want != "") || !strings.Contains(said, want) || m.acknowledged != acknowledged {
 			t.Errorf("%s: %s", answer, said)
 		}
-		if _, refused := m.end(); refused || m.m.answer == nil || string(m.m.answer.Bytes()) != answer {
+		if _, refused := in.end(); refused || m.answer == nil || string(m.answer.Bytes()) != answer {
 			t.Errorf("%s is not kept", answer)
 		}
 	}

@@ -1,13 +1,10 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"net/http"
-	"strings"
 	"sync"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -100,6 +97,12 @@ func (m *merge) handleMessage(said *wire.Message, write func([]byte)) (taken boo
 	return true
 }
 
+// takeEvent is handleMessage for the data of one of the SDK's events.
+func (m *merge) takeEvent(event []byte, write func([]byte)) bool {
+	said, _, unread := wire.Read(event)
+	return unread == nil && said != nil && m.handleMessage(said, write)
+}
+
 // encodeAcknowledgement returns an acknowledgement of the tasks alone.
 func (s *subscription) encodeAcknowledgement() []byte {
 	data, err := protocol.Server20260728{}.Acknowledged(s.id, s.tasks)
@@ -136,101 +139,21 @@ func isClosed(c <-chan struct{}) bool {
 
 // forwardMerged implements exchange.
 func (x *httpExchange) forwardMerged(ctx context.Context, m *merge) (refused bool) {
-	in := &merger{w: x.w, m: m}
-	in.out.stream = &stream{w: x.w, flush: http.NewResponseController(x.w).Flush}
+	in := newSDKResponse(x.w)
 	if x.setBody() != nil {
 		return false
 	}
-	x.out, in.open = &in.out, x.openStream
+	x.out, in.take = &in.out, m.takeEvent
+	in.open = func() {
+		x.w.Header().Set("X-Accel-Buffering", "no")
+		x.openStream()
+	}
 	x.next().ServeHTTP(in, x.r.WithContext(ctx))
 	begun, refused := in.end()
 	if !begun { // the SDK has written nothing, so the answer is not an event
 		x.out = nil
 	}
 	return refused
-}
-
-// merger is the response to which the SDK writes its part of a merged subscription.
-type merger struct {
-	w http.ResponseWriter
-	m *merge
-	// open is called once, when the response turns out to be a stream.
-	open func()
-
-	out   sharedStream // its lock guards every write and the fields below
-	begun bool
-	isSSE bool
-	over  bool
-	part  []byte // the beginning of an incomplete event
-}
-
-// Header implements http.ResponseWriter.
-func (m *merger) Header() http.Header { return m.w.Header() }
-
-// WriteHeader implements http.ResponseWriter.
-func (m *merger) WriteHeader(code int) {
-	m.out.mu.Lock()
-	defer m.out.mu.Unlock()
-	m.begin(code)
-}
-
-// begin notes whether the SDK answers with a stream. m.out.mu is held.
-func (m *merger) begin(code int) {
-	if m.begun || m.over {
-		return
-	}
-	m.begun = true
-	m.isSSE = code == http.StatusOK && strings.HasPrefix(m.w.Header().Get("Content-Type"), "text/event-stream")
-	if m.isSSE {
-		m.w.Header().Set("X-Accel-Buffering", "no")
-		m.open()
-	}
-	m.w.WriteHeader(code)
-}
-
-// Write implements http.ResponseWriter. It collects whole events and handles or forwards each of
-// them.
-func (m *merger) Write(data []byte) (int, error) {
-	m.out.mu.Lock()
-	defer m.out.mu.Unlock()
-	if m.over {
-		return len(data), nil // the response is over
-	}
-	m.begin(http.StatusOK)
-	if !m.isSSE {
-		return m.w.Write(data)
-	}
-	m.part = append(m.part, data...)
-	for {
-		event, rest, ok := wire.CutEvent(m.part)
-		if !ok {
-			return len(data), nil
-		}
-		said, _, unread := wire.Read(event.Data())
-		if unread != nil || said == nil || !m.m.handleMessage(said, m.out.stream.sendMessage) {
-			_, _ = m.w.Write(m.part[:len(m.part)-len(rest)]) // fails if the client has disconnected
-			_ = http.NewResponseController(m.w).Flush()
-		}
-		m.part = bytes.Clone(rest)
-	}
-}
-
-// Flush implements http.Flusher.
-func (m *merger) Flush() {
-	m.out.mu.Lock()
-	defer m.out.mu.Unlock()
-	if !m.over {
-		_ = http.NewResponseController(m.w).Flush() // fails if the client has disconnected
-	}
-}
-
-// end closes the stream for the SDK. begun reports whether the SDK has written anything, and
-// refused whether that is not a stream.
-func (m *merger) end() (begun, refused bool) {
-	m.out.mu.Lock()
-	defer m.out.mu.Unlock()
-	m.over = true
-	return m.begun, m.begun && !m.isSSE
 }
 
 // forwardMerged implements exchange.
@@ -270,5 +193,5 @@ func (p *pipe) passMerged(said *wire.Message) bool {
 		delete(p.merged, wire.IDKey(id))
 	}
 	p.mu.Unlock()
-	return m != nil && m.handleMessage(said, p.write)
+	return m != nil && m.handleMessage(said, p.out.put)
 }

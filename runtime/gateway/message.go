@@ -39,11 +39,12 @@ func readsParams(method string) bool {
 	return strings.HasPrefix(method, "tasks/")
 }
 
-// parseMessage reads one message. For a batch it returns no message.
+// parseMessage reads one message. For a batch, or text that has no message, it returns an
+// empty message.
 func parseMessage(body []byte) (m *message, batch bool, refusal *mcptask.Error) {
 	read, batch, refusal := wire.Read(body)
 	if read == nil {
-		return nil, batch, refusal
+		return &message{Message: &wire.Message{}}, batch, refusal
 	}
 	m = &message{Message: read}
 	if refusal != nil {
@@ -102,11 +103,6 @@ func unknownMethodError(m *message, revision string) *mcptask.Error {
 		revision = "this revision"
 	}
 	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s does not exist in %s", wire.ShortenName(m.Method), revision)
-}
-
-// newerMethodError refuses a request whose method belongs to a newer revision.
-func newerMethodError(m *message) *mcptask.Error {
-	return mcptask.Errorf(mcptask.CodeMethodNotFound, "the method %s belongs to a later revision: name that revision in the request's _meta", wire.ShortenName(m.Method))
 }
 
 // isNewerMethod reports whether a request without a revision uses a method of 2026-07-28. An SDK

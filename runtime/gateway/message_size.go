@@ -24,6 +24,7 @@ const (
 // lasts. The number of such messages is limited, so this limits the memory of all of them.
 func checkSize(m *message) (refusalKind, *mcptask.Error) {
 	data := m.Bytes()
+	size, what, beside := len(data), "a request of "+m.Method, ""
 	switch m.Method {
 	case "initialize":
 		if wire.CountValues(data, maxInitializeValues) > maxInitializeValues {
@@ -31,26 +32,19 @@ func checkSize(m *message) (refusalKind, *mcptask.Error) {
 		}
 	case "tasks/result", protocol.Listen:
 	case "tools/call":
-		if len(data) > maxLastingBytes && len(data)-countLimitedBytes(m.Params) > maxLastingBytes {
-			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a call exceeds %d bytes beside its arguments and answers: send less", maxLastingBytes)
-		}
-		if len(data)-countLimitedBytes(m.Params) > 2*maxLastingValues && countLastingValues(m) > maxLastingValues {
-			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a call has more than %d values beside its arguments and answers: send less", maxLastingValues)
-		}
-		return 0, nil
+		size, what, beside = size-countLimitedBytes(m.Params), "a call", " beside its arguments and answers"
 	default:
 		return 0, nil
 	}
 	switch {
-	case len(data) <= maxLastingBytes:
-		if m.Method != "initialize" && countLastingValues(m) > maxLastingValues {
-			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s has more than %d values: send less", m.Method, maxLastingValues)
-		}
-		return 0, nil
-	case isLongID(m): // the same error as for any unknown ID
+	case size > maxLastingBytes && m.Method != "tools/call" && isLongID(m): // the same error as for any unknown ID
 		return refusedRequest, mcptask.Errorf(mcptask.CodeInvalidParams, "there is no task with that ID")
+	case size > maxLastingBytes:
+		return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "%s exceeds %d bytes%s: send less", what, maxLastingBytes, beside)
+	case m.Method != "initialize" && size > 2*maxLastingValues && countLastingValues(m) > maxLastingValues: // each value has two bytes
+		return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "%s has more than %d values%s: send less", what, maxLastingValues, beside)
 	}
-	return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "a request of %s exceeds %d bytes: send less", m.Method, maxLastingBytes)
+	return 0, nil
 }
 
 // isLongID reports whether a request names its task by an ID that is too long to exist.

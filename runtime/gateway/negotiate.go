@@ -14,18 +14,6 @@ import (
 
 // callInSession forwards a tools/call of a session. If the tool is ours, it opens a flow for it.
 func (g *Gateway) callInSession(x exchange, s *session, caller mcptask.Caller) {
-	flow, done, refusal := g.negotiateInSession(x, s, caller)
-	if refusal != nil {
-		x.refuse(refusedRequest, refusal)
-		return
-	}
-	defer done()
-	x.forward(flow)
-}
-
-// negotiateInSession negotiates a tools/call of a session. It returns neither a flow nor a refusal
-// if the tool is not ours; the call is then forwarded unchanged. Call done when it has been.
-func (g *Gateway) negotiateInSession(x exchange, s *session, caller mcptask.Caller) (flow *Flow, done func(), refusal *mcptask.Error) {
 	m := x.message()
 	tool, name := g.findTool(m)
 	d := g.findRevision(s, caller, m)
@@ -33,10 +21,12 @@ func (g *Gateway) negotiateInSession(x exchange, s *session, caller mcptask.Call
 		if d != nil { // the SDK's own tools never become tasks
 			none := mcptask.ToolSpec{Name: name, Policy: mcptask.Policy{Task: mcptask.TaskForbidden}}
 			if _, err := d.Negotiate(none, false, m.Params); err != nil {
-				return nil, nil, wireError(err)
+				x.refuse(refusedRequest, wireError(err))
+				return
 			}
 		}
-		return nil, func() {}, nil
+		x.forward(nil)
+		return
 	}
 	raw, silent := m.Params, d == nil
 	if silent { // older revisions have no tasks and ignore the member
@@ -46,29 +36,36 @@ func (g *Gateway) negotiateInSession(x exchange, s *session, caller mcptask.Call
 	}
 	call, err := g.negotiate(d, caller, *tool, raw)
 	if err != nil {
-		refusal = wireError(err)
+		refusal := wireError(err)
 		if silent {
 			refusal = g.nameTaskRevisions(*tool, caller.Revision, refusal)
 		}
-		return nil, nil, refusal
+		x.refuse(refusedRequest, refusal)
+		return
 	}
-	flow = g.newCallFlow(d, caller, *tool, call)
+	flow := g.newCallFlow(d, caller, *tool, call)
 	flow.Related = func(taskID string) map[string]any {
 		return d.Related(mcptask.Record{ID: taskID, ExternalID: call.ExternalID})
 	}
 	if s != nil {
-		flow.Ended = s.ended
-		flow.announced = &announcement{then: func(task string) { g.mailbox(s).SettleAfter(task, settleDelay) }}
-		encode := flow.Encode
-		flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
-			if reply.Task != nil {
-				g.mailbox(s).KnowUnsettled(d, *reply.Task)
-				flow.announced.noteTask(reply.Task.ID)
-			}
-			return encode(reply)
-		}
+		g.announceTask(flow, s, d)
 	}
-	return flow, g.prepareFlow(x, flow, s, d), nil
+	defer g.prepareFlow(x, flow, s, d)()
+	x.forward(flow)
+}
+
+// announceTask delays messages about the task of a call until the call's reply is written.
+func (g *Gateway) announceTask(flow *Flow, s *session, d protocol.Teller) {
+	flow.Ended = s.ended
+	flow.announced = &announcement{then: func(task string) { g.mailbox(s).SettleAfter(task, settleDelay) }}
+	encode := flow.Encode
+	flow.Encode = func(reply mcptask.CallReply) (json.RawMessage, error) {
+		if reply.Task != nil {
+			g.mailbox(s).KnowUnsettled(d, *reply.Task)
+			flow.announced.noteTask(reply.Task.ID)
+		}
+		return encode(reply)
+	}
 }
 
 // callModern forwards a tools/call of 2026-07-28. If the tool is ours, it opens a flow for it.

@@ -38,23 +38,27 @@ type pipe struct {
 	work    sync.WaitGroup
 
 	mu         sync.Mutex
-	waiting    map[string]context.CancelFunc // cancels the requests that the gateway answers, by ID
-	shortWork  int                           // counts those of them that do not wait for a task
-	pending    map[string]pendingRequest     // requests without an answer from the SDK, by ID
-	ended      bool                          // no new work begins
-	delivering bool                          // a reply of the SDK's is being written
-	sdkListens map[string]func()             // ends the count of a subscription that the SDK serves alone, by ID
-	merged     map[string]*merge             // subscriptions that the gateway and the SDK serve together, by ID
-	replied    chan struct{}                 // has a buffer of one; gets a value when a request is answered
-	sdkDone    chan struct{}                 // closed when the SDK has ended its output
+	requests   map[string]pipeRequest // requests without an answer, by ID
+	ended      bool                   // no new work begins
+	delivering bool                   // a reply of the SDK's is being written
+	merged     map[string]*merge      // subscriptions that the gateway and the SDK serve together, by ID
+	replied    chan struct{}          // has a buffer of one; gets a value when a request is answered
+	sdkDone    chan struct{}          // closed when the SDK has ended its output
 	// detach removes the pipe from the server's lifetimes. The sessions' lifetime otherwise ends
 	// the pipe.
 	detach func() bool
 }
 
-// pendingRequest is a request that waits for the SDK's answer.
-type pendingRequest struct {
-	close        func()        // closes the flow; may be nil
+// pipeRequest is a request without an answer.
+type pipeRequest struct {
+	// end ends the work on the request. If the SDK answers it, end closes its flow, or ends the count
+	// of a subscription. It may be nil.
+	end func()
+	// ours says that the gateway answers the request.
+	ours bool
+	// lasts says that the request waits for a task, or is a subscription that the SDK may never
+	// answer.
+	lasts        bool
 	announcement *announcement // is told when the reply is written; may be nil
 }
 
@@ -72,13 +76,11 @@ func (g *Gateway) Pipe(ctx context.Context, in io.Reader, out io.Writer) (io.Rea
 	fromSDK, sdkWrites := io.Pipe()
 	p := &pipe{
 		g: g, toSDK: toSDK, fromSDK: fromSDK,
-		session:    &session{id: rand.Text(), principal: principal, requestor: protocol.Requestor20251125{}},
-		waiting:    map[string]context.CancelFunc{},
-		pending:    map[string]pendingRequest{},
-		merged:     map[string]*merge{},
-		sdkListens: map[string]func(){},
-		replied:    make(chan struct{}, 1),
-		sdkDone:    make(chan struct{}),
+		session:  &session{id: rand.Text(), principal: principal, requestor: protocol.Requestor20251125{}},
+		requests: map[string]pipeRequest{},
+		merged:   map[string]*merge{},
+		replied:  make(chan struct{}, 1),
+		sdkDone:  make(chan struct{}),
 	}
 	p.out = newLineWriter(out, g.server.Logger(), p.endUnread)
 	p.ctx, p.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -152,7 +154,7 @@ func (p *pipe) readClient(in io.Reader) {
 		line, err := wire.ReadLine(lines, p.g.maxBody)
 		switch {
 		case errors.Is(err, wire.ErrLongLine):
-			p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
+			p.out.putBuffered(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "the message exceeds %d bytes", p.g.maxBody)))
 			continue
 		case len(bytes.TrimSpace(line)) > 0:
 			if x := p.readMessage(line); x != nil {
@@ -163,7 +165,7 @@ func (p *pipe) readClient(in io.Reader) {
 			break
 		}
 	}
-	p.waitUntil(lastReplies, func() bool { return len(p.pending)+p.shortWork == 0 && !p.delivering })
+	p.waitUntil(lastReplies, p.isAnswered)
 	p.stop()
 	p.g.mailbox(p.session).Close()
 	p.waitForWork()
@@ -205,14 +207,14 @@ func (p *pipe) deliver(line []byte) {
 	case isRead:
 		reply.ID, reply.Method = said.ID, said.Method
 	case json.Unmarshal(line, &reply) != nil: // what a client may not send can be a reply all the same
-		p.write(line)
+		p.out.put(line)
 		return
 	default:
 		said = nil
 	}
 	replied := p.noteReply(reply.ID, reply.Method) // before the reply, after which the client may reuse the ID
 	if said == nil || !p.passMerged(said) {
-		p.write(line)
+		p.out.put(line)
 	}
 	p.noteWritten()
 	replied.noteWritten()
@@ -226,16 +228,14 @@ func (p *pipe) noteReply(replyID json.RawMessage, method string) *announcement {
 	}
 	id := wire.IDKey(replyID)
 	p.mu.Lock()
-	passed, listens := p.pending[id], p.sdkListens[id]
-	delete(p.pending, id)
-	delete(p.sdkListens, id)
+	passed := p.requests[id]
+	if !passed.ours { // the gateway answers a merged subscription itself
+		delete(p.requests, id)
+	}
 	p.delivering = true
 	p.mu.Unlock()
-	if listens != nil {
-		listens()
-	}
-	if passed.close != nil {
-		passed.close()
+	if !passed.ours && passed.end != nil {
+		passed.end()
 	}
 	return passed.announcement
 }
@@ -276,25 +276,33 @@ func (p *pipe) waitUntil(most time.Duration, done func() bool) {
 	}
 }
 
+// isAnswered reports whether all requests that do not last have their replies. p.mu is held.
+func (p *pipe) isAnswered() bool {
+	for _, r := range p.requests {
+		if !r.lasts {
+			return false
+		}
+	}
+	return !p.delivering
+}
+
 // checkID refuses a request whose ID belongs to an earlier request without a reply. The client
 // could not tell the replies apart. p.mu is held.
 func (p *pipe) checkID(m *message) *mcptask.Error {
-	id := wire.IDKey(m.ID)
-	_, passed := p.pending[id]
-	if !passed && p.waiting[id] == nil && p.sdkListens[id] == nil {
+	if _, open := p.requests[wire.IDKey(m.ID)]; !open {
 		return nil
 	}
 	return mcptask.Errorf(mcptask.CodeInvalidRequest, "a request with this id is already under way")
 }
 
 // expectReply notes a request that the SDK is to answer.
-func (p *pipe) expectReply(m *message, passed pendingRequest) (refusal *mcptask.Error) {
+func (p *pipe) expectReply(m *message, passed pipeRequest) (refusal *mcptask.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if refusal = p.checkID(m); refusal == nil {
 		id := wire.IDKey(m.ID)
 		delete(p.merged, id) // the ID now belongs to this request
-		p.pending[id] = passed
+		p.requests[id] = passed
 	}
 	return refusal
 }
@@ -304,17 +312,12 @@ func (p *pipe) endListens() {
 	defer guard.Recover(p.g.server.Logger(), "end of a pipe")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, done := range p.sdkListens {
-		done()
+	for _, r := range p.requests {
+		if r.lasts {
+			r.end()
+		}
 	}
 }
-
-// write adds a line. It may wait until the client reads.
-func (p *pipe) write(line []byte) { p.out.put(line) }
-
-// reply adds a line. It waits only if the client leaves too much unread. It is for the goroutine
-// that reads the client's input.
-func (p *pipe) reply(line []byte) { p.out.putBuffered(line) }
 
 // sendToSDK sends a line to the SDK.
 func (p *pipe) sendToSDK(line []byte) {
@@ -326,14 +329,9 @@ func (p *pipe) writeQuestions() {
 	defer guard.Then(p.g.server.Logger(), "the writing of questions", p.stop)
 	c := p.g.mailbox(p.session).Connect(nil, "")
 	defer c.Close()
-	for {
-		select {
-		case <-c.Wake():
-			for _, message := range c.Take() {
-				p.write(message)
-			}
-		case <-p.ctx.Done():
-			return
+	sendQueued(c, func(messages [][]byte) {
+		for _, message := range messages {
+			p.out.put(message)
 		}
-	}
+	}, p.ctx.Done())
 }

@@ -25,16 +25,12 @@ func (p *pipe) readMessage(line []byte) *pipeExchange {
 		refusal = mcptask.Errorf(mcptask.CodeInvalidRequest, "the message nests more than %d objects and arrays", maxNesting)
 	}
 	switch {
-	case refusal != nil && m != nil && m.IsResponse():
+	case refusal != nil && m.IsResponse():
 		p.g.server.Notice(slog.LevelInfo, "response dropped", "error", refusal) // a response gets no answer
 	case refusal != nil:
-		var id json.RawMessage
-		if m != nil {
-			id = m.ID
-		}
-		p.reply(wire.EncodeReply(id, nil, refusal))
+		p.out.putBuffered(wire.EncodeReply(m.ID, nil, refusal))
 	case batch:
-		p.reply(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per line")))
+		p.out.putBuffered(wire.EncodeReply(nil, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per line")))
 	case m.Method == "" && (m.ID == nil || !wire.ValidID(m.ID)):
 		// An SDK would end the session. There is no reply, because two peers could then answer each
 		// other forever.
@@ -82,7 +78,7 @@ func (x *pipeExchange) initialize(flow *Flow) {
 		}
 	}
 	x.forward(flow)
-	p.waitUntil(lastReplies, func() bool { _, waits := p.pending[wire.IDKey(x.m.ID)]; return !waits })
+	p.waitUntil(lastReplies, func() bool { _, waits := p.requests[wire.IDKey(x.m.ID)]; return !waits })
 }
 
 // checkVersion implements exchange. A pipe has no headers to compare.
@@ -96,7 +92,7 @@ func (x *pipeExchange) flush()                         {}
 
 func (x *pipeExchange) refuse(_ refusalKind, err *mcptask.Error) {
 	if x.m.IsRequest() {
-		x.p.reply(wire.EncodeReply(x.m.ID, nil, err))
+		x.p.out.putBuffered(wire.EncodeReply(x.m.ID, nil, err))
 	}
 }
 
@@ -119,11 +115,8 @@ func (x *pipeExchange) answer(work work) {
 		x.refuse(refusedRequest, refusal)
 		return
 	}
-	p.waiting[id] = cancel
-	if !work.waits {
-		p.shortWork++
-	}
-	defer p.mu.Unlock() // until the work has begun: finish waits for it
+	p.requests[id] = pipeRequest{end: cancel, ours: true, lasts: work.waits}
+	defer p.mu.Unlock() // until the work has begun: waitForWork must not miss it
 	p.work.Go(func() {
 		defer guard.Recover(p.g.server.Logger(), "a request on pipes")
 		defer cancel()
@@ -131,14 +124,11 @@ func (x *pipeExchange) answer(work work) {
 		// The client has cancelled the request, or is gone.
 		silent := ctx.Err() != nil && err != nil && p.g.server.Closing().Err() == nil || errors.Is(err, errAnswered)
 		p.mu.Lock()
-		delete(p.waiting, id) // before the reply, after which the client may reuse the ID
-		if !work.waits {
-			p.shortWork--
-		}
+		delete(p.requests, id) // before the reply, after which the client may reuse the ID
 		p.mu.Unlock()
 		p.signalReply()
 		if !silent {
-			p.write(encodeAnswer(ctx, x.m, result, err))
+			p.out.put(encodeAnswer(ctx, x.m, result, err))
 		}
 		if work.written != nil {
 			work.written()
@@ -148,7 +138,7 @@ func (x *pipeExchange) answer(work work) {
 
 func (x *pipeExchange) send(message []byte) {
 	if x.ctx.Err() == nil {
-		x.p.write(message)
+		x.p.out.put(message)
 	}
 }
 
@@ -162,20 +152,16 @@ func (x *pipeExchange) cancel(request json.RawMessage) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := wire.IDKey(request)
-	if listens := p.sdkListens[key]; listens != nil {
-		listens() // the ID stays in use until the SDK has answered
+	r := p.requests[key]
+	if r.ours || r.lasts {
+		r.end() // the ID stays in use until there is an answer
 	}
-	cancel := p.waiting[key]
-	if cancel == nil {
-		return false
-	}
-	cancel()
-	return p.merged[key] == nil
+	return r.ours && p.merged[key] == nil
 }
 
 func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 	p := x.p
-	var passed pendingRequest
+	var passed pipeRequest
 	if flow != nil {
 		flow.Ended = p.ctx
 		token, closeFlow := OpenFlow(p.g.server, flow)
@@ -185,7 +171,7 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		if flow.announced != nil { // the questions follow the reply on the same stream
 			flow.announced.then = func(task string) { p.g.mailbox(p.session).SettleAfter(task, 0) }
 		}
-		passed = pendingRequest{func() { life.Stop(); closeFlow() }, flow.announced}
+		passed = pipeRequest{end: func() { life.Stop(); closeFlow() }, announcement: flow.announced}
 		edits = append(edits, wire.Set(json.RawMessage(`"`+token+`"`), "params", "_meta", FlowMeta))
 	}
 	line, err := x.m.Edited(edits...)
@@ -199,8 +185,8 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 		p.sendToSDK(line)
 		return
 	}
-	if passed.close != nil {
-		passed.close()
+	if passed.end != nil {
+		passed.end()
 	}
 	x.refuse(refusedRequest, refusal)
 }
@@ -210,19 +196,13 @@ func (x *pipeExchange) forward(flow *Flow, edits ...wire.Edit) {
 func (x *pipeExchange) forwardOpen(done func()) {
 	p := x.p
 	done = sync.OnceFunc(done)
-	p.mu.Lock()
-	refusal := p.checkID(x.m)
-	if refusal == nil && p.ctx.Err() == nil {
-		id := wire.IDKey(x.m.ID)
-		delete(p.merged, id)
-		p.sdkListens[id] = done
-	} else {
+	if refusal := p.expectReply(x.m, pipeRequest{end: done, lasts: true}); refusal != nil {
 		done()
-	}
-	p.mu.Unlock()
-	if refusal != nil {
 		x.refuse(refusedRequest, refusal)
 		return
+	}
+	if p.ctx.Err() != nil { // endListens may have missed it
+		done()
 	}
 	p.sendToSDK(x.m.Bytes())
 }

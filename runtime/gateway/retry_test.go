@@ -40,37 +40,33 @@ type stored struct {
 func newStored(t *testing.T) stored {
 	t.Helper()
 	store := &faulty{Store: mcptask.NewMemoryStore()}
-	server, err := mcptask.NewServer(mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := newServer(t, mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
 	s := stored{store: store, g: New(Config{Server: server}), session: &session{principal: "p"}, caller: mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}}
-	s.task, err = store.Create(t.Context(), mcptask.Record{
+	task, err := store.Create(t.Context(), mcptask.Record{
 		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", LeaseUntil: time.Now().Add(time.Hour), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
 	}, mcptask.Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.task = task
 	return s
 }
 
-// A tasks/result that comes while the store fails waits for its task once it is
-// sound, with a stream for the task's questions.
+// TestResultWaitsForTheStore checks that a tasks/result which comes while the store fails waits for
+// the store, and then for its task. A poll is told of the failure.
 func TestResultWaitsForTheStore(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
 		a := newStored(t)
-		params := json.RawMessage(`{"taskId":"task"}`)
+		find := func(method string) (mcptask.Record, error) {
+			m := &message{Message: &wire.Message{Method: method, Params: wire.NewObject(json.RawMessage(`{"taskId":"task"}`))}}
+			return a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, m)
+		}
 		a.store.broken.Store(true)
 		var got mcptask.Record
 		found := make(chan error, 1)
 		go func() {
 			var err error
-			got, err = a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/result", Params: wire.NewObject(params)}})
+			got, err = find("tasks/result")
 			found <- err
 		}()
 		time.Sleep(time.Minute)
@@ -84,8 +80,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 			t.Errorf("%q, %v", got.ID, err)
 		}
 		a.store.broken.Store(true) // a poll is told, and comes again
-		if _, err := a.g.findTask(t.Context(), a.caller, a.session, a.g.legacy, &message{Message: &wire.Message{Method: "tasks/get", Params: wire.NewObject(params)}}); err == nil ||
-			!strings.Contains(err.Error(), "could not be read") {
+		if _, err := find("tasks/get"); err == nil || !strings.Contains(err.Error(), "could not be read") {
 			t.Error(err)
 		}
 		a.store.broken.Store(false)
@@ -95,8 +90,8 @@ func TestResultWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// A subscription detach a store that fails for a while, and tells what has changed
-// meanwhile.
+// TestSubscriptionOutlivesTheStore checks that a subscription survives a store that fails for a
+// while, and then reports what has changed meanwhile.
 func TestSubscriptionOutlivesTheStore(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
 		a := newStored(t)

@@ -153,7 +153,8 @@ func (g *Gateway) routeSession(x exchange) {
 	case m.isTaskNotification():
 		x.refuse(refusedRequest, notificationError(m))
 	case m.isNewerMethod():
-		x.refuse(refusedRequest, newerMethodError(m))
+		x.refuse(refusedRequest, mcptask.Errorf(mcptask.CodeMethodNotFound,
+			"the method %s belongs to a later revision: name that revision in the request's _meta", wire.ShortenName(m.Method)))
 	case aboutTask:
 		g.answerSessionTask(x, s, caller)
 	case m.Method == "tools/call":

@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// recorded is an exchange that notes what becomes of its message.
+// recorded is an exchange that notes what happens to its message.
 type recorded struct {
 	m         *message
 	isModern  bool
@@ -71,20 +71,12 @@ func (x *recorded) forward(flow *Flow, edits ...wire.Edit) {
 
 func (x *recorded) forwardMerged(context.Context, *merge) bool { x.note("forward merged"); return true }
 
-// TestRoute: what becomes of a message does not depend on the way that it has come.
+// TestRoute checks what the gateway does with each kind of message, on any transport.
 func TestRoute(t *testing.T) {
-	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "t", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
-		func(context.Context, *mcptask.Task, struct{}) (string, error) { return "", nil })
-	server, err := mcptask.NewServer(mcptask.Options{}, mcptask.Tools{Service: "S", Impl: struct{}{}, Tools: []mcptask.Tool{tool}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	g := New(Config{Server: server, Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
+	g := New(Config{Server: newServer(t, mcptask.Options{}, idleTool()), Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
 	s := &session{id: "s", principal: "p"}
 	s.setNegotiated(g, mcptask.Revision20251125, nil)
 	s.ended, s.end = context.WithCancel(t.Context())
-	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 	for _, c := range []struct {
 		what, message   string
 		modern, session bool
@@ -106,20 +98,20 @@ func TestRoute(t *testing.T) {
 		{"one without a session", `"id":1,"method":"tasks/get","params":{"taskId":"x"}`, false, false, "no session"},
 		{"a wait", `"id":1,"method":"tasks/result","params":{"taskId":"x"}`, false, true, "answer waits=true failed=true"},
 		{"a method that is not there", `"id":1,"method":"tasks/update","params":{"taskId":"x"}`, false, true, "refuse -32601"},
-		{"a poll of 2026-07-28", `"id":1,"method":"tasks/get","params":{"taskId":"x",` + meta + `}`, true, false, "answer waits=false failed=true"},
-		{"a method that is not there", `"id":1,"method":"tasks/result","params":{"taskId":"x",` + meta + `}`, true, false, "refuse -32601"},
+		{"a poll of 2026-07-28", `"id":1,"method":"tasks/get","params":{"taskId":"x",` + taskMeta + `}`, true, false, "answer waits=false failed=true"},
+		{"a method that is not there", `"id":1,"method":"tasks/result","params":{"taskId":"x",` + taskMeta + `}`, true, false, "refuse -32601"},
 		{"a call", `"id":1,"method":"tools/call","params":{"name":"t","arguments":{},"task":{}}`, false, true, "forward flow=true tool=\"t\" edits=0"},
 		{"a call of another tool", `"id":1,"method":"tools/call","params":{"name":"x"}`, false, true, "forward flow=false tool=\"\" edits=0"},
 		{"one that asks for a task", `"id":1,"method":"tools/call","params":{"name":"x","task":{}}`, false, true, "refuse -32601"},
-		{"a call of 2026-07-28", `"id":1,"method":"tools/call","params":{"name":"t","arguments":{},"inputResponses":{},"requestState":"",` + meta + `}`, true, false, "forward flow=true tool=\"t\" edits=2"},
-		{"one with a number that is out of bounds", `"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1e-9999999},` + meta + `}`, true, false, "forward flow=true tool=\"t\" edits=1"},
+		{"a call of 2026-07-28", `"id":1,"method":"tools/call","params":{"name":"t","arguments":{},"inputResponses":{},"requestState":"",` + taskMeta + `}`, true, false, "forward flow=true tool=\"t\" edits=2"},
+		{"one with a number that is out of bounds", `"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1e-9999999},` + taskMeta + `}`, true, false, "forward flow=true tool=\"t\" edits=1"},
 		{"a list", `"id":1,"method":"tools/list"`, false, true, "forward flow=true tool=\"\" edits=0"},
-		{"a list of 2026-07-28", `"id":1,"method":"tools/list","params":{` + meta + `}`, true, false, "forward flow=true tool=\"\" edits=0"},
+		{"a list of 2026-07-28", `"id":1,"method":"tools/list","params":{` + taskMeta + `}`, true, false, "forward flow=true tool=\"\" edits=0"},
 		{"a subscription in a session", `"id":1,"method":"subscriptions/listen"`, false, true, "refuse -32601"},
-		{"one of the SDK's", `"id":1,"method":"subscriptions/listen","params":{"notifications":{},` + meta + `}`, true, false, "forward open"},
-		{"one to tasks", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[]},` + meta + `}`, true, false, "send|answer waits=true failed=false"},
-		{"one to both", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[],"toolsListChanged":true},` + meta + `}`, true, false, "forward merged|answer waits=true failed=true"},
-		{"discovery", `"id":1,"method":"server/discover","params":{` + meta + `}`, true, false, "forward flow=true tool=\"\" edits=0"},
+		{"one of the SDK's", `"id":1,"method":"subscriptions/listen","params":{"notifications":{},` + taskMeta + `}`, true, false, "forward open"},
+		{"one to tasks", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[]},` + taskMeta + `}`, true, false, "send|answer waits=true failed=false"},
+		{"one to both", `"id":1,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[],"toolsListChanged":true},` + taskMeta + `}`, true, false, "forward merged|answer waits=true failed=true"},
+		{"discovery", `"id":1,"method":"server/discover","params":{` + taskMeta + `}`, true, false, "forward flow=true tool=\"\" edits=0"},
 		{"anything else", `"id":1,"method":"resources/list"`, false, true, "forward flow=false tool=\"\" edits=0"},
 		{"an initialize that is too big", `"id":1,"method":"initialize","params":[` + strings.Repeat("1,", maxInitializeValues) + `1]`, false, false, "refuse -32600"},
 	} {
@@ -137,14 +129,9 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// TestModernOrder: a task is not looked up before the headers fit (T-39).
+// TestModernOrder checks that a task is not looked up before the headers fit (T-39).
 func TestModernOrder(t *testing.T) {
-	server, err := mcptask.NewServer(mcptask.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	g := New(Config{Server: server, Stateful: http.NotFoundHandler(), Stateless: http.NotFoundHandler()})
+	g, _ := countPassed(t)
 	for capabilities, want := range map[string]int{
 		`{}`: mcptask.CodeMissingClientCapability,
 		`{"extensions":{"io.modelcontextprotocol/tasks":{}}}`: mcptask.CodeHeaderMismatch,

@@ -117,17 +117,15 @@ func (t *sessions) makeRoom(principal string, most, inAll int) (done func(), spa
 	defer t.mu.Unlock()
 	o := t.ownerOf(principal)
 	if o.open+o.opening >= most {
-		if spared = t.findSpare(o); spared == nil {
-			t.removeUnusedOwner(principal)
-			return nil, nil, mcptask.ScopeAccount
-		}
+		spared, full = t.findSpare(o), mcptask.ScopeAccount
 	} else if len(t.open)+t.opening >= inAll {
-		if spared = t.findSpareOfLargest(); spared == nil {
-			t.removeUnusedOwner(principal)
-			return nil, nil, mcptask.ScopeServer
-		}
+		spared, full = t.findSpareOfLargest(), mcptask.ScopeServer
 	}
-	if spared != nil {
+	switch {
+	case full != "" && spared == nil:
+		t.removeUnusedOwner(principal)
+		return nil, nil, full
+	case spared != nil:
 		t.remove(spared)
 		o = t.ownerOf(principal)
 	}
@@ -168,11 +166,6 @@ func (t *sessions) findSpareOfLargest() (spared *session) {
 		}
 	}
 	return spared
-}
-
-// markUsed notes that a request has used the session.
-func (*sessions) markUsed(s *session) {
-	s.used.Store(true)
 }
 
 // removeUnusedOwner removes an owner without sessions. t.mu is held.

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,16 +18,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// A session does not keep the request that has opened it, whose body may be as big
-// as any.
+// TestSessionKeepsNoRequest checks that a session does not keep the request that has opened it,
+// because the body may be as big as any.
 func TestSessionKeepsNoRequest(t *testing.T) {
-	server, err := mcptask.NewServer(mcptask.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	g := New(Config{Server: server})
-	r := httptest.NewRequest("POST", "/", nil)
+	g, _ := countPassed(t)
+	r := newRequest(t.Context(), http.MethodPost, "")
 	kept := weak.Make(r)
 	g.trackSession(r, &session{id: "s"}, nil)
 	if runtime.GC(); kept.Value() != nil {
@@ -38,7 +31,7 @@ func TestSessionKeepsNoRequest(t *testing.T) {
 	g.sessions.end("s")
 }
 
-// A request is found by its ID however the JSON of that is written.
+// TestWaitingIDs checks that a waiting request is found by its ID, in whatever form its JSON is written.
 func TestWaitingIDs(t *testing.T) {
 	table, s := sessions{open: map[string]*session{}}, &session{id: "s"}
 	cancelled := 0
@@ -55,7 +48,7 @@ func TestWaitingIDs(t *testing.T) {
 	}
 }
 
-// A session that is used again as its time is over stays.
+// TestUsedAtTheLastMoment checks that a session stays open if it is used again just as its time ends.
 func TestUsedAtTheLastMoment(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		table := sessions{timeout: time.Minute, open: map[string]*session{}}
@@ -74,171 +67,131 @@ func TestUsedAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// Whatever a session's client sends keeps the session from being idle: batches and
-// notifications too, which pass unread, and the answers to questions.
+// TestWhatKeepsASession checks that every kind of message keeps a session from being idle: also
+// batches and notifications, which the gateway does not read, and the answers to questions.
 func TestWhatKeepsASession(t *testing.T) {
 	for name, body := range map[string]string{
-		"a request":      `{"jsonrpc":"2.0","id":1,"method":"ping"}`,
-		"a batch":        `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`,
+		"a request":      ping,
+		"a batch":        `[` + ping + `]`,
 		"a notification": `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
 		"an answer":      `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				server, err := mcptask.NewServer(mcptask.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer server.Close()
-				g := New(Config{Server: server, Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
-				s := &session{id: "s"}
-				s.setNegotiated(g, "2025-03-26", nil) // the last with batches
-				g.trackSession(httptest.NewRequest("POST", "/", nil), s, nil)
-				for range 3 {
-					time.Sleep(40 * time.Second)
-					r := httptest.NewRequest("POST", "/", strings.NewReader(body))
-					r.Header.Set("Content-Type", "application/json")
-					r.Header.Set(sessionHeader, "s")
-					g.ServeHTTP(httptest.NewRecorder(), r)
-				}
-				if g.sessions.get("s") == nil {
-					t.Error("the session has ended")
-				}
-				g.sessions.end("s")
-			})
+		inBubble(t, name, func(t *testing.T) {
+			g := New(Config{Server: newServer(t, mcptask.Options{}), Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
+			openSession(t, g, "2025-03-26", "") // the last revision with batches
+			for range 3 {
+				time.Sleep(40 * time.Second)
+				serve(g, newRequest(t.Context(), http.MethodPost, body, sessionHeader, "s"))
+			}
+			if g.sessions.get("s") == nil {
+				t.Error("the session has ended")
+			}
 		})
+	}
+}
+
+// roomTest opens sessions in a table with limits.
+type roomTest struct {
+	*sessions
+
+	t           *testing.T
+	most, inAll int
+}
+
+// wantOpen opens a session and checks which session makes room for it, or which limit refuses it.
+func (r *roomTest) wantOpen(id, principal, want string) {
+	r.t.Helper()
+	got := ""
+	switch done, spared, full := r.makeRoom(principal, r.most, r.inAll); {
+	case done == nil:
+		got = "no room of the " + string(full)
+	default:
+		defer done()
+		r.add(&session{id: id, principal: principal}, func() {})
+		if spared != nil {
+			got = spared.id
+		}
+	}
+	if got != want {
+		r.t.Errorf("session %s of %q ends %q, not %q", id, principal, got, want)
 	}
 }
 
 // TestRoomForSessions checks that a principal at its limit loses the session that has been idle for
 // longest, and no session of another principal. The table keeps nothing of ended sessions.
 func TestRoomForSessions(t *testing.T) {
-	const most = 3
-	table := sessions{open: map[string]*session{}}
-	open := func(id, principal string) (ended string) {
-		t.Helper()
-		done, idle, _ := table.makeRoom(principal, most, math.MaxInt)
-		if done == nil {
-			return "refused"
-		}
-		defer done()
-		table.add(&session{id: id, principal: principal}, func() {})
-		if idle != nil {
-			return idle.id
-		}
-		return ""
-	}
-	for _, step := range []struct{ id, ended string }{{"1", ""}, {"2", ""}, {"3", ""}, {"4", "1"}} {
-		if got := open(step.id, "a"); got != step.ended {
-			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
-		}
-	}
-	open("other", "b")
-	table.beginUse("2")() // 3 has been idle for longer now
-	used := []func(){table.beginUse("4"), table.beginUse("4")}
+	r := roomTest{&sessions{open: map[string]*session{}}, t, 3, math.MaxInt}
+	r.wantOpen("1", "a", "")
+	r.wantOpen("2", "a", "")
+	r.wantOpen("3", "a", "")
+	r.wantOpen("4", "a", "1")
+	r.wantOpen("other", "b", "")
+	r.beginUse("2")() // 3 has been idle for longer now
+	used := []func(){r.beginUse("4"), r.beginUse("4")}
 	used[0]()
-	for _, step := range []struct{ id, ended string }{{"5", "3"}, {"6", "2"}, {"7", "5"}} {
-		if got := open(step.id, "a"); got != step.ended {
-			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
-		}
-	}
+	r.wantOpen("5", "a", "3")
+	r.wantOpen("6", "a", "2")
+	r.wantOpen("7", "a", "5")
 	for _, id := range []string{"6", "7"} {
-		used = append(used, table.beginUse(id))
+		used = append(used, r.beginUse(id))
 	}
-	if got := open("8", "a"); got != "refused" {
-		t.Errorf("%q, though all are in use", got)
-	}
-	if done, _, _ := table.makeRoom("b", most, math.MaxInt); done == nil {
-		t.Error("another principal is refused")
-	} else {
-		done()
-	}
-	table.end("7")
+	r.wantOpen("8", "a", "no room of the account") // all are in use
+	r.wantOpen("other", "b", "")
+	r.end("7")
 	for _, done := range used[1:] {
 		done()
 	}
-	if got := open("6", "a"); got != "" || len(table.open) != 3 { // an ID twice is one session
-		t.Errorf("%q, %d are open", got, len(table.open))
+	if r.wantOpen("6", "a", ""); len(r.open) != 3 { // an ID twice is one session
+		t.Errorf("%d are open", len(r.open))
 	}
 	for _, id := range []string{"4", "6", "other", "other"} {
-		table.end(id)
+		r.end(id)
 	}
-	if len(table.open) != 0 || len(table.owners) != 0 {
-		t.Errorf("left: %v %v", table.open, table.owners)
+	if len(r.open) != 0 || len(r.owners) != 0 {
+		t.Errorf("left: %v %v", r.open, r.owners)
 	}
 }
 
-// A session that was only opened goes before one that has asked for something, however
-// long each is idle, and one whose tasks run does not go at all.
+// TestSpareSessions checks that a session which was only opened goes before one that has sent a
+// request, however long each is idle. A session whose tasks run does not go at all.
 func TestSpareSessions(t *testing.T) {
-	const most, inAll = 4, 6
 	busy := map[string]bool{}
-	table := sessions{open: map[string]*session{}, busy: func(s *session) bool { return busy[s.id] }}
-	open := func(id, principal string) (ended string) {
-		t.Helper()
-		done, spared, full := table.makeRoom(principal, most, inAll)
-		if done == nil {
-			return "no room of the " + string(full)
-		}
-		defer done()
-		table.add(&session{id: id, principal: principal}, func() {})
-		if spared != nil {
-			return spared.id
-		}
-		return ""
-	}
+	r := roomTest{&sessions{open: map[string]*session{}, busy: func(s *session) bool { return busy[s.id] }}, t, 4, 6}
 	for _, id := range []string{"victim", "worked", "opened 1", "opened 2"} {
-		if got := open(id, ""); got != "" {
-			t.Fatalf("%s ends %q", id, got)
-		}
+		r.wantOpen(id, "", "")
 	}
-	table.markUsed(table.get("victim"))
-	table.markUsed(table.get("worked"))
+	r.get("victim").used.Store(true)
+	r.get("worked").used.Store(true)
 	busy["victim"] = true
-	for _, step := range []struct{ id, ended string }{{"3", "opened 1"}, {"4", "opened 2"}, {"5", "3"}} {
-		if got := open(step.id, ""); got != step.ended {
-			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
-		}
-	}
-	table.markUsed(table.get("4"))
-	table.markUsed(table.get("5"))
-	for _, step := range []struct{ id, ended string }{{"6", "worked"}, {"7", "6"}} {
-		if got := open(step.id, ""); got != step.ended {
-			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
-		}
-	}
-	for _, id := range []string{"4", "5", "7"} {
-		busy[id] = true
-	}
-	if got := open("8", ""); got != "no room of the account" {
-		t.Errorf("all have tasks that run: %q", got)
-	}
-	// The whole server is full: who has the most of what can be spared gives one.
-	for _, step := range []struct{ id, principal, ended string }{
-		{"a1", "a", ""}, {"a2", "a", ""}, {"b1", "b", "a1"}, {"a3", "a", "a2"},
-	} {
-		busy["b1"] = step.id == "a3" // else it has as many as a
-		if got := open(step.id, step.principal); got != step.ended {
-			t.Errorf("%s ends %q, not %q", step.id, got, step.ended)
-		}
-	}
+	r.wantOpen("3", "", "opened 1")
+	r.wantOpen("4", "", "opened 2")
+	r.wantOpen("5", "", "3")
+	r.get("4").used.Store(true)
+	r.get("5").used.Store(true)
+	r.wantOpen("6", "", "worked")
+	r.wantOpen("7", "", "6")
+	busy["4"], busy["5"], busy["7"] = true, true, true
+	r.wantOpen("8", "", "no room of the account")
+	// If the whole server is full, the principal with the most sessions loses one of those that can
+	// be spared.
+	r.wantOpen("a1", "a", "")
+	r.wantOpen("a2", "a", "")
+	r.wantOpen("b1", "b", "a1")
+	busy["b1"] = true // else b has as many as a
+	r.wantOpen("a3", "a", "a2")
 	busy["a3"] = true
-	if got := open("c", "c"); got != "no room of the server" {
-		t.Errorf("the server is full of tasks that run: %q", got)
-	}
+	r.wantOpen("c", "c", "no room of the server")
 	delete(busy, "5")
-	if got := open("c", "c"); got != "5" {
-		t.Errorf("the one that is idle is spared, and not %q", got)
+	r.wantOpen("c", "c", "5")
+	for id := range r.open {
+		r.end(id)
 	}
-	for id := range table.open {
-		table.end(id)
-	}
-	if len(table.owners) != 0 || table.opening != 0 {
-		t.Errorf("left: %v, %d", table.owners, table.opening)
+	if len(r.owners) != 0 || r.opening != 0 {
+		t.Errorf("left: %v, %d", r.owners, r.opening)
 	}
 }
 
-// Many sessions are opened at once: there are never more than there may be in all.
+// TestRoomInAll opens many sessions at once. There are never more than the server may have.
 func TestRoomInAll(t *testing.T) {
 	const inAll = 5
 	table := sessions{open: map[string]*session{}, busy: func(*session) bool { return true }}
@@ -258,7 +211,7 @@ func TestRoomInAll(t *testing.T) {
 	}
 }
 
-// TestNegotiated: earlier revisions have no tasks, whatever a client declares.
+// TestNegotiated checks that earlier revisions have no tasks, whatever a client declares.
 func TestNegotiated(t *testing.T) {
 	rules.Covers(t, "C-03")
 	var s session

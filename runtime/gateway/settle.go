@@ -27,26 +27,22 @@ type announcement struct {
 }
 
 // noteTask notes that the task exists.
-func (a *announcement) noteTask(task string) {
-	a.mu.Lock()
-	a.task = task
-	both := a.written
-	a.mu.Unlock()
-	if both {
-		a.then(task)
-	}
-}
+func (a *announcement) noteTask(task string) { a.note(func() { a.task = task }) }
 
 // noteWritten notes that the reply is written.
 func (a *announcement) noteWritten() {
-	if a == nil {
-		return
+	if a != nil {
+		a.note(func() { a.written = true })
 	}
+}
+
+// note notes one of the two, and calls then if the other is noted too.
+func (a *announcement) note(set func()) {
 	a.mu.Lock()
-	a.written = true
-	task := a.task
+	set()
+	task, both := a.task, a.written && a.task != ""
 	a.mu.Unlock()
-	if task != "" {
+	if both {
 		a.then(task)
 	}
 }

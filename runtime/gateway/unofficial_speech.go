@@ -132,7 +132,7 @@ func (u unofficialSpeech) prepareFlow(x exchange, flow *Flow, s *session, d prot
 		way := &postWay{w: x.w, streams: acceptsStream(x.r), header: http.Header{}, gone: x.r.Context().Done()}
 		x.w, call.way, done = way, way, way.end // the response is invalid once the handler has returned
 	case *pipeExchange:
-		call.way = pipeWay{x.p.write}
+		call.way = pipeWay{x.p.out.put}
 	}
 	return done
 }

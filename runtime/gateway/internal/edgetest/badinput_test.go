@@ -2,26 +2,23 @@ package edgetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
-	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
-	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
-	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + wiretest.TasksExtension + `}`
+// modernMeta is the _meta of a request of 2026-07-28.
+const modernMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":` + wiretest.TasksExtension + `}`
 
 // TestBadBodies sends bodies that are not valid requests. %M stands for the _meta of the revision.
 func TestBadBodies(t *testing.T) {
@@ -147,8 +144,7 @@ func TestBadBodies(t *testing.T) {
 
 // TestOddTaskIDs sends odd task IDs. The server treats each as an unknown task.
 func TestOddTaskIDs(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
 		want := ""
@@ -173,8 +169,7 @@ func TestOddTaskIDs(t *testing.T) {
 // TestTransport sends requests that the transport refuses for their size, type, origin or host.
 func TestTransport(t *testing.T) {
 	rules.Covers(t, "C-35")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			p := wiretest.NewPeer(t, url, revision, "")
@@ -190,118 +185,72 @@ func TestTransport(t *testing.T) {
 					t.Errorf("%s: %s", media, r.Body)
 				}
 			}
-			with(wiretest.WithHeader("Origin", "https://evil.example")).Want(http.StatusForbidden, wiretest.InvalidRequest)
-			with(wiretest.WithHeader("Origin", "null")).Want(http.StatusForbidden, wiretest.InvalidRequest)
-			with(wiretest.WithHeader("Sec-Fetch-Site", "cross-site")).Want(http.StatusForbidden, wiretest.InvalidRequest)
-			for _, host := range []string{"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0"} {
-				with(func(r *http.Request) { r.Host = host }).Want(http.StatusForbidden, wiretest.InvalidRequest)
-				res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodGet, "", func(r *http.Request) { r.Host = host }))
-				if err != nil || res.StatusCode != http.StatusForbidden {
-					t.Errorf("GET for %s: %v %v", host, res, err)
-				}
-				res.Body.Close()
-			}
-			for _, host := range []string{"localhost", "localhost:9", "LOCALHOST", "[::1]:80", "127.0.0.1"} {
-				if r := with(func(r *http.Request) { r.Host = host }); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
-					t.Errorf("%s: %d %s", host, r.Status, r.Body)
-				}
-			}
+			with(wiretest.WithHeader("Origin", "https://evil.example")).Want(http.StatusForbidden, wiretest.InvalidRequest) // TestOrigins has its own protection
 			for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, http.MethodHead} {
-				res, err := p.Client.Do(p.NewRequest(t.Context(), method, ""))
-				if err != nil || res.StatusCode != http.StatusMethodNotAllowed {
-					t.Errorf("%s: %v %v", method, res, err)
+				if status := p.Status(method, ""); status != http.StatusMethodNotAllowed {
+					t.Errorf("%s: %d", method, status)
 				}
-				res.Body.Close()
 			}
 			for _, method := range []string{http.MethodGet, http.MethodDelete} {
-				res, err := p.Client.Do(p.NewRequest(t.Context(), method, "", wiretest.WithHeader("Mcp-Session-Id", "")))
-				if err != nil || res.StatusCode/100 != 4 {
-					t.Errorf("%s without a session: %v %v", method, res, err)
+				if status := p.Status(method, "", wiretest.WithHeader("Mcp-Session-Id", "")); status/100 != 4 {
+					t.Errorf("%s without a session: %d", method, status)
 				}
-				res.Body.Close()
 			}
-		}
-		limited, _ := wiretest.ServeWith(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}})
-		p := wiretest.NewPeer(t, limited, wiretest.ModernRevision, "")
-		if r := p.Task("tasks/get", strings.Repeat("x", 1000)).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest); !strings.Contains(string(r.Body), "send less") {
-			t.Errorf("it does not say what helps: %s", r.Body)
 		}
 	})
 }
 
-// TestForgedFlow sends a flow token of the client's own. The gateway ignores it, because only the
-// gateway opens flows. It also checks that a session of 2025-11-25 without a version header has no
-// batches.
-func TestForgedFlow(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, tasks := wiretest.ServeWith(t, wiretest.Setup{})
-		token, closeFlow := gateway.OpenFlow(tasks, &gateway.Flow{Caller: mcptask.Caller{Principal: "root"}, Tool: "ponder",
-			Encode: nil, Decorate: nil})
-		defer closeFlow()
-		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-			p := wiretest.NewPeer(t, url, revision, "")
-			for _, name := range []string{"Mcptask-Flow", "mcptask-flow", "MCPTASK-FLOW"} {
-				forged := func(r *http.Request) { r.Header[name] = []string{token, token} }
-				p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}}, forged).OK()
-				p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}, forged).OK()
-				p.Call("tools/list", nil, forged).OK()
+// TestLimitBody checks that HTTP bodies are limited by either option, also if the declared length is
+// false.
+func TestLimitBody(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		for _, setup := range []wiretest.Setup{{Options: mcptask.Options{MaxBody: 1000}}, {HTTP: &mcp.StreamableHTTPOptions{MaxRequestBodyBytes: 1000}}} {
+			url, _ := wiretest.ServeWith(t, setup)
+			for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+				p := wiretest.NewPeer(t, url, revision, "")
+				if r := p.Task("tasks/get", strings.Repeat("x", 1000)).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest); !strings.Contains(string(r.Body), "send less") {
+					t.Errorf("the error does not say what helps: %s", r.Body)
+				}
+				p.Read(p.SendTooBig(func() *http.Request {
+					r := p.NewRequest(t.Context(), http.MethodPost, "x")
+					r.Body, r.ContentLength = io.NopCloser(endless{}), -1
+					return r
+				})).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
 			}
 		}
-		if gateway.TakeFlow(tasks, token) == nil {
-			t.Error("the forged token was taken")
-		}
+	})
+}
+
+// endless is a body without an end.
+type endless struct{}
+
+// Read implements io.Reader.
+func (endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	return len(p), nil
+}
+
+// TestBatches checks that a session of 2025-11-25 has no batches, even if its requests do not name
+// that version. 2025-03-26 has batches, but a task tool in one fails closed.
+func TestBatches(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
 		const batch = `[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ponder","arguments":{}}}]`
 		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", "")).Want(400, wiretest.InvalidRequest)
 		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", "2025-03-26")).Want(400, wiretest.InvalidRequest)
 		p.Post(batch, wiretest.WithHeader("MCP-Protocol-Version", ""), wiretest.WithHeader("Mcp-Session-Id", "")).Want(400, wiretest.InvalidRequest)
-		// 2025-03-26 has batches, but no task traffic: the tool fails closed.
-		old := wiretest.NewPeer(t, url, "2025-03-26", "")
-		if r := old.Post(batch); r.Error == nil && r.Get("isError") != true {
+		if r := wiretest.NewPeer(t, url, "2025-03-26", "").Post(batch); r.Error == nil && r.Get("isError") != true {
 			t.Errorf("%d %s", r.Status, r.Body)
-		}
-	})
-}
-
-// TestBareHandler calls an SDK handler that is mounted without the gateway. It fails closed,
-// because no caller is established.
-func TestBareHandler(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
-		if err != nil {
-			t.Fatal(err)
-		}
-		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
-		gosdk.AddTools(sdk, tasks)
-		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-			bare := memnet.NewServer(wirecheck.Handler(t, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
-				&mcp.StreamableHTTPOptions{Stateless: revision == wiretest.ModernRevision})), nil)
-			p := wiretest.NewPeer(t, bare.URL, revision, "")
-			for _, tool := range []string{"ponder", "run_pipeline", "lint_file"} {
-				for _, token := range []string{"", "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
-					body, edits := p.Request("tools/call", map[string]any{"name": tool, "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{}})
-					r := p.Post(body, append(edits, wiretest.WithHeader("Mcptask-Flow", token))...)
-					if r.Error == nil || r.Error.Code != wiretest.InternalError {
-						t.Errorf("%s: %d %s", tool, r.Status, r.Body)
-					}
-				}
-			}
-			p.Client.CloseIdleConnections()
-			bare.Close()
-			wiretest.EndSessions(sdk)
-		}
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 }
 
 // TestPrincipalError checks that every request is refused if its principal cannot be determined.
 func TestPrincipalError(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Principal: func(context.Context) (string, error) {
 			return "", errors.New("secret: the directory is down")
 		}}})
@@ -312,10 +261,129 @@ func TestPrincipalError(t *testing.T) {
 				t.Errorf("%s", r.Body)
 			}
 		}
-		res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodGet, ""))
-		if err != nil || res.StatusCode != http.StatusForbidden {
-			t.Errorf("GET: %v %v", fmt.Sprint(res), err)
+		if status := p.Status(http.MethodGet, ""); status != http.StatusForbidden {
+			t.Errorf("GET: %d", status)
 		}
-		res.Body.Close()
+	})
+}
+
+type ownParams struct{ mcp.ParamsBase }
+
+type ownResult struct{ mcp.ResultBase }
+
+// TestReservedMethods checks that methods below tasks/ and notifications/tasks/ belong to the
+// protocol. User handlers for them, which the SDK would call, are never reached.
+func TestReservedMethods(t *testing.T) {
+	rules.Covers(t, "E-89")
+	inBubble(t, func(t *testing.T) {
+		own := []string{"tasks/mine", "tasks/get/more", "tasks/result", "tasks/update", "notifications/tasks/mine", "notifications/tasks"}
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Wrap: func(handler http.Handler, sdk *mcp.Server) http.Handler {
+			for _, method := range own {
+				err := mcp.AddReceivingCustomMethod(sdk, method, func(context.Context, *mcp.ServerSession, *ownParams) (*ownResult, error) {
+					t.Errorf("%s reached the user's handler", method)
+					return &ownResult{}, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			return handler
+		}})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			for _, method := range own {
+				if r := p.Task(method, "x"); r.Error == nil {
+					t.Errorf("%s in %s: %s", method, revision, r.Body)
+				}
+				if r := p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":%q,"params":{"taskId":"x"}}`, method), wiretest.WithHeader("Mcp-Method", method)); r.Status == http.StatusOK {
+					t.Errorf("%s in %s as a notification: %s", method, revision, r.Body)
+				}
+			}
+		}
+	})
+}
+
+// poisonTools take and ask for numbers between 0 and 10.
+func poisonTools() mcptask.Tools {
+	type number struct {
+		N json.Number `json:"n"`
+	}
+	const schema = `{"type":"object","properties":{"n":{"type":"number","minimum":0,"maximum":10}}}`
+	spec := mcptask.InputSpec{Name: "Number", Message: "How many?", Schema: schema}
+	policy := mcptask.Policy{Task: mcptask.TaskOptional}
+	return mcptask.Tools{Service: "Poison", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Tools: []mcptask.Tool{
+		mcptask.NewTool(mcptask.ToolSpec{Name: "take_number", InputSchema: schema, Policy: policy},
+			func(_ context.Context, _ *mcptask.Task, in number) (string, error) {
+				return "took " + in.N.String(), nil
+			}),
+		mcptask.NewTool(mcptask.ToolSpec{Name: "ask_number", InputSchema: wiretest.OpenObject, Policy: policy},
+			func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
+				answer, err := mcptask.Ask[number](ctx, task, spec, "step", "")
+				return "got " + answer.N.String(), err
+			}),
+	}}
+}
+
+// TestPoisonNumbersOverHTTP sends a number that has crashed servers, as an argument and as the
+// answer of an unknown client. A panic in the log fails the test.
+func TestPoisonNumbersOverHTTP(t *testing.T) {
+	t.Parallel()
+	const want = "n: the number 1e-9999999 is out of range"
+	poison := json.RawMessage(`{"n":1e-9999999}`)
+	answer := func(content string) string { return `{"action":"accept","content":` + content + `}` }
+	wiretest.EachRevision(t, func(t *testing.T, revision string) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{poisonTools()}})
+		p := wiretest.NewAskedPeer(t, url, revision, "", wiretest.AllCapabilities)
+		for _, literal := range []string{"1e-9999999", "1E400", "5e-324"} { // the SDK cannot read the last two
+			p.CallTool("take_number", map[string]any{"n": json.RawMessage(literal)}).WantText(true, "n: the number "+literal+" is out of range")
+		}
+		if revision == wiretest.LegacyRevision {
+			r := p.Call("tools/call", map[string]any{"name": "take_number", "arguments": poison, "task": map[string]any{}}).Want(http.StatusOK, wiretest.InvalidParams)
+			if !strings.Contains(r.Error.Message, want) {
+				t.Errorf("a task: %s", r.Body)
+			}
+		}
+
+		id := p.Create("ask_number", nil)
+		p.Until(id, "input_required")
+		if revision == wiretest.LegacyRevision {
+			feed := p.Result(id)
+			p.Respond(feed.NextQuestion(id).ID, `"result":`+answer(string(poison)))
+			if last := feed.Next(); !strings.Contains(wiretest.ToolText(last.Result), want) {
+				t.Errorf("an answer: %s", last.Text)
+			}
+		} else {
+			update := func(content string) *wiretest.Response {
+				return p.Call("tasks/update", map[string]any{"taskId": id, "inputResponses": map[string]any{"step": json.RawMessage(answer(content))}})
+			}
+			if r := update(string(poison)); r.Error == nil || r.Error.Code != wiretest.InvalidParams || !strings.Contains(r.Error.Message, want) {
+				t.Errorf("an answer: %s", r.Body)
+			}
+			update(`{"n":7.50}`).OK()
+			if got := p.TaskText(id); got != "got 7.50" {
+				t.Errorf("after a good answer: %s", got)
+			}
+		}
+
+		if got := p.TaskText(p.Create("take_number", map[string]any{"n": json.RawMessage("1e0")})); got != "took 1e0" {
+			t.Errorf("afterwards: %s", got)
+		}
+	})
+}
+
+// TestErrorDataIsNoJSON checks that a handler's error whose data is not JSON loses only that data,
+// and does not end the session.
+func TestErrorDataIsNoJSON(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := wiretest.NewPiped(t, mcptask.NewTool(mcptask.ToolSpec{Name: "broken", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
+			func(context.Context, *mcptask.Task, struct{}) (struct{}, error) {
+				return struct{}{}, &mcptask.Error{Code: -32000, Message: "br\xffoken", Data: json.RawMessage(`{"a":`)}
+			}))
+		p.Initialize()
+		for range 2 {
+			if reply := p.Ask(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"broken"}}`); !strings.Contains(reply, `"code":-32000`) {
+				t.Errorf("%s", reply)
+			}
+		}
 	})
 }

@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -77,25 +79,36 @@ func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
 	}}
 }
 
-// eachPlainPeer runs a test with clients that know nothing of tasks. open opens
-// the gate of the tools, once.
-func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *wiretest.Peer, open func())) {
-	for _, revision := range []string{"2025-03-26", "2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
+// plainRevisions are the revisions in which clients can call tools without tasks.
+var plainRevisions = []string{"2025-03-26", "2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision}
+
+// eachSlow runs a test in these revisions. Each has a bubble with a server of slowTools. open opens
+// their gate, once.
+func eachSlow(t *testing.T, revisions []string, s wiretest.Setup, wait time.Duration, test func(t *testing.T, url, revision string, open func())) {
+	t.Helper()
+	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				gate := make(chan struct{})
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(wait, gate)}})
-				test(t, wiretest.NewPeerWith(t, url, revision, "a", `{}`), func() { close(gate) })
+				s.Tools = []mcptask.Tools{slowTools(wait, gate)}
+				url, _ := wiretest.ServeWith(t, s)
+				test(t, url, revision, func() { close(gate) })
 			})
 		})
 	}
 }
 
+// eachPlainPeer is eachSlow with clients that know nothing of tasks.
+func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *wiretest.Peer, open func())) {
+	t.Helper()
+	eachSlow(t, plainRevisions, wiretest.Setup{Bearer: true}, wait, func(t *testing.T, url, revision string, open func()) {
+		test(t, wiretest.NewPeerWith(t, url, revision, "a", `{}`), open)
+	})
+}
+
 // TestFallbackInTime checks that a task which ends within the wait gives an ordinary result and
 // leaves no task.
 func TestFallbackInTime(t *testing.T) {
-	t.Parallel()
 	eachPlainPeer(t, time.Minute, func(t *testing.T, p *wiretest.Peer, _ func()) {
 		r := p.CallTool("slow_sleep", map[string]any{"ms": 1}).OK()
 		if fmt.Sprint(r.Get("structuredContent", "slept")) != "1" || r.Get("_meta", "io.github.mcptaskgen/task") != nil {
@@ -108,8 +121,9 @@ func TestFallbackInTime(t *testing.T) {
 	})
 }
 
+// TestFallback takes tasks from the still-running result of a call to their ends with the fallback
+// tools.
 func TestFallback(t *testing.T) {
-	t.Parallel()
 	const wait = 400 * time.Millisecond
 	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, open func()) {
 		started := time.Now()
@@ -171,7 +185,6 @@ func TestFallback(t *testing.T) {
 // TestFallbackProgress checks that progress travels on the call's stream while the call is open,
 // and stops afterwards.
 func TestFallbackProgress(t *testing.T) {
-	t.Parallel()
 	eachPlainPeer(t, 2*time.Second, func(t *testing.T, p *wiretest.Peer, _ func()) {
 		body, edits := p.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": -1},
 			"_meta": map[string]any{"progressToken": "p"}})
@@ -194,8 +207,7 @@ func TestFallbackProgress(t *testing.T) {
 // TestFallbackExpires checks that a ttl shorter than the wait ends the work, and that the model
 // reads the reason.
 func TestFallbackExpires(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		brief := mcptask.NewTool(mcptask.ToolSpec{Name: "brief", InputSchema: wiretest.OpenObject,
 			Policy: mcptask.Policy{Task: mcptask.TaskOptional, TTL: 200 * time.Millisecond, Wait: 10 * time.Second}},
 			func(ctx context.Context, _ *mcptask.Task, _ struct{}) (string, error) {
@@ -210,8 +222,7 @@ func TestFallbackExpires(t *testing.T) {
 
 // TestFallbackList checks which fallback tools tools/list shows to which client.
 func TestFallbackList(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Fallback: true, Tools: []mcptask.Tools{slowTools(time.Second, nil)}})
 		without, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		helpers := []string{"slow_task_answer", "slow_task_cancel", "slow_task_result", "slow_task_status", "task_answer", "task_cancel", "task_result", "task_status"}
@@ -289,24 +300,13 @@ func fits(t *testing.T, schema any, content string) error {
 // the wait or cancels the call, because the client does not know the task. A task with an
 // idempotency key continues, because the client may repeat the call.
 func TestFallbackLeave(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		tasks := mcptask.NewMemoryStore()
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Store: tasks}, Tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
+	inBubble(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(time.Minute, nil)}})
 		p := wiretest.NewPeerWith(t, url, wiretest.ModernRevision, "a", `{}`)
 		leave := func(meta map[string]any) { // once the task is there
 			t.Helper()
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			go func() {
-				for ctx.Err() == nil {
-					if records, err := tasks.List(ctx, "a", mcptask.Position{}, 1); err != nil || len(records) > 0 {
-						time.AfterFunc(100*time.Millisecond, cancel)
-						return
-					}
-					time.Sleep(5 * time.Millisecond)
-				}
-			}()
 			body, edits := p.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}, "_meta": meta})
 			res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
 			if err == nil {
@@ -317,115 +317,89 @@ func TestFallbackLeave(t *testing.T) {
 			}
 		}
 		leave(nil)
-		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(10 * time.Millisecond) {
-			tasks := wiretest.ListTasks(t, p)
-			if len(tasks) == 0 {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("left: %v", tasks)
-			}
-		}
+		wiretest.Eventually(t, "the task is gone", func() bool { return len(wiretest.ListTasks(t, p)) == 0 })
 		for range 2 { // the key's owner may come back
 			leave(map[string]any{"io.github.mcptaskgen/idempotency-key": "k"})
 		}
 		if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
 			t.Errorf("%v", tasks)
 		}
-		// One of 2025-11-25 says that it gives up.
+		// A client of 2025-11-25 cancels its call.
 		legacy := wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, "b", `{}`)
-		gone := make(chan struct{})
-		go func() {
-			defer close(gone)
+		var gone sync.WaitGroup
+		gone.Go(func() {
 			body, edits := legacy.Request("tools/call", map[string]any{"name": "slow_sleep", "arguments": map[string]any{"ms": 60000}})
 			legacy.Post(body, edits...)
-		}()
-		for len(wiretest.ListTasks(t, legacy)) == 0 {
-			time.Sleep(10 * time.Millisecond)
+		})
+		synctest.Wait()
+		if tasks := wiretest.ListTasks(t, legacy); len(tasks) != 1 {
+			t.Fatalf("%v", tasks)
 		}
 		legacy.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, legacy.IDs.Load()))
-		for end := time.Now().Add(wiretest.Patience); len(wiretest.ListTasks(t, legacy)) > 0; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("a cancelled call goes on")
-			}
-		}
-		<-gone
+		wiretest.Eventually(t, "a cancelled call ends", func() bool { return len(wiretest.ListTasks(t, legacy)) == 0 })
+		gone.Wait()
 	})
 }
 
 // TestFallbackSDKClient checks that the SDK's own client gets the result of a task that outlasts
 // the call: the text of each result tells the model which tool to call next.
 func TestFallbackSDKClient(t *testing.T) {
-	t.Parallel()
-	for _, revision := range []string{"2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
-		t.Run(revision, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				gate := make(chan struct{})
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{slowTools(300*time.Millisecond, gate)}})
-				client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
-				session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = session.Close() }()
-				if got := session.InitializeResult().ProtocolVersion; got != revision {
-					t.Fatalf("speaks %s", got)
-				}
-				call := func(tool string, arguments any) *mcp.CallToolResult {
-					t.Helper()
-					ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
-					defer cancel()
-					result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
-					if err != nil || result.IsError {
-						t.Fatalf("%s: %+v, %v", tool, result, err)
-					}
-					return result
-				}
-				result := call("slow_sleep", map[string]any{"ms": -1})
-				for calls := 1; calls < 20; calls++ {
-					content := result.StructuredContent.(map[string]any)
-					if content["slept"] != nil {
-						break
-					}
-					text := result.Content[0].(*mcp.TextContent).Text
-					// What a model reads: the tool and its arguments.
-					_, rest, ok := strings.Cut(text, "call the tool ")
-					tool, rest, ok2 := strings.Cut(rest, " with ")
-					end := strings.IndexByte(rest, '}')
-					if !ok || !ok2 || end < 0 {
-						t.Fatalf("not told how to go on: %s", text)
-					}
-					switch calls {
-					case 1:
-						t.Log(text)
-					case 3: // until here no call could wait for the end
-						close(gate)
-					}
-					result = call(tool, json.RawMessage(rest[:end+1]))
-				}
-				if fmt.Sprint(result.StructuredContent) != "map[slept:3000]" {
-					t.Errorf("%v", result.StructuredContent)
-				}
-			})
-		})
-	}
+	eachSlow(t, plainRevisions[1:], wiretest.Setup{}, 300*time.Millisecond, func(t *testing.T, url, revision string, open func()) {
+		client := mcp.NewClient(&mcp.Implementation{Name: "plain", Version: "1"}, nil)
+		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = session.Close() }()
+		if got := session.InitializeResult().ProtocolVersion; got != revision {
+			t.Fatalf("speaks %s", got)
+		}
+		call := func(tool string, arguments any) *mcp.CallToolResult {
+			t.Helper()
+			result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: arguments})
+			if err != nil || result.IsError {
+				t.Fatalf("%s: %+v, %v", tool, result, err)
+			}
+			return result
+		}
+		result := call("slow_sleep", map[string]any{"ms": -1})
+		for calls := 1; calls < 20; calls++ {
+			content := result.StructuredContent.(map[string]any)
+			if content["slept"] != nil {
+				break
+			}
+			text := result.Content[0].(*mcp.TextContent).Text
+			// What a model reads: the tool and its arguments.
+			_, rest, ok := strings.Cut(text, "call the tool ")
+			tool, rest, ok2 := strings.Cut(rest, " with ")
+			end := strings.IndexByte(rest, '}')
+			if !ok || !ok2 || end < 0 {
+				t.Fatalf("not told how to go on: %s", text)
+			}
+			switch calls {
+			case 1:
+				t.Log(text)
+			case 3: // until here no call could wait for the end
+				open()
+			}
+			result = call(tool, json.RawMessage(rest[:end+1]))
+		}
+		if fmt.Sprint(result.StructuredContent) != "map[slept:3000]" {
+			t.Errorf("%v", result.StructuredContent)
+		}
+	})
 }
 
 // TestFallbackPlainStart checks that the generated client gets a token for an ordinary call that
 // goes on as a task.
 func TestFallbackPlainStart(t *testing.T) {
-	t.Parallel()
-	wiretest.EachRevision(t, func(t *testing.T, revision string) {
-		gate := make(chan struct{})
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{slowTools(100*time.Millisecond, gate)}})
+	eachSlow(t, plainRevisions[2:], wiretest.Setup{}, 100*time.Millisecond, func(t *testing.T, url, revision string, open func()) {
 		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
-		defer cancel()
+		ctx := t.Context()
 		call, err := mcptask.Start[slowReport](ctx, conn, "slow_sleep", wiretest.PonderInput{MS: -1}, mcptask.Plain())
 		if err != nil {
 			t.Fatal(err)
@@ -443,7 +417,7 @@ func TestFallbackPlainStart(t *testing.T) {
 		if _, err := stopped.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
 			t.Errorf("%v", err)
 		}
-		close(gate)
+		open()
 		if report, err := call.Wait(ctx); err != nil || report.Slept != 3000 {
 			t.Errorf("%+v, %v", report, err)
 		}
@@ -451,4 +425,152 @@ func TestFallbackPlainStart(t *testing.T) {
 			t.Errorf("at once: %+v, %v", report, err)
 		}
 	})
+}
+
+// TestFallbackQuestions checks that a client without elicitation answers questions with the fallback
+// tools.
+func TestFallbackQuestions(t *testing.T) {
+	const wait = time.Minute // far more than anything here takes
+	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, _ func()) {
+		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
+			begun := time.Now()
+			r := p.CallTool(tool, nil)
+			id := r.WantTask("input_required")
+			if text := r.Content(); !strings.Contains(text, "A note?") || !strings.Contains(text, `slow_task_answer with {"question":"`+key+`","task":"`+id+`"}`) ||
+				!strings.Contains(text, `"maxLength":5`) {
+				t.Errorf("the text does not say how to answer: %s", text)
+			}
+			if p.CallTool("slow_task_result", map[string]any{"task": id}).WantTask("input_required"); time.Since(begun) >= wait {
+				t.Errorf("waited for an answer that cannot come")
+			}
+			answer := func(question string, value any) *wiretest.Response {
+				return p.CallTool("slow_task_answer", map[string]any{"task": id, "question": question, "answer": value})
+			}
+			answer("other", map[string]any{"note": "a"}).WantText(true, "no question")
+			answer(key, map[string]any{"note": "too long"}).WantText(true, "still open")
+			answer(key, "text").WantText(true, "still open")
+			answer(key, map[string]any{"note": "milk"}).OK()
+			p.CallTool("slow_task_result", map[string]any{"task": id}).WantText(false, "noted milk")
+			answer(key, map[string]any{"note": "late"}).WantText(true, "no question")
+
+			id = p.CallTool(tool, nil).WantTask("input_required")
+			answer(key, nil).OK()
+			p.CallTool("slow_task_result", map[string]any{"task": id}).WantText(true, "declined")
+		}
+	})
+}
+
+// TestFallbackElicitation checks that a client with elicitation is asked on the stream of its open
+// call.
+func TestFallbackElicitation(t *testing.T) {
+	const wait = 5 * time.Second
+	asking := func(t *testing.T, url, revision string) *wiretest.Peer {
+		return wiretest.NewPeerWith(t, url, revision, "", `{"elicitation":{}}`)
+	}
+	eachSlow(t, plainRevisions[1:3], wiretest.Setup{}, wait, func(t *testing.T, url, revision string, _ func()) {
+		p := asking(t, url, revision)
+		// asked calls a tool and answers its one question. "" leaves the question open.
+		asked := func(tool string, arguments map[string]any, response string) *wiretest.Response {
+			t.Helper()
+			f := p.Send("tools/call", map[string]any{"name": tool, "arguments": arguments})
+			question := f.NextQuestion("")
+			if response != "" {
+				p.Respond(question.ID, response)
+			}
+			last := f.Next()
+			for last.Method == "notifications/cancelled" {
+				last = f.Next()
+			}
+			return &wiretest.Response{T: t, Status: http.StatusOK, Body: []byte(last.Text), Result: last.Result}
+		}
+		for _, tool := range []string{"slow_ask", "slow_ask_first"} {
+			asked(tool, nil, wiretest.AcceptNote("milk")).WantText(false, "noted milk")
+			// If the client cannot show the question, the model may pass it on.
+			started := time.Now()
+			r := asked(tool, nil, `"error":{"code":-32603,"message":"no window"}`)
+			if r.WantTask("input_required"); time.Since(started) >= wait || !strings.Contains(r.Content(), "slow_task_answer") {
+				t.Errorf("%v: %s", time.Since(started), r.Content())
+			}
+			// If the person leaves the question open, it is asked again when the wait is over.
+			r = asked(tool, nil, "")
+			id := r.WantTask("input_required")
+			if text := r.Content(); !strings.Contains(text, "asked when slow_task_result is called") {
+				t.Errorf("%s", text)
+			}
+			asked("slow_task_result", map[string]any{"task": id}, wiretest.AcceptNote("eggs")).WantText(false, "noted eggs")
+		}
+	})
+	eachSlow(t, plainRevisions[3:], wiretest.Setup{}, wait, func(t *testing.T, url, revision string, _ func()) {
+		p := asking(t, url, revision)
+		id := p.CallTool("slow_ask", nil).WantTask("input_required")
+		result := map[string]any{"name": "slow_task_result", "arguments": map[string]any{"task": id}}
+		r := p.Call("tools/call", result).OK()
+		if r.Text("resultType") != "input_required" || r.Text("inputRequests", "note", "params", "message") != "A note?" {
+			t.Fatalf("%s", r.Body)
+		}
+		result["inputResponses"] = map[string]any{"note": map[string]any{"action": "accept", "content": map[string]any{"note": "milk"}}}
+		p.Call("tools/call", result).WantText(false, "noted milk")
+		// Before the task, the revision's own way stays.
+		if r := p.CallTool("slow_ask_first", nil).OK(); r.Text("resultType") != "input_required" {
+			t.Errorf("%s", r.Body)
+		}
+	})
+}
+
+// serveOnly starts a server that speaks one of the released revisions.
+func serveOnly(t *testing.T, revision string, tools ...mcptask.Tools) string {
+	url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: []string{revision}}, Tools: tools})
+	return url
+}
+
+// TestUnspokenRevision checks that a server declares tasks only in the revisions that it supports.
+// A client that calls a required task tool in another revision learns which revisions have tasks,
+// instead of a missing capability.
+func TestUnspokenRevision(t *testing.T) {
+	run := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{}}
+	t.Run(wiretest.ModernRevision, func(t *testing.T) {
+		p := wiretest.NewPeer(t, serveOnly(t, wiretest.LegacyRevision), wiretest.ModernRevision, "")
+		r := p.Call("server/discover", nil).OK()
+		if r.Get("capabilities", "extensions", mcptask.ExtensionTasks) != nil || r.Text("resultType") != "complete" {
+			t.Errorf("%s", r.Body)
+		}
+		r = p.Call("tools/call", run).Want(http.StatusBadRequest, mcptask.CodeMissingClientCapability)
+		if r.Error != nil && !strings.Contains(r.Error.Message, "no tasks in 2026-07-28, only in 2025-11-25") {
+			t.Error(r.Error.Message)
+		}
+	})
+	t.Run(wiretest.LegacyRevision, func(t *testing.T) {
+		p := wiretest.NewPeer(t, serveOnly(t, wiretest.ModernRevision), wiretest.LegacyRevision, "")
+		if p.Opened.Get("capabilities", "tasks") != nil {
+			t.Errorf("%s", p.Opened.Body)
+		}
+		r := p.Call("tools/call", run).Want(http.StatusOK, mcptask.CodeMethodNotFound)
+		if r.Error != nil && !strings.Contains(r.Error.Message, "no tasks in 2025-11-25, only in 2026-07-28") {
+			t.Error(r.Error.Message)
+		}
+	})
+}
+
+// TestUnspokenFallback checks the error of the generated client for a call that goes on behind the
+// fallback tools, in a revision without tasks. The error names the option that helps.
+func TestUnspokenFallback(t *testing.T) {
+	t.Parallel()
+	for spoken, revision := range map[string]string{wiretest.LegacyRevision: wiretest.ModernRevision, wiretest.ModernRevision: wiretest.LegacyRevision} {
+		t.Run(revision, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				gate := make(chan struct{})
+				defer close(gate)
+				conn, err := gosdk.Connect(t.Context(), serveOnly(t, spoken, slowTools(time.Millisecond, gate)), gosdk.ClientOptions{Revision: revision})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_, err = mcptask.Run[slowReport](t.Context(), conn, "slow_sleep", wiretest.PonderInput{MS: -1})
+				var refused *mcptask.Error
+				if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(err.Error(), "ClientOptions.Revision") {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,28 +18,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// eachPeer runs a test against a server with a user's middleware, in both revisions.
-func eachPeer(t *testing.T, m mcp.Middleware, test func(t *testing.T, p *wiretest.Peer)) {
-	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-		t.Run(revision, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Middleware: m, Bearer: true})
-				test(t, wiretest.NewPeer(t, url, revision, "a"))
-			})
-		})
-	}
-}
-
+// TestMiddlewareTwice checks that middleware which calls the tool twice creates one task.
 func TestMiddlewareTwice(t *testing.T) {
-	t.Parallel()
 	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 		if _, err := next(); err != nil {
 			return nil, err
 		}
 		return next()
 	})
-	eachPeer(t, m, func(t *testing.T, p *wiretest.Peer) {
+	eachPeer(t, wiretest.Setup{Middleware: m}, func(t *testing.T, p *wiretest.Peer) {
 		id := p.Create("ponder", map[string]any{"ms": 50})
 		if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["taskId"] != id {
 			t.Errorf("%v", tasks)
@@ -47,15 +35,16 @@ func TestMiddlewareTwice(t *testing.T) {
 	})
 }
 
+// TestMiddlewareFails checks that a task is cancelled if middleware then fails the call, because no
+// client knows the task.
 func TestMiddlewareFails(t *testing.T) {
-	t.Parallel()
 	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 		if _, err := next(); err != nil {
 			return nil, err
 		}
 		return nil, errors.New("the audit log is full")
 	})
-	eachPeer(t, m, func(t *testing.T, p *wiretest.Peer) {
+	eachPeer(t, wiretest.Setup{Middleware: m}, func(t *testing.T, p *wiretest.Peer) {
 		r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}, "task": map[string]any{}})
 		if r.Error == nil {
 			t.Errorf("%s", r.Body)
@@ -66,7 +55,7 @@ func TestMiddlewareFails(t *testing.T) {
 	})
 }
 
-// slowStore takes its time to store a task.
+// slowStore delays the creation of a task until it is released.
 type slowStore struct {
 	mcptask.Store
 
@@ -85,11 +74,10 @@ func (s *slowStore) Create(ctx context.Context, r mcptask.Record, q mcptask.Quot
 // because no client knows it.
 func TestMiddlewareLeaves(t *testing.T) {
 	t.Parallel()
-	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		for name, instead := range map[string]*mcp.CallToolResult{"error": nil, "result": {Content: []mcp.Content{}}} {
-			t.Run(revision+" "+name, func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
+			t.Run(name, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
 					store := &slowStore{Store: mcptask.NewMemoryStore(), begun: make(chan struct{}, 1), release: make(chan struct{})}
 					var calls sync.WaitGroup
 					m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
@@ -114,16 +102,16 @@ func TestMiddlewareLeaves(t *testing.T) {
 				})
 			})
 		}
-	}
+	})
 }
 
+// TestMiddlewareRenames checks that middleware cannot turn a call into the call of another task tool.
 func TestMiddlewareRenames(t *testing.T) {
-	t.Parallel()
 	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), req *mcp.CallToolRequest) (mcp.Result, error) {
 		req.Params.Name = map[string]string{"ponder": "run_pipeline", "lint_file": "ponder", "sdk_tool": "ponder", "raw": "sdk_tool"}[req.Params.Name]
 		return next()
 	})
-	eachPeer(t, m, func(t *testing.T, p *wiretest.Peer) {
+	eachPeer(t, wiretest.Setup{Middleware: m}, func(t *testing.T, p *wiretest.Peer) {
 		for _, tool := range []string{"ponder", "lint_file", "sdk_tool"} {
 			params := map[string]any{"name": tool, "arguments": map[string]any{"repository": "https://example.com", "path": "p"}}
 			if tool == "ponder" {
@@ -142,7 +130,6 @@ func TestMiddlewareRenames(t *testing.T) {
 
 // TestMiddlewareChanges checks that middleware can change an ordinary result.
 func TestMiddlewareChanges(t *testing.T) {
-	t.Parallel()
 	m := wiretest.WrapCalls(func(next func() (mcp.Result, error), _ *mcp.CallToolRequest) (mcp.Result, error) {
 		result, err := next()
 		if r, ok := result.(*mcp.CallToolResult); ok {
@@ -154,7 +141,7 @@ func TestMiddlewareChanges(t *testing.T) {
 		}
 		return result, err
 	})
-	eachPeer(t, m, func(t *testing.T, p *wiretest.Peer) {
+	eachPeer(t, wiretest.Setup{Middleware: m}, func(t *testing.T, p *wiretest.Peer) {
 		p.Caps = `{}`
 		r := p.Call("tools/call", map[string]any{"name": "raw", "arguments": map[string]any{}}).OK()
 		for _, want := range []string{`"reviewed"`, `"com.example/reviewed":true`, `"com.example/own":{"n":9007199254740993}`, `"big":9007199254740993`} {
@@ -164,6 +151,30 @@ func TestMiddlewareChanges(t *testing.T) {
 		}
 		p.Caps = wiretest.TasksExtension
 		p.Until(p.Create("ponder", nil), "completed") // a task stays a task
+	})
+}
+
+// TestJSONReplies checks that JSON replies behave like streams.
+func TestJSONReplies(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{JSONResponse: true}})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			p.Caps = wiretest.WithQuestions
+			if r := p.Call("tools/list", nil).OK(); r.Stream || strings.Contains(string(r.Result), "taskSupport") != (revision == wiretest.LegacyRevision) {
+				t.Errorf("%s: stream %v: %s", revision, r.Stream, r.Body)
+			}
+			id := p.Create("ponder", map[string]any{"ms": 100})
+			p.Until(id, "completed")
+			p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "p"}}).OK()
+			if revision == wiretest.LegacyRevision {
+				p.Task("tasks/result", id).OK()
+				p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).Want(200, wiretest.MethodNotFound)
+				continue
+			}
+			p.Caps = `{}`
+			p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("main")}).Want(400, wiretest.MissingCapability)
+		}
 	})
 }
 
@@ -211,106 +222,69 @@ func TestManyClients(t *testing.T) {
 }
 
 // TestDisconnects disconnects clients during the grace period, during a tasks/result, and in the
-// middle of a stream. Nothing is left behind.
+// middle of a stream. Nothing is left behind, and a task that its client knows goes on.
 func TestDisconnects(t *testing.T) {
-	leave := func(t *testing.T, p *wiretest.Peer, after time.Duration, method string, params map[string]any, edits ...wiretest.Edit) {
-		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), after)
-		defer cancel()
-		body, edits := p.Request(method, params, edits...)
-		res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
-		if err != nil {
-			return
-		}
-		defer res.Body.Close()
-		for message := range wiretest.Events(res.Body) {
-			t.Errorf("an answer before the client left: %s", message)
-		}
-	}
-	for name, test := range map[string]func(t *testing.T, p *wiretest.Peer){
-		"during the grace": func(t *testing.T, p *wiretest.Peer) {
-			leave(t, p, 100*time.Millisecond, "tools/call", map[string]any{"name": "ponder_at_once", "arguments": map[string]any{"ms": 3600000}})
-		},
-		"during a plain call": func(t *testing.T, p *wiretest.Peer) {
-			p.Caps = `{}`
-			leave(t, p, 100*time.Millisecond, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-				first.Call("tools/list", nil).OK()
-				wiretest.ClosePeer(t, first)
-				p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-				p.Client.CloseIdleConnections()
-				check := wiretest.Goroutines(t)
-				for range 5 {
-					test(t, p)
-				}
-				wiretest.ClosePeer(t, p)
-				check() // long before the handlers would be done
-				if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
-					t.Errorf("tasks that nobody knows of: %v", tasks)
-				}
-			})
-		})
-	}
+	ponder := map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 3600000}}
+	atOnce := map[string]any{"name": "ponder_at_once", "arguments": map[string]any{"ms": 3600000}}
 	for name, test := range map[string]struct {
-		after time.Duration
-		edit  wiretest.Edit
+		revision, caps string
+		after          time.Duration
+		method         string         // "" opens the standalone stream
+		params         map[string]any // the task's ID, if nil
+		edits          []wiretest.Edit
 	}{
-		"during tasks/result as JSON":     {200 * time.Millisecond, wiretest.JSONOnly},
-		"before tasks/result is a stream": {200 * time.Millisecond, func(*http.Request) {}},
-		"in the middle of a stream":       {700 * time.Millisecond, func(*http.Request) {}},
+		"during the grace":                {wiretest.ModernRevision, wiretest.TasksExtension, 100 * time.Millisecond, "tools/call", atOnce, nil},
+		"during a plain call":             {wiretest.ModernRevision, `{}`, 100 * time.Millisecond, "tools/call", ponder, nil},
+		"during tasks/result as JSON":     {wiretest.LegacyRevision, `{}`, 200 * time.Millisecond, "tasks/result", nil, []wiretest.Edit{wiretest.JSONOnly}},
+		"before tasks/result is a stream": {wiretest.LegacyRevision, `{}`, 200 * time.Millisecond, "tasks/result", nil, nil},
+		"in the middle of a stream":       {wiretest.LegacyRevision, `{}`, 700 * time.Millisecond, "tasks/result", nil, nil},
+		"the standalone stream":           {revision: wiretest.LegacyRevision, caps: `{}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble.Test(t, func(t *testing.T) {
 				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-				first.Call("tools/list", nil).OK()
-				wiretest.ClosePeer(t, first)
-				p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-				id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+				owner := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+				id := owner.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+				wiretest.ClosePeer(t, owner)
+				p := wiretest.NewPeerWith(t, url, test.revision, "a", test.caps)
+				params := test.params
+				if params == nil {
+					params = map[string]any{"taskId": id}
+				}
 				p.Client.CloseIdleConnections()
 				check := wiretest.Goroutines(t)
-				var all sync.WaitGroup
-				for range 5 {
-					all.Go(func() { leave(t, p, test.after, "tasks/result", map[string]any{"taskId": id}, test.edit) })
-				}
-				all.Wait()
+				wiretest.RunTogether(5, func(int) {
+					if test.method == "" {
+						p.OpenGet().Stop()
+						return
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), test.after)
+					defer cancel()
+					body, edits := p.Request(test.method, params, test.edits...)
+					res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
+					if err != nil {
+						return
+					}
+					defer res.Body.Close()
+					for message := range wiretest.Events(res.Body) {
+						t.Errorf("an answer before the client left: %s", message)
+					}
+				})
 				p.Client.CloseIdleConnections()
-				check()
-				p.Until(id, "working") // the task does not mind
-				p.Task("tasks/cancel", id).OK()
+				check() // long before the handlers would be done
+				if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
+					t.Errorf("not the one task that its client knows: %v", tasks)
+				}
+				owner.Task("tasks/cancel", id).OK()
 				wiretest.ClosePeer(t, p)
 			})
 		})
 	}
-	t.Run("the standalone stream", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-			first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-			first.Call("tools/list", nil).OK()
-			wiretest.ClosePeer(t, first)
-			p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-			p.Client.CloseIdleConnections()
-			check := wiretest.Goroutines(t)
-			for range 5 {
-				_, stop := p.Listen()
-				stop()
-			}
-			p.Client.CloseIdleConnections()
-			check()
-			wiretest.ClosePeer(t, p)
-		})
-	})
 }
 
 // TestClose checks that closing the server ends waiting requests and refuses new ones.
 func TestClose(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var g *gateway.Gateway
 		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Gateway: &g})
 		p, m := wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
@@ -327,6 +301,36 @@ func TestClose(t *testing.T) {
 			if r.Error == nil || r.Error.Code != wiretest.InternalError {
 				t.Errorf("%d %s", r.Status, r.Body)
 			}
+		}
+	})
+}
+
+// readStore counts how often a record is read for a request.
+type readStore struct {
+	mcptask.Store
+
+	reads atomic.Int64
+}
+
+// Get implements mcptask.Store.
+func (s *readStore) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	if ctx.Value(http.ServerContextKey) != nil {
+		s.reads.Add(1)
+	}
+	return s.Store.Get(ctx, id)
+}
+
+// TestPollReadsOnce checks that a poll reads its task once, because a store may be far away.
+func TestPollReadsOnce(t *testing.T) {
+	wiretest.EachRevision(t, func(t *testing.T, revision string) {
+		store := &readStore{Store: mcptask.NewMemoryStore()}
+		url, _ := wiretest.Serve(t, mcptask.Options{Store: store})
+		p := wiretest.NewPeer(t, url, revision, "")
+		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		before := store.reads.Load()
+		p.Task("tasks/get", id).OK()
+		if reads := store.reads.Load() - before; reads != 1 {
+			t.Errorf("a poll has read the task %d times", reads)
 		}
 	})
 }

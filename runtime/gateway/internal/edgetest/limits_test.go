@@ -3,7 +3,6 @@ package edgetest
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -25,8 +23,7 @@ import (
 // and that no other client is affected. Checks that precede the task lookup come first (T-39).
 func TestLimitPolls(t *testing.T) {
 	rules.Covers(t, "C-95", "B-90", "E-26", "E-77", "E-72")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const most = 2
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true, Options: mcptask.Options{Limits: mcptask.Limits{Polls: most, Lists: most}}})
 		for _, revision := range wiretest.AllRevisions {
@@ -185,8 +182,7 @@ func TestLimitOpen(t *testing.T) {
 // TestLimitAnswers checks that an answer is limited like arguments, in every form and also as an
 // error, because the record stores it.
 func TestLimitAnswers(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const most = 500
 		big := strings.Repeat("x", most+1)
 		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools()},
@@ -219,8 +215,7 @@ func TestLimitAnswers(t *testing.T) {
 // TestLimitWaitingEnds checks that a client which has received the answer to a waiting request may
 // send the next one before its stream has ended.
 func TestLimitWaitingEnds(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var d wiretest.Driven
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{d.Tools()}, Options: mcptask.Options{Limits: mcptask.Limits{Waiting: 1, Polls: -1}}})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
@@ -241,8 +236,7 @@ func TestLimitWaitingEnds(t *testing.T) {
 // TestLimitAnonymous checks that anonymous callers count by session, or together if they have no
 // session.
 func TestLimitAnonymous(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Running: 1, Polls: -1}}})
 		params := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{}}
 		for range 3 {
@@ -259,66 +253,29 @@ func TestLimitAnonymous(t *testing.T) {
 	})
 }
 
-// TestLimitBody checks that HTTP bodies are limited, also if the declared length is false.
-func TestLimitBody(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{MaxBody: 1000}})
-		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-			p := wiretest.NewPeer(t, url, revision, "")
-			p.Task("tasks/get", strings.Repeat("x", 1000)).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
-			res := p.SendTooBig(func() *http.Request {
-				r := p.NewRequest(t.Context(), http.MethodPost, "x")
-				r.Body, r.ContentLength = io.NopCloser(endless{}), -1
-				return r
-			})
-			if res.StatusCode != http.StatusRequestEntityTooLarge {
-				t.Fatalf("%v", res)
-			}
-			res.Body.Close()
-		}
-	})
-}
-
-// endless is a body without an end.
-type endless struct{}
-
-// Read implements io.Reader.
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = ' '
-	}
-	return len(p), nil
+// sendInitialize sends the request that opens one more session for a peer's principal.
+func sendInitialize(p *wiretest.Peer, capabilities string) *wiretest.Response {
+	p.T.Helper()
+	return p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":%s,"clientInfo":{"name":"t","version":"1"}}}`, capabilities),
+		wiretest.WithHeader("Mcp-Session-Id", ""), wiretest.WithHeader("MCP-Protocol-Version", ""))
 }
 
 // TestLimitSessions checks that a flood of sessions ends only idle sessions of the flooding caller,
 // also in the SDK.
 func TestLimitSessions(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const most = 4
 		var g *gateway.Gateway
 		var sdk *mcp.Server
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Gateway: &g, SDK: func(s *mcp.Server) { sdk = s },
 			Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most, Polls: -1}}})
-		until := func(what string, done func() bool) {
-			t.Helper()
-			for end := time.Now().Add(wiretest.Patience); !done(); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatalf("not so: %s: %+v", what, g.Counts())
-				}
-			}
-		}
 		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "victim")
 		id := victim.Create("ponder", map[string]any{"ms": 1})
 		first := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory")
 		streaming := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory")
 		feeds := []*wiretest.Feed{streaming.OpenGet()}
-		until("it streams", func() bool { return g.Counts().Streams == 1 })
-		initialize := func() *wiretest.Response {
-			p := &wiretest.Peer{T: t, URL: url, Client: first.Client, Revision: wiretest.LegacyRevision, Token: "mallory"}
-			return p.Post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-		}
+		wiretest.Eventually(t, "it streams", func() bool { return g.Counts().Streams == 1 })
+		initialize := func() *wiretest.Response { return sendInitialize(first, `{}`) }
 		wiretest.RunTogether(200, func(int) { // some find none that is idle: all of them are being opened
 			if r := initialize(); r.Error != nil {
 				r.WantLimit(http.StatusOK, "sessions", most)
@@ -327,7 +284,7 @@ func TestLimitSessions(t *testing.T) {
 		for range most {
 			initialize().OK()
 		}
-		until("there are no more", func() bool { return g.Counts().Sessions == most+1 && len(slices.Collect(sdk.Sessions())) == most+1 })
+		wiretest.Eventually(t, "there are no more", func() bool { return g.Counts().Sessions == most+1 && len(slices.Collect(sdk.Sessions())) == most+1 })
 		victim.Task("tasks/get", id).OK()
 		streaming.Call("tools/list", nil).OK()
 		for _, method := range []string{"tools/list", "tasks/list"} {
@@ -338,11 +295,11 @@ func TestLimitSessions(t *testing.T) {
 		for len(feeds) < most {
 			feeds = append(feeds, wiretest.NewPeer(t, url, wiretest.LegacyRevision, "mallory").OpenGet())
 		}
-		until("all stream", func() bool { return g.Counts().Streams == most })
+		wiretest.Eventually(t, "all stream", func() bool { return g.Counts().Streams == most })
 		initialize().WantLimit(http.StatusOK, "sessions", most)
 		wiretest.NewPeer(t, url, wiretest.LegacyRevision, "another")
 		feeds[1].Stop()
-		until("there is room again", func() bool { return initialize().Error == nil })
+		wiretest.Eventually(t, "there is room again", func() bool { return initialize().Error == nil })
 	})
 }
 
@@ -350,16 +307,12 @@ func TestLimitSessions(t *testing.T) {
 // send requests. The session that has named a running task last stays open. If all sessions have
 // running tasks, a new one is refused.
 func TestLimitSessionsOfWorkers(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const most = 4
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Limits: mcptask.Limits{Sessions: most, Polls: -1}}})
 		victim := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
 		id := victim.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-		initialize := func() *wiretest.Response {
-			p := &wiretest.Peer{T: t, URL: url, Client: victim.Client, Revision: wiretest.LegacyRevision}
-			return p.Post(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`)
-		}
+		initialize := func() *wiretest.Response { return sendInitialize(victim, `{}`) }
 		flood := func() {
 			for range 2 * most {
 				initialize().OK()
@@ -386,11 +339,7 @@ func TestLimitSessionsOfWorkers(t *testing.T) {
 			t.Errorf("%s, want %s", r.Error.Data, want)
 		}
 		again.Task("tasks/cancel", id).OK()
-		for end := time.Now().Add(wiretest.Patience); initialize().Error != nil; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("there is no room when the task has ended")
-			}
-		}
+		wiretest.Eventually(t, "there is room when the task has ended", func() bool { return initialize().Error == nil })
 		for _, p := range workers[1:] {
 			p.Call("tools/list", nil).OK()
 		}
@@ -400,8 +349,7 @@ func TestLimitSessionsOfWorkers(t *testing.T) {
 // TestLimitListen checks that every subscription counts as a waiting request, and as one poll for
 // each task that it names, because it reports each task at once.
 func TestLimitListen(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		const most = 3
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{Limits: mcptask.Limits{Waiting: most, Polls: 2}}})
 		a, b := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
@@ -423,22 +371,14 @@ func TestLimitListen(t *testing.T) {
 		for _, open := range []*wiretest.Feed{f, g, h} {
 			open.Stop()
 		}
-		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(5 * time.Millisecond) {
-			if r := listen(a, map[string]any{"taskIds": []string{}}); r.Error == nil {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatal("they are not freed")
-			}
-		}
+		wiretest.Eventually(t, "they are freed", func() bool { return listen(a, map[string]any{"taskIds": []string{}}).Error == nil })
 	})
 }
 
 // TestLimitFallback checks that a call of a fallback tool counts as a poll of the task that it
 // names, and that a result which it returns counts as retrieved.
 func TestLimitFallback(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		for _, revision := range []string{"2025-06-18", wiretest.LegacyRevision, wiretest.ModernRevision} {
 			logs, gate := &wiretest.SafeBuffer{}, make(chan struct{})
 			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{slowTools(time.Millisecond, gate)}, Options: mcptask.Options{
@@ -446,14 +386,9 @@ func TestLimitFallback(t *testing.T) {
 			a, b := wiretest.NewPeerWith(t, url, revision, "a", `{}`), wiretest.NewPeerWith(t, url, revision, "b", `{}`)
 			id := a.CallTool("slow_sleep", map[string]any{"ms": -1}).WantTask("working")
 			close(gate)
-			var r *wiretest.Response
-			for end := time.Now().Add(wiretest.Patience); ; time.Sleep(600 * time.Millisecond) {
-				if r = a.CallTool("slow_task_result", map[string]any{"task": id}); strings.Contains(string(r.Body), `"slept":3000`) {
-					break
-				}
-				if time.Now().After(end) {
-					t.Fatalf("%s", r.Body)
-				}
+			time.Sleep(600 * time.Millisecond) // polls are limited
+			if r := a.CallTool("slow_task_result", map[string]any{"task": id}); !strings.Contains(string(r.Body), `"slept":3000`) {
+				t.Fatalf("%s", r.Body)
 			}
 			if text := logs.String(); strings.Count(text, "audit=retrieved task="+id+" tool=slow_sleep principal=a") != 1 {
 				t.Errorf("%s: %s", revision, text)
@@ -463,10 +398,98 @@ func TestLimitFallback(t *testing.T) {
 					return p.CallTool(tool, map[string]any{"task": tool, "question": "q"})
 				}
 				wiretest.FloodUntil(t, func() *wiretest.Response { return once(b) }, func(r *wiretest.Response) bool { return r.Error != nil }).WantLimit(http.StatusOK, "polls", 2)
-				if r = once(a); r.Error != nil {
+				if r := once(a); r.Error != nil {
 					t.Errorf("%s: a pays for b: %s", tool, r.Body)
 				}
 				b.CallTool(tool, map[string]any{"task": "other than " + tool, "question": "q"}).OK()
+			}
+		}
+	})
+}
+
+// TestLimitLasting checks that a message which stays in memory with its session or its wait must be
+// small, even if large bodies are allowed. There may be thousands of them.
+func TestLimitLasting(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		url, _ := wiretest.Serve(t, mcptask.Options{})
+		const bytes = 64 << 10
+		padded := func(more map[string]any) map[string]any {
+			more["padding"] = strings.Repeat("x", bytes)
+			return more
+		}
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		p.Call("tasks/result", padded(map[string]any{"taskId": id})).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		q := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		q.Call("subscriptions/listen", padded(map[string]any{"notifications": map[string]any{"taskIds": []string{id}}})).
+			Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		q.Call("subscriptions/listen", padded(map[string]any{"notifications": map[string]any{"toolsListChanged": true}})).
+			Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		named := func(r *http.Request) { r.Header.Set("Mcp-Name", "run_pipeline") }
+		for _, p := range []*wiretest.Peer{p, q} {
+			p.Call("tools/call", padded(map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("quick")}), named).
+				Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+			long := wiretest.PipelineArgs("quick")
+			long["unknown"] = strings.Repeat("x", bytes)
+			if r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": long}, named); r.Status == http.StatusRequestEntityTooLarge {
+				t.Errorf("long arguments: %s", r.Body)
+			}
+		}
+		crumbs := map[string]any{"taskId": id}
+		for i := range 2000 {
+			crumbs[fmt.Sprint(i)] = 0
+		}
+		p.Call("tasks/result", crumbs).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		delete(crumbs, "taskId")
+		q.Call("subscriptions/listen", map[string]any{"notifications": crumbs}).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		for _, p := range []*wiretest.Peer{p, q} {
+			p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("quick"), "x": crumbs}, named).
+				Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+			if r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": crumbs}, named); r.Status == http.StatusRequestEntityTooLarge {
+				t.Errorf("many arguments: %s", r.Body)
+			}
+		}
+
+		initialize := func(experimental string) *wiretest.Response {
+			return sendInitialize(p, `{"experimental":{"x":`+experimental+`}}`)
+		}
+		initialize(`{"y":"`+strings.Repeat("x", bytes)+`"}`).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		initialize(`{"y":[{}`+strings.Repeat(`,{}`, 1000)+`]}`).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		initialize(`{"y":"` + strings.Repeat(`,{[\"`, 1001) + `"}`).OK() // one value
+	})
+}
+
+// TestPipeLimitLasting checks the same on a pipe.
+func TestPipeLimitLasting(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		p := wiretest.NewPipedWith(t, mcptask.Options{})
+		p.Initialize()
+		for _, method := range []string{"tasks/result", "initialize"} {
+			line := p.Ask(`{"jsonrpc":"2.0","id":"long","method":%q,"params":{"padding":%q}}`, method, strings.Repeat("x", 64<<10))
+			if !strings.Contains(line, `"id":"long"`) || !strings.Contains(line, `exceeds 65536 bytes`) {
+				t.Errorf("%.300s", line)
+			}
+		}
+	})
+}
+
+// TestLimitProgressToken checks that a progress token must be short: it stays until the task ends,
+// and no other limit counts it.
+func TestLimitProgressToken(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		url, _ := wiretest.Serve(t, mcptask.Options{})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			p := wiretest.NewPeer(t, url, revision, "")
+			call := func(token string) *wiretest.Response {
+				params := map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "_meta": map[string]any{"progressToken": token}}
+				if revision == wiretest.LegacyRevision {
+					params["task"] = map[string]any{}
+				}
+				return p.Call("tools/call", params)
+			}
+			call(strings.Repeat("x", 1<<10)).OK()
+			if r := call(strings.Repeat("x", 1<<10+1)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
+				t.Errorf("%s: %.300s", revision, r.Body)
 			}
 		}
 	})

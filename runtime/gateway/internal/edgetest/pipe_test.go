@@ -4,16 +4,20 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/leak"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
+	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
 // TestPipeBadLines sends bad lines. Each is answered or ignored, and the next line is served.
 func TestPipeBadLines(t *testing.T) {
-	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":%q,"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
+	future := strings.Replace(modernMeta, wiretest.ModernRevision, "2027-01-01", 1)
+	session := strings.Replace(modernMeta, wiretest.ModernRevision, wiretest.LegacyRevision, 1)
 	for name, test := range map[string]struct{ line, want string }{
 		"params null":          {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`, `"id":1`},
 		"call params null":     {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, `"id":1`},
@@ -56,12 +60,12 @@ func TestPipeBadLines(t *testing.T) {
 		"empty lines":          {"\n\r\n  \t", ""},
 		"number":               {`1`, "error"},
 		"two on a line":        {`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, "-32700"},
-		"future, list":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{`+meta+`}}`, "2027-01-01"), "error"},
-		"future, call":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},`+meta+`}}`, "2027-01-01"), "-32022"},
-		"future, task":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",`+meta+`}}`, "2027-01-01"), "-32022"},
-		"future, ping":         {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"ping","params":{`+meta+`}}`, "2027-01-01"), "error"},
-		"future, discover":     {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{`+meta+`}}`, "2027-01-01"), "error"},
-		"version of a session": {fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",`+meta+`}}`, "2025-11-25"), "-32022"},
+		"future, list":         {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + future + `}}`, "error"},
+		"future, call":         {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},` + future + `}}`, "-32022"},
+		"future, task":         {`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",` + future + `}}`, "-32022"},
+		"future, ping":         {`{"jsonrpc":"2.0","id":1,"method":"ping","params":{` + future + `}}`, "error"},
+		"future, discover":     {`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + future + `}}`, "error"},
+		"version of a session": {`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",` + session + `}}`, "-32022"},
 		"version a number":     {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":5}}}`, `"id":1`},
 		"initialize twice":     {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, `"id":1`},
 		"initialize null":      {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}`, `"id":1`},
@@ -90,38 +94,28 @@ func TestPipeBadLines(t *testing.T) {
 	}
 }
 
-// TestPipeEndsWithSDK checks that the end of the SDK's output ends waiting requests, even if the
-// client's input stays open.
-func TestPipeEndsWithSDK(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		before := leak.Now()
-		p := wiretest.NewPiped(t)
-		p.Initialize()
-		id := p.StartEndless()
-		for i := range 1000 {
-			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
-		}
-		p.Stop()
-		p.WantEnd()
-		before.AtMost(t, 8) // the readers of what stays open, and the task's own
-	})
-}
-
-// TestPipeEndsWithClient checks that the end of the client's input ends a thousand waiting
-// requests.
-func TestPipeEndsWithClient(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		p := wiretest.NewPiped(t)
-		p.Initialize()
-		id := p.StartEndless()
-		for i := range 1000 {
-			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
-		}
-		if err := p.In.Close(); err != nil {
-			t.Fatal(err)
-		}
-		p.WantEnd()
-	})
+// TestPipeEnds checks that the end of the SDK's output, and the end of the client's input, each end a
+// thousand waiting requests, even if the other side stays open.
+func TestPipeEnds(t *testing.T) {
+	for name, end := range map[string]func(p *wiretest.Piped){
+		"with the SDK":    func(p *wiretest.Piped) { p.Stop() },
+		"with the client": func(p *wiretest.Piped) { _ = p.In.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble.Test(t, func(t *testing.T) {
+				before := leak.Now()
+				p := wiretest.NewPiped(t)
+				p.Initialize()
+				id := p.StartEndless()
+				for i := range 1000 {
+					p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
+				}
+				end(p)
+				p.WantEnd()
+				before.AtMost(t, 8) // the readers of what stays open, and the task's own
+			})
+		})
+	}
 }
 
 // TestPipeLongLineAtEnd checks that a line which is too long is reported as such, even at the end
@@ -149,21 +143,87 @@ func TestPipeOfAClientThatNeverReads(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := wiretest.NewPiped(t)
 		p.Initialize()
-		written := make(chan struct{})
-		go func() {
-			defer close(written)
-			for i := range 300 { // more than the client's end holds
-				if _, err := fmt.Fprintf(p.In, `{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`+"\n", 100+i); err != nil {
-					return
-				}
-			}
-		}()
-		select {
-		case <-written:
-		case <-time.After(wiretest.Patience):
-			t.Fatal("the reading waits for the writing")
+		for i := range 300 { // more than the client's end holds
+			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`, 100+i) // returns when the line is read
 		}
 		_ = p.In.Close()
 		p.WantEnd()
+	})
+}
+
+// TestPipeLimits checks that the limits hold on a pipe as they do over HTTP.
+func TestPipeLimits(t *testing.T) {
+	rules.Covers(t, "C-95", "E-26")
+	bubble.Test(t, func(t *testing.T) {
+		p := wiretest.NewPipedWith(t, mcptask.Options{MaxBody: wiretest.PipeLimit, Limits: mcptask.Limits{Polls: 1, Lists: 1, Running: 2, Waiting: 1, Arguments: 1000}})
+		p.Initialize()
+		id := p.StartEndless()
+		refused := func(format string, args ...any) (limit string) {
+			t.Helper()
+			for range 20 {
+				if line := p.Ask(format, args...); strings.Contains(line, `"code":-32603`) {
+					_, limit, _ = strings.Cut(line, `"limit":"`)
+					limit, _, _ = strings.Cut(limit, `"`)
+					return limit
+				}
+			}
+			return ""
+		}
+		for format, want := range map[string]string{
+			`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"` + id + `"}}`:                                                             "polls",
+			`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"made-up",` + modernMeta + `}}`:                                             "polls",
+			`{"jsonrpc":"2.0","id":1,"method":"tasks/list"}`:                                                                                             "lists",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},"task":{}}}`:                                        "running",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},` + modernMeta + `}}`:                               "running",
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{"x":"` + strings.Repeat("x", 1001) + `"},"task":{}}}`: "arguments",
+		} {
+			if got := refused("%s", format); got != want {
+				t.Errorf("%.120s: %q, want %q", format, got, want)
+			}
+		}
+		time.Sleep(2 * time.Second) // the task may be polled again
+		p.Say(`{"jsonrpc":"2.0","id":"waits","method":"tasks/result","params":{"taskId":%q}}`, id)
+		synctest.Wait()
+		if line := p.Ask(`{"jsonrpc":"2.0","id":"too","method":"tasks/result","params":{"taskId":%q}}`, id); !strings.Contains(line, `"limit":"waiting"`) || !strings.Contains(line, `"too"`) {
+			t.Error(line)
+		}
+		time.Sleep(time.Second)
+		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0077aits"}}`) // the same ID, written another way
+		time.Sleep(time.Second)                                                                           // there is no answer to it
+		p.Say(`{"jsonrpc":"2.0","id":"again","method":"tasks/result","params":{"taskId":%q}}`, id)
+		synctest.Wait()
+		select {
+		case line := <-p.Lines:
+			t.Errorf("the one that was cancelled still waits: %s", line)
+		default:
+		}
+		if line := p.Ask(`{"jsonrpc":"2.0","id":"long","method":"%s"}`, strings.Repeat("x", wiretest.PipeLimit)); !strings.Contains(line, fmt.Sprint(wiretest.PipeLimit)) {
+			t.Error(line)
+		}
+	})
+}
+
+// TestPipeNested checks that a line which nests deeper than the SDK reads is refused, because the
+// SDK would end the session.
+func TestPipeNested(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := wiretest.NewPipedWith(t, mcptask.Options{})
+		p.Initialize()
+		nest := func(levels int) string { return strings.Repeat("[", levels) + strings.Repeat("]", levels) }
+		for levels, want := range map[int]string{1000: `"id":"deep"`, 1001: "more than 1000", 9000: "more than 1000"} {
+			for _, format := range []string{
+				`{"jsonrpc":"2.0","id":"deep","method":"ping","params":{"x":%s}}`,
+				`{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{"name":%s}}`,
+				`{"jsonrpc":"2.0","id":"deep","method":"tools/call","params":{"name":"endless","arguments":%s,` + modernMeta + `}}`,
+			} {
+				if line := p.Ask(format, nest(levels-2)); !strings.Contains(line, want) { // in the message and its params
+					t.Errorf("%d levels: %.300s", levels, line)
+				}
+			}
+		}
+		p.Say(`{"jsonrpc":"2.0","id":"nobody's","result":{"x":%s}}`, nest(5000))
+		if line := p.Ask(`{"jsonrpc":"2.0","id":"alive","method":"ping"}`); !strings.Contains(line, `"alive"`) {
+			t.Error(line)
+		}
 	})
 }

@@ -5,90 +5,131 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestBearerTokens uses the SDK's bearer tokens for two users. To each, a task of the other looks
-// exactly like no task.
-func TestBearerTokens(t *testing.T) {
+// TestIdentity checks that another caller's task looks exactly like a task that does not exist.
+func TestIdentity(t *testing.T) {
 	rules.Covers(t, "C-89", "C-93", "C-94", "B-85", "B-88", "B-89", "E-87")
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
-		for _, revision := range wiretest.AllRevisions {
+	url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
+	id := regexp.MustCompile(`"id":\d+`)
+	same := func(t *testing.T, strange, unknown *wiretest.Response) {
+		t.Helper()
+		if strange.Status != unknown.Status || id.ReplaceAllString(string(strange.Body), "") != id.ReplaceAllString(string(unknown.Body), "") {
+			t.Errorf("a stranger's task: %d %s\nno task: %d %s", strange.Status, strange.Body, unknown.Status, unknown.Body)
+		}
+		for name := range strange.Header {
+			if name != "Date" && name != "Content-Length" /* of the ID */ && strange.Header.Get(name) != unknown.Header.Get(name) {
+				t.Errorf("%s: %q and %q", name, strange.Header.Get(name), unknown.Header.Get(name))
+			}
+		}
+	}
+	for _, revision := range wiretest.AllRevisions {
+		t.Run(revision, func(t *testing.T) {
+			t.Parallel()
 			a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
-			id := a.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			a.Caps, b.Caps = wiretest.WithQuestions, wiretest.WithQuestions
 			methods := []string{"tasks/get", "tasks/result", "tasks/cancel"}
+			ids := []string{a.Create("ponder", map[string]any{"ms": 1000}), a.Create("ponder", nil)}
 			if revision == wiretest.ModernRevision {
 				methods = []string{"tasks/get", "tasks/update", "tasks/cancel"}
+				asking := a.Create("deploy_service", map[string]any{"service": "api", "environment": "production"})
+				a.Until(asking, "input_required")
+				ids = append(ids, asking)
 			}
+			a.Until(ids[1], "completed")
 			for _, method := range methods {
-				var bodies []string
-				for _, task := range []string{id, strings.Repeat("A", len(id))} {
-					body, edits := b.Request(method, map[string]any{"taskId": task, "inputResponses": map[string]any{}})
-					r := b.Post(replaceID(t, body), edits...)
-					b.Check(method, r)
-					bodies = append(bodies, r.Header.Get("Content-Type")+r.Header.Get("Content-Length")+string(r.Body))
-				}
-				if bodies[0] != bodies[1] || !strings.Contains(bodies[0], "-32602") {
-					t.Errorf("%s:\n%s\n%s", method, bodies[0], bodies[1])
+				unknown := b.Call(method, map[string]any{"taskId": "NOSUCHTASKNOSUCHTASKNOSUCH", "inputResponses": map[string]any{}})
+				for _, id := range ids {
+					for _, responses := range []string{`{}`, `{"ship":{"action":"accept","content":{"approve":"no boolean"}}}`, `{"ship":{"action":"accept","content":{"approve":true}}}`} {
+						same(t, b.Call(method, map[string]any{"taskId": id, "inputResponses": json.RawMessage(responses)}), unknown)
+					}
 				}
 			}
-			a.Until(id, "working")
-			if revision != wiretest.ModernRevision {
-				mine := 1
-				if revision == wiretest.LegacyRevision { // the one of the candidate is a's too
-					mine = 2
-				}
-				if r := a.Call("tasks/list", nil).OK(); len(r.Get("tasks").([]any)) != mine {
-					t.Errorf("%s", r.Body)
-				}
-				if r := b.Call("tasks/list", nil).OK(); len(r.Get("tasks").([]any)) != 0 {
-					t.Errorf("%s", r.Body)
-				}
-			}
-			// The middleware in front refuses who has no token, whatever is asked.
+			a.Until(ids[0], "working", "completed") // b has cancelled nothing
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
-				body, edits := a.Request("tasks/get", map[string]any{"taskId": id})
-				res, err := a.Client.Do(a.NewRequest(t.Context(), method, body, append(edits, wiretest.WithHeader("Authorization", ""))...))
-				if err != nil || res.StatusCode != http.StatusUnauthorized {
-					t.Errorf("%s without a token: %v %v", method, res, err)
+				body, edits := a.Request("tasks/get", map[string]any{"taskId": ids[0]})
+				if status := a.Status(method, body, append(edits, wiretest.WithHeader("Authorization", ""))...); status != http.StatusUnauthorized {
+					t.Errorf("%s without a token: %d", method, status)
 				}
-				res.Body.Close()
 			}
-			a.Task("tasks/get", id, wiretest.WithHeader("Authorization", "Bearer nobody")).Want(http.StatusForbidden, wiretest.InvalidRequest)
-		}
-	})
+			a.Task("tasks/get", ids[0], wiretest.WithHeader("Authorization", "Bearer nobody")).Want(http.StatusForbidden, wiretest.InvalidRequest)
+			if revision == wiretest.ModernRevision {
+				a.Until(ids[2], "input_required") // and answered nothing
+				return
+			}
+			if r := b.Call("tasks/list", nil).OK(); len(r.Get("tasks").([]any)) != 0 {
+				t.Errorf("%s", r.Body)
+			}
+			if list := string(a.Call("tasks/list", nil).OK().Result); !strings.Contains(list, ids[0]) || !strings.Contains(list, ids[1]) {
+				t.Errorf("a's tasks are not in a's list: %s", list)
+			}
+		})
+	}
+	// A token without a user is refused, because all users of such tokens would be the same.
+	p := &wiretest.Peer{T: t, URL: url, Revision: wiretest.ModernRevision, Token: "nobody", Caps: wiretest.TasksExtension, Client: &http.Client{Transport: memnet.OneOff}}
+	for _, method := range []string{"tasks/get", "tools/call", "tools/list", "server/discover", "initialize"} {
+		p.Call(method, map[string]any{"taskId": "x"}).Want(http.StatusForbidden, wiretest.InvalidRequest)
+	}
 }
 
-// replaceID gives a message an ID that is always the same.
-func replaceID(t *testing.T, body string) string {
-	t.Helper()
-	var message map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(body), &message); err != nil {
-		t.Fatal(err)
-	}
-	message["id"] = json.RawMessage("7")
-	data, err := json.Marshal(message)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+// TestIdempotency checks that an idempotency key belongs to its principal and its arguments.
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	wiretest.EachRoad(t, func(t *testing.T, direct bool) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Bearer: true})
+		open, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct})
+		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+			a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
+			params := func(key any, ms int) map[string]any {
+				return map[string]any{"name": "ponder", "arguments": map[string]any{"ms": ms}, "task": map[string]any{},
+					"_meta": map[string]any{"io.github.mcptaskgen/idempotency-key": key}}
+			}
+			path, status := []string{"task", "taskId"}, http.StatusOK
+			if revision == wiretest.ModernRevision {
+				path, status = []string{"taskId"}, http.StatusBadRequest
+			}
+			const long = 3_600_000 // the task runs until the server is closed
+			key := "key of " + revision
+			id := a.Call("tools/call", params(key, long)).OK().Text(path...)
+			if again := a.Call("tools/call", params(key, long)).OK().Text(path...); id == "" || again != id {
+				t.Errorf("%s: %q then %q", revision, id, again)
+			}
+			if other := b.Call("tools/call", params(key, long)).OK().Text(path...); other == "" || other == id {
+				t.Errorf("%s: b has %q", revision, other)
+			}
+			for _, bad := range []any{"", 5, string(make([]byte, 257))} {
+				r := a.Call("tools/call", params(bad, long))
+				if r.Error == nil || r.Error.Code != wiretest.InvalidParams || r.Status != status {
+					t.Errorf("%s: key %.10q: %d %.300s", revision, bad, r.Status, r.Body)
+				}
+			}
+			// What the server refuses after the SDK has begun to answer.
+			if r := a.Call("tools/call", params(key, long+1)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
+				t.Errorf("%s: other arguments: %d %s", revision, r.Status, r.Body)
+			}
+			p := wiretest.NewPeer(t, open, revision, "")
+			if r := p.Call("tools/call", params("short", long)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
+				t.Errorf("%s: a short key of nobody's: %d %s", revision, r.Status, r.Body)
+			}
+		}
+	})
 }
 
 // TestPrincipalOverride checks that Options.Principal replaces the token's user. In this test a
 // whole team is one principal.
 func TestPrincipalOverride(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Options: mcptask.Options{
 			Principal: func(context.Context) (string, error) { return "team", nil }}})
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
@@ -100,12 +141,11 @@ func TestPrincipalOverride(t *testing.T) {
 	})
 }
 
-// TestAnonymousTasks checks that without authentication the ID is the key: it cannot be guessed,
-// and there is no list.
+// TestAnonymousTasks checks that without authentication the ID alone gives access, in any session.
+// It cannot be guessed, and there is no list.
 func TestAnonymousTasks(t *testing.T) {
-	rules.Covers(t, "C-91", "C-92", "B-26", "B-87", "E-86")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	rules.Covers(t, "C-91", "C-92", "B-26", "B-87", "E-85", "E-86")
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision})
 		seen := map[string]bool{}
 		for _, revision := range wiretest.AllRevisions {
@@ -135,55 +175,56 @@ func TestAnonymousTasks(t *testing.T) {
 				}
 				p.Call("tasks/list", nil).Want(200, wiretest.MethodNotFound)
 			}
+			id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			wiretest.NewPeer(t, url, wiretest.LegacyRevision, "").Until(id, "working")
+			wiretest.NewPeer(t, url, wiretest.ModernRevision, "").Task("tasks/cancel", id).OK()
+			p.Until(id, "cancelled")
 		}
 	})
 }
 
 // TestOrigins checks that Origin and Host are checked on every request, including streams.
 func TestOrigins(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		protection := http.NewCrossOriginProtection()
 		if err := protection.AddTrustedOrigin("https://app.example"); err != nil {
 			t.Fatal(err)
 		}
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{CrossOriginProtection: protection}})
+		foreign := []wiretest.Edit{
+			wiretest.WithHeader("Origin", "https://evil.example"), wiretest.WithHeader("Origin", "null"),
+			wiretest.WithHeader("Sec-Fetch-Site", "cross-site"), wiretest.WithHeader("Sec-Fetch-Site", "same-site"),
+		}
+		for _, host := range []string{"evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example", "0.0.0.0"} {
+			foreign = append(foreign, func(r *http.Request) { r.Host = host })
+		}
+		own := []wiretest.Edit{
+			func(*http.Request) {}, wiretest.WithHeader("Origin", "https://app.example"), wiretest.WithHeader("Origin", url), wiretest.WithHeader("Sec-Fetch-Site", "same-origin"),
+		}
+		for _, host := range []string{"localhost", "localhost:9", "LOCALHOST", "[::1]:80", "127.0.0.1"} {
+			own = append(own, func(r *http.Request) { r.Host = host })
+		}
 		for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 			p := wiretest.NewPeer(t, url, revision, "")
-			status := func(method string, edits ...wiretest.Edit) int {
-				t.Helper()
-				body := ""
-				if method == http.MethodPost {
-					var own []wiretest.Edit
-					body, own = p.Request("tools/list", nil)
-					edits = append(own, edits...)
-				}
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				res, err := p.Client.Do(p.NewRequest(ctx, method, body, edits...))
-				if err != nil {
-					t.Fatal(err)
-				}
-				res.Body.Close()
-				return res.StatusCode
-			}
 			for _, method := range []string{"POST", "GET", "HEAD", "OPTIONS", "PUT", "PATCH", "TRACE", "BREW", "DELETE"} {
-				for _, foreign := range []wiretest.Edit{
-					wiretest.WithHeader("Origin", "https://evil.example"), wiretest.WithHeader("Origin", "null"), wiretest.WithHeader("Sec-Fetch-Site", "cross-site"),
-					wiretest.WithHeader("Sec-Fetch-Site", "same-site"), func(r *http.Request) { r.Host = "evil.example" },
-				} {
-					if got := status(method, foreign); got != http.StatusForbidden {
-						t.Errorf("%s of a stranger: %d", method, got)
+				body, edits := "", []wiretest.Edit(nil)
+				if method == http.MethodPost {
+					body, edits = p.Request("tools/list", nil)
+				}
+				for i, edit := range foreign {
+					if got := p.Status(method, body, append(edits, edit)...); got != http.StatusForbidden {
+						t.Errorf("%s of stranger %d: %d", method, i, got)
+					}
+					if method == http.MethodPost {
+						p.Post(body, append(edits, edit)...).Want(http.StatusForbidden, wiretest.InvalidRequest)
 					}
 				}
-				if method == "DELETE" {
+				if method == http.MethodDelete {
 					continue // it would end the session
 				}
-				for _, own := range []wiretest.Edit{
-					func(*http.Request) {}, wiretest.WithHeader("Origin", "https://app.example"), wiretest.WithHeader("Origin", url), wiretest.WithHeader("Sec-Fetch-Site", "same-origin"),
-				} {
-					if got := status(method, own); got == http.StatusForbidden {
-						t.Errorf("%s of our own: %d", method, got)
+				for i, edit := range own {
+					if got := p.Status(method, body, append(edits, edit)...); got == http.StatusForbidden || method == http.MethodPost && got != http.StatusOK {
+						t.Errorf("%s of our own %d: %d", method, i, got)
 					}
 				}
 			}
@@ -195,8 +236,7 @@ func TestOrigins(t *testing.T) {
 // receiver, if it accepts debug records. A poll before the end is not recorded.
 func TestAuditRetrieved(t *testing.T) {
 	rules.Covers(t, "C-102", "C-103", "B-97", "B-98")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		logs, let := &wiretest.SafeBuffer{}, make(chan struct{})
 		held := mcptask.Tools{Service: "Held", Impl: 1, Tools: []mcptask.Tool{mcptask.NewTool(
 			mcptask.ToolSpec{Name: "held", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},

@@ -3,13 +3,13 @@ package edgetest
 import (
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/gateway"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -23,8 +23,7 @@ func TestLegacySessions(t *testing.T) {
 
 func checkSessions(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var g *gateway.Gateway
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true, Gateway: &g})
 		a, b := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, revision, "b")
@@ -50,6 +49,11 @@ func checkSessions(t *testing.T, revision string) {
 		for _, body := range []string{
 			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"b","version":"1"}}}`,
 			`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
+			`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
+			`{"jsonrpc":"2.0","id":1,"method":"ping"}`,
+			`{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`,
+			`{"jsonrpc":"2.0","id":1,"method":"no/such"}`,
 			`{"jsonrpc":"2.0","id":1,"result":{}}`,
 			`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 		} {
@@ -58,28 +62,21 @@ func checkSessions(t *testing.T, revision string) {
 			}
 		}
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
-			res, err := b.Client.Do(b.NewRequest(t.Context(), method, "", wiretest.WithHeader("Mcp-Session-Id", a.Session)))
-			if err != nil || res.StatusCode != http.StatusForbidden {
-				t.Errorf("%s of another's session: %v %v", method, res.StatusCode, err)
+			for _, last := range []string{"", "_0", "x_1"} {
+				if status := b.Status(method, "", wiretest.WithHeader("Mcp-Session-Id", a.Session), wiretest.WithHeader("Last-Event-ID", last)); status != http.StatusForbidden {
+					t.Errorf("%s of another's session: %d", method, status)
+				}
 			}
-			res.Body.Close()
 		}
 		for _, accept := range []wiretest.Edit{wiretest.JSONOnly, func(*http.Request) {}} {
 			c := wiretest.NewPeer(t, url, revision, "a")
 			blocked := make(chan *wiretest.Response, 1)
 			go func() { blocked <- c.Task("tasks/result", id, accept) }()
 			wiretest.AwaitWaiter(t, g)
-			res, err := c.Client.Do(c.NewRequest(t.Context(), http.MethodDelete, ""))
-			if err != nil || res.StatusCode != http.StatusNoContent {
-				t.Fatalf("DELETE: %v %v", res, err)
+			if status := c.Status(http.MethodDelete, ""); status != http.StatusNoContent {
+				t.Fatalf("DELETE: %d", status)
 			}
-			res.Body.Close()
-			select {
-			case r := <-blocked:
-				r.Want(200, wiretest.InternalError)
-			case <-time.After(wiretest.Patience):
-				t.Error("DELETE has not ended tasks/result")
-			}
+			(<-blocked).Want(200, wiretest.InternalError)
 			c.Task("tasks/get", id).Want(http.StatusNotFound, wiretest.InvalidRequest)
 		}
 		a.Until(id, "working") // bound to the principal, not to the session
@@ -89,71 +86,29 @@ func checkSessions(t *testing.T, revision string) {
 
 // TestSessionTimeout checks that task traffic keeps a session alive, and that an idle session ends.
 func TestSessionTimeout(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		wiretest.RetryLonger(t, 2*time.Second, keepsSession)
+	inBubble(t, func(t *testing.T) {
+		const timeout = 2 * time.Second
+		var g *gateway.Gateway
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Gateway: &g, HTTP: &mcp.StreamableHTTPOptions{SessionTimeout: timeout}})
+		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "")
+		id := p.Create("ponder", nil)
+		for range 6 {
+			time.Sleep(timeout - time.Millisecond)
+			p.Task("tasks/get", id).OK()
+		}
+		time.Sleep(timeout - time.Millisecond)
+		id = p.Create("ponder", map[string]any{"ms": 2 * timeout.Milliseconds()})
+		p.Task("tasks/result", id).OK() // waits for longer than the timeout
+		time.Sleep(timeout)
+		synctest.Wait()
+		if n := g.Counts().Sessions; n > 0 {
+			t.Errorf("%d sessions survive silence", n)
+		}
+		p.Task("tasks/get", id).Want(http.StatusNotFound, wiretest.InvalidRequest)
+		if r := p.Call("tools/list", nil); r.Status != http.StatusNotFound {
+			t.Errorf("the SDK still has the session: %d %s", r.Status, r.Body)
+		}
 	})
-}
-
-// keepsSession is TestSessionTimeout with a timeout; false is a client that was
-// itself too slow for it.
-func keepsSession(t *testing.T, timeout time.Duration) bool {
-	t.Helper()
-	var g *gateway.Gateway
-	url, _ := wiretest.ServeWith(t, wiretest.Setup{Gateway: &g, HTTP: &mcp.StreamableHTTPOptions{SessionTimeout: timeout}})
-	p := wiretest.NewUnopenedPeer(t, url, wiretest.LegacyRevision, "", `{}`)
-	last := time.Now()
-	// alive says that the session still is: it was silent for no longer than from
-	// the request before to this one's answer.
-	alive := func(r *wiretest.Response) bool {
-		if r.Status == http.StatusNotFound && time.Since(last) >= timeout {
-			return false
-		}
-		r.OK()
-		return true
-	}
-	sent := time.Now()
-	if n := p.SendInitialize(); n.Status != http.StatusAccepted {
-		if time.Since(last) < timeout {
-			t.Fatalf("%d %s", n.Status, n.Body)
-		}
-		return false
-	}
-	last = sent
-	sent = time.Now()
-	r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}})
-	if !alive(r) {
-		return false
-	}
-	id := r.Text("task", "taskId")
-	last = sent
-	for range 6 {
-		time.Sleep(timeout * 2 / 7)
-		sent := time.Now()
-		if !alive(p.Task("tasks/get", id)) {
-			return false
-		}
-		last = sent
-	}
-	sent = time.Now()
-	r = p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": timeout.Milliseconds() * 12 / 7}, "task": map[string]any{}})
-	if !alive(r) {
-		return false
-	}
-	id, last = r.Text("task", "taskId"), sent
-	if !alive(p.Task("tasks/result", id)) { // waits for longer than the timeout
-		return false
-	}
-	for end := time.Now().Add(wiretest.Patience); g.Counts().Sessions > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("silence does not end it")
-		}
-	}
-	p.Task("tasks/get", id).Want(http.StatusNotFound, wiretest.InvalidRequest)
-	if r := p.Call("tools/list", nil); r.Status != http.StatusNotFound {
-		t.Errorf("the SDK still has it: %d %s", r.Status, r.Body)
-	}
-	return true
 }
 
 // TestLegacyCancelledResult checks that a client which cancels its tasks/result stops waiting while
@@ -165,8 +120,7 @@ func TestLegacyCancelledResult(t *testing.T) {
 
 func checkCancelledResult(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var g *gateway.Gateway
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Gateway: &g})
 		p, q := wiretest.NewPeer(t, url, revision, ""), wiretest.NewPeer(t, url, revision, "")
@@ -191,12 +145,7 @@ func checkCancelledResult(t *testing.T, revision string) {
 				if r := p.Post(cancelled); r.Status != http.StatusAccepted {
 					t.Errorf("%d %s", r.Status, r.Body)
 				}
-				select {
-				case r := <-blocked:
-					r.Want(200, wiretest.InternalError)
-				case <-time.After(wiretest.Patience):
-					t.Errorf("%s: still waiting", requestID)
-				}
+				(<-blocked).Want(200, wiretest.InternalError)
 			}
 		}
 		p.Until(id, "working")
@@ -204,11 +153,42 @@ func checkCancelledResult(t *testing.T, revision string) {
 	})
 }
 
+// TestExpiry checks that a task disappears at the end of its ttl, also for a client that waits for
+// it.
+func TestExpiry(t *testing.T) {
+	rules.Covers(t, "C-58", "C-85", "E-37", "E-79")
+	checkExpiry(t, wiretest.LegacyRevision)
+}
+
+func checkExpiry(t *testing.T, revision string) {
+	t.Helper()
+	inBubble(t, func(t *testing.T) {
+		const ttl = 3 * time.Second
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: revision, Bearer: true})
+		p, m := wiretest.NewPeer(t, url, revision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+		r := p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("endless"), "task": map[string]any{"ttl": ttl.Milliseconds()}}).OK()
+		id := r.Text("task", "taskId")
+		blocked := make(chan *wiretest.Response, 1)
+		go func() { blocked <- p.Task("tasks/result", id) }()
+		if working := m.Task("tasks/get", id).OK(); working.Text("status") != "working" {
+			t.Errorf("%s", working.Body)
+		}
+		time.Sleep(ttl + 50*time.Millisecond) // sooner than any sweep has to be
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+			p.Task(method, id).Want(200, wiretest.InvalidParams)
+		}
+		m.Task("tasks/get", id).Want(400, wiretest.InvalidParams)
+		if tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any); len(tasks) != 0 {
+			t.Errorf("%v", tasks)
+		}
+		(<-blocked).Want(200, wiretest.InvalidParams)
+	})
+}
+
 // TestOlderRevisions checks that older revisions have no tasks.
 func TestOlderRevisions(t *testing.T) {
 	rules.Covers(t, "C-06", "C-07", "C-21")
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 		for _, revision := range []string{"2025-06-18", "2025-03-26"} {
 			p := wiretest.NewPeer(t, url, revision, "")
@@ -236,25 +216,15 @@ func TestOlderRevisions(t *testing.T) {
 
 // TestRefusedDelete checks that a refused DELETE does not change the session.
 func TestRefusedDelete(t *testing.T) {
-	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
 		p := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-		end := func(edits ...wiretest.Edit) int {
-			t.Helper()
-			res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodDelete, "", edits...))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = res.Body.Close()
-			return res.StatusCode
-		}
-		if status := end(wiretest.WithHeader("MCP-Protocol-Version", "2025-06-18")); status != http.StatusBadRequest {
+		if status := p.Status(http.MethodDelete, "", wiretest.WithHeader("MCP-Protocol-Version", "2025-06-18")); status != http.StatusBadRequest {
 			t.Errorf("DELETE of another version: %d", status)
 		}
 		p.Task("tasks/cancel", id).OK()
-		if status := end(); status >= 300 {
+		if status := p.Status(http.MethodDelete, ""); status >= 300 {
 			t.Errorf("DELETE: %d", status)
 		}
 		if r := p.Task("tasks/get", id); r.Status != http.StatusNotFound {

@@ -32,24 +32,30 @@ func (c *closer) Close() error {
 	return c.err
 }
 
+// serveHeld starts a server whose SDK has the tool "held". A call closes begun, and waits for release.
+func serveHeld(t *testing.T) (url string, tasks *mcptask.Server, server *http.Server, begun, release chan struct{}) {
+	t.Helper()
+	begun, release = make(chan struct{}), make(chan struct{})
+	url, tasks = wiretest.ServeWith(t, wiretest.Setup{Start: func(s *httptest.Server) {
+		server = s.Config
+		s.Start()
+	}, SDK: func(s *mcp.Server) {
+		mcp.AddTool(s, &mcp.Tool{Name: "held"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			close(begun)
+			<-release
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "late, but answered"}}}, nil, nil
+		})
+	}})
+	return url, tasks, server, begun, release
+}
+
 // TestShutdown checks that Shutdown answers running requests and ends open streams without waiting
 // for its context. The naive order, http.Server.Shutdown first, waits for the streams until the
 // context ends.
 func TestShutdown(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		check := wiretest.Goroutines(t)
-		begun, release := make(chan struct{}), make(chan struct{})
-		var server *http.Server
-		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Start: func(s *httptest.Server) {
-			server = s.Config
-			s.Start()
-		}, SDK: func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "slow"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-				close(begun)
-				<-release
-				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "slow, but answered"}}}, nil, nil
-			})
-		}})
+		url, tasks, server, begun, release := serveHeld(t)
 		legacy, modern := wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 		stream := legacy.OpenGet()
 		waits := legacy.Result(legacy.Create("run_pipeline", wiretest.PipelineArgs("endless")))
@@ -59,7 +65,7 @@ func TestShutdown(t *testing.T) {
 		others.NextAcknowledgement()
 		slow := make(chan *wiretest.Response, 1)
 		go func() {
-			slow <- legacy.Call("tools/call", map[string]any{"name": "slow", "arguments": map[string]any{}})
+			slow <- legacy.Call("tools/call", map[string]any{"name": "held", "arguments": map[string]any{}})
 		}()
 		<-begun
 
@@ -88,7 +94,7 @@ func TestShutdown(t *testing.T) {
 		default:
 		}
 		close(release)
-		if text := wiretest.ToolText((<-slow).Result); text != "slow, but answered" {
+		if text := wiretest.ToolText((<-slow).Result); text != "late, but answered" {
 			t.Errorf("the SDK's tool: %q", text)
 		}
 		for range cap(shut) {
@@ -112,21 +118,10 @@ func TestShutdown(t *testing.T) {
 // ends.
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		begun, release := make(chan struct{}), make(chan struct{})
+		url, tasks, server, begun, release := serveHeld(t)
 		defer close(release)
-		var server *http.Server
-		url, tasks := wiretest.ServeWith(t, wiretest.Setup{Start: func(s *httptest.Server) {
-			server = s.Config
-			s.Start()
-		}, SDK: func(s *mcp.Server) {
-			mcp.AddTool(s, &mcp.Tool{Name: "stubborn"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-				close(begun)
-				<-release
-				return &mcp.CallToolResult{}, nil, nil
-			})
-		}})
 		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-		body, edits := p.Request("tools/call", map[string]any{"name": "stubborn", "arguments": map[string]any{}})
+		body, edits := p.Request("tools/call", map[string]any{"name": "held", "arguments": map[string]any{}})
 		cut := make(chan error, 1)
 		go func() {
 			res, err := p.Client.Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))

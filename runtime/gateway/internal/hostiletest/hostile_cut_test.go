@@ -12,17 +12,15 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// cutter is a proxy that cuts each connection after so many bytes, counted in
-// one direction.
+// cutter is a proxy that cuts each connection after a number of bytes in one direction.
 type cutter struct {
 	listener net.Listener
 	server   string
 
 	mu       sync.Mutex
-	up, down int64 // 0 is never
+	up, down int64 // where it cuts; 0 means never
 	passed   [2]int64
 	open     int
 }
@@ -48,7 +46,7 @@ func newCutter(t *testing.T, server string) *cutter {
 
 func (c *cutter) url() string { return "http://" + c.listener.Addr().String() }
 
-// at sets where connections are cut from now on, and says what had passed.
+// at sets where connections are cut from now on, and returns how many bytes had passed.
 func (c *cutter) at(up, down int64) (passedUp, passedDown int64) {
 	c.mu.Lock()
 	for c.open > 0 {
@@ -95,94 +93,81 @@ func (c *cutter) pass(client net.Conn) {
 // TestHostileCuts cuts the connection every few bytes of an exchange, in either direction. The
 // server keeps only whole tasks.
 func TestHostileCuts(t *testing.T) {
-	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-		t.Run(revision, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				a := newAttack(t, revision, wiretest.Setup{})
-				direct := a.attacker()
-				c := newCutter(t, a.url[len("http://"):])
-				transport := memnet.NewTransport()
-				transport.DisableKeepAlives = true
-				client := &http.Client{Timeout: wiretest.Patience, Transport: transport}
-				cut := &wiretest.Peer{T: t, URL: c.url(), Revision: revision, Token: direct.Token, Session: direct.Session, Caps: direct.Caps, Client: client}
-				cut.IDs.Store(1000)
-				asked := direct.Create("secret_ask", nil)
+	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, direct *wiretest.Peer) {
+		c := newCutter(t, a.url[len("http://"):])
+		transport := memnet.NewTransport()
+		transport.DisableKeepAlives = true
+		client := &http.Client{Timeout: wiretest.Patience, Transport: transport}
+		cut := &wiretest.Peer{T: t, URL: c.url(), Revision: a.revision, Token: direct.Token, Session: direct.Session, Caps: direct.Caps, Client: client}
+		cut.IDs.Store(1000)
+		asked := direct.Create("secret_ask", nil)
+		a.tasksBefore++
+		type exchanged struct {
+			verb, method string
+			params       map[string]any
+		}
+		exchanges := map[string]exchanged{
+			"create": {http.MethodPost, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}}},
+			"get":    {http.MethodPost, "tasks/get", map[string]any{"taskId": asked}},
+			"list":   {http.MethodPost, "tools/list", nil},
+		}
+		if a.revision == wiretest.LegacyRevision {
+			exchanges["result"] = exchanged{http.MethodPost, "tasks/result", map[string]any{"taskId": asked}}
+			exchanges["stream"] = exchanged{http.MethodGet, "", nil}
+		}
+		for name, x := range exchanges {
+			// exchange reads until the server or the cut ends it, or for a while.
+			exchange := func(most time.Duration) {
+				ctx, cancel := context.WithTimeout(t.Context(), most)
+				defer cancel()
+				body, edits := "", []wiretest.Edit(nil)
+				if x.verb == http.MethodPost {
+					body, edits = cut.Request(x.method, x.params)
+				}
+				res, err := client.Do(cut.NewRequest(ctx, x.verb, body, edits...))
+				if err != nil {
+					return
+				}
+				_, _ = io.Copy(io.Discard, res.Body)
+				res.Body.Close()
+			}
+			waits := name == "result" || name == "stream"
+			most := wiretest.Patience // the cut ends it
+			if waits {
+				most = 60 * time.Millisecond // as long as nothing more comes
+			}
+			c.at(0, 0)
+			var up, down int64
+			for whole := max(most, time.Second); up == 0 || down == 0; whole *= 2 {
+				if whole > 2*wiretest.Patience {
+					t.Fatalf("%s: %d bytes up, %d down", name, up, down)
+				}
+				exchange(whole)
+				up, down = c.at(0, 0)
+			}
+			const cuts = 40
+			for i := range int64(cuts) {
+				c.at(1+i*up/cuts, 0)
+				exchange(most)
+				c.at(0, 1+i*down/cuts)
+				exchange(most)
+			}
+			c.at(0, 0)
+		}
+		if err := c.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		client.CloseIdleConnections()
+		direct.Task("tasks/cancel", asked).OK()
+		for _, record := range a.records("mallory") {
+			switch {
+			case record.Tool == "secret_ask":
+			case record.Tool != "ponder":
+				t.Errorf("a task of %s", record.Tool)
+			default: // a task that was created is whole, whether or not its client knows it
+				direct.Until(record.ID, "completed")
 				a.tasksBefore++
-				exchanges := map[string]struct {
-					verb, method string
-					params       map[string]any
-				}{
-					"create": {http.MethodPost, "tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{}}},
-					"get":    {http.MethodPost, "tasks/get", map[string]any{"taskId": asked}},
-					"list":   {http.MethodPost, "tools/list", nil},
-				}
-				if revision == wiretest.LegacyRevision {
-					exchanges["result"] = struct {
-						verb, method string
-						params       map[string]any
-					}{http.MethodPost, "tasks/result", map[string]any{"taskId": asked}}
-					exchanges["stream"] = struct {
-						verb, method string
-						params       map[string]any
-					}{http.MethodGet, "", nil}
-				}
-				for name, x := range exchanges {
-					// exchange reads until the server or the cut ends it, or for a while.
-					exchange := func(most time.Duration) {
-						ctx, cancel := context.WithTimeout(t.Context(), most)
-						defer cancel()
-						body, edits := "", []wiretest.Edit(nil)
-						if x.verb == http.MethodPost {
-							body, edits = cut.Request(x.method, x.params)
-						}
-						res, err := client.Do(cut.NewRequest(ctx, x.verb, body, edits...))
-						if err != nil {
-							return
-						}
-						_, _ = io.Copy(io.Discard, res.Body)
-						res.Body.Close()
-					}
-					waits := name == "result" || name == "stream"
-					most := wiretest.Patience // the cut ends it
-					if waits {
-						most = 60 * time.Millisecond // as long as nothing more comes
-					}
-					c.at(0, 0)
-					var up, down int64
-					for whole := max(most, time.Second); up == 0 || down == 0; whole *= 2 {
-						if whole > 2*wiretest.Patience {
-							t.Fatalf("%s: %d bytes up, %d down", name, up, down)
-						}
-						exchange(whole)
-						up, down = c.at(0, 0)
-					}
-					const cuts = 40
-					for i := range int64(cuts) {
-						c.at(1+i*up/cuts, 0)
-						exchange(most)
-						c.at(0, 1+i*down/cuts)
-						exchange(most)
-					}
-					c.at(0, 0)
-				}
-				if err := c.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
-					t.Error(err)
-				}
-				client.CloseIdleConnections()
-				direct.Task("tasks/cancel", asked).OK()
-				for _, record := range a.records("mallory") {
-					switch {
-					case record.Tool == "secret_ask":
-					case record.Tool != "ponder":
-						t.Errorf("a task of %s", record.Tool)
-					default: // one that was made is whole, whether its client has heard of it or not
-						direct.Until(record.ID, "completed")
-						a.tasksBefore++
-					}
-				}
-				wiretest.ClosePeer(t, direct)
-				a.over()
-			})
-		})
-	}
+			}
+		}
+	})
 }

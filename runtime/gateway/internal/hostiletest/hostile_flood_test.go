@@ -65,16 +65,6 @@ func TestHostileFlood(t *testing.T) {
 	})
 }
 
-// records are the tasks of a principal.
-func (a *attack) records(principal string) []mcptask.Record {
-	a.t.Helper()
-	records, err := a.store.List(context.Background(), principal, mcptask.Position{}, 1<<20)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return records
-}
-
 // TestHostileSessionsLeftOpen checks that sessions which are never closed end by themselves,
 // together with their tasks' state and their streams.
 func TestHostileSessionsLeftOpen(t *testing.T) {
@@ -97,15 +87,7 @@ func TestHostileSessionsLeftOpen(t *testing.T) {
 			}
 			p.Client.CloseIdleConnections()
 		})
-		for end := time.Now().Add(wiretest.Patience); ; time.Sleep(20 * time.Millisecond) {
-			c := g.Counts()
-			if c == (gateway.Counts{}) {
-				break
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%+v", c)
-			}
-		}
+		wiretest.Eventually(t, "the gateway holds nothing", func() bool { return g.Counts() == gateway.Counts{} })
 		if r, err := tasks.Peek(id); err != nil || r.Done() {
 			t.Errorf("the task has ended: %v", err)
 		}
@@ -168,8 +150,8 @@ func dial(t *testing.T, address string) net.Conn {
 	return conn
 }
 
-// raw is a request as it goes over the wire, from its start line on. body is
-// announced as long as it is, unless the headers say otherwise.
+// raw returns the bytes of a request. Its Content-Length is that of the body, unless the headers say
+// otherwise.
 func raw(p *wiretest.Peer, verb, proto, body string, headers ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s / %s\r\nHost: 127.0.0.1\r\nAuthorization: Bearer %s\r\nAccept: application/json, text/event-stream\r\nContent-Type: application/json\r\n", verb, proto, p.Token)
@@ -218,9 +200,7 @@ func TestHostileSlowBody(t *testing.T) {
 // TestHostileSlowReader uses a client that never reads its streams while its tasks ask and
 // continue. All other clients are served.
 func TestHostileSlowReader(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
-		mallory := a.attacker()
+	runAttack(t, wiretest.LegacyRevision, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		var deaf []net.Conn
 		open := func(request string) {
 			conn := dial(t, a.url)
@@ -235,8 +215,7 @@ func TestHostileSlowReader(t *testing.T) {
 			a.tasksBefore++
 			body, _ := mallory.Request("tasks/result", map[string]any{"taskId": id})
 			open(raw(mallory, http.MethodPost, "HTTP/1.1", body))
-			f := a.victim
-			f.Task("tasks/get", a.working).OK()
+			a.victim.Task("tasks/get", a.working).OK()
 			if i%2 == 0 {
 				mallory.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":"mcptask/%s/one","result":{"action":"decline"}}`, id))
 			}
@@ -247,9 +226,6 @@ func TestHostileSlowReader(t *testing.T) {
 		for _, conn := range deaf {
 			_ = conn.Close()
 		}
-		wiretest.ClosePeer(t, mallory)
-		a.victim.Client.CloseIdleConnections()
-		a.over()
 	})
 }
 
@@ -268,11 +244,7 @@ func TestEndedTasksAreForgotten(t *testing.T) {
 		for range 10 {
 			p.Create("ponder", nil)
 		}
-		for end := time.Now().Add(wiretest.Patience); g.Counts().Watched > 0; time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%+v", g.Counts())
-			}
-		}
+		wiretest.Eventually(t, "the gateway watches no task", func() bool { return g.Counts().Watched == 0 })
 		wiretest.ClosePeer(t, p)
 	})
 }

@@ -3,6 +3,7 @@ package hostiletest
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -25,7 +26,7 @@ func newOverPipe(t *testing.T) *overPipe {
 	t.Helper()
 	p := &overPipe{store: mcptask.NewMemoryStore()}
 	var err error
-	if p.tasks, err = mcptask.NewServer(mcptask.Options{Store: p.store, Logger: discardLogger()}, wiretest.SecretTools(), wiretest.AskTools(), wiretest.ExtraTools()); err != nil {
+	if p.tasks, err = mcptask.NewServer(mcptask.Options{Store: p.store, Logger: slog.New(slog.DiscardHandler)}, wiretest.SecretTools(), wiretest.AskTools(), wiretest.ExtraTools()); err != nil {
 		t.Fatal(err)
 	}
 	reply, err := p.tasks.Call(t.Context(), mcptask.Caller{Principal: "victim", Revision: wiretest.LegacyRevision, CanAsk: []string{"elicitation/create"}}, "secret_ask",

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,6 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // exchangeRaw sends bytes as they are and reads one response, or none.
@@ -99,11 +99,7 @@ func TestHostileHTTP(t *testing.T) {
 			"nothing":                      {"\r\n\r\n\r\n", []int{0, 400}},
 		} {
 			status, body := exchangeRaw(t, a.url, x.sent)
-			ok := false
-			for _, want := range x.want {
-				ok = ok || status == want
-			}
-			if !ok || strings.Contains(body, "goroutine ") || strings.Contains(body, `"result"`) {
+			if !slices.Contains(x.want, status) || strings.Contains(body, "goroutine ") || strings.Contains(body, `"result"`) {
 				t.Errorf("%s: %d %.300s", name, status, body)
 			}
 		}
@@ -242,10 +238,8 @@ func TestHTTP2(t *testing.T) {
 // TestResumption uses an EventStore of the SDK's. A resumed stream replays only the session's own
 // events, complete, and no answer is given twice.
 func TestResumption(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		store := mcp.NewMemoryEventStore(nil)
-		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: store}})
-		mallory := a.attacker()
+	setup := wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}}
+	runAttack(t, wiretest.LegacyRevision, setup, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		// A plain call, of which the client loses everything but the first event's ID.
 		body, edits := a.victim.Request("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": wiretest.Secret}})
 		res, err := a.victim.Client.Do(a.victim.NewRequest(t.Context(), http.MethodPost, body, edits...))
@@ -310,8 +304,5 @@ func TestResumption(t *testing.T) {
 			}
 		}
 		mallory.Task("tasks/cancel", id).OK()
-		wiretest.ClosePeer(t, mallory)
-		a.victim.Client.CloseIdleConnections()
-		a.over()
 	})
 }

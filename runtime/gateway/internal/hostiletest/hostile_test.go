@@ -21,8 +21,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// attack is a server with a victim's tasks, and what there was before the
-// attacker came.
+// attack is a server with a victim's tasks, and its state before the attack.
 type attack struct {
 	t        *testing.T
 	url      string
@@ -39,14 +38,13 @@ type attack struct {
 	leaks                 *leaks
 }
 
-// leaks reads what goes to anybody but the victim.
+// leaks collects secrets that go to anybody but the victim.
 type leaks struct {
 	mu    sync.Mutex
 	found []string
 }
 
-// look finds the secret; it may be cut in two by writes, which the SDK and
-// the gateway do not do.
+// look finds the secret in one write. The SDK and the gateway never split it into two.
 func (l *leaks) look(data []byte) {
 	if !bytes.Contains(data, []byte(wiretest.Secret)) {
 		return
@@ -56,7 +54,7 @@ func (l *leaks) look(data []byte) {
 	l.found = append(l.found, fmt.Sprintf("%.500s", data))
 }
 
-// watched is a response that is looked at.
+// watched is a response that leaks reads.
 type watched struct {
 	http.ResponseWriter
 
@@ -127,31 +125,30 @@ func (a *attack) attacker() *wiretest.Peer {
 	return wiretest.NewAskedPeer(a.t, a.url, a.revision, "mallory", wiretest.AllCapabilities)
 }
 
-// stored counts the tasks of everybody in these tests.
+// stored counts the tasks of all callers.
 func (a *attack) stored() int {
 	a.t.Helper()
-	n := 0
-	for _, principal := range []string{"victim", "mallory"} {
-		records, err := a.store.List(context.Background(), principal, mcptask.Position{}, 1<<20)
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		n += len(records)
-	}
-	return n
+	return len(a.records("victim")) + len(a.records("mallory"))
 }
 
+// records returns the tasks of a principal.
+func (a *attack) records(principal string) []mcptask.Record {
+	a.t.Helper()
+	records, err := a.store.List(context.Background(), principal, mcptask.Position{}, 1<<20)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return records
+}
+
+// settled waits until done returns true.
 func (a *attack) settled(done func() bool) {
 	a.t.Helper()
-	for end := time.Now().Add(wiretest.Patience); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			a.t.Fatalf("it does not settle: %+v, at first %+v", a.gateway.Counts(), a.before)
-		}
-	}
+	wiretest.Eventually(a.t, fmt.Sprintf("the gateway has settled again after %+v", a.before), done)
 }
 
-// over says that the attack is: nothing is left of it, nothing has leaked, no
-// task of the victim's has changed, and the server serves.
+// over checks the state after the attack: nothing is left of it, nothing has leaked, no task of the
+// victim's has changed, and the server still serves.
 func (a *attack) over() {
 	t := a.t
 	t.Helper()
@@ -179,20 +176,27 @@ func (a *attack) over() {
 	}
 }
 
+// bothRevisions are the released revisions.
+var bothRevisions = []string{wiretest.LegacyRevision, wiretest.ModernRevision}
+
 // eachAttack runs an attack in both revisions, one after the other.
 func eachAttack(t *testing.T, s wiretest.Setup, run func(t *testing.T, a *attack, mallory *wiretest.Peer)) {
 	t.Helper()
-	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-		t.Run(revision, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				a := newAttack(t, revision, s)
-				mallory := a.attacker()
-				run(t, a, mallory)
-				wiretest.ClosePeer(t, mallory)
-				a.over()
-			})
-		})
+	for _, revision := range bothRevisions {
+		t.Run(revision, func(t *testing.T) { runAttack(t, revision, s, run) })
 	}
+}
+
+// runAttack runs an attack in a revision.
+func runAttack(t *testing.T, revision string, s wiretest.Setup, run func(t *testing.T, a *attack, mallory *wiretest.Peer)) {
+	t.Helper()
+	bubble.Test(t, func(t *testing.T) {
+		a := newAttack(t, revision, s)
+		mallory := a.attacker()
+		run(t, a, mallory)
+		wiretest.ClosePeer(t, mallory)
+		a.over()
+	})
 }
 
 // TestHostileOwner uses a caller that knows the IDs of another caller's tasks. No method shows or
@@ -254,40 +258,6 @@ func TestHostileOwner(t *testing.T) {
 	})
 }
 
-// TestHostileSessions checks that a session is closed to all other callers.
-func TestHostileSessions(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
-		mallory := a.attacker()
-		borrowed := wiretest.WithHeader("Mcp-Session-Id", a.victim.Session)
-		for _, method := range []string{"ping", "tools/list", "tools/call", "tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "initialize", "prompts/list", "no/such"} {
-			if r := mallory.Call(method, map[string]any{"taskId": a.done, "name": "secret_done"}, borrowed); r.Result != nil || r.Status/100 != 4 {
-				t.Errorf("%s: %d %s", method, r.Status, r.Body)
-			}
-		}
-		for _, body := range []string{
-			`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`,
-			`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
-			`{"jsonrpc":"2.0","id":1,"result":{}}`,
-		} {
-			if r := mallory.Post(body, borrowed); r.Status/100 != 4 {
-				t.Errorf("%s: %d %s", body, r.Status, r.Body)
-			}
-		}
-		for _, method := range []string{http.MethodGet, http.MethodDelete} {
-			for _, last := range []string{"", "_0", "x_1"} {
-				res, err := mallory.Client.Do(mallory.NewRequest(t.Context(), method, "", borrowed, wiretest.WithHeader("Last-Event-ID", last)))
-				if err != nil || res.StatusCode/100 != 4 {
-					t.Fatalf("%s: %v %v", method, res, err)
-				}
-				res.Body.Close()
-			}
-		}
-		wiretest.ClosePeer(t, mallory)
-		a.over()
-	})
-}
-
 // TestHostileMetadata checks that metadata which only the runtime may write is ignored if a client
 // writes it.
 func TestHostileMetadata(t *testing.T) {
@@ -305,7 +275,7 @@ func TestHostileMetadata(t *testing.T) {
 			"taskId":                                 a.done,
 		}
 		header := func(r *http.Request) {
-			r.Header.Set(gateway.FlowHeader, token)
+			r.Header[strings.ToLower(gateway.FlowHeader)] = []string{token, token}
 			r.Header.Set("X-Forwarded-User", "victim")
 		}
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/list", "tasks/update", "tools/list", "prompts/list", "ping"} {
@@ -314,8 +284,8 @@ func TestHostileMetadata(t *testing.T) {
 				t.Errorf("%s: %s", method, r.Body)
 			}
 		}
-		for _, tool := range []string{"lint_file", "sdk_tool", "nobody"} { // no task: the principal would show in a secret
-			mallory.Call("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"path": "p"}, "_meta": forged}, header)
+		for _, tool := range []string{"lint_file", "sdk_tool"} { // no task: the principal would show in a secret
+			mallory.Call("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"path": "p"}, "_meta": forged}, header).OK()
 		}
 		id := mallory.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": a.done, "id": a.done}, "_meta": forged}, header).OK()
 		own := id.Text("task", "taskId")
@@ -338,8 +308,7 @@ func TestHostileMetadata(t *testing.T) {
 // TestHostileCursors checks that a cursor is valid only for its receiver and only unchanged. It
 // also checks that questions before a task do not reveal secrets.
 func TestHostileCursors(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		a := newAttack(t, wiretest.LegacyRevision, wiretest.Setup{})
+	runAttack(t, wiretest.LegacyRevision, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		for range 60 {
 			a.victim.Create("secret_done", nil)
 		}
@@ -355,7 +324,6 @@ func TestHostileCursors(t *testing.T) {
 		if !bytes.Equal(again.Result, replayed.Result) {
 			t.Errorf("a page read twice: %s and %s", again.Body, replayed.Body)
 		}
-		mallory := a.attacker()
 		refused := func(p *wiretest.Peer, cursor string) {
 			t.Helper()
 			p.Call("tasks/list", map[string]any{"cursor": cursor}).Want(http.StatusOK, wiretest.InvalidParams)
@@ -374,9 +342,6 @@ func TestHostileCursors(t *testing.T) {
 			refused(mallory, made)
 			refused(a.victim, made)
 		}
-		wiretest.ClosePeer(t, mallory)
-		a.victim.Client.CloseIdleConnections()
-		a.over()
 	})
 }
 
@@ -421,24 +386,26 @@ func TestHostileState(t *testing.T) {
 }
 
 // TestHostileBareHandler checks that an SDK handler without the gateway serves none of the server's
-// tools and shows no task.
+// tools and shows no task, because no caller is established. Nor does a made-up token help.
 func TestHostileBareHandler(t *testing.T) {
-	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
+	for _, revision := range bothRevisions {
 		t.Run(revision, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				a := newAttack(t, revision, wiretest.Setup{Wrap: func(next http.Handler, sdk *mcp.Server) http.Handler {
-					mux := http.NewServeMux()
-					mux.Handle("/", next)
-					mux.Handle("/bare", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
-						&mcp.StreamableHTTPOptions{Stateless: revision == wiretest.ModernRevision}))
-					return mux
-				}})
+			runAttack(t, revision, wiretest.Setup{Wrap: func(next http.Handler, sdk *mcp.Server) http.Handler {
+				mux := http.NewServeMux()
+				mux.Handle("/", next)
+				mux.Handle("/bare", mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return sdk },
+					&mcp.StreamableHTTPOptions{Stateless: revision == wiretest.ModernRevision}))
+				return mux
+			}}, func(t *testing.T, a *attack, _ *wiretest.Peer) {
 				bare := wiretest.NewPeerWith(t, a.url+"/bare", revision, "mallory", wiretest.TasksExtension)
-				for _, tool := range []string{"ponder", "run_pipeline", "lint_file", "secret_done", "secret_ask", "ask_first", "task_result"} {
-					r := bare.Post(jsonCall(t, bare, "tools/call", map[string]any{"name": tool, "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{},
-						"_meta": map[string]any{gateway.FlowMeta: "AAAAAAAAAAAAAAAAAAAAAAAAAA"}}))
-					if r.Error == nil {
-						t.Errorf("%s: %d %s", tool, r.Status, r.Body)
+				for _, token := range []string{"", "AAAAAAAAAAAAAAAAAAAAAAAAAA"} {
+					for tool, code := range map[string]int{"ponder": wiretest.InternalError, "run_pipeline": wiretest.InternalError, "lint_file": wiretest.InternalError,
+						"secret_done": wiretest.InternalError, "secret_ask": wiretest.InternalError, "ask_first": wiretest.InvalidParams, "task_result": wiretest.InvalidParams} {
+						body, edit := jsonCall(t, bare, "tools/call", map[string]any{"name": tool, "arguments": wiretest.PipelineArgs("main"), "task": map[string]any{},
+							"_meta": map[string]any{gateway.FlowMeta: token}})
+						if r := bare.Post(body, edit, wiretest.WithHeader(gateway.FlowHeader, token)); r.Error == nil || r.Error.Code != code {
+							t.Errorf("%s: %d %s", tool, r.Status, r.Body)
+						}
 					}
 				}
 				for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel", "tasks/update"} {
@@ -448,13 +415,12 @@ func TestHostileBareHandler(t *testing.T) {
 					}
 				}
 				wiretest.ClosePeer(t, bare)
-				a.over()
 			})
 		})
 	}
 }
 
-// jsonCall is the body of a request, and its headers as edits.
+// jsonCall returns the body of a request, and an edit for its headers.
 func jsonCall(t *testing.T, p *wiretest.Peer, method string, params map[string]any) (string, wiretest.Edit) {
 	t.Helper()
 	body, edits := p.Request(method, params)

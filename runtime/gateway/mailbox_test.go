@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -16,7 +17,54 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// slowStore takes its time to read, and knows how many read at once.
+// TestQuestionFollowsSlowReply checks that over HTTP a new task's questions stay off the session's
+// stream until the reply is written and has had time to arrive, however long the SDK takes for it.
+func TestQuestionFollowsSlowReply(t *testing.T) {
+	for name, leaves := range map[string]bool{"a client that waits": false, "a client that leaves": true} {
+		inBubble(t, name, func(t *testing.T) {
+			server := askingServer(t)
+			made := make(chan struct{})
+			stateful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				flow := TakeFlow(server, r.Header.Get(FlowHeader))
+				call := func() {
+					defer close(made)
+					reply, err := flow.Run(t.Context(), server, "ask", nil, Hooks{})
+					if err == nil {
+						_, err = flow.Encode(reply)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				if leaves { // and the SDK goes on
+					time.AfterFunc(time.Minute, call)
+					return
+				}
+				call()
+				time.Sleep(time.Minute) // a user's middleware
+				w.WriteHeader(http.StatusOK)
+			})
+			g := New(Config{Server: server, Stateful: stateful})
+			s := openSession(t, g, mcptask.Revision20251125, `{"elicitation":{}}`)
+			c := g.mailbox(s).Connect(nil, "")
+			for range 3 { // its timers are no more than its tasks
+				g.mailbox(s).SettleAfter("NOSUCHTASK", settleDelay)
+			}
+			serve(g, newRequest(t.Context(), http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","task":{}}}`, sessionHeader, "s"))
+			<-made
+			time.Sleep(settleDelay - time.Millisecond)
+			if early := c.Take(); len(early) > 0 {
+				t.Fatalf("it may overtake the reply: %s", early[0])
+			}
+			time.Sleep(2 * time.Millisecond)
+			if late := string(bytes.Join(c.Take(), nil)); !strings.Contains(late, "elicitation/create") {
+				t.Errorf("the question has not come: %s", late)
+			}
+		})
+	}
+}
+
+// slowStore delays each read, and counts how many run at once.
 type slowStore struct {
 	mcptask.Store
 	takes time.Duration
@@ -39,10 +87,9 @@ func (s *slowStore) Get(ctx context.Context, id string) (mcptask.Record, error) 
 	return s.Store.Get(ctx, id)
 }
 
-// watched is a stream that tells when it has been begun, and keeps what is written.
+// watched is a response that keeps what is written.
 type watched struct {
 	header http.Header
-	begun  chan struct{}
 	mu     sync.Mutex
 	text   strings.Builder
 }
@@ -51,7 +98,7 @@ type watched struct {
 func (w *watched) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
-func (w *watched) WriteHeader(int) { close(w.begun) }
+func (w *watched) WriteHeader(int) {}
 
 // Write implements http.ResponseWriter.
 func (w *watched) Write(data []byte) (int, error) {
@@ -63,18 +110,15 @@ func (w *watched) Write(data []byte) (int, error) {
 // Flush implements http.Flusher.
 func (w *watched) Flush() {}
 
-// A session's stream flows at once, however slow the store is that has its tasks, and
-// all their questions come. It does not read them all at once.
+// TestStreamFlowsBeforeItsTasksAreRead checks that a session's stream flows at once, however slowly
+// the store reads the session's tasks. All their questions come, and the gateway reads a few tasks at
+// a time.
 func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 	const count = 100
 	bubble.Test(t, func(t *testing.T) {
 		store := &slowStore{Store: mcptask.NewMemoryStore(), takes: 30 * time.Millisecond}
-		server, err := mcptask.NewServer(mcptask.Options{Store: store})
-		if err != nil {
-			t.Fatal(err)
-		}
 		const said = "event: message\ndata: {\"from\":\"the SDK\"}\n\n"
-		g := New(Config{Server: server, Stateful: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g := New(Config{Server: newServer(t, mcptask.Options{Store: store}), Stateful: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.WriteHeader(http.StatusOK)
 			_, _ = w.Write([]byte(said))
@@ -95,7 +139,7 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 		synctest.Wait()
 		store.reads, store.most = 0, 0
 		ctx, leave := context.WithCancel(t.Context())
-		w := &watched{header: http.Header{}, begun: make(chan struct{})}
+		w := &watched{header: http.Header{}}
 		var serving sync.WaitGroup
 		serving.Go(func() {
 			g.serveStandalone(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/", http.NoBody), s)
@@ -121,9 +165,5 @@ func TestStreamFlowsBeforeItsTasksAreRead(t *testing.T) {
 		leave()
 		serving.Wait()
 		g.sessions.end("s")
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-		_ = store.Close()
 	})
 }

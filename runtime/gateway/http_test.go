@@ -1,0 +1,91 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
+)
+
+const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+// TestBatchHidesNothing checks that a batch reaches the SDK only if it hides nothing that the
+// gateway answers or counts. The SDK would not count that, or would lose it.
+func TestBatchHidesNothing(t *testing.T) {
+	g, passed := countPassed(t)
+	openSession(t, g, "2025-03-26", "") // the last revision with batches
+	for body, want := range map[string]int{
+		`[` + ping + `]`: http.StatusOK,
+		`[]`:             http.StatusOK, // which the SDK refuses
+		`[` + ping + `,{"jsonrpc":"2.0","method":"notifications/progress","params":{}},{"jsonrpc":"2.0","id":"x","result":{}}]`: http.StatusOK,
+		`[{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}]`:       http.StatusBadRequest,
+		`[` + ping + `,{"jsonrpc":"2.0","method":"notifications/tasks","params":{}}]`:                                           http.StatusBadRequest,
+		`[{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"accept"}}]`:                                             http.StatusBadRequest,
+		`[{"jsonrpc":"2.0","id":1,"method":"ping","method":"subscriptions/listen"}]`:                                            http.StatusBadRequest,
+		`[[` + ping + `]]`: http.StatusBadRequest,
+		`[5]`:              http.StatusBadRequest,
+		`[` + strings.Repeat(ping+",", 99) + ping + `]`:  http.StatusOK,
+		`[` + strings.Repeat(ping+",", 100) + ping + `]`: http.StatusBadRequest,
+	} {
+		*passed = 0
+		if w := serve(g, newRequest(t.Context(), http.MethodPost, body, sessionHeader, "s")); w.Code != want || *passed == 1 != (want == http.StatusOK) {
+			t.Errorf("%.200s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
+// TestErrorsAreShort checks that an error does not repeat a long text of the request.
+func TestErrorsAreShort(t *testing.T) {
+	g, _ := countPassed(t)
+	openSession(t, g, mcptask.Revision20251125, "")
+	long := strings.Repeat("ä", 100_000)
+	modern := func(method, version string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"` + method + `","params":{` + strings.Replace(taskMeta, mcptask.Revision20260728, version, 1) + `}}`
+	}
+	for body, session := range map[string]string{
+		`{"jsonrpc":"2.0","id":1,"method":"tasks/` + long + `"}`:               "s",
+		`{"jsonrpc":"2.0","id":1,"method":"notifications/tasks/` + long + `"}`: "s",
+		modern("tasks/"+long, mcptask.Revision20260728):                        "",
+		modern("tasks/get", long):                                              "",
+		modern("notifications/tasks/"+long, mcptask.Revision20260728):          "",
+	} {
+		r := newRequest(t.Context(), http.MethodPost, body)
+		if session != "" {
+			r.Header.Set(sessionHeader, session)
+		}
+		if w := serve(wirecheck.Handler(t, g), r); !strings.Contains(w.Body.String(), `"error"`) || w.Body.Len() > 1000 {
+			t.Errorf("%.100s: %d, %d bytes: %.200s", body, w.Code, w.Body.Len(), w.Body)
+		}
+	}
+}
+
+// TestHeadersSayOneThing checks that a request is refused if a protocol header occurs twice with
+// different values, because two readers might see different requests.
+func TestHeadersSayOneThing(t *testing.T) {
+	g, passed := countPassed(t)
+	const modern = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x",` + taskMeta + `}}`
+	for _, request := range []struct{ method, body string }{
+		{"POST", ping}, {"POST", modern}, {"POST", "[" + ping + "]"}, {"POST", `{"jsonrpc":"2.0","method":"notifications/initialized"}`}, {"GET", ""}, {"DELETE", ""},
+	} {
+		for name, values := range map[string][2]string{
+			"Mcp-Session-Id":       {"mine", "yours"},
+			"MCP-Protocol-Version": {"2026-07-28", "2025-11-25"},
+			"mcp-method":           {"tools/call", "tasks/cancel"},
+			"Mcp-Name":             {"x", ""},
+			"Mcp-Param-Region":     {"eu", "us"},
+		} {
+			w := serve(g, newRequest(t.Context(), request.method, request.body, name, values[0], name, values[1]))
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "stands twice") || *passed > 0 {
+				t.Errorf("%s %s with two %s: %d %s", request.method, request.body, name, w.Code, w.Body)
+			}
+			*passed = 0
+		}
+	}
+	// A proxy may repeat a header with the same value, and other headers may differ.
+	w := serve(g, newRequest(t.Context(), http.MethodPost, modern, versionHeader, "2026-07-28", versionHeader, "2026-07-28", "X-Forwarded-For", "a", "X-Forwarded-For", "b"))
+	if *passed != 1 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}

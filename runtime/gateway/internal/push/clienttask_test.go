@@ -51,7 +51,7 @@ func TestClientTaskPolling(t *testing.T) {
 		a.reply(a.one("tasks/result").ID, refusal)
 		time.Sleep(59 * time.Minute)
 		a.none()
-		if poll := a.session.clientTasks["r"].interval; poll != longestPoll {
+		if poll := a.session.followed()["r"].interval; poll != longestPoll {
 			t.Error(poll)
 		}
 	})
@@ -87,7 +87,7 @@ func TestClientTaskPolling(t *testing.T) {
 		if last := got[len(got)-1]; last.Method != "tasks/cancel" || last.Params.TaskID != "r" {
 			t.Fatalf("%+v", got)
 		}
-		if len(a.hub.topics) > 0 || len(a.session.clientTasks) > 0 {
+		if len(a.hub.topics) > 0 || len(a.session.followed()) > 0 {
 			t.Error("kept")
 		}
 	})
@@ -186,7 +186,7 @@ func TestClientTaskDrops(t *testing.T) {
 		a.drop()
 		old.Close()
 		a.session.Close()
-		if len(a.hub.topics)+len(old.clientTasks)+len(old.pendingCancels)+len(a.session.clientTasks) > 0 {
+		if len(a.hub.topics)+len(old.followed())+len(old.pendingCancels)+len(a.session.followed()) > 0 {
 			t.Error("kept")
 		}
 	})
@@ -218,7 +218,7 @@ func TestClientTaskDrops(t *testing.T) {
 		a.session.Close()
 		time.Sleep(time.Minute)
 		a.reply(q.ID, began("s", 1000))
-		if len(a.hub.topics)+len(a.session.clientTasks)+len(a.session.pendingCancels) > 0 {
+		if len(a.hub.topics)+len(a.session.followed())+len(a.session.pendingCancels) > 0 {
 			t.Error("kept")
 		}
 		a.reply(result.ID, yes) // by whoever owns the task, in whatever process
@@ -430,7 +430,7 @@ func TestClientTaskMalformed(t *testing.T) {
 		a.replyFrom(mallory, q.ID, began("m", 0))
 		a.replyFrom(mallory, "mcptask:result:1/"+a.task+"/one", yes)
 		a.none()
-		if len(mallory.clientTasks)+len(mallory.pendingCancels) > 0 {
+		if len(mallory.followed())+len(mallory.pendingCancels) > 0 {
 			t.Error("a stranger is followed")
 		}
 		a.caller.Principal = "p"

@@ -1,8 +1,11 @@
 package push
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // A store that fails for a while costs time only: no question and no answer is lost, and
@@ -104,7 +107,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		time.Sleep(2 * longestRetry)
 		a.hub.mu.Lock()
 		defer a.hub.mu.Unlock()
-		if n := len(a.hub.retries.tasks); n > 0 {
+		if n := len(a.hub.retries.topics); n > 0 {
 			t.Errorf("%d tasks are tried for ever", n)
 		}
 	})
@@ -122,6 +125,22 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		}
 		a.reply(q.ID, yes)
 		a.ends("yes")
+	})
+	inBubble(t, "new failures do not hurry old ones", func(t *testing.T) {
+		a, _ := newAsked(t, `{"elicitation":{}}`)
+		a.store.broken.Store(true)
+		a.drop()
+		time.Sleep(outage)
+		before := a.store.countReads(a.task)
+		begin := time.Now()
+		for i := 0; time.Since(begin) < longestRetry; i++ { // each is read for a second
+			a.session.Know(legacy, mcptask.Record{ID: fmt.Sprint("task", i), Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
+		}
+		first := a.store.countReads("task0")
+		attempt := first / 4 // it has had more than four attempts
+		if n := a.store.countReads(a.task) - before; n > 2*attempt {
+			t.Errorf("read %d times within its longest pause, while a new task was read %d times", n, first)
+		}
 	})
 	inBubble(t, "what is to be kept is bounded", func(t *testing.T) {
 		a, q := newAsked(t, `{"elicitation":{}}`)

@@ -147,7 +147,7 @@ func (w *world) write(random *rand.Rand) {
 		return
 	}
 	w.record = r
-	w.hub.Observe(r)
+	w.hub.observe(r)
 }
 
 // check compares what the clients know with the record.

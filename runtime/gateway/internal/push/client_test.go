@@ -18,6 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
+const elicits = `{"elicitation":{}}`
+
 const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`
 
 var legacy = protocol.Server20251125{}
@@ -154,6 +156,33 @@ func (a *asked) connect() { a.stream = a.session.Connect(nil, "") }
 
 func (a *asked) drop() { a.stream.Close() }
 
+func (a *asked) reconnect() {
+	a.drop()
+	a.connect()
+}
+
+// moveToNewSession makes another session of the client the one that the test uses. It returns the
+// old session, which stays open.
+func (a *asked) moveToNewSession() (old *peer) {
+	a.t.Helper()
+	old, a.session = a.session, a.open(takesTasks)
+	r, err := a.server.Peek(a.task)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.session.Know(legacy, r)
+	a.connect()
+	return old
+}
+
+// cancel cancels the task.
+func (a *asked) cancel() {
+	a.t.Helper()
+	if _, _, err := a.server.Cancel(a.t.Context(), a.caller, a.task); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
 // sent is what has come, once nothing is under way.
 func (a *asked) sent() (messages []sentMessage) {
 	a.t.Helper()
@@ -178,6 +207,32 @@ func (a *asked) one(method string) sentMessage {
 		a.t.Fatalf("got %+v, want one %s", messages, method)
 	}
 	return messages[0]
+}
+
+// cancels fails unless the only message cancels the client's task.
+func (a *asked) cancels(id string) sentMessage {
+	a.t.Helper()
+	m := a.one("tasks/cancel")
+	if m.Params.TaskID != id {
+		a.t.Errorf("%+v, want a cancellation of %s", m, id)
+	}
+	return m
+}
+
+// askedAgain fails unless the only message repeats a question.
+func (a *asked) askedAgain(q sentMessage) sentMessage {
+	a.t.Helper()
+	again := a.one("elicitation/create")
+	if again.ID != q.ID {
+		a.t.Errorf("%+v, want %s again", again, q.ID)
+	}
+	return again
+}
+
+// state waits for the next tasks/get, and answers it with the state of the client's task r.
+func (a *asked) state(d time.Duration, status string) {
+	a.t.Helper()
+	a.reply(a.after(d, "tasks/get").ID, `"result":`+state("r", status, 0))
 }
 
 // none fails if anything has come.
@@ -233,6 +288,12 @@ func (a *asked) ends(text string) {
 	if got := a.outcome(); !strings.Contains(got, text) {
 		a.t.Errorf("%s, want %s", got, text)
 	}
+	a.keepsNothing()
+}
+
+// keepsNothing fails if the hub or the session still holds a task.
+func (a *asked) keepsNothing() {
+	a.t.Helper()
 	if tasks := a.session.followed(); len(tasks) > 0 || len(a.hub.topics) > 0 {
 		a.t.Errorf("kept: %v %v", tasks, a.hub.topics)
 	}
@@ -252,13 +313,31 @@ func began(id string, poll int64) string {
 }
 
 const (
-	yes     = `"result":{"action":"accept","content":{"note":"yes"}}`
-	refusal = `"error":{"code":-32603,"message":"not now"}`
-	unknown = `"error":{"code":-32602,"message":"no such task"}`
+	yes      = `"result":{"action":"accept","content":{"note":"yes"}}`
+	declined = `"result":{"action":"decline"}`
+	refusal  = `"error":{"code":-32603,"message":"not now"}`
+	unknown  = `"error":{"code":-32602,"message":"no such task"}`
 )
 
 func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
+}
+
+// askInBubble runs a test of a client that was asked the question q.
+func askInBubble(t *testing.T, name, capabilities string, test func(a *asked, q sentMessage)) {
+	inBubble(t, name, func(t *testing.T) {
+		a, q := newAsked(t, capabilities)
+		test(a, q)
+	})
+}
+
+// keepInBubble runs a test of a client that keeps the question q as its task r. result is the
+// tasks/result that the server has sent.
+func keepInBubble(t *testing.T, name string, test func(a *asked, q, result sentMessage)) {
+	askInBubble(t, name, takesTasks, func(a *asked, q sentMessage) {
+		a.reply(q.ID, began("r", 0))
+		test(a, q, a.one("tasks/result"))
+	})
 }
 
 // A client does not fill the log with answers to what it was not asked.

@@ -66,7 +66,7 @@ func TestStatusesInQueue(t *testing.T) {
 // A task's end that nobody has looked at yet is told, also if a poll is quicker to show it.
 func TestEndBesidePoll(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+		a, q := newAsked(t, elicits)
 		a.hub.mu.Lock()
 		a.hub.workers += maxWorkers // which are busy
 		a.hub.mu.Unlock()

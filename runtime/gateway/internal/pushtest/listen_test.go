@@ -96,7 +96,7 @@ func TestListenIDs(t *testing.T) {
 	rules.Covers(t, "E-68")
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p := modernPeer(t, url)
 		done := p.Create("raw", map[string]any{})
 		p.Until(done, "completed")
 		for _, id := range []string{`0`, `-1`, `9007199254740991`, `"a"`, `"1"`, `"a b \" é"`, `""`} {
@@ -110,9 +110,7 @@ func TestListenIDs(t *testing.T) {
 			if agreed := f.NextAcknowledgement()["taskIds"]; len(agreed.([]any)) != 1 {
 				t.Errorf("%v", agreed)
 			}
-			if f.NextTask()["status"] != "completed" {
-				t.Error("not completed")
-			}
+			wantTask(f, "completed")
 			f.WantEnd()
 		}
 	})
@@ -125,7 +123,7 @@ func TestListenRefused(t *testing.T) {
 	rules.Covers(t, "E-64", "E-72", "E-73")
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p := modernPeer(t, url)
 		id := p.Create("raw", map[string]any{})
 		listen := func(ids any, edits ...wiretest.Edit) *wiretest.Response {
 			return p.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids}}, edits...)
@@ -210,7 +208,7 @@ func TestListenersDiffer(t *testing.T) {
 	rules.Covers(t, "E-65", "E-67")
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
-		asked, mute := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		asked, mute := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), modernPeer(t, url)
 		id := asked.Create("driven", nil)
 		d.Tell(id, "ask")
 		asked.Until(id, "input_required")
@@ -238,7 +236,7 @@ func TestListenersDiffer(t *testing.T) {
 func TestListenDropped(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p := modernPeer(t, url)
 		id := d.StartTask(p)
 		p.SubscribeTasks(id).Stop()
 		p.Client.CloseIdleConnections()
@@ -272,7 +270,7 @@ func TestListenFlood(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p := modernPeer(t, url)
 		id := p.Create("driven", nil)
 		body, edits := p.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{id}}})
 		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
@@ -310,63 +308,57 @@ func TestListenFlood(t *testing.T) {
 func TestListenEnds(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-68")
-	t.Run("with the server", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			for _, filter := range []string{`{"taskIds":[%q]}`, `{"taskIds":[%q],"toolsListChanged":true}`, `{"taskIds":[%q],"promptsListChanged":true}`} {
-				var d wiretest.Driven
-				url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
-				p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-				f, _ := p.Subscribe(map[string]any{"taskIds": []string{}, "toolsListChanged": true})
-				f.Stop()
-				id := d.StartTask(p)
-				var notifications map[string]any
-				if err := json.Unmarshal(fmt.Appendf(nil, filter, id), &notifications); err != nil {
-					t.Fatal(err)
-				}
-				f, _ = p.Subscribe(notifications)
-				f.NextTask()
-				begin := time.Now()
-				if err := tasks.Close(); err != nil {
-					t.Error(err)
-				}
-				for {
-					if m := f.Next(); m.Method == "" {
-						break
-					}
-				}
-				if took := time.Since(begin); took > wiretest.Patience {
-					t.Errorf("it took %v", took)
-				}
+	inBubble(t, "with the server", func(t *testing.T) {
+		for _, filter := range []string{`{"taskIds":[%q]}`, `{"taskIds":[%q],"toolsListChanged":true}`, `{"taskIds":[%q],"promptsListChanged":true}`} {
+			var d wiretest.Driven
+			url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
+			p := modernPeer(t, url)
+			f, _ := p.Subscribe(map[string]any{"taskIds": []string{}, "toolsListChanged": true})
+			f.Stop()
+			id := d.StartTask(p)
+			var notifications map[string]any
+			if err := json.Unmarshal(fmt.Appendf(nil, filter, id), &notifications); err != nil {
+				t.Fatal(err)
 			}
-		})
-	})
-	t.Run("with its tasks", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url, d := listening(t, wiretest.Setup{})
-			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-			var short, other string
-			var f *wiretest.Feed
-			for late := true; late; { // once more, where one is gone before it could be followed
-				began := time.Now()
-				short, other = p.Create("short_driven", nil), p.Create("driven", nil)
-				var agreed map[string]any
-				f, agreed = p.Subscribe(map[string]any{"taskIds": []string{short, other}})
-				if late = time.Since(began) >= wiretest.ShortTTL; !late && fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s %s]]", short, other) {
-					t.Errorf("agreed to %v", agreed)
-				}
+			f, _ = p.Subscribe(notifications)
+			f.NextTask()
+			begin := time.Now()
+			if err := tasks.Close(); err != nil {
+				t.Error(err)
 			}
-			p.UntilGone(short)
-			d.Tell(other, "done")
 			for {
-				task := f.NextTask()
-				if task["taskId"] == other && task["status"] == "completed" {
+				if m := f.Next(); m.Method == "" {
 					break
 				}
 			}
-			f.WantEnd()
-		})
+			if took := time.Since(begin); took > wiretest.Patience {
+				t.Errorf("it took %v", took)
+			}
+		}
+	})
+	inBubble(t, "with its tasks", func(t *testing.T) {
+		url, d := listening(t, wiretest.Setup{})
+		p := modernPeer(t, url)
+		var short, other string
+		var f *wiretest.Feed
+		for late := true; late; { // once more, where one is gone before it could be followed
+			began := time.Now()
+			short, other = p.Create("short_driven", nil), p.Create("driven", nil)
+			var agreed map[string]any
+			f, agreed = p.Subscribe(map[string]any{"taskIds": []string{short, other}})
+			if late = time.Since(began) >= wiretest.ShortTTL; !late && fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s %s]]", short, other) {
+				t.Errorf("agreed to %v", agreed)
+			}
+		}
+		p.UntilGone(short)
+		d.Tell(other, "done")
+		for {
+			task := f.NextTask()
+			if task["taskId"] == other && task["status"] == "completed" {
+				break
+			}
+		}
+		f.WantEnd()
 	})
 }
 
@@ -390,33 +382,28 @@ func TestListenBroken(t *testing.T) {
 		"error": func() error { return errors.New("as told") },
 	} {
 		for _, others := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, others), func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
-					var d wiretest.Driven
-					url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{d.Tools()},
-						Options: mcptask.Options{Store: brittle{mcptask.NewMemoryStore(), fail}}})
-					p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-					id := d.StartTask(p)
-					filter := map[string]any{"taskIds": []string{id}}
-					if others {
-						filter["toolsListChanged"] = true
+			inBubble(t, fmt.Sprint(name, others), func(t *testing.T) {
+				var d wiretest.Driven
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{d.Tools()},
+					Options: mcptask.Options{Store: brittle{mcptask.NewMemoryStore(), fail}}})
+				p := modernPeer(t, url)
+				id := d.StartTask(p)
+				filter := map[string]any{"taskIds": []string{id}}
+				if others {
+					filter["toolsListChanged"] = true
+				}
+				f, _ := p.Subscribe(filter)
+				f.NextTask()
+				if name == "panic" {
+					if m := f.Next(); !strings.Contains(string(m.Error), "-32603") || strings.Contains(m.Text, "as told") {
+						t.Errorf("%s", m.Text)
 					}
-					f, _ := p.Subscribe(filter)
-					f.NextTask()
-					if name == "panic" {
-						if m := f.Next(); !strings.Contains(string(m.Error), "-32603") || strings.Contains(m.Text, "as told") {
-							t.Errorf("%s", m.Text)
-						}
-					}
-					d.Tell(id, "done")
-					p.Until(id, "completed")
-					if name == "error" {
-						if task := f.NextTask(); task["status"] != "completed" {
-							t.Errorf("%v", task)
-						}
-					}
-				})
+				}
+				d.Tell(id, "done")
+				p.Until(id, "completed")
+				if name == "error" {
+					wantTask(f, "completed")
+				}
 			})
 		}
 	}
@@ -490,7 +477,7 @@ func TestListenToMany(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p := modernPeer(t, url)
 		ids := make([]string, 100)
 		for i := range ids {
 			ids[i] = p.Create("ponder", map[string]any{"ms": 40 * (i % 5)})

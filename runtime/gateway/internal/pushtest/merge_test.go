@@ -28,7 +28,7 @@ func TestListenMerged(t *testing.T) {
 			})
 		}
 		t.Run(fmt.Sprint("both, json=", jsonReplies), func(t *testing.T) {
-			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+			p := modernPeer(t, url)
 			id := d.StartTask(p)
 			f, agreed := p.Subscribe(map[string]any{"taskIds": []string{id, "made-up"}, "toolsListChanged": true, "promptsListChanged": true})
 			if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s] toolsListChanged:true]", id) {
@@ -42,9 +42,7 @@ func TestListenMerged(t *testing.T) {
 			d.Tell(id, "one")
 			f.NextTask()
 			d.Tell(id, "done")
-			if f.NextTask()["status"] != "completed" {
-				t.Error("not completed")
-			}
+			wantTask(f, "completed")
 			f.WantSilence() // the SDK's part goes on
 			change()
 			if m := f.Next(); m.Method != "notifications/tools/list_changed" {
@@ -53,7 +51,7 @@ func TestListenMerged(t *testing.T) {
 			f.Stop()
 		})
 		t.Run(fmt.Sprint("the SDK agrees to nothing, json=", jsonReplies), func(t *testing.T) {
-			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+			p := modernPeer(t, url)
 			id := d.StartTask(p)
 			f, agreed := p.Subscribe(map[string]any{"taskIds": []string{id}, "promptsListChanged": true})
 			if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s]]", id) {
@@ -62,9 +60,7 @@ func TestListenMerged(t *testing.T) {
 			f.NextTask()
 			f.WantSilence() // its answer is held back
 			d.Tell(id, "done")
-			if f.NextTask()["status"] != "completed" {
-				t.Error("not completed")
-			}
+			wantTask(f, "completed")
 			f.WantEnd()
 			f, _ = p.Subscribe(map[string]any{"taskIds": []string{"made-up"}, "promptsListChanged": true})
 			f.WantEnd()
@@ -77,7 +73,7 @@ func TestListenMergedRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p := modernPeer(t, url)
 		id := p.Create("driven", nil)
 		for _, filter := range []map[string]any{
 			{"taskIds": []string{id}, "toolsListChanged": "yes"},

@@ -19,21 +19,15 @@ func TestQuestionStreams(t *testing.T) {
 
 func checkQuestionStreams(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	for _, jsonReplies := range []bool{false, true} {
-		run := func(name string, test func(t *testing.T, url string, d *wiretest.Driven)) {
-			inBubble(t, fmt.Sprint(name, " json=", jsonReplies), func(t *testing.T) {
-				url, d := listening(t, wiretest.Setup{Revision: revision, Bearer: true, HTTP: wiretest.HTTPOptions(jsonReplies)})
-				test(t, url, d)
-			})
-		}
-		begin := func(t *testing.T, url string, steps ...string) (*wiretest.Peer, string) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
-			return p, p.Create("ask", wiretest.AskArguments(steps...))
-		}
-		run("tasks/result only", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one", "two")
-			p.Until(id, "input_required")
+	// begin returns a task that has asked its first question.
+	begin := func(p *wiretest.Peer, steps ...string) (id string) {
+		id = p.Create("ask", wiretest.AskArguments(steps...))
+		p.Until(id, "input_required")
+		return id
+	}
+	eachReplyForm(t, revision, wiretest.AllCapabilities, func(run func(name string, test streamTest)) {
+		run("tasks/result only", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one", "two")
 			f := p.Result(id)
 			for _, step := range []string{"one", "two"} {
 				q := f.NextQuestion(id)
@@ -44,8 +38,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			}
 			wantResult(f, "one,two")
 		})
-		run("the standalone stream only", func(t *testing.T, url string, d *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("the standalone stream only", func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
 			f := p.OpenGet()
 			id := p.Create("driven", nil)
 			d.Tell(id, "ask")
@@ -57,14 +50,12 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			d.Tell(id, "answer")
 			wantText(p, id, "yes")
 		})
-		run("the standalone stream opened later", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			p.Until(id, "input_required")
+		run("the standalone stream opened later", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
 			p.Respond(p.OpenGet().NextQuestion(id).ID, wiretest.AcceptNote("late"))
 			wantText(p, id, "late")
 		})
-		run("both, tasks/result wins", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("both, tasks/result wins", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			get := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one", "two"))
 			first := get.NextQuestion(id) // there was no other
@@ -75,8 +66,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			get.WantSilence()
 			wantResult(result, "1,2")
 		})
-		run("tasks/result as JSON", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("tasks/result as JSON", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			get := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one"))
 			blocked := make(chan *wiretest.Response, 1)
@@ -86,32 +76,22 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Errorf("%s", r.Body)
 			}
 		})
-		run("dropped unanswered", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			var ids []string
-			for i := range 6 {
-				f := p.OpenGet
-				if i%2 == 0 {
-					f = func() *wiretest.Feed { return p.Result(id) }
-				}
-				stream := f()
-				ids = append(ids, string(stream.NextQuestion(id).ID))
-				stream.WantSilence()
-				stream.Stop()
-			}
-			f := p.OpenGet()
+		run("dropped unanswered", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
+			result := func() *wiretest.Feed { return p.Result(id) }
+			f := result()
 			q := f.NextQuestion(id)
-			for _, got := range ids {
-				if got != string(q.ID) {
-					t.Errorf("%s before %s", got, q.ID)
-				}
+			for _, open := range []func() *wiretest.Feed{p.OpenGet, result, p.OpenGet, result, p.OpenGet} {
+				f.WantSilence()
+				f.Stop()
+				f = open()
+				wantAgain(t, f.NextQuestion(id), q)
 			}
 			p.Respond(q.ID, wiretest.AcceptNote("again"))
 			wantText(p, id, "again")
 		})
-		run("tasks/result dropped beside a standalone stream", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			p.Until(id, "input_required")
+		run("tasks/result dropped beside a standalone stream", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
 			result := p.Result(id)
 			q := result.NextQuestion(id)
 			get := p.OpenGet()
@@ -121,9 +101,8 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			p.Respond(q.ID, wiretest.AcceptNote("moved"))
 			wantText(p, id, "moved")
 		})
-		run("tasks/result cancelled by the client", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			p.Until(id, "input_required")
+		run("tasks/result cancelled by the client", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
 			f := p.Result(id)
 			q := f.NextQuestion(id)
 			p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, p.IDs.Load()))
@@ -131,26 +110,20 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			}
 			wantAgain(t, p.Result(id).NextQuestion(id), q)
 		})
-		run("several at once", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("several at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			get := p.OpenGet()
 			id := p.Create("two_notes", map[string]any{})
-			byID := map[string]bool{}
 			first, second := get.NextQuestion(id), get.NextQuestion(id)
-			byID[string(first.ID)], byID[string(second.ID)] = true, true
-			if len(byID) != 2 {
-				t.Errorf("%v", byID)
+			if string(first.ID) == string(second.ID) {
+				t.Errorf("%s is used twice", first.ID)
 			}
 			p.Respond(second.ID, wiretest.AcceptNote("x"))
 			p.Until(id, "input_required")
 			p.Respond(first.ID, wiretest.AcceptNote("x"))
 			wantText(p, id, "x and x")
 		})
-		run("two tasks at once", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
-			a, b := p.Create("ask", wiretest.AskArguments("one")), p.Create("ask", wiretest.AskArguments("one"))
-			p.Until(a, "input_required")
-			p.Until(b, "input_required")
+		run("two tasks at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			a, b := begin(p, "one"), begin(p, "one")
 			fa, fb := p.Result(a), p.Result(b)
 			p.Respond(fa.NextQuestion(a).ID, wiretest.AcceptNote("a"))
 			p.Respond(fb.NextQuestion(b).ID, wiretest.AcceptNote("b"))
@@ -158,7 +131,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Error(got)
 			}
 		})
-	}
+	})
 }
 
 // TestQuestionResponses checks which responses are valid, and who may send them.
@@ -182,8 +155,7 @@ func TestQuestionResponses(t *testing.T) {
 	} {
 		for _, plain := range []bool{false, true} {
 			inBubble(t, fmt.Sprint(c.response, plain), func(t *testing.T) {
-				url, _ := listening(t, wiretest.Setup{Bearer: true})
-				p := askedPeer(t, url)
+				p := askedPeer(t, wiretest.ServeAsk(t, wiretest.Setup{Bearer: true}))
 				if plain {
 					want := c.want
 					if c.response == `"result":"yes"` || strings.HasSuffix(c.response, `"content":[]}`) {
@@ -191,9 +163,7 @@ func TestQuestionResponses(t *testing.T) {
 					}
 					f := p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")})
 					p.Respond(f.NextQuestion("").ID, c.response)
-					if got := f.Next(); wiretest.ToolText(got.Result) != want {
-						t.Errorf("%s, want %s", got.Text, want)
-					}
+					wantResult(f, want)
 					return
 				}
 				id := p.Create("ask", wiretest.AskArguments("one"))
@@ -202,16 +172,13 @@ func TestQuestionResponses(t *testing.T) {
 			})
 		}
 	}
-	t.Run("their error is not the task's", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			url, _ := listening(t, wiretest.Setup{Bearer: true})
-			p := askedPeer(t, url)
-			id := p.Create("ask_and_fail", nil)
-			p.Respond(p.OpenGet().NextQuestion(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
-			if got := p.TaskText(id); !strings.HasPrefix(got, "isError: ") {
-				t.Error(got)
-			}
-		})
+	inBubble(t, "their error is not the task's", func(t *testing.T) {
+		p := askedPeer(t, wiretest.ServeAsk(t, wiretest.Setup{Bearer: true}))
+		id := p.Create("ask_and_fail", nil)
+		p.Respond(p.OpenGet().NextQuestion(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
+		if got := p.TaskText(id); !strings.HasPrefix(got, "isError: ") {
+			t.Error(got)
+		}
 	})
 	t.Run("strangers", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {

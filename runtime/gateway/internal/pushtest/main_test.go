@@ -1,6 +1,7 @@
 package pushtest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -66,5 +67,23 @@ func wantAgain(t *testing.T, again, q wiretest.WireMessage) {
 	t.Helper()
 	if string(again.ID) != string(q.ID) {
 		t.Errorf("%s, want %s again", again.Text, q.ID)
+	}
+}
+
+// streamTest tests a client that is asked on its streams. The server has the tool "driven".
+type streamTest func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven)
+
+// eachReplyForm runs tests against servers that reply with streams, and servers that reply with
+// JSON. Each test has a server and a client of its own.
+func eachReplyForm(t *testing.T, revision, capabilities string, tests func(run func(name string, test streamTest))) {
+	t.Helper()
+	t.Parallel()
+	for _, jsonReplies := range []bool{false, true} {
+		tests(func(name string, test streamTest) {
+			inBubble(t, fmt.Sprint(name, " json=", jsonReplies), func(t *testing.T) {
+				url, d := listening(t, wiretest.Setup{Revision: revision, Bearer: true, HTTP: wiretest.HTTPOptions(jsonReplies)})
+				test(t, wiretest.NewAskedPeer(t, url, revision, "a", capabilities), d)
+			})
+		})
 	}
 }

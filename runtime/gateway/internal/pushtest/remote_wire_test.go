@@ -2,7 +2,6 @@ package pushtest
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -20,17 +19,20 @@ func TestRemoteQuestions(t *testing.T) {
 	checkRemoteQuestions(t, wiretest.LegacyRevision)
 }
 
+// keepQuestion creates a task that asks on the session's own stream. The client keeps the question
+// as its task r. result is the tasks/result that the server has sent.
+func keepQuestion(p *wiretest.Peer, tool string) (f *wiretest.Feed, id string, result wiretest.WireMessage) {
+	p.T.Helper()
+	f = p.OpenGet()
+	id = p.Create(tool, wiretest.AskArguments("one"))
+	p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
+	return f, id, f.NextFollowUp("tasks/result", "r")
+}
+
 func checkRemoteQuestions(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	for _, jsonReplies := range []bool{false, true} {
-		run := func(name string, test func(t *testing.T, p *wiretest.Peer)) {
-			inBubble(t, fmt.Sprint(name, " json=", jsonReplies), func(t *testing.T) {
-				url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true, HTTP: wiretest.HTTPOptions(jsonReplies)})
-				test(t, wiretest.NewAskedPeer(t, url, revision, "a", wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)))
-			})
-		}
-		run("elicitation on tasks/result", func(t *testing.T, p *wiretest.Peer) {
+	eachReplyForm(t, revision, wiretest.TaskCapabilities(wiretest.AllTaskCapabilities), func(run func(name string, test streamTest)) {
+		run("elicitation on tasks/result", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			id := p.Create("ask", wiretest.AskArguments("one", "two"))
 			f := p.Result(id)
 			for _, step := range []string{"one", "two"} {
@@ -50,7 +52,7 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			}
 			wantResult(f, "one,two")
 		})
-		run("sampling on the standalone stream", func(t *testing.T, p *wiretest.Peer) {
+		run("sampling on the standalone stream", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			f := p.OpenGet()
 			id := p.Create("sample", nil)
 			q := f.NextTaskQuestion(id)
@@ -64,31 +66,27 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			}
 			f.WantSilence()
 		})
-		run("a page to open", func(t *testing.T, p *wiretest.Peer) {
-			f := p.OpenGet()
-			id := p.Create("url", nil)
-			p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
-			p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", `"result":{"action":"decline"}`))
+		run("a page to open", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			_, id, result := keepQuestion(p, "url")
+			p.Respond(result.ID, wiretest.WithRelatedTask("r", `"result":{"action":"decline"}`))
 			wantText(p, id, "declined")
 		})
-		run("answered at once", func(t *testing.T, p *wiretest.Peer) { // C-21
+		run("answered at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) { // C-21
 			f := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one"))
 			p.Respond(f.NextTaskQuestion(id).ID, wiretest.AcceptNote("now"))
 			wantText(p, id, "now")
 			f.WantSilence()
 		})
-		run("failed at once", func(t *testing.T, p *wiretest.Peer) {
+		run("failed at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			f := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one"))
 			p.Respond(f.NextTaskQuestion(id).ID, `"error":{"code":-32602,"message":"task?"}`)
 			wantText(p, id, "cannot ask")
 		})
-		run("polled, then asked for the result", func(t *testing.T, p *wiretest.Peer) {
-			f := p.OpenGet()
-			id := p.Create("ask", wiretest.AskArguments("one"))
-			p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
-			p.Respond(f.NextFollowUp("tasks/result", "r").ID, `"error":{"code":-32603,"message":"not yet"}`)
+		run("polled, then asked for the result", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			f, id, result := keepQuestion(p, "ask")
+			p.Respond(result.ID, `"error":{"code":-32603,"message":"not yet"}`)
 			for _, status := range []string{"working", "input_required"} {
 				p.Respond(f.NextFollowUp("tasks/get", "r").ID, `"result":`+wiretest.RemoteTask("r", status))
 			}
@@ -97,7 +95,7 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			p.Respond(f.NextFollowUp("tasks/result", "r").ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("yes")))
 			wantText(p, id, "yes")
 		})
-		run("streams dropped at every point", func(t *testing.T, p *wiretest.Peer) {
+		run("streams dropped at every point", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			id := p.Create("ask", wiretest.AskArguments("one"))
 			p.Until(id, "input_required")
 			first := p.Result(id)
@@ -131,7 +129,7 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			p.Respond(waits.ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("late"))) // to the first of the two
 			wantText(p, id, "late")
 		})
-		run("two at once", func(t *testing.T, p *wiretest.Peer) {
+		run("two at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			f := p.OpenGet()
 			id := p.Create("two_notes", map[string]any{})
 			a, b := f.NextTaskQuestion(id), f.NextTaskQuestion(id)
@@ -144,20 +142,17 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			p.Respond(ra.ID, wiretest.WithRelatedTask("ra", wiretest.AcceptNote("x")))
 			wantText(p, id, "x and x")
 		})
-		run("the client tells of its task's state", func(t *testing.T, p *wiretest.Peer) {
-			f := p.OpenGet()
-			id := p.Create("ask", wiretest.AskArguments("one"))
-			p.Respond(f.NextTaskQuestion(id).ID, wiretest.RemoteTaskCreated("r"))
-			m := f.NextFollowUp("tasks/result", "r")
+		run("the client tells of its task's state", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			f, id, result := keepQuestion(p, "ask")
 			r := p.Post(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":` + wiretest.RemoteTask("r", "completed") + `}`)
 			if r.Status != http.StatusAccepted {
 				t.Errorf("%d %s", r.Status, r.Body)
 			}
 			f.WantSilence()
-			p.Respond(m.ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("yes")))
+			p.Respond(result.ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("yes")))
 			wantText(p, id, "yes")
 		})
-	}
+	})
 }
 
 // TestRemoteNotDeclared checks that the server asks for a task only if the client declares that it

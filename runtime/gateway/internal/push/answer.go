@@ -120,7 +120,7 @@ func (m *Mailbox) keepAnswer(a *heldAnswer) bool {
 		return false
 	}
 	q := v.question(a.ref.key)
-	if m.hub.holdAnswer(a, q.request.id != "" || q.task != nil) {
+	if m.hub.holdAnswer(a, q.isAsked()) {
 		return true
 	}
 	q.request = sentRequest{}

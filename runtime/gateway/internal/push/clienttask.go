@@ -137,7 +137,8 @@ func (t *clientTask) nextPoll() time.Time {
 
 // followClientTask sends the next request about a client's task. It gives the task up if another
 // session has been asked. m.mu is held.
-func (m *Mailbox) followClientTask(v *view, t *clientTask) {
+func (m *Mailbox) followClientTask(v *view, q *question) {
+	t := q.task
 	if t.answered {
 		return
 	}
@@ -147,7 +148,7 @@ func (m *Mailbox) followClientTask(v *view, t *clientTask) {
 		return
 	}
 	if !m.hub.claim(m, v.topic, t.key) {
-		m.endQuestion(v, t.key, false)
+		m.endQuestion(v, q, t.key, false)
 		return
 	}
 	now := time.Now()
@@ -268,7 +269,7 @@ func (m *Mailbox) askAgain(t *clientTask) {
 	m.logQuestion(slog.LevelInfo, "a client has lost a question's task", t.task, t.key)
 	v := m.liveView(t.task)
 	t.status = mcptask.StatusCancelled // so that the client is not asked to cancel it
-	m.endQuestion(v, t.key, false)
+	m.endQuestion(v, v.questions[t.key], t.key, false)
 	v.questions[t.key] = &question{again: m.hub.serial.Add(1)}
 	m.hub.release(m, v.topic, t.key)
 }

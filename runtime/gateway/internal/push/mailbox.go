@@ -390,8 +390,8 @@ func (m *Mailbox) sendChanges(v *view, r *mcptask.Record) {
 
 // dropView removes a task that has ended or is gone. m.mu is held.
 func (m *Mailbox) dropView(v *view) {
-	for key := range v.questions {
-		m.endQuestion(v, key, true)
+	for key, q := range v.questions {
+		m.endQuestion(v, q, key, true)
 	}
 	if v.late == nil {
 		m.deleteView(v)

@@ -29,6 +29,9 @@ func (v *view) question(key string) *question {
 	return v.questions[key]
 }
 
+// isAsked reports whether the client has the question, as a request or as a task.
+func (q *question) isAsked() bool { return q.request.id != "" || q.task != nil }
+
 // sentRequest is a request to a client without a reply so far. The zero value means no request.
 type sentRequest struct {
 	on *Stream
@@ -66,21 +69,21 @@ func (q *question) loseStream(c *Stream) (lost bool) {
 // updateQuestion sends a question that waits for its answer, follows one that the client keeps as a
 // task, and takes back one that no longer waits. m.mu is held.
 func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
-	q := v.question(in.Key)
+	q := v.questions[in.Key]
+	isOpen := in.State == mcptask.InputOutstanding
 	switch {
-	case in.State != mcptask.InputOutstanding:
-		m.endQuestion(v, in.Key, in.State == mcptask.InputSuperseded)
-	case q.task != nil:
-		m.followClientTask(v, q.task)
-	case q.request.id == "":
-		m.sendQuestion(v, r, in, q)
+	case isOpen && (q == nil || !q.isAsked()):
+		m.sendQuestion(v, r, in)
+	case isOpen && q.task != nil:
+		m.followClientTask(v, q)
+	case !isOpen && q != nil:
+		m.endQuestion(v, q, in.Key, in.State == mcptask.InputSuperseded)
 	}
 }
 
-// endQuestion takes back a question, if the session was asked it. cancel tells the client that the
-// question needs no answer. Otherwise it was answered, perhaps in another session. m.mu is held.
-func (m *Mailbox) endQuestion(v *view, key string, cancel bool) {
-	q := v.question(key)
+// endQuestion takes back a question. cancel tells the client that the question needs no answer.
+// Otherwise it was answered, perhaps in another session. m.mu is held.
+func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
 	if cancel {
 		q.request.cancel()
 	} else {
@@ -94,7 +97,7 @@ func (m *Mailbox) endQuestion(v *view, key string, cancel bool) {
 
 // sendQuestion puts a question on the session's best stream, unless another session has been asked.
 // m.mu is held.
-func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input, q *question) {
+func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
 	c := m.bestStream(v)
 	if c == nil || c.task == "" && v.unsettled || !m.canAnswer(in) || !m.hub.claimToAsk(m, v.topic, in, c.task != "") {
 		return
@@ -103,6 +106,7 @@ func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input, q *
 	if c.revision != nil {
 		d = c.revision
 	}
+	q := v.question(in.Key)
 	id := RequestID{task: r.ID, key: in.Key}
 	if q.again > 0 {
 		id.kind, id.serial = kindAgain, q.again

@@ -18,9 +18,9 @@ func TestNewsFollowTheTask(t *testing.T) {
 	t.Parallel()
 	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
 		// create returns a new task once its news may come.
-		create := func(t *testing.T, p *wiretest.Peer, f *wiretest.Feed, tool, status string) (id string) {
+		create := func(t *testing.T, p *wiretest.Peer, f *wiretest.Feed, tool, status string) (id string, began time.Time) {
 			t.Helper()
-			began := time.Now()
+			began = time.Now()
 			id = p.Create(tool, map[string]any{})
 			f.WantSilence()
 			if polls {
@@ -29,16 +29,19 @@ func TestNewsFollowTheTask(t *testing.T) {
 				time.Sleep(settling - time.Since(began) - 100*time.Millisecond)
 				f.WantSilence()
 			}
-			return id
+			return id, began
 		}
 		inBubble(t, "questions "+name, func(t *testing.T) {
 			url, _ := wiretest.Serve(t, mcptask.Options{})
 			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "", `{"elicitation":{}}`)
 			f := p.OpenGet()
-			id := create(t, p, f, "two_notes", "input_required") // asks both at once
+			id, began := create(t, p, f, "two_notes", "input_required") // asks both at once
 			one, two := f.NextQuestion(id), f.NextQuestion(id)
 			if one.Method != "elicitation/create" || two.Method != "elicitation/create" || string(one.ID) == string(two.ID) {
 				t.Errorf("not two different questions: %s, %s", one.Text, two.Text)
+			}
+			if took := time.Since(began); polls != (took < settling) {
+				t.Errorf("asked after %v", took)
 			}
 			p.Task("tasks/cancel", id).OK()
 		})
@@ -46,8 +49,8 @@ func TestNewsFollowTheTask(t *testing.T) {
 			url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 			p := watcher(t, url, wiretest.LegacyRevision, "")
 			f := p.OpenGet()
-			id := create(t, p, f, "raw", "completed") // done at once
-			if !polls {                               // else the reply has told the end
+			id, _ := create(t, p, f, "raw", "completed") // done at once
+			if !polls {                                  // else the reply has told the end
 				if task := f.Next().Status(t); task["status"] != "completed" || task["taskId"] != id {
 					t.Errorf("%v", task)
 				}

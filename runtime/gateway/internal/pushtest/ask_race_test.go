@@ -158,7 +158,7 @@ func TestManyRemoteQuestions(t *testing.T) {
 				}
 				task := m.Params.TaskID
 				notYet := chance < 6 && !completed[task]
-				response := ""
+				var response string
 				switch m.Method {
 				case "elicitation/create":
 					if response = wiretest.AcceptNote(m.Params.Message); chance != 3 {

@@ -111,7 +111,7 @@ func TestStatusNotificationsOfOthers(t *testing.T) {
 			}
 		}
 		if m := result.Next(); m.Method != "" {
-			t.Errorf("a status where the result was asked for: %s", m.Text)
+			t.Errorf("a status on the stream of tasks/result: %s", m.Text)
 		}
 		for _, f := range theirs {
 			f.WantSilence()

@@ -34,16 +34,13 @@ const maxHeldBytes = 16 << 20
 // Take takes the client's response to a request of the server. The server checks whether the caller
 // owns the task. Take returns false if the response was neither stored nor kept to be stored later.
 func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID, said Response) bool {
-	response, failed, answers := said.Result, said.Error, true
+	answer, answers := said, true
 	switch ref.kind {
 	case kindResult:
-		if failed == nil {
-			response, failed = m.takeAnswer(ref, response)
-		}
-		answers = m.takeResult(ref, failed)
+		answer, answers = m.takeResult(ref, said)
 	case kindGet:
-		response = nil
-		failed, answers = m.takeState(ref, said)
+		answer.Result = nil
+		answer.Error, answers = m.takeState(ref, said)
 	case kindCancel:
 		m.confirmCancel(ref)
 		return true
@@ -52,9 +49,9 @@ func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID
 		m.hub.Refresh(ref.task)
 		return true
 	}
-	size := len(response)
-	if failed != nil {
-		size += len(failed.Message) + len(failed.Data)
+	size := len(answer.Result)
+	if answer.Error != nil {
+		size += len(answer.Error.Message) + len(answer.Error.Data)
 	}
 	return m.storeAnswer(ctx, &heldAnswer{m, ref, size, func(ctx context.Context) error {
 		if ref.kind == kindQuestion && said.Error == nil {
@@ -62,16 +59,14 @@ func (m *Mailbox) Take(ctx context.Context, caller mcptask.Caller, ref RequestID
 				return err
 			}
 		}
-		return m.hub.server.Respond(ctx, caller, ref.task, ref.key, response, failed)
+		return m.hub.server.Respond(ctx, caller, ref.task, ref.key, answer.Result, answer.Error)
 	}})
 }
 
 // takeTask handles a response in which the client tells of a task. It returns false for any other
 // response; the caller then treats it as the question's answer. An error is the server's.
 func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref RequestID, result json.RawMessage) (bool, error) {
-	m.mu.Lock()
-	requestor := m.client.Requestor(m.revisionOf(ref.task))
-	m.mu.Unlock()
+	requestor := m.requestorOf(ref)
 	started, ok, err := requestor.Started(result)
 	if !ok {
 		return false, nil
@@ -102,18 +97,17 @@ func (m *Mailbox) takeTask(ctx context.Context, caller mcptask.Caller, ref Reque
 // answer is lost. The question is then asked again.
 func (m *Mailbox) storeAnswer(ctx context.Context, a *heldAnswer) bool {
 	err := a.deliver(ctx)
-	if err == nil || protocol.IsGone(err) {
-		if err != nil {
-			m.noteLost(a.ref, err)
-		}
+	stored := err == nil || protocol.IsGone(err)
+	if !stored && m.keepAnswer(a) {
+		return true
+	}
+	if err != nil {
+		m.noteLost(a.ref, err)
+	}
+	if stored {
 		m.hub.Refresh(a.ref.task)
-		return true
 	}
-	if m.keepAnswer(a) {
-		return true
-	}
-	m.noteLost(a.ref, err)
-	return false
+	return stored
 }
 
 // keepAnswer keeps an answer until the store accepts it, if the session has been asked the
@@ -125,12 +119,12 @@ func (m *Mailbox) keepAnswer(a *heldAnswer) bool {
 	if v == nil { // the task may belong to another process or another caller
 		return false
 	}
-	_, asked := v.sent[a.ref.key]
-	if m.hub.holdAnswer(a, asked || v.clientTasks[a.ref.key] != nil) {
+	q := v.question(a.ref.key)
+	if m.hub.holdAnswer(a, q.isAsked()) {
 		return true
 	}
-	delete(v.sent, a.ref.key)
-	m.hub.release(m, a.ref.task, a.ref.key)
+	q.request = sentRequest{}
+	m.hub.release(m, v.topic, a.ref.key)
 	return false
 }
 
@@ -160,8 +154,6 @@ func (h *Hub) holdAnswer(a *heldAnswer, worth bool) bool {
 		return true
 	case !worth || h.heldBytes+a.size > maxHeldBytes || h.server.Closing().Err() != nil:
 		return false
-	case t.held == nil:
-		t.held = map[string]*heldAnswer{}
 	}
 	t.held[a.ref.key] = a
 	h.heldBytes += a.size
@@ -203,7 +195,7 @@ func (h *Hub) dropHeld(a *heldAnswer, err error) bool {
 	default:
 		delete(t.held, a.ref.key)
 		h.heldBytes -= a.size
-		h.removeUnused(a.ref.task, t)
+		h.removeUnused(t)
 	}
 	return true
 }

@@ -46,7 +46,7 @@ func BenchmarkHandlerWrite(b *testing.B) {
 			for b.Loop() {
 				r.Version++
 				r.StatusMessage = messages[r.Version%2]
-				h.Observe(r)
+				h.observe(r)
 			}
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
+
+const elicits = `{"elicitation":{}}`
 
 const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}},"sampling":{"createMessage":{}}}}}`
 
@@ -38,6 +41,15 @@ func (p *peer) CanAsk() []string { return p.canAsk }
 
 // Requestor implements Client.
 func (p *peer) Requestor(protocol.Teller) protocol.Requestor { return p.requestor }
+
+// followed returns the client's tasks that the server follows, by their IDs.
+func (p *peer) followed() map[string]*clientTask {
+	tasks := map[string]*clientTask{}
+	for t := range p.clientTasks() {
+		tasks[t.id] = t
+	}
+	return tasks
+}
 
 func newPeer(h *Hub, principal, capabilities string) *peer {
 	p := &peer{principal: principal, canAsk: legacy.CanAsk(wire.NewObject([]byte(capabilities))), requestor: legacy.Requestor([]byte(capabilities))}
@@ -63,6 +75,9 @@ type asked struct {
 type faulty struct {
 	mcptask.Store
 	broken, panics atomic.Bool
+
+	mu    sync.Mutex
+	reads map[string]int // by task ID
 }
 
 func (s *faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
@@ -73,6 +88,9 @@ func (s *faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quo
 }
 
 func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
+	s.mu.Lock()
+	s.reads[id]++
+	s.mu.Unlock()
 	if s.panics.Load() {
 		panic("the disk is gone")
 	}
@@ -80,6 +98,13 @@ func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
 		return mcptask.Record{}, errors.New("the disk is slow")
 	}
 	return s.Store.Get(ctx, id)
+}
+
+// countReads returns how often a task was read.
+func (s *faulty) countReads(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads[id]
 }
 
 // sentMessage is what a client has got.
@@ -96,7 +121,7 @@ type sentMessage struct {
 // newAsked begins a task that asks "one", and reads the question.
 func newAsked(t *testing.T, capabilities string) (*asked, sentMessage) {
 	t.Helper()
-	a := &asked{t: t, log: &strings.Builder{}, store: &faulty{Store: mcptask.NewMemoryStore()}}
+	a := &asked{t: t, log: &strings.Builder{}, store: &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}}
 	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "ask", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour}},
 		func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
 			answer, err := mcptask.Ask[struct{ Note string }](ctx, task,
@@ -132,6 +157,33 @@ func (a *asked) connect() { a.stream = a.session.Connect(nil, "") }
 
 func (a *asked) drop() { a.stream.Close() }
 
+func (a *asked) reconnect() {
+	a.drop()
+	a.connect()
+}
+
+// moveToNewSession makes another session of the client the one that the test uses. It returns the
+// old session, which stays open.
+func (a *asked) moveToNewSession() (old *peer) {
+	a.t.Helper()
+	old, a.session = a.session, a.open(takesTasks)
+	r, err := a.server.Peek(a.task)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.session.Know(legacy, r)
+	a.connect()
+	return old
+}
+
+// cancel cancels the task.
+func (a *asked) cancel() {
+	a.t.Helper()
+	if _, _, err := a.server.Cancel(a.t.Context(), a.caller, a.task); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
 // sent is what has come, once nothing is under way.
 func (a *asked) sent() (messages []sentMessage) {
 	a.t.Helper()
@@ -156,6 +208,32 @@ func (a *asked) one(method string) sentMessage {
 		a.t.Fatalf("got %+v, want one %s", messages, method)
 	}
 	return messages[0]
+}
+
+// cancels fails unless the only message cancels the client's task.
+func (a *asked) cancels(id string) sentMessage {
+	a.t.Helper()
+	m := a.one("tasks/cancel")
+	if m.Params.TaskID != id {
+		a.t.Errorf("%+v, want a cancellation of %s", m, id)
+	}
+	return m
+}
+
+// askedAgain fails unless the only message repeats a question.
+func (a *asked) askedAgain(q sentMessage) sentMessage {
+	a.t.Helper()
+	again := a.one("elicitation/create")
+	if again.ID != q.ID {
+		a.t.Errorf("%+v, want %s again", again, q.ID)
+	}
+	return again
+}
+
+// state waits for the next tasks/get, and answers it with the state of the client's task r.
+func (a *asked) state(d time.Duration, status string) {
+	a.t.Helper()
+	a.reply(a.after(d, "tasks/get").ID, `"result":`+state("r", status, 0))
 }
 
 // none fails if anything has come.
@@ -211,8 +289,14 @@ func (a *asked) ends(text string) {
 	if got := a.outcome(); !strings.Contains(got, text) {
 		a.t.Errorf("%s, want %s", got, text)
 	}
-	if len(a.session.clientTasks) > 0 || len(a.hub.topics) > 0 {
-		a.t.Errorf("kept: %v %v", a.session.clientTasks, a.hub.topics)
+	a.keepsNothing()
+}
+
+// keepsNothing fails if the hub or the session still holds a task.
+func (a *asked) keepsNothing() {
+	a.t.Helper()
+	if tasks := a.session.followed(); len(tasks) > 0 || len(a.hub.topics) > 0 {
+		a.t.Errorf("kept: %v %v", tasks, a.hub.topics)
 	}
 }
 
@@ -230,13 +314,31 @@ func began(id string, poll int64) string {
 }
 
 const (
-	yes     = `"result":{"action":"accept","content":{"note":"yes"}}`
-	refusal = `"error":{"code":-32603,"message":"not now"}`
-	unknown = `"error":{"code":-32602,"message":"no such task"}`
+	yes      = `"result":{"action":"accept","content":{"note":"yes"}}`
+	declined = `"result":{"action":"decline"}`
+	refusal  = `"error":{"code":-32603,"message":"not now"}`
+	unknown  = `"error":{"code":-32602,"message":"no such task"}`
 )
 
 func inBubble(t *testing.T, name string, test func(t *testing.T)) {
 	t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
+}
+
+// askInBubble runs a test of a client that was asked the question q.
+func askInBubble(t *testing.T, name, capabilities string, test func(a *asked, q sentMessage)) {
+	inBubble(t, name, func(t *testing.T) {
+		a, q := newAsked(t, capabilities)
+		test(a, q)
+	})
+}
+
+// keepInBubble runs a test of a client that keeps the question q as its task r. result is the
+// tasks/result that the server has sent.
+func keepInBubble(t *testing.T, name string, test func(a *asked, q, result sentMessage)) {
+	askInBubble(t, name, takesTasks, func(a *asked, q sentMessage) {
+		a.reply(q.ID, began("r", 0))
+		test(a, q, a.one("tasks/result"))
+	})
 }
 
 // A client does not fill the log with answers to what it was not asked.

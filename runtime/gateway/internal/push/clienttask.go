@@ -1,7 +1,6 @@
 package push
 
 import (
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -59,29 +58,19 @@ type clientTask struct {
 	answered bool
 }
 
-// sentRequest is a request to a client without a reply so far. The zero value means no request.
-type sentRequest struct {
-	on *Stream
-	id string
-}
-
-func (p *sentRequest) retract() {
-	if p.on != nil {
-		p.on.retract(p.id)
-	}
-	*p = sentRequest{}
-}
-
 // startFollowing follows a client's task. It cancels the task if the question is settled, or if
 // another task or another session has the question by now.
 func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor protocol.Requestor, started mcptask.Snapshot) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if other := m.clientTasks[started.TaskID]; other != nil {
-		if other.task != r.ID || other.key != in.Key {
+	for other := range m.clientTasks() {
+		switch {
+		case other.id != started.TaskID:
+		case other.task != r.ID || other.key != in.Key:
 			return errors.New("its ID is that of another question's task")
+		default:
+			return nil // the client has told of it twice
 		}
-		return nil // the client has told of it twice
 	}
 	now := time.Now()
 	t := &clientTask{requestor: requestor, task: r.ID, key: in.Key, id: started.TaskID, lastPoll: now, lastSent: now}
@@ -91,38 +80,23 @@ func (m *Mailbox) startFollowing(r mcptask.Record, in mcptask.Input, requestor p
 	if !r.Done() {
 		v, _ = m.viewOf(m.revisionOf(r.ID), r)
 	}
-	if v == nil || v.clientTasks[t.key] != nil || v.askedAgain[t.key] > 0 || !m.hub.claim(m, t.task, t.key) {
-		m.cancelClientTask(v, t)
+	q := v.question(t.key)
+	if v == nil || q.task != nil || q.again > 0 || !m.hub.claim(m, v.topic, t.key) {
+		m.cancelClientTask(t)
 		return nil
 	}
+	v.questions[t.key] = q
 	m.logQuestion(slog.LevelInfo, "a question is a task of the client's", t.task, t.key, "client_task", t.id)
 	t.timer = time.AfterFunc(t.interval, func() {
 		defer guard.Recover(m.hub.server.Logger(), "polling of a client's task")
 		m.hub.Refresh(t.task)
 	})
-	if m.clientTasks == nil {
-		m.clientTasks = map[string]*clientTask{}
+	q.request.retract()
+	q.task = t
+	if m.bestStream(v) == nil { // another session may be asked
+		m.hub.release(m, v.topic, t.key)
 	}
-	if v.clientTasks == nil {
-		v.clientTasks = map[string]*clientTask{}
-	}
-	m.clientTasks[t.id], v.clientTasks[t.key] = t, t
-	if sent, ok := v.sent[t.key]; ok {
-		sent.on.retract(sent.id)
-		delete(v.sent, t.key)
-	}
-	m.releaseUnsent(v, t)
 	return nil
-}
-
-// releaseUnsent lets another session be asked if no stream can carry requests about a client's
-// task. It then returns true, and the caller must refresh the server's task. m.mu is held.
-func (m *Mailbox) releaseUnsent(v *view, t *clientTask) bool {
-	if m.bestStream(v) != nil {
-		return false
-	}
-	m.hub.release(m, t.task, t.key)
-	return true
 }
 
 // revisionOf returns the revision in which the session knows a task. m.mu is held.
@@ -161,23 +135,10 @@ func (t *clientTask) nextPoll() time.Time {
 	return next
 }
 
-// loseStream notes that a stream is closed. It returns true if a request was on it.
-func (t *clientTask) loseStream(c *Stream) (lost bool) {
-	for _, p := range []*sentRequest{&t.get, &t.result} {
-		if p.on == c {
-			*p, lost = sentRequest{}, true
-		}
-	}
-	return lost
-}
-
-// followClientTask sends the next request about a client's task. It gives the task up if the
-// question is settled or another session has been asked. m.mu is held.
-func (m *Mailbox) followClientTask(v *view, in mcptask.Input, t *clientTask) {
-	if in.State != mcptask.InputOutstanding {
-		m.unfollowClientTask(v, t)
-		return
-	}
+// followClientTask sends the next request about a client's task. It gives the task up if another
+// session has been asked. m.mu is held.
+func (m *Mailbox) followClientTask(v *view, q *question) {
+	t := q.task
 	if t.answered {
 		return
 	}
@@ -186,92 +147,74 @@ func (m *Mailbox) followClientTask(v *view, in mcptask.Input, t *clientTask) {
 		t.timer.Stop()
 		return
 	}
-	if !m.hub.claim(m, t.task, t.key) {
-		m.unfollowClientTask(v, t)
+	if !m.hub.claim(m, v.topic, t.key) {
+		m.endQuestion(v, q, t.key, false)
 		return
 	}
 	now := time.Now()
 	switch {
 	case t.wantsResult:
 		t.wantsResult, t.lastSent = false, now
-		t.result.retract()
-		method, params := t.requestor.Result(t.id)
-		t.result = m.sendRequest(c, t, kindResult, method, params)
+		m.sendRequest(c, t, &t.result, kindResult, t.requestor.Result)
 	case !t.nextPoll().After(now):
 		t.lastPoll, t.lastSent = now, now
-		t.get.retract()
-		method, params := t.requestor.Get(t.id)
-		t.get = m.sendRequest(c, t, kindGet, method, params)
+		m.sendRequest(c, t, &t.get, kindGet, t.requestor.Get)
 	}
 	t.timer.Reset(time.Until(t.nextPoll()))
 }
 
-// bestStream returns the stream for requests about a client's task, or nil. It is always a stream
-// of the session that told of the task. v may be nil. m.mu is held.
-func (m *Mailbox) bestStream(v *view) *Stream {
-	switch {
-	case v != nil && len(v.blocked) > 0:
-		return v.blocked[0]
-	case len(m.streams) > 0:
-		return m.streams[0]
-	}
-	return nil
-}
-
-// sendRequest sends a request about a client's task on a stream.
-func (m *Mailbox) sendRequest(c *Stream, t *clientTask, kind requestKind, method string, params any) sentRequest {
-	id, data := m.encodeRequest(t, kind, method, params)
+// sendRequest sends a request about a client's task on a stream, in place of an earlier one.
+func (m *Mailbox) sendRequest(c *Stream, t *clientTask, p *sentRequest, kind requestKind, params func(string) (string, any)) {
+	p.retract()
+	id, data := m.encodeRequest(t, kind, params)
+	*p = sentRequest{c, id}
 	c.put(id, data)
-	return sentRequest{c, id}
 }
 
-func (m *Mailbox) encodeRequest(t *clientTask, kind requestKind, method string, params any) (id string, data []byte) {
+func (m *Mailbox) encodeRequest(t *clientTask, kind requestKind, params func(string) (string, any)) (id string, data []byte) {
 	id = RequestID{kind, m.hub.serial.Add(1), t.task, t.key}.String()
-	data, _ = encodeRequest(id, method, params) // strings always marshal
+	method, values := params(t.id)
+	data, _ = encodeRequest(id, method, values) // strings always marshal
 	return id, data
 }
 
-// takeAnswer returns the question's answer from the reply to tasks/result, or the error that the
-// question failed with.
-func (m *Mailbox) takeAnswer(ref RequestID, result json.RawMessage) (json.RawMessage, *mcptask.Error) {
+// requestorOf returns the server's side of the client's task that a response is about.
+func (m *Mailbox) requestorOf(ref RequestID) protocol.Requestor {
 	m.mu.Lock()
-	requestor := m.client.Requestor(m.revisionOf(ref.task))
+	defer m.mu.Unlock()
 	if t := m.clientTaskOf(ref); t != nil {
-		requestor = t.requestor
+		return t.requestor
 	}
-	m.mu.Unlock()
-	answer, err := requestor.Answer(result)
-	if err == nil {
-		return answer, nil
-	}
-	var wire *mcptask.Error
-	if !errors.As(err, &wire) {
-		wire = mcptask.Errorf(mcptask.CodeInternalError, "internal error")
-	}
-	return nil, wire
+	return m.client.Requestor(m.revisionOf(ref.task))
 }
 
-// takeResult takes the reply to tasks/result. It returns true if the reply answers the question. A
-// result always does, whichever process has asked for it. After an error, the task's state tells
-// whether the question or only this request has failed (C-39).
-func (m *Mailbox) takeResult(ref RequestID, failed *mcptask.Error) (answers bool) {
+// takeResult takes the reply to tasks/result. It returns the question's answer and true if the reply
+// has it. A result always does, whichever process has asked for it. After an error, the task's state
+// tells whether the question or only this request has failed (C-39).
+func (m *Mailbox) takeResult(ref RequestID, reply Response) (answer Response, ok bool) {
+	if answer.Error = reply.Error; reply.Error == nil {
+		var err error
+		if answer.Result, err = m.requestorOf(ref).Answer(reply.Result); err != nil && !errors.As(err, &answer.Error) {
+			answer.Error = mcptask.Errorf(mcptask.CodeInternalError, "internal error")
+		}
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	t := m.clientTaskOf(ref)
 	switch {
-	case failed == nil && t != nil:
+	case answer.Error == nil && t != nil:
 		t.status, t.answered = mcptask.StatusCompleted, true
-		return true
-	case failed == nil:
-		return true
+		return answer, true
+	case answer.Error == nil:
+		return answer, true
 	case t == nil || t.result.id != ref.String():
 		m.logStale(ref)
-		return false
+		return answer, false
 	}
-	t.result, t.failure = sentRequest{}, failed
+	t.result, t.failure = sentRequest{}, answer.Error
 	t.failedResults++
 	t.answered = t.hasFailed()
-	return t.answered
+	return answer, t.answered
 }
 
 // takeState takes the reply to tasks/get. If the question has failed, it returns the error and
@@ -325,40 +268,32 @@ func (m *Mailbox) takeState(ref RequestID, reply Response) (failed *mcptask.Erro
 func (m *Mailbox) askAgain(t *clientTask) {
 	m.logQuestion(slog.LevelInfo, "a client has lost a question's task", t.task, t.key)
 	v := m.liveView(t.task)
-	if v.askedAgain == nil {
-		v.askedAgain = map[string]uint64{}
-	}
-	v.askedAgain[t.key] = m.hub.serial.Add(1)
 	t.status = mcptask.StatusCancelled // so that the client is not asked to cancel it
-	m.unfollowClientTask(v, t)
-	m.hub.release(m, t.task, t.key)
+	m.endQuestion(v, v.questions[t.key], t.key, false)
+	v.questions[t.key] = &question{again: m.hub.serial.Add(1)}
+	m.hub.release(m, v.topic, t.key)
 }
 
 // clientTaskOf returns the client's task that a request was about, or nil if this session has none.
 // m.mu is held.
 func (m *Mailbox) clientTaskOf(ref RequestID) *clientTask {
-	if v := m.liveView(ref.task); v != nil {
-		return v.clientTasks[ref.key]
-	}
-	return nil
+	return m.liveView(ref.task).question(ref.key).task
 }
 
 // logStale logs a reply that changes nothing: a repeated or late reply, or a reply for another
 // session or another process, which keeps polling.
 func (m *Mailbox) logStale(ref RequestID) {
-	m.hub.log(slog.LevelInfo, "reply about a client's task not taken", "task", mcptask.LogID("", ref.task), "key", ref.key, "kind", ref.kind)
+	m.logQuestion(slog.LevelInfo, "reply about a client's task not taken", ref.task, ref.key, "kind", ref.kind)
 }
 
 // unfollowClientTask stops following a client's task. It cancels the task if the task has not
 // ended. m.mu is held.
-func (m *Mailbox) unfollowClientTask(v *view, t *clientTask) {
+func (m *Mailbox) unfollowClientTask(t *clientTask) {
 	t.timer.Stop()
 	t.get.retract()
 	t.result.retract()
-	delete(v.clientTasks, t.key)
-	delete(m.clientTasks, t.id)
 	if !t.hasEnded() {
-		m.cancelClientTask(v, t)
+		m.cancelClientTask(t)
 	}
 }
 
@@ -377,9 +312,8 @@ type pendingCancel struct {
 }
 
 // cancelClientTask cancels a task at its client. It uses tasks/cancel, because the request that
-// created the task has been answered (C-73, C-74). v is nil if the server's task is gone. m.mu is
-// held.
-func (m *Mailbox) cancelClientTask(v *view, t *clientTask) {
+// created the task has been answered (C-73, C-74). m.mu is held.
+func (m *Mailbox) cancelClientTask(t *clientTask) {
 	if !t.requestor.Cancels() || m.closed || m.pendingCancels[t.id] != nil {
 		return
 	}
@@ -387,18 +321,14 @@ func (m *Mailbox) cancelClientTask(v *view, t *clientTask) {
 		m.logQuestion(slog.LevelWarn, "a client's task is left to its retention: too many are to be cancelled", t.task, t.key)
 		return
 	}
-	method, params := t.requestor.Cancel(t.id)
 	p := &pendingCancel{}
-	p.id, p.request = m.encodeRequest(t, kindCancel, method, params)
-	if m.pendingCancels == nil {
-		m.pendingCancels = map[string]*pendingCancel{}
-	}
+	p.id, p.request = m.encodeRequest(t, kindCancel, t.requestor.Cancel)
 	m.pendingCancels[t.id] = p
 	// Prefer the session's own stream. A stream of tasks/result is about to close, and a message on
 	// it could be lost.
 	c := m.bestStream(nil)
 	if c == nil {
-		c = m.bestStream(v)
+		c = m.bestStream(m.views[t.task])
 	}
 	if c != nil {
 		p.send(c)

@@ -3,7 +3,6 @@ package push
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,20 +11,19 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestClientTaskPolling: where nothing waits at the client, its task is polled, at
-// its interval.
+// TestClientTaskPolling checks that a client's task is polled at its interval if no tasks/result
+// waits at the client.
 func TestClientTaskPolling(t *testing.T) {
 	rules.Covers(t, "C-16", "C-30", "C-31", "C-32", "C-46", "C-47", "C-51")
 	for ms, want := range map[int64]time.Duration{0: time.Second, -1: time.Second, 5000: 5 * time.Second, 1: 100 * time.Millisecond} {
-		inBubble(t, fmt.Sprint("pollInterval ", ms), func(t *testing.T) {
-			a, q := newAsked(t, takesTasks)
+		askInBubble(t, fmt.Sprint("pollInterval ", ms), takesTasks, func(a *asked, q sentMessage) {
 			a.reply(q.ID, began("r", ms))
 			a.reply(a.one("tasks/result").ID, refusal)
 			a.none()
 			for range 5 {
 				get := a.after(want, "tasks/get")
 				if get.Params.TaskID != "r" {
-					t.Errorf("%+v", get)
+					a.t.Errorf("%+v", get)
 				}
 				a.reply(get.ID, `"result":`+state("r", "working", ms))
 			}
@@ -36,354 +34,283 @@ func TestClientTaskPolling(t *testing.T) {
 			a.none()
 		})
 	}
-	inBubble(t, "the interval may change", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 1000))
-		a.reply(a.one("tasks/result").ID, refusal)
+	keepInBubble(t, "the interval may change", func(a *asked, _, result sentMessage) {
+		a.reply(result.ID, refusal)
 		a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "working", 7000))
 		a.reply(a.after(7*time.Second, "tasks/get").ID, `"result":`+state("r", "input_required", 7000))
 		a.reply(a.one("tasks/result").ID, yes) // C-51
 		a.ends("yes")
 	})
-	inBubble(t, "an absurd interval", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "an absurd interval", takesTasks, func(a *asked, q sentMessage) {
 		a.reply(q.ID, began("r", 1<<53))
 		a.reply(a.one("tasks/result").ID, refusal)
 		time.Sleep(59 * time.Minute)
 		a.none()
-		if poll := a.session.clientTasks["r"].interval; poll != longestPoll {
-			t.Error(poll)
+		if poll := a.session.followed()["r"].interval; poll != longestPoll {
+			a.t.Error(poll)
 		}
 	})
-	inBubble(t, "nothing is polled while tasks/result waits", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		if ttl := q.Params.Task.TTL; ttl < 3_590_000 || ttl > 3_600_000 { // as long as our task
-			t.Error(ttl)
+	keepInBubble(t, "nothing is polled while tasks/result waits", func(a *asked, q, result sentMessage) {
+		if ttl := q.Params.Task.TTL; ttl < 3_590_000 || ttl > 3_600_000 { // as long as the server's task
+			a.t.Error(ttl)
 		}
-		a.reply(q.ID, began("r", 1000))
-		result := a.one("tasks/result")
-		get := a.after(replyWithin, "tasks/get") // a lost reply is found out about
-		a.reply(get.ID, `"result":`+state("r", "working", 1000))
-		a.reply(a.after(replyWithin, "tasks/get").ID, `"result":`+state("r", "completed", 1000))
+		a.state(replyWithin, "working") // the server asks because the reply may be lost
+		a.state(replyWithin, "completed")
 		again := a.one("tasks/result")
 		if again.ID == result.ID {
-			t.Error("an ID is used twice")
+			a.t.Error("an ID is used twice")
 		}
 		a.reply(result.ID, yes) // it was only late
 		a.ends("yes")
-		a.reply(again.ID, `"result":{"action":"decline"}`)
+		a.reply(again.ID, declined)
 		a.ends("yes")
 	})
-	inBubble(t, "a client that never answers", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 1000))
+	askInBubble(t, "a client that never answers", takesTasks, func(a *asked, q sentMessage) {
+		a.reply(q.ID, began("r", 0))
 		time.Sleep(time.Hour - time.Minute)
 		messages := a.sent() // the stream is not read
 		if len(messages) != 2 || messages[0].Method != "tasks/result" || messages[1].Method != "tasks/get" {
-			t.Fatalf("%+v", messages)
+			a.t.Fatalf("%+v", messages)
 		}
-		time.Sleep(2 * time.Minute) // our task's retention is over
+		time.Sleep(2 * time.Minute) // the retention of the server's task is over
 		got := a.sent()
 		if last := got[len(got)-1]; last.Method != "tasks/cancel" || last.Params.TaskID != "r" {
-			t.Fatalf("%+v", got)
+			a.t.Fatalf("%+v", got)
 		}
-		if len(a.hub.topics) > 0 || len(a.session.clientTasks) > 0 {
-			t.Error("kept")
-		}
+		a.keepsNothing()
 	})
 }
 
-// TestClientTaskDrops: a stream may be dropped at any point.
+// TestClientTaskDrops checks that a stream may be dropped at any point.
 func TestClientTaskDrops(t *testing.T) {
 	rules.Covers(t, "C-32")
-	inBubble(t, "before the task is told of", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.drop()
-		a.connect()
-		if again := a.one("elicitation/create"); again.ID != q.ID || again.Params.Task == nil {
-			t.Errorf("%+v", again)
+	askInBubble(t, "before the client tells of its task", takesTasks, func(a *asked, q sentMessage) {
+		a.reconnect()
+		if again := a.askedAgain(q); again.Params.Task == nil {
+			a.t.Errorf("%+v", again)
 		}
 		a.drop()
-		a.reply(q.ID, began("r", 1000))
-		time.Sleep(time.Minute) // nobody is there to be polled
+		a.reply(q.ID, began("r", 0))
+		time.Sleep(time.Minute) // there is no stream for a poll
 		a.connect()
 		a.reply(a.one("tasks/result").ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "while tasks/result waits", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 1000))
-		first := a.one("tasks/result")
+	keepInBubble(t, "while tasks/result waits", func(a *asked, _, first sentMessage) {
 		time.Sleep(400 * time.Millisecond)
-		a.drop()
-		a.connect()
+		a.reconnect()
 		a.none()
-		a.reply(a.after(600*time.Millisecond, "tasks/get").ID, `"result":`+state("r", "working", 1000))
+		a.state(600*time.Millisecond, "working")
 		get := a.after(time.Second, "tasks/get")
 		a.drop()
-		a.reply(get.ID, `"result":`+state("r", "completed", 1000)) // a reply that is stale
+		a.reply(get.ID, `"result":`+state("r", "completed", 0)) // a reply that is stale
 		a.connect()
 		a.none()
-		a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "completed", 1000))
+		a.state(time.Second, "completed")
 		second := a.one("tasks/result")
-		a.drop()
-		a.connect()
-		a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "completed", 1000))
+		a.reconnect()
+		a.state(time.Second, "completed")
 		third := a.one("tasks/result")
-		if ids := []string{first.ID, second.ID, third.ID}; len(slices.Compact(ids)) != 3 {
-			t.Errorf("%v", ids)
+		if first.ID == second.ID || second.ID == third.ID || first.ID == third.ID {
+			a.t.Errorf("%s, %s, %s", first.ID, second.ID, third.ID)
 		}
 		a.reply(second.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "the reply crosses the drop", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 1000))
-		result := a.one("tasks/result")
+	keepInBubble(t, "the reply crosses the drop", func(a *asked, _, result sentMessage) {
 		a.drop()
 		a.reply(result.ID, yes)
 		a.ends("yes")
 		a.connect()
 		a.none()
 	})
-	inBubble(t, "two tasks of one question", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.drop()
-		a.connect()
-		a.one("elicitation/create")
-		a.reply(q.ID, began("r1", 1000))
-		a.reply(q.ID, began("r1", 1000))
+	askInBubble(t, "two tasks of one question", takesTasks, func(a *asked, q sentMessage) {
+		a.reconnect()
+		a.askedAgain(q)
+		a.reply(q.ID, began("r1", 0))
+		a.reply(q.ID, began("r1", 0))
 		result := a.one("tasks/result")
-		a.reply(q.ID, began("r2", 1000))
-		if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "r2" {
-			t.Errorf("%+v", cancel)
-		}
+		a.reply(q.ID, began("r2", 0))
+		a.cancels("r2")
 		a.reply(result.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "another session can be asked", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 1000))
-		a.one("tasks/result")
+	keepInBubble(t, "another session can be asked", func(a *asked, _, _ sentMessage) {
 		a.drop()
-		old := a.session
-		a.session = a.open(takesTasks)
-		r, err := a.server.Peek(a.task)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.session.Know(legacy, r)
-		a.connect()
+		old := a.moveToNewSession()
 		again := a.one("elicitation/create")
-		a.reply(again.ID, began("r", 1000)) // another client has IDs of its own
+		a.reply(again.ID, began("r", 0)) // another client has IDs of its own
 		a.one("tasks/result")
 		fresh := a.stream
 		a.stream = old.Connect(nil, "")
-		if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "r" {
-			t.Errorf("%+v", cancel)
-		}
+		a.cancels("r")
 		a.stream = fresh
 		a.drop()
 		old.Close()
 		a.session.Close()
-		if len(a.hub.topics)+len(old.clientTasks)+len(old.pendingCancels)+len(a.session.clientTasks) > 0 {
-			t.Error("kept")
+		if len(old.followed())+len(old.pendingCancels) > 0 {
+			a.t.Error("kept in the old session")
 		}
+		a.keepsNothing()
 	})
-	inBubble(t, "another session comes after the stream is dropped", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "another session comes after the stream is dropped", takesTasks, func(a *asked, q sentMessage) {
 		a.drop()
-		a.reply(q.ID, began("r", 1000))
-		old := a.session
-		a.session = a.open(takesTasks)
-		r, err := a.server.Peek(a.task)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.session.Know(legacy, r)
-		a.connect()
+		a.reply(q.ID, began("r", 0))
+		old := a.moveToNewSession()
 		again := a.one("elicitation/create")
 		a.stream = old.Connect(nil, "")
-		if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "r" {
-			t.Errorf("%+v", cancel)
-		}
+		a.cancels("r")
 		a.reply(again.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "the session is over", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 1000))
-		result := a.one("tasks/result")
+	keepInBubble(t, "the session is over", func(a *asked, q, result sentMessage) {
 		a.drop()
 		a.session.Close()
 		time.Sleep(time.Minute)
-		a.reply(q.ID, began("s", 1000))
-		if len(a.hub.topics)+len(a.session.clientTasks)+len(a.session.pendingCancels) > 0 {
-			t.Error("kept")
+		a.reply(q.ID, began("s", 0))
+		if len(a.session.pendingCancels) > 0 {
+			a.t.Error("a closed session is to cancel a task")
 		}
-		a.reply(result.ID, yes) // by whoever owns the task, in whatever process
+		a.keepsNothing()
+		a.reply(result.ID, yes) // from the owner of the task, in whatever process
 		a.ends("yes")
 	})
 }
 
-// TestClientTaskEnds: how a client's task may end, and how it may be told of.
+// TestClientTaskEnds checks how a client's task may end, and how the client may tell of it.
 func TestClientTaskEnds(t *testing.T) {
 	const cannot = "the requestor cannot be asked"
-	// Each gets the first tasks/result.
-	for name, test := range map[string]func(a *asked, result sentMessage){
-		"failed, told by tasks/result": func(a *asked, result sentMessage) {
-			a.reply(result.ID, `"error":{"code":-1,"message":"the person has left"}`)
+	const left = `"error":{"code":-1,"message":"the person has left"}`
+	const noGet = `"error":{"code":-32601,"message":"Method not found"}`
+	for name, test := range map[string]func(a *asked, q, result sentMessage){
+		"failed, told by tasks/result": func(a *asked, _, result sentMessage) {
+			a.reply(result.ID, left)
 			a.none()
-			a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "failed", 0))
+			a.state(time.Second, "failed")
 			a.ends(cannot)
 		},
-		"failed, told by tasks/get": func(a *asked, result sentMessage) {
-			a.reply(a.after(replyWithin, "tasks/get").ID, `"result":`+state("r", "failed", 0))
-			a.reply(a.one("tasks/result").ID, `"error":{"code":-1,"message":"the person has left"}`)
+		"failed, told by tasks/get": func(a *asked, _, result sentMessage) {
+			a.state(replyWithin, "failed")
+			a.reply(a.one("tasks/result").ID, left)
 			a.ends(cannot)
 		},
-		"failed with an answer": func(a *asked, result sentMessage) {
-			a.reply(a.after(replyWithin, "tasks/get").ID, `"result":`+state("r", "failed", 0))
+		"failed with an answer": func(a *asked, _, result sentMessage) {
+			a.state(replyWithin, "failed")
 			a.reply(a.one("tasks/result").ID, yes)
 			a.ends("yes")
 		},
-		"cancelled by the client": func(a *asked, result sentMessage) {
+		"cancelled by the client": func(a *asked, _, result sentMessage) {
 			a.reply(result.ID, refusal)
-			a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "cancelled", 0))
+			a.state(time.Second, "cancelled")
 			a.ends(cannot)
 		},
-		"completed, without a result to be had": func(a *asked, result sentMessage) {
-			a.reply(result.ID, refusal)
-			for range 2 {
-				a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "completed", 0))
-				a.reply(a.one("tasks/result").ID, refusal)
-			}
-			a.ends(cannot)
-		},
-		"declined": func(a *asked, result sentMessage) {
-			a.reply(result.ID, `"result":{"action":"decline"}`)
-			a.ends("declined")
-		},
-		"an answer that does not fit": func(a *asked, result sentMessage) {
-			a.reply(result.ID, `"result":{"action":"accept","content":{"note":5}}`)
-			a.ends("isError")
-		},
-		"a task as the answer of a task": func(a *asked, result sentMessage) {
-			a.reply(result.ID, began("s", 0))
-			a.ends("isError")
-		},
-		"null": func(a *asked, result sentMessage) {
-			a.reply(result.ID, `"result":null`)
-			a.ends("isError")
-		},
-		"input required for ever": func(a *asked, result sentMessage) {
-			a.reply(result.ID, refusal)
-			for range 2 {
-				a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "input_required", 0))
-				a.reply(a.one("tasks/result").ID, refusal)
-			}
-			a.ends(cannot)
-		},
-		"lost: asked again, plainly": func(a *asked, result sentMessage) {
+		"lost: asked again, plainly": func(a *asked, _, result sentMessage) {
 			a.reply(result.ID, unknown)
 			a.reply(a.after(time.Second, "tasks/get").ID, unknown)
 			again := a.one("elicitation/create")
 			if again.Params.Task != nil || again.ID == result.ID {
 				a.t.Errorf("%+v", again)
 			}
-			a.drop()
-			a.connect()
-			if same := a.one("elicitation/create"); same.ID != again.ID {
-				a.t.Errorf("%+v", same)
-			}
+			a.reconnect()
+			a.askedAgain(again)
 			a.reply(again.ID, yes)
 			a.ends("yes")
 		},
-		"lost twice": func(a *asked, result sentMessage) {
+		"lost twice": func(a *asked, _, result sentMessage) {
 			a.reply(a.after(replyWithin, "tasks/get").ID, unknown)
-			a.reply(a.one("elicitation/create").ID, began("s", 0)) // which it was not asked for
+			a.reply(a.one("elicitation/create").ID, began("s", 0)) // the server has not asked for a task
 			a.ends("isError")
 		},
-		"lost, and the first question answered after all": func(a *asked, result sentMessage) {
+		"lost, and the first question answered after all": func(a *asked, q, _ sentMessage) {
 			a.reply(a.after(replyWithin, "tasks/get").ID, unknown)
 			a.one("elicitation/create")
-			a.reply("mcptask/"+a.task+"/one", began("s", 0))
-			if cancel := a.one("tasks/cancel"); cancel.Params.TaskID != "s" {
-				a.t.Errorf("%+v", cancel)
-			}
-			a.reply("mcptask/"+a.task+"/one", yes)
+			a.reply(q.ID, began("s", 0))
+			a.cancels("s")
+			a.reply(q.ID, yes)
 			a.ends("yes")
 		},
-		"a client without tasks/get": func(a *asked, result sentMessage) {
+		"a client without tasks/get": func(a *asked, _, result sentMessage) {
 			a.reply(result.ID, refusal)
 			for range 3 {
-				a.reply(a.after(time.Second, "tasks/get").ID, `"error":{"code":-32601,"message":"Method not found"}`)
+				a.reply(a.after(time.Second, "tasks/get").ID, noGet)
 			}
 			if got := a.outcome(); !strings.Contains(got, cannot) {
 				a.t.Error(got)
 			}
-			a.one("tasks/cancel") // it may know that
+			a.one("tasks/cancel") // the client may know this method
 		},
-		"a client without tasks/get whose tasks/result waits": func(a *asked, result sentMessage) {
+		"a client without tasks/get whose tasks/result waits": func(a *asked, _, result sentMessage) {
 			for range 5 {
-				a.reply(a.after(replyWithin, "tasks/get").ID, `"error":{"code":-32601,"message":"Method not found"}`)
+				a.reply(a.after(replyWithin, "tasks/get").ID, noGet)
 			}
 			a.reply(result.ID, yes)
 			a.ends("yes")
 		},
 	} {
-		inBubble(t, name, func(t *testing.T) {
-			a, q := newAsked(t, takesTasks)
-			a.reply(q.ID, began("r", 0))
-			test(a, a.one("tasks/result"))
+		keepInBubble(t, name, test)
+	}
+	for status, why := range map[string]string{"completed": "without a result", "input_required": "for ever"} {
+		keepInBubble(t, status+" "+why, func(a *asked, _, result sentMessage) {
+			a.reply(result.ID, refusal)
+			for range 2 {
+				a.state(time.Second, status)
+				a.reply(a.one("tasks/result").ID, refusal)
+			}
+			a.ends(cannot)
+		})
+	}
+	for response, want := range map[string]string{
+		declined: "declined",
+		`"result":{"action":"accept","content":{"note":5}}`: "isError", // does not fit
+		began("s", 0):   "isError", // a task as the answer of a task
+		`"result":null`: "isError",
+	} {
+		keepInBubble(t, "result "+response[:min(len(response), 60)], func(a *asked, _, result sentMessage) {
+			a.reply(result.ID, response)
+			a.ends(want)
 		})
 	}
 }
 
-// TestClientTaskMalformed: whatever a client says of its task, the question fails or
+// TestClientTaskMalformed checks that whatever a client says of its task, the question fails or
 // stays open, and the log says so.
 func TestClientTaskMalformed(t *testing.T) {
 	long := strings.Repeat("x", longestTaskID+1)
-	for _, response := range []string{
-		`"result":{"task":{}}`, `"result":{"task":{"taskId":""}}`, `"result":{"task":{"taskId":5,"status":"working"}}`,
-		`"result":{"task":` + state("r", "shrugging", 0) + `}`, `"result":{"task":` + state(long, "working", 0) + `}`,
+	const notFollowed = "is not followed"
+	for response, logged := range map[string]string{
+		`"result":{"task":{}}`:                                 notFollowed,
+		`"result":{"task":{"taskId":""}}`:                      notFollowed,
+		`"result":{"task":{"taskId":5,"status":"working"}}`:    notFollowed,
+		`"result":{"task":` + state("r", "shrugging", 0) + `}`: notFollowed,
+		`"result":{"task":` + state(long, "working", 0) + `}`:  notFollowed,
+		`"result":{"task":5}`:                                  "", `"result":{"task":null}`: "", // no tasks
+		`"result":{"task":[]}`: "", `"result":5`: "",
 	} {
-		inBubble(t, "created "+response[:min(len(response), 60)], func(t *testing.T) {
-			a, q := newAsked(t, takesTasks)
+		askInBubble(t, "created "+response[:min(len(response), 60)], takesTasks, func(a *asked, q sentMessage) {
 			a.reply(q.ID, response)
 			a.ends("isError")
-			if !strings.Contains(a.log.String(), "is not followed") {
-				t.Error(a.log)
+			if !strings.Contains(a.log.String(), logged) {
+				a.t.Error(a.log)
 			}
-		})
-	}
-	for _, response := range []string{`"result":{"task":5}`, `"result":{"task":null}`, `"result":{"task":[]}`, `"result":5`} {
-		inBubble(t, "no task "+response, func(t *testing.T) {
-			a, q := newAsked(t, takesTasks)
-			a.reply(q.ID, response)
-			a.ends("isError")
 		})
 	}
 	for _, response := range []string{
 		`"result":` + state("other", "completed", 0), `"result":{}`, `"result":null`, `"result":[]`,
 		`"result":` + state("r", "done", 0), `"error":{"code":-32603,"message":""}`,
 	} {
-		inBubble(t, "tasks/get "+response[:min(len(response), 60)], func(t *testing.T) {
-			a, q := newAsked(t, takesTasks)
-			a.reply(q.ID, began("r", 0))
-			a.reply(a.one("tasks/result").ID, refusal)
+		keepInBubble(t, "tasks/get "+response[:min(len(response), 60)], func(a *asked, _, result sentMessage) {
+			a.reply(result.ID, refusal)
 			a.reply(a.after(time.Second, "tasks/get").ID, response)
 			a.none()
-			a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "completed", 0))
+			a.state(time.Second, "completed")
 			a.reply(a.one("tasks/result").ID, yes)
 			a.ends("yes")
 			if !strings.Contains(a.log.String(), "does not tell") {
-				t.Error(a.log)
+				a.t.Error(a.log)
 			}
 		})
 	}
-	inBubble(t, "replies that nobody waits for", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "replies that no request waits for", takesTasks, func(a *asked, q sentMessage) {
 		for _, kind := range []string{"get", "result", "cancel"} {
 			id := "mcptask:" + kind + ":1/" + a.task + "/one"
 			a.reply(id, refusal)
@@ -407,41 +334,36 @@ func TestClientTaskMalformed(t *testing.T) {
 		a.reply(result.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "one refusal, said often", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 0))
-		result := a.one("tasks/result")
+	keepInBubble(t, "one refusal, said often", func(a *asked, _, result sentMessage) {
 		for range 2 * maxFailures {
 			a.reply(result.ID, refusal)
 		}
-		for range 2 * maxFailures { // and not three in a row
+		for range 2 * maxFailures { // never three in a row
 			for range maxFailures - 1 {
 				a.reply(a.after(time.Second, "tasks/get").ID, refusal)
 			}
-			a.reply(a.after(time.Second, "tasks/get").ID, `"result":`+state("r", "working", 0))
+			a.state(time.Second, "working")
 		}
 		a.reply(result.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "a task of somebody else's", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "a task of a stranger's", takesTasks, func(a *asked, q sentMessage) {
 		mallory := a.open(takesTasks)
 		a.caller.Principal, mallory.principal = "mallory", "mallory"
 		a.replyFrom(mallory, q.ID, began("m", 0))
 		a.replyFrom(mallory, "mcptask:result:1/"+a.task+"/one", yes)
 		a.none()
-		if len(mallory.clientTasks)+len(mallory.pendingCancels) > 0 {
-			t.Error("a stranger is followed")
+		if len(mallory.followed())+len(mallory.pendingCancels) > 0 {
+			a.t.Error("a stranger is followed")
 		}
 		a.caller.Principal = "p"
 		a.reply(q.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "one task for two questions", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		reply, err := a.server.Call(t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
+	askInBubble(t, "one task for two questions", takesTasks, func(a *asked, q sentMessage) {
+		reply, err := a.server.Call(a.t.Context(), a.caller, "ask", json.RawMessage(`{}`), mcptask.CallRequest{Mode: mcptask.ModeTask})
 		if err != nil {
-			t.Fatal(err)
+			a.t.Fatal(err)
 		}
 		a.session.Know(legacy, *reply.Task)
 		second := a.one("elicitation/create")
@@ -456,115 +378,86 @@ func TestClientTaskMalformed(t *testing.T) {
 		a.task = first
 		a.ends("yes")
 	})
-	inBubble(t, "floods", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "floods", takesTasks, func(a *asked, q sentMessage) {
 		for i := range 3 * maxPendingCancels {
 			a.reply(q.ID, began(fmt.Sprint("r", i), 0))
 		}
 		if n := len(a.session.pendingCancels); n != maxPendingCancels {
-			t.Errorf("%d are owed", n)
+			a.t.Errorf("%d tasks are to be cancelled", n)
 		}
-		for range 2 {
-			for range 2 * maxCancels { // a client that never answers
-				a.drop()
-				a.connect()
-				a.sent()
-			}
+		for range 4 * maxCancels { // a client that never answers
+			a.reconnect()
+			a.sent()
 		}
 		if n := len(a.session.pendingCancels); n != 0 {
-			t.Errorf("%d are owed", n)
+			a.t.Errorf("%d tasks are still to be cancelled", n)
 		}
 		a.reply(q.ID, yes)
 		a.ends("yes")
 	})
 }
 
-// TestClientTaskCancelled: a client's task that nobody needs is cancelled as a task
-// is, where the client takes that.
+// TestClientTaskCancelled checks that a client's task that is no longer needed is cancelled as a
+// task, if the client takes that.
 func TestClientTaskCancelled(t *testing.T) {
 	rules.Covers(t, "C-73", "C-74", "C-80")
-	cancel := func(a *asked) {
-		a.t.Helper()
-		if _, _, err := a.server.Cancel(a.t.Context(), a.caller, a.task); err != nil {
-			a.t.Fatal(err)
-		}
-	}
-	inBubble(t, "before it is a task", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		cancel(a)
+	askInBubble(t, "before it is a task", takesTasks, func(a *asked, q sentMessage) {
+		a.cancel()
 		if m := a.one("notifications/cancelled"); m.Params.RequestID != q.ID {
-			t.Errorf("%+v", m)
+			a.t.Errorf("%+v", m)
 		}
 		for range 3 {
 			a.reply(q.ID, began("r", 0)) // they have crossed
 		}
-		if m := a.one("tasks/cancel"); m.Params.TaskID != "r" {
-			t.Errorf("%+v", m)
-		}
+		a.cancels("r")
 		a.ends("cancelled")
 	})
-	inBubble(t, "once it is one", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 0))
-		result := a.one("tasks/result")
-		cancel(a)
-		m := a.one("tasks/cancel")
-		if m.Params.TaskID != "r" {
-			t.Errorf("%+v", m)
-		}
+	keepInBubble(t, "once it is one", func(a *asked, _, result sentMessage) {
+		a.cancel()
+		m := a.cancels("r")
 		a.reply(result.ID, refusal)
-		a.drop()
-		a.connect()
-		a.one("tasks/cancel") // it may not have arrived
+		a.reconnect()
+		a.cancels("r") // the first request may not have arrived
 		a.reply(m.ID, unknown)
-		a.drop()
-		a.connect()
+		a.reconnect()
 		a.none()
 		a.ends("cancelled")
 	})
-	inBubble(t, "before tasks/result has left", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "before tasks/result has left", takesTasks, func(a *asked, q sentMessage) {
 		a.reply(q.ID, began("r", 0))
-		cancel(a)
-		a.one("tasks/cancel")
+		a.cancel()
+		a.cancels("r")
 	})
-	inBubble(t, "without a stream", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "without a stream", takesTasks, func(a *asked, q sentMessage) {
 		a.reply(q.ID, began("r", 0))
 		a.drop()
-		cancel(a)
+		a.cancel()
 		time.Sleep(time.Hour)
 		a.connect()
-		a.one("tasks/cancel")
+		a.cancels("r")
 	})
-	inBubble(t, "on a stream that stays", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "on a stream that stays", takesTasks, func(a *asked, q sentMessage) {
 		blocked := a.session.Connect(nil, a.task)
 		a.reply(q.ID, began("r", 0))
 		if messages := blocked.Take(); len(messages) != 1 || !strings.Contains(string(messages[0]), "tasks/result") {
-			t.Errorf("%v", messages)
+			a.t.Errorf("%v", messages)
 		}
-		cancel(a)
-		a.one("tasks/cancel")
+		a.cancel()
+		a.cancels("r")
 		blocked.Close()
 		a.none()
 	})
-	inBubble(t, "answered elsewhere", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 0))
-		a.one("tasks/result")
-		a.replyFrom(a.open(`{"elicitation":{}}`), q.ID, yes)
-		a.one("tasks/cancel")
+	keepInBubble(t, "answered elsewhere", func(a *asked, q, _ sentMessage) {
+		a.replyFrom(a.open(elicits), q.ID, yes)
+		a.cancels("r")
 		a.ends("yes")
 	})
-	inBubble(t, "a client without tasks/cancel", func(t *testing.T) {
-		a, q := newAsked(t, strings.Replace(takesTasks, `"cancel":{},`, "", 1))
+	askInBubble(t, "a client without tasks/cancel", strings.Replace(takesTasks, `"cancel":{},`, "", 1), func(a *asked, q sentMessage) {
 		a.reply(q.ID, began("r", 0))
 		a.one("tasks/result")
-		cancel(a)
+		a.cancel()
 		a.none()
-		a.drop()
-		a.connect()
+		a.reconnect()
 		a.none()
 		a.ends("cancelled")
 	})

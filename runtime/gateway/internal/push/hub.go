@@ -45,7 +45,7 @@ type Hub struct {
 }
 
 // topic is an unfinished task that some session knows, or a task with answers for the store. The
-// hub's lock guards it.
+// hub's lock guards it, but its ID never changes.
 type topic struct {
 	id      string
 	version int64 // of the newest posted record
@@ -60,6 +60,9 @@ type topic struct {
 	claims map[string]*Mailbox
 	// held are answers that the store has not accepted yet, by key.
 	held map[string]*heldAnswer
+	// pause is the time from the last failure of the store to retryAt, when it is tried again.
+	pause   time.Duration
+	retryAt time.Time
 }
 
 // maxWorkers limits the goroutines that make messages. They end when there is nothing to do.
@@ -69,10 +72,11 @@ const maxWorkers = 4
 // it, so a process may create many hubs for one server and drop them.
 func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
 	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}}
+	h.retries.topics = map[*topic]bool{}
 	weakly := weak.Make(h)
 	stop := server.Observe(func(r mcptask.Record) {
 		if h := weakly.Value(); h != nil {
-			h.Observe(r)
+			h.observe(r)
 		}
 	})
 	over, end := context.WithCancel(server.Closing())
@@ -85,50 +89,42 @@ func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
 	return h
 }
 
-// Observe passes a version of a task to the sessions that know the task. Every write of a handler
+// observe passes a version of a task to the sessions that know the task. Every write of a handler
 // calls it, so it neither blocks nor makes messages. Versions may arrive twice or late.
-func (h *Hub) Observe(r mcptask.Record) {
+func (h *Hub) observe(r mcptask.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.topics[r.ID]; t != nil && (r.Version > t.version || r.Version == t.version && hasExpired(r.ExpiresAt)) {
-		h.post(t, r)
+	if t := h.topics[r.ID]; t != nil && (r.Version > t.version || r.Version == t.version && hasPassed(r.ExpiresAt)) {
+		posted := r // only this copy is on the heap
+		h.post(t, &posted)
 	}
 }
 
-func hasExpired(at time.Time) bool { return !time.Now().Before(at) }
+func hasPassed(at time.Time) bool { return !time.Now().Before(at) }
 
-// post puts a record into the mailboxes of all sessions that know the task. It removes the task if
-// the task is over. h.mu is held.
-func (h *Hub) post(t *topic, r mcptask.Record) {
-	t.version, t.expires = r.Version, r.ExpiresAt
-	if hasExpired(r.ExpiresAt) {
-		h.drop(r.ID)
-		return
+// post puts a record into the mailboxes of all sessions that know the task. It replaces a record
+// that a mailbox has not looked at yet. r is nil if the task is gone. post removes the task if it is
+// over. h.mu is held.
+func (h *Hub) post(t *topic, r *mcptask.Record) {
+	if r != nil {
+		t.version, t.expires = r.Version, r.ExpiresAt
+		if hasPassed(r.ExpiresAt) {
+			r = nil
+		}
 	}
 	for m := range t.sessions {
-		h.put(m, t, &r)
+		if m.inbox == nil {
+			m.inbox = map[*topic]*mcptask.Record{}
+		}
+		m.inbox[t] = r
+		if !m.scheduled {
+			m.scheduled = true
+			h.ready = append(h.ready, m)
+		}
 	}
-	if r.Done() {
-		h.remove(r.ID, t)
+	if r == nil || r.Done() {
+		h.remove(t)
 	}
-	h.startWorkers()
-}
-
-// put puts a record into a mailbox, or nil for a task that is gone. It replaces a record that the
-// mailbox has not looked at yet. h.mu is held.
-func (h *Hub) put(m *Mailbox, t *topic, r *mcptask.Record) {
-	if m.inbox == nil {
-		m.inbox = map[*topic]*mcptask.Record{}
-	}
-	m.inbox[t] = r
-	if !m.scheduled {
-		m.scheduled = true
-		h.ready = append(h.ready, m)
-	}
-}
-
-// startWorkers starts a worker if a mailbox has records to look at. h.mu is held.
-func (h *Hub) startWorkers() {
 	if len(h.ready) > 0 && h.workers < maxWorkers {
 		h.workers++
 		go h.runWorker()
@@ -176,7 +172,10 @@ func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew b
 	defer h.mu.Unlock()
 	t = h.topics[r.ID]
 	if t == nil {
-		t = &topic{id: r.ID, expires: r.ExpiresAt, sessions: map[*Mailbox]int{}}
+		t = &topic{
+			id: r.ID, version: r.Version, expires: r.ExpiresAt,
+			sessions: map[*Mailbox]int{}, claims: map[string]*Mailbox{}, held: map[string]*heldAnswer{},
+		}
 		h.topics[r.ID] = t
 		if h.expiryTimer == nil {
 			h.expiryTimer = time.AfterFunc(expiryInterval, h.removeExpired)
@@ -187,7 +186,8 @@ func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew b
 	t.sessions[m] = waiting
 	t.setKeeper(m)
 	if !isNew && r.Version > t.version {
-		h.post(t, r)
+		posted := r
+		h.post(t, &posted)
 	}
 	return t, isNew
 }
@@ -202,15 +202,15 @@ func (t *topic) setKeeper(m *Mailbox) {
 	}
 }
 
-// leave removes a session from all its tasks. It returns the tasks that other sessions still know.
-// The caller must refresh them, so that the others get the unanswered questions.
-func (h *Hub) leave(m *Mailbox, tasks []string) (left []string) {
+// leave removes a session from all tasks that it knows. It returns those that other sessions still
+// know. The caller must refresh them, so that the others get the unanswered questions.
+func (h *Hub) leave(m *Mailbox) (left []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.mailboxes, m)
-	for _, id := range tasks {
-		t := h.topics[id]
-		if t == nil {
+	for _, v := range m.views {
+		t := v.topic
+		if h.topics[t.id] != t {
 			continue
 		}
 		delete(t.sessions, m)
@@ -222,8 +222,8 @@ func (h *Hub) leave(m *Mailbox, tasks []string) (left []string) {
 			}
 		}
 		maps.DeleteFunc(t.claims, func(_ string, by *Mailbox) bool { return by == m })
-		if !h.removeUnused(id, t) {
-			left = append(left, id)
+		if !h.removeUnused(t) {
+			left = append(left, t.id)
 		}
 	}
 	return left
@@ -231,35 +231,22 @@ func (h *Hub) leave(m *Mailbox, tasks []string) (left []string) {
 
 // removeUnused removes a task that no session knows and that has no held answers. It returns true
 // if it has removed the task. h.mu is held.
-func (h *Hub) removeUnused(id string, t *topic) bool {
+func (h *Hub) removeUnused(t *topic) bool {
 	if len(t.sessions)+len(t.held) > 0 {
 		return false
 	}
-	h.remove(id, t)
+	h.remove(t)
 	return true
 }
 
 // remove removes a task. h.mu is held.
-func (h *Hub) remove(id string, t *topic) {
+func (h *Hub) remove(t *topic) {
 	for _, a := range t.held {
 		h.heldBytes -= a.size
 	}
 	t.setKeeper(nil)
-	delete(h.topics, id)
-	delete(h.retries.tasks, id)
-}
-
-// drop removes a task that is gone, and tells the sessions. h.mu is held.
-func (h *Hub) drop(id string) {
-	t := h.topics[id]
-	if t == nil {
-		return
-	}
-	for m := range t.sessions {
-		h.put(m, t, nil)
-	}
-	h.remove(id, t)
-	h.startWorkers()
+	delete(h.topics, t.id)
+	delete(h.retries.topics, t)
 }
 
 // setWaiting stores how many requests of a session wait for a task. Their streams get questions
@@ -272,33 +259,27 @@ func (h *Hub) setWaiting(t *topic, m *Mailbox, waiting int) {
 
 // claim makes a session the one that is asked a question, or the one whose client keeps the
 // question as a task. It returns false if another session has the claim.
-func (h *Hub) claim(m *Mailbox, task, key string) bool {
+func (h *Hub) claim(m *Mailbox, t *topic, key string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.topics[task]
-	return t != nil && t.claim(m, key)
+	return h.topics[t.id] == t && t.claim(m, key)
 }
 
 func (t *topic) claim(m *Mailbox, key string) bool {
-	if by := t.claims[key]; by != nil {
-		return by == m
+	if t.claims[key] == nil {
+		t.claims[key] = m
 	}
-	if t.claims == nil {
-		t.claims = map[string]*Mailbox{}
-	}
-	t.claims[key] = m
-	return true
+	return t.claims[key] == m
 }
 
 // claimToAsk claims a question that is to be sent. Besides another session's claim, there are two
 // reasons to return false: the answer waits for the store, or another session has a request that
 // waits for the task, whose stream comes first (C-51). The second reason does not count if waits is
 // true: then this session has such a request too.
-func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) bool {
+func (h *Hub) claimToAsk(m *Mailbox, t *topic, in mcptask.Input, waits bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	t := h.topics[task]
-	if t == nil || t.held[in.Key] != nil {
+	if h.topics[t.id] != t || t.held[in.Key] != nil {
 		return false
 	}
 	if t.claims[in.Key] == nil && !waits {
@@ -313,10 +294,10 @@ func (h *Hub) claimToAsk(m *Mailbox, task string, in mcptask.Input, waits bool) 
 
 // release gives up a session's claim. The caller must refresh the task afterwards, so that another
 // session is asked.
-func (h *Hub) release(m *Mailbox, task, key string) {
+func (h *Hub) release(m *Mailbox, t *topic, key string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.topics[task]; t != nil && t.claims[key] == m {
+	if t.claims[key] == m {
 		delete(t.claims, key)
 	}
 }
@@ -330,9 +311,9 @@ func (h *Hub) removeExpired() {
 	defer guard.Recover(h.server.Logger(), "the removal of expired tasks")
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for id, t := range h.topics {
-		if hasExpired(t.expires) {
-			h.drop(id)
+	for _, t := range h.topics {
+		if hasPassed(t.expires) {
+			h.post(t, nil)
 		}
 	}
 	if h.expiryTimer = nil; len(h.topics) > 0 {

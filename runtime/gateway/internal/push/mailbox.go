@@ -2,6 +2,7 @@ package push
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -42,19 +43,16 @@ type Mailbox struct {
 	closed  bool
 	views   map[string]*view // by task ID
 	streams []*Stream        // the session's own
-	// clientTasks are the questions that this client keeps as tasks. pendingCancels are tasks that
-	// the client has yet to cancel. Both are indexed by the client's task IDs.
-	clientTasks    map[string]*clientTask
+	// pendingCancels are tasks that the client has yet to cancel, by the client's task IDs.
 	pendingCancels map[string]*pendingCancel
 }
 
 // view is what a session knows about one task. The mailbox's lock guards it.
 type view struct {
-	task     string
-	revision protocol.Teller // in which the session has shown the task's ID
-	topic    *topic
-	version  int64     // of the last record that was looked at
-	blocked  []*Stream // streams of requests that wait for the task
+	topic     *topic
+	revision  protocol.Teller      // in which the session has shown the task's ID
+	blocked   []*Stream            // streams of requests that wait for the task
+	questions map[string]*question // that the session was asked, by key
 
 	// shown is the state that the session was told last. shownOn is the stream that carried it, or
 	// nil if a reply did.
@@ -62,28 +60,16 @@ type view struct {
 	shownOn *Stream
 	// unsettled says that the reply with the task's ID is still on its way. timed says that a timer
 	// will end this. late is the notification of the task's end, if the task has ended in the
-	// meantime. over then says that the view exists only for late.
-	unsettled, timed, over bool
-	late                   []byte
-
-	// These are indexed by the question's key. sent records which request went out on which stream.
-	// clientTasks are the questions that the client keeps as tasks. askedAgain has the serial of
-	// each question that is asked again because the client has lost its task.
-	sent        map[string]sentQuestion
-	clientTasks map[string]*clientTask
-	askedAgain  map[string]uint64
-}
-
-type sentQuestion struct {
-	id string
-	on *Stream
+	// meantime. The view then exists only for late.
+	unsettled, timed bool
+	late             []byte
 }
 
 func (v *view) setShown(now visible, on *Stream) { v.shown, v.shownOn = now, on }
 
 // Open returns the mailbox of a new session. Close it with the session.
 func (h *Hub) Open(client Client) *Mailbox {
-	m := &Mailbox{hub: h, client: client, views: map[string]*view{}}
+	m := &Mailbox{hub: h, client: client, views: map[string]*view{}, pendingCancels: map[string]*pendingCancel{}}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.mailboxes[m] = true
@@ -105,27 +91,32 @@ func (m *Mailbox) Know(d protocol.Teller, r mcptask.Record) { m.addTask(d, r, fa
 func (m *Mailbox) KnowUnsettled(d protocol.Teller, r mcptask.Record) { m.addTask(d, r, true) }
 
 func (m *Mailbox) addTask(d protocol.Teller, r mcptask.Record, unsettled bool) {
-	m.mu.Lock()
 	if r.Done() {
-		m.handleInbox() // the end, if it is there, is told
+		m.showEnd(&r)
+		m.hub.observe(r) // another process may have ended it, which is news to other sessions
+		return
 	}
-	v := m.liveView(r.ID)
-	isKnown, isNew := v != nil, false
-	if r.Done() {
-		if isKnown { // the reply shows this state
-			v.setShown(visibleOf(&r), nil)
-		}
-	} else if v, isNew = m.viewOf(d, r); v != nil && !isKnown && unsettled {
+	m.mu.Lock()
+	isKnown := m.liveView(r.ID) != nil
+	v, isNew := m.viewOf(d, r)
+	if v != nil && !isKnown && unsettled {
 		v.setShown(visibleOf(&r), nil) // the reply shows this state
 		m.setUnsettled(v, true)
 	}
 	unseen := isNew && !v.unsettled
 	m.mu.Unlock()
-	switch {
-	case unseen: // the task may have changed since it was read; if it is unsettled, Settle looks for changes
+	if unseen { // the task may have changed since it was read; if it is unsettled, Settle looks for changes
 		m.hub.Refresh(r.ID)
-	case r.Done(): // another process may have ended it, which is news to other sessions
-		m.hub.Observe(r)
+	}
+}
+
+// showEnd notes that a reply shows the end of a task. An end in the inbox is told first.
+func (m *Mailbox) showEnd(r *mcptask.Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handleInbox()
+	if v := m.liveView(r.ID); v != nil {
+		v.setShown(visibleOf(r), nil)
 	}
 }
 
@@ -137,7 +128,7 @@ func (m *Mailbox) viewOf(d protocol.Teller, r mcptask.Record) (v *view, isNew bo
 	}
 	if v = m.liveView(r.ID); v == nil {
 		m.deleteView(m.views[r.ID])
-		v = &view{task: r.ID}
+		v = &view{questions: map[string]*question{}}
 		m.views[r.ID] = v
 	}
 	v.revision = d
@@ -145,9 +136,9 @@ func (m *Mailbox) viewOf(d protocol.Teller, r mcptask.Record) (v *view, isNew bo
 	return v, isNew
 }
 
-// liveView returns the view of a task, or nil if there is none or it is over. m.mu is held.
+// liveView returns the view of a task, or nil if there is none or the task has ended. m.mu is held.
 func (m *Mailbox) liveView(task string) *view {
-	if v := m.views[task]; v != nil && !v.over {
+	if v := m.views[task]; v != nil && v.late == nil {
 		return v
 	}
 	return nil
@@ -167,7 +158,7 @@ func (m *Mailbox) setUnsettled(v *view, unsettled bool) {
 func (m *Mailbox) deleteView(v *view) {
 	if v != nil {
 		m.setUnsettled(v, false)
-		delete(m.views, v.task)
+		delete(m.views, v.topic.id)
 	}
 }
 
@@ -220,13 +211,13 @@ func (m *Mailbox) settleTask(task string, seen *mcptask.Record) bool {
 	}
 	m.setUnsettled(v, false)
 	switch {
-	case !v.over:
+	case v.late == nil:
 		if seen != nil {
 			v.setShown(visibleOf(seen), nil)
 		}
 		return true
-	case v.late != nil && (seen == nil || !seen.Done()) && len(m.streams) > 0:
-		m.streams[0].put(statusName(task), v.late)
+	case seen == nil || !seen.Done():
+		m.send(statusName(task), v.late)
 	}
 	m.deleteView(v)
 	return false
@@ -299,10 +290,12 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 				left[id] = true
 			}
 		}
-		for key, sent := range v.sent {
-			if sent.on == c {
-				delete(v.sent, key)
-				m.hub.release(m, id, key)
+		for key, q := range v.questions {
+			lost, unsent := q.loseStream(c), q.task != nil && m.bestStream(v) == nil
+			if unsent || lost && q.task == nil {
+				m.hub.release(m, v.topic, key)
+			}
+			if unsent || lost {
 				left[id] = true
 			}
 		}
@@ -310,11 +303,6 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 	for _, p := range m.pendingCancels {
 		if p.on == c {
 			p.on = nil
-		}
-	}
-	for _, t := range m.clientTasks {
-		if lost, unsent := t.loseStream(c), m.releaseUnsent(m.liveView(t.task), t); lost || unsent {
-			left[t.task] = true
 		}
 	}
 	return slices.Collect(maps.Keys(left))
@@ -328,14 +316,13 @@ func removeStream(list []*Stream, c *Stream) []*Stream {
 func (m *Mailbox) Close() {
 	m.mu.Lock()
 	m.closed = true
-	tasks := slices.Collect(maps.Keys(m.views))
-	for _, t := range m.clientTasks {
+	for t := range m.clientTasks() {
 		t.timer.Stop()
 	}
+	left := m.hub.leave(m)
 	clear(m.views)
 	m.unsettled.Store(0)
-	m.streams, m.clientTasks, m.pendingCancels = nil, nil, nil
-	left := m.hub.leave(m, tasks)
+	m.streams, m.pendingCancels = nil, nil
 	m.mu.Unlock()
 	m.hub.Refresh(left...)
 }
@@ -347,9 +334,25 @@ func (m *Mailbox) KeepsTasks() bool { return m.kept.Load() > 0 }
 func (m *Mailbox) Send(data []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.send("", data)
+}
+
+// send is Send for a message with a name in the queue. m.mu is held.
+func (m *Mailbox) send(name string, data []byte) {
 	if len(m.streams) > 0 {
-		m.streams[0].put("", data)
+		m.streams[0].put(name, data)
 	}
+}
+
+// bestStream returns the stream for requests about a task, or nil. v may be nil. m.mu is held.
+func (m *Mailbox) bestStream(v *view) *Stream {
+	switch {
+	case v != nil && len(v.blocked) > 0:
+		return v.blocked[0]
+	case len(m.streams) > 0:
+		return m.streams[0]
+	}
+	return nil
 }
 
 // work handles the inbox. The hub's workers call it.
@@ -368,24 +371,16 @@ func (m *Mailbox) handleInbox() {
 	}
 }
 
-// sendChanges compares a record with what the session was told, and sends what is new. It ignores a
-// record that is older than the last one, because changes may arrive out of order. m.mu is held.
+// sendChanges compares a record with what the session was told, and sends what is new. r is nil if
+// the task is gone. m.mu is held.
 func (m *Mailbox) sendChanges(v *view, r *mcptask.Record) {
 	defer guard.Recover(m.hub.server.Logger(), "sending the news of a task")
-	switch {
-	case r == nil:
+	if r == nil {
 		m.dropView(v)
 		return
-	case r.Version < v.version:
-		return
 	}
-	v.version = r.Version
 	for _, in := range r.Inputs {
-		if t := v.clientTasks[in.Key]; t != nil {
-			m.followClientTask(v, in, t)
-		} else {
-			m.updateQuestion(v, r, in)
-		}
+		m.updateQuestion(v, r, in)
 	}
 	m.sendStatus(v, r)
 	if r.Done() {
@@ -395,14 +390,24 @@ func (m *Mailbox) sendChanges(v *view, r *mcptask.Record) {
 
 // dropView removes a task that has ended or is gone. m.mu is held.
 func (m *Mailbox) dropView(v *view) {
-	for _, sent := range v.sent {
-		sent.on.cancel(sent.id)
+	for key, q := range v.questions {
+		m.endQuestion(v, q, key, true)
 	}
-	for _, t := range v.clientTasks {
-		m.unfollowClientTask(v, t)
-	}
-	if v.over = true; v.late == nil {
+	if v.late == nil {
 		m.deleteView(v)
+	}
+}
+
+// clientTasks returns the questions that the client keeps as tasks. m.mu is held.
+func (m *Mailbox) clientTasks() iter.Seq[*clientTask] {
+	return func(yield func(*clientTask) bool) {
+		for _, v := range m.views {
+			for _, q := range v.questions {
+				if q.task != nil && !yield(q.task) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -411,7 +416,10 @@ func (m *Mailbox) addCounts(c *Counts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c.Streams += len(m.streams)
-	c.Followed += len(m.clientTasks) + len(m.pendingCancels)
+	c.Followed += len(m.pendingCancels)
+	for range m.clientTasks() {
+		c.Followed++
+	}
 	for _, v := range m.views {
 		c.Streams += len(v.blocked)
 	}

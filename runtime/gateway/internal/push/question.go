@@ -12,58 +12,118 @@ import (
 // (C-53). Each question is on one stream at a time. If that stream closes without an answer, the
 // question moves to the next stream.
 
-// updateQuestion sends a question that waits for its answer, and takes back one that no longer
-// waits. m.mu is held.
+// question is a question that a session was asked. The mailbox's lock guards it.
+type question struct {
+	request sentRequest // the question itself
+	// task is the client's task, if the client keeps the question as one.
+	task *clientTask
+	// again is the serial of a question that is asked again because the client has lost its task.
+	again uint64
+}
+
+// question returns a question that the session was asked, or a new one. v may be nil.
+func (v *view) question(key string) *question {
+	if v == nil || v.questions[key] == nil {
+		return &question{}
+	}
+	return v.questions[key]
+}
+
+// isAsked reports whether the client has the question, as a request or as a task.
+func (q *question) isAsked() bool { return q.request.id != "" || q.task != nil }
+
+// sentRequest is a request to a client without a reply so far. The zero value means no request.
+type sentRequest struct {
+	on *Stream
+	id string
+}
+
+// retract removes a request that no longer matters. It returns false if the client may have read it.
+func (p *sentRequest) retract() (ok bool) {
+	ok = p.on == nil || p.on.retract(p.id)
+	*p = sentRequest{}
+	return ok
+}
+
+// cancel is retract, but also tells a client that may have read the request.
+func (p *sentRequest) cancel() {
+	if sent := *p; !p.retract() {
+		sent.on.put(sent.id, Cancelled(sent.id, "the task no longer waits for the answer"))
+	}
+}
+
+// loseStream notes that a stream is closed. It returns true if a request was on it.
+func (q *question) loseStream(c *Stream) (lost bool) {
+	requests := []*sentRequest{&q.request}
+	if q.task != nil {
+		requests = append(requests, &q.task.get, &q.task.result)
+	}
+	for _, p := range requests {
+		if p.on == c {
+			*p, lost = sentRequest{}, true
+		}
+	}
+	return lost
+}
+
+// updateQuestion sends a question that waits for its answer, follows one that the client keeps as a
+// task, and takes back one that no longer waits. m.mu is held.
 func (m *Mailbox) updateQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
-	sent, ok := v.sent[in.Key]
+	q := v.questions[in.Key]
+	isOpen := in.State == mcptask.InputOutstanding
 	switch {
-	case in.State == mcptask.InputOutstanding && !ok:
+	case isOpen && (q == nil || !q.isAsked()):
 		m.sendQuestion(v, r, in)
-	case in.State == mcptask.InputOutstanding || !ok:
-	case in.State == mcptask.InputSuperseded:
-		delete(v.sent, in.Key)
-		sent.on.cancel(sent.id)
-	default: // answered, perhaps in another session
-		delete(v.sent, in.Key)
-		sent.on.retract(sent.id)
+	case isOpen && q.task != nil:
+		m.followClientTask(v, q)
+	case !isOpen && q != nil:
+		m.endQuestion(v, q, in.Key, in.State == mcptask.InputSuperseded)
+	}
+}
+
+// endQuestion takes back a question. cancel tells the client that the question needs no answer.
+// Otherwise it was answered, perhaps in another session. m.mu is held.
+func (m *Mailbox) endQuestion(v *view, q *question, key string, cancel bool) {
+	if cancel {
+		q.request.cancel()
+	} else {
+		q.request.retract()
+	}
+	delete(v.questions, key)
+	if q.task != nil {
+		m.unfollowClientTask(q.task)
 	}
 }
 
 // sendQuestion puts a question on the session's best stream, unless another session has been asked.
 // m.mu is held.
 func (m *Mailbox) sendQuestion(v *view, r *mcptask.Record, in mcptask.Input) {
-	var c *Stream
-	switch {
-	case len(v.blocked) > 0:
-		c = v.blocked[0]
-	case len(m.streams) > 0 && !v.unsettled:
-		c = m.streams[0]
-	default:
-		return
-	}
-	if !m.canAnswer(in) || !m.hub.claimToAsk(m, r.ID, in, c.task != "") {
+	c := m.bestStream(v)
+	if c == nil || c.task == "" && v.unsettled || !m.canAnswer(in) || !m.hub.claimToAsk(m, v.topic, in, c.task != "") {
 		return
 	}
 	d := v.revision
 	if c.revision != nil {
 		d = c.revision
 	}
-	id := v.questionID(in.Key)
-	params, err := d.Question(*r, in, m.clientTaskLifetime(v, r, in))
+	q := v.question(in.Key)
+	id := RequestID{task: r.ID, key: in.Key}
+	if q.again > 0 {
+		id.kind, id.serial = kindAgain, q.again
+	}
+	params, err := d.Question(*r, in, m.clientTaskLifetime(v, q, r, in))
 	var request []byte
 	if err == nil {
-		request, err = encodeRequest(id, in.Method, params)
+		request, err = encodeRequest(id.String(), in.Method, params)
 	}
 	if err != nil {
-		m.hub.release(m, r.ID, in.Key) // another session may have it in another revision
+		m.hub.release(m, v.topic, in.Key) // another session may have it in another revision
 		m.logQuestion(slog.LevelError, "question not encoded", r.ID, in.Key, "error", err)
 		return
 	}
-	if v.sent == nil {
-		v.sent = map[string]sentQuestion{}
-	}
-	v.sent[in.Key] = sentQuestion{id, c}
-	c.put(id, request)
+	v.questions[in.Key] = q
+	q.request = sentRequest{c, id.String()}
+	c.put(q.request.id, request)
 }
 
 // canAnswer reports whether the client answers such a question.
@@ -71,18 +131,10 @@ func (m *Mailbox) canAnswer(in mcptask.Input) bool {
 	return mcptask.Caller{CanAsk: m.client.CanAsk()}.Answers(in)
 }
 
-// questionID returns the request ID of a question.
-func (v *view) questionID(key string) string {
-	if serial := v.askedAgain[key]; serial > 0 {
-		return RequestID{kindAgain, serial, v.task, key}.String()
-	}
-	return RequestID{task: v.task, key: key}.String()
-}
-
 // clientTaskLifetime returns how long the client is asked to keep a question as a task: as long as
 // the server's task can wait. 0 asks for a plain request (C-03, C-04).
-func (m *Mailbox) clientTaskLifetime(v *view, r *mcptask.Record, in mcptask.Input) time.Duration {
-	if v.askedAgain[in.Key] > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
+func (m *Mailbox) clientTaskLifetime(v *view, q *question, r *mcptask.Record, in mcptask.Input) time.Duration {
+	if q.again > 0 || !m.client.Requestor(v.revision).Augments(in.Method) {
 		return 0
 	}
 	return max(time.Until(r.ExpiresAt), time.Millisecond)

@@ -3,8 +3,6 @@ package push
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,13 +23,14 @@ const (
 	longestRetry = 10 * time.Second
 )
 
-// retries holds the tasks that are tried again because the store failed. One round tries them all.
-// The hub's lock guards it.
+// retries holds the tasks that are tried again because the store failed. Each has a pause of its
+// own, so a new failure neither waits for tasks that have failed for long nor hurries them. The
+// hub's lock guards it.
 type retries struct {
-	tasks map[string]bool
-	pause time.Duration // before the next round
-	timer *time.Timer   // of the next round
-	busy  bool          // a round is running; its end sets the timer
+	topics map[*topic]bool
+	timer  *time.Timer // of the next round
+	at     time.Time   // when the timer fires
+	busy   bool        // a round is running; its end sets the timer
 }
 
 // Refresh reads tasks whose questions may have to move, and passes them to the sessions.
@@ -73,53 +72,52 @@ func (h *Hub) refreshTask(task string) {
 	switch {
 	case t == nil:
 	case errors.Is(err, mcptask.ErrNoRecord):
-		h.drop(task)
+		h.post(t, nil)
 	case err != nil:
 		h.retryLater(task)
-	case r.Version >= t.version:
-		h.post(t, r)
+	default:
+		if len(t.held) == 0 {
+			t.pause = 0
+		}
+		if r.Version >= t.version {
+			h.post(t, &r)
+		}
 	}
 }
 
 // retryLater schedules another attempt for a task. h.mu is held.
 func (h *Hub) retryLater(task string) {
-	q := &h.retries
-	if h.topics[task] == nil || q.tasks[task] || h.server.Closing().Err() != nil {
+	q, t := &h.retries, h.topics[task]
+	if t == nil || q.topics[t] || h.server.Closing().Err() != nil {
 		return
 	}
-	if q.tasks == nil {
-		q.tasks = map[string]bool{}
-	}
-	q.tasks[task] = true
-	if !q.busy {
-		h.retryAfter(firstRetry) // a new failure does not wait for tasks that have failed for long
+	q.topics[t] = true
+	t.pause = min(max(2*t.pause, firstRetry), longestRetry)
+	t.retryAt = time.Now().Add(t.pause)
+	if !q.busy && (len(q.topics) == 1 || t.retryAt.Before(q.at)) {
+		h.setRetry(t.retryAt)
 	}
 }
 
-// retryAfter starts the next round after a pause. h.mu is held.
-func (h *Hub) retryAfter(pause time.Duration) {
+// setRetry sets the time of the next round. h.mu is held.
+func (h *Hub) setRetry(at time.Time) {
 	q := &h.retries
-	q.pause = pause
+	q.at = at
 	if q.timer == nil {
-		q.timer = time.AfterFunc(pause, h.retry)
+		q.timer = time.AfterFunc(time.Until(at), h.retry)
 	} else {
-		q.timer.Reset(pause)
+		q.timer.Reset(time.Until(at))
 	}
 }
 
-// retry runs one round. For each task it stores the held answers, then refreshes the task.
+// retry runs one round. For each task whose pause is over it stores the held answers, then
+// refreshes the task.
 func (h *Hub) retry() {
 	defer guard.Recover(h.server.Logger(), "retry of the store")
-	q := &h.retries
-	h.mu.Lock()
-	if q.busy {
-		h.mu.Unlock()
+	tasks, ok := h.beginRound()
+	if !ok {
 		return
 	}
-	tasks := slices.Collect(maps.Keys(q.tasks))
-	clear(q.tasks)
-	q.busy = true
-	h.mu.Unlock()
 	h.forEach(tasks, func(task string) {
 		defer guard.Then(h.server.Logger(), "retry of a task", func() { // else no other round would begin
 			h.mu.Lock()
@@ -130,15 +128,42 @@ func (h *Hub) retry() {
 			h.refreshTask(task)
 		}
 	})
+	h.endRound()
+}
+
+// beginRound takes the tasks to try now. It returns false while another round is running.
+func (h *Hub) beginRound() (tasks []string, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.retries.busy {
+		return nil, false
+	}
+	h.retries.busy = true
+	for t := range h.retries.topics {
+		if hasPassed(t.retryAt) {
+			delete(h.retries.topics, t)
+			tasks = append(tasks, t.id)
+		}
+	}
+	return tasks, true
+}
+
+// endRound schedules the next round, if tasks are left.
+func (h *Hub) endRound() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	q := &h.retries
 	q.busy = false
-	switch {
-	case h.server.Closing().Err() != nil:
-		clear(q.tasks)
-	case slices.ContainsFunc(tasks, func(task string) bool { return q.tasks[task] }):
-		h.retryAfter(min(2*q.pause, longestRetry))
-	case len(q.tasks) > 0:
-		h.retryAfter(firstRetry)
+	if h.server.Closing().Err() != nil {
+		clear(q.topics)
+	}
+	var next time.Time
+	for t := range q.topics {
+		if next.IsZero() || t.retryAt.Before(next) {
+			next = t.retryAt
+		}
+	}
+	if !next.IsZero() {
+		h.setRetry(next)
 	}
 }

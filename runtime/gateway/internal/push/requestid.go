@@ -43,23 +43,16 @@ func (r RequestID) String() string {
 // ParseRequestID parses the ID of a response. It returns false if the server has not sent the
 // request. The key may contain any character, because handlers choose it.
 func ParseRequestID(id string) (r RequestID, ok bool) {
-	head, rest, ok := strings.Cut(id, "/")
-	if !ok {
-		return r, false
-	}
-	if r.task, r.key, ok = strings.Cut(rest, "/"); !ok {
-		return RequestID{}, false
-	}
+	head, rest, _ := strings.Cut(id, "/")
+	r.task, r.key, _ = strings.Cut(rest, "/")
 	if head != requestPrefix {
 		kind, serial, _ := strings.Cut(strings.TrimPrefix(head, requestPrefix+":"), ":")
-		n, err := strconv.ParseUint(serial, 10, 64)
-		switch r.kind = requestKind(kind); {
-		case err != nil:
-			return RequestID{}, false
-		case r.kind != kindGet && r.kind != kindResult && r.kind != kindCancel && r.kind != kindAgain:
-			return RequestID{}, false
+		switch r.kind = requestKind(kind); r.kind {
+		case kindGet, kindResult, kindCancel, kindAgain:
+		default:
+			return r, false
 		}
-		r.serial = n
+		r.serial, _ = strconv.ParseUint(serial, 10, 64)
 	}
-	return r, r.String() == id
+	return r, r.String() == id // false if a part is missing or is no number
 }

@@ -1,8 +1,11 @@
 package push
 
 import (
+	"fmt"
 	"testing"
 	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
 // A store that fails for a while costs time only: no question and no answer is lost, and
@@ -17,20 +20,15 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		a.store.broken.Store(false)
 		time.Sleep(longestRetry)
 	}
-	inBubble(t, "a question moves to another stream", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+	askInBubble(t, "a question moves to another stream", elicits, func(a *asked, q sentMessage) {
 		a.store.broken.Store(true)
-		a.drop()
-		a.connect()
+		a.reconnect()
 		repaired(a)
-		if again := a.one("elicitation/create"); again.ID != q.ID {
-			t.Errorf("%+v", again)
-		}
+		a.askedAgain(q)
 		a.reply(q.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "a question moves to a stream that comes later", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+	askInBubble(t, "a question moves to a stream that comes later", elicits, func(a *asked, q sentMessage) {
 		a.store.broken.Store(true)
 		a.drop()
 		time.Sleep(outage)
@@ -41,90 +39,89 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		a.reply(q.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "an answer", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+	askInBubble(t, "an answer", elicits, func(a *asked, q sentMessage) {
 		a.store.broken.Store(true)
 		a.reply(q.ID, yes)
-		a.reply(q.ID, `"result":{"action":"decline"}`) // the first one counts
-		a.drop()
-		a.connect()
+		a.reply(q.ID, declined) // the first one counts
+		a.reconnect()
 		repaired(a)
 		a.none()
 		a.ends("yes")
 	})
-	inBubble(t, "an answer of a client that has left", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+	askInBubble(t, "an answer of a client that has left", elicits, func(a *asked, q sentMessage) {
 		a.store.broken.Store(true)
 		a.reply(q.ID, yes)
 		a.session.Close()
 		repaired(a)
 		a.ends("yes")
 	})
-	inBubble(t, "an answer that is a task", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
+	askInBubble(t, "an answer that is a task", takesTasks, func(a *asked, q sentMessage) {
 		a.store.broken.Store(true)
 		a.reply(q.ID, began("r", 0))
 		repaired(a)
 		a.reply(a.one("tasks/result").ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "the answer of a client's task", func(t *testing.T) {
-		a, q := newAsked(t, takesTasks)
-		a.reply(q.ID, began("r", 0))
-		result := a.one("tasks/result")
+	keepInBubble(t, "the answer of a client's task", func(a *asked, _, result sentMessage) {
 		a.store.broken.Store(true)
 		a.reply(result.ID, yes)
 		repaired(a)
 		a.none()
 		a.ends("yes")
 	})
-	inBubble(t, "a stranger's answer is not kept", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
-		mallory := a.open(`{"elicitation":{}}`)
+	askInBubble(t, "a stranger's answer is not kept", elicits, func(a *asked, q sentMessage) {
+		mallory := a.open(elicits)
 		mallory.principal = "mallory"
 		a.store.broken.Store(true)
 		owner := a.caller
 		a.caller.Principal = "mallory"
-		a.replyFrom(mallory, q.ID, `"result":{"action":"decline"}`)
+		a.replyFrom(mallory, q.ID, declined)
 		a.caller = owner
 		a.reply(q.ID, yes)
 		repaired(a)
 		a.ends("yes")
 	})
-	inBubble(t, "the server closes", func(t *testing.T) {
-		a, _ := newAsked(t, `{"elicitation":{}}`)
+	askInBubble(t, "the server closes", elicits, func(a *asked, _ sentMessage) {
 		a.store.broken.Store(true)
-		a.drop()
-		a.connect()
+		a.reconnect()
 		time.Sleep(outage)
 		a.store.broken.Store(false)
 		if err := a.server.Close(); err != nil {
-			t.Fatal(err)
+			a.t.Fatal(err)
 		}
 		time.Sleep(2 * longestRetry)
 		a.hub.mu.Lock()
 		defer a.hub.mu.Unlock()
-		if n := len(a.hub.retries.tasks); n > 0 {
-			t.Errorf("%d tasks are tried for ever", n)
+		if n := len(a.hub.retries.topics); n > 0 {
+			a.t.Errorf("%d tasks are tried for ever", n)
 		}
 	})
-	inBubble(t, "a store that panics", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+	askInBubble(t, "a store that panics", elicits, func(a *asked, q sentMessage) {
 		a.store.broken.Store(true)
-		a.drop()
-		a.connect()
+		a.reconnect()
 		a.store.panics.Store(true)
 		time.Sleep(outage)
 		a.store.panics.Store(false)
 		repaired(a)
-		if again := a.one("elicitation/create"); again.ID != q.ID {
-			t.Errorf("%+v", again)
-		}
+		a.askedAgain(q)
 		a.reply(q.ID, yes)
 		a.ends("yes")
 	})
-	inBubble(t, "what is to be kept is bounded", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+	askInBubble(t, "new failures do not hurry old ones", elicits, func(a *asked, _ sentMessage) {
+		a.store.broken.Store(true)
+		a.drop()
+		time.Sleep(outage)
+		before := a.store.countReads(a.task)
+		begin := time.Now()
+		for i := 0; time.Since(begin) < longestRetry; i++ { // each is read for a second
+			a.session.Know(legacy, mcptask.Record{ID: fmt.Sprint("task", i), Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
+		}
+		first := a.store.countReads("task0")
+		if n := a.store.countReads(a.task) - before; 2*n > first {
+			a.t.Errorf("read %d times within its longest pause, while a new task was read %d times", n, first)
+		}
+	})
+	askInBubble(t, "what is to be kept is bounded", elicits, func(a *asked, q sentMessage) {
 		a.hub.heldBytes = maxHeldBytes
 		a.store.broken.Store(true)
 		a.reply(q.ID, yes)

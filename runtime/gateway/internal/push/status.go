@@ -50,7 +50,8 @@ func (m *Mailbox) sendStatus(v *view, r *mcptask.Record) {
 		v.late = data
 	default:
 		v.setShown(now, m.streams[0])
-		m.streams[0].replace(statusName(r.ID), data)
+		m.streams[0].retract(statusName(r.ID))
+		m.streams[0].put(statusName(r.ID), data)
 	}
 }
 

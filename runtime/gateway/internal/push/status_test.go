@@ -36,10 +36,10 @@ func TestStatusesInQueue(t *testing.T) {
 	for n := range 10_000 {
 		for i := range tasks {
 			tasks[i].Version, tasks[i].Phase, tasks[i].StatusMessage = tasks[i].Version+1, mcptask.PhaseRunning, fmt.Sprint("message ", n)
-			h.Observe(tasks[i])
+			h.observe(tasks[i])
 			late := tasks[i]
 			late.Version, late.StatusMessage = late.Version-1, "late"
-			h.Observe(late)
+			h.observe(late)
 		}
 	}
 	queue := c.Take()
@@ -53,7 +53,7 @@ func TestStatusesInQueue(t *testing.T) {
 	}
 	for i := range tasks {
 		tasks[i].Version, tasks[i].Phase, tasks[i].Outcome = tasks[i].Version+1, mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		h.Observe(tasks[i])
+		h.observe(tasks[i])
 	}
 	if queue = c.Take(); len(queue) != len(tasks) || !strings.Contains(string(queue[0]), `"cancelled"`) {
 		t.Errorf("%d messages", len(queue))
@@ -66,7 +66,7 @@ func TestStatusesInQueue(t *testing.T) {
 // A task's end that nobody has looked at yet is told, also if a poll is quicker to show it.
 func TestEndBesidePoll(t *testing.T) {
 	inBubble(t, "", func(t *testing.T) {
-		a, q := newAsked(t, `{"elicitation":{}}`)
+		a, q := newAsked(t, elicits)
 		a.hub.mu.Lock()
 		a.hub.workers += maxWorkers // which are busy
 		a.hub.mu.Unlock()

@@ -58,19 +58,6 @@ func (c *Stream) retract(name string) bool {
 	return len(c.queue) < queued
 }
 
-// replace puts a message in place of a queued message with the same name.
-func (c *Stream) replace(name string, data []byte) {
-	c.retract(name)
-	c.put(name, data)
-}
-
-// cancel tells the client that a question no longer needs an answer.
-func (c *Stream) cancel(requestID string) {
-	if !c.retract(requestID) {
-		c.put(requestID, Cancelled(requestID, "the task no longer waits for the answer"))
-	}
-}
-
 // Cancelled returns a notification that cancels a request. The ID is a string, or any ID as JSON.
 func Cancelled(requestID any, reason string) []byte {
 	data, _ := encodeRequest("", "notifications/cancelled", map[string]any{"requestId": requestID, "reason": reason}) // an ID always marshals

@@ -11,13 +11,13 @@ func TestQueue(t *testing.T) {
 	c := &Stream{mailbox: &Mailbox{hub: h}, wake: make(chan struct{}, 1)}
 	for range 1000 {
 		c.put("a", []byte("question a"))
-		c.cancel("a")
+		(&sentRequest{c, "a"}).cancel()
 	}
 	c.put("b", []byte("question b"))
 	if queue := c.Take(); len(queue) != 1 || string(queue[0]) != "question b" {
 		t.Fatalf("%s", queue)
 	}
-	c.cancel("b") // the client may have read it
+	(&sentRequest{c, "b"}).cancel() // the client may have read it
 	if queue := c.Take(); len(queue) != 1 || !strings.Contains(string(queue[0]), `"requestId":"b"`) {
 		t.Fatalf("%s", queue)
 	}

@@ -16,8 +16,8 @@ import (
 func TestForgetsWhatOthersEnd(t *testing.T) {
 	begin := func(t *testing.T) (a *asked, asks *peer) {
 		t.Helper()
-		a, _ = newAsked(t, `{"elicitation":{}}`)
-		asks = a.open(`{"elicitation":{}}`)
+		a, _ = newAsked(t, elicits)
+		asks = a.open(elicits)
 		r, err := a.store.Get(t.Context(), a.task)
 		if err != nil {
 			t.Fatal(err)

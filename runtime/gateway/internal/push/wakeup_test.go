@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) open() {
-	s := newPeer(w.hub, "p", `{"elicitation":{}}`)
+	s := newPeer(w.hub, "p", elicits)
 	s.Know(legacy, w.record)
 	w.sessions = append(w.sessions, s)
 }
@@ -147,7 +147,7 @@ func (w *world) write(random *rand.Rand) {
 		return
 	}
 	w.record = r
-	w.hub.Observe(r)
+	w.hub.observe(r)
 }
 
 // check compares what the clients know with the record.
@@ -198,7 +198,7 @@ func (w *world) check(seed uint64) {
 // session's own stream (C-51), if that client answers such questions.
 func TestWaitingStreamIsFirst(t *testing.T) {
 	rules.Covers(t, "C-51", "C-53")
-	for capabilities, first := range map[string]string{`{"elicitation":{}}`: "the waiting stream", `{}`: "the own stream"} {
+	for capabilities, first := range map[string]string{elicits: "the waiting stream", `{}`: "the own stream"} {
 		bubble.Test(t, func(t *testing.T) {
 			w := newWorld(t)
 			waits := newPeer(w.hub, "p", capabilities)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,119 +36,161 @@ func echoTools(answered *atomic.Int32) mcptask.Tools {
 	return mcptask.Tools{Service: "Echo", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}
 }
 
-// TestManyQuestions runs a thousand tasks, fewer under the race detector, that ask twice each.
-// Their clients drop streams at random, answer twice, and change sessions. Every question gets its
-// own answer, and nothing is left behind.
+// manyTasks runs the tasks of several clients, which ask twice each. The clients disconnect at
+// random and change sessions. Every question must get its own answer once, and nothing may be left
+// behind.
+type manyTasks struct {
+	clients, each int
+	capabilities  string
+	// newClient returns what a client does with a message. A client drops the stream if it returns
+	// false. A steady client drops none.
+	newClient func(steady bool) func(p *wiretest.Peer, m wiretest.WireMessage) bool
+}
+
+func (c manyTasks) run(t *testing.T) {
+	var answered atomic.Int32
+	address, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{echoTools(&answered)}})
+	warm := wiretest.NewPeer(t, address, wiretest.LegacyRevision, "warm")
+	warm.Call("tools/list", nil).OK()
+	wiretest.ClosePeer(t, warm)
+	check := wiretest.Goroutines(t)
+	began := time.Now()
+	wiretest.RunTogether(c.clients, func(i int) {
+		p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, fmt.Sprint("user", i), c.capabilities)
+		defer func() { wiretest.ClosePeer(t, p) }()
+		steady := i == 0 // keeps its stream and its session
+		handle := c.newClient(steady)
+		open := map[string]bool{}
+		for range c.each {
+			open[p.Create("echo", nil)] = true
+		}
+		for stop := time.Now().Add(5 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
+			stream := p.OpenGet
+			if !steady && rand.N(3) == 0 {
+				for one := range open {
+					stream = func() *wiretest.Feed { return p.Result(one) }
+					break
+				}
+			}
+			f := stream()
+			timer := time.NewTimer(time.Duration(rand.N(250)) * time.Millisecond)
+			if steady {
+				timer.Reset(time.Second)
+			}
+			for reading := true; reading; {
+				select {
+				case m, ok := <-f.Messages:
+					reading = ok && handle(p, m)
+				case <-timer.C:
+					reading = false
+				}
+			}
+			f.Stop()
+			if !steady && rand.N(8) == 0 { // the client starts anew
+				wiretest.ClosePeer(t, p)
+				p = wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, p.Token, c.capabilities)
+			}
+			for id := range open { // a new session now knows them
+				r := p.Task("tasks/get", id).OK()
+				if s := r.Text("status"); s == "completed" {
+					delete(open, id)
+				} else if s != "working" && s != "input_required" {
+					t.Errorf("%s: %s", id, r.Body)
+					delete(open, id)
+				}
+			}
+		}
+		if len(open) > 0 {
+			t.Errorf("client %d: %d tasks are not done", i, len(open))
+		}
+	})
+	if got := answered.Load(); int(got) != 2*c.clients*c.each {
+		t.Errorf("%d answers", got)
+	}
+	t.Logf("%d questions in %v", answered.Load(), time.Since(began))
+	http.DefaultClient.CloseIdleConnections()
+	check()
+	if err := tasks.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestManyQuestions checks clients that leave questions unanswered and answer twice. A client that
+// keeps its stream gets every question once.
 func TestManyQuestions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		const clients = 20
-		const each = 12
-		var answered atomic.Int32
-		address, tasks := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{echoTools(&answered)}})
-		warm := wiretest.NewPeer(t, address, wiretest.LegacyRevision, "warm")
-		warm.Call("tools/list", nil).OK()
-		wiretest.ClosePeer(t, warm)
-		check := wiretest.Goroutines(t)
+		manyTasks{clients: 16, each: 15, capabilities: wiretest.AllCapabilities, newClient: func(steady bool) func(*wiretest.Peer, wiretest.WireMessage) bool {
+			seen := map[string]bool{}
+			return func(p *wiretest.Peer, m wiretest.WireMessage) bool {
+				if m.Method == "" {
+					return true // a result
+				}
+				if steady && seen[string(m.ID)] {
+					t.Errorf("%s came twice to a client that keeps its stream", m.ID)
+				}
+				seen[string(m.ID)] = true
+				if !steady && rand.N(5) == 0 {
+					return false // unanswered
+				}
+				p.Respond(m.ID, wiretest.AcceptNote(m.Params.Message))
+				if rand.N(4) == 0 {
+					p.Respond(m.ID, wiretest.AcceptNote("again"))
+				}
+				return true
+			}
+		}}.run(t)
+	})
+}
 
-		began := time.Now()
-		var redelivered, drops atomic.Int32
-		var all sync.WaitGroup
-		for i := range clients {
-			all.Go(func() {
-				steady := i == 0 // one client keeps its stream: it gets every question once
-				p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, fmt.Sprint("user", i), wiretest.AllCapabilities)
-				defer func() { wiretest.ClosePeer(t, p) }()
-				open := map[string]bool{} // whether the second answer was given
-				seen := map[string]int{}
-				take := func(f *wiretest.Feed, patience time.Duration) {
-					timer := time.NewTimer(patience)
-					defer timer.Stop()
-					for {
-						select {
-						case m, ok := <-f.Messages:
-							if !ok {
-								return
-							}
-							if m.Method == "" {
-								continue // a result
-							}
-							id := string(m.ID)
-							if seen[id]++; seen[id] == 2 {
-								redelivered.Add(1)
-							}
-							if steady && seen[id] > 1 {
-								t.Errorf("%s came twice on one stream", id)
-							}
-							if !steady && rand.N(5) == 0 {
-								drops.Add(1)
-								return // dropped unanswered
-							}
-							if one, ok := strings.CutSuffix(m.Params.Message, "two"); ok {
-								open[one] = true
-							}
-							p.Respond(m.ID, fmt.Sprintf(`"result":{"action":"accept","content":{"note":%q}}`, m.Params.Message))
-							if rand.N(4) == 0 {
-								p.Respond(m.ID, wiretest.AcceptNote("again"))
-							}
-						case <-timer.C:
-							return
-						}
-					}
+// TestManyRemoteQuestions checks clients that keep questions as tasks, lose messages, and repeat
+// replies.
+func TestManyRemoteQuestions(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var created atomic.Int32
+		capabilities := wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)
+		manyTasks{clients: 8, each: 10, capabilities: capabilities, newClient: func(bool) func(*wiretest.Peer, wiretest.WireMessage) bool {
+			answers := map[string]string{} // by the client's task
+			completed := map[string]bool{}
+			return func(p *wiretest.Peer, m wiretest.WireMessage) bool {
+				chance := rand.N(10)
+				if m.Method != "" && chance < 2 {
+					return false // the message is lost
 				}
-				for range each {
-					open[p.Create("echo", nil)] = false
+				task := m.Params.TaskID
+				notYet := chance < 6 && !completed[task]
+				var response string
+				switch m.Method {
+				case "elicitation/create":
+					if response = wiretest.AcceptNote(m.Params.Message); chance != 3 {
+						task = fmt.Sprint("remote", created.Add(1))
+						answers[task] = response
+						response = wiretest.RemoteTaskCreated(task)
+					}
+				case "tasks/result":
+					if answers[task] == "" {
+						t.Errorf("no task of this client: %s", m.Text)
+					}
+					if response = wiretest.WithRelatedTask(task, answers[task]); notYet {
+						response = `"error":{"code":-32603,"message":"not yet"}`
+					}
+				case "tasks/get":
+					status := "working"
+					if !notYet {
+						status, completed[task] = "completed", true
+					}
+					response = `"result":` + wiretest.RemoteTask(task, status)
+				case "tasks/cancel":
+					response = `"result":` + wiretest.RemoteTask(task, "cancelled")
+				default:
+					return true
 				}
-				for stop := time.Now().Add(5 * time.Minute); len(open) > 0 && time.Now().Before(stop); {
-					var f *wiretest.Feed
-					var one string
-					for one = range open {
-						break
-					}
-					if !steady && rand.N(3) == 0 {
-						f = p.Result(one)
-					} else {
-						f = p.OpenGet()
-					}
-					patience := time.Duration(rand.N(150)) * time.Millisecond
-					if steady {
-						patience = time.Second
-					}
-					take(f, patience)
-					f.Stop()
-					if !steady && rand.N(8) == 0 { // goes over to a new session
-						wiretest.ClosePeer(t, p)
-						p = wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, p.Token, wiretest.AllCapabilities)
-						for id := range open { // now it knows them
-							p.Task("tasks/get", id).OK()
-						}
-					}
-					for id, last := range open {
-						if !last {
-							continue
-						}
-						if r := p.Task("tasks/get", id); r.Text("status") == "completed" {
-							delete(open, id)
-						} else if s := r.Text("status"); s != "working" && s != "input_required" {
-							t.Errorf("%s: %s", id, r.Body)
-							delete(open, id)
-						}
-					}
+				p.Respond(m.ID, response)
+				if chance == 2 {
+					p.Respond(m.ID, response)
 				}
-				if len(open) > 0 {
-					t.Errorf("client %d: %d tasks are not done", i, len(open))
-				}
-			})
-		}
-		all.Wait()
-		if got := answered.Load(); int(got) != 2*clients*each {
-			t.Errorf("%d answers", got)
-		}
-		t.Logf("%d questions in %v, %d streams dropped, %d questions redelivered", answered.Load(), time.Since(began), drops.Load(), redelivered.Load())
-		http.DefaultClient.CloseIdleConnections()
-		check()
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
+				return true
+			}
+		}}.run(t)
 	})
 }
 
@@ -171,7 +212,7 @@ func TestSlowReader(t *testing.T) {
 				return "done", ctx.Err()
 			})
 		address, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true, Tools: []mcptask.Tools{wiretest.AskTools(), {Service: "Shout", Impl: struct{}{}, Tools: []mcptask.Tool{tool}}}})
-		p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+		p := askedPeer(t, address)
 		where, err := url.Parse(address)
 		if err != nil {
 			t.Fatal(err)
@@ -188,7 +229,7 @@ func TestSlowReader(t *testing.T) {
 		time.Sleep(50 * time.Millisecond) // the stream is there, and will never be read
 		loud := p.Create("shout", wiretest.AskArguments("a", "b", "c", "d", "e"))
 		p.Task("tasks/get", loud).OK() // its questions may come now
-		other := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+		other := askedPeer(t, address)
 		f := other.OpenGet()
 		began := time.Now()
 		id := other.Create("ask", wiretest.AskArguments("one"))
@@ -250,9 +291,7 @@ func TestQuestionSurvives(t *testing.T) {
 				t.Errorf("%s, then %s", before, after)
 			}
 			give(q, id, "three", "3")
-			if got := q.TaskText(id); got != "1,2,3" {
-				t.Error(got)
-			}
+			wantText(q, id, "1,2,3")
 		})
 	}
 	// Two processes at once: the handler is in one, the client asks the other.
@@ -270,9 +309,7 @@ func TestQuestionSurvives(t *testing.T) {
 		}
 		q.Respond(m.ID, wiretest.AcceptNote(step))
 	}
-	if last := f.Next(); wiretest.ToolText(last.Result) != "one,two" {
-		t.Errorf("%s", last.Text)
-	}
+	wantResult(f, "one,two")
 }
 
 // TestQuestionAbandoned checks that clients which disconnect during a question leave nothing behind
@@ -290,13 +327,13 @@ func TestQuestionAbandoned(t *testing.T) {
 			{"name": "ask_first", "arguments": map[string]any{"name": "n"}},
 			{"name": "ask_first", "arguments": map[string]any{"name": "n"}, "task": map[string]any{}},
 		} {
-			p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+			p := askedPeer(t, address)
 			f := p.Send("tools/call", params)
 			f.NextQuestion("")
 			f.Stop()
 			wiretest.ClosePeer(t, p)
 		}
-		p := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+		p := askedPeer(t, address)
 		if tasks := p.Call("tasks/list", nil).OK().Get("tasks").([]any); len(tasks) != 0 {
 			t.Errorf("%v", tasks)
 		}
@@ -309,7 +346,7 @@ func TestQuestionAbandoned(t *testing.T) {
 		}
 		for range result.Messages {
 		}
-		last := wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+		last := askedPeer(t, address)
 		last.Task("tasks/cancel", id).OK()
 		wiretest.ClosePeer(t, last)
 		wiretest.ClosePeer(t, warm)

@@ -40,7 +40,7 @@ func TestRequests(t *testing.T) {
 			{"url", "elicitation/create", `{"action":"x"}`, ""},
 			{"url", "elicitation/create", `null`, ""},
 		} {
-			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
+			p := askedPeer(t, url)
 			want := c.want
 			if want == "" {
 				want = "invalid"
@@ -52,9 +52,7 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s", q.Text)
 			}
 			p.Respond(q.ID, `"result":`+c.response)
-			if got := p.TaskText(id); got != want {
-				t.Errorf("%s %s: %s", c.tool, c.response, got)
-			}
+			wantText(p, id, want)
 			if c.want != "" { // on the stream of a plain call
 				f := p.Send("tools/call", map[string]any{"name": c.tool, "arguments": map[string]any{}})
 				p.Respond(f.NextQuestion("").ID, `"result":`+c.response)
@@ -79,9 +77,7 @@ func TestRequests(t *testing.T) {
 				continue
 			}
 			update.OK()
-			if got := m.TaskText(id); got != c.want {
-				t.Errorf("%s %s: %s", c.tool, c.response, got)
-			}
+			wantText(m, id, c.want)
 		}
 	})
 }

@@ -19,24 +19,15 @@ func TestQuestionStreams(t *testing.T) {
 
 func checkQuestionStreams(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
-	for _, jsonReplies := range []bool{false, true} {
-		run := func(name string, test func(t *testing.T, url string, d *wiretest.Driven)) {
-			t.Run(fmt.Sprint(name, " json=", jsonReplies), func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
-					url, d := listening(t, wiretest.Setup{Revision: revision, Bearer: true, HTTP: wiretest.HTTPOptions(jsonReplies)})
-					test(t, url, d)
-				})
-			})
-		}
-		begin := func(t *testing.T, url string, steps ...string) (*wiretest.Peer, string) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
-			return p, p.Create("ask", wiretest.AskArguments(steps...))
-		}
-		run("tasks/result only", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one", "two")
-			p.Until(id, "input_required")
+	// begin returns a task that has asked its first question.
+	begin := func(p *wiretest.Peer, steps ...string) (id string) {
+		id = p.Create("ask", wiretest.AskArguments(steps...))
+		p.Until(id, "input_required")
+		return id
+	}
+	eachReplyForm(t, revision, wiretest.AllCapabilities, func(run func(name string, test streamTest)) {
+		run("tasks/result only", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one", "two")
 			f := p.Result(id)
 			for _, step := range []string{"one", "two"} {
 				q := f.NextQuestion(id)
@@ -45,12 +36,9 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				}
 				p.Respond(q.ID, wiretest.AcceptNote(step))
 			}
-			if last := f.Next(); wiretest.ToolText(last.Result) != "one,two" {
-				t.Errorf("%s", last.Text)
-			}
+			wantResult(f, "one,two")
 		})
-		run("the standalone stream only", func(t *testing.T, url string, d *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("the standalone stream only", func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
 			f := p.OpenGet()
 			id := p.Create("driven", nil)
 			d.Tell(id, "ask")
@@ -60,20 +48,14 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			p.Until(id, "working")
 			f.WantSilence()
 			d.Tell(id, "answer")
-			if got := p.TaskText(id); got != "yes" {
-				t.Error(got)
-			}
+			wantText(p, id, "yes")
 		})
-		run("the standalone stream opened later", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			p.Until(id, "input_required")
+		run("the standalone stream opened later", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
 			p.Respond(p.OpenGet().NextQuestion(id).ID, wiretest.AcceptNote("late"))
-			if got := p.TaskText(id); got != "late" {
-				t.Error(got)
-			}
+			wantText(p, id, "late")
 		})
-		run("both, tasks/result wins", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("both, tasks/result wins", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			get := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one", "two"))
 			first := get.NextQuestion(id) // there was no other
@@ -82,12 +64,9 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			p.Respond(first.ID, wiretest.AcceptNote("1"))
 			p.Respond(result.NextQuestion(id).ID, wiretest.AcceptNote("2"))
 			get.WantSilence()
-			if last := result.Next(); wiretest.ToolText(last.Result) != "1,2" {
-				t.Errorf("%s", last.Text)
-			}
+			wantResult(result, "1,2")
 		})
-		run("tasks/result as JSON", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("tasks/result as JSON", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			get := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one"))
 			blocked := make(chan *wiretest.Response, 1)
@@ -97,81 +76,54 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Errorf("%s", r.Body)
 			}
 		})
-		run("dropped unanswered", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			var ids []string
-			for i := range 6 {
-				f := p.OpenGet
-				if i%2 == 0 {
-					f = func() *wiretest.Feed { return p.Result(id) }
-				}
-				stream := f()
-				ids = append(ids, string(stream.NextQuestion(id).ID))
-				stream.WantSilence()
-				stream.Stop()
-			}
-			f := p.OpenGet()
+		run("dropped unanswered", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
+			result := func() *wiretest.Feed { return p.Result(id) }
+			f := result()
 			q := f.NextQuestion(id)
-			for _, got := range ids {
-				if got != string(q.ID) {
-					t.Errorf("%s before %s", got, q.ID)
-				}
+			for _, open := range []func() *wiretest.Feed{p.OpenGet, result, p.OpenGet, result, p.OpenGet} {
+				f.WantSilence()
+				f.Stop()
+				f = open()
+				wantAgain(t, f.NextQuestion(id), q)
 			}
 			p.Respond(q.ID, wiretest.AcceptNote("again"))
-			if got := p.TaskText(id); got != "again" {
-				t.Error(got)
-			}
+			wantText(p, id, "again")
 		})
-		run("tasks/result dropped beside a standalone stream", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			p.Until(id, "input_required")
+		run("tasks/result dropped beside a standalone stream", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
 			result := p.Result(id)
 			q := result.NextQuestion(id)
 			get := p.OpenGet()
 			get.WantSilence()
 			result.Stop()
-			if again := get.NextQuestion(id); string(again.ID) != string(q.ID) {
-				t.Errorf("%s and %s", again.ID, q.ID)
-			}
+			wantAgain(t, get.NextQuestion(id), q)
 			p.Respond(q.ID, wiretest.AcceptNote("moved"))
-			if got := p.TaskText(id); got != "moved" {
-				t.Error(got)
-			}
+			wantText(p, id, "moved")
 		})
-		run("tasks/result cancelled by the client", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p, id := begin(t, url, "one")
-			p.Until(id, "input_required")
+		run("tasks/result cancelled by the client", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			id := begin(p, "one")
 			f := p.Result(id)
 			q := f.NextQuestion(id)
 			p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, p.IDs.Load()))
 			for range f.Messages { // to its end
 			}
-			if again := p.Result(id).NextQuestion(id); string(again.ID) != string(q.ID) {
-				t.Errorf("%s", again.Text)
-			}
+			wantAgain(t, p.Result(id).NextQuestion(id), q)
 		})
-		run("several at once", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
+		run("several at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			get := p.OpenGet()
 			id := p.Create("two_notes", map[string]any{})
-			byID := map[string]bool{}
 			first, second := get.NextQuestion(id), get.NextQuestion(id)
-			byID[string(first.ID)], byID[string(second.ID)] = true, true
-			if len(byID) != 2 {
-				t.Errorf("%v", byID)
+			if string(first.ID) == string(second.ID) {
+				t.Errorf("%s is used twice", first.ID)
 			}
 			p.Respond(second.ID, wiretest.AcceptNote("x"))
 			p.Until(id, "input_required")
 			p.Respond(first.ID, wiretest.AcceptNote("x"))
-			if got := p.TaskText(id); got != "x and x" {
-				t.Error(got)
-			}
+			wantText(p, id, "x and x")
 		})
-		run("two tasks at once", func(t *testing.T, url string, _ *wiretest.Driven) {
-			p := wiretest.NewAskedPeer(t, url, revision, "a", wiretest.AllCapabilities)
-			a, b := p.Create("ask", wiretest.AskArguments("one")), p.Create("ask", wiretest.AskArguments("one"))
-			p.Until(a, "input_required")
-			p.Until(b, "input_required")
+		run("two tasks at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
+			a, b := begin(p, "one"), begin(p, "one")
 			fa, fb := p.Result(a), p.Result(b)
 			p.Respond(fa.NextQuestion(a).ID, wiretest.AcceptNote("a"))
 			p.Respond(fb.NextQuestion(b).ID, wiretest.AcceptNote("b"))
@@ -179,7 +131,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 				t.Error(got)
 			}
 		})
-	}
+	})
 }
 
 // TestQuestionResponses checks which responses are valid, and who may send them.
@@ -202,47 +154,36 @@ func TestQuestionResponses(t *testing.T) {
 		{`"result":{"action":"accept","content":{"note":"x","Note":"y","more":{"deep":1}}}`, "x"},
 	} {
 		for _, plain := range []bool{false, true} {
-			t.Run(fmt.Sprint(c.response, plain), func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
-					url, _ := listening(t, wiretest.Setup{Bearer: true})
-					p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-					if plain {
-						want := c.want
-						if c.response == `"result":"yes"` || strings.HasSuffix(c.response, `"content":[]}`) {
-							want = "cannot ask" // the SDK cannot decode it
-						}
-						f := p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")})
-						p.Respond(f.NextQuestion("").ID, c.response)
-						if got := f.Next(); wiretest.ToolText(got.Result) != want {
-							t.Errorf("%s, want %s", got.Text, want)
-						}
-						return
+			inBubble(t, fmt.Sprint(c.response, plain), func(t *testing.T) {
+				p := askedPeer(t, wiretest.ServeAsk(t, wiretest.Setup{Bearer: true}))
+				if plain {
+					want := c.want
+					if c.response == `"result":"yes"` || strings.HasSuffix(c.response, `"content":[]}`) {
+						want = "cannot ask" // the SDK cannot decode it
 					}
-					id := p.Create("ask", wiretest.AskArguments("one"))
-					p.Respond(p.OpenGet().NextQuestion(id).ID, c.response)
-					if got := p.TaskText(id); got != c.want {
-						t.Errorf("%s, want %s", got, c.want)
-					}
-				})
+					f := p.Send("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one")})
+					p.Respond(f.NextQuestion("").ID, c.response)
+					wantResult(f, want)
+					return
+				}
+				id := p.Create("ask", wiretest.AskArguments("one"))
+				p.Respond(p.OpenGet().NextQuestion(id).ID, c.response)
+				wantText(p, id, c.want)
 			})
 		}
 	}
-	t.Run("their error is not the task's", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			url, _ := listening(t, wiretest.Setup{Bearer: true})
-			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-			id := p.Create("ask_and_fail", nil)
-			p.Respond(p.OpenGet().NextQuestion(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
-			if got := p.TaskText(id); !strings.HasPrefix(got, "isError: ") {
-				t.Error(got)
-			}
-		})
+	inBubble(t, "their error is not the task's", func(t *testing.T) {
+		p := askedPeer(t, wiretest.ServeAsk(t, wiretest.Setup{Bearer: true}))
+		id := p.Create("ask_and_fail", nil)
+		p.Respond(p.OpenGet().NextQuestion(id).ID, `"error":{"code":-32601,"message":"Method not found"}`)
+		if got := p.TaskText(id); !strings.HasPrefix(got, "isError: ") {
+			t.Error(got)
+		}
 	})
 	t.Run("strangers", func(t *testing.T) {
 		bubble.Test(t, func(t *testing.T) {
 			url, d := listening(t, wiretest.Setup{Bearer: true})
-			p, other := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "b", wiretest.AllCapabilities)
+			p, other := askedPeer(t, url), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "b", wiretest.AllCapabilities)
 			get := p.OpenGet()
 			id := p.Create("driven", nil)
 			d.Tell(id, "ask")
@@ -252,14 +193,12 @@ func TestQuestionResponses(t *testing.T) {
 			p.Respond(json.RawMessage(`"mcptask/unknown/one"`), wiretest.AcceptNote("task"))
 			p.Respond(json.RawMessage(`"mcptask/"`), wiretest.AcceptNote("none"))
 			p.Until(id, "input_required")
-			p.Respond(q.ID, wiretest.AcceptNote("mine"), wiretest.WithHeader("Mcp-Session-Id", wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities).Session))
+			p.Respond(q.ID, wiretest.AcceptNote("mine"), wiretest.WithHeader("Mcp-Session-Id", askedPeer(t, url).Session))
 			p.Respond(q.ID, wiretest.AcceptNote("2nd"))
 			p.Until(id, "working")
 			p.Respond(q.ID, wiretest.AcceptNote("3rd"))
 			d.Tell(id, "answer")
-			if got := p.TaskText(id); got != "mine" {
-				t.Error(got)
-			}
+			wantText(p, id, "mine")
 			p.Respond(q.ID, wiretest.AcceptNote("after"))
 		})
 	})
@@ -268,114 +207,175 @@ func TestQuestionResponses(t *testing.T) {
 // TestQuestionTakenBack checks that a question which is no longer open is cancelled.
 func TestQuestionTakenBack(t *testing.T) {
 	t.Parallel()
-	taken := func(t *testing.T, f *wiretest.Feed, id json.RawMessage) {
-		t.Helper()
-		if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(id) {
-			t.Errorf("%s", m.Text)
-		}
-	}
+	checkTakenBack(t, wiretest.LegacyRevision, false)
+}
+
+// TestRemoteTakenBack checks that a client's task that is no longer needed is cancelled.
+func TestRemoteTakenBack(t *testing.T) {
+	rules.Covers(t, "C-73", "C-74", "C-80")
+	t.Parallel()
+	checkTakenBack(t, wiretest.LegacyRevision, true)
+	checkRemoteCancels(t, wiretest.LegacyRevision)
+}
+
+// checkTakenBack asks a client that answers, or one that keeps the question as its task r.
+func checkTakenBack(t *testing.T, revision string, keeps bool) {
+	t.Helper()
 	for _, on := range []string{"get", "result"} {
-		feedOf := func(p *wiretest.Peer, id string) *wiretest.Feed {
-			if on == "get" {
-				p.Task("tasks/get", id).OK() // who names the task is asked at once
-				return p.OpenGet()
+		begin := func(t *testing.T, arguments, task map[string]any) (p *wiretest.Peer, id string, f *wiretest.Feed, q wiretest.WireMessage) {
+			t.Helper()
+			url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
+			capabilities := wiretest.AllCapabilities
+			if keeps {
+				capabilities = wiretest.TaskCapabilities(wiretest.AllTaskCapabilities)
 			}
-			return p.Result(id)
+			p = wiretest.NewAskedPeer(t, url, revision, "a", capabilities)
+			id = p.Call("tools/call", map[string]any{"name": "ask", "arguments": arguments, "task": task}).OK().Text("task", "taskId")
+			if on == "get" {
+				p.Task("tasks/get", id).OK() // a client that names the task is asked at once
+				f = p.OpenGet()
+			} else {
+				f = p.Result(id)
+			}
+			q = f.NextQuestion(id)
+			if (q.Params.Task != nil) != keeps {
+				t.Fatalf("a task is not asked for as declared: %s", q.Text)
+			}
+			if keeps {
+				p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+				f.NextFollowUp("tasks/result", "r")
+			}
+			return p, id, f, q
 		}
-		t.Run("cancelled "+on, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-				id := p.Create("ask", wiretest.AskArguments("one"))
-				f := feedOf(p, id)
-				q := f.NextQuestion(id)
-				p.Task("tasks/cancel", id).OK()
-				taken(t, f, q.ID)
+		nextCancellation := func(f *wiretest.Feed, q wiretest.WireMessage) wiretest.WireMessage {
+			f.T.Helper()
+			if keeps {
+				return f.NextFollowUp("tasks/cancel", "r")
+			}
+			return nextCancelled(f, q)
+		}
+		inBubble(t, "cancelled "+on, func(t *testing.T) {
+			p, id, f, q := begin(t, wiretest.AskArguments("one"), map[string]any{})
+			p.Task("tasks/cancel", id).OK()
+			m := nextCancellation(f, q)
+			if keeps {
+				p.Respond(m.ID, `"result":`+wiretest.RemoteTask("r", "cancelled"))
+				p.Respond(q.ID, wiretest.RemoteTaskCreated("late"))
+			} else {
 				p.Respond(q.ID, wiretest.AcceptNote("late"))
-				if on == "result" && f.Next().Error == nil {
-					t.Error("a cancelled task has a result")
+			}
+			switch {
+			case on == "result":
+				if m := f.Next(); m.Error == nil {
+					t.Errorf("a cancelled task has a result: %s", m.Text)
 				}
-			})
+			case keeps:
+				f.NextFollowUp("tasks/cancel", "late")
+				f.WantSilence()
+			}
 		})
-		t.Run("expired "+on, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-				id := p.Call("tools/call", map[string]any{"name": "ask", "arguments": wiretest.AskArguments("one"), "task": map[string]any{"ttl": 5000}}).OK().Text("task", "taskId")
-				f := feedOf(p, id)
-				taken(t, f, f.NextQuestion(id).ID)
-			})
+		inBubble(t, "expired "+on, func(t *testing.T) {
+			_, _, f, q := begin(t, wiretest.AskArguments("one"), map[string]any{"ttl": 5000})
+			nextCancellation(f, q)
 		})
-		t.Run("withdrawn "+on, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-				id := p.Create("ask", map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000})
-				f := feedOf(p, id)
-				q := f.NextQuestion(id)
-				taken(t, f, q.ID)
-				again := f.NextQuestion(id)
-				if string(again.ID) == string(q.ID) { // E-42
-					t.Errorf("%s is used again", q.ID)
-				}
+		inBubble(t, "withdrawn "+on, func(t *testing.T) {
+			p, id, f, q := begin(t, map[string]any{"steps": []string{"one", "one"}, "giveUp": 5000}, map[string]any{})
+			m := nextCancellation(f, q)
+			if keeps {
+				p.Respond(m.ID, `"error":{"code":-32602,"message":"it has ended"}`)
+			}
+			again := f.NextQuestion(id)
+			if string(again.ID) == string(q.ID) { // E-42
+				t.Errorf("%s is used again", q.ID)
+			}
+			if keeps {
+				p.Respond(again.ID, wiretest.RemoteTaskCreated("r2"))
+				p.Respond(f.NextFollowUp("tasks/result", "r2").ID, wiretest.WithRelatedTask("r2", wiretest.AcceptNote("new")))
+			} else {
 				p.Respond(q.ID, wiretest.AcceptNote("old"))
 				p.Until(id, "input_required")
 				p.Respond(again.ID, wiretest.AcceptNote("new"))
-				if got := p.TaskText(id); got != "given up,new" {
-					t.Error(got)
-				}
-			})
+			}
+			wantText(p, id, "given up,new")
 		})
 	}
-	t.Run("DELETE while asking", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-			p, watcher := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-			get := p.OpenGet()
-			id := p.Create("ask", wiretest.AskArguments("one"))
-			q := get.NextQuestion(id)
-			other := watcher.OpenGet()
-			watcher.Task("tasks/get", id).OK() // now it knows
-			other.WantSilence()
-			wiretest.ClosePeer(t, p)
-			for range get.Messages {
-			}
-			if again := other.NextQuestion(id); string(again.ID) != string(q.ID) {
-				t.Errorf("%s", again.Text)
-			}
-			wiretest.ClosePeer(t, watcher)
-			last := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-			f := last.OpenGet()
-			f.WantSilence() // nobody has shown it the task
-			last.Task("tasks/get", id).OK()
-			last.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("third"))
-			if got := last.TaskText(id); got != "third" {
-				t.Error(got)
-			}
-		})
+}
+
+// nextCancelled returns the next message. It fails the test unless that cancels the question.
+func nextCancelled(f *wiretest.Feed, q wiretest.WireMessage) wiretest.WireMessage {
+	f.T.Helper()
+	m := f.Next()
+	if m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
+		f.T.Errorf("%s, want a cancellation of %s", m.Text, q.ID)
+	}
+	return m
+}
+
+// checkRemoteCancels checks a client without tasks/cancel, and one that has not yet kept the
+// question.
+func checkRemoteCancels(t *testing.T, revision string) {
+	t.Helper()
+	begin := func(t *testing.T, tasks string) (p *wiretest.Peer, id string, f *wiretest.Feed, q wiretest.WireMessage) {
+		t.Helper()
+		url := wiretest.ServeAsk(t, wiretest.Setup{Revision: revision, Bearer: true})
+		p = wiretest.NewAskedPeer(t, url, revision, "a", wiretest.TaskCapabilities(tasks))
+		f = p.OpenGet()
+		id = p.Create("ask", wiretest.AskArguments("one"))
+		return p, id, f, f.NextTaskQuestion(id)
+	}
+	inBubble(t, "without tasks/cancel", func(t *testing.T) {
+		p, id, f, q := begin(t, strings.Replace(wiretest.AllTaskCapabilities, `"cancel":{},`, "", 1))
+		p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
+		f.NextFollowUp("tasks/result", "r")
+		p.Task("tasks/cancel", id).OK()
+		f.WantSilence()
 	})
-	t.Run("a new session while the old one is open", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
-			p, next := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities), wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-			id := p.Create("ask", wiretest.AskArguments("one"))
-			p.Until(id, "input_required") // by a client that has vanished
-			mute := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
-			muted := mute.OpenGet()
-			mute.Until(id, "input_required")
-			muted.WantSilence() // it has not declared that it can answer
-			f := next.OpenGet()
-			next.Until(id, "input_required")
-			next.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("ok"))
-			if got := next.TaskText(id); got != "ok" {
-				t.Error(got)
-			}
-		})
+	inBubble(t, "not a task yet", func(t *testing.T) {
+		p, id, f, q := begin(t, wiretest.AllTaskCapabilities)
+		p.Task("tasks/cancel", id).OK()
+		nextCancelled(f, q)
+		p.Respond(q.ID, wiretest.RemoteTaskCreated("r")) // they have crossed
+		f.NextFollowUp("tasks/cancel", "r")
+	})
+}
+
+// TestQuestionMovesToSessions checks that a question moves to another session that knows its task.
+func TestQuestionMovesToSessions(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "DELETE while asking", func(t *testing.T) {
+		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
+		p, watcher := askedPeer(t, url), askedPeer(t, url)
+		get := p.OpenGet()
+		id := p.Create("ask", wiretest.AskArguments("one"))
+		q := get.NextQuestion(id)
+		other := watcher.OpenGet()
+		watcher.Task("tasks/get", id).OK() // now it knows
+		other.WantSilence()
+		wiretest.ClosePeer(t, p)
+		for range get.Messages {
+		}
+		wantAgain(t, other.NextQuestion(id), q)
+		wiretest.ClosePeer(t, watcher)
+		last := askedPeer(t, url)
+		f := last.OpenGet()
+		f.WantSilence() // nobody has shown it the task
+		last.Task("tasks/get", id).OK()
+		last.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("third"))
+		wantText(last, id, "third")
+	})
+	inBubble(t, "a new session while the old one is open", func(t *testing.T) {
+		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
+		p, next := askedPeer(t, url), askedPeer(t, url)
+		id := p.Create("ask", wiretest.AskArguments("one"))
+		p.Until(id, "input_required") // by a client that has vanished
+		mute := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
+		muted := mute.OpenGet()
+		mute.Until(id, "input_required")
+		muted.WantSilence() // it has not declared that it can answer
+		f := next.OpenGet()
+		next.Until(id, "input_required")
+		next.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("ok"))
+		wantText(next, id, "ok")
 	})
 }
 
@@ -394,9 +394,7 @@ func TestQuestionAnonymous(t *testing.T) {
 		f.Stop()
 		stranger.WantSilence()
 		p.Respond(q.ID, wiretest.AcceptNote("mine"))
-		if got := p.TaskText(id); got != "mine" {
-			t.Error(got)
-		}
+		wantText(p, id, "mine")
 	})
 }
 

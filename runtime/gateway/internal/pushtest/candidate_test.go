@@ -24,7 +24,9 @@ func TestCandidateRemoteQuestions(t *testing.T) {
 
 func TestCandidateRemoteTakenBack(t *testing.T) {
 	rules.Covers(t, "B-68", "B-69", "B-76")
-	checkRemoteTakenBack(t, wiretest.CandidateRevision)
+	t.Parallel()
+	checkTakenBack(t, wiretest.CandidateRevision, true)
+	checkRemoteCancels(t, wiretest.CandidateRevision)
 }
 
 func TestCandidateStatusNotifications(t *testing.T) {

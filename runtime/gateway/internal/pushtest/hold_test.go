@@ -1,69 +1,61 @@
 package pushtest
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // settling is how long the gateway holds back what a client does not know yet.
 const settling = time.Second
 
-// TestQuestionsFollowTheirTask is about clients that dismiss a question of an unknown task. On the
-// session's own stream a question must not overtake the reply that tells the task's ID.
-func TestQuestionsFollowTheirTask(t *testing.T) {
+// TestNewsFollowTheTask is about clients that dismiss a question of an unknown task. On the
+// session's own stream no question and no status may overtake the reply that tells the task's ID. A
+// client that only listens gets them after a while.
+func TestNewsFollowTheTask(t *testing.T) {
 	t.Parallel()
 	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url, _ := wiretest.Serve(t, mcptask.Options{})
-				p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "", `{"elicitation":{}}`)
-				messages, stop := p.Listen()
-				defer stop()
-
-				began := time.Now()
-				id := p.Create("two_notes", nil) // asks both at once
-				var early []json.RawMessage
-				select {
-				case m := <-messages:
-					if time.Since(began) < settling {
-						t.Fatalf("at once: %s", m)
-					}
-					early = append(early, m) // the reply has taken long
-				case <-time.After(100 * time.Millisecond):
+		// create returns a new task once its news may come.
+		create := func(t *testing.T, p *wiretest.Peer, f *wiretest.Feed, tool, status string) (id string, began time.Time) {
+			t.Helper()
+			began = time.Now()
+			id = p.Create(tool, map[string]any{})
+			f.WantSilence()
+			if polls {
+				p.Until(id, status)
+			} else {
+				time.Sleep(settling - time.Since(began) - 100*time.Millisecond)
+				f.WantSilence()
+			}
+			return id, began
+		}
+		inBubble(t, "questions "+name, func(t *testing.T) {
+			url, _ := wiretest.Serve(t, mcptask.Options{})
+			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "", `{"elicitation":{}}`)
+			f := p.OpenGet()
+			id, began := create(t, p, f, "two_notes", "input_required") // asks both at once
+			one, two := f.NextQuestion(id), f.NextQuestion(id)
+			if one.Method != "elicitation/create" || two.Method != "elicitation/create" || string(one.ID) == string(two.ID) {
+				t.Errorf("not two different questions: %s, %s", one.Text, two.Text)
+			}
+			if took := time.Since(began); polls != (took < settling) {
+				t.Errorf("asked after %v", took)
+			}
+			p.Task("tasks/cancel", id).OK()
+		})
+		inBubble(t, "status "+name, func(t *testing.T) {
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{})
+			p := watcher(t, url, wiretest.LegacyRevision, "")
+			f := p.OpenGet()
+			id, _ := create(t, p, f, "raw", "completed") // done at once
+			if !polls {                                  // else the reply has told the end
+				if task := f.Next().Status(t); task["status"] != "completed" || task["taskId"] != id {
+					t.Errorf("%v", task)
 				}
-				if polls {
-					p.Until(id, "input_required")
-				}
-				late := time.After(wiretest.Patience)
-				asked := map[string]bool{}
-				for range 2 {
-					var m json.RawMessage
-					if len(early) > 0 {
-						m, early = early[0], nil
-					} else {
-						select {
-						case m = <-messages:
-						case <-late:
-							t.Fatalf("asked only %v", asked)
-						}
-					}
-					var question struct{ ID, Method string }
-					if err := json.Unmarshal(m, &question); err != nil || question.Method != "elicitation/create" {
-						t.Errorf("%v: %s", err, m)
-					}
-					asked[question.ID] = true
-				}
-				if len(asked) != 2 {
-					t.Errorf("asked %v, not two different questions", asked)
-				}
-				p.Task("tasks/cancel", id).OK()
-			})
+			}
+			f.WantSilence()
 		})
 	}
 }

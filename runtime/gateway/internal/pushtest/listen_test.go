@@ -27,6 +27,46 @@ func listening(t testing.TB, s wiretest.Setup) (url string, d *wiretest.Driven) 
 	return wiretest.ServeAsk(t, s), d
 }
 
+// newListener returns an anonymous client of 2026-07-28 that cannot be asked.
+func newListener(t *testing.T) (p *wiretest.Peer, d *wiretest.Driven) {
+	t.Helper()
+	url, d := listening(t, wiretest.Setup{})
+	return modernPeer(t, url), d
+}
+
+// subscribe opens a subscription. It fails the test unless the server agrees to what is printed.
+func subscribe(p *wiretest.Peer, filter map[string]any, format string, ids ...any) *wiretest.Feed {
+	p.T.Helper()
+	f, agreed := p.Subscribe(filter)
+	if want := fmt.Sprintf("map["+format+"]", ids...); fmt.Sprint(agreed) != want {
+		p.T.Errorf("agreed to %v, want %s", agreed, want)
+	}
+	return f
+}
+
+// filterOf returns the filter of a subscription to a task. With others, the SDK has a part in it.
+func filterOf(task string, others bool) map[string]any {
+	filter := map[string]any{"taskIds": []string{task}}
+	if others {
+		filter["toolsListChanged"] = true
+	}
+	return filter
+}
+
+// untilTask returns the first task that has the member. It skips other states of the task before.
+func untilTask(f *wiretest.Feed, id, member, value string) map[string]any {
+	f.T.Helper()
+	for {
+		task := f.NextTask()
+		if task["taskId"] != id {
+			f.T.Errorf("not a state of %s: %v", id, task)
+		}
+		if task[member] == value {
+			return task
+		}
+	}
+}
+
 func TestListen(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-61", "E-62", "E-63", "E-65", "E-68")
@@ -46,15 +86,9 @@ func TestListen(t *testing.T) {
 			}
 			return task
 		}
-		if f.NextTask()["status"] != "working" { // as it is, though nothing changes
-			t.Error("not working")
-		}
+		wantTask(f, "working") // as it is, though nothing changes
 		d.Tell(id, "one")
-		for { // the start of the handler may be a change of its own
-			if task := f.NextTask(); task["statusMessage"] == "one" {
-				break
-			}
-		}
+		untilTask(f, id, "statusMessage", "one") // the start of the handler may be a change of its own
 		d.Tell(id, "two")
 		if task := same("working"); task["statusMessage"] != "two" {
 			t.Errorf("%v", task)
@@ -78,13 +112,8 @@ func TestListen(t *testing.T) {
 		failed := p.Create("driven", nil)
 		f = p.SubscribeTasks(failed)
 		d.Tell(failed, "fail")
-		for {
-			if task := f.NextTask(); task["status"] == "failed" {
-				if task["error"] == nil {
-					t.Errorf("%v", task)
-				}
-				break
-			}
+		if task := untilTask(f, failed, "status", "failed"); task["error"] == nil {
+			t.Errorf("%v", task)
 		}
 		f.WantEnd()
 	})
@@ -95,8 +124,7 @@ func TestListenIDs(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-68")
 	bubble.Test(t, func(t *testing.T) {
-		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p, _ := newListener(t)
 		done := p.Create("raw", map[string]any{})
 		p.Until(done, "completed")
 		for _, id := range []string{`0`, `-1`, `9007199254740991`, `"a"`, `"1"`, `"a b \" é"`, `""`} {
@@ -110,9 +138,7 @@ func TestListenIDs(t *testing.T) {
 			if agreed := f.NextAcknowledgement()["taskIds"]; len(agreed.([]any)) != 1 {
 				t.Errorf("%v", agreed)
 			}
-			if f.NextTask()["status"] != "completed" {
-				t.Error("not completed")
-			}
+			wantTask(f, "completed")
 			f.WantEnd()
 		}
 	})
@@ -124,8 +150,7 @@ func TestListenRefused(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-64", "E-72", "E-73")
 	bubble.Test(t, func(t *testing.T) {
-		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p, _ := newListener(t)
 		id := p.Create("raw", map[string]any{})
 		listen := func(ids any, edits ...wiretest.Edit) *wiretest.Response {
 			return p.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids}}, edits...)
@@ -158,13 +183,9 @@ func TestListenRefused(t *testing.T) {
 			p.Post(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"_meta":{`+meta+`},"notifications":{"taskIds":["x"]}}}`,
 				wiretest.WithHeader("Mcp-Method", "subscriptions/listen")).Want(http.StatusBadRequest, wiretest.InvalidParams)
 		}
-		// Nobody asks for tasks: the SDK's alone to answer.
+		// Without tasks, only the SDK answers.
 		p.Caps = `{}`
-		f, agreed := p.Subscribe(map[string]any{"toolsListChanged": true})
-		if len(agreed) != 1 || agreed["toolsListChanged"] != true {
-			t.Errorf("%v", agreed)
-		}
-		f.WantSilence()
+		subscribe(p, map[string]any{"toolsListChanged": true}, "toolsListChanged:true").WantSilence()
 	})
 }
 
@@ -177,28 +198,13 @@ func TestListenToOthers(t *testing.T) {
 		a, b := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a"), wiretest.NewPeer(t, url, wiretest.ModernRevision, "b")
 		mine, theirs, short := a.Create("driven", nil), b.Create("driven", nil), a.Create("short_driven", nil)
 		a.UntilGone(short)
-		f, agreed := a.Subscribe(map[string]any{"taskIds": []string{theirs, "made-up", mine, short, "", mine}})
-		if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s]]", mine) {
-			t.Errorf("agreed to %v", agreed)
-		}
+		f := subscribe(a, map[string]any{"taskIds": []string{theirs, "made-up", mine, short, "", mine}}, "taskIds:[%s]", mine)
 		d.Tell(theirs, "secret", "done")
 		d.Tell(mine, "open", "done")
-		for {
-			task := f.NextTask()
-			if task["taskId"] != mine {
-				t.Errorf("%v", task)
-			}
-			if task["status"] == "completed" {
-				break
-			}
-		}
+		untilTask(f, mine, "status", "completed")
 		f.WantEnd()
 		for _, ids := range [][]string{{mine}, {"made-up"}, {}} {
-			f, agreed := b.Subscribe(map[string]any{"taskIds": ids})
-			if fmt.Sprint(agreed) != "map[taskIds:[]]" {
-				t.Errorf("agreed to %v", agreed)
-			}
-			f.WantEnd() // nothing can come
+			subscribe(b, map[string]any{"taskIds": ids}, "taskIds:[]").WantEnd() // nothing can come
 		}
 	})
 }
@@ -210,7 +216,7 @@ func TestListenersDiffer(t *testing.T) {
 	rules.Covers(t, "E-65", "E-67")
 	bubble.Test(t, func(t *testing.T) {
 		url, d := listening(t, wiretest.Setup{})
-		asked, mute := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		asked, mute := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "", `{"elicitation":{}}`), modernPeer(t, url)
 		id := asked.Create("driven", nil)
 		d.Tell(id, "ask")
 		asked.Until(id, "input_required")
@@ -227,8 +233,7 @@ func TestListenersDiffer(t *testing.T) {
 		r := asked.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 300}, "_meta": map[string]any{
 			"progressToken": "p", "io.modelcontextprotocol/logLevel": "debug"}}).OK()
 		f := asked.SubscribeTasks(r.Text("taskId"))
-		for f.NextTask()["status"] != "completed" {
-		}
+		untilTask(f, r.Text("taskId"), "status", "completed")
 		f.WantEnd()
 	})
 }
@@ -237,19 +242,14 @@ func TestListenersDiffer(t *testing.T) {
 // nothing is left behind.
 func TestListenDropped(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		url, d := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p, d := newListener(t)
 		id := d.StartTask(p)
 		p.SubscribeTasks(id).Stop()
 		p.Client.CloseIdleConnections()
 		before := leak.Now()
 		for read := range 4 {
 			for _, others := range []bool{false, true} {
-				filter := map[string]any{"taskIds": []string{id}}
-				if others {
-					filter["toolsListChanged"] = true
-				}
-				f := p.Send("subscriptions/listen", map[string]any{"notifications": filter})
+				f := p.Send("subscriptions/listen", map[string]any{"notifications": filterOf(id, others)})
 				for i := range read {
 					if i > 1 {
 						d.Tell(id, fmt.Sprint(read, others))
@@ -271,8 +271,7 @@ func TestListenDropped(t *testing.T) {
 func TestListenFlood(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url, d := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p, d := newListener(t)
 		id := p.Create("driven", nil)
 		body, edits := p.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": []string{id}}})
 		res, err := (&http.Client{Transport: p.Client.Transport}).Do(p.NewRequest(t.Context(), http.MethodPost, body, edits...))
@@ -310,63 +309,44 @@ func TestListenFlood(t *testing.T) {
 func TestListenEnds(t *testing.T) {
 	t.Parallel()
 	rules.Covers(t, "E-68")
-	t.Run("with the server", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			for _, filter := range []string{`{"taskIds":[%q]}`, `{"taskIds":[%q],"toolsListChanged":true}`, `{"taskIds":[%q],"promptsListChanged":true}`} {
-				var d wiretest.Driven
-				url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
-				p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-				f, _ := p.Subscribe(map[string]any{"taskIds": []string{}, "toolsListChanged": true})
-				f.Stop()
-				id := d.StartTask(p)
-				var notifications map[string]any
-				if err := json.Unmarshal(fmt.Appendf(nil, filter, id), &notifications); err != nil {
-					t.Fatal(err)
-				}
-				f, _ = p.Subscribe(notifications)
-				f.NextTask()
-				begin := time.Now()
-				if err := tasks.Close(); err != nil {
-					t.Error(err)
-				}
-				for {
-					if m := f.Next(); m.Method == "" {
-						break
-					}
-				}
-				if took := time.Since(begin); took > wiretest.Patience {
-					t.Errorf("it took %v", took)
-				}
+	inBubble(t, "with the server", func(t *testing.T) {
+		for _, others := range []string{"", "toolsListChanged", "promptsListChanged"} {
+			var d wiretest.Driven
+			url, tasks := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{d.Tools()}})
+			p := modernPeer(t, url)
+			f, _ := p.Subscribe(map[string]any{"taskIds": []string{}, "toolsListChanged": true})
+			f.Stop()
+			id := d.StartTask(p)
+			filter := filterOf(id, false)
+			if others != "" {
+				filter[others] = true
 			}
-		})
+			f, _ = p.Subscribe(filter)
+			f.NextTask()
+			begin := time.Now()
+			if err := tasks.Close(); err != nil {
+				t.Error(err)
+			}
+			for f.Next().Method != "" {
+			}
+			if took := time.Since(begin); took > wiretest.Patience {
+				t.Errorf("it took %v", took)
+			}
+		}
 	})
-	t.Run("with its tasks", func(t *testing.T) {
-		t.Parallel()
-		bubble.Test(t, func(t *testing.T) {
-			url, d := listening(t, wiretest.Setup{})
-			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-			var short, other string
-			var f *wiretest.Feed
-			for late := true; late; { // once more, where one is gone before it could be followed
-				began := time.Now()
-				short, other = p.Create("short_driven", nil), p.Create("driven", nil)
-				var agreed map[string]any
-				f, agreed = p.Subscribe(map[string]any{"taskIds": []string{short, other}})
-				if late = time.Since(began) >= wiretest.ShortTTL; !late && fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s %s]]", short, other) {
-					t.Errorf("agreed to %v", agreed)
-				}
+	inBubble(t, "with its tasks", func(t *testing.T) {
+		p, d := newListener(t)
+		short, other := p.Create("short_driven", nil), p.Create("driven", nil)
+		f := p.SubscribeTasks(short, other)
+		p.UntilGone(short)
+		d.Tell(other, "done")
+		for {
+			task := f.NextTask()
+			if task["taskId"] == other && task["status"] == "completed" {
+				break
 			}
-			p.UntilGone(short)
-			d.Tell(other, "done")
-			for {
-				task := f.NextTask()
-				if task["taskId"] == other && task["status"] == "completed" {
-					break
-				}
-			}
-			f.WantEnd()
-		})
+		}
+		f.WantEnd()
 	})
 }
 
@@ -390,33 +370,24 @@ func TestListenBroken(t *testing.T) {
 		"error": func() error { return errors.New("as told") },
 	} {
 		for _, others := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, others), func(t *testing.T) {
-				t.Parallel()
-				bubble.Test(t, func(t *testing.T) {
-					var d wiretest.Driven
-					url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{d.Tools()},
-						Options: mcptask.Options{Store: brittle{mcptask.NewMemoryStore(), fail}}})
-					p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-					id := d.StartTask(p)
-					filter := map[string]any{"taskIds": []string{id}}
-					if others {
-						filter["toolsListChanged"] = true
+			inBubble(t, fmt.Sprint(name, others), func(t *testing.T) {
+				var d wiretest.Driven
+				url, _ := wiretest.ServeWith(t, wiretest.Setup{Panics: true, Tools: []mcptask.Tools{d.Tools()},
+					Options: mcptask.Options{Store: brittle{mcptask.NewMemoryStore(), fail}}})
+				p := modernPeer(t, url)
+				id := d.StartTask(p)
+				f, _ := p.Subscribe(filterOf(id, others))
+				f.NextTask()
+				if name == "panic" {
+					if m := f.Next(); !strings.Contains(string(m.Error), "-32603") || strings.Contains(m.Text, "as told") {
+						t.Errorf("%s", m.Text)
 					}
-					f, _ := p.Subscribe(filter)
-					f.NextTask()
-					if name == "panic" {
-						if m := f.Next(); !strings.Contains(string(m.Error), "-32603") || strings.Contains(m.Text, "as told") {
-							t.Errorf("%s", m.Text)
-						}
-					}
-					d.Tell(id, "done")
-					p.Until(id, "completed")
-					if name == "error" {
-						if task := f.NextTask(); task["status"] != "completed" {
-							t.Errorf("%v", task)
-						}
-					}
-				})
+				}
+				d.Tell(id, "done")
+				p.Until(id, "completed")
+				if name == "error" {
+					wantTask(f, "completed")
+				}
 			})
 		}
 	}
@@ -472,15 +443,13 @@ func TestListenAcrossServers(t *testing.T) {
 		options := mcptask.Options{Store: store}
 		here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{d.Tools()}})
 		there, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Tools: []mcptask.Tools{d.Tools()}})
-		p, q := wiretest.NewPeer(t, here, wiretest.ModernRevision, ""), wiretest.NewPeer(t, there, wiretest.ModernRevision, "")
+		p, q := modernPeer(t, here), modernPeer(t, there)
 		id := p.Create("driven", nil)
 		f := q.SubscribeTasks(id)
 		d.Tell(id, "from afar")
-		for f.NextTask()["statusMessage"] != "from afar" {
-		}
+		untilTask(f, id, "statusMessage", "from afar")
 		d.Tell(id, "done")
-		for f.NextTask()["status"] != "completed" {
-		}
+		untilTask(f, id, "status", "completed")
 		f.WantEnd()
 	})
 }
@@ -489,8 +458,7 @@ func TestListenAcrossServers(t *testing.T) {
 func TestListenToMany(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p, _ := newListener(t)
 		ids := make([]string, 100)
 		for i := range ids {
 			ids[i] = p.Create("ponder", map[string]any{"ms": 40 * (i % 5)})

@@ -22,49 +22,37 @@ func TestListenMerged(t *testing.T) {
 	for _, jsonReplies := range []bool{false, true} {
 		var sdk *mcp.Server
 		url, d := listening(t, wiretest.Setup{HTTP: wiretest.HTTPOptions(jsonReplies), SDK: func(s *mcp.Server) { sdk = s }})
-		change := func() {
+		change := func(f *wiretest.Feed) {
 			mcp.AddTool(sdk, &mcp.Tool{Name: "later"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 				return &mcp.CallToolResult{}, nil, nil
 			})
+			if m := f.Next(); m.Method != "notifications/tools/list_changed" {
+				f.T.Errorf("%s", m.Text)
+			}
 		}
 		t.Run(fmt.Sprint("both, json=", jsonReplies), func(t *testing.T) {
-			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+			p := modernPeer(t, url)
 			id := d.StartTask(p)
-			f, agreed := p.Subscribe(map[string]any{"taskIds": []string{id, "made-up"}, "toolsListChanged": true, "promptsListChanged": true})
-			if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s] toolsListChanged:true]", id) {
-				t.Errorf("agreed to %v", agreed)
-			}
+			f := subscribe(p, map[string]any{"taskIds": []string{id, "made-up"}, "toolsListChanged": true, "promptsListChanged": true},
+				"taskIds:[%s] toolsListChanged:true", id)
 			f.NextTask()
-			change()
-			if m := f.Next(); m.Method != "notifications/tools/list_changed" {
-				t.Errorf("%s", m.Text)
-			}
+			change(f)
 			d.Tell(id, "one")
 			f.NextTask()
 			d.Tell(id, "done")
-			if f.NextTask()["status"] != "completed" {
-				t.Error("not completed")
-			}
+			wantTask(f, "completed")
 			f.WantSilence() // the SDK's part goes on
-			change()
-			if m := f.Next(); m.Method != "notifications/tools/list_changed" {
-				t.Errorf("%s", m.Text)
-			}
+			change(f)
 			f.Stop()
 		})
 		t.Run(fmt.Sprint("the SDK agrees to nothing, json=", jsonReplies), func(t *testing.T) {
-			p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+			p := modernPeer(t, url)
 			id := d.StartTask(p)
-			f, agreed := p.Subscribe(map[string]any{"taskIds": []string{id}, "promptsListChanged": true})
-			if fmt.Sprint(agreed) != fmt.Sprintf("map[taskIds:[%s]]", id) {
-				t.Errorf("agreed to %v", agreed)
-			}
+			f := subscribe(p, map[string]any{"taskIds": []string{id}, "promptsListChanged": true}, "taskIds:[%s]", id)
 			f.NextTask()
 			f.WantSilence() // its answer is held back
 			d.Tell(id, "done")
-			if f.NextTask()["status"] != "completed" {
-				t.Error("not completed")
-			}
+			wantTask(f, "completed")
 			f.WantEnd()
 			f, _ = p.Subscribe(map[string]any{"taskIds": []string{"made-up"}, "promptsListChanged": true})
 			f.WantEnd()
@@ -77,7 +65,7 @@ func TestListenMergedRefused(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url, _ := listening(t, wiretest.Setup{})
-		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p := modernPeer(t, url)
 		id := p.Create("driven", nil)
 		for _, filter := range []map[string]any{
 			{"taskIds": []string{id}, "toolsListChanged": "yes"},

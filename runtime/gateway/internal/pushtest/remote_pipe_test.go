@@ -16,7 +16,7 @@ import (
 
 // TestPipeRemoteQuestions checks questions that a client on a pipe keeps as tasks.
 func TestPipeRemoteQuestions(t *testing.T) {
-	rules.Covers(t, "C-03", "C-15", "C-32", "C-64", "C-73")
+	rules.Covers(t, "C-03", "C-15", "C-64", "C-73")
 	spec := mcptask.InputSpec{Name: "Note", Message: "?", Schema: `{"type":"object","properties":{"note":{"type":"string"}}}`}
 	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "ask", InputSchema: `{"type":"object"}`, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
 		func(ctx context.Context, task *mcptask.Task, _ struct{}) (string, error) {
@@ -55,84 +55,69 @@ func TestPipeRemoteQuestions(t *testing.T) {
 	status := func(s string) string { return fmt.Sprintf(state, s) }
 	created := result(`{"task":` + status("working") + `}`)
 
-	t.Run("tasks/result waits", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			p, _, q := begin(t, tasks)
-			if q.Params.Task == nil {
-				t.Errorf("%s", q.Line)
+	// run runs the subtests one after another, because the last counts goroutines.
+	run := func(name string, test func(t *testing.T)) {
+		t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
+	}
+	run("tasks/result waits", func(t *testing.T) {
+		p, _, q := begin(t, tasks)
+		if q.Params.Task == nil {
+			t.Errorf("%s", q.Line)
+		}
+		reply(p, q.ID, created)
+		m := expect(t, p, "tasks/result")
+		p.Say(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, status("completed"))
+		reply(p, m.ID, result(answer))
+		ends(t, p, "yes")
+		reply(p, m.ID, result(answer)) // twice: it is not passed on
+		line := p.Ask(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
+		for strings.Contains(line, `"notifications/tasks/status"`) { // of the task's end
+			line = p.Hear()
+		}
+		if !strings.Contains(line, `"after"`) {
+			t.Error(line)
+		}
+	})
+	run("cancelled", func(t *testing.T) {
+		p, id, q := begin(t, tasks)
+		reply(p, q.ID, created)
+		expect(t, p, "tasks/result")
+		p.Say(`{"jsonrpc":"2.0","id":"stop","method":"tasks/cancel","params":{"taskId":%q}}`, id)
+		for want := map[string]bool{"stop": true, "end": true, "tasks/cancel": true}; len(want) > 0; { // in any order
+			m := p.NextMessage()
+			name := m.ID
+			if m.Method != "" {
+				name = m.Method
+				reply(p, m.ID, result(status("cancelled")))
 			}
-			reply(p, q.ID, created)
-			m := expect(t, p, "tasks/result")
-			p.Say(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, status("completed"))
-			reply(p, m.ID, result(answer))
-			ends(t, p, "yes")
-			reply(p, m.ID, result(answer)) // twice: it is not passed on
-			line := p.Ask(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
-			for strings.Contains(line, `"notifications/tasks/status"`) { // of the task's end
-				line = p.Hear()
+			if !want[name] {
+				t.Fatal(m.Line)
 			}
-			if !strings.Contains(line, `"after"`) {
+			delete(want, name)
+		}
+	})
+	run("not declared", func(t *testing.T) {
+		p, _, q := begin(t, `{"elicitation":{},"tasks":{"requests":{"sampling":{"createMessage":{}}}}}`)
+		if q.Params.Task != nil {
+			t.Errorf("%s", q.Line)
+		}
+		reply(p, q.ID, result(answer))
+		ends(t, p, "yes")
+	})
+	run("the client ends", func(t *testing.T) {
+		before := leak.Now()
+		p, _, q := begin(t, tasks)
+		reply(p, q.ID, created)
+		expect(t, p, "tasks/result")
+		_ = p.In.Close()
+		p.WantEnd()
+		before.AtMost(t, 8) // those of the task itself
+		select {
+		case line, ok := <-p.Lines:
+			if ok && strings.Contains(line, `"method":"tasks/`) {
 				t.Error(line)
 			}
-		})
-	})
-	t.Run("polled", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			p, _, q := begin(t, tasks)
-			reply(p, q.ID, created)
-			reply(p, expect(t, p, "tasks/result").ID, `"error":{"code":-32603,"message":"not yet"}`)
-			reply(p, expect(t, p, "tasks/get").ID, result(status("working")))
-			reply(p, expect(t, p, "tasks/get").ID, result(status("completed")))
-			reply(p, expect(t, p, "tasks/result").ID, result(answer))
-			ends(t, p, "yes")
-		})
-	})
-	t.Run("cancelled", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			p, id, q := begin(t, tasks)
-			reply(p, q.ID, created)
-			expect(t, p, "tasks/result")
-			p.Say(`{"jsonrpc":"2.0","id":"stop","method":"tasks/cancel","params":{"taskId":%q}}`, id)
-			for want := map[string]bool{"stop": true, "end": true, "tasks/cancel": true}; len(want) > 0; { // in any order
-				m := p.NextMessage()
-				name := m.ID
-				if m.Method != "" {
-					name = m.Method
-					reply(p, m.ID, result(status("cancelled")))
-				}
-				if !want[name] {
-					t.Fatal(m.Line)
-				}
-				delete(want, name)
-			}
-		})
-	})
-	t.Run("not declared", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			p, _, q := begin(t, `{"elicitation":{},"tasks":{"requests":{"sampling":{"createMessage":{}}}}}`)
-			if q.Params.Task != nil {
-				t.Errorf("%s", q.Line)
-			}
-			reply(p, q.ID, result(answer))
-			ends(t, p, "yes")
-		})
-	})
-	t.Run("the client ends", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			before := leak.Now()
-			p, _, q := begin(t, tasks)
-			reply(p, q.ID, created)
-			expect(t, p, "tasks/result")
-			_ = p.In.Close()
-			p.WantEnd()
-			before.AtMost(t, 8) // those of the task itself
-			select {
-			case line, ok := <-p.Lines:
-				if ok && strings.Contains(line, `"method":"tasks/`) {
-					t.Error(line)
-				}
-			case <-time.After(300 * time.Millisecond): // three intervals
-			}
-		})
+		case <-time.After(300 * time.Millisecond): // three intervals
+		}
 	})
 }

@@ -1,13 +1,11 @@
 package pushtest
 
 import (
-	"bufio"
 	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -113,53 +111,12 @@ func TestStatusNotificationsOfOthers(t *testing.T) {
 			}
 		}
 		if m := result.Next(); m.Method != "" {
-			t.Errorf("a status where the result was asked for: %s", m.Text)
+			t.Errorf("a status on the stream of tasks/result: %s", m.Text)
 		}
 		for _, f := range theirs {
 			f.WantSilence()
 		}
 	})
-}
-
-// TestStatusFollowsTheTask checks that a task's status does not overtake the reply that tells the
-// task's ID, and that the end is still reported.
-func TestStatusFollowsTheTask(t *testing.T) {
-	t.Parallel()
-	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{})
-				p := watcher(t, url, wiretest.LegacyRevision, "")
-				f := p.OpenGet()
-				began := time.Now()
-				id := p.Create("raw", map[string]any{}) // done at once
-				var m wiretest.WireMessage
-				select {
-				case m = <-f.Messages:
-					if time.Since(began) < settling {
-						t.Fatalf("at once: %s", m.Text)
-					}
-				case <-time.After(80 * time.Millisecond):
-				}
-				if m.Text == "" && polls { // and is told by the reply, where it is done by then
-					if p.Task("tasks/get", id).OK().Text("status") == "completed" {
-						if time.Since(began) < settling {
-							f.WantSilence()
-						}
-						return
-					}
-				}
-				if m.Text == "" { // else the reply has taken long
-					m = f.Next()
-				}
-				if task := m.Status(t); task["status"] != "completed" || task["taskId"] != id {
-					t.Errorf("%v", task)
-				}
-				f.WantSilence()
-			})
-		})
-	}
 }
 
 // TestStatusAfterAGap checks that changes without an open stream are reported on the next stream,
@@ -205,19 +162,11 @@ func TestStatusOfAFlood(t *testing.T) {
 		p.Task("tasks/get", id).OK()
 		d.Flood(wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), id) // whose polls tell the watcher nothing
 		seen, last := 0, ""
-		lines := bufio.NewReader(res.Body)
-		for {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, ok := strings.CutPrefix(line, "data: ")
-			if !ok {
-				continue
-			}
-			task := wiretest.WireMessage{Text: data}.Status(t)
+		for data := range wiretest.Events(res.Body) {
+			task := wiretest.WireMessage{Text: string(data)}.Status(t)
 			seen++
 			if task["status"] == "completed" {
+				last = "the end"
 				break
 			}
 			message, _ := task["statusMessage"].(string)
@@ -226,11 +175,8 @@ func TestStatusOfAFlood(t *testing.T) {
 			}
 			last = message
 		}
-		if seen > wiretest.FloodChanges*3/4 {
-			t.Errorf("%d of %d changes were kept for a client that did not read", seen, wiretest.FloodChanges)
-		}
-		if t.Failed() || testing.Verbose() {
-			t.Logf("%d of %d changes told", seen, wiretest.FloodChanges)
+		if last != "the end" || seen > wiretest.FloodChanges*3/4 {
+			t.Errorf("%d of %d changes were kept for a client that did not read, the last was %.6s", seen, wiretest.FloodChanges, last)
 		}
 	})
 }

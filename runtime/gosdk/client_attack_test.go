@@ -25,23 +25,17 @@ func TestStreamThatReturns(t *testing.T) {
 		"at once": {"1", time.Minute, 500, 610},
 		"never":   {"999999999999", time.Hour, 11, 13},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := &scripted{t: t, revision: wiretest.LegacyRevision}
-				s.answer = func(c2 call) reply {
-					if c2.method != "HTTP GET" {
-						return reply{}
-					}
-					return reply{header: map[string]string{"Content-Type": "text/event-stream"},
-						body: strings.NewReader(fmt.Sprintf("id: %d\nretry: %s\ndata:\n\n", c2.n, c.retry))}
-				}
-				s.connect(gosdk.ClientOptions{})
-				time.Sleep(c.lasts)
-				if n := len(s.of("HTTP GET")); n < c.least || n > c.most {
-					t.Errorf("%d streams in %v", n, c.lasts)
-				}
+		t.Run(name, inBubble(func(t *testing.T) {
+			s := newScript(t, wiretest.LegacyRevision, "HTTP GET", func(_ *scripted, get call) reply {
+				return reply{header: map[string]string{"Content-Type": "text/event-stream"},
+					body: strings.NewReader(fmt.Sprintf("id: %d\nretry: %s\ndata:\n\n", get.n, c.retry))}
 			})
-		})
+			s.connect(gosdk.ClientOptions{})
+			time.Sleep(c.lasts)
+			if n := len(s.of("HTTP GET")); n < c.least || n > c.most {
+				t.Errorf("%d streams in %v", n, c.lasts)
+			}
+		}))
 	}
 }
 
@@ -49,55 +43,37 @@ func TestStreamThatReturns(t *testing.T) {
 // header of requests, so that it has a bound.
 func TestLongIdentifiers(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	t.Run("an event", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := &scripted{t: t, revision: wiretest.LegacyRevision}
-			s.answer = func(c call) reply {
-				if c.method != "HTTP GET" {
-					return reply{}
-				}
-				if n := len(c.header.Get("Last-Event-Id")); n > 4096 {
-					t.Errorf("an identifier of %d bytes", n)
-				}
-				return reply{header: map[string]string{"Content-Type": "text/event-stream"}, body: strings.NewReader("id: " + long + "\ndata:\n\n")}
+	t.Run("an event", inBubble(func(t *testing.T) {
+		s := newScript(t, wiretest.LegacyRevision, "HTTP GET", func(_ *scripted, c call) reply {
+			if n := len(c.header.Get("Last-Event-Id")); n > 4096 {
+				t.Errorf("an identifier of %d bytes", n)
 			}
-			s.connect(gosdk.ClientOptions{})
-			time.Sleep(time.Minute)
-			if len(s.of("HTTP GET")) < 2 {
-				t.Error("the stream was not resumed")
-			}
+			return reply{header: map[string]string{"Content-Type": "text/event-stream"}, body: strings.NewReader("id: " + long + "\ndata:\n\n")}
 		})
-	})
-	t.Run("a task", func(t *testing.T) {
-		everyRevision(t, func(t *testing.T, revision string) {
-			s := &scripted{t: t, revision: revision}
-			s.answer = func(c call) reply {
-				if c.method == "tools/call" {
-					return s.created(long)
-				}
-				return reply{}
-			}
-			_, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{})
-			if err == nil || !strings.Contains(err.Error(), "1048576 bytes") || len(err.Error()) > 500 {
-				t.Errorf("%.500v", err)
-			}
-		})
-	})
+		s.connect(gosdk.ClientOptions{})
+		time.Sleep(time.Minute)
+		if len(s.of("HTTP GET")) < 2 {
+			t.Error("the stream was not resumed")
+		}
+	}))
+	t.Run("a task", inEveryRevision(func(t *testing.T, revision string) {
+		s := newScript(t, revision, "tools/call", func(s *scripted, _ call) reply { return s.created(long) })
+		_, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{})
+		if err == nil || !strings.Contains(err.Error(), "1048576 bytes") || len(err.Error()) > 500 {
+			t.Errorf("%.500v", err)
+		}
+	}))
 }
 
 // TestHugeList: a list of tools has a bound in all, whatever its pages have.
 func TestHugeList(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
-		s := &scripted{t: t, revision: revision}
 		var sent atomic.Int64
-		s.answer = func(c call) reply {
-			if c.method != "tools/list" {
-				return reply{}
-			}
+		s := newScript(t, revision, "tools/list", func(_ *scripted, c call) reply {
 			sent.Add(50 << 10)
 			return result(`{%s,"tools":[{"name":"t%d","description":"%s","inputSchema":{"type":"object"}}],"nextCursor":"%[2]d"}`,
 				complete, c.n, strings.Repeat("x", 50<<10))
-		}
+		})
 		_, err := s.connect(gosdk.ClientOptions{MaxMessage: 64 << 10}).ListTools(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "ClientOptions.MaxMessage") {
 			t.Error(err)
@@ -112,19 +88,15 @@ func TestHugeList(t *testing.T) {
 // nothing of its client's busy.
 func TestStreamsLeftOpen(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
-		s := &scripted{t: t, revision: revision}
 		var open atomic.Int32
-		s.answer = func(c call) reply {
-			if c.method != "tools/list" {
-				return reply{}
-			}
+		s := newScript(t, revision, "tools/list", func(_ *scripted, c call) reply {
 			return reply{stream: func(send func(string)) {
 				open.Add(1)
 				defer open.Add(-1)
 				send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{%s,"tools":[]}}`, c.id, complete))
 				<-c.ctx.Done()
 			}}
-		}
+		})
 		conn := s.connect(gosdk.ClientOptions{})
 		for range 50 {
 			if _, err := conn.ListTools(t.Context()); err != nil {
@@ -142,28 +114,18 @@ func TestStreamsLeftOpen(t *testing.T) {
 // holds Connect up no longer than its context.
 func TestSilentStandaloneStream(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		s := &scripted{t: t, revision: wiretest.LegacyRevision}
-		s.answer = func(c call) reply {
-			if c.method == "HTTP GET" {
-				<-c.ctx.Done()
-			}
+		s := newScript(t, wiretest.LegacyRevision, "HTTP GET", func(_ *scripted, c call) reply {
+			<-c.ctx.Done()
 			return reply{}
+		})
+		ctx := within(t, time.Minute)
+		began := time.Now()
+		conn, err := gosdk.Connect(ctx, "http://script/mcp", gosdk.ClientOptions{Revision: s.revision, HTTPClient: s.client()})
+		if took := time.Since(began); took > time.Minute {
+			t.Errorf("Connect took %v", took)
 		}
-		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
-		defer cancel()
-		done := make(chan error, 1)
-		go func() {
-			conn, err := gosdk.Connect(ctx, "http://script/mcp", gosdk.ClientOptions{Revision: s.revision, HTTPClient: s.client()})
-			if err == nil {
-				_ = conn.Close()
-			}
-			done <- err
-		}()
-		select {
-		case err := <-done:
-			t.Log(err)
-		case <-time.After(time.Hour):
-			t.Error("Connect hangs")
+		if err == nil {
+			_ = conn.Close()
 		}
 	})
 }
@@ -172,19 +134,14 @@ func TestSilentStandaloneStream(t *testing.T) {
 func TestPagesToOpen(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
 		var opened atomic.Int32
-		s := &scripted{t: t, revision: revision}
-		s.answer = func(c call) reply {
-			if c.method != "tools/call" {
-				return reply{}
-			}
+		s := newScript(t, revision, "tools/call", func(*scripted, call) reply {
 			var all []string
 			for i := range 5000 {
 				all = append(all, fmt.Sprintf(`{"mode":"url","message":"?","url":"https://example.com/%d","elicitationId":"%[1]d"}`, i))
 			}
 			return reply{err: fmt.Sprintf(`{"code":-32042,"message":"open these","data":{"elicitations":[%s]}}`, strings.Join(all, ","))}
-		}
-		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
-		defer cancel()
+		})
+		ctx := within(t, time.Minute)
 		_, err := mcptask.Run[number](ctx, s.connect(gosdk.ClientOptions{OpenURL: func(context.Context, mcptask.Question) error {
 			opened.Add(1)
 			return nil

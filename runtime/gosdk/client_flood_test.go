@@ -19,24 +19,12 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// overEach runs a test over HTTP and over pipes.
-func overEach(t *testing.T, test func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn)) {
-	for name, connect := range map[string]func(*scripted, gosdk.ClientOptions) mcptask.Conn{
-		"HTTP":  (*scripted).connect,
-		"pipes": (*scripted).connectPipe,
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) { test(t, connect) })
-		})
-	}
-}
-
 // TestFloodOfRequests: of the questions that a server asks beside its answers, a
 // bounded number is under way, others are refused, and there is room again when
 // some were answered.
 func TestFloodOfRequests(t *testing.T) {
 	const flood, most = 1000, 256
-	overEach(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		release := make(chan struct{})
 		var now, asked atomic.Int32
 		answer := pipeline.AnswerApproval(func(ctx context.Context, _ mcptask.Question) (pipeline.Approval, error) {
@@ -79,8 +67,6 @@ func TestFloodOfRequests(t *testing.T) {
 		}
 		s.answer = func(c call) reply {
 			switch c.method {
-			case "tools/call":
-				return s.created("t")
 			case "tasks/get":
 				return s.state("t", "input_required")
 			case "tasks/result":
@@ -100,7 +86,6 @@ func TestFloodOfRequests(t *testing.T) {
 		}
 		conn := connect(s, gosdk.ClientOptions{Answer: answer})
 		ctx, cancel := wiretest.WithTimeout(t, 10*time.Minute)
-		defer cancel()
 		go func() { _, _ = start(t, conn).Wait(ctx) }()
 		time.Sleep(time.Minute)
 		if n := runtime.NumGoroutine(); n > flood {
@@ -127,11 +112,7 @@ func TestFloodBeforeTheCall(t *testing.T) {
 			asked.Add(1)
 			return pipeline.Approval{Approve: true}, nil
 		})
-		s := &scripted{t: t, revision: wiretest.ModernRevision}
-		s.answer = func(c call) reply {
-			if c.method != "tools/call" {
-				return reply{}
-			}
+		s := newScript(t, wiretest.ModernRevision, "tools/call", func(*scripted, call) reply {
 			questions := map[string]json.RawMessage{}
 			for i := range 5000 {
 				questions[fmt.Sprint("q", i)] = json.RawMessage(`{"method":"elicitation/create","params":` +
@@ -139,7 +120,7 @@ func TestFloodBeforeTheCall(t *testing.T) {
 			}
 			data, _ := json.Marshal(questions)
 			return result(`{"resultType":"input_required","inputRequests":%s}`, data)
-		}
+		})
 		_, err := mcptask.Run[number](t.Context(), s.connect(gosdk.ClientOptions{Answer: answer}), "tool", number{})
 		if err == nil || !strings.Contains(err.Error(), "5000 questions") || asked.Load() > 0 {
 			t.Errorf("%v, %d asked", err, asked.Load())

@@ -77,8 +77,6 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 		}
 		s.answer = func(c call) reply {
 			switch c.method {
-			case "tools/call":
-				return s.created("t")
 			case "tasks/get":
 				return s.state("t", "input_required")
 			case "tasks/result":
@@ -104,8 +102,7 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 			}
 			return reply{}
 		}
-		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
-		defer cancel()
+		ctx := within(t, time.Minute)
 		if _, err := start(t, s.connect(gosdk.ClientOptions{Answer: approver(t)})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -124,17 +121,12 @@ func hostileInput(t *testing.T, schema string, before bool) {
 			switch {
 			case c.method == "tools/call" && before && c.n == 1:
 				return result(`{"resultType":"input_required","inputRequests":%s}`, asks)
-			case c.method == "tools/call":
-				return s.created("t")
 			case c.method == "tasks/get" && !before && len(s.of("tasks/update")) == 0:
 				return s.state("t", "input_required", `"inputRequests":`+asks)
-			case c.method == "tasks/get":
-				return s.state("t", "completed", `"result":`+output(1))
 			}
 			return reply{}
 		}
-		ctx, cancel := wiretest.WithTimeout(t, time.Minute)
-		defer cancel()
+		ctx := within(t, time.Minute)
 		if out, err := start(t, s.connect(gosdk.ClientOptions{Answer: approver(t)})).Wait(ctx); err != nil || out.N != 1 {
 			t.Errorf("%+v, %v", out, err)
 		}

@@ -24,52 +24,50 @@ import (
 func TestProposedCancel(t *testing.T) {
 	rules.Covers(t, "A-38", "A-45", "A-47")
 	for name, answers := range map[string]bool{"and is answered": true, "and is not": false} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				answered := make(chan struct{})
-				s := scriptProposal(t, func(c call) reply {
-					switch {
-					case c.method == "tools/call" && answers:
-						return held(c, answered, refusal(-32800, ""))
-					case c.method == "tools/call":
-						return held(c, nil, reply{})
-					case c.n <= 3:
-						return stands(c, "input_required")
-					case c.n <= 8:
-						return stands(c, "working")
-					}
-					return stands(c, "cancelled")
-				})
-				call := start(t, connect(s, gosdk.ClientOptions{}))
-				time.AfterFunc(2500*time.Millisecond, func() {
-					for range 2 { // to be sure
-						if err := call.Cancel(t.Context()); err != nil {
-							t.Error(err)
-						}
-					}
-					close(answered)
-				})
-				if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrCancelled) {
-					t.Error(err)
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			answered := make(chan struct{})
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call" && answers:
+					return held(c, answered, refusal(-32800, ""))
+				case c.method == "tools/call":
+					return held(c, nil, reply{})
+				case c.n <= 3:
+					return stands(c, "input_required")
+				case c.n <= 8:
+					return stands(c, "working")
 				}
-				time.Sleep(time.Hour)
-				if err := call.Cancel(t.Context()); err != nil { // it is done
-					t.Error(err)
-				}
-				sent, made := s.of("notifications/cancelled"), s.of("tools/call")[0]
-				if len(sent) != 2 {
-					t.Fatalf("%d cancellations", len(sent))
-				}
-				for _, c := range sent {
-					if c.member("requestId") != string(made.id) || c.member("_meta", relatedProposed, "taskId") != made.named() {
-						t.Errorf("request %s of %s is cancelled by %s", made.id, made.named(), c.params)
-					}
-				}
-				if polls := s.of("tasks/get"); len(polls) < 9 || len(s.of("tasks/result"))+len(s.of("tasks/cancel")) != 0 {
-					t.Errorf("%d polls", len(polls))
-				}
+				return stands(c, "cancelled")
 			})
-		})
+			call := start(t, connect(s, gosdk.ClientOptions{}))
+			time.AfterFunc(2500*time.Millisecond, func() {
+				for range 2 { // to be sure
+					if err := call.Cancel(t.Context()); err != nil {
+						t.Error(err)
+					}
+				}
+				close(answered)
+			})
+			if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrCancelled) {
+				t.Error(err)
+			}
+			time.Sleep(time.Hour)
+			if err := call.Cancel(t.Context()); err != nil { // it is done
+				t.Error(err)
+			}
+			sent, made := s.of("notifications/cancelled"), s.of("tools/call")[0]
+			if len(sent) != 2 {
+				t.Fatalf("%d cancellations", len(sent))
+			}
+			for _, c := range sent {
+				if c.member("requestId") != string(made.id) || c.member("_meta", relatedProposed, "taskId") != made.named() {
+					t.Errorf("request %s of %s is cancelled by %s", made.id, made.named(), c.params)
+				}
+			}
+			if polls := s.of("tasks/get"); len(polls) < 9 || len(s.of("tasks/result"))+len(s.of("tasks/cancel")) != 0 {
+				t.Errorf("%d polls", len(polls))
+			}
+		}))
 	}
 }
 
@@ -97,7 +95,7 @@ func TestProposedCancelUnheard(t *testing.T) {
 
 // TestProposedCancelTooLate: the answer that comes all the same is the end.
 func TestProposedCancelTooLate(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		answered := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
@@ -110,16 +108,14 @@ func TestProposedCancelTooLate(t *testing.T) {
 			t.Error(err)
 		}
 		time.AfterFunc(2500*time.Millisecond, func() { close(answered) })
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 4 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 4)
 	})
 }
 
 // TestProposedCancelElsewhere: a call that was taken up by its token has no request
 // to cancel, and goes on.
 func TestProposedCancelElsewhere(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		s := scriptProposal(t, func(c call) reply {
 			switch {
 			case c.method == "tasks/result":
@@ -137,9 +133,7 @@ func TestProposedCancelElsewhere(t *testing.T) {
 		if err := call.Cancel(t.Context()); err == nil || !strings.Contains(err.Error(), "the request that made it") || errors.Is(err, mcptask.ErrCancelled) {
 			t.Error(err)
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 6 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 6)
 		if n := len(s.of("notifications/cancelled")); n != 0 || s.of("tasks/get")[0].named() != `"elsewhere"` {
 			t.Errorf("%d cancellations, %s", n, s.of("tasks/get")[0].params)
 		}
@@ -181,52 +175,50 @@ func TestProposedLeaves(t *testing.T) {
 		"with key": {[]mcptask.CallOption{mcptask.IdempotencyKey("0123456789abcdef")}, false, 0},
 		"a task":   {nil, true, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				for way, dial := range map[string]func(*scripted, gosdk.ClientOptions) (mcptask.Conn, error){"HTTP": (*scripted).dial, "pipe": (*scripted).dialPipe} {
-					over := make(chan struct{})
-					s := scriptProposal(t, func(c call) reply {
-						switch {
-						case c.method != "tools/call":
-							return stands(c, "working")
-						case tc.announced:
-							return held(c, over, result("%s", output(1)))
+		t.Run(name, inBubble(func(t *testing.T) {
+			for way, dial := range map[string]func(*scripted, gosdk.ClientOptions) (mcptask.Conn, error){"HTTP": (*scripted).dial, "pipe": (*scripted).dialPipe} {
+				over := make(chan struct{})
+				s := scriptProposal(t, func(c call) reply {
+					switch {
+					case c.method != "tools/call":
+						return stands(c, "working")
+					case tc.announced:
+						return held(c, over, result("%s", output(1)))
+					}
+					return reply{stream: func(func(string)) {
+						select {
+						case <-over:
+						case <-c.ctx.Done():
 						}
-						return reply{stream: func(func(string)) {
-							select {
-							case <-over:
-							case <-c.ctx.Done():
-							}
-						}}
-					})
-					conn, err := dial(s, gosdk.ClientOptions{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					ctx, leave := context.WithTimeout(t.Context(), time.Second)
-					_, err = mcptask.Start[number](ctx, conn, "tool", number{}, tc.options...)
-					if tc.announced != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
-						t.Error(err)
-					}
-					if err := conn.Close(); err != nil {
-						t.Error(err)
-					}
-					leave()
-					synctest.Wait()
-					sent := s.of("notifications/cancelled")
-					if len(sent) != tc.cancelled {
-						t.Errorf("%s: %d cancellations", way, len(sent))
-					}
-					for _, c := range sent {
-						if c.member("requestId") != string(s.of("tools/call")[0].id) {
-							t.Errorf("%s: %s", way, c.params)
-						}
-					}
-					close(over)
-					s.work.Wait()
+					}}
+				})
+				conn, err := dial(s, gosdk.ClientOptions{})
+				if err != nil {
+					t.Fatal(err)
 				}
-			})
-		})
+				ctx, leave := context.WithTimeout(t.Context(), time.Second)
+				_, err = mcptask.Start[number](ctx, conn, "tool", number{}, tc.options...)
+				if tc.announced != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+				leave()
+				synctest.Wait()
+				sent := s.of("notifications/cancelled")
+				if len(sent) != tc.cancelled {
+					t.Errorf("%s: %d cancellations", way, len(sent))
+				}
+				for _, c := range sent {
+					if c.member("requestId") != string(s.of("tools/call")[0].id) {
+						t.Errorf("%s: %s", way, c.params)
+					}
+				}
+				close(over)
+				s.work.Wait()
+			}
+		}))
 	}
 }
 
@@ -245,56 +237,52 @@ func TestProposedCut(t *testing.T) {
 		"and no task":            {lost: 1, want: "may have been called"},
 		"and out of reach":       {failing: 100, want: "may have been called"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := scriptProposal(t, func(c call) reply {
-					switch {
-					case c.method == "tools/call":
-						return reply{stream: func(send func(string)) {
-							if tc.announced {
-								send(announcement(c))
-							}
-							time.Sleep(100 * time.Millisecond)
-						}}
-					case c.method == "tasks/result":
-						return result("%s", output(8))
-					case c.method != "tasks/get":
-						return reply{}
-					case c.n <= tc.failing:
-						return reply{status: http.StatusBadGateway, text: "no"}
-					case c.n <= tc.lost:
-						return refusal(wiretest.InvalidParams, "")
-					case c.n < 4:
-						return stands(c, "working")
-					}
-					return stands(c, "completed")
-				})
-				call, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{})
-				if tc.want != "" {
-					if err == nil || !strings.Contains(err.Error(), tc.want) {
-						t.Error(err)
-					}
-					return
+		t.Run(name, inBubble(func(t *testing.T) {
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call":
+					return reply{stream: func(send func(string)) {
+						if tc.announced {
+							send(announcement(c))
+						}
+						time.Sleep(100 * time.Millisecond)
+					}}
+				case c.method == "tasks/result":
+					return result("%s", output(8))
+				case c.method != "tasks/get":
+					return reply{}
+				case c.n <= tc.failing:
+					return reply{status: http.StatusBadGateway, text: "no"}
+				case c.n <= tc.lost:
+					return refusal(wiretest.InvalidParams, "")
+				case c.n < 4:
+					return stands(c, "working")
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if tc.failing == 0 { // the request can still be named
-					if err := call.Cancel(t.Context()); err != nil {
-						t.Error(err)
-					}
-					if sent := s.of("notifications/cancelled"); len(sent) != 1 || sent[0].member("requestId") != string(s.of("tools/call")[0].id) {
-						t.Errorf("%v", sent)
-					}
-				}
-				if out, err := call.Wait(t.Context()); err != nil || out.N != 8 {
-					t.Errorf("%+v, %v", out, err)
-				}
-				if n := len(s.of("tools/call")); n != 1 {
-					t.Errorf("%d calls", n)
-				}
+				return stands(c, "completed")
 			})
-		})
+			call, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{})
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Error(err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.failing == 0 { // the request can still be named
+				if err := call.Cancel(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if sent := s.of("notifications/cancelled"); len(sent) != 1 || sent[0].member("requestId") != string(s.of("tools/call")[0].id) {
+					t.Errorf("%v", sent)
+				}
+			}
+			wantNumber(t, call, 8)
+			if n := len(s.of("tools/call")); n != 1 {
+				t.Errorf("%d calls", n)
+			}
+		}))
 	}
 }
 
@@ -380,7 +368,7 @@ func TestProposedEnds(t *testing.T) {
 // the question asks to be a task itself is ignored.
 func TestProposedQuestions(t *testing.T) {
 	rules.Covers(t, "A-04", "A-10", "A-38")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		var asked atomic.Int32
 		answered := make(chan struct{}, 9)
 		s := scriptProposal(t, func(c call) reply {

@@ -24,7 +24,7 @@ import (
 // each gets its own answer, whatever order they come in.
 func TestProposedIDs(t *testing.T) {
 	rules.Covers(t, "A-12", "A-13", "A-14")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		s := scriptProposal(t, func(c call) reply {
 			n := 0
 			if err := json.Unmarshal([]byte(c.member("arguments", "n")), &n); err != nil {
@@ -61,7 +61,7 @@ func TestProposedIDs(t *testing.T) {
 func TestProposedKeys(t *testing.T) {
 	rules.Covers(t, "A-07")
 	const key = "0123456789abcdef"
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		var ids []string
 		for range 2 { // two processes
 			known := map[string]bool{}
@@ -91,13 +91,9 @@ func TestProposedKeys(t *testing.T) {
 			if b, ok := second.Token(); !ok || a != b {
 				t.Errorf("the tokens %s and %s", a, b)
 			}
-			if out, err := second.Wait(t.Context()); err != nil || out.N != 1 {
-				t.Errorf("%+v, %v", out, err)
-			}
+			wantNumber(t, second, 1)
 			close(ended)
-			if out, err := first.Wait(t.Context()); err != nil || out.N != 1 {
-				t.Errorf("%+v, %v", out, err)
-			}
+			wantNumber(t, first, 1)
 			_, err := mcptask.Start[number](t.Context(), conn, "tool", number{3}, mcptask.IdempotencyKey(key))
 			var wire *mcptask.Error
 			if !errors.As(err, &wire) || wire.Message != "n must not be 3" { // no duplicate
@@ -142,51 +138,49 @@ func TestProposedDelete(t *testing.T) {
 			time.Sleep(time.Minute)
 		}}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				for _, deletes := range []bool{true, false} {
-					s := scriptProposal(t, func(c call) reply {
-						switch c.method {
-						case "tools/call":
-							ended := make(chan struct{})
-							if tc.answered > 0 {
-								time.AfterFunc(tc.answered, func() { close(ended) })
-							}
-							return held(c, ended, result("%s", output(1)))
-						case "tasks/get":
-							if c.n < 4 {
-								return stands(c, "working")
-							}
-							return stands(c, tc.state)
-						case "tasks/result":
-							return result("%s", output(1))
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			for _, deletes := range []bool{true, false} {
+				s := scriptProposal(t, func(c call) reply {
+					switch c.method {
+					case "tools/call":
+						ended := make(chan struct{})
+						if tc.answered > 0 {
+							time.AfterFunc(tc.answered, func() { close(ended) })
 						}
-						return tc.deleted
-					})
-					conn := connect(s, gosdk.ClientOptions{DeleteTasks: deletes})
-					for range 2 {
-						call := start(t, conn)
-						time.Sleep(time.Millisecond)
-						out, err := call.Wait(t.Context())
-						if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) || err == nil && out.N != 1 {
-							t.Errorf("%+v, %v", out, err)
+						return held(c, ended, result("%s", output(1)))
+					case "tasks/get":
+						if c.n < 4 {
+							return stands(c, "working")
 						}
+						return stands(c, tc.state)
+					case "tasks/result":
+						return result("%s", output(1))
 					}
-					calls, sent := s.of("tools/call"), s.of("tasks/delete")
-					if want := map[bool]int{true: 2}[deletes]; len(sent) != want {
-						t.Fatalf("%d deletions", len(sent))
-					}
-					for i, c := range sent {
-						if c.named() != calls[i].named() {
-							t.Errorf("deleted %s, not %s", c.named(), calls[i].named())
-						}
-					}
-					if gets := s.of("tasks/get"); len(sent) > 0 && len(gets) > 0 && slices.ContainsFunc(gets, func(c call) bool { return c.named() == sent[0].named() && c.at.After(sent[0].at) }) {
-						t.Error("polled after the deletion")
+					return tc.deleted
+				})
+				conn := connect(s, gosdk.ClientOptions{DeleteTasks: deletes})
+				for range 2 {
+					call := start(t, conn)
+					time.Sleep(time.Millisecond)
+					out, err := call.Wait(t.Context())
+					if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) || err == nil && out.N != 1 {
+						t.Errorf("%+v, %v", out, err)
 					}
 				}
-			})
-		})
+				calls, sent := s.of("tools/call"), s.of("tasks/delete")
+				if want := map[bool]int{true: 2}[deletes]; len(sent) != want {
+					t.Fatalf("%d deletions", len(sent))
+				}
+				for i, c := range sent {
+					if c.named() != calls[i].named() {
+						t.Errorf("deleted %s, not %s", c.named(), calls[i].named())
+					}
+				}
+				if gets := s.of("tasks/get"); len(sent) > 0 && len(gets) > 0 && slices.ContainsFunc(gets, func(c call) bool { return c.named() == sent[0].named() && c.at.After(sent[0].at) }) {
+					t.Error("polled after the deletion")
+				}
+			}
+		}))
 	}
 }
 
@@ -242,7 +236,7 @@ func (b *lockedBuffer) String() string {
 // a form of its own, moves nothing.
 func TestProposedHostile(t *testing.T) {
 	rules.Covers(t, "A-11")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		ended := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			switch c.method {
@@ -279,35 +273,6 @@ func TestProposedHostile(t *testing.T) {
 			t.Error(err)
 		}
 		close(ended)
-	})
-}
-
-// TestProposedCursors: a cursor goes back as it came.
-func TestProposedCursors(t *testing.T) {
-	rules.Covers(t, "A-51")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-		cursors := []string{"b", "a", " ", "ü\u2028\x00", `{"page":1.50,"then":null}`, strings.Repeat("x", 10_000)}
-		s := scriptProposal(t, func(c call) reply {
-			page := map[string]any{"tools": []any{map[string]any{"name": fmt.Sprint("t", c.n), "inputSchema": map[string]any{"type": "object"}}}}
-			if c.n <= len(cursors) {
-				page["nextCursor"] = cursors[c.n-1]
-			}
-			data, err := json.Marshal(page)
-			if err != nil {
-				t.Error(err)
-			}
-			return reply{result: string(data)}
-		})
-		tools, err := connect(s, gosdk.ClientOptions{}).ListTools(t.Context())
-		if err != nil || len(tools) != len(cursors)+1 || tools[0].TaskSupport != "" {
-			t.Errorf("%+v, %v", tools, err)
-		}
-		for i, c := range s.of("tools/list")[1:] {
-			var got string
-			if err := json.Unmarshal([]byte(c.member("cursor")), &got); err != nil || got != cursors[i] {
-				t.Errorf("%.60q came back as %.60s, %v", cursors[i], c.member("cursor"), err)
-			}
-		}
 	})
 }
 

@@ -14,7 +14,6 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
@@ -23,7 +22,7 @@ import (
 // then, without a word.
 func TestProposedPolls(t *testing.T) {
 	rules.Covers(t, "A-02", "A-03", "A-07", "A-11", "A-12", "A-13", "A-32", "A-38")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		frequencies := []int{3000, 10000, 200, 45000}
 		announced := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
@@ -55,9 +54,7 @@ func TestProposedPolls(t *testing.T) {
 				t.Errorf("%+v, %v", snapshot, err)
 			}
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 7 {
-			t.Fatalf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 7)
 		calls := s.of("tools/call")
 		if len(calls) != 1 || calls[0].member("_meta", askedProposed, "keepAlive") != "60000" || len(calls[0].named()) < 22 {
 			t.Errorf("%d calls, the first %s", len(calls), calls[0].params)
@@ -104,51 +101,49 @@ func TestProposedAnswer(t *testing.T) {
 			return errors.As(err, &wire) && wire.Code == -32042 && string(wire.Data) == `{"a":1}`
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				ended := make(chan struct{})
-				s := scriptProposal(t, func(c call) reply {
-					switch {
-					case c.method == "tools/call":
-						return held(c, ended, tc.answer)
-					case c.method != "tasks/get":
-						return reply{}
-					}
-					select {
-					case <-ended:
-						return stands(c, "failed", `"error":"less than the answer"`)
-					default:
-						return stands(c, "working", `"pollFrequency":4000`)
-					}
-				})
-				conn := connect(s, gosdk.ClientOptions{})
-				began := time.Now()
-				time.AfterFunc(tc.after, func() { close(ended) })
-				call := start(t, conn)
-				var waiting sync.WaitGroup
-				for range 3 {
-					waiting.Go(func() {
-						if out, err := call.Wait(t.Context()); !tc.check(out, err) {
-							t.Errorf("%+v, %v", out, err)
-						}
-						if took := time.Since(began); took != tc.after && tc.after > time.Second {
-							t.Errorf("known after %v", took)
-						}
-					})
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			ended := make(chan struct{})
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call":
+					return held(c, ended, tc.answer)
+				case c.method != "tasks/get":
+					return reply{}
 				}
-				waiting.Wait()
-				if n := len(s.of("tasks/result")) + len(s.of("notifications/cancelled")); n != 0 {
-					t.Errorf("%d more messages", n)
+				select {
+				case <-ended:
+					return stands(c, "failed", `"error":"less than the answer"`)
+				default:
+					return stands(c, "working", `"pollFrequency":4000`)
 				}
 			})
-		})
+			conn := connect(s, gosdk.ClientOptions{})
+			began := time.Now()
+			time.AfterFunc(tc.after, func() { close(ended) })
+			call := start(t, conn)
+			var waiting sync.WaitGroup
+			for range 3 {
+				waiting.Go(func() {
+					if out, err := call.Wait(t.Context()); !tc.check(out, err) {
+						t.Errorf("%+v, %v", out, err)
+					}
+					if took := time.Since(began); took != tc.after && tc.after > time.Second {
+						t.Errorf("known after %v", took)
+					}
+				})
+			}
+			waiting.Wait()
+			if n := len(s.of("tasks/result")) + len(s.of("notifications/cancelled")); n != 0 {
+				t.Errorf("%d more messages", n)
+			}
+		}))
 	}
 }
 
 // TestProposedUnread: an answer that comes while nobody waits is there for who does.
 func TestProposedUnread(t *testing.T) {
 	rules.Covers(t, "A-07")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		ended := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
@@ -159,9 +154,7 @@ func TestProposedUnread(t *testing.T) {
 		call := start(t, connect(s, gosdk.ClientOptions{}))
 		close(ended)
 		time.Sleep(time.Hour)
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 3 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 3)
 		token, ok := call.Token()
 		if !ok {
 			t.Fatal("no token")
@@ -183,7 +176,7 @@ func TestProposedUnread(t *testing.T) {
 // TestProposedErrorThatIsNoEnd: a server that stops refuses what is open. Its tasks
 // go on.
 func TestProposedErrorThatIsNoEnd(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		stopping := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			switch {
@@ -198,14 +191,12 @@ func TestProposedErrorThatIsNoEnd(t *testing.T) {
 		})
 		call := start(t, connect(s, gosdk.ClientOptions{}))
 		time.AfterFunc(2500*time.Millisecond, func() { close(stopping) })
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 5 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 5)
 	})
 	t.Run("at once", func(t *testing.T) {
 		stopped := make(chan struct{})
 		close(stopped)
-		eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+		eachWay(t, func(t *testing.T, connect connector) {
 			s := scriptProposal(t, func(c call) reply {
 				switch c.method {
 				case "tools/call":
@@ -229,7 +220,7 @@ func TestProposedErrorThatIsNoEnd(t *testing.T) {
 // asked for one where that takes no longer than usual.
 func TestProposedIgnored(t *testing.T) {
 	rules.Covers(t, "A-11")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
 				time.Sleep(4 * time.Second)
@@ -246,9 +237,7 @@ func TestProposedIgnored(t *testing.T) {
 			if _, ok := call.Token(); ok {
 				t.Error("a token of no task")
 			}
-			if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-				t.Errorf("%+v, %v", out, err)
-			}
+			wantNumber(t, call, 1)
 		}
 		var wire *mcptask.Error
 		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != wiretest.InvalidParams {
@@ -268,7 +257,7 @@ func TestProposedIgnored(t *testing.T) {
 // client looks for the task, ever more rarely; where there are no tasks at all, once.
 func TestProposedSilence(t *testing.T) {
 	rules.Covers(t, "A-11")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		for name, tc := range map[string]struct {
 			refused int
 			polls   int
@@ -342,34 +331,31 @@ func TestProposedStates(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), `"paused"`)
 		}},
 	} {
-		t.Run(strings.ReplaceAll(status, " ", "_"), func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := scriptProposal(t, func(c call) reply {
-					switch c.method {
-					case "tools/call":
-						return held(c, nil, reply{})
-					case "tasks/get":
-						if tc.more.result == "" {
-							return stands(c, strings.TrimSpace(status))
-						}
-						return stands(c, strings.TrimSpace(status), tc.more.result)
+		t.Run(strings.ReplaceAll(status, " ", "_"), inBubble(func(t *testing.T) {
+			s := scriptProposal(t, func(c call) reply {
+				switch c.method {
+				case "tools/call":
+					return held(c, nil, reply{})
+				case "tasks/get":
+					if tc.more.result == "" {
+						return stands(c, strings.TrimSpace(status))
 					}
-					return tc.result
-				})
-				call := start(t, s.connect(gosdk.ClientOptions{}))
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-				defer cancel()
-				var last mcptask.Snapshot
-				var err error
-				for last, err = range call.Updates(ctx) {
-					if !slices.Contains([]mcptask.Status{mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled}, last.Status) {
-						t.Errorf("the status %q", last.Status)
-					}
+					return stands(c, strings.TrimSpace(status), tc.more.result)
 				}
-				if !tc.check(last, err) {
-					t.Errorf("%+v, %v", last, err)
-				}
+				return tc.result
 			})
-		})
+			call := start(t, s.connect(gosdk.ClientOptions{}))
+			ctx := within(t, 10*time.Minute)
+			var last mcptask.Snapshot
+			var err error
+			for last, err = range call.Updates(ctx) {
+				if !slices.Contains([]mcptask.Status{mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled}, last.Status) {
+					t.Errorf("the status %q", last.Status)
+				}
+			}
+			if !tc.check(last, err) {
+				t.Errorf("%+v, %v", last, err)
+			}
+		}))
 	}
 }

@@ -32,42 +32,33 @@ func TestEndlessMessages(t *testing.T) {
 		"an event's identifier": {"text/event-stream", "id: ", filler},
 	} {
 		for _, method := range []string{"initialize", "tools/list", "tools/call", "tasks/get"} {
-			t.Run(name+" to "+method, func(t *testing.T) {
-				everyRevision(t, func(t *testing.T, revision string) {
-					if method == "initialize" && revision == wiretest.ModernRevision {
-						return // it has no such request
-					}
-					var read atomic.Int64
-					s := &scripted{t: t, revision: revision}
-					s.answer = func(c call) reply {
-						switch {
-						case c.method == method:
-							return reply{header: map[string]string{"Content-Type": body.kind}, body: &wiretest.Torrent{T: t, Rest: body.begin, More: body.more, Taken: &read}}
-						case c.method == "tools/call":
-							return s.created("t")
-						}
-						return reply{}
-					}
-					conn, err := s.dial(gosdk.ClientOptions{MaxMessage: most})
-					if err == nil {
-						s.keep(conn, nil)
-						if method == "tools/list" {
-							_, err = conn.ListTools(t.Context())
-						} else {
-							_, err = mcptask.Run[number](t.Context(), conn, "tool", number{})
-						}
-					}
-					if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes (ClientOptions.MaxMessage)", most)) {
-						t.Errorf("%v", err)
-					}
-					if n := len(s.of(method)); n != 1 {
-						t.Errorf("asked %d times for what is too long", n)
-					}
-					if n := read.Load(); n > 2*most {
-						t.Errorf("%d bytes were read", n)
-					}
+			t.Run(name+" to "+method, inEveryRevision(func(t *testing.T, revision string) {
+				if method == "initialize" && revision == wiretest.ModernRevision {
+					return // it has no such request
+				}
+				var read atomic.Int64
+				s := newScript(t, revision, method, func(*scripted, call) reply {
+					return reply{header: map[string]string{"Content-Type": body.kind}, body: &wiretest.Torrent{T: t, Rest: body.begin, More: body.more, Taken: &read}}
 				})
-			})
+				conn, err := s.dial(gosdk.ClientOptions{MaxMessage: most})
+				if err == nil {
+					s.keep(conn, nil)
+					if method == "tools/list" {
+						_, err = conn.ListTools(t.Context())
+					} else {
+						_, err = mcptask.Run[number](t.Context(), conn, "tool", number{})
+					}
+				}
+				if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes (ClientOptions.MaxMessage)", most)) {
+					t.Errorf("%v", err)
+				}
+				if n := len(s.of(method)); n != 1 {
+					t.Errorf("asked %d times for what is too long", n)
+				}
+				if n := read.Load(); n > 2*most {
+					t.Errorf("%d bytes were read", n)
+				}
+			}))
 		}
 	}
 }
@@ -77,18 +68,14 @@ func TestLongMessages(t *testing.T) {
 	const most = 128 << 10
 	everyRevision(t, func(t *testing.T, revision string) {
 		for _, kind := range []string{"application/json", "text/event-stream"} {
-			s := &scripted{t: t, revision: revision}
-			s.answer = func(c call) reply {
-				if c.method != "tools/call" {
-					return reply{}
-				}
+			s := newScript(t, revision, "tools/call", func(_ *scripted, c call) reply {
 				before, after := fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{%s,"content":[],"structuredContent":{"n":7,"x":"`, c.id, complete), `"}}}`
 				if kind != "application/json" {
 					before, after = "data: "+before, after+"\n\n"
 				}
 				message := before + strings.Repeat("x", most-len(before)-len(after)) + after
 				return reply{header: map[string]string{"Content-Type": kind}, body: strings.NewReader(message)}
-			}
+			})
 			out, err := mcptask.Run[number](t.Context(), s.connect(gosdk.ClientOptions{MaxMessage: most}), "tool", number{}, mcptask.Plain())
 			if err != nil || out.N != 7 {
 				t.Errorf("%s: %+v, %v", kind, out, err)
@@ -103,13 +90,9 @@ func TestEndlessStandaloneStream(t *testing.T) {
 	const most = 128 << 10
 	bubble.Test(t, func(t *testing.T) {
 		var read atomic.Int64
-		s := &scripted{t: t, revision: wiretest.LegacyRevision}
-		s.answer = func(c call) reply {
-			if c.method == "HTTP GET" {
-				return reply{header: map[string]string{"Content-Type": "text/event-stream"}, body: &wiretest.Torrent{T: t, Rest: "data: ", More: "x", Taken: &read}}
-			}
-			return reply{}
-		}
+		s := newScript(t, wiretest.LegacyRevision, "HTTP GET", func(*scripted, call) reply {
+			return reply{header: map[string]string{"Content-Type": "text/event-stream"}, body: &wiretest.Torrent{T: t, Rest: "data: ", More: "x", Taken: &read}}
+		})
 		conn := s.connect(gosdk.ClientOptions{MaxMessage: most})
 		time.Sleep(time.Hour)
 		if _, err := conn.ListTools(t.Context()); err != nil {
@@ -128,8 +111,7 @@ func TestEndlessOutput(t *testing.T) {
 	for name, begin := range map[string]string{"a line": `{"x":"`, "lines": "[\n", "spaces": " "} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
-			defer cancel()
+			ctx := within(t, wiretest.Patience)
 			cmd := wiretest.StdioServer(t)
 			more := map[string]string{"a line": "xxxxxxxx", "lines": "1,\n", "spaces": " \n"}[name]
 			cmd.Env = append(cmd.Environ(), wiretest.EnvServer+"=endless", wiretest.EnvTorrentBegin+"="+begin, wiretest.EnvTorrentRest+"="+more)

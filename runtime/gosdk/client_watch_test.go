@@ -132,22 +132,11 @@ func (b *board) listen(c call) reply {
 	}}
 }
 
-// eachWay runs a test over HTTP and over a pipe, in fake time.
-func eachWay(t *testing.T, test func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn)) {
-	for name, connect := range map[string]func(*scripted, gosdk.ClientOptions) mcptask.Conn{
-		"HTTP": (*scripted).connect, "pipe": (*scripted).connectPipe,
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) { test(t, connect) })
-		})
-	}
-}
-
 // TestToldAtOnce: a call learns of each change when it happens, polls rarely
 // meanwhile, and its subscription ends with it.
 func TestToldAtOnce(t *testing.T) {
 	rules.Covers(t, "E-62", "E-66", "E-02")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
 		call := start(t, connect(&b.scripted, gosdk.ClientOptions{}))
 		began := time.Now()
@@ -167,9 +156,7 @@ func TestToldAtOnce(t *testing.T) {
 		if want := "[working  0s working half 40s completed  45.5s]"; fmt.Sprint(seen) != want {
 			t.Errorf("%v", seen)
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 7 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 7)
 		if polls := len(b.of("tasks/get")); polls < 3 || polls > 6 { // at its interval it would be 45
 			t.Errorf("%d polls", polls)
 		}
@@ -201,7 +188,7 @@ func TestToldAtOnce(t *testing.T) {
 // TestThousandShareOne: one subscription for a thousand calls, and the next
 // thousand in another.
 func TestThousandShareOne(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
 		conn := connect(&b.scripted, gosdk.ClientOptions{})
 		const n = 1001
@@ -299,37 +286,35 @@ func TestFallsBackToPolling(t *testing.T) {
 			return reply{stream: func(send func(string)) { send(acknowledged(string(c.id), `{"taskIds":["t1"]}`)) }}
 		}, 7},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				b := newBoard(t)
-				b.answer = func(c call) reply {
-					if c.method == "subscriptions/listen" {
-						return tc.reply(c)
-					}
-					return b.serve(c)
+		t.Run(name, inBubble(func(t *testing.T) {
+			b := newBoard(t)
+			b.answer = func(c call) reply {
+				if c.method == "subscriptions/listen" {
+					return tc.reply(c)
 				}
-				call := start(t, b.connect(gosdk.ClientOptions{}))
-				time.AfterFunc(2*time.Minute, func() { b.set("t1", "completed", `"result":`+output(1)) })
-				if _, err := call.Wait(t.Context()); err != nil {
-					t.Fatal(err)
+				return b.serve(c)
+			}
+			call := start(t, b.connect(gosdk.ClientOptions{}))
+			time.AfterFunc(2*time.Minute, func() { b.set("t1", "completed", `"result":`+output(1)) })
+			if _, err := call.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			polls := b.of("tasks/get")
+			if len(polls) < 105 {
+				t.Errorf("%d polls", len(polls))
+			}
+			for i := range polls[1:] {
+				if gap := polls[i+1].at.Sub(polls[i].at); gap < time.Second {
+					t.Errorf("polled again after %v", gap)
 				}
-				polls := b.of("tasks/get")
-				if len(polls) < 105 {
-					t.Errorf("%d polls", len(polls))
-				}
-				for i := range polls[1:] {
-					if gap := polls[i+1].at.Sub(polls[i].at); gap < time.Second {
-						t.Errorf("polled again after %v", gap)
-					}
-				}
-				if n := len(b.of("subscriptions/listen")); n < 1 || n > tc.most {
-					t.Errorf("%d subscriptions", n)
-				}
-				if n := len(polls); len(b.of("tasks/get")) != n { // E-27: the end is the end
-					t.Error("polled after the end")
-				}
-			})
-		})
+			}
+			if n := len(b.of("subscriptions/listen")); n < 1 || n > tc.most {
+				t.Errorf("%d subscriptions", n)
+			}
+			if n := len(polls); len(b.of("tasks/get")) != n { // E-27: the end is the end
+				t.Error("polled after the end")
+			}
+		}))
 	}
 }
 

@@ -193,8 +193,7 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 // serve sends one request to the gateway and returns the response. A stream is
 // left after a moment.
 func (s *fuzzed) serve(t testing.TB, handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
+	ctx := within(t, 30*time.Millisecond)
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r.WithContext(ctx))
 	return w

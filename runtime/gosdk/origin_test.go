@@ -71,13 +71,7 @@ func TestRedirectElsewhere(t *testing.T) {
 // and a loop ends.
 func TestRedirectWithin(t *testing.T) {
 	t.Parallel()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.AllRevisionsCITools())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tasks.Close() })
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
-	gosdk.AddTools(sdk, tasks)
+	tasks, sdk := newServer(t, mcptask.Options{}, wiretest.AllRevisionsCITools())
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
 	mux := http.NewServeMux()
 	mux.Handle("/old", http.RedirectHandler("/mcp", http.StatusTemporaryRedirect))
@@ -91,11 +85,7 @@ func TestRedirectWithin(t *testing.T) {
 	server := memnet.NewServer(mux, nil)
 	t.Cleanup(server.Close)
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
-		conn, err := gosdk.Connect(t.Context(), server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := dial(t, server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
 		if _, err := pipeline.NewCIClient(conn).RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"}); err != nil {
 			t.Error(err)
 		}

@@ -72,24 +72,22 @@ func TestPatternsClientSupport(t *testing.T) {
 		{supports("forbidden"), nil, false},
 		{"", nil, false},
 	} {
-		t.Run(test.support, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := guided(t, test.support, func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "completed", 1000)) }, wrapped)
-				call := start(t, s.connect(gosdk.ClientOptions{}), test.options...)
-				out, err := call.Wait(t.Context())
-				if want := map[bool]int{true: 1}[test.asked]; err != nil || out.N != want {
-					t.Errorf("%+v, %v", out, err)
-				}
-				sent := s.of("tools/call")[0]
-				made := sent.member("_meta", "taskId")
-				if (made != "") != test.asked || sent.member("task") != "" {
-					t.Errorf("sent %s", sent.params)
-				}
-				if test.asked && (len(made) < 26 || made[0] != '"') { // 128 random bits and more
-					t.Errorf("the ID %s", made)
-				}
-			})
-		})
+		t.Run(test.support, inBubble(func(t *testing.T) {
+			s := guided(t, test.support, func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "completed", 1000)) }, wrapped)
+			call := start(t, s.connect(gosdk.ClientOptions{}), test.options...)
+			out, err := call.Wait(t.Context())
+			if want := map[bool]int{true: 1}[test.asked]; err != nil || out.N != want {
+				t.Errorf("%+v, %v", out, err)
+			}
+			sent := s.of("tools/call")[0]
+			made := sent.member("_meta", "taskId")
+			if (made != "") != test.asked || sent.member("task") != "" {
+				t.Errorf("sent %s", sent.params)
+			}
+			if test.asked && (len(made) < 26 || made[0] != '"') { // 128 random bits and more
+				t.Errorf("the ID %s", made)
+			}
+		}))
 	}
 }
 
@@ -134,9 +132,7 @@ func TestPatternsClientPolls(t *testing.T) {
 		if !ok {
 			t.Fatal("no token")
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-			t.Fatalf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 1)
 		polls := s.of("tasks/get")
 		for i, gap := range gaps(polls) {
 			interval := time.Duration(intervals[i]) * time.Millisecond
@@ -190,17 +186,14 @@ func TestPatternsClientEnds(t *testing.T) {
 		"no object":        {"completed", `{"id":%q,"status":"completed","result":5}`, malformed},
 		"an unknown state": {"shrugging", `{"id":%q}`, func(err error) bool { return err != nil && strings.Contains(err.Error(), "shrugging") }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, test.status, 1000)) },
-					func(id string) reply { return result(test.answer, id) })
-				ctx, cancel := wiretest.WithTimeout(t, time.Hour)
-				defer cancel()
-				if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !test.want(err) {
-					t.Errorf("%+v, %v", out, err)
-				}
-			})
-		})
+		t.Run(name, inBubble(func(t *testing.T) {
+			s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, test.status, 1000)) },
+				func(id string) reply { return result(test.answer, id) })
+			ctx := within(t, time.Hour)
+			if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !test.want(err) {
+				t.Errorf("%+v, %v", out, err)
+			}
+		}))
 	}
 }
 

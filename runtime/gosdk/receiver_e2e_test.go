@@ -48,8 +48,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
-			defer cancel()
+			ctx := within(t, wiretest.Patience)
 			ci := pipeline.NewCIClient(conn)
 			in := pipeline.DeployInput{Service: "api", Environment: "production"}
 			for range 2 {
@@ -106,7 +105,7 @@ func TestRequestsAsTasks(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		logs := &wiretest.SafeBuffer{}
-		conn, err := gosdk.Connect(t.Context(), wiretest.ServeAsk(t, wiretest.Setup{}), gosdk.ClientOptions{
+		conn := dial(t, wiretest.ServeAsk(t, wiretest.Setup{}), gosdk.ClientOptions{
 			Revision: wiretest.LegacyRevision,
 			Tasks:    mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},
 			Sample: func(_ context.Context, r mcptask.SampleRequest) (*mcptask.SampleResult, error) {
@@ -114,12 +113,7 @@ func TestRequestsAsTasks(t *testing.T) {
 			},
 			OpenURL: func(context.Context, mcptask.Question) error { return mcptask.ErrDeclined },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
-		defer cancel()
+		ctx := within(t, wiretest.Patience)
 		for tool, want := range map[string]string{"sample": `assistant m {"type":"text","text":"Sum up."}`, "url": "declined"} {
 			if got, err := mcptask.Run[string](ctx, conn, tool, wiretest.AskInput{}); err != nil || got != want {
 				t.Errorf("%s: %q, %v", tool, got, err)

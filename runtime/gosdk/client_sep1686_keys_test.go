@@ -1,7 +1,6 @@
 package gosdk_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,13 +75,13 @@ func TestProposedKeys(t *testing.T) {
 					known[c.named()] = true
 					return held(c, ended, result("%s", output(1)))
 				case c.method == "tasks/result":
-					return result("%s", output(1))
+					return reply{}
 				case !known[c.named()]:
 					return refusal(wiretest.InvalidParams, "")
 				case c.n < 5:
 					return stands(c, "working")
 				}
-				return stands(c, "completed")
+				return reply{}
 			})
 			conn := connect(s, gosdk.ClientOptions{})
 			first := start(t, conn, mcptask.IdempotencyKey(key))
@@ -153,10 +152,10 @@ func TestProposedDelete(t *testing.T) {
 							return stands(c, "working")
 						}
 						return stands(c, tc.state)
-					case "tasks/result":
-						return result("%s", output(1))
+					case "tasks/delete":
+						return tc.deleted
 					}
-					return tc.deleted
+					return reply{}
 				})
 				conn := connect(s, gosdk.ClientOptions{DeleteTasks: deletes})
 				for range 2 {
@@ -188,7 +187,7 @@ func TestProposedDelete(t *testing.T) {
 func TestProposedLog(t *testing.T) {
 	rules.Covers(t, "A-76")
 	bubble.Test(t, func(t *testing.T) {
-		var log lockedBuffer
+		var log wiretest.SafeBuffer
 		ended := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
@@ -212,24 +211,6 @@ func TestProposedLog(t *testing.T) {
 			}
 		}
 	})
-}
-
-// lockedBuffer is a buffer that many write to.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
 }
 
 // TestProposedHostile: what a server tells of tasks that nobody has asked for, or in
@@ -280,16 +261,12 @@ func TestProposedHostile(t *testing.T) {
 func TestProposedOnlyWhereNamed(t *testing.T) {
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
-			s := &scripted{t: t, revision: revision}
-			s.answer = func(c call) reply {
-				if c.method != "tools/call" {
-					return reply{}
-				}
+			s := newScript(t, revision, "tools/call", func(*scripted, call) reply {
 				return reply{result: output(1), stream: func(send func(string)) {
 					send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{"_meta":{%q:{"taskId":"T"}}}}`, relatedProposed))
 					time.Sleep(time.Minute)
 				}}
-			}
+			})
 			began := time.Now()
 			call := start(t, s.connect(gosdk.ClientOptions{DeleteTasks: true}))
 			if _, ok := call.Token(); ok || time.Since(began) != time.Minute {

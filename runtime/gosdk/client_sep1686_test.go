@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +37,7 @@ func TestProposedPolls(t *testing.T) {
 				return r
 			case "tasks/get":
 				if c.n > len(frequencies) {
-					return stands(c, "completed")
+					return reply{}
 				}
 				return stands(c, []string{"submitted", "working"}[min(c.n-1, 1)], fmt.Sprintf(`"pollFrequency":%d`, frequencies[c.n-1]))
 			case "tasks/result":
@@ -86,17 +85,17 @@ func TestProposedPolls(t *testing.T) {
 func TestProposedAnswer(t *testing.T) {
 	rules.Covers(t, "A-06", "A-07")
 	for name, tc := range map[string]struct {
-		answer, state reply
-		after         time.Duration
-		check         func(out number, err error) bool
+		answer reply
+		after  time.Duration
+		check  func(out number, err error) bool
 	}{
-		"a result":        {result("%s", output(3)), reply{}, 40500 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
-		"before any poll": {result("%s", output(3)), reply{}, 10 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
-		"a tool's error": {result(`{"content":[{"type":"text","text":"no"}],"isError":true}`), reply{}, 9 * time.Second, func(_ number, err error) bool {
+		"a result":        {result("%s", output(3)), 40500 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
+		"before any poll": {result("%s", output(3)), 10 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
+		"a tool's error": {result(`{"content":[{"type":"text","text":"no"}],"isError":true}`), 9 * time.Second, func(_ number, err error) bool {
 			var tool *mcptask.ToolError
 			return errors.As(err, &tool) && tool.Result.Text() == "no"
 		}},
-		"an error": {refusal(-32042, `{"a":1}`), reply{}, 9 * time.Second, func(_ number, err error) bool {
+		"an error": {refusal(-32042, `{"a":1}`), 9 * time.Second, func(_ number, err error) bool {
 			var wire *mcptask.Error
 			return errors.As(err, &wire) && wire.Code == -32042 && string(wire.Data) == `{"a":1}`
 		}},
@@ -121,18 +120,14 @@ func TestProposedAnswer(t *testing.T) {
 			began := time.Now()
 			time.AfterFunc(tc.after, func() { close(ended) })
 			call := start(t, conn)
-			var waiting sync.WaitGroup
-			for range 3 {
-				waiting.Go(func() {
-					if out, err := call.Wait(t.Context()); !tc.check(out, err) {
-						t.Errorf("%+v, %v", out, err)
-					}
-					if took := time.Since(began); took != tc.after && tc.after > time.Second {
-						t.Errorf("known after %v", took)
-					}
-				})
-			}
-			waiting.Wait()
+			wiretest.RunTogether(3, func(int) {
+				if out, err := call.Wait(t.Context()); !tc.check(out, err) {
+					t.Errorf("%+v, %v", out, err)
+				}
+				if took := time.Since(began); took != tc.after && tc.after > time.Second {
+					t.Errorf("known after %v", took)
+				}
+			})
 			if n := len(s.of("tasks/result")) + len(s.of("notifications/cancelled")); n != 0 {
 				t.Errorf("%d more messages", n)
 			}
@@ -176,44 +171,36 @@ func TestProposedUnread(t *testing.T) {
 // TestProposedErrorThatIsNoEnd: a server that stops refuses what is open. Its tasks
 // go on.
 func TestProposedErrorThatIsNoEnd(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect connector) {
-		stopping := make(chan struct{})
-		s := scriptProposal(t, func(c call) reply {
-			switch {
-			case c.method == "tools/call":
-				return held(c, stopping, refusal(wiretest.InternalError, ""))
-			case c.method == "tasks/get" && c.n < 9:
-				return stands(c, "working", `"pollFrequency":1000`)
-			case c.method == "tasks/get":
-				return stands(c, "completed")
-			}
-			return result("%s", output(5))
-		})
-		call := start(t, connect(s, gosdk.ClientOptions{}))
-		time.AfterFunc(2500*time.Millisecond, func() { close(stopping) })
-		wantNumber(t, call, 5)
-	})
-	t.Run("at once", func(t *testing.T) {
-		stopped := make(chan struct{})
-		close(stopped)
-		eachWay(t, func(t *testing.T, connect connector) {
+	for name, tc := range map[string]struct {
+		after time.Duration // the refusal comes then
+		calls int
+	}{
+		"later": {2500 * time.Millisecond, 1},
+		// The announcement and the refusal come together.
+		"at once": {0, 30},
+	} {
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			stopping := make(chan struct{})
 			s := scriptProposal(t, func(c call) reply {
-				switch c.method {
-				case "tools/call":
-					return held(c, stopped, refusal(wiretest.InternalError, ""))
-				case "tasks/get":
-					return stands(c, []string{"working", "completed"}[c.n%2])
+				switch {
+				case c.method == "tools/call":
+					return held(c, stopping, refusal(wiretest.InternalError, ""))
+				case c.method == "tasks/get" && c.n%9 != 0:
+					return stands(c, "working", `"pollFrequency":1000`)
 				}
-				return result("%s", output(5))
+				return reply{}
 			})
 			conn := connect(s, gosdk.ClientOptions{})
-			for range 30 { // the announcement and the refusal come together
-				if out, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); err != nil || out.N != 5 {
-					t.Errorf("%+v, %v", out, err)
-				}
+			if tc.after == 0 {
+				close(stopping)
+			} else {
+				time.AfterFunc(tc.after, func() { close(stopping) })
 			}
-		})
-	})
+			for range tc.calls {
+				wantNumber(t, start(t, conn), 1)
+			}
+		}))
+	}
 }
 
 // TestProposedIgnored: a server that knows no tasks answers as ever, and is not
@@ -270,18 +257,13 @@ func TestProposedSilence(t *testing.T) {
 					case <-time.After(2 * time.Hour):
 					case <-silent:
 					}
-					return result("%s", output(2))
+					return result("%s", output(1))
 				case c.method == "tasks/get" && c.n < 5:
 					return refusal(tc.refused, "")
-				case c.method == "tasks/get":
-					return stands(c, "completed")
 				}
-				return result("%s", output(2))
+				return reply{}
 			})
-			call := start(t, connect(s, gosdk.ClientOptions{}))
-			if out, err := call.Wait(t.Context()); err != nil || out.N != 2 {
-				t.Errorf("%s: %+v, %v", name, out, err)
-			}
+			wantNumber(t, start(t, connect(s, gosdk.ClientOptions{})), 1)
 			polls := s.of("tasks/get")
 			if len(polls) != tc.polls {
 				t.Errorf("%s: %d polls", name, len(polls))
@@ -335,7 +317,7 @@ func TestProposedStates(t *testing.T) {
 			s := scriptProposal(t, func(c call) reply {
 				switch c.method {
 				case "tools/call":
-					return held(c, nil, reply{})
+					return reply{}
 				case "tasks/get":
 					if tc.more.result == "" {
 						return stands(c, strings.TrimSpace(status))

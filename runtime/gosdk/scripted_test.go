@@ -170,8 +170,14 @@ func (s *scripted) open(c call) (reply, bool) {
 	case "tools/list":
 		return result(`{%s,"tools":[{"name":"tool","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"},"annotations":{"taskHint":"optional"}}]}`, complete), true
 	case "tools/call":
+		if s.revision == mcptask.RevisionSEP1686 {
+			return held(c, nil, reply{}), true
+		}
 		return s.created("t"), true
 	case "tasks/get":
+		if s.revision == mcptask.RevisionSEP1686 {
+			return stands(c, "completed"), true
+		}
 		return s.done(), true
 	case "tasks/result":
 		return result("%s", output(1)), true

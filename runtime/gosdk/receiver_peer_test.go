@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -67,16 +66,19 @@ type reply struct {
 	Error  *mcptask.Error  `json:"error"`
 }
 
-func newInquirer(t testing.TB) *inquirer {
+// newInquirer returns an inquirer, and the options of a client that answers it.
+func newInquirer(t testing.TB, revision string) (*inquirer, ClientOptions) {
 	t.Helper()
 	check, err := checker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &inquirer{t: t, check: check, revision: wirecheck.Legacy, kill: func() {}, made: map[string]string{}, got: map[string][]reply{}}
+	a := &inquirer{t: t, check: check, revision: revision, person: newPerson(), kill: func() {}, made: map[string]string{}, got: map[string][]reply{}}
 	a.asked = map[string]struct{ is, of string }{}
 	a.changed = sync.NewCond(&a.mu)
-	return a
+	o := a.person.options()
+	o.Revision = revision
+	return a, o
 }
 
 // hear takes a message of the client's and returns what to answer, if anything.
@@ -256,6 +258,24 @@ func (a *inquirer) status(id string) string {
 	}
 }
 
+// declared is what the client has declared about tasks, and whether it has declared extensions too.
+func (a *inquirer) declared() (tasks string, extensions bool) {
+	a.t.Helper()
+	var begun struct {
+		Params struct{ Capabilities map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(a.begun, &begun); err != nil {
+		a.t.Error(err)
+	}
+	return string(begun.Params.Capabilities["tasks"]), begun.Params.Capabilities["extensions"] != nil
+}
+
+// list lists the tasks, which have to fit on a page.
+func (a *inquirer) list() []any {
+	a.t.Helper()
+	return a.ask("tasks/list", `{}`).ok().get("tasks").([]any)
+}
+
 func (r reply) ok() reply {
 	r.t.Helper()
 	if r.Error != nil || r.Result == nil {
@@ -286,16 +306,6 @@ func (r reply) get(path ...string) any {
 func (r reply) text(path ...string) string {
 	text, _ := r.get(path...).(string)
 	return text
-}
-
-// members are the names of the result's members.
-func (r reply) members() map[string]bool {
-	object, _ := r.get().(map[string]any)
-	names := map[string]bool{}
-	for name := range maps.Keys(object) {
-		names[name] = true
-	}
-	return names
 }
 
 // overHTTP serves the inquirer and connects to it.
@@ -469,17 +479,15 @@ func eachWay(t *testing.T, change func(*ClientOptions), test func(t *testing.T, 
 // eachWayIn is eachWay in another revision.
 func eachWayIn(t *testing.T, revision string, change func(*ClientOptions), test func(t *testing.T, a *inquirer)) {
 	t.Helper()
+	t.Parallel()
 	for name, connect := range map[string]func(*inquirer, ClientOptions){"http": (*inquirer).overHTTP, "pipes": (*inquirer).overPipes} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				a := newInquirer(t)
-				a.person = newPerson()
-				o := a.person.options()
+				a, o := newInquirer(t, revision)
 				if change != nil {
 					change(&o)
 				}
-				a.revision, o.Revision = revision, revision
 				connect(a, o)
 				test(t, a)
 			})

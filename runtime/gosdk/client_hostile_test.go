@@ -61,27 +61,22 @@ func TestCloseEndsAll(t *testing.T) {
 				for _, work := range []func(context.Context) error{
 					func(ctx context.Context) error { _, err := first.Wait(ctx); return err },
 					func(ctx context.Context) error {
+						for _, err := range mcptask.Settled(ctx, first) { // there is one
+							return err
+						}
+						return errors.New("not settled")
+					},
+					func(ctx context.Context) (err error) {
 						switch method {
 						case "tools/list":
-							_, err := conn.ListTools(ctx)
-							return err
+							_, err = conn.ListTools(ctx)
+						case "tools/call":
+							_, err = mcptask.Start[number](ctx, conn, "tool", number{})
 						case "tasks/cancel":
-							return first.Cancel(ctx)
+							err = first.Cancel(ctx)
+						default:
+							_, err = first.Wait(ctx)
 						}
-						for call, err := range mcptask.Settled(ctx, first) {
-							if call == nil {
-								return errors.New("not settled")
-							}
-							return err
-						}
-						return nil
-					},
-					func(ctx context.Context) error {
-						if method != "tools/call" {
-							_, err := first.Wait(ctx)
-							return err
-						}
-						_, err := mcptask.Start[number](ctx, conn, "tool", number{})
 						return err
 					},
 				} {

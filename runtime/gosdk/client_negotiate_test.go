@@ -188,9 +188,11 @@ func TestPagesInOrder(t *testing.T) {
 // names those that it does.
 func TestUnknownRevision(t *testing.T) {
 	t.Parallel()
-	_, err := gosdk.Connect(t.Context(), "http://127.0.0.1:1", gosdk.ClientOptions{Revision: "2027-13-01"})
-	if err == nil || !strings.Contains(err.Error(), `"2027-13-01" is not supported: leave it empty or use `) || !strings.Contains(err.Error(), mcptask.Revision20260728) {
-		t.Errorf("%v", err)
+	for _, revision := range []string{"2027-13-01", "sep-1687"} {
+		_, err := gosdk.Connect(t.Context(), "http://127.0.0.1:1", gosdk.ClientOptions{Revision: revision})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("%q is not supported: leave it empty or use 2026-07-28, 2025-11-25,", revision)) {
+			t.Errorf("%v", err)
+		}
 	}
 }
 
@@ -214,9 +216,7 @@ func TestClientLogs(t *testing.T) {
 			t.Error(err)
 		}
 		call := start(t, conn)
-		if err := call.Cancel(t.Context()); err != nil {
-			t.Error(err)
-		}
+		cancel(t, call)
 		if _, err := call.Wait(t.Context()); err == nil {
 			t.Error("it was cancelled")
 		}

@@ -193,10 +193,7 @@ func TestBackstop(t *testing.T) {
 		}
 		// A program that takes it up again gets the same.
 		token, _ := call.Token()
-		again, err := mcptask.Resume[number](conn, "tool", token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := resume(t, conn, token)
 		began = time.Now()
 		if _, err := again.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 2*time.Minute {
 			t.Errorf("resumed: %v after %v", err, time.Since(began))
@@ -223,10 +220,7 @@ func TestTakenUpAgain(t *testing.T) {
 		if !ok {
 			t.Fatal("no token")
 		}
-		again, err := mcptask.Resume[number](s.connect(gosdk.ClientOptions{}), "tool", token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := resume(t, s.connect(gosdk.ClientOptions{}), token)
 		wantNumber(t, again, 1)
 		if n := len(s.of("tools/call")); n != 1 {
 			t.Errorf("called %d times", n)

@@ -42,15 +42,11 @@ func TestProposedCancel(t *testing.T) {
 			call := start(t, connect(s, gosdk.ClientOptions{}))
 			time.AfterFunc(2500*time.Millisecond, func() {
 				for range 2 { // to be sure
-					if err := call.Cancel(t.Context()); err != nil {
-						t.Error(err)
-					}
+					cancel(t, call)
 				}
 				close(answered)
 			})
-			if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrCancelled) {
-				t.Error(err)
-			}
+			wantEnd(t, call, mcptask.ErrCancelled)
 			time.Sleep(time.Hour)
 			if err := call.Cancel(t.Context()); err != nil { // it is done
 				t.Error(err)
@@ -78,9 +74,7 @@ func TestProposedCancelUnheard(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := scriptProposal(t, func(call) reply { return reply{} })
 		call := start(t, s.connect(gosdk.ClientOptions{}))
-		if err := call.Cancel(t.Context()); err != nil {
-			t.Error(err)
-		}
+		cancel(t, call)
 		made := s.of("tools/call")[0]
 		time.Sleep(30 * time.Second)
 		if made.ctx.Err() != nil {
@@ -104,9 +98,7 @@ func TestProposedCancelTooLate(t *testing.T) {
 			return stands(c, "working")
 		})
 		call := start(t, connect(s, gosdk.ClientOptions{}))
-		if err := call.Cancel(t.Context()); err != nil {
-			t.Error(err)
-		}
+		cancel(t, call)
 		time.AfterFunc(2500*time.Millisecond, func() { close(answered) })
 		wantNumber(t, call, 4)
 	})
@@ -123,10 +115,7 @@ func TestProposedCancelElsewhere(t *testing.T) {
 			return reply{}
 		})
 		conn := connect(s, gosdk.ClientOptions{})
-		call, err := mcptask.Resume[number](conn, "tool", tokenFor(t, "elsewhere"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		call := resume(t, conn, tokenFor(t, "elsewhere"))
 		if err := call.Cancel(t.Context()); err == nil || !strings.Contains(err.Error(), "the request that made it") || errors.Is(err, mcptask.ErrCancelled) {
 			t.Error(err)
 		}
@@ -266,9 +255,7 @@ func TestProposedCut(t *testing.T) {
 				t.Fatal(err)
 			}
 			if tc.failing == 0 { // the request can still be named
-				if err := call.Cancel(t.Context()); err != nil {
-					t.Error(err)
-				}
+				cancel(t, call)
 				if sent := s.of("notifications/cancelled"); len(sent) != 1 || sent[0].member("requestId") != string(s.of("tools/call")[0].id) {
 					t.Errorf("%v", sent)
 				}
@@ -337,9 +324,7 @@ func TestProposedEnds(t *testing.T) {
 		if _, err := mcptask.Start[number](t.Context(), conn, "tool", number{2}); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Error(err)
 		}
-		if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrDisconnected) {
-			t.Error(err)
-		}
+		wantEnd(t, call, mcptask.ErrDisconnected)
 		if err := call.Cancel(t.Context()); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Error(err)
 		}

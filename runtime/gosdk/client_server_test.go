@@ -125,9 +125,7 @@ func TestNothingIsLeft(t *testing.T) {
 				})
 				time.Sleep(time.Duration(100+300*round) * time.Millisecond)
 				for _, call := range calls[:10] {
-					if err := call.Cancel(t.Context()); err != nil {
-						t.Error(err)
-					}
+					cancel(t, call)
 				}
 				if err := conn.Close(); err != nil {
 					t.Error(err)
@@ -180,9 +178,7 @@ func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*m
 	var cancelling sync.WaitGroup
 	for _, call := range resumed {
 		cancelling.Go(func() {
-			if err := call.Cancel(t.Context()); err != nil {
-				t.Error(err)
-			}
+			cancel(t, call)
 		})
 	}
 	for call, err := range mcptask.Settled(t.Context(), resumed...) {
@@ -222,9 +218,7 @@ func TestCancelRaces(t *testing.T) {
 				case <-time.After(20 * time.Millisecond):
 				}
 			}()
-			if err := call.Cancel(ctx); err != nil {
-				t.Error(err)
-			}
+			cancel(t, call)
 			one, two, three := <-outcomes, <-outcomes, <-outcomes
 			if one != two || two != three {
 				t.Errorf("%q, %q, %q", one, two, three)

@@ -41,12 +41,8 @@ func TestCalls(t *testing.T) {
 			t.Parallel()
 			call := startRun(t, ci, "endless")
 			for range 2 {
-				if err := call.Cancel(ctx); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := call.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-					t.Fatal(err)
-				}
+				cancel(t, call)
+				wantEnd(t, call, mcptask.ErrCancelled)
 			}
 		})
 		t.Run("a quick optional tool", func(t *testing.T) {
@@ -97,9 +93,7 @@ func TestCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := strange.Wait(ctx); !errors.Is(err, mcptask.ErrNotFound) {
-				t.Fatal(err)
-			}
+			wantEnd(t, strange, mcptask.ErrNotFound)
 		})
 	})
 }

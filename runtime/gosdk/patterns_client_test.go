@@ -146,10 +146,7 @@ func TestPatternsClientPolls(t *testing.T) {
 				t.Errorf("%s %s", c.method, c.params)
 			}
 		}
-		again, err := mcptask.Resume[number](s.connect(gosdk.ClientOptions{}), "tool", token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := resume(t, s.connect(gosdk.ClientOptions{}), token)
 		if out, err := again.Wait(t.Context()); err != nil || out.N != 1 {
 			t.Errorf("resumed: %+v, %v", out, err)
 		}

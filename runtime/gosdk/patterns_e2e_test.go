@@ -97,12 +97,8 @@ func TestPatternsGenerated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := resumed.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
-		if _, err := first.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-			t.Error(err)
-		}
+		cancel(t, resumed)
+		wantEnd(t, first, mcptask.ErrCancelled)
 	})
 }
 

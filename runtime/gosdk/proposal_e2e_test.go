@@ -82,13 +82,9 @@ func TestProposalCancelledByClient(t *testing.T) {
 		if err := taken.Cancel(ctx); err == nil {
 			t.Error("cancelled without the call")
 		}
-		if err := call.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
+		cancel(t, call)
 		for _, c := range []*mcptask.Call[pipeline.RunReport]{call, taken} {
-			if _, err := c.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-				t.Error(err)
-			}
+			wantEnd(t, c, mcptask.ErrCancelled)
 		}
 	})
 }
@@ -144,9 +140,7 @@ func TestProposalDeleted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := again.Wait(ctx); !errors.Is(err, mcptask.ErrNotFound) {
-			t.Error(err)
-		}
+		wantEnd(t, again, mcptask.ErrNotFound)
 	})
 }
 

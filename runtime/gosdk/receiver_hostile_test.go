@@ -179,9 +179,7 @@ func TestReceiverBounds(t *testing.T) {
 			a.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + request + `}}`)
 		}
 		a.untilRoom(id)
-		if status := a.status(a.create("now")); status != "completed" {
-			t.Errorf("%s", status)
-		}
+		a.wantStatus(a.create("now"), "completed")
 		a.task("tasks/cancel", id).ok()
 		a.reply(waiting[0])
 		for _, request := range waiting[1 : maxReplies-1] {

@@ -245,7 +245,11 @@ func (a *inquirer) create(question string) string {
 // task sends a task method for an ID.
 func (a *inquirer) task(method, id string) reply {
 	a.t.Helper()
-	return a.ask(method, `{"taskId":`+strconv.Quote(id)+`}`)
+	member := "taskId"
+	if a.revision == mcptask.RevisionTaskPatterns {
+		member = "id"
+	}
+	return a.ask(method, fmt.Sprintf(`{%q:%q}`, member, id))
 }
 
 // status polls until a task has ended, and returns how.
@@ -274,6 +278,14 @@ func (a *inquirer) declared() (tasks string, extensions bool) {
 func (a *inquirer) list() []any {
 	a.t.Helper()
 	return a.ask("tasks/list", `{}`).ok().get("tasks").([]any)
+}
+
+// wantStatus is status for a task that has to end so.
+func (a *inquirer) wantStatus(id, want string) {
+	a.t.Helper()
+	if got := a.status(id); got != want {
+		a.t.Errorf("the task is %s, not %s", got, want)
+	}
 }
 
 func (r reply) ok() reply {
@@ -488,6 +500,7 @@ func eachWayIn(t *testing.T, revision string, change func(*ClientOptions), test 
 				if change != nil {
 					change(&o)
 				}
+				o.Revision = revision
 				connect(a, o)
 				test(t, a)
 			})

@@ -199,9 +199,7 @@ func checkReceiverResults(t *testing.T, a *inquirer) {
 		plain := a.ask(c.method, c.params)
 		id := a.ask(c.method, strings.TrimSuffix(c.params, "}")+`,"task":{}}`).ok().text("task", "taskId")
 		result := a.task("tasks/result", id)
-		if status := a.status(id); status != c.status {
-			t.Errorf("%s is %s", c.params, status)
-		}
+		a.wantStatus(id, c.status)
 		if c.status == "failed" {
 			code, message := result.Error.Code, a.task("tasks/get", id).text("statusMessage")
 			if plain.Error.Code != code || message != result.Error.Message {
@@ -310,18 +308,14 @@ func checkReceiverCancels(t *testing.T, a *inquirer) {
 	a.task("tasks/cancel", stubborn).ok()
 	close(p.release)
 	// The stubborn one has returned when this one begins.
-	if a.status(a.create("now")) != "completed" || a.status(stubborn) != "cancelled" || a.status(id) != "cancelled" {
-		t.Error("a cancelled task went on")
-	}
+	a.wantStatus(a.create("now"), "completed")
+	a.wantStatus(stubborn, "cancelled")
+	a.wantStatus(id, "cancelled")
 	for question, status := range map[string]string{"now": "completed", "fail": "failed"} {
 		done := a.create(question)
-		if got := a.status(done); got != status {
-			t.Errorf("%s is %s", question, got)
-		}
+		a.wantStatus(done, status)
 		a.task("tasks/cancel", done).want(mcptask.CodeInvalidParams)
-		if got := a.status(done); got != status {
-			t.Errorf("%s became %s", question, got)
-		}
+		a.wantStatus(done, status)
 	}
 	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
 		unknown := a.task(method, "NOSUCHTASKNOSUCHTASKNOSUCH").want(mcptask.CodeInvalidParams)

@@ -446,6 +446,32 @@ func wantNumber(t testing.TB, call *mcptask.Call[number], n int) {
 	}
 }
 
+// wantEnd waits for a call, which has to end with an error.
+func wantEnd[Out any](t testing.TB, call *mcptask.Call[Out], want error) {
+	t.Helper()
+	if _, err := call.Wait(t.Context()); !errors.Is(err, want) {
+		t.Errorf("%v: want %v", err, want)
+	}
+}
+
+// cancel cancels a call.
+func cancel[Out any](t testing.TB, call *mcptask.Call[Out]) {
+	t.Helper()
+	if err := call.Cancel(t.Context()); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+}
+
+// resume takes up a call of the tool.
+func resume(t testing.TB, conn mcptask.Conn, token mcptask.Token) *mcptask.Call[number] {
+	t.Helper()
+	call, err := mcptask.Resume[number](conn, "tool", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
+}
+
 // start starts a task of the tool.
 func start(t testing.TB, conn mcptask.Conn, options ...mcptask.CallOption) *mcptask.Call[number] {
 	t.Helper()

@@ -35,6 +35,9 @@ const (
 	budgetLeft = 8
 )
 
+// raced is how many times as much memory a process takes under the race detector, 1 without it.
+var raced = int64(wiretest.ScaleForRace(1, 10))
+
 // grain is the least time that a floor counts as: less is not measured well.
 const grain = 250 * time.Millisecond
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
 // What an attack may cost the server, whatever its kind. SECURITY.md publishes these.

@@ -80,8 +80,7 @@ func TestAddTaskTool(t *testing.T) {
 			t.Error(err)
 		}
 		for fail, code := range map[string]int{"protocol": -32050, "panic": mcptask.CodeInternalError} {
-			var wire *mcptask.Error
-			if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: fail}); !errors.As(err, &wire) || wire.Code != code {
+			if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: fail}); !isError(code)(err) {
 				t.Error(fail, err)
 			}
 		}

@@ -226,8 +226,7 @@ func TestProposedIgnored(t *testing.T) {
 			}
 			wantNumber(t, call, 1)
 		}
-		var wire *mcptask.Error
-		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != wiretest.InvalidParams {
+		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !isError(wiretest.InvalidParams)(err) {
 			t.Error(err)
 		}
 		calls := s.of("tools/call")

@@ -25,8 +25,6 @@ type board struct {
 	tasks map[string]string // members, by ID
 	heard map[int]*listener
 	opens int
-	// refuse may answer a subscription otherwise.
-	refuse func(n int) (reply, bool)
 }
 
 type listener struct {
@@ -78,11 +76,6 @@ func (b *board) serve(c call) reply {
 		defer b.mu.Unlock()
 		return result(`{%s,%s}`, complete, b.tasks[strings.Trim(c.member("taskId"), `"`)])
 	case "subscriptions/listen":
-		if b.refuse != nil {
-			if r, ok := b.refuse(c.n); ok {
-				return r
-			}
-		}
 		return b.listen(c)
 	}
 	return reply{}
@@ -262,9 +255,6 @@ func TestNewTasksJoin(t *testing.T) {
 // polled at the server's interval.
 func TestFallsBackToPolling(t *testing.T) {
 	rules.Covers(t, "E-25", "E-18", "E-27")
-	silence := func(ctx context.Context) reply {
-		return reply{stream: func(send func(string)) { <-ctx.Done() }}
-	}
 	acknowledged := func(c string, filter string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":%s}}`, c, filter)
 	}
@@ -278,7 +268,7 @@ func TestFallsBackToPolling(t *testing.T) {
 		"no tasks among them":   {func(c call) reply { return answered(c, acknowledged(string(c.id), `{}`)) }, 1},
 		"not this task":         {func(c call) reply { return answered(c, acknowledged(string(c.id), `{"taskIds":[]}`)) }, 1},
 		"invalid params":        {func(call) reply { return refusal(wiretest.InvalidParams, "") }, 7},
-		"silence":               {func(c call) reply { return silence(c.ctx) }, 6},
+		"silence":               {silent, 6},
 		"ended at once":         {func(call) reply { return reply{stream: func(func(string)) {}} }, 7},
 		"ended with its result": {func(call) reply { return result(`{%s}`, complete) }, 7},
 		"no protocol":           {func(call) reply { return reply{text: "gone", status: 404} }, 7},
@@ -288,12 +278,7 @@ func TestFallsBackToPolling(t *testing.T) {
 	} {
 		t.Run(name, inBubble(func(t *testing.T) {
 			b := newBoard(t)
-			b.answer = func(c call) reply {
-				if c.method == "subscriptions/listen" {
-					return tc.reply(c)
-				}
-				return b.serve(c)
-			}
+			b.on("subscriptions/listen", tc.reply)
 			call := start(t, b.connect(gosdk.ClientOptions{}))
 			time.AfterFunc(2*time.Minute, func() { b.set("t1", "completed", `"result":`+output(1)) })
 			if _, err := call.Wait(t.Context()); err != nil {
@@ -303,8 +288,8 @@ func TestFallsBackToPolling(t *testing.T) {
 			if len(polls) < 105 {
 				t.Errorf("%d polls", len(polls))
 			}
-			for i := range polls[1:] {
-				if gap := polls[i+1].at.Sub(polls[i].at); gap < time.Second {
+			for _, gap := range gaps(polls) {
+				if gap < time.Second {
 					t.Errorf("polled again after %v", gap)
 				}
 			}

@@ -9,7 +9,6 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
@@ -22,10 +21,6 @@ func guided(t testing.TB, support string, poll func(id string, n int) reply, end
 	s.answer = func(c call) reply {
 		id := strings.Trim(c.member("id"), `"`)
 		switch c.method {
-		case "server/discover":
-			return refusal(wiretest.MethodNotFound, "")
-		case "initialize":
-			return result(`{"protocolVersion":%q,"capabilities":{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}},"serverInfo":{"name":"script","version":"1"}}`, wiretest.LegacyRevision)
 		case "tools/list":
 			return result(`{"tools":[{"name":"tool","inputSchema":{"type":"object"}%s}]}`, support)
 		case "tools/call":
@@ -204,12 +199,9 @@ func TestPatternsClientTTL(t *testing.T) {
 			ttl  string
 			want time.Duration
 		}{{`90`, 90 * time.Second}, {`0`, 0}, {`9007199254740993`, 1<<63 - 1}, {`1.5`, 2 * time.Second}, {`null`, -1}, {`-5`, -1}, {`"soon"`, -1}} {
-			s.answer = func(call call) reply {
-				if call.method == "tools/call" {
-					return result(`{"_meta":{"task":{%s,"ttl":%s}}}`, guidedTask("t", "working", 1000), c.ttl)
-				}
-				return guided(t, "", nil, nil).answer(call)
-			}
+			s.on("tools/call", func(call) reply {
+				return result(`{"_meta":{"task":{%s,"ttl":%s}}}`, guidedTask("t", "working", 1000), c.ttl)
+			})
 			conn := s.connect(gosdk.ClientOptions{})
 			got, err := conn.CallTool(t.Context(), mcptask.ToolCall{Tool: "tool", Arguments: []byte(`{}`)})
 			if off := got.TTL - c.want; err != nil || got.TaskID != "t" || off < -time.Second || off > time.Second {

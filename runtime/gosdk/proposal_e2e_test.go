@@ -2,7 +2,6 @@ package gosdk_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -45,13 +44,7 @@ func TestProposalWithGeneratedClient(t *testing.T) {
 		token := checkPipeline(t, ci, true)
 		other := pipeline.NewCIClient(connect(gosdk.ClientOptions{})) // as another process does
 		for range 2 {
-			again, err := other.ResumeRunPipeline(token)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if report, err := again.Wait(ctx); err != nil || len(report.Steps) != 2 {
-				t.Errorf("resumed: %+v, %v", report, err)
-			}
+			checkResumed(t, other, token)
 		}
 		if asked.Load() != 1 {
 			t.Errorf("asked %d times", asked.Load())
@@ -112,8 +105,7 @@ func TestProposalKeys(t *testing.T) {
 				tokens = append(tokens, string(token))
 			}
 			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: repository}, key)
-			var wire *mcptask.Error
-			if !errors.As(err, &wire) || wire.Code != wiretest.InvalidParams {
+			if !isError(wiretest.InvalidParams)(err) {
 				t.Error(err)
 			}
 		}

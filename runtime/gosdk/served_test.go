@@ -128,6 +128,32 @@ func startRun(t testing.TB, ci *pipeline.CIClient, branch string, steps ...strin
 	return call
 }
 
+// deployStaging deploys without a question, and reports whether that was a task.
+func deployStaging(t testing.TB, ci *pipeline.CIClient, options ...mcptask.CallOption) (isTask bool) {
+	t.Helper()
+	call, err := ci.StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"}, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report, err := call.Wait(within(t, wiretest.Patience)); err != nil || report.Version != "1.2.3" {
+		t.Errorf("%+v, %v", report, err)
+	}
+	_, isTask = call.Token()
+	return isTask
+}
+
+// checkResumed takes up a run of two steps that has ended, by its token.
+func checkResumed(t testing.TB, ci *pipeline.CIClient, token mcptask.Token) {
+	t.Helper()
+	call, err := ci.ResumeRunPipeline(token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report, err := call.Wait(within(t, wiretest.Patience)); err != nil || len(report.Steps) != 2 {
+		t.Errorf("resumed: %+v, %v", report, err)
+	}
+}
+
 // checkPipeline makes the calls that programs make with the pipeline's generated client. If the
 // client approves, it also makes one that asks. It returns the token of a task that has ended.
 func checkPipeline(t testing.TB, ci *pipeline.CIClient, approves bool) mcptask.Token {
@@ -160,15 +186,8 @@ func checkPipeline(t testing.TB, ci *pipeline.CIClient, approves bool) mcptask.T
 			t.Errorf("asked: %+v, %v", report, err)
 		}
 	}
-	staging, err := ci.StartDeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "staging"}, mcptask.Plain())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, isTask := staging.Token(); isTask {
+	if deployStaging(t, ci, mcptask.Plain()) {
 		t.Error("a plain call became a task")
-	}
-	if report, err := staging.Wait(ctx); err != nil || report.Version != "1.2.3" {
-		t.Errorf("plain: %+v, %v", report, err)
 	}
 	return token
 }

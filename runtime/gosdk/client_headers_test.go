@@ -13,7 +13,7 @@ import (
 )
 
 // TestHeadersNameTheTask: each request says in its headers what it is about, in
-// Base64 where a header cannot carry it as it is.
+// Base64 if a header cannot carry it as it is.
 func TestHeadersNameTheTask(t *testing.T) {
 	rules.Covers(t, "E-69", "E-70", "E-71")
 	for _, id := range []string{

@@ -164,7 +164,7 @@ func TestOneAnswerAKey(t *testing.T) {
 	}))
 }
 
-// TestQuestionsOfALegacyTask: where a task of 2025-11-25 asks, its result is
+// TestQuestionsOfALegacyTask: when a task of 2025-11-25 asks, its result is
 // awaited while it is polled, and the question is answered on whatever stream it
 // comes; a stream that breaks off ends nothing.
 func TestQuestionsOfALegacyTask(t *testing.T) {
@@ -328,7 +328,7 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 	})
 }
 
-// hostileInput asks in 2026-07-28, where a question has no error for an answer.
+// hostileInput asks in 2026-07-28. No answer to a question is an error there.
 func hostileInput(t *testing.T, schema string, before bool) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &scripted{t: t, revision: wiretest.ModernRevision}

@@ -68,7 +68,7 @@ func TestProposedCancel(t *testing.T) {
 }
 
 // TestProposedCancelUnheard: the call of a task that was cancelled is hung up after a
-// while, where the server says nothing and nobody waits.
+// while if the server says nothing and nobody waits.
 func TestProposedCancelUnheard(t *testing.T) {
 	rules.Covers(t, "A-48")
 	bubble.Test(t, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestProposedLeaves(t *testing.T) {
 }
 
 // TestProposedCut: a call whose stream is cut off is found again by its task, and
-// is not made a second time; where there is none, nobody knows what it has done.
+// is not made a second time. If it has no task, nobody knows what it has done.
 func TestProposedCut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		announced bool

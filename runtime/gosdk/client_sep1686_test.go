@@ -83,7 +83,7 @@ func TestProposedPolls(t *testing.T) {
 	})
 }
 
-// TestProposedAnswer: the answer to the call is its task's end where it comes first,
+// TestProposedAnswer: the answer to the call is its task's end if it comes first,
 // at once and without a poll more.
 func TestProposedAnswer(t *testing.T) {
 	rules.Covers(t, "A-06", "A-07")
@@ -204,7 +204,7 @@ func TestProposedErrorThatIsNoEnd(t *testing.T) {
 }
 
 // TestProposedIgnored: a server that knows no tasks answers as ever, and is not
-// asked for one where that takes no longer than usual.
+// asked for one if that takes no longer than usual.
 func TestProposedIgnored(t *testing.T) {
 	rules.Covers(t, "A-11")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -239,8 +239,8 @@ func TestProposedIgnored(t *testing.T) {
 	})
 }
 
-// TestProposedSilence: where neither the answer nor the announcement comes, the
-// client looks for the task, ever more rarely; where there are no tasks at all, once.
+// TestProposedSilence: if neither the answer nor the announcement comes, the
+// client looks for the task, ever more rarely. If there are no tasks at all, it looks once.
 func TestProposedSilence(t *testing.T) {
 	rules.Covers(t, "A-11")
 	eachWay(t, func(t *testing.T, connect connector) {

@@ -57,7 +57,7 @@ func TestOutcomesOfPeers(t *testing.T) {
 	}
 }
 
-// TestFailureSaysWhy: a task that fails says why where it is polled, in each
+// TestFailureSaysWhy: a task that fails says why when it is polled, in each
 // revision's way.
 func TestFailureSaysWhy(t *testing.T) {
 	rules.Covers(t, "C-88", "B-84")
@@ -269,7 +269,7 @@ func TestDraftCode(t *testing.T) {
 	}
 }
 
-// TestCodesOfTheSDK: an error of the server's is the server's, also where the SDK
+// TestCodesOfTheSDK: an error of the server's is the server's, even if the SDK
 // has its code for its own: nothing is sent again.
 func TestCodesOfTheSDK(t *testing.T) {
 	for _, code := range []int{-32000, -32001, -32002, -32003, -32004, -32005, -32006} {

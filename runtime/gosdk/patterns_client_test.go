@@ -52,7 +52,7 @@ func wrapped(id string) reply {
 	return result(`{"id":%q,"status":"completed","result":%s}`, id, output(1))
 }
 
-// A tool is called as a task where it has to be, and never where it says nothing.
+// A tool is called as a task if it has to be, and never if it says nothing.
 func TestPatternsClientSupport(t *testing.T) {
 	rules.Covers(t, "D-02", "D-03", "D-04", "D-05")
 	for _, test := range []struct {
@@ -86,7 +86,7 @@ func TestPatternsClientSupport(t *testing.T) {
 	}
 }
 
-// The ID is made anew for each call, and of its key where it has one.
+// The ID is made anew for each call, and from its key if it has one.
 func TestPatternsClientIDs(t *testing.T) {
 	rules.Covers(t, "D-05", "D-18")
 	bubble.Test(t, func(t *testing.T) {

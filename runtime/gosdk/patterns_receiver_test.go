@@ -16,7 +16,7 @@ func (a *inquirer) guided(method, params, id string) reply {
 	return a.ask(method, strings.TrimSuffix(params, "}")+`,"_meta":{"taskId":`+strconv.Quote(id)+`}}`)
 }
 
-// The client runs requests as tasks under the server's IDs, where it speaks the
+// The client runs requests as tasks under the server's IDs if it speaks the
 // guide's.
 func TestPatternsReceiver(t *testing.T) {
 	rules.Covers(t, "D-01", "D-07", "D-08", "D-11", "D-12", "D-14", "D-18", "D-25")

@@ -115,7 +115,7 @@ func TestProposalKeys(t *testing.T) {
 	})
 }
 
-// TestProposalDeleted: what was read is gone from the server, where the client says
+// TestProposalDeleted: what was read is gone from the server if the client says
 // so.
 func TestProposalDeleted(t *testing.T) {
 	rules.Covers(t, "A-54", "A-56")

@@ -304,10 +304,10 @@ func (r reply) want(code int) reply {
 	return r
 }
 
-// get reads a member of the result by its path; nil where there is none.
+// get reads a member of the result by its path. It returns nil if there is none.
 func (r reply) get(path ...string) any {
 	var value any
-	_ = json.Unmarshal(r.Result, &value) // nil where it is none
+	_ = json.Unmarshal(r.Result, &value) // value stays nil if it is none
 	for _, name := range path {
 		object, _ := value.(map[string]any)
 		value = object[name]

@@ -35,14 +35,15 @@ func newServer(t *testing.T, options mcptask.Options, tools mcptask.Tools) (*mcp
 	return tasks, s
 }
 
-// serve serves tasks in front of an mcp-go server. Each message has to fit its schema.
+// serve serves tasks in front of an mcp-go server, or that server alone if tasks is nil. Each
+// message has to fit its schema.
 func serve(t *testing.T, tasks *mcptask.Server, s *server.MCPServer) (url string) {
 	t.Helper()
-	return serveHTTP(t, mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{}))
-}
-
-func serveHTTP(t *testing.T, handler http.Handler) (url string) {
-	t.Helper()
+	inner := server.NewStreamableHTTPServer(s, server.WithStateful(true))
+	var handler http.Handler = inner
+	if tasks != nil {
+		handler = mcpgo.NewHandler(tasks, inner, mcpgo.Options{})
+	}
 	web := httptest.NewServer(wirecheck.Handler(t, handler))
 	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
 	return web.URL + "/mcp"
@@ -170,7 +171,7 @@ func TestFallback(t *testing.T) {
 
 func TestWithoutTheGateway(t *testing.T) {
 	_, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
-	conn := connect(t, serveHTTP(t, server.NewStreamableHTTPServer(s, server.WithStateful(true))), mcptask.Revision20251125)
+	conn := connect(t, serve(t, nil, s), mcptask.Revision20251125)
 	if _, err := pipeline.NewCIClient(conn).LintFile(t.Context(), pipeline.LintInput{Path: "x"}); err == nil {
 		t.Error("a call that no caller is known of was served")
 	}

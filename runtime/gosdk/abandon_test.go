@@ -12,7 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// An anonymous caller's ID is the key to its task: no log has it, not where a task
+// An anonymous caller's ID is the key to its task: no log has it, not even if a task
 // that nobody learns of cannot be cancelled either.
 func TestAbandonLogsNoKey(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -3,7 +3,6 @@ package gosdk_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -12,7 +11,6 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
@@ -52,11 +50,7 @@ func sum(ctx context.Context, req *mcp.CallToolRequest, in sumInput) (*mcp.CallT
 }
 
 func TestAddTaskTool(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "sums", Version: "1"}, nil)
+	tasks, sdk := newServer(t, mcptask.Options{})
 	policy := mcptask.Policy{Task: mcptask.TaskRequired, Poll: 20 * time.Millisecond}
 	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "sum", Description: "adds numbers"}, sum, policy); err != nil {
 		t.Fatal(err)
@@ -67,15 +61,10 @@ func TestAddTaskTool(t *testing.T) {
 	if err := gosdk.AddTaskTool(sdk, tasks, &mcp.Tool{Name: "worse"}, sum, mcptask.Policy{Task: "sometimes"}); err == nil {
 		t.Error("a policy that means nothing")
 	}
-	server := memnet.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
-	t.Cleanup(func() { _ = tasks.Close(); server.Close() })
+	url := serveHTTP(t, wirecheck.Legacy, tasks, sdk)
 
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
-		conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: revision})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := dial(t, url, gosdk.ClientOptions{Revision: revision})
 		call, err := mcptask.Start[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{1, 2, 3}})
 		if err != nil {
 			t.Fatal(err)
@@ -91,8 +80,7 @@ func TestAddTaskTool(t *testing.T) {
 			t.Error(err)
 		}
 		for fail, code := range map[string]int{"protocol": -32050, "panic": mcptask.CodeInternalError} {
-			var wire *mcptask.Error
-			if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: fail}); !errors.As(err, &wire) || wire.Code != code {
+			if _, err := mcptask.Run[sumOutput](t.Context(), conn, "sum", sumInput{Numbers: []int{}, Fail: fail}); !isError(code)(err) {
 				t.Error(fail, err)
 			}
 		}

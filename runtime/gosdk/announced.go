@@ -372,7 +372,7 @@ func (o *openCall) readFailedTask(answer *mcptask.Error) (mcptask.Snapshot, erro
 // deliverAnswer passes a task's outcome to the callers that wait for it, or keeps it for the next
 // reader. If tasks are deleted when they are read, only a reader gets it.
 func (a *openCalls) deliverAnswer(o *openCall, s mcptask.Snapshot) {
-	told := !a.conn.options.DeleteTasks && a.conn.watches.deliverState(s)
+	told := !a.conn.options.DeleteTasks && a.conn.watches.deliverState(false, s)
 	if told {
 		a.conn.logState(s)
 	}

@@ -3,10 +3,10 @@ package gosdk_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -113,13 +113,7 @@ func TestCandidateIsOff(t *testing.T) {
 	rules.Covers(t, "B-04", "B-06", "B-07")
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.AllRevisionsCITools())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = tasks.Close() })
-		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-		gosdk.AddTools(sdk, tasks)
+		tasks, sdk := newServer(t, mcptask.Options{Limits: wiretest.NoPollLimits}, wiretest.AllRevisionsCITools())
 		server := memnet.NewServer(wirecheck.RevisionHandler(t, wiretest.CandidateRevision,
 			gosdk.NewRevisionHandler(tasks, wiretest.CandidateRevision, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
 		t.Cleanup(func() {
@@ -140,16 +134,7 @@ func TestCandidateIsOff(t *testing.T) {
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"} {
 			p.Task(method, "x").Want(http.StatusOK, wiretest.MethodNotFound)
 		}
-		conn, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: wiretest.CandidateRevision})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		call, err := pipeline.NewCIClient(conn).StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, isTask := call.Token(); isTask {
+		if deployStaging(t, wiretest.Connect(t, server.URL, wiretest.CandidateRevision, mcptask.Answerer{})) {
 			t.Error("a task at a server that has none")
 		}
 	})
@@ -164,34 +149,21 @@ func TestCandidateMistaken(t *testing.T) {
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Revision: wiretest.CandidateRevision})
 		for path, revision := range map[string]string{url: wiretest.CandidateRevision, wiretest.RevisionURL(url, wiretest.CandidateRevision): wiretest.LegacyRevision} {
 			ci := wiretest.Connect(t, path, revision, mcptask.Answerer{})
-			call, err := ci.StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if report, err := call.Wait(t.Context()); err != nil || report.Version != "1.2.3" {
-				t.Errorf("%s: %+v, %v", revision, report, err)
-			}
-			if _, isTask := call.Token(); isTask {
+			if deployStaging(t, ci) {
 				t.Errorf("%s: a task", revision)
 			}
-			_, err = ci.RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"})
+			_, err := ci.RunPipeline(t.Context(), pipeline.RunInput{Repository: repository})
 			var refused *mcptask.Error
 			if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(refused.Message, "must be called as a task") {
 				t.Errorf("%s: %v", revision, err)
 			}
 		}
 		// Who names none never finds the candidate, and is served plainly in its place.
-		conn, err := gosdk.Connect(t.Context(), wiretest.RevisionURL(url, wiretest.CandidateRevision), gosdk.ClientOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := dial(t, wiretest.RevisionURL(url, wiretest.CandidateRevision), gosdk.ClientOptions{})
 		if conn.Revision() == wiretest.CandidateRevision {
 			t.Error("found without its name")
 		}
-		if report, err := pipeline.NewCIClient(conn).DeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"}); err != nil || report.Version != "1.2.3" {
-			t.Errorf("%+v, %v", report, err)
-		}
+		_ = deployStaging(t, pipeline.NewCIClient(conn))
 	})
 }
 
@@ -221,104 +193,126 @@ func (jobs) Look(_ context.Context, in candidate.Job) (candidate.Done, error) {
 	return candidate.Done{Text: in.Name}, nil
 }
 
-// The generated client of what is generated for the candidate, which is spoken in
-// the place of the release: over HTTP and over a pair of pipes.
+// The generated client of what is generated for the candidate, which takes the place of the
+// release.
 func TestCandidateEndToEnd(t *testing.T) {
 	rules.Covers(t, "B-08", "B-09", "B-12", "B-18", "B-48", "B-68", "B-82", "B-83")
 	t.Parallel()
-	for way, dial := range map[string]func(*testing.T, *mcptask.Server, *mcp.Server, gosdk.ClientOptions) (mcptask.Conn, error){
-		"http": dialHTTP, "pipes": dialPipes,
-	} {
-		t.Run(way, func(t *testing.T) {
-			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				tasks, err := mcptask.NewServer(mcptask.Options{Revisions: []string{wiretest.CandidateRevision}}, candidate.JobsTools(jobs{}))
-				if err != nil {
-					t.Fatal(err)
+	options := mcptask.Options{Revisions: []string{wiretest.CandidateRevision}}
+	eachServedWay(t, wiretest.CandidateRevision, options, candidate.JobsTools(jobs{}), func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
+		ctx := within(t, wiretest.Patience)
+		client := candidate.NewJobsClient(connect(gosdk.ClientOptions{
+			Answer: candidate.AnswerApproval(func(context.Context, mcptask.Question) (candidate.Approval, error) {
+				return candidate.Approval{Approve: true}, nil
+			}),
+		}))
+		call, err := client.StartRun(ctx, candidate.Job{Name: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, isTask := call.Token()
+		done, err := call.Wait(ctx)
+		if err != nil || !isTask || !strings.HasPrefix(done.Text, "a as ") {
+			t.Errorf("%+v, %v, a task: %v", done, err, isTask)
+		}
+		if call, err = client.ResumeRun(token); err != nil {
+			t.Fatal(err)
+		}
+		if again, err := call.Wait(ctx); err != nil || again != done {
+			t.Errorf("%+v, %v", again, err)
+		}
+		var broken *mcptask.ToolError
+		if _, err := client.Run(ctx, candidate.Job{Name: "broken"}); !errors.As(err, &broken) {
+			t.Errorf("%v", err)
+		}
+		endless, err := client.StartRun(ctx, candidate.Job{Name: "endless"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel(t, endless)
+		if _, err := endless.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
+			t.Errorf("%v", err)
+		}
+		for name, run := range map[string]func(context.Context, candidate.Job, ...mcptask.CallOption) (candidate.Done, error){"b": client.Ship, "c": client.Look} {
+			if done, err := run(ctx, candidate.Job{Name: name}); err != nil || done.Text != name {
+				t.Errorf("%+v, %v", done, err)
+			}
+		}
+	})
+}
+
+// Notifications of a task's status are no reason to poll less, whatever they say,
+// nor is their absence a reason to poll more.
+func TestCandidateStatusChangesNothing(t *testing.T) {
+	rules.Covers(t, "B-43", "B-44", "B-81")
+	for name, told := range map[string]string{"none": "", "true": "working", "false": "completed"} {
+		t.Run(name, inBubble(func(t *testing.T) {
+			ended := false
+			s := polled(t, wiretest.CandidateRevision, func(s *scripted, n int) (r reply) {
+				switch {
+				case ended:
+					r = refusal(wiretest.InvalidParams, "") // it is deleted
+				case n <= 30:
+					r = s.state("t", "working")
 				}
-				sdk := mcp.NewServer(&mcp.Implementation{Name: "jobs", Version: "1.0.0"}, nil)
-				gosdk.AddTools(sdk, tasks)
-				conn, err := dial(t, tasks, sdk, gosdk.ClientOptions{Revision: wiretest.CandidateRevision,
-					Answer: candidate.AnswerApproval(func(context.Context, mcptask.Question) (candidate.Approval, error) {
-						return candidate.Approval{Approve: true}, nil
-					})})
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() {
-					if err := errors.Join(conn.Close(), tasks.Close()); err != nil {
-						t.Error(err)
-					}
-				})
-				if conn.Revision() != wiretest.CandidateRevision {
-					t.Errorf("the connection speaks %s", conn.Revision())
-				}
-				ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
-				defer cancel()
-				client := candidate.NewJobsClient(conn)
-				call, err := client.StartRun(ctx, candidate.Job{Name: "a"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				token, isTask := call.Token()
-				done, err := call.Wait(ctx)
-				if err != nil || !isTask || !strings.HasPrefix(done.Text, "a as ") {
-					t.Errorf("%+v, %v, a task: %v", done, err, isTask)
-				}
-				if call, err = client.ResumeRun(token); err != nil {
-					t.Fatal(err)
-				}
-				if again, err := call.Wait(ctx); err != nil || again != done {
-					t.Errorf("%+v, %v", again, err)
-				}
-				var broken *mcptask.ToolError
-				if _, err := client.Run(ctx, candidate.Job{Name: "broken"}); !errors.As(err, &broken) {
-					t.Errorf("%v", err)
-				}
-				endless, err := client.StartRun(ctx, candidate.Job{Name: "endless"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := endless.Cancel(ctx); err != nil {
-					t.Error(err)
-				}
-				if _, err := endless.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-					t.Errorf("%v", err)
-				}
-				if done, err := client.Ship(ctx, candidate.Job{Name: "b"}); err != nil || done.Text != "b" {
-					t.Errorf("%+v, %v", done, err)
-				}
-				if done, err := client.Look(ctx, candidate.Job{Name: "c"}); err != nil || done.Text != "c" {
-					t.Errorf("%+v, %v", done, err)
-				}
+				return r
 			})
-		})
+			if told != "" {
+				s.on("HTTP GET", func(c call) reply {
+					return reply{stream: func(send func(string)) {
+						for range 5 {
+							time.Sleep(3 * time.Second)
+							send(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{` + s.task("t", told) + `}}`)
+						}
+						<-c.ctx.Done()
+					}}
+				})
+			}
+			conn := s.connect(gosdk.ClientOptions{})
+			call := start(t, conn)
+			began := time.Now()
+			wantNumber(t, call, 1)
+			polls := s.of("tasks/get")
+			if len(polls) != 31 || time.Since(began) < 30*time.Second {
+				t.Errorf("%d polls in %v", len(polls), time.Since(began))
+			}
+			for _, gap := range gaps(polls) {
+				if gap < time.Second {
+					t.Errorf("polled after %v", gap)
+				}
+			}
+			ended = true
+			if _, err := start(t, conn).Wait(t.Context()); !errors.Is(err, mcptask.ErrNotFound) && !errors.Is(err, mcptask.ErrExpired) {
+				t.Errorf("a task that is gone: %v", err)
+			}
+		}))
 	}
 }
 
-func dialHTTP(t *testing.T, tasks *mcptask.Server, sdk *mcp.Server, options gosdk.ClientOptions) (mcptask.Conn, error) {
-	t.Helper()
-	server := memnet.NewServer(wirecheck.RevisionHandler(t, wiretest.CandidateRevision, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
-	t.Cleanup(server.Close)
-	return gosdk.Connect(t.Context(), server.URL, options)
-}
-
-func dialPipes(t *testing.T, tasks *mcptask.Server, sdk *mcp.Server, options gosdk.ClientOptions) (mcptask.Conn, error) {
-	t.Helper()
-	fromClient, toServer := io.Pipe()
-	fromServer, toClient := io.Pipe()
-	in, out := wirecheck.RevisionPipes(t, wiretest.CandidateRevision, fromClient, toClient)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = sdk.Run(ctx, gosdk.PipeTransport(tasks, in, out)) // the client ends it
-		_ = toClient.Close()
-	}()
-	t.Cleanup(func() {
-		stop()
-		_ = toServer.Close()
-		<-ended
-	})
-	return gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, options)
+// A server that may ask for tasks reads what its client declares as leniently.
+func TestCandidateRemoteDeclared(t *testing.T) {
+	rules.Covers(t, "B-02", "B-03", "B-04")
+	t.Parallel()
+	url := wiretest.ServeAsk(t, wiretest.Setup{Revision: wiretest.CandidateRevision, Bearer: true})
+	for tasks, augmented := range map[string]bool{
+		`{"requests":{"elicitation":{"create":{}}}}`: true, `{"requests":{"elicitation":{"create":true}}}`: true,
+		`{"requests":{"elicitation":{"create":false}}}`: false, `{"requests":{"elicitation":{"create":null}}}`: false,
+		`{"requests":{"elicitation":{"create":1}}}`: false, `{"requests":{"elicitation":true}}`: false,
+		`{"requests":{"sampling":{"createMessage":true}}}`: false, `{}`: false, `true`: false, `null`: false,
+	} {
+		t.Run(tasks, func(t *testing.T) {
+			t.Parallel()
+			p := wiretest.NewAskedPeer(t, url, wiretest.CandidateRevision, "a", wiretest.TaskCapabilities(tasks))
+			f := p.OpenGet()
+			id := p.Create("ask", wiretest.AskArguments("one"))
+			q := f.NextQuestion(id)
+			if (q.Params.Task != nil) != augmented {
+				t.Errorf("%s", q.Text)
+			}
+			p.Respond(q.ID, wiretest.AcceptNote("now"))
+			if got := p.TaskText(id); got != "now" {
+				t.Error(got)
+			}
+		})
+	}
 }

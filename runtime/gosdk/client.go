@@ -94,7 +94,7 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 		}
 	}
 	bounded := *client
-	bounded.Transport = limitedTransport{client.Transport, options.MaxMessage}
+	bounded.Transport = limitedTransport{cmp.Or(client.Transport, http.DefaultTransport), options.MaxMessage}
 	if bounded.CheckRedirect == nil {
 		bounded.CheckRedirect = checkRedirect
 	}
@@ -117,16 +117,11 @@ func Connect(ctx context.Context, url string, options ClientOptions) (mcptask.Co
 			listen: subscriber{&listening, url, options.MaxMessage}.listen,
 		}
 	})
-	switch {
-	case own == nil:
-	case err != nil:
-		own.close()
-	default:
-		c.release = own.close
-	}
 	if err != nil {
+		own.close()
 		return nil, err
 	}
+	c.release = own.close
 	return c, nil
 }
 
@@ -162,8 +157,8 @@ type dialed struct {
 type hooks struct {
 	// lifetime ends with the session.
 	lifetime  context.Context
-	intercept interceptor // nil intercepts nothing
-	// onReply is told the ID of each server request that was answered. It may be nil.
+	intercept interceptor
+	// onReply is told the ID of each server request that was answered.
 	onReply func(id json.RawMessage)
 	// declare adds to the params of initialize. nil adds nothing.
 	declare func(params json.RawMessage) (json.RawMessage, error)

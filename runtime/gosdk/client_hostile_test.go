@@ -33,79 +33,72 @@ func silent(c call) reply {
 func TestCloseEndsAll(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		for _, method := range []string{"tools/list", "tools/call", "tasks/get", "tasks/cancel", ""} {
-			t.Run(revision+" "+method, func(t *testing.T) {
-				eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-					s := &scripted{t: t, revision: revision}
-					hang := false
-					s.answer = func(c call) reply {
-						switch {
-						case hang && c.method == method:
-							return silent(c)
-						case c.method == "tools/call":
-							return s.created("t", hourly)
-						case c.method == "tasks/get":
-							return s.state("t", "working", hourly)
-						}
-						return reply{}
+			t.Run(revision+" "+method, overEachWay(func(t *testing.T, connect connector) {
+				s := &scripted{t: t, revision: revision}
+				hang := false
+				s.answer = func(c call) reply {
+					switch {
+					case hang && c.method == method:
+						return silent(c)
+					case c.method == "tools/call":
+						return s.created("t", hourly)
+					case c.method == "tasks/get":
+						return s.state("t", "working", hourly)
 					}
-					conn := connect(s, gosdk.ClientOptions{})
-					first := start(t, conn)
-					if method == "tasks/get" {
-						var err error
-						token, _ := first.Token()
-						if first, err = mcptask.Resume[number](conn, "tool", token); err != nil {
-							t.Fatal(err)
-						}
+					return reply{}
+				}
+				conn := connect(s, gosdk.ClientOptions{})
+				first := start(t, conn)
+				if method == "tasks/get" {
+					var err error
+					token, _ := first.Token()
+					if first, err = mcptask.Resume[number](conn, "tool", token); err != nil {
+						t.Fatal(err)
 					}
-					hang = true
-					errs := make(chan error, 3)
-					for _, work := range []func(context.Context) error{
-						func(ctx context.Context) error { _, err := first.Wait(ctx); return err },
-						func(ctx context.Context) error {
-							switch method {
-							case "tools/list":
-								_, err := conn.ListTools(ctx)
-								return err
-							case "tasks/cancel":
-								return first.Cancel(ctx)
-							}
-							for call, err := range mcptask.Settled(ctx, first) {
-								if call == nil {
-									return errors.New("not settled")
-								}
-								return err
-							}
-							return nil
-						},
-						func(ctx context.Context) error {
-							if method != "tools/call" {
-								_, err := first.Wait(ctx)
-								return err
-							}
-							_, err := mcptask.Start[number](ctx, conn, "tool", number{})
+				}
+				hang = true
+				errs := make(chan error, 3)
+				for _, work := range []func(context.Context) error{
+					func(ctx context.Context) error { _, err := first.Wait(ctx); return err },
+					func(ctx context.Context) error {
+						for _, err := range mcptask.Settled(ctx, first) { // there is one
 							return err
-						},
-					} {
-						go func() { errs <- work(context.Background()) }()
-					}
-					time.Sleep(10 * time.Second)
-					began := time.Now()
-					if err := conn.Close(); err != nil {
-						t.Errorf("close: %v", err)
-					}
-					for range 3 {
-						if err := <-errs; !errors.Is(err, mcptask.ErrDisconnected) {
-							t.Errorf("a call ended with %v", err)
 						}
+						return errors.New("not settled")
+					},
+					func(ctx context.Context) (err error) {
+						switch method {
+						case "tools/list":
+							_, err = conn.ListTools(ctx)
+						case "tools/call":
+							_, err = mcptask.Start[number](ctx, conn, "tool", number{})
+						case "tasks/cancel":
+							err = first.Cancel(ctx)
+						default:
+							_, err = first.Wait(ctx)
+						}
+						return err
+					},
+				} {
+					go func() { errs <- work(context.Background()) }()
+				}
+				time.Sleep(10 * time.Second)
+				began := time.Now()
+				if err := conn.Close(); err != nil {
+					t.Errorf("close: %v", err)
+				}
+				for range 3 {
+					if err := <-errs; !errors.Is(err, mcptask.ErrDisconnected) {
+						t.Errorf("a call ended with %v", err)
 					}
-					if _, err := first.Wait(context.Background()); !errors.Is(err, mcptask.ErrDisconnected) {
-						t.Errorf("afterwards: %v", err)
-					}
-					if took := time.Since(began); took > time.Second {
-						t.Errorf("it took %v", took)
-					}
-				})
-			})
+				}
+				if _, err := first.Wait(context.Background()); !errors.Is(err, mcptask.ErrDisconnected) {
+					t.Errorf("afterwards: %v", err)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+			}))
 		}
 	}
 }
@@ -157,26 +150,16 @@ func TestReconnectingHangs(t *testing.T) {
 	})
 }
 
-// TestAnswersOfOtherTasks: the state of another task is none of this one.
+// TestAnswersOfOtherTasks: the state of another task says nothing about this one.
 func TestAnswersOfOtherTasks(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
-		s := &scripted{t: t, revision: revision}
-		s.answer = func(c call) reply {
-			switch {
-			case c.method == "tools/call":
-				return s.created("t")
-			case c.method == "tasks/get" && c.n <= 2:
-				return s.state("other", "completed", `"result":`+output(666))
-			case c.method == "tasks/get":
-				return s.state("t", "completed", `"result":`+output(1))
-			case c.method == "tasks/result":
-				return result("%s", output(1))
+		s := polled(t, revision, func(s *scripted, n int) (r reply) {
+			if n <= 2 {
+				r = s.state("other", "completed", `"result":`+output(666))
 			}
-			return reply{}
-		}
-		if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context()); err != nil || out.N != 1 {
-			t.Errorf("%+v, %v", out, err)
-		}
+			return r
+		})
+		wantNumber(t, start(t, s.connect(gosdk.ClientOptions{})), 1)
 	})
 }
 
@@ -184,7 +167,7 @@ func TestAnswersOfOtherTasks(t *testing.T) {
 // tasks that have ended, and what is no task, changes nothing.
 func TestToldNonsense(t *testing.T) {
 	rules.Covers(t, "C-29", "B-30")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
 		conn := connect(&b.scripted, gosdk.ClientOptions{})
 		one, two := start(t, conn), start(t, conn)
@@ -221,9 +204,7 @@ func TestToldNonsense(t *testing.T) {
 			t.Errorf("the first has %d", n)
 		}
 		time.Sleep(time.Minute)
-		if out, err := one.Wait(t.Context()); err != nil || out.N != 1 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, one, 1)
 		b.set("t2", "completed", `"result":`+output(2))
 		if n := <-results; n != 2 {
 			t.Errorf("the second has %d", n)
@@ -234,13 +215,9 @@ func TestToldNonsense(t *testing.T) {
 // TestEndlessPages: a list that never ends is given up.
 func TestEndlessPages(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
-		s := &scripted{t: t, revision: revision}
-		s.answer = func(c call) reply {
-			if c.method != "tools/list" {
-				return reply{}
-			}
-			return result(`{%s,"tools":[{"name":"t%d","inputSchema":{"type":"object"}}],"nextCursor":"%d"}`, complete, c.n, c.n)
-		}
+		s := newScript(t, revision, "tools/list", func(_ *scripted, c call) reply {
+			return result(`{%s,"tools":[{"name":"t%d","inputSchema":{"type":"object"}}],"nextCursor":"%[2]d"}`, complete, c.n)
+		})
 		if _, err := s.connect(gosdk.ClientOptions{}).ListTools(t.Context()); err == nil || !strings.Contains(err.Error(), "pages") {
 			t.Errorf("%v", err)
 		}
@@ -252,28 +229,26 @@ func TestPanickingAnswerer(t *testing.T) {
 	broken := pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) { panic("a bug") })
 	everyRevision(t, func(t *testing.T, revision string) {
 		s := &scripted{t: t, revision: revision}
-		asks := `{"ship":{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"approve":{"type":"boolean","default":false}},"required":["approve"]},"_meta":{"io.github.mcptaskgen/input":"Approval"}}}}`
+		question := `"method":"elicitation/create","params":` + hostileQuestion(`{"type":"object","properties":{"approve":{"type":"boolean","default":false}},"required":["approve"]}`)
+		asks := `{"ship":{` + question + `}}`
 		s.answer = func(c call) reply {
 			switch {
 			case c.method == "tools/call" && strings.Contains(string(c.params), "before"):
 				return result(`{"resultType":"input_required","inputRequests":%s}`, asks)
-			case c.method == "tools/call":
-				return s.created("t")
 			case c.method == "tasks/get" && revision == wiretest.ModernRevision:
 				return s.state("t", "input_required", `"inputRequests":`+asks)
 			case c.method == "tasks/get":
 				return s.state("t", "input_required")
 			case c.method == "tasks/result": // asks on its own stream
 				return reply{stream: func(send func(string)) {
-					send(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{"approve":{"type":"boolean","default":false}},"required":["approve"]},"_meta":{"io.github.mcptaskgen/input":"Approval"}}}`)
+					send(`{"jsonrpc":"2.0","id":"q",` + question + `}`)
 					<-c.ctx.Done()
 				}}
 			}
 			return reply{}
 		}
 		conn := s.connect(gosdk.ClientOptions{Answer: broken})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
+		ctx := within(t, time.Minute)
 		_, err := start(t, conn).Wait(ctx)
 		if revision != wiretest.ModernRevision { // it is the server that is told
 			if !errors.Is(err, context.DeadlineExceeded) {
@@ -304,30 +279,19 @@ func TestAbsurdNumbers(t *testing.T) {
 		"no ttl":                  {`"ttl":0,"ttlMs":0,"pollInterval":0,"pollIntervalMs":0`, 2 * time.Minute},
 		"no numbers":              {`"ttl":[],"ttlMs":{},"pollInterval":"soon","pollIntervalMs":true`, limit},
 	} {
-		t.Run(name, func(t *testing.T) {
-			everyRevision(t, func(t *testing.T, revision string) {
-				s := &scripted{t: t, revision: revision}
-				s.answer = func(c call) reply {
-					switch c.method {
-					case "tools/call":
-						return s.created("t", tc.members)
-					case "tasks/get":
-						return s.state("t", "working", tc.members)
-					}
-					return reply{}
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), limit)
-				defer cancel()
-				began := time.Now()
-				_, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx)
-				if took := time.Since(began); err == nil || took > tc.most || tc.most < limit && !errors.Is(err, mcptask.ErrExpired) {
-					t.Errorf("%v after %v", err, took)
-				}
-				if n := len(s.of("tasks/get")); n > 620 {
-					t.Errorf("%d polls", n)
-				}
-			})
-		})
+		t.Run(name, inEveryRevision(func(t *testing.T, revision string) {
+			s := polled(t, revision, func(s *scripted, _ int) reply { return s.state("t", "working", tc.members) })
+			s.on("tools/call", func(call) reply { return s.created("t", tc.members) })
+			ctx := within(t, limit)
+			began := time.Now()
+			_, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx)
+			if took := time.Since(began); err == nil || took > tc.most || tc.most < limit && !errors.Is(err, mcptask.ErrExpired) {
+				t.Errorf("%v after %v", err, took)
+			}
+			if n := len(s.of("tasks/get")); n > 620 {
+				t.Errorf("%d polls", n)
+			}
+		}))
 	}
 }
 
@@ -335,46 +299,44 @@ func TestAbsurdNumbers(t *testing.T) {
 // the session is lost before its answer, unless it has a key.
 func TestCallIsNotRepeated(t *testing.T) {
 	for name, options := range map[string][]mcptask.CallOption{"without a key": nil, "with one": {mcptask.IdempotencyKey("a key of sixteen bytes")}} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := &scripted{t: t, revision: wiretest.LegacyRevision}
-				var lost atomic.Bool
-				s.answer = func(c call) reply {
-					switch {
-					case c.method == "initialize":
-						lost.Store(false)
-						r, _ := s.open(c)
-						r.header = map[string]string{"Mcp-Session-Id": fmt.Sprint("session", c.n)}
-						return r
-					case lost.Load() && c.header.Get("Mcp-Session-Id") == "session1":
-						return reply{status: http.StatusNotFound, text: "no such session"}
-					case c.method == "tools/call" && c.n == 1: // taken, and its answer is late
-						return silent(c)
-					case c.method == "tools/call":
-						return result("%s", output(c.n))
-					}
-					return reply{}
+		t.Run(name, inBubble(func(t *testing.T) {
+			s := &scripted{t: t, revision: wiretest.LegacyRevision}
+			var lost atomic.Bool
+			s.answer = func(c call) reply {
+				switch {
+				case c.method == "initialize":
+					lost.Store(false)
+					r, _ := s.open(c)
+					r.header = map[string]string{"Mcp-Session-Id": fmt.Sprint("session", c.n)}
+					return r
+				case lost.Load() && c.header.Get("Mcp-Session-Id") == "session1":
+					return reply{status: http.StatusNotFound, text: "no such session"}
+				case c.method == "tools/call" && c.n == 1: // taken, and its answer is late
+					return silent(c)
+				case c.method == "tools/call":
+					return result("%s", output(c.n))
 				}
-				conn := s.connect(gosdk.ClientOptions{})
-				if _, err := conn.ListTools(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				errs := make(chan error)
-				go func() {
-					_, err := mcptask.Run[number](context.Background(), conn, "tool", number{}, options...)
-					errs <- err
-				}()
-				time.Sleep(time.Second)
-				lost.Store(true)
-				if _, err := conn.ListTools(t.Context()); err != nil {
-					t.Error(err)
-				}
-				err := <-errs
-				if n := len(s.of("tools/call")); options == nil && (err == nil || n != 1) || options != nil && (err != nil || n != 2) {
-					t.Errorf("called %d times: %v", n, err)
-				}
-			})
-		})
+				return reply{}
+			}
+			conn := s.connect(gosdk.ClientOptions{})
+			if _, err := conn.ListTools(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			errs := make(chan error)
+			go func() {
+				_, err := mcptask.Run[number](context.Background(), conn, "tool", number{}, options...)
+				errs <- err
+			}()
+			time.Sleep(time.Second)
+			lost.Store(true)
+			if _, err := conn.ListTools(t.Context()); err != nil {
+				t.Error(err)
+			}
+			err := <-errs
+			if n := len(s.of("tools/call")); options == nil && (err == nil || n != 1) || options != nil && (err != nil || n != 2) {
+				t.Errorf("called %d times: %v", n, err)
+			}
+		}))
 	}
 }
 
@@ -382,24 +344,13 @@ func TestCallIsNotRepeated(t *testing.T) {
 // it, however rarely it wants to be polled.
 func TestCancelShows(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
-		s := &scripted{t: t, revision: revision}
-		var cancelled atomic.Bool
-		s.answer = func(c call) reply {
-			switch {
-			case c.method == "tools/call":
-				return s.created("t", hourly)
-			case c.method == "tasks/cancel":
-				cancelled.Store(true)
-				return s.state("t", "cancelled", hourly)
-			case c.method == "tasks/get" && cancelled.Load():
-				return s.state("t", "cancelled", hourly)
-			case c.method == "tasks/get":
-				return s.state("t", "working", hourly)
-			case c.method == "subscriptions/listen":
-				return refusal(wiretest.MethodNotFound, "")
-			}
-			return reply{}
-		}
+		status := "working"
+		s := polled(t, revision, func(s *scripted, _ int) reply { return s.state("t", status, hourly) })
+		s.on("tools/call", func(call) reply { return s.created("t", hourly) })
+		s.on("tasks/cancel", func(call) reply {
+			status = "cancelled"
+			return s.state("t", status, hourly)
+		})
 		call := start(t, s.connect(gosdk.ClientOptions{}))
 		time.AfterFunc(time.Minute, func() {
 			if err := call.Cancel(context.Background()); err != nil {
@@ -416,14 +367,9 @@ func TestCancelShows(t *testing.T) {
 // TestToldWhileAPollHangs: what the server tells ends a poll that it does not
 // answer.
 func TestToldWhileAPollHangs(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
-		b.answer = func(c call) reply {
-			if c.method == "tasks/get" {
-				return silent(c)
-			}
-			return b.serve(c)
-		}
+		b.on("tasks/get", silent)
 		call := start(t, connect(&b.scripted, gosdk.ClientOptions{}))
 		time.AfterFunc(5*time.Minute, func() { b.set("t1", "completed", `"result":`+output(1)) })
 		began := time.Now()
@@ -444,23 +390,15 @@ func TestFloodOfQuestions(t *testing.T) {
 			ended.Add(1)
 			return pipeline.Approval{}, ctx.Err()
 		})
-		s := &scripted{t: t, revision: wiretest.ModernRevision}
-		s.answer = func(c call) reply {
-			switch c.method {
-			case "tools/call":
-				return s.created("t")
-			case "tasks/get":
-				questions := map[string]json.RawMessage{}
-				for i := range 500 {
-					questions[fmt.Sprint(c.n, " ", i)] = json.RawMessage(`{"method":"elicitation/create","params":{"message":"?","requestedSchema":{"type":"object","properties":{}},"_meta":{"io.github.mcptaskgen/input":"Approval"}}}`)
-				}
-				data, _ := json.Marshal(questions)
-				return s.state("t", "input_required", `"inputRequests":`+string(data))
+		s := polled(t, wiretest.ModernRevision, func(s *scripted, n int) reply {
+			questions := map[string]json.RawMessage{}
+			for i := range 500 {
+				questions[fmt.Sprint(n, " ", i)] = json.RawMessage(`{"method":"elicitation/create","params":` + hostileQuestion(`{"type":"object","properties":{}}`) + `}`)
 			}
-			return reply{}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
+			data, _ := json.Marshal(questions)
+			return s.state("t", "input_required", `"inputRequests":`+string(data))
+		})
+		ctx := within(t, 30*time.Second)
 		if _, err := start(t, s.connect(gosdk.ClientOptions{Answer: answer})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
@@ -475,29 +413,20 @@ func TestFloodOfQuestions(t *testing.T) {
 // times a second at most, also when each answer brings news.
 func TestHastyServer(t *testing.T) {
 	for _, poll := range []string{"1", "0.001", "1e-300", `"1"`} {
-		t.Run(poll, func(t *testing.T) {
-			everyRevision(t, func(t *testing.T, revision string) {
-				s := &scripted{t: t, revision: revision}
-				members := fmt.Sprintf(`"pollInterval":%s,"pollIntervalMs":%[1]s`, poll)
-				s.answer = func(c call) reply {
-					switch c.method {
-					case "tools/call":
-						return s.created("t", members)
-					case "tasks/get":
-						return s.state("t", "working", members, fmt.Sprintf(`"statusMessage":"%d"`, c.n))
-					}
-					return reply{}
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				if _, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Error(err)
-				}
-				if n := len(s.of("tasks/get")); n > 100 || n < 80 {
-					t.Errorf("%d polls in ten seconds", n)
-				}
+		t.Run(poll, inEveryRevision(func(t *testing.T, revision string) {
+			members := fmt.Sprintf(`"pollInterval":%s,"pollIntervalMs":%[1]s`, poll)
+			s := polled(t, revision, func(s *scripted, n int) reply {
+				return s.state("t", "working", members, fmt.Sprintf(`"statusMessage":"%d"`, n))
 			})
-		})
+			s.on("tools/call", func(call) reply { return s.created("t", members) })
+			ctx := within(t, 10*time.Second)
+			if _, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if n := len(s.of("tasks/get")); n > 100 || n < 80 {
+				t.Errorf("%d polls in ten seconds", n)
+			}
+		}))
 	}
 }
 
@@ -508,26 +437,14 @@ func TestSlowServer(t *testing.T) {
 		"kept for ever":   `"ttl":null,"ttlMs":null,"pollInterval":1e300,"pollIntervalMs":1e300`,
 		"kept for a hour": `"ttl":3600000,"ttlMs":3600000,"pollInterval":1e300,"pollIntervalMs":1e300`,
 	} {
-		t.Run(name, func(t *testing.T) {
-			everyRevision(t, func(t *testing.T, revision string) {
-				s := &scripted{t: t, revision: revision}
-				s.answer = func(c call) reply {
-					switch c.method {
-					case "tools/call":
-						return s.created("t", members)
-					case "tasks/get":
-						return s.state("t", "completed", members, `"result":`+output(1))
-					case "tasks/result":
-						return result("%s", output(1))
-					}
-					return reply{}
-				}
-				began := time.Now()
-				out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context())
-				if took := time.Since(began); err != nil || out.N != 1 || took > 70*time.Minute {
-					t.Errorf("%+v, %v after %v", out, err, took)
-				}
-			})
-		})
+		t.Run(name, inEveryRevision(func(t *testing.T, revision string) {
+			s := polled(t, revision, func(s *scripted, _ int) reply { return s.state("t", "completed", members, `"result":`+output(1)) })
+			s.on("tools/call", func(call) reply { return s.created("t", members) })
+			began := time.Now()
+			out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(t.Context())
+			if took := time.Since(began); err != nil || out.N != 1 || took > 70*time.Minute {
+				t.Errorf("%+v, %v after %v", out, err, took)
+			}
+		}))
 	}
 }

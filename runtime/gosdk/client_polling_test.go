@@ -11,40 +11,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
-
-// polled is a script whose one task is what the nth poll says.
-func polled(t testing.TB, revision string, poll func(s *scripted, n int) reply) *scripted {
-	s := &scripted{t: t, revision: revision}
-	s.answer = func(c call) reply {
-		switch c.method {
-		case "tools/call":
-			return s.created("t")
-		case "tasks/get":
-			return poll(s, c.n)
-		case "subscriptions/listen":
-			return refusal(wiretest.MethodNotFound, "")
-		case "tasks/result":
-			return result("%s", output(1))
-		}
-		return reply{}
-	}
-	return s
-}
-
-// done is the end of the task in the script's revision.
-func (s *scripted) done() reply { return s.state("t", "completed", `"result":`+output(1)) }
-
-// everyRevision runs a test in every revision that the scripts know, in fake time.
-func everyRevision(t *testing.T, test func(t *testing.T, revision string)) {
-	for _, revision := range wiretest.AllRevisions {
-		t.Run(revision, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) { test(t, revision) })
-		})
-	}
-}
 
 func gaps(calls []call) []time.Duration {
 	var list []time.Duration
@@ -68,9 +36,7 @@ func TestPollsAtTheInterval(t *testing.T) {
 			return s.state("t", "working", fmt.Sprintf(`%q:%d`, name, intervals[n-1]))
 		})
 		call := start(t, s.connect(gosdk.ClientOptions{}))
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-			t.Fatalf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 1)
 		exact := 0
 		for i, gap := range gaps(s.of("tasks/get")) {
 			interval := time.Duration(intervals[i]) * time.Millisecond
@@ -102,30 +68,26 @@ func TestLimitedPolls(t *testing.T) {
 		"with 429":        {reply{status: 429, err: refusal(wiretest.InternalError, `{"limit":"polls"}`).err}, 2 * time.Second},
 		"and Retry-After": {reply{status: 429, err: refusal(wiretest.InternalError, `{"limit":"polls"}`).err, header: map[string]string{"Retry-After": "90"}}, 90 * time.Second},
 	} {
-		t.Run(name, func(t *testing.T) {
-			everyRevision(t, func(t *testing.T, revision string) {
-				s := polled(t, revision, func(s *scripted, n int) reply {
-					if n <= 20 {
-						return tc.reply
-					}
-					return s.done()
-				})
-				call := start(t, s.connect(gosdk.ClientOptions{}))
-				if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-					t.Fatalf("%+v, %v", out, err)
+		t.Run(name, inEveryRevision(func(t *testing.T, revision string) {
+			s := polled(t, revision, func(s *scripted, n int) reply {
+				if n <= 20 {
+					return tc.reply
 				}
-				last := time.Duration(0)
-				for i, gap := range gaps(s.of("tasks/get")) {
-					if gap < tc.least || i < 4 && gap < last && tc.least < time.Minute {
-						t.Errorf("polled again after %v, before after %v", gap, last)
-					}
-					last = gap
-				}
-				if len(s.of("initialize"))+len(s.of("server/discover")) > 2 {
-					t.Error("it connected anew")
-				}
+				return s.done()
 			})
-		})
+			call := start(t, s.connect(gosdk.ClientOptions{}))
+			wantNumber(t, call, 1)
+			last := time.Duration(0)
+			for i, gap := range gaps(s.of("tasks/get")) {
+				if gap < tc.least || i < 4 && gap < last && tc.least < time.Minute {
+					t.Errorf("polled again after %v, before after %v", gap, last)
+				}
+				last = gap
+			}
+			if len(s.of("initialize"))+len(s.of("server/discover")) > 2 {
+				t.Error("it connected anew")
+			}
+		}))
 	}
 }
 
@@ -133,40 +95,34 @@ func TestLimitedPolls(t *testing.T) {
 // transport, which is borne for several tries and breaks nothing.
 func TestUnavailable(t *testing.T) {
 	for _, status := range []int{429, 500, 502, 503, 504, 599} {
-		t.Run(fmt.Sprint(status), func(t *testing.T) {
-			everyRevision(t, func(t *testing.T, revision string) {
-				s := polled(t, revision, func(s *scripted, n int) reply {
-					if n%5 != 0 {
-						return reply{status: status, text: "not now"}
-					}
-					if n < 15 {
-						return s.state("t", "working")
-					}
-					return s.done()
-				})
-				call := start(t, s.connect(gosdk.ClientOptions{}))
-				if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-					t.Fatalf("%+v, %v", out, err)
+		t.Run(fmt.Sprint(status), inEveryRevision(func(t *testing.T, revision string) {
+			s := polled(t, revision, func(s *scripted, n int) reply {
+				if n%5 != 0 {
+					return reply{status: status, text: "not now"}
 				}
-				if n := len(s.of("tasks/get")); n != 15 || len(s.of("initialize"))+len(s.of("server/discover")) > 2 {
-					t.Errorf("%d polls, %d sessions", n, len(s.of("initialize")))
+				if n < 15 {
+					return s.state("t", "working")
 				}
-			})
-		})
-	}
-	t.Run("for ever", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := polled(t, wiretest.ModernRevision, func(*scripted, int) reply {
-				return reply{status: 503, text: "down", header: map[string]string{"Retry-After": "60"}}
+				return s.done()
 			})
 			call := start(t, s.connect(gosdk.ClientOptions{}))
-			began := time.Now()
-			_, err := call.Wait(t.Context())
-			if err == nil || !strings.Contains(err.Error(), "503") || errors.Is(err, mcptask.ErrExpired) || time.Since(began) < 6*time.Minute || time.Since(began) > 8*time.Minute {
-				t.Errorf("%v after %v", err, time.Since(began))
+			wantNumber(t, call, 1)
+			if n := len(s.of("tasks/get")); n != 15 || len(s.of("initialize"))+len(s.of("server/discover")) > 2 {
+				t.Errorf("%d polls, %d sessions", n, len(s.of("initialize")))
 			}
+		}))
+	}
+	t.Run("for ever", inBubble(func(t *testing.T) {
+		s := polled(t, wiretest.ModernRevision, func(*scripted, int) reply {
+			return reply{status: 503, text: "down", header: map[string]string{"Retry-After": "60"}}
 		})
-	})
+		call := start(t, s.connect(gosdk.ClientOptions{}))
+		began := time.Now()
+		_, err := call.Wait(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "503") || errors.Is(err, mcptask.ErrExpired) || time.Since(began) < 6*time.Minute || time.Since(began) > 8*time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+	}))
 }
 
 // TestBackstop: a task whose ttl has passed by the client's own clock has ended,
@@ -211,53 +167,38 @@ func TestBackstop(t *testing.T) {
 			return s.state("t", "working", minute, `"createdAt":"2000-01-01T00:00:00Z"`)
 		}, time.Minute, 2 * time.Minute, mcptask.ErrExpired},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := polled(t, wiretest.ModernRevision, tc.poll)
-				answer := s.answer
-				s.answer = func(c call) reply {
-					if c.method == "tools/call" && tc.first != nil {
-						return s.created("t", tc.first...)
-					}
-					return answer(c)
-				}
-				call := start(t, s.connect(gosdk.ClientOptions{}))
-				began := time.Now()
-				_, err := call.Wait(t.Context())
-				if took := time.Since(began); !errors.Is(err, tc.want) || took < tc.least || took > tc.most {
-					t.Errorf("%v after %v", err, took)
-				}
-			})
-		})
-	}
-	t.Run("it no longer answers", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := polled(t, wiretest.ModernRevision, func(s *scripted, n int) reply { return s.state("t", "working", minute) })
-			answer := s.answer
-			s.answer = func(c call) reply {
-				if c.method == "tasks/get" && c.n > 3 {
-					<-c.ctx.Done()
-				}
-				return answer(c)
-			}
-			conn := s.connect(gosdk.ClientOptions{})
-			call := start(t, conn)
+		t.Run(tc.name, inBubble(func(t *testing.T) {
+			s := polled(t, wiretest.ModernRevision, tc.poll)
+			s.on("tools/call", func(call) reply { return s.created("t", tc.first...) })
+			call := start(t, s.connect(gosdk.ClientOptions{}))
 			began := time.Now()
-			if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 3*time.Minute {
-				t.Errorf("%v after %v", err, time.Since(began))
+			_, err := call.Wait(t.Context())
+			if took := time.Since(began); !errors.Is(err, tc.want) || took < tc.least || took > tc.most {
+				t.Errorf("%v after %v", err, took)
 			}
-			// A program that takes it up again gets the same.
-			token, _ := call.Token()
-			again, err := mcptask.Resume[number](conn, "tool", token)
-			if err != nil {
-				t.Fatal(err)
+		}))
+	}
+	t.Run("it no longer answers", inBubble(func(t *testing.T) {
+		s := newScript(t, wiretest.ModernRevision, "tasks/get", func(s *scripted, c call) reply {
+			if c.n > 3 {
+				<-c.ctx.Done()
 			}
-			began = time.Now()
-			if _, err := again.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 2*time.Minute {
-				t.Errorf("resumed: %v after %v", err, time.Since(began))
-			}
+			return s.state("t", "working", minute)
 		})
-	})
+		conn := s.connect(gosdk.ClientOptions{})
+		call := start(t, conn)
+		began := time.Now()
+		if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 3*time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		// A program that takes it up again gets the same.
+		token, _ := call.Token()
+		again := resume(t, conn, token)
+		began = time.Now()
+		if _, err := again.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 2*time.Minute {
+			t.Errorf("resumed: %v after %v", err, time.Since(began))
+		}
+	}))
 }
 
 // TestTakenUpAgain: what a token keeps is enough for another process.
@@ -271,8 +212,7 @@ func TestTakenUpAgain(t *testing.T) {
 			return s.done()
 		})
 		call := start(t, s.connect(gosdk.ClientOptions{}))
-		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
-		defer cancel()
+		ctx := within(t, 2500*time.Millisecond)
 		if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
@@ -280,13 +220,8 @@ func TestTakenUpAgain(t *testing.T) {
 		if !ok {
 			t.Fatal("no token")
 		}
-		again, err := mcptask.Resume[number](s.connect(gosdk.ClientOptions{}), "tool", token)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out, err := again.Wait(t.Context()); err != nil || out.N != 1 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		again := resume(t, s.connect(gosdk.ClientOptions{}), token)
+		wantNumber(t, again, 1)
 		if n := len(s.of("tools/call")); n != 1 {
 			t.Errorf("called %d times", n)
 		}

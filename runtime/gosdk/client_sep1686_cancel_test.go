@@ -24,65 +24,57 @@ import (
 func TestProposedCancel(t *testing.T) {
 	rules.Covers(t, "A-38", "A-45", "A-47")
 	for name, answers := range map[string]bool{"and is answered": true, "and is not": false} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				answered := make(chan struct{})
-				s := scriptProposal(t, func(c call) reply {
-					switch {
-					case c.method == "tools/call" && answers:
-						return held(c, answered, refusal(-32800, ""))
-					case c.method == "tools/call":
-						return held(c, nil, reply{})
-					case c.n <= 3:
-						return stands(c, "input_required")
-					case c.n <= 8:
-						return stands(c, "working")
-					}
-					return stands(c, "cancelled")
-				})
-				call := start(t, connect(s, gosdk.ClientOptions{}))
-				time.AfterFunc(2500*time.Millisecond, func() {
-					for range 2 { // to be sure
-						if err := call.Cancel(t.Context()); err != nil {
-							t.Error(err)
-						}
-					}
-					close(answered)
-				})
-				if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrCancelled) {
-					t.Error(err)
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			answered := make(chan struct{})
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call" && answers:
+					return held(c, answered, refusal(-32800, ""))
+				case c.method == "tools/call":
+					return held(c, nil, reply{})
+				case c.n <= 3:
+					return stands(c, "input_required")
+				case c.n <= 8:
+					return stands(c, "working")
 				}
-				time.Sleep(time.Hour)
-				if err := call.Cancel(t.Context()); err != nil { // it is done
-					t.Error(err)
-				}
-				sent, made := s.of("notifications/cancelled"), s.of("tools/call")[0]
-				if len(sent) != 2 {
-					t.Fatalf("%d cancellations", len(sent))
-				}
-				for _, c := range sent {
-					if c.member("requestId") != string(made.id) || c.member("_meta", relatedProposed, "taskId") != made.named() {
-						t.Errorf("request %s of %s is cancelled by %s", made.id, made.named(), c.params)
-					}
-				}
-				if polls := s.of("tasks/get"); len(polls) < 9 || len(s.of("tasks/result"))+len(s.of("tasks/cancel")) != 0 {
-					t.Errorf("%d polls", len(polls))
-				}
+				return stands(c, "cancelled")
 			})
-		})
+			call := start(t, connect(s, gosdk.ClientOptions{}))
+			time.AfterFunc(2500*time.Millisecond, func() {
+				for range 2 { // to be sure
+					cancel(t, call)
+				}
+				close(answered)
+			})
+			wantEnd(t, call, mcptask.ErrCancelled)
+			time.Sleep(time.Hour)
+			if err := call.Cancel(t.Context()); err != nil { // it is done
+				t.Error(err)
+			}
+			sent, made := s.of("notifications/cancelled"), s.of("tools/call")[0]
+			if len(sent) != 2 {
+				t.Fatalf("%d cancellations", len(sent))
+			}
+			for _, c := range sent {
+				if c.member("requestId") != string(made.id) || c.member("_meta", relatedProposed, "taskId") != made.named() {
+					t.Errorf("request %s of %s is cancelled by %s", made.id, made.named(), c.params)
+				}
+			}
+			if polls := s.of("tasks/get"); len(polls) < 9 || len(s.of("tasks/result"))+len(s.of("tasks/cancel")) != 0 {
+				t.Errorf("%d polls", len(polls))
+			}
+		}))
 	}
 }
 
 // TestProposedCancelUnheard: the call of a task that was cancelled is hung up after a
-// while, where the server says nothing and nobody waits.
+// while if the server says nothing and nobody waits.
 func TestProposedCancelUnheard(t *testing.T) {
 	rules.Covers(t, "A-48")
 	bubble.Test(t, func(t *testing.T) {
-		s := scriptProposal(t, func(c call) reply { return held(c, nil, reply{}) })
+		s := scriptProposal(t, func(call) reply { return reply{} })
 		call := start(t, s.connect(gosdk.ClientOptions{}))
-		if err := call.Cancel(t.Context()); err != nil {
-			t.Error(err)
-		}
+		cancel(t, call)
 		made := s.of("tools/call")[0]
 		time.Sleep(30 * time.Second)
 		if made.ctx.Err() != nil {
@@ -97,7 +89,7 @@ func TestProposedCancelUnheard(t *testing.T) {
 
 // TestProposedCancelTooLate: the answer that comes all the same is the end.
 func TestProposedCancelTooLate(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		answered := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
@@ -106,40 +98,28 @@ func TestProposedCancelTooLate(t *testing.T) {
 			return stands(c, "working")
 		})
 		call := start(t, connect(s, gosdk.ClientOptions{}))
-		if err := call.Cancel(t.Context()); err != nil {
-			t.Error(err)
-		}
+		cancel(t, call)
 		time.AfterFunc(2500*time.Millisecond, func() { close(answered) })
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 4 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 4)
 	})
 }
 
 // TestProposedCancelElsewhere: a call that was taken up by its token has no request
 // to cancel, and goes on.
 func TestProposedCancelElsewhere(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		s := scriptProposal(t, func(c call) reply {
-			switch {
-			case c.method == "tasks/result":
-				return result("%s", output(6))
-			case c.n < 4:
+			if c.method == "tasks/get" && c.n < 4 {
 				return stands(c, "working")
 			}
-			return stands(c, "completed")
+			return reply{}
 		})
 		conn := connect(s, gosdk.ClientOptions{})
-		call, err := mcptask.Resume[number](conn, "tool", tokenFor(t, "elsewhere"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		call := resume(t, conn, tokenFor(t, "elsewhere"))
 		if err := call.Cancel(t.Context()); err == nil || !strings.Contains(err.Error(), "the request that made it") || errors.Is(err, mcptask.ErrCancelled) {
 			t.Error(err)
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 6 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 1)
 		if n := len(s.of("notifications/cancelled")); n != 0 || s.of("tasks/get")[0].named() != `"elsewhere"` {
 			t.Errorf("%d cancellations, %s", n, s.of("tasks/get")[0].params)
 		}
@@ -181,57 +161,55 @@ func TestProposedLeaves(t *testing.T) {
 		"with key": {[]mcptask.CallOption{mcptask.IdempotencyKey("0123456789abcdef")}, false, 0},
 		"a task":   {nil, true, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				for way, dial := range map[string]func(*scripted, gosdk.ClientOptions) (mcptask.Conn, error){"HTTP": (*scripted).dial, "pipe": (*scripted).dialPipe} {
-					over := make(chan struct{})
-					s := scriptProposal(t, func(c call) reply {
-						switch {
-						case c.method != "tools/call":
-							return stands(c, "working")
-						case tc.announced:
-							return held(c, over, result("%s", output(1)))
+		t.Run(name, inBubble(func(t *testing.T) {
+			for way, dial := range map[string]func(*scripted, gosdk.ClientOptions) (mcptask.Conn, error){"HTTP": (*scripted).dial, "pipe": (*scripted).dialPipe} {
+				over := make(chan struct{})
+				s := scriptProposal(t, func(c call) reply {
+					switch {
+					case c.method != "tools/call":
+						return stands(c, "working")
+					case tc.announced:
+						return held(c, over, result("%s", output(1)))
+					}
+					return reply{stream: func(func(string)) {
+						select {
+						case <-over:
+						case <-c.ctx.Done():
 						}
-						return reply{stream: func(func(string)) {
-							select {
-							case <-over:
-							case <-c.ctx.Done():
-							}
-						}}
-					})
-					conn, err := dial(s, gosdk.ClientOptions{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					ctx, leave := context.WithTimeout(t.Context(), time.Second)
-					_, err = mcptask.Start[number](ctx, conn, "tool", number{}, tc.options...)
-					if tc.announced != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
-						t.Error(err)
-					}
-					if err := conn.Close(); err != nil {
-						t.Error(err)
-					}
-					leave()
-					synctest.Wait()
-					sent := s.of("notifications/cancelled")
-					if len(sent) != tc.cancelled {
-						t.Errorf("%s: %d cancellations", way, len(sent))
-					}
-					for _, c := range sent {
-						if c.member("requestId") != string(s.of("tools/call")[0].id) {
-							t.Errorf("%s: %s", way, c.params)
-						}
-					}
-					close(over)
-					s.work.Wait()
+					}}
+				})
+				conn, err := dial(s, gosdk.ClientOptions{})
+				if err != nil {
+					t.Fatal(err)
 				}
-			})
-		})
+				ctx, leave := context.WithTimeout(t.Context(), time.Second)
+				_, err = mcptask.Start[number](ctx, conn, "tool", number{}, tc.options...)
+				if tc.announced != (err == nil) || err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				if err := conn.Close(); err != nil {
+					t.Error(err)
+				}
+				leave()
+				synctest.Wait()
+				sent := s.of("notifications/cancelled")
+				if len(sent) != tc.cancelled {
+					t.Errorf("%s: %d cancellations", way, len(sent))
+				}
+				for _, c := range sent {
+					if c.member("requestId") != string(s.of("tools/call")[0].id) {
+						t.Errorf("%s: %s", way, c.params)
+					}
+				}
+				close(over)
+				s.work.Wait()
+			}
+		}))
 	}
 }
 
 // TestProposedCut: a call whose stream is cut off is found again by its task, and
-// is not made a second time; where there is none, nobody knows what it has done.
+// is not made a second time. If it has no task, nobody knows what it has done.
 func TestProposedCut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		announced bool
@@ -245,91 +223,72 @@ func TestProposedCut(t *testing.T) {
 		"and no task":            {lost: 1, want: "may have been called"},
 		"and out of reach":       {failing: 100, want: "may have been called"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := scriptProposal(t, func(c call) reply {
-					switch {
-					case c.method == "tools/call":
-						return reply{stream: func(send func(string)) {
-							if tc.announced {
-								send(announcement(c))
-							}
-							time.Sleep(100 * time.Millisecond)
-						}}
-					case c.method == "tasks/result":
-						return result("%s", output(8))
-					case c.method != "tasks/get":
-						return reply{}
-					case c.n <= tc.failing:
-						return reply{status: http.StatusBadGateway, text: "no"}
-					case c.n <= tc.lost:
-						return refusal(wiretest.InvalidParams, "")
-					case c.n < 4:
-						return stands(c, "working")
-					}
-					return stands(c, "completed")
-				})
-				call, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{})
-				if tc.want != "" {
-					if err == nil || !strings.Contains(err.Error(), tc.want) {
-						t.Error(err)
-					}
-					return
+		t.Run(name, inBubble(func(t *testing.T) {
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call":
+					return reply{stream: func(send func(string)) {
+						if tc.announced {
+							send(announcement(c))
+						}
+						time.Sleep(100 * time.Millisecond)
+					}}
+				case c.method != "tasks/get":
+					return reply{}
+				case c.n <= tc.failing:
+					return reply{status: http.StatusBadGateway, text: "no"}
+				case c.n <= tc.lost:
+					return refusal(wiretest.InvalidParams, "")
+				case c.n < 4:
+					return stands(c, "working")
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
-				if tc.failing == 0 { // the request can still be named
-					if err := call.Cancel(t.Context()); err != nil {
-						t.Error(err)
-					}
-					if sent := s.of("notifications/cancelled"); len(sent) != 1 || sent[0].member("requestId") != string(s.of("tools/call")[0].id) {
-						t.Errorf("%v", sent)
-					}
-				}
-				if out, err := call.Wait(t.Context()); err != nil || out.N != 8 {
-					t.Errorf("%+v, %v", out, err)
-				}
-				if n := len(s.of("tools/call")); n != 1 {
-					t.Errorf("%d calls", n)
-				}
+				return reply{}
 			})
-		})
+			call, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{})
+			if tc.want != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.want) {
+					t.Error(err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.failing == 0 { // the request can still be named
+				cancel(t, call)
+				if sent := s.of("notifications/cancelled"); len(sent) != 1 || sent[0].member("requestId") != string(s.of("tools/call")[0].id) {
+					t.Errorf("%v", sent)
+				}
+			}
+			wantNumber(t, call, 1)
+			if n := len(s.of("tools/call")); n != 1 {
+				t.Errorf("%d calls", n)
+			}
+		}))
 	}
 }
 
-// TestProposedSessionLost: a task outlives the session of its call; what made it
-// cannot be cancelled any more.
+// TestProposedSessionLost: a task outlives the session of its call. Its call can no
+// longer be cancelled.
 func TestProposedSessionLost(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		cut := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
-			r := reply{}
 			switch {
 			case c.method == "tools/call":
-				r = held(c, cut, reply{})
-			case c.method == "tasks/result":
-				r = result("%s", output(9))
+				return held(c, cut, reply{})
 			case c.method == "tasks/get" && c.n == 2:
 				return reply{status: http.StatusNotFound, text: "no session"}
 			case c.method == "tasks/get" && c.n < 8:
-				r = stands(c, "working")
-			case c.method == "tasks/get":
-				r = stands(c, "completed")
+				return stands(c, "working")
 			}
-			r.header = map[string]string{"Mcp-Session-Id": c.header.Get("Mcp-Session-Id")}
+			return reply{}
+		})
+		s.on("initialize", func(c call) reply {
+			r := s.answer(c)
+			r.header = map[string]string{"Mcp-Session-Id": fmt.Sprint("s", c.n)}
 			return r
 		})
-		open := s.answer
-		sessions := 0
-		s.answer = func(c call) reply {
-			r := open(c)
-			if c.method == "initialize" {
-				sessions++
-				r.header = map[string]string{"Mcp-Session-Id": fmt.Sprint("s", sessions)}
-			}
-			return r
-		}
 		call := start(t, s.connect(gosdk.ClientOptions{}))
 		time.AfterFunc(1500*time.Millisecond, func() { close(cut) })
 		refused := false
@@ -339,8 +298,9 @@ func TestProposedSessionLost(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 9 || sessions != 2 || !refused {
-			t.Errorf("%+v, %v, %d sessions", out, err, sessions)
+		wantNumber(t, call, 1)
+		if sessions := len(s.of("initialize")); sessions != 2 || !refused {
+			t.Errorf("%d sessions, refused: %v", sessions, refused)
 		}
 	})
 }
@@ -352,7 +312,7 @@ func TestProposedEnds(t *testing.T) {
 			if c.member("arguments", "n") == "2" {
 				return reply{stream: func(func(string)) { <-c.ctx.Done() }}
 			}
-			return held(c, nil, reply{})
+			return reply{}
 		})
 		wire, end := s.pipes()
 		conn, err := gosdk.ConnectOver(t.Context(), wire, gosdk.ClientOptions{Revision: s.revision})
@@ -364,9 +324,7 @@ func TestProposedEnds(t *testing.T) {
 		if _, err := mcptask.Start[number](t.Context(), conn, "tool", number{2}); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Error(err)
 		}
-		if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrDisconnected) {
-			t.Error(err)
-		}
+		wantEnd(t, call, mcptask.ErrDisconnected)
 		if err := call.Cancel(t.Context()); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Error(err)
 		}
@@ -380,7 +338,7 @@ func TestProposedEnds(t *testing.T) {
 // the question asks to be a task itself is ignored.
 func TestProposedQuestions(t *testing.T) {
 	rules.Covers(t, "A-04", "A-10", "A-38")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		var asked atomic.Int32
 		answered := make(chan struct{}, 9)
 		s := scriptProposal(t, func(c call) reply {
@@ -402,13 +360,7 @@ func TestProposedQuestions(t *testing.T) {
 			}
 			return r
 		})
-		inner := s.answer
-		s.answer = func(c call) reply {
-			if c.method == "" { // a response
-				return reply{status: http.StatusAccepted}
-			}
-			return inner(c)
-		}
+		s.on("", func(call) reply { return reply{status: http.StatusAccepted} }) // of a response
 		s.heard = func(body []byte) {
 			var m struct {
 				ID     string

@@ -1,7 +1,6 @@
 package gosdk_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ import (
 // each gets its own answer, whatever order they come in.
 func TestProposedIDs(t *testing.T) {
 	rules.Covers(t, "A-12", "A-13", "A-14")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		s := scriptProposal(t, func(c call) reply {
 			n := 0
 			if err := json.Unmarshal([]byte(c.member("arguments", "n")), &n); err != nil {
@@ -61,7 +60,7 @@ func TestProposedIDs(t *testing.T) {
 func TestProposedKeys(t *testing.T) {
 	rules.Covers(t, "A-07")
 	const key = "0123456789abcdef"
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		var ids []string
 		for range 2 { // two processes
 			known := map[string]bool{}
@@ -76,13 +75,13 @@ func TestProposedKeys(t *testing.T) {
 					known[c.named()] = true
 					return held(c, ended, result("%s", output(1)))
 				case c.method == "tasks/result":
-					return result("%s", output(1))
+					return reply{}
 				case !known[c.named()]:
 					return refusal(wiretest.InvalidParams, "")
 				case c.n < 5:
 					return stands(c, "working")
 				}
-				return stands(c, "completed")
+				return reply{}
 			})
 			conn := connect(s, gosdk.ClientOptions{})
 			first := start(t, conn, mcptask.IdempotencyKey(key))
@@ -91,13 +90,9 @@ func TestProposedKeys(t *testing.T) {
 			if b, ok := second.Token(); !ok || a != b {
 				t.Errorf("the tokens %s and %s", a, b)
 			}
-			if out, err := second.Wait(t.Context()); err != nil || out.N != 1 {
-				t.Errorf("%+v, %v", out, err)
-			}
+			wantNumber(t, second, 1)
 			close(ended)
-			if out, err := first.Wait(t.Context()); err != nil || out.N != 1 {
-				t.Errorf("%+v, %v", out, err)
-			}
+			wantNumber(t, first, 1)
 			_, err := mcptask.Start[number](t.Context(), conn, "tool", number{3}, mcptask.IdempotencyKey(key))
 			var wire *mcptask.Error
 			if !errors.As(err, &wire) || wire.Message != "n must not be 3" { // no duplicate
@@ -142,51 +137,49 @@ func TestProposedDelete(t *testing.T) {
 			time.Sleep(time.Minute)
 		}}, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				for _, deletes := range []bool{true, false} {
-					s := scriptProposal(t, func(c call) reply {
-						switch c.method {
-						case "tools/call":
-							ended := make(chan struct{})
-							if tc.answered > 0 {
-								time.AfterFunc(tc.answered, func() { close(ended) })
-							}
-							return held(c, ended, result("%s", output(1)))
-						case "tasks/get":
-							if c.n < 4 {
-								return stands(c, "working")
-							}
-							return stands(c, tc.state)
-						case "tasks/result":
-							return result("%s", output(1))
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			for _, deletes := range []bool{true, false} {
+				s := scriptProposal(t, func(c call) reply {
+					switch c.method {
+					case "tools/call":
+						ended := make(chan struct{})
+						if tc.answered > 0 {
+							time.AfterFunc(tc.answered, func() { close(ended) })
 						}
+						return held(c, ended, result("%s", output(1)))
+					case "tasks/get":
+						if c.n < 4 {
+							return stands(c, "working")
+						}
+						return stands(c, tc.state)
+					case "tasks/delete":
 						return tc.deleted
-					})
-					conn := connect(s, gosdk.ClientOptions{DeleteTasks: deletes})
-					for range 2 {
-						call := start(t, conn)
-						time.Sleep(time.Millisecond)
-						out, err := call.Wait(t.Context())
-						if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) || err == nil && out.N != 1 {
-							t.Errorf("%+v, %v", out, err)
-						}
 					}
-					calls, sent := s.of("tools/call"), s.of("tasks/delete")
-					if want := map[bool]int{true: 2}[deletes]; len(sent) != want {
-						t.Fatalf("%d deletions", len(sent))
-					}
-					for i, c := range sent {
-						if c.named() != calls[i].named() {
-							t.Errorf("deleted %s, not %s", c.named(), calls[i].named())
-						}
-					}
-					if gets := s.of("tasks/get"); len(sent) > 0 && len(gets) > 0 && slices.ContainsFunc(gets, func(c call) bool { return c.named() == sent[0].named() && c.at.After(sent[0].at) }) {
-						t.Error("polled after the deletion")
+					return reply{}
+				})
+				conn := connect(s, gosdk.ClientOptions{DeleteTasks: deletes})
+				for range 2 {
+					call := start(t, conn)
+					time.Sleep(time.Millisecond)
+					out, err := call.Wait(t.Context())
+					if (tc.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.want) || err == nil && out.N != 1 {
+						t.Errorf("%+v, %v", out, err)
 					}
 				}
-			})
-		})
+				calls, sent := s.of("tools/call"), s.of("tasks/delete")
+				if want := map[bool]int{true: 2}[deletes]; len(sent) != want {
+					t.Fatalf("%d deletions", len(sent))
+				}
+				for i, c := range sent {
+					if c.named() != calls[i].named() {
+						t.Errorf("deleted %s, not %s", c.named(), calls[i].named())
+					}
+				}
+				if gets := s.of("tasks/get"); len(sent) > 0 && len(gets) > 0 && slices.ContainsFunc(gets, func(c call) bool { return c.named() == sent[0].named() && c.at.After(sent[0].at) }) {
+					t.Error("polled after the deletion")
+				}
+			}
+		}))
 	}
 }
 
@@ -194,7 +187,7 @@ func TestProposedDelete(t *testing.T) {
 func TestProposedLog(t *testing.T) {
 	rules.Covers(t, "A-76")
 	bubble.Test(t, func(t *testing.T) {
-		var log lockedBuffer
+		var log wiretest.SafeBuffer
 		ended := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
@@ -204,9 +197,7 @@ func TestProposedLog(t *testing.T) {
 		})
 		conn := s.connect(gosdk.ClientOptions{DeleteTasks: true, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		call := start(t, conn)
-		if err := call.Cancel(t.Context()); err != nil {
-			t.Error(err)
-		}
+		cancel(t, call)
 		time.AfterFunc(5*time.Second, func() { close(ended) })
 		if _, err := call.Wait(t.Context()); err != nil {
 			t.Error(err)
@@ -220,29 +211,11 @@ func TestProposedLog(t *testing.T) {
 	})
 }
 
-// lockedBuffer is a buffer that many write to.
-type lockedBuffer struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(data []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.Write(data)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buffer.String()
-}
-
 // TestProposedHostile: what a server tells of tasks that nobody has asked for, or in
 // a form of its own, moves nothing.
 func TestProposedHostile(t *testing.T) {
 	rules.Covers(t, "A-11")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		ended := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			switch c.method {
@@ -282,49 +255,16 @@ func TestProposedHostile(t *testing.T) {
 	})
 }
 
-// TestProposedCursors: a cursor goes back as it came.
-func TestProposedCursors(t *testing.T) {
-	rules.Covers(t, "A-51")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-		cursors := []string{"b", "a", " ", "ü\u2028\x00", `{"page":1.50,"then":null}`, strings.Repeat("x", 10_000)}
-		s := scriptProposal(t, func(c call) reply {
-			page := map[string]any{"tools": []any{map[string]any{"name": fmt.Sprint("t", c.n), "inputSchema": map[string]any{"type": "object"}}}}
-			if c.n <= len(cursors) {
-				page["nextCursor"] = cursors[c.n-1]
-			}
-			data, err := json.Marshal(page)
-			if err != nil {
-				t.Error(err)
-			}
-			return reply{result: string(data)}
-		})
-		tools, err := connect(s, gosdk.ClientOptions{}).ListTools(t.Context())
-		if err != nil || len(tools) != len(cursors)+1 || tools[0].TaskSupport != "" {
-			t.Errorf("%+v, %v", tools, err)
-		}
-		for i, c := range s.of("tools/list")[1:] {
-			var got string
-			if err := json.Unmarshal([]byte(c.member("cursor")), &got); err != nil || got != cursors[i] {
-				t.Errorf("%.60q came back as %.60s, %v", cursors[i], c.member("cursor"), err)
-			}
-		}
-	})
-}
-
 // TestProposedOnlyWhereNamed: no other revision says or hears anything of it.
 func TestProposedOnlyWhereNamed(t *testing.T) {
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {
-			s := &scripted{t: t, revision: revision}
-			s.answer = func(c call) reply {
-				if c.method != "tools/call" {
-					return reply{}
-				}
+			s := newScript(t, revision, "tools/call", func(*scripted, call) reply {
 				return reply{result: output(1), stream: func(send func(string)) {
 					send(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{"_meta":{%q:{"taskId":"T"}}}}`, relatedProposed))
 					time.Sleep(time.Minute)
 				}}
-			}
+			})
 			began := time.Now()
 			call := start(t, s.connect(gosdk.ClientOptions{DeleteTasks: true}))
 			if _, ok := call.Token(); ok || time.Since(began) != time.Minute {
@@ -335,7 +275,4 @@ func TestProposedOnlyWhereNamed(t *testing.T) {
 			}
 		})
 	})
-	if _, err := gosdk.Connect(t.Context(), "http://script/mcp", gosdk.ClientOptions{Revision: "sep-1687"}); err == nil || !strings.Contains(err.Error(), "use 2026-07-28, 2025-11-25,") {
-		t.Error(err)
-	}
 }

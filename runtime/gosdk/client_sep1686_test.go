@@ -2,11 +2,12 @@ package gosdk_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
+	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
 // TestProposedPolls: the client names the task, waits until it is announced, polls
@@ -23,7 +24,7 @@ import (
 // then, without a word.
 func TestProposedPolls(t *testing.T) {
 	rules.Covers(t, "A-02", "A-03", "A-07", "A-11", "A-12", "A-13", "A-32", "A-38")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		frequencies := []int{3000, 10000, 200, 45000}
 		announced := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
@@ -39,7 +40,7 @@ func TestProposedPolls(t *testing.T) {
 				return r
 			case "tasks/get":
 				if c.n > len(frequencies) {
-					return stands(c, "completed")
+					return reply{}
 				}
 				return stands(c, []string{"submitted", "working"}[min(c.n-1, 1)], fmt.Sprintf(`"pollFrequency":%d`, frequencies[c.n-1]))
 			case "tasks/result":
@@ -55,9 +56,7 @@ func TestProposedPolls(t *testing.T) {
 				t.Errorf("%+v, %v", snapshot, err)
 			}
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 7 {
-			t.Fatalf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 7)
 		calls := s.of("tools/call")
 		if len(calls) != 1 || calls[0].member("_meta", askedProposed, "keepAlive") != "60000" || len(calls[0].named()) < 22 {
 			t.Errorf("%d calls, the first %s", len(calls), calls[0].params)
@@ -84,71 +83,65 @@ func TestProposedPolls(t *testing.T) {
 	})
 }
 
-// TestProposedAnswer: the answer to the call is its task's end where it comes first,
+// TestProposedAnswer: the answer to the call is its task's end if it comes first,
 // at once and without a poll more.
 func TestProposedAnswer(t *testing.T) {
 	rules.Covers(t, "A-06", "A-07")
 	for name, tc := range map[string]struct {
-		answer, state reply
-		after         time.Duration
-		check         func(out number, err error) bool
+		answer reply
+		after  time.Duration
+		check  func(out number, err error) bool
 	}{
-		"a result":        {result("%s", output(3)), reply{}, 40500 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
-		"before any poll": {result("%s", output(3)), reply{}, 10 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
-		"a tool's error": {result(`{"content":[{"type":"text","text":"no"}],"isError":true}`), reply{}, 9 * time.Second, func(_ number, err error) bool {
+		"a result":        {result("%s", output(3)), 40500 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
+		"before any poll": {result("%s", output(3)), 10 * time.Millisecond, func(out number, err error) bool { return out.N == 3 && err == nil }},
+		"a tool's error": {result(`{"content":[{"type":"text","text":"no"}],"isError":true}`), 9 * time.Second, func(_ number, err error) bool {
 			var tool *mcptask.ToolError
 			return errors.As(err, &tool) && tool.Result.Text() == "no"
 		}},
-		"an error": {refusal(-32042, `{"a":1}`), reply{}, 9 * time.Second, func(_ number, err error) bool {
+		"an error": {refusal(-32042, `{"a":1}`), 9 * time.Second, func(_ number, err error) bool {
 			var wire *mcptask.Error
 			return errors.As(err, &wire) && wire.Code == -32042 && string(wire.Data) == `{"a":1}`
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-				ended := make(chan struct{})
-				s := scriptProposal(t, func(c call) reply {
-					switch {
-					case c.method == "tools/call":
-						return held(c, ended, tc.answer)
-					case c.method != "tasks/get":
-						return reply{}
-					}
-					select {
-					case <-ended:
-						return stands(c, "failed", `"error":"less than the answer"`)
-					default:
-						return stands(c, "working", `"pollFrequency":4000`)
-					}
-				})
-				conn := connect(s, gosdk.ClientOptions{})
-				began := time.Now()
-				time.AfterFunc(tc.after, func() { close(ended) })
-				call := start(t, conn)
-				var waiting sync.WaitGroup
-				for range 3 {
-					waiting.Go(func() {
-						if out, err := call.Wait(t.Context()); !tc.check(out, err) {
-							t.Errorf("%+v, %v", out, err)
-						}
-						if took := time.Since(began); took != tc.after && tc.after > time.Second {
-							t.Errorf("known after %v", took)
-						}
-					})
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			ended := make(chan struct{})
+			s := scriptProposal(t, func(c call) reply {
+				switch {
+				case c.method == "tools/call":
+					return held(c, ended, tc.answer)
+				case c.method != "tasks/get":
+					return reply{}
 				}
-				waiting.Wait()
-				if n := len(s.of("tasks/result")) + len(s.of("notifications/cancelled")); n != 0 {
-					t.Errorf("%d more messages", n)
+				select {
+				case <-ended:
+					return stands(c, "failed", `"error":"less than the answer"`)
+				default:
+					return stands(c, "working", `"pollFrequency":4000`)
 				}
 			})
-		})
+			conn := connect(s, gosdk.ClientOptions{})
+			began := time.Now()
+			time.AfterFunc(tc.after, func() { close(ended) })
+			call := start(t, conn)
+			wiretest.RunTogether(3, func(int) {
+				if out, err := call.Wait(t.Context()); !tc.check(out, err) {
+					t.Errorf("%+v, %v", out, err)
+				}
+				if took := time.Since(began); took != tc.after && tc.after > time.Second {
+					t.Errorf("known after %v", took)
+				}
+			})
+			if n := len(s.of("tasks/result")) + len(s.of("notifications/cancelled")); n != 0 {
+				t.Errorf("%d more messages", n)
+			}
+		}))
 	}
 }
 
 // TestProposedUnread: an answer that comes while nobody waits is there for who does.
 func TestProposedUnread(t *testing.T) {
 	rules.Covers(t, "A-07")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		ended := make(chan struct{})
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
@@ -159,9 +152,7 @@ func TestProposedUnread(t *testing.T) {
 		call := start(t, connect(s, gosdk.ClientOptions{}))
 		close(ended)
 		time.Sleep(time.Hour)
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 3 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 3)
 		token, ok := call.Token()
 		if !ok {
 			t.Fatal("no token")
@@ -170,10 +161,7 @@ func TestProposedUnread(t *testing.T) {
 			t.Errorf("%d polls", n)
 		}
 		other := scriptProposal(t, gone)
-		again, err := mcptask.Resume[number](connect(other, gosdk.ClientOptions{}), "tool", token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := resume(t, connect(other, gosdk.ClientOptions{}), token)
 		if _, err := again.Wait(t.Context()); !errors.Is(err, mcptask.ErrNotFound) { // A-62
 			t.Error(err)
 		}
@@ -183,53 +171,43 @@ func TestProposedUnread(t *testing.T) {
 // TestProposedErrorThatIsNoEnd: a server that stops refuses what is open. Its tasks
 // go on.
 func TestProposedErrorThatIsNoEnd(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
-		stopping := make(chan struct{})
-		s := scriptProposal(t, func(c call) reply {
-			switch {
-			case c.method == "tools/call":
-				return held(c, stopping, refusal(wiretest.InternalError, ""))
-			case c.method == "tasks/get" && c.n < 9:
-				return stands(c, "working", `"pollFrequency":1000`)
-			case c.method == "tasks/get":
-				return stands(c, "completed")
-			}
-			return result("%s", output(5))
-		})
-		call := start(t, connect(s, gosdk.ClientOptions{}))
-		time.AfterFunc(2500*time.Millisecond, func() { close(stopping) })
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 5 {
-			t.Errorf("%+v, %v", out, err)
-		}
-	})
-	t.Run("at once", func(t *testing.T) {
-		stopped := make(chan struct{})
-		close(stopped)
-		eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	for name, tc := range map[string]struct {
+		after time.Duration // the refusal comes then
+		calls int
+	}{
+		"later": {2500 * time.Millisecond, 1},
+		// The announcement and the refusal come together.
+		"at once": {0, 30},
+	} {
+		t.Run(name, overEachWay(func(t *testing.T, connect connector) {
+			stopping := make(chan struct{})
 			s := scriptProposal(t, func(c call) reply {
-				switch c.method {
-				case "tools/call":
-					return held(c, stopped, refusal(wiretest.InternalError, ""))
-				case "tasks/get":
-					return stands(c, []string{"working", "completed"}[c.n%2])
+				switch {
+				case c.method == "tools/call":
+					return held(c, stopping, refusal(wiretest.InternalError, ""))
+				case c.method == "tasks/get" && c.n%9 != 0:
+					return stands(c, "working", `"pollFrequency":1000`)
 				}
-				return result("%s", output(5))
+				return reply{}
 			})
 			conn := connect(s, gosdk.ClientOptions{})
-			for range 30 { // the announcement and the refusal come together
-				if out, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); err != nil || out.N != 5 {
-					t.Errorf("%+v, %v", out, err)
-				}
+			if tc.after == 0 {
+				close(stopping)
+			} else {
+				time.AfterFunc(tc.after, func() { close(stopping) })
 			}
-		})
-	})
+			for range tc.calls {
+				wantNumber(t, start(t, conn), 1)
+			}
+		}))
+	}
 }
 
 // TestProposedIgnored: a server that knows no tasks answers as ever, and is not
-// asked for one where that takes no longer than usual.
+// asked for one if that takes no longer than usual.
 func TestProposedIgnored(t *testing.T) {
 	rules.Covers(t, "A-11")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		s := scriptProposal(t, func(c call) reply {
 			if c.method == "tools/call" {
 				time.Sleep(4 * time.Second)
@@ -246,12 +224,9 @@ func TestProposedIgnored(t *testing.T) {
 			if _, ok := call.Token(); ok {
 				t.Error("a token of no task")
 			}
-			if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-				t.Errorf("%+v, %v", out, err)
-			}
+			wantNumber(t, call, 1)
 		}
-		var wire *mcptask.Error
-		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != wiretest.InvalidParams {
+		if _, err := mcptask.Run[number](t.Context(), conn, "tool", number{}); !isError(wiretest.InvalidParams)(err) {
 			t.Error(err)
 		}
 		calls := s.of("tools/call")
@@ -264,11 +239,11 @@ func TestProposedIgnored(t *testing.T) {
 	})
 }
 
-// TestProposedSilence: where neither the answer nor the announcement comes, the
-// client looks for the task, ever more rarely; where there are no tasks at all, once.
+// TestProposedSilence: if neither the answer nor the announcement comes, the
+// client looks for the task, ever more rarely. If there are no tasks at all, it looks once.
 func TestProposedSilence(t *testing.T) {
 	rules.Covers(t, "A-11")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		for name, tc := range map[string]struct {
 			refused int
 			polls   int
@@ -281,18 +256,13 @@ func TestProposedSilence(t *testing.T) {
 					case <-time.After(2 * time.Hour):
 					case <-silent:
 					}
-					return result("%s", output(2))
+					return result("%s", output(1))
 				case c.method == "tasks/get" && c.n < 5:
 					return refusal(tc.refused, "")
-				case c.method == "tasks/get":
-					return stands(c, "completed")
 				}
-				return result("%s", output(2))
+				return reply{}
 			})
-			call := start(t, connect(s, gosdk.ClientOptions{}))
-			if out, err := call.Wait(t.Context()); err != nil || out.N != 2 {
-				t.Errorf("%s: %+v, %v", name, out, err)
-			}
+			wantNumber(t, start(t, connect(s, gosdk.ClientOptions{})), 1)
 			polls := s.of("tasks/get")
 			if len(polls) != tc.polls {
 				t.Errorf("%s: %d polls", name, len(polls))
@@ -342,34 +312,125 @@ func TestProposedStates(t *testing.T) {
 			return err != nil && strings.Contains(err.Error(), `"paused"`)
 		}},
 	} {
-		t.Run(strings.ReplaceAll(status, " ", "_"), func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := scriptProposal(t, func(c call) reply {
-					switch c.method {
-					case "tools/call":
-						return held(c, nil, reply{})
-					case "tasks/get":
-						if tc.more.result == "" {
-							return stands(c, strings.TrimSpace(status))
-						}
-						return stands(c, strings.TrimSpace(status), tc.more.result)
+		t.Run(strings.ReplaceAll(status, " ", "_"), inBubble(func(t *testing.T) {
+			s := scriptProposal(t, func(c call) reply {
+				switch c.method {
+				case "tools/call":
+					return reply{}
+				case "tasks/get":
+					if tc.more.result == "" {
+						return stands(c, strings.TrimSpace(status))
 					}
-					return tc.result
-				})
-				call := start(t, s.connect(gosdk.ClientOptions{}))
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-				defer cancel()
-				var last mcptask.Snapshot
-				var err error
-				for last, err = range call.Updates(ctx) {
-					if !slices.Contains([]mcptask.Status{mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled}, last.Status) {
-						t.Errorf("the status %q", last.Status)
-					}
+					return stands(c, strings.TrimSpace(status), tc.more.result)
 				}
-				if !tc.check(last, err) {
-					t.Errorf("%+v, %v", last, err)
-				}
+				return tc.result
 			})
-		})
+			call := start(t, s.connect(gosdk.ClientOptions{}))
+			ctx := within(t, 10*time.Minute)
+			var last mcptask.Snapshot
+			var err error
+			for last, err = range call.Updates(ctx) {
+				if !slices.Contains([]mcptask.Status{mcptask.StatusWorking, mcptask.StatusInputRequired, mcptask.StatusCompleted, mcptask.StatusFailed, mcptask.StatusCancelled}, last.Status) {
+					t.Errorf("the status %q", last.Status)
+				}
+			}
+			if !tc.check(last, err) {
+				t.Errorf("%+v, %v", last, err)
+			}
+		}))
 	}
 }
+
+// scriptProposal is a script that speaks the proposal SEP-1686. Whatever the client sends
+// to it has to fit the proposal's schema.
+func scriptProposal(t testing.TB, answer func(c call) reply) *scripted {
+	t.Helper()
+	s := &scripted{t: t, revision: mcptask.RevisionSEP1686}
+	s.answer = func(c call) reply {
+		switch c.method {
+		case "initialize":
+			return result(`{"protocolVersion":%q,"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":true}}}},"serverInfo":{"name":"script","version":"1"}}`, wiretest.LegacyRevision)
+		case "HTTP GET", "HTTP DELETE":
+			return reply{status: http.StatusMethodNotAllowed}
+		}
+		return answer(c)
+	}
+	t.Cleanup(func() {
+		checker, err := wirecheck.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		made := map[string]bool{}
+		for _, c := range s.calls {
+			if c.method == "tools/call" {
+				made[string(c.id)] = true
+			}
+			if c.method == "notifications/cancelled" && !made[c.member("requestId")] {
+				continue // of a request about a task, which is not the task's
+			}
+			definition, data := proposedDefinitions[c.method], []byte(c.params)
+			if definition == "" {
+				continue
+			}
+			if !strings.HasSuffix(definition, "Params") {
+				if data, err = json.Marshal(map[string]any{"jsonrpc": "2.0", "id": c.id, "method": c.method, "params": c.params}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := checker.Fits(s.revision, definition, data); err != nil {
+				t.Errorf("the client sent %s: %v", data, err)
+			}
+			if id := c.member("_meta", relatedProposed, "taskId"); c.method != "tools/call" && (id == "" || strings.HasPrefix(c.method, "tasks/") && id != c.member("taskId")) {
+				t.Errorf("%s is related to %s: %s", c.method, id, c.params) // A-38
+			}
+		}
+	})
+	return s
+}
+
+var proposedDefinitions = map[string]string{
+	"tools/call": "TaskAugmentedRequestParams", "tasks/get": "GetTaskRequest", "tasks/result": "GetTaskPayloadRequest",
+	"tasks/list": "ListTasksRequest", "tasks/delete": "DeleteTaskRequest", "notifications/cancelled": "CancelledNotification",
+}
+
+const (
+	relatedProposed = "modelcontextprotocol.io/related-task"
+	askedProposed   = "modelcontextprotocol.io/task"
+)
+
+// named is the task that a message is about, as JSON; "" is none.
+func (c call) named() string {
+	if id := c.member("taskId"); id != "" {
+		return id
+	}
+	return c.member("_meta", askedProposed, "taskId")
+}
+
+// announcement tells of the task of a call.
+func announcement(c call) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{"_meta":{%q:{"taskId":%s}}}}`, relatedProposed, c.named())
+}
+
+// held announces the task of a call, and leaves the call open until a channel is
+// closed or the client is gone; last is its answer then.
+func held(c call, until <-chan struct{}, last reply) reply {
+	last.stream = func(send func(string)) {
+		send(announcement(c))
+		select {
+		case <-until:
+		case <-c.ctx.Done():
+		}
+	}
+	return last
+}
+
+// stands is the answer to a poll of the proposal's.
+func stands(c call, status string, more ...string) reply {
+	members := append([]string{fmt.Sprintf(`"taskId":%s,"status":%q,"keepAlive":null,"_meta":{%q:{"taskId":%[1]s}}`, c.named(), status, relatedProposed)}, more...)
+	return result(`{%s}`, strings.Join(members, ","))
+}
+
+// gone answers everything as a server that has no such task.
+func gone(call) reply { return refusal(wiretest.InvalidParams, "") }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,9 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
@@ -53,24 +49,9 @@ func TestEndShowsOnAPipe(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		tasks, err := mcptask.NewServer(mcptask.Options{}, rarely(release), pipeline.CITools(wiretest.CI{}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1.0.0"}, nil)
-		gosdk.AddTools(sdk, tasks)
-		fromClient, toServer := io.Pipe()
-		fromServer, toClient := io.Pipe()
-		in, out := wirecheck.Pipes(t, fromClient, toClient)
-		served := make(chan struct{})
-		go func() {
-			defer close(served)
-			_ = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out)) // it is killed
-		}()
-		conn, err := gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, gosdk.ClientOptions{Revision: wiretest.ModernRevision})
-		if err != nil {
-			t.Fatal(err)
-		}
+		tasks, sdk := newServer(t, mcptask.Options{}, rarely(release))
+		wire, kill := servePipes(t, wirecheck.Legacy, tasks, sdk)
+		conn := dialOver(t, wire, gosdk.ClientOptions{Revision: wiretest.ModernRevision})
 		first := startWait(t, conn)
 		time.AfterFunc(300*time.Millisecond, func() { release <- struct{}{} })
 		soon, cancel := wiretest.WithTimeout(t, wiretest.Patience)
@@ -79,19 +60,12 @@ func TestEndShowsOnAPipe(t *testing.T) {
 			t.Errorf("%q, %v", text, err)
 		}
 		second := startWait(t, conn)
-		time.AfterFunc(300*time.Millisecond, func() {
-			_, _ = toClient.Close(), fromClient.Close() // as a process that is killed
-		})
+		time.AfterFunc(300*time.Millisecond, kill)
 		if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Errorf("the server is gone: %v", err)
 		}
 		if _, err := second.Wait(soon); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Errorf("afterwards: %v", err)
-		}
-		_ = conn.Close() // there is nobody to say goodbye to
-		<-served
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 }
@@ -151,9 +125,7 @@ func TestNothingIsLeft(t *testing.T) {
 				})
 				time.Sleep(time.Duration(100+300*round) * time.Millisecond)
 				for _, call := range calls[:10] {
-					if err := call.Cancel(t.Context()); err != nil {
-						t.Error(err)
-					}
+					cancel(t, call)
 				}
 				if err := conn.Close(); err != nil {
 					t.Error(err)
@@ -193,11 +165,8 @@ func tokenOf(t testing.TB, call *mcptask.Call[string]) mcptask.Token {
 // cancels them.
 func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*mcptask.Call[string]) {
 	t.Helper()
-	conn, err := gosdk.Connect(t.Context(), url, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := dial(t, url, options)
+	defer conn.Close() // whoever counts goroutines does so before the test ends
 	var resumed []*mcptask.Call[string]
 	for _, call := range calls {
 		again, err := mcptask.Resume[string](conn, "wait", tokenOf(t, call))
@@ -209,9 +178,7 @@ func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*m
 	var cancelling sync.WaitGroup
 	for _, call := range resumed {
 		cancelling.Go(func() {
-			if err := call.Cancel(t.Context()); err != nil {
-				t.Error(err)
-			}
+			cancel(t, call)
 		})
 	}
 	for call, err := range mcptask.Settled(t.Context(), resumed...) {
@@ -229,11 +196,7 @@ func TestCancelRaces(t *testing.T) {
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		release := make(chan struct{})
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Tools: []mcptask.Tools{rarely(release)}})
-		conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{Revision: revision})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := dial(t, url, gosdk.ClientOptions{Revision: revision})
 		ctx, stop := wiretest.WithTimeout(t, 2*wiretest.Patience)
 		defer stop()
 		ends := map[string]int{}
@@ -255,9 +218,7 @@ func TestCancelRaces(t *testing.T) {
 				case <-time.After(20 * time.Millisecond):
 				}
 			}()
-			if err := call.Cancel(ctx); err != nil {
-				t.Error(err)
-			}
+			cancel(t, call)
 			one, two, three := <-outcomes, <-outcomes, <-outcomes
 			if one != two || two != three {
 				t.Errorf("%q, %q, %q", one, two, three)

@@ -25,8 +25,6 @@ type board struct {
 	tasks map[string]string // members, by ID
 	heard map[int]*listener
 	opens int
-	// refuse may answer a subscription otherwise.
-	refuse func(n int) (reply, bool)
 }
 
 type listener struct {
@@ -78,11 +76,6 @@ func (b *board) serve(c call) reply {
 		defer b.mu.Unlock()
 		return result(`{%s,%s}`, complete, b.tasks[strings.Trim(c.member("taskId"), `"`)])
 	case "subscriptions/listen":
-		if b.refuse != nil {
-			if r, ok := b.refuse(c.n); ok {
-				return r
-			}
-		}
 		return b.listen(c)
 	}
 	return reply{}
@@ -132,22 +125,11 @@ func (b *board) listen(c call) reply {
 	}}
 }
 
-// eachWay runs a test over HTTP and over a pipe, in fake time.
-func eachWay(t *testing.T, test func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn)) {
-	for name, connect := range map[string]func(*scripted, gosdk.ClientOptions) mcptask.Conn{
-		"HTTP": (*scripted).connect, "pipe": (*scripted).connectPipe,
-	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) { test(t, connect) })
-		})
-	}
-}
-
 // TestToldAtOnce: a call learns of each change when it happens, polls rarely
 // meanwhile, and its subscription ends with it.
 func TestToldAtOnce(t *testing.T) {
 	rules.Covers(t, "E-62", "E-66", "E-02")
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
 		call := start(t, connect(&b.scripted, gosdk.ClientOptions{}))
 		began := time.Now()
@@ -167,9 +149,7 @@ func TestToldAtOnce(t *testing.T) {
 		if want := "[working  0s working half 40s completed  45.5s]"; fmt.Sprint(seen) != want {
 			t.Errorf("%v", seen)
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 7 {
-			t.Errorf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 7)
 		if polls := len(b.of("tasks/get")); polls < 3 || polls > 6 { // at its interval it would be 45
 			t.Errorf("%d polls", polls)
 		}
@@ -201,7 +181,7 @@ func TestToldAtOnce(t *testing.T) {
 // TestThousandShareOne: one subscription for a thousand calls, and the next
 // thousand in another.
 func TestThousandShareOne(t *testing.T) {
-	eachWay(t, func(t *testing.T, connect func(*scripted, gosdk.ClientOptions) mcptask.Conn) {
+	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
 		conn := connect(&b.scripted, gosdk.ClientOptions{})
 		const n = 1001
@@ -275,9 +255,6 @@ func TestNewTasksJoin(t *testing.T) {
 // polled at the server's interval.
 func TestFallsBackToPolling(t *testing.T) {
 	rules.Covers(t, "E-25", "E-18", "E-27")
-	silence := func(ctx context.Context) reply {
-		return reply{stream: func(send func(string)) { <-ctx.Done() }}
-	}
 	acknowledged := func(c string, filter string) string {
 		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":%s},"notifications":%s}}`, c, filter)
 	}
@@ -291,7 +268,7 @@ func TestFallsBackToPolling(t *testing.T) {
 		"no tasks among them":   {func(c call) reply { return answered(c, acknowledged(string(c.id), `{}`)) }, 1},
 		"not this task":         {func(c call) reply { return answered(c, acknowledged(string(c.id), `{"taskIds":[]}`)) }, 1},
 		"invalid params":        {func(call) reply { return refusal(wiretest.InvalidParams, "") }, 7},
-		"silence":               {func(c call) reply { return silence(c.ctx) }, 6},
+		"silence":               {silent, 6},
 		"ended at once":         {func(call) reply { return reply{stream: func(func(string)) {}} }, 7},
 		"ended with its result": {func(call) reply { return result(`{%s}`, complete) }, 7},
 		"no protocol":           {func(call) reply { return reply{text: "gone", status: 404} }, 7},
@@ -299,37 +276,30 @@ func TestFallsBackToPolling(t *testing.T) {
 			return reply{stream: func(send func(string)) { send(acknowledged(string(c.id), `{"taskIds":["t1"]}`)) }}
 		}, 7},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				b := newBoard(t)
-				b.answer = func(c call) reply {
-					if c.method == "subscriptions/listen" {
-						return tc.reply(c)
-					}
-					return b.serve(c)
+		t.Run(name, inBubble(func(t *testing.T) {
+			b := newBoard(t)
+			b.on("subscriptions/listen", tc.reply)
+			call := start(t, b.connect(gosdk.ClientOptions{}))
+			time.AfterFunc(2*time.Minute, func() { b.set("t1", "completed", `"result":`+output(1)) })
+			if _, err := call.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			polls := b.of("tasks/get")
+			if len(polls) < 105 {
+				t.Errorf("%d polls", len(polls))
+			}
+			for _, gap := range gaps(polls) {
+				if gap < time.Second {
+					t.Errorf("polled again after %v", gap)
 				}
-				call := start(t, b.connect(gosdk.ClientOptions{}))
-				time.AfterFunc(2*time.Minute, func() { b.set("t1", "completed", `"result":`+output(1)) })
-				if _, err := call.Wait(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				polls := b.of("tasks/get")
-				if len(polls) < 105 {
-					t.Errorf("%d polls", len(polls))
-				}
-				for i := range polls[1:] {
-					if gap := polls[i+1].at.Sub(polls[i].at); gap < time.Second {
-						t.Errorf("polled again after %v", gap)
-					}
-				}
-				if n := len(b.of("subscriptions/listen")); n < 1 || n > tc.most {
-					t.Errorf("%d subscriptions", n)
-				}
-				if n := len(polls); len(b.of("tasks/get")) != n { // E-27: the end is the end
-					t.Error("polled after the end")
-				}
-			})
-		})
+			}
+			if n := len(b.of("subscriptions/listen")); n < 1 || n > tc.most {
+				t.Errorf("%d subscriptions", n)
+			}
+			if n := len(polls); len(b.of("tasks/get")) != n { // E-27: the end is the end
+				t.Error("polled after the end")
+			}
+		}))
 	}
 }
 

@@ -50,10 +50,7 @@ func untilCollected[T any](t *testing.T, made []weak.Pointer[T]) {
 // and its session are over.
 func TestServersOfRequestsAreCollected(t *testing.T) {
 	const requests = 48
-	tasks, err := mcptask.NewServer(mcptask.Options{Limits: wiretest.NoPollLimits}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tasks, _ := newServer(t, mcptask.Options{Limits: wiretest.NoPollLimits}, pipeline.CITools(wiretest.CI{}), wiretest.ExtraTools())
 	var mu sync.Mutex
 	var made []weak.Pointer[mcp.Server]
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server {
@@ -66,12 +63,7 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 		return sdk
 	}, nil)
 	server := memnet.NewServer(wirecheck.Handler(t, handler), nil)
-	t.Cleanup(func() {
-		server.Close()
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(server.Close)
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		var calling sync.WaitGroup
 		for range 4 {
@@ -104,15 +96,7 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 // Nor does anything keep the handlers that a process makes and drops, or what served
 // a pipe that has ended.
 func TestHandlersAndPipesAreCollected(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.ExtraTools())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tasks, _ := newServer(t, mcptask.Options{}, wiretest.ExtraTools())
 	type witness struct{ _ [64]byte }
 	type key struct{}
 	var made []weak.Pointer[witness]

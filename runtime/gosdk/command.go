@@ -176,7 +176,7 @@ type lineConn struct {
 
 // Write implements mcp.Connection.
 func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
-	if response, ok := m.(*jsonrpc.Response); ok && c.transport.onReply != nil {
+	if response, ok := m.(*jsonrpc.Response); ok {
 		if id, err := json.Marshal(response.ID.Raw()); err == nil {
 			defer c.transport.onReply(id)
 		}
@@ -296,9 +296,6 @@ func (c *lineConn) deliverNotification(request *jsonrpc.Request) bool {
 
 // intercept offers a request or a notification to the interceptor.
 func (c *lineConn) intercept(m *jsonrpc.Request) bool {
-	if c.transport.intercept == nil {
-		return false
-	}
 	message, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return false

@@ -1,6 +1,7 @@
 package gosdk
 
 import (
+	"context"
 	"io"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -11,4 +12,17 @@ import (
 // PipeTransport is StdioTransport on other pipes.
 func PipeTransport(tasks *mcptask.Server, in io.Reader, out io.Writer) mcp.Transport {
 	return &pipeTransport{tasks, in, out}
+}
+
+// ConnectOver is ConnectCommand with a transport in the place of a command.
+func ConnectOver(ctx context.Context, inner mcp.Transport, options ClientOptions) (mcptask.Conn, error) {
+	wire := &lineTransport{inner: inner}
+	c, err := connectOver(ctx, "pipe", options, func(b hooks) dialed {
+		wire.hooks = b
+		return dialed{Transport: wire, capabilities: wire.capabilities, endCause: wire.endCause, onEnd: wire.onEnd}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
 }

@@ -113,7 +113,7 @@ func (s *fuzzed) call(t testing.TB, caller mcptask.Caller, tool string) string {
 	return reply.Task.ID
 }
 
-// prepare makes what is there to be attacked, where the last input has spoilt it.
+// prepare makes what is there to be attacked, if the last input has spoilt it.
 func (s *fuzzed) prepare(t testing.TB) {
 	t.Helper()
 	if _, err := s.tasks.Peek(s.done); err != nil {
@@ -152,7 +152,7 @@ func (s *fuzzed) stored(t testing.TB) map[string]bool {
 }
 
 // tidy ends the tasks that an input has made, and says that there were none
-// where it was refused.
+// if it was refused.
 func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 	t.Helper()
 	for id := range s.stored(t) {
@@ -193,8 +193,7 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 // serve sends one request to the gateway and returns the response. A stream is
 // left after a moment.
 func (s *fuzzed) serve(t testing.TB, handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
+	ctx := within(t, 30*time.Millisecond)
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r.WithContext(ctx))
 	return w
@@ -290,7 +289,7 @@ func (s *fuzzed) request(t testing.TB, head string, body []byte) *http.Request {
 	return r
 }
 
-// FuzzPipe sends lines of any kind, after an initialize where it says so.
+// FuzzPipe sends lines of any kind, after an initialize if it says so.
 func FuzzPipe(f *testing.F) {
 	for _, seed := range siege.Messages() {
 		f.Add(true, []byte(seed))

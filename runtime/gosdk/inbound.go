@@ -135,8 +135,8 @@ func (e *eventReader) editEvent(event []byte) []byte {
 			return event // the SDK ends the session because of it
 		case field == "data":
 			continue
-		case field == "event" && len(value) > 0 && string(value) != "message": // not a message
-			return event // no message
+		case field == "event" && len(value) > 0 && string(value) != "message":
+			return event // not a message
 		}
 		rest = append(rest, line...)
 	}

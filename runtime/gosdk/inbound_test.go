@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-
-	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // TestEvents: messages are taken out of a stream wherever it is cut, and all
@@ -35,24 +33,22 @@ func TestEvents(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			bubble.Test(t, func(t *testing.T) {
-				for name, cut := range map[string]func(io.Reader) io.Reader{
-					"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "end with data": iotest.DataErrReader,
-				} {
-					var taken []string
-					stream := newEventReader(io.NopCloser(cut(strings.NewReader(c.in))), func(message []byte) []byte {
-						if !strings.HasPrefix(string(message), "take") {
-							return message
-						}
-						taken = append(taken, string(message))
-						return nil
-					})
-					got, err := io.ReadAll(iotest.OneByteReader(stream))
-					if err != nil || string(got) != c.want || strings.Join(taken, "|") != c.taken {
-						t.Errorf("%s: %q, taken %q, %v", name, got, taken, err)
+			for name, cut := range map[string]func(io.Reader) io.Reader{
+				"whole": func(r io.Reader) io.Reader { return r }, "bytes": iotest.OneByteReader, "halves": iotest.HalfReader, "end with data": iotest.DataErrReader,
+			} {
+				var taken []string
+				stream := newEventReader(io.NopCloser(cut(strings.NewReader(c.in))), func(message []byte) []byte {
+					if !strings.HasPrefix(string(message), "take") {
+						return message
 					}
+					taken = append(taken, string(message))
+					return nil
+				})
+				got, err := io.ReadAll(iotest.OneByteReader(stream))
+				if err != nil || string(got) != c.want || strings.Join(taken, "|") != c.taken {
+					t.Errorf("%s: %q, taken %q, %v", name, got, taken, err)
 				}
-			})
+			}
 		})
 	}
 }
@@ -60,93 +56,85 @@ func TestEvents(t *testing.T) {
 // TestEventsEdited: a message that is changed keeps its event's other fields.
 func TestEventsEdited(t *testing.T) {
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		in := "event: message\nid: 7\ndata: {\"a\":\ndata: 1}\n\n: comment\n\ndata: keep\n\n"
-		stream := newEventReader(io.NopCloser(strings.NewReader(in)), func(message []byte) []byte {
-			return []byte(strings.ReplaceAll(string(message), "{\"a\":\n1}", "changed"))
-		})
-		got, err := io.ReadAll(stream)
-		if want := "data: changed\nevent: message\nid: 7\n\n: comment\n\ndata: keep\n\n"; string(got) != want || err != nil {
-			t.Errorf("%q, %v", got, err)
-		}
+	in := "event: message\nid: 7\ndata: {\"a\":\ndata: 1}\n\n: comment\n\ndata: keep\n\n"
+	stream := newEventReader(io.NopCloser(strings.NewReader(in)), func(message []byte) []byte {
+		return []byte(strings.ReplaceAll(string(message), "{\"a\":\n1}", "changed"))
 	})
+	got, err := io.ReadAll(stream)
+	if want := "data: changed\nevent: message\nid: 7\n\n: comment\n\ndata: keep\n\n"; string(got) != want || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
 }
 
 // TestEventsCut: what is cut off is for the server to send again, so it is not
 // taken, and what is whole does not wait for the rest.
 func TestEventsCut(t *testing.T) {
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		broken := errors.New("broken")
-		var taken []string
-		stream := newEventReader(io.NopCloser(io.MultiReader(strings.NewReader("id: 1\ndata: one\n\nid: 2\ndata: two\n"), iotest.ErrReader(broken))),
-			func(message []byte) []byte { taken = append(taken, string(message)); return nil })
-		got, err := io.ReadAll(stream)
-		if string(got) != "id: 1\n\nid: 2\ndata: two\n" || !errors.Is(err, broken) || !slices.Equal(taken, []string{"one"}) {
-			t.Errorf("%q, taken %q, %v", got, taken, err)
-		}
+	broken := errors.New("broken")
+	var taken []string
+	stream := newEventReader(io.NopCloser(io.MultiReader(strings.NewReader("id: 1\ndata: one\n\nid: 2\ndata: two\n"), iotest.ErrReader(broken))),
+		func(message []byte) []byte { taken = append(taken, string(message)); return nil })
+	got, err := io.ReadAll(stream)
+	if string(got) != "id: 1\n\nid: 2\ndata: two\n" || !errors.Is(err, broken) || !slices.Equal(taken, []string{"one"}) {
+		t.Errorf("%q, taken %q, %v", got, taken, err)
+	}
 
-		reader, writer := io.Pipe()
-		stream = newEventReader(reader, func(message []byte) []byte { return message })
-		go func() { _, _ = io.WriteString(writer, "data: one\n\ndata: tw") }()
-		buffer := make([]byte, 100)
-		if n, err := stream.Read(buffer); string(buffer[:n]) != "data: one\n\n" || err != nil {
-			t.Errorf("%q, %v", buffer[:n], err)
-		}
-		if err := stream.Close(); err != nil {
-			t.Error(err)
-		}
-		if _, err := reader.Read(buffer); !errors.Is(err, io.ErrClosedPipe) {
-			t.Errorf("the body was not closed: %v", err)
-		}
-	})
+	reader, writer := io.Pipe()
+	stream = newEventReader(reader, func(message []byte) []byte { return message })
+	go func() { _, _ = io.WriteString(writer, "data: one\n\ndata: tw") }()
+	buffer := make([]byte, 100)
+	if n, err := stream.Read(buffer); string(buffer[:n]) != "data: one\n\n" || err != nil {
+		t.Errorf("%q, %v", buffer[:n], err)
+	}
+	if err := stream.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := reader.Read(buffer); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the body was not closed: %v", err)
+	}
 }
 
 // TestEventsTooLong: nothing of an event that is too long is passed on. What comes
 // instead of it is the stream's last.
 func TestEventsTooLong(t *testing.T) {
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		for _, instead := range []string{"", "no"} {
-			body := &limitedBody{ReadCloser: io.NopCloser(strings.NewReader("data: one\n\n: x\r\n\r\ndata: 1234567890\n\ndata: two\n\n")), max: 12, stream: true}
-			stream := newEventReader(body, func(message []byte) []byte { return message })
-			if instead != "" {
-				stream.instead = func(tooLongError) []byte { return []byte(instead) }
-			}
-			got, err := io.ReadAll(stream)
-			want, long := "data: one\n\n: x\r\n\r\n", tooLongError{}
-			if instead != "" {
-				want += "data: no\n\n"
-			}
-			if string(got) != want || errors.As(err, &long) != (instead == "") {
-				t.Errorf("%q, %v", got, err)
-			}
+	for _, instead := range []string{"", "no"} {
+		body := &limitedBody{ReadCloser: io.NopCloser(strings.NewReader("data: one\n\n: x\r\n\r\ndata: 1234567890\n\ndata: two\n\n")), max: 12, stream: true}
+		stream := newEventReader(body, func(message []byte) []byte { return message })
+		if instead != "" {
+			stream.instead = func(tooLongError) []byte { return []byte(instead) }
 		}
-	})
+		got, err := io.ReadAll(stream)
+		want, long := "data: one\n\n: x\r\n\r\n", tooLongError{}
+		if instead != "" {
+			want += "data: no\n\n"
+		}
+		if string(got) != want || errors.As(err, &long) != (instead == "") {
+			t.Errorf("%q, %v", got, err)
+		}
+	}
 }
 
 // TestLimitedBody: a stream may have any number of messages that are short enough.
 func TestLimitedBody(t *testing.T) {
 	t.Parallel()
-	bubble.Test(t, func(t *testing.T) {
-		events := strings.Repeat("data: 1\r\n\r\n", 100)
-		for _, c := range []struct {
-			text   string
-			max    int
-			stream bool
-			fails  bool
-		}{
-			{events, 11, true, false}, {events, 8, true, true}, {"\n\n\n\n\n\n", 1, true, false},
-			{"1234567890", 10, true, false}, {"1234567890", 9, true, true},
-			{"12345\n\n789", 10, false, false}, {"12345\n\n7890", 10, false, true},
-		} {
-			for _, cut := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, func(r io.Reader) io.Reader { return r }} {
-				body := &limitedBody{ReadCloser: io.NopCloser(cut(strings.NewReader(c.text))), max: c.max, stream: c.stream}
-				_, err := io.ReadAll(body)
-				if long := (tooLongError{}); errors.As(err, &long) != c.fails {
-					t.Errorf("%.20q, %d: %v", c.text, c.max, err)
-				}
+	events := strings.Repeat("data: 1\r\n\r\n", 100)
+	for _, c := range []struct {
+		text   string
+		max    int
+		stream bool
+		fails  bool
+	}{
+		{events, 11, true, false}, {events, 8, true, true}, {"\n\n\n\n\n\n", 1, true, false},
+		{"1234567890", 10, true, false}, {"1234567890", 9, true, true},
+		{"12345\n\n789", 10, false, false}, {"12345\n\n7890", 10, false, true},
+	} {
+		for _, cut := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, func(r io.Reader) io.Reader { return r }} {
+			body := &limitedBody{ReadCloser: io.NopCloser(cut(strings.NewReader(c.text))), max: c.max, stream: c.stream}
+			_, err := io.ReadAll(body)
+			if long := (tooLongError{}); errors.As(err, &long) != c.fails {
+				t.Errorf("%.20q, %d: %v", c.text, c.max, err)
 			}
 		}
-	})
+	}
 }

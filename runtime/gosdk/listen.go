@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -17,8 +16,8 @@ import (
 // subscriber opens subscriptions over HTTP.
 type subscriber struct {
 	client *http.Client // without a time limit
-	url    string       // has no time limit
-	max    int          // of a message; the client enforces it
+	url    string
+	max    int // of a message; the client enforces it
 }
 
 // listen posts the request and hears the stream that answers it.
@@ -41,7 +40,7 @@ func (s subscriber) listen(ctx context.Context, params map[string]any, hear noti
 		return err
 	}
 	defer response.Body.Close()
-	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || media != "text/event-stream" || response.StatusCode != http.StatusOK {
+	if !isStream(response) || response.StatusCode != http.StatusOK {
 		data, err := io.ReadAll(io.LimitReader(response.Body, captureLimit))
 		if err != nil {
 			return err

@@ -38,20 +38,16 @@ func checkRedirect(r *http.Request, via []*http.Request) error {
 }
 
 // bearerTransport is an http.RoundTripper that sends a token to one origin only.
-type bearerTransport struct { // nil means http.DefaultTransport
-	base  http.RoundTripper // nil is http.DefaultTransport
+type bearerTransport struct {
+	base  http.RoundTripper
 	to    origin
 	token func(context.Context) (string, error)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := b.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
 	if originOf(r.URL) != b.to {
-		return base.RoundTrip(r)
+		return b.base.RoundTrip(r)
 	}
 	token, err := b.token(r.Context())
 	if err == nil && token == "" {
@@ -65,5 +61,5 @@ func (b bearerTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out := r.Clone(r.Context())
 	out.Header.Set("Authorization", "Bearer "+token)
-	return base.RoundTrip(out)
+	return b.base.RoundTrip(out)
 }

@@ -30,8 +30,12 @@ func (t *ownTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// close closes the idle connections. A connection in use closes when its request ends.
+// close closes the idle connections. A connection in use closes when its request ends. A nil
+// ownTransport has none.
 func (t *ownTransport) close() {
+	if t == nil {
+		return
+	}
 	t.closed.Store(true)
 	t.CloseIdleConnections()
 }

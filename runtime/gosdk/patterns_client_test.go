@@ -9,7 +9,6 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
@@ -22,10 +21,6 @@ func guided(t testing.TB, support string, poll func(id string, n int) reply, end
 	s.answer = func(c call) reply {
 		id := strings.Trim(c.member("id"), `"`)
 		switch c.method {
-		case "server/discover":
-			return refusal(wiretest.MethodNotFound, "")
-		case "initialize":
-			return result(`{"protocolVersion":%q,"capabilities":{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}},"serverInfo":{"name":"script","version":"1"}}`, wiretest.LegacyRevision)
 		case "tools/list":
 			return result(`{"tools":[{"name":"tool","inputSchema":{"type":"object"}%s}]}`, support)
 		case "tools/call":
@@ -57,7 +52,7 @@ func wrapped(id string) reply {
 	return result(`{"id":%q,"status":"completed","result":%s}`, id, output(1))
 }
 
-// A tool is called as a task where it has to be, and never where it says nothing.
+// A tool is called as a task if it has to be, and never if it says nothing.
 func TestPatternsClientSupport(t *testing.T) {
 	rules.Covers(t, "D-02", "D-03", "D-04", "D-05")
 	for _, test := range []struct {
@@ -72,28 +67,26 @@ func TestPatternsClientSupport(t *testing.T) {
 		{supports("forbidden"), nil, false},
 		{"", nil, false},
 	} {
-		t.Run(test.support, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := guided(t, test.support, func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "completed", 1000)) }, wrapped)
-				call := start(t, s.connect(gosdk.ClientOptions{}), test.options...)
-				out, err := call.Wait(t.Context())
-				if want := map[bool]int{true: 1}[test.asked]; err != nil || out.N != want {
-					t.Errorf("%+v, %v", out, err)
-				}
-				sent := s.of("tools/call")[0]
-				made := sent.member("_meta", "taskId")
-				if (made != "") != test.asked || sent.member("task") != "" {
-					t.Errorf("sent %s", sent.params)
-				}
-				if test.asked && (len(made) < 26 || made[0] != '"') { // 128 random bits and more
-					t.Errorf("the ID %s", made)
-				}
-			})
-		})
+		t.Run(test.support, inBubble(func(t *testing.T) {
+			s := guided(t, test.support, func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "completed", 1000)) }, wrapped)
+			call := start(t, s.connect(gosdk.ClientOptions{}), test.options...)
+			out, err := call.Wait(t.Context())
+			if want := map[bool]int{true: 1}[test.asked]; err != nil || out.N != want {
+				t.Errorf("%+v, %v", out, err)
+			}
+			sent := s.of("tools/call")[0]
+			made := sent.member("_meta", "taskId")
+			if (made != "") != test.asked || sent.member("task") != "" {
+				t.Errorf("sent %s", sent.params)
+			}
+			if test.asked && (len(made) < 26 || made[0] != '"') { // 128 random bits and more
+				t.Errorf("the ID %s", made)
+			}
+		}))
 	}
 }
 
-// The ID is made anew for each call, and of its key where it has one.
+// The ID is made anew for each call, and from its key if it has one.
 func TestPatternsClientIDs(t *testing.T) {
 	rules.Covers(t, "D-05", "D-18")
 	bubble.Test(t, func(t *testing.T) {
@@ -134,9 +127,7 @@ func TestPatternsClientPolls(t *testing.T) {
 		if !ok {
 			t.Fatal("no token")
 		}
-		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-			t.Fatalf("%+v, %v", out, err)
-		}
+		wantNumber(t, call, 1)
 		polls := s.of("tasks/get")
 		for i, gap := range gaps(polls) {
 			interval := time.Duration(intervals[i]) * time.Millisecond
@@ -150,10 +141,7 @@ func TestPatternsClientPolls(t *testing.T) {
 				t.Errorf("%s %s", c.method, c.params)
 			}
 		}
-		again, err := mcptask.Resume[number](s.connect(gosdk.ClientOptions{}), "tool", token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := resume(t, s.connect(gosdk.ClientOptions{}), token)
 		if out, err := again.Wait(t.Context()); err != nil || out.N != 1 {
 			t.Errorf("resumed: %+v, %v", out, err)
 		}
@@ -190,17 +178,14 @@ func TestPatternsClientEnds(t *testing.T) {
 		"no object":        {"completed", `{"id":%q,"status":"completed","result":5}`, malformed},
 		"an unknown state": {"shrugging", `{"id":%q}`, func(err error) bool { return err != nil && strings.Contains(err.Error(), "shrugging") }},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, test.status, 1000)) },
-					func(id string) reply { return result(test.answer, id) })
-				ctx, cancel := wiretest.WithTimeout(t, time.Hour)
-				defer cancel()
-				if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !test.want(err) {
-					t.Errorf("%+v, %v", out, err)
-				}
-			})
-		})
+		t.Run(name, inBubble(func(t *testing.T) {
+			s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, test.status, 1000)) },
+				func(id string) reply { return result(test.answer, id) })
+			ctx := within(t, time.Hour)
+			if out, err := start(t, s.connect(gosdk.ClientOptions{})).Wait(ctx); !test.want(err) {
+				t.Errorf("%+v, %v", out, err)
+			}
+		}))
 	}
 }
 
@@ -214,12 +199,9 @@ func TestPatternsClientTTL(t *testing.T) {
 			ttl  string
 			want time.Duration
 		}{{`90`, 90 * time.Second}, {`0`, 0}, {`9007199254740993`, 1<<63 - 1}, {`1.5`, 2 * time.Second}, {`null`, -1}, {`-5`, -1}, {`"soon"`, -1}} {
-			s.answer = func(call call) reply {
-				if call.method == "tools/call" {
-					return result(`{"_meta":{"task":{%s,"ttl":%s}}}`, guidedTask("t", "working", 1000), c.ttl)
-				}
-				return guided(t, "", nil, nil).answer(call)
-			}
+			s.on("tools/call", func(call) reply {
+				return result(`{"_meta":{"task":{%s,"ttl":%s}}}`, guidedTask("t", "working", 1000), c.ttl)
+			})
 			conn := s.connect(gosdk.ClientOptions{})
 			got, err := conn.CallTool(t.Context(), mcptask.ToolCall{Tool: "tool", Arguments: []byte(`{}`)})
 			if off := got.TTL - c.want; err != nil || got.TaskID != "t" || off < -time.Second || off > time.Second {

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/variants/patterns"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/memnet"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
@@ -51,66 +46,11 @@ func (patternsJobs) Look(_ context.Context, in patterns.Job) (patterns.Done, err
 	return patterns.Done{Text: in.Name + " seen"}, nil
 }
 
-// patternsTasks is a server of them.
-func patternsTasks(t *testing.T) (tasks *mcptask.Server, sdk *mcp.Server) {
+// patternsOver serves those jobs to clients, over HTTP and over pipes.
+func patternsOver(t *testing.T, test func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn)) {
 	t.Helper()
 	principal := func(context.Context) (string, error) { return "local", nil }
-	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: wiretest.OnlyPatterns, Principal: principal}, patterns.JobsTools(patternsJobs{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tasks.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	sdk = mcp.NewServer(&mcp.Implementation{Name: "jobs", Version: "1"}, nil)
-	gosdk.AddTools(sdk, tasks)
-	return tasks, sdk
-}
-
-// patternsOver connects clients to such a server, over HTTP and a pair of pipes.
-func patternsOver(t *testing.T, test func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn)) {
-	kept := func(t *testing.T, conn mcptask.Conn, err error) mcptask.Conn {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		return conn
-	}
-	t.Run("http", func(t *testing.T) {
-		t.Parallel()
-		tasks, sdk := patternsTasks(t)
-		server := memnet.NewServer(wirecheck.Handler(t, gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)), nil)
-		t.Cleanup(func() {
-			server.Close()
-		})
-		test(t, func(o gosdk.ClientOptions) mcptask.Conn {
-			o.Revision = wirecheck.Patterns
-			conn, err := gosdk.Connect(t.Context(), server.URL, o)
-			return kept(t, conn, err)
-		})
-	})
-	t.Run("pipes", func(t *testing.T) {
-		t.Parallel()
-		tasks, sdk := patternsTasks(t)
-		test(t, func(o gosdk.ClientOptions) mcptask.Conn {
-			fromClient, toServer := io.Pipe()
-			fromServer, toClient := io.Pipe()
-			in, out := wirecheck.Pipes(t, fromClient, toClient)
-			ended := make(chan struct{})
-			go func() {
-				defer close(ended)
-				_ = sdk.Run(context.Background(), gosdk.PipeTransport(tasks, in, out)) // until the client leaves
-				_ = toClient.Close()
-			}()
-			t.Cleanup(func() { <-ended })
-			o.Revision = wirecheck.Patterns
-			conn, err := gosdk.ConnectOver(t.Context(), &mcp.IOTransport{Reader: fromServer, Writer: toServer}, o)
-			return kept(t, conn, err)
-		})
-	})
+	eachServedWay(t, wirecheck.Patterns, mcptask.Options{Revisions: wiretest.OnlyPatterns, Principal: principal}, patterns.JobsTools(patternsJobs{}), test)
 }
 
 // The generated client with the generated server, from end to end.
@@ -118,13 +58,8 @@ func TestPatternsGenerated(t *testing.T) {
 	rules.Covers(t, "D-02", "D-03", "D-04", "D-12", "D-13", "D-14", "D-18")
 	t.Parallel()
 	patternsOver(t, func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
-		defer cancel()
-		conn := connect(gosdk.ClientOptions{})
-		jobs := patterns.NewJobsClient(conn)
-		if conn.Revision() != mcptask.RevisionTaskPatterns {
-			t.Errorf("the connection speaks %s", conn.Revision())
-		}
+		ctx := within(t, wiretest.Patience)
+		jobs := patterns.NewJobsClient(connect(gosdk.ClientOptions{}))
 		if done, err := jobs.Run(ctx, patterns.Job{Name: "a"}); err != nil || done.Text != "a ran as a task: true" {
 			t.Errorf("%+v, %v", done, err)
 		}
@@ -162,12 +97,8 @@ func TestPatternsGenerated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := resumed.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
-		if _, err := first.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-			t.Error(err)
-		}
+		cancel(t, resumed)
+		wantEnd(t, first, mcptask.ErrCancelled)
 	})
 }
 
@@ -177,8 +108,7 @@ func TestPatternsBothWays(t *testing.T) {
 	rules.Covers(t, "D-16", "D-25")
 	t.Parallel()
 	patternsOver(t, func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn) {
-		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
-		defer cancel()
+		ctx := within(t, wiretest.Patience)
 		logs := &wiretest.SafeBuffer{}
 		options := gosdk.ClientOptions{
 			Tasks: mcptask.Options{Logger: slog.New(slog.NewTextHandler(logs, nil))},

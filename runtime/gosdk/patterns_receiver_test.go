@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
@@ -17,49 +16,26 @@ func (a *inquirer) guided(method, params, id string) reply {
 	return a.ask(method, strings.TrimSuffix(params, "}")+`,"_meta":{"taskId":`+strconv.Quote(id)+`}}`)
 }
 
-// about sends a task method for an ID.
-func (a *inquirer) about(method, id string) reply {
-	a.t.Helper()
-	return a.ask(method, `{"id":`+strconv.Quote(id)+`}`)
-}
-
-// reaches polls until a task has a status.
-func (a *inquirer) reaches(id, status string) {
-	a.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if got := a.about("tasks/get", id).ok().text("status"); got == status {
-			return
-		} else if time.Now().After(end) || got != "working" {
-			a.t.Fatalf("the task is %s, not %s", got, status)
-		}
-	}
-}
-
-// The client runs requests as tasks under the server's IDs, where it speaks the
+// The client runs requests as tasks under the server's IDs if it speaks the
 // guide's.
 func TestPatternsReceiver(t *testing.T) {
 	rules.Covers(t, "D-01", "D-07", "D-08", "D-11", "D-12", "D-14", "D-18", "D-25")
-	t.Parallel()
 	eachWayIn(t, mcptask.RevisionTaskPatterns, nil, func(t *testing.T, a *inquirer) {
-		var begun struct {
-			Params struct{ Capabilities map[string]json.RawMessage }
-		}
-		want := `{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}`
-		if err := json.Unmarshal(a.begun, &begun); err != nil || string(begun.Params.Capabilities["tasks"]) != want {
-			t.Errorf("declared %s, %v", begun.Params.Capabilities["tasks"], err)
+		if tasks, _ := a.declared(); tasks != `{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}` {
+			t.Errorf("declared %s", tasks)
 		}
 		for method, params := range map[string]string{"elicitation/create": elicit("now", ""), "sampling/createMessage": sample("now", "")} {
 			created := a.guided(method, params, method).ok()
 			if created.text("_meta", "task", "id") != method || created.text("_meta", "task", "status") != "working" || created.get("_meta", "task", "ttl") != 86400.0 {
 				t.Errorf("%s", created.Result)
 			}
-			a.reaches(method, "completed")
+			a.wantStatus(method, "completed")
 			again := a.guided(method, params, method).ok()
 			if again.get("_meta", "task", "createdAt") != created.get("_meta", "task", "createdAt") {
 				t.Errorf("%s is another task than %s", again.Result, created.Result)
 			}
-			ended := a.about("tasks/result", method).ok()
-			if names := ended.members(); len(names) != 3 || ended.text("id") != method || ended.get("result") == nil {
+			ended := a.task("tasks/result", method).ok()
+			if names, _ := ended.get().(map[string]any); len(names) != 3 || ended.text("id") != method || ended.get("result") == nil {
 				t.Errorf("%s", ended.Result)
 			}
 			plain := a.ask(method, params).ok()
@@ -74,13 +50,15 @@ func TestPatternsReceiver(t *testing.T) {
 		a.guided("elicitation/create", elicit("other", ""), "elicitation/create").want(mcptask.CodeInvalidParams)
 		a.guided("sampling/createMessage", sample("other", ""), "elicitation/create").want(mcptask.CodeInvalidParams)
 		a.guided("elicitation/create", elicit("wait", ""), "w").ok()
-		a.reaches("w", "working")
-		a.about("tasks/result", "w").want(mcptask.CodeInvalidParams)
-		if r := a.about("tasks/cancel", "w").ok(); r.text("status") != "cancelled" || r.text("id") != "w" {
+		if status := a.task("tasks/get", "w").text("status"); status != "working" {
+			t.Errorf("the task is %s", status)
+		}
+		a.task("tasks/result", "w").want(mcptask.CodeInvalidParams)
+		if r := a.task("tasks/cancel", "w").ok(); r.text("status") != "cancelled" || r.text("id") != "w" {
 			t.Errorf("%s", r.Result)
 		}
-		a.reaches("w", "cancelled")
-		a.about("tasks/cancel", "w").want(mcptask.CodeInvalidParams)
+		a.wantStatus("w", "cancelled")
+		a.task("tasks/cancel", "w").want(mcptask.CodeInvalidParams)
 		if list := a.ask("tasks/list", "").ok().get("tasks").([]any); len(list) != 3 {
 			t.Errorf("%v", list)
 		}
@@ -90,7 +68,6 @@ func TestPatternsReceiver(t *testing.T) {
 // What a server sends that keeps no rule is refused, and harms nothing.
 func TestPatternsReceiverHostile(t *testing.T) {
 	rules.Covers(t, "D-13", "D-15")
-	t.Parallel()
 	eachWayIn(t, mcptask.RevisionTaskPatterns, nil, func(t *testing.T, a *inquirer) {
 		for _, id := range []string{`5`, `null`, `""`, `{}`, `"a\u0000"`, `"` + strings.Repeat("x", 10<<10) + `"`} {
 			a.ask("elicitation/create", strings.TrimSuffix(elicit("wait", ""), "}")+`,"_meta":{"taskId":`+id+`}}`).want(mcptask.CodeInvalidParams)
@@ -102,25 +79,25 @@ func TestPatternsReceiverHostile(t *testing.T) {
 			a.ask(method, `{}`).want(mcptask.CodeInvalidParams)
 			a.ask(method, ``).want(mcptask.CodeInvalidParams)
 			a.ask(method, `{"taskId":"x"}`).want(mcptask.CodeInvalidParams)
-			a.about(method, "nobody's").want(mcptask.CodeInvalidParams)
+			a.task(method, "nobody's").want(mcptask.CodeInvalidParams)
 		}
 		// params.task means nothing here.
 		if r := a.ask("sampling/createMessage", sample("now", `,"task":{}`)).ok(); r.get("task") != nil {
 			t.Errorf("%s", r.Result)
 		}
 		a.ask("roots/list", `{"_meta":{"taskId":"r"}}`)
-		a.about("tasks/get", "r").want(mcptask.CodeInvalidParams)
+		a.task("tasks/get", "r").want(mcptask.CodeInvalidParams)
 		// One that fails, fails here too.
 		a.guided("sampling/createMessage", sample("fail", ""), "f").ok()
-		a.reaches("f", "failed")
-		if r := a.about("tasks/result", "f").ok(); r.text("status") != "failed" || r.text("error", "message") == "" || r.get("error", "code") != -32603.0 {
+		a.wantStatus("f", "failed")
+		if r := a.task("tasks/result", "f").ok(); r.text("status") != "failed" || r.text("error", "message") == "" || r.get("error", "code") != -32603.0 {
 			t.Errorf("%s", r.Result)
 		}
 		a.guided("sampling/createMessage", sample("panic", ""), "p").ok()
-		a.reaches("p", "failed")
+		a.wantStatus("p", "failed")
 		a.guided("elicitation/create", elicit("decline", ""), "d").ok()
-		a.reaches("d", "completed")
-		if r := a.about("tasks/result", "d").ok(); r.text("result", "action") != "decline" {
+		a.wantStatus("d", "completed")
+		if r := a.task("tasks/result", "d").ok(); r.text("result", "action") != "decline" {
 			t.Errorf("%s", r.Result)
 		}
 	})

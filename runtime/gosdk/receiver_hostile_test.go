@@ -17,7 +17,6 @@ import (
 
 // What comes again after a stream was resumed is done once.
 func TestReceiverReplays(t *testing.T) {
-	t.Parallel()
 	eachWay(t, nil, func(t *testing.T, a *inquirer) {
 		params := elicit("now", `,"task":{}`)
 		a.beginAs("77", "elicitation/create", params)
@@ -42,7 +41,7 @@ func TestReceiverReplays(t *testing.T) {
 			}
 		}
 		a.mu.Unlock()
-		if n := len(a.ask("tasks/list", `{}`).ok().get("tasks").([]any)); n != 2 {
+		if n := len(a.list()); n != 2 {
 			t.Errorf("%d tasks", n)
 		}
 		if n := a.replies(result); n != 1 {
@@ -59,12 +58,8 @@ func TestReceiverReplays(t *testing.T) {
 func TestReceiverOutlivesSession(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		a := newInquirer(t)
-		a.person = newPerson()
-		o := a.person.options()
-		o.Revision = mcptask.Revision20251125
-		client := &http.Client{Transport: authorized{}}
-		o.HTTPClient = client
+		a, o := newInquirer(t, mcptask.Revision20251125)
+		o.HTTPClient = &http.Client{Transport: authorized{}}
 		a.overHTTP(o)
 		id, done := a.create("wait"), a.create("now")
 		for range 3 {
@@ -126,7 +121,6 @@ func (authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 // Close ends the prompts and everything that waits for them. In a store that
 // stays, their tasks are as they were.
 func TestReceiverCloses(t *testing.T) {
-	t.Parallel()
 	eachWay(t, func(o *ClientOptions) { o.Tasks.Store = mcptask.NewMemoryStore() }, func(t *testing.T, a *inquirer) {
 		var ids []string
 		for range 20 {
@@ -170,7 +164,6 @@ func TestReceiverCloses(t *testing.T) {
 // However much a server asks, what it can make its client do is bounded, and
 // junk is refused or left to the SDK.
 func TestReceiverBounds(t *testing.T) {
-	t.Parallel()
 	eachWay(t, nil, func(t *testing.T, a *inquirer) {
 		id := a.create("wait")
 		var waiting []string
@@ -186,9 +179,7 @@ func TestReceiverBounds(t *testing.T) {
 			a.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + request + `}}`)
 		}
 		a.untilRoom(id)
-		if status := a.status(a.create("now")); status != "completed" {
-			t.Errorf("%s", status)
-		}
+		a.wantStatus(a.create("now"), "completed")
 		a.task("tasks/cancel", id).ok()
 		a.reply(waiting[0])
 		for _, request := range waiting[1 : maxReplies-1] {
@@ -215,7 +206,7 @@ func TestReceiverBounds(t *testing.T) {
 		}
 		bad := a.ask("elicitation/create", `{"task":{},"message":"now","requestedSchema":{"type":7}}`).ok().text("task", "taskId")
 		a.task("tasks/result", bad).want(mcptask.CodeInvalidParams)
-		if n := len(a.ask("tasks/list", `{}`).ok().get("tasks").([]any)); n != 3 {
+		if n := len(a.list()); n != 3 {
 			t.Errorf("%d tasks", n)
 		}
 	})
@@ -225,10 +216,7 @@ func TestReceiverBounds(t *testing.T) {
 func TestReceiverUnsent(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		a := newInquirer(t)
-		a.person = newPerson()
-		o := a.person.options()
-		o.Revision = mcptask.Revision20251125
+		a, o := newInquirer(t, mcptask.Revision20251125)
 		a.overHTTP(o)
 		a.refuse(true)
 		params := elicit("now", `,"task":{}`)
@@ -240,7 +228,7 @@ func TestReceiverUnsent(t *testing.T) {
 		if r := a.reply("1000").ok(); r.text("task", "taskId") == "" {
 			t.Errorf("%s", r.Result)
 		}
-		if n := len(a.ask("tasks/list", `{}`).ok().get("tasks").([]any)); n != 1 {
+		if n := len(a.list()); n != 1 {
 			t.Errorf("%d tasks", n)
 		}
 	})

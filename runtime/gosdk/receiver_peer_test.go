@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -67,16 +66,19 @@ type reply struct {
 	Error  *mcptask.Error  `json:"error"`
 }
 
-func newInquirer(t testing.TB) *inquirer {
+// newInquirer returns an inquirer, and the options of a client that answers it.
+func newInquirer(t testing.TB, revision string) (*inquirer, ClientOptions) {
 	t.Helper()
 	check, err := checker()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &inquirer{t: t, check: check, revision: wirecheck.Legacy, kill: func() {}, made: map[string]string{}, got: map[string][]reply{}}
+	a := &inquirer{t: t, check: check, revision: revision, person: newPerson(), kill: func() {}, made: map[string]string{}, got: map[string][]reply{}}
 	a.asked = map[string]struct{ is, of string }{}
 	a.changed = sync.NewCond(&a.mu)
-	return a
+	o := a.person.options()
+	o.Revision = revision
+	return a, o
 }
 
 // hear takes a message of the client's and returns what to answer, if anything.
@@ -243,7 +245,11 @@ func (a *inquirer) create(question string) string {
 // task sends a task method for an ID.
 func (a *inquirer) task(method, id string) reply {
 	a.t.Helper()
-	return a.ask(method, `{"taskId":`+strconv.Quote(id)+`}`)
+	member := "taskId"
+	if a.revision == mcptask.RevisionTaskPatterns {
+		member = "id"
+	}
+	return a.ask(method, fmt.Sprintf(`{%q:%q}`, member, id))
 }
 
 // status polls until a task has ended, and returns how.
@@ -253,6 +259,32 @@ func (a *inquirer) status(id string) string {
 		if status := a.task("tasks/get", id).ok().text("status"); status != "working" || time.Now().After(end) {
 			return status
 		}
+	}
+}
+
+// declared is what the client has declared about tasks, and whether it has declared extensions too.
+func (a *inquirer) declared() (tasks string, extensions bool) {
+	a.t.Helper()
+	var begun struct {
+		Params struct{ Capabilities map[string]json.RawMessage }
+	}
+	if err := json.Unmarshal(a.begun, &begun); err != nil {
+		a.t.Error(err)
+	}
+	return string(begun.Params.Capabilities["tasks"]), begun.Params.Capabilities["extensions"] != nil
+}
+
+// list lists the tasks, which have to fit on a page.
+func (a *inquirer) list() []any {
+	a.t.Helper()
+	return a.ask("tasks/list", `{}`).ok().get("tasks").([]any)
+}
+
+// wantStatus is status for a task that has to end so.
+func (a *inquirer) wantStatus(id, want string) {
+	a.t.Helper()
+	if got := a.status(id); got != want {
+		a.t.Errorf("the task is %s, not %s", got, want)
 	}
 }
 
@@ -272,10 +304,10 @@ func (r reply) want(code int) reply {
 	return r
 }
 
-// get reads a member of the result by its path; nil where there is none.
+// get reads a member of the result by its path. It returns nil if there is none.
 func (r reply) get(path ...string) any {
 	var value any
-	_ = json.Unmarshal(r.Result, &value) // nil where it is none
+	_ = json.Unmarshal(r.Result, &value) // value stays nil if it is none
 	for _, name := range path {
 		object, _ := value.(map[string]any)
 		value = object[name]
@@ -286,16 +318,6 @@ func (r reply) get(path ...string) any {
 func (r reply) text(path ...string) string {
 	text, _ := r.get(path...).(string)
 	return text
-}
-
-// members are the names of the result's members.
-func (r reply) members() map[string]bool {
-	object, _ := r.get().(map[string]any)
-	names := map[string]bool{}
-	for name := range maps.Keys(object) {
-		names[name] = true
-	}
-	return names
 }
 
 // overHTTP serves the inquirer and connects to it.
@@ -469,17 +491,16 @@ func eachWay(t *testing.T, change func(*ClientOptions), test func(t *testing.T, 
 // eachWayIn is eachWay in another revision.
 func eachWayIn(t *testing.T, revision string, change func(*ClientOptions), test func(t *testing.T, a *inquirer)) {
 	t.Helper()
+	t.Parallel()
 	for name, connect := range map[string]func(*inquirer, ClientOptions){"http": (*inquirer).overHTTP, "pipes": (*inquirer).overPipes} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubble.Test(t, func(t *testing.T) {
-				a := newInquirer(t)
-				a.person = newPerson()
-				o := a.person.options()
+				a, o := newInquirer(t, revision)
 				if change != nil {
 					change(&o)
 				}
-				a.revision, o.Revision = revision, revision
+				o.Revision = revision
 				connect(a, o)
 				test(t, a)
 			})

@@ -2,7 +2,6 @@ package gosdk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,7 +22,6 @@ func TestReceiverDeclares(t *testing.T) {
 
 func checkReceiverDeclares(t *testing.T, revision string) {
 	t.Helper()
-	t.Parallel()
 	const elicitation, sampling = `"elicitation":{"create":{}}`, `"sampling":{"createMessage":{}}`
 	all := newPerson().options()
 	for _, c := range []struct {
@@ -39,14 +37,8 @@ func checkReceiverDeclares(t *testing.T, revision string) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			eachWayIn(t, revision, func(o *ClientOptions) { *o = c.options }, func(t *testing.T, a *inquirer) {
-				var begun struct {
-					Params struct{ Capabilities map[string]json.RawMessage }
-				}
-				if err := json.Unmarshal(a.begun, &begun); err != nil || string(begun.Params.Capabilities["tasks"]) != c.want {
-					t.Errorf("declared %s, %v", begun.Params.Capabilities["tasks"], err)
-				}
-				if begun.Params.Capabilities["extensions"] == nil {
-					t.Errorf("something else was lost: %s", a.begun)
+				if tasks, extensions := a.declared(); tasks != c.want || !extensions {
+					t.Errorf("declared %s, with extensions: %v", tasks, extensions)
 				}
 				for method, params := range map[string]string{"elicitation/create": elicit("now", ""), "sampling/createMessage": sample("now", ""), "roots/list": `{"_meta":{}}`} {
 					augmented := a.ask(method, `{"task":{},`+strings.TrimPrefix(params, "{"))
@@ -79,318 +71,292 @@ func checkReceiverDeclares(t *testing.T, revision string) {
 // The answer to a request that asks for a task is the task, at once.
 func TestReceiverCreates(t *testing.T) {
 	rules.Covers(t, "C-15", "C-16", "C-17", "C-18", "C-19", "C-23", "C-24", "C-25")
-	checkReceiverCreates(t, mcptask.Revision20251125)
+	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverCreates)
 }
 
-func checkReceiverCreates(t *testing.T, revision string) {
-	t.Helper()
-	t.Parallel()
-	eachWayIn(t, revision, nil, func(t *testing.T, a *inquirer) {
-		ids := map[string]bool{}
-		for method, params := range map[string]string{"elicitation/create": elicit("wait", ""), "sampling/createMessage": sample("wait", "")} {
-			for _, task := range []string{`{}`, `{"ttl":90000}`, `{"ttl":0}`, `{"ttl":1e300}`, `{"taskId":"mine","ttl":60000}`} {
-				r := a.ask(method, strings.TrimSuffix(params, "}")+`,"task":`+task+`,"_meta":{"taskId":"mine","progressToken":7,"io.modelcontextprotocol/related-task":{"taskId":"mine"}}}`).ok()
-				id, ok := r.get("task", "taskId").(string)
-				if !ok || len(id) < 26 || ids[id] {
-					t.Errorf("the ID %q", id)
-				}
-				if names := r.members(); len(names) != 2 || !names["task"] || r.text("_meta", "io.modelcontextprotocol/related-task", "taskId") != "mine" {
-					t.Errorf("%s", r.Result)
-				}
-				ids[id] = true
-				want := map[string]float64{`{"ttl":90000}`: 90000, `{"taskId":"mine","ttl":60000}`: 60000, `{"ttl":1e300}`: 30 * 24 * 3600 * 1000}[task]
-				if want == 0 {
-					want = 24 * 3600 * 1000
-				}
-				if ttl := r.get("task", "ttl"); ttl != want {
-					t.Errorf("%s: ttl %v, want %v", task, ttl, want)
-				}
+func checkReceiverCreates(t *testing.T, a *inquirer) {
+	ids := map[string]bool{}
+	for method, params := range map[string]string{"elicitation/create": elicit("wait", ""), "sampling/createMessage": sample("wait", "")} {
+		for _, task := range []string{`{}`, `{"ttl":90000}`, `{"ttl":0}`, `{"ttl":1e300}`, `{"taskId":"mine","ttl":60000}`} {
+			r := a.ask(method, strings.TrimSuffix(params, "}")+`,"task":`+task+`,"_meta":{"taskId":"mine","progressToken":7,"io.modelcontextprotocol/related-task":{"taskId":"mine"}}}`).ok()
+			id, ok := r.get("task", "taskId").(string)
+			if !ok || len(id) < 26 || ids[id] {
+				t.Errorf("the ID %q", id)
 			}
-			for _, task := range []string{`null`, `7`, `[]`, `{"ttl":-1}`, `{"ttl":"1"}`, `{"ttl":1.5}`} {
-				a.ask(method, strings.TrimSuffix(params, "}")+`,"task":`+task+`}`).want(mcptask.CodeInvalidParams)
+			if names, _ := r.get().(map[string]any); len(names) != 2 || names["task"] == nil || r.text("_meta", "io.modelcontextprotocol/related-task", "taskId") != "mine" {
+				t.Errorf("%s", r.Result)
+			}
+			ids[id] = true
+			want := map[string]float64{`{"ttl":90000}`: 90000, `{"taskId":"mine","ttl":60000}`: 60000, `{"ttl":1e300}`: 30 * 24 * 3600 * 1000}[task]
+			if want == 0 {
+				want = 24 * 3600 * 1000
+			}
+			if ttl := r.get("task", "ttl"); ttl != want {
+				t.Errorf("%s: ttl %v, want %v", task, ttl, want)
 			}
 		}
-		var many []string
-		for range 50 {
-			many = append(many, a.begin("elicitation/create", elicit("wait", `,"task":{}`)))
+		for _, task := range []string{`null`, `7`, `[]`, `{"ttl":-1}`, `{"ttl":"1"}`, `{"ttl":1.5}`} {
+			a.ask(method, strings.TrimSuffix(params, "}")+`,"task":`+task+`}`).want(mcptask.CodeInvalidParams)
 		}
-		for _, request := range many {
-			ids[a.reply(request).ok().text("task", "taskId")] = true
-		}
-		if len(ids) != 60 {
-			t.Errorf("%d IDs of 60 tasks", len(ids))
-		}
-	})
+	}
+	var many []string
+	for range 50 {
+		many = append(many, a.begin("elicitation/create", elicit("wait", `,"task":{}`)))
+	}
+	for _, request := range many {
+		ids[a.reply(request).ok().text("task", "taskId")] = true
+	}
+	if len(ids) != 60 {
+		t.Errorf("%d IDs of 60 tasks", len(ids))
+	}
 }
 
 // A task is working until it has ended, and then stays as it is.
 func TestReceiverTells(t *testing.T) {
 	rules.Covers(t, "C-26", "C-54", "C-55", "C-57", "C-60", "C-63", "C-65", "C-66")
-	checkReceiverTells(t, mcptask.Revision20251125)
+	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverTells)
 }
 
-func checkReceiverTells(t *testing.T, revision string) {
-	t.Helper()
-	t.Parallel()
-	eachWayIn(t, revision, nil, func(t *testing.T, a *inquirer) {
-		told := func(r reply, path ...string) (times []time.Time) {
-			t.Helper()
-			names := []string{"createdAt", "lastUpdatedAt"}
-			if revision == mcptask.Revision20251125RC { // B-55
-				names = names[:1]
+func checkReceiverTells(t *testing.T, a *inquirer) {
+	told := func(r reply, path ...string) (times []time.Time) {
+		t.Helper()
+		names := []string{"createdAt", "lastUpdatedAt"}
+		if a.revision == mcptask.Revision20251125RC { // B-55
+			names = names[:1]
+		}
+		for _, name := range names {
+			at, err := time.Parse(time.RFC3339, r.text(append(path, name)...))
+			if err != nil || time.Since(at).Abs() > time.Minute {
+				t.Errorf("%s: %v %v", name, at, err)
 			}
-			for _, name := range names {
-				at, err := time.Parse(time.RFC3339, r.text(append(path, name)...))
-				if err != nil || time.Since(at).Abs() > time.Minute {
-					t.Errorf("%s: %v %v", name, at, err)
-				}
-				times = append(times, at)
-			}
-			object, _ := r.get(path...).(map[string]any)
-			_, updated := object["lastUpdatedAt"]
-			if _, ok := object["ttl"]; !ok || object["taskId"] == "" || updated != (len(names) > 1) {
-				t.Errorf("%v", object)
-			}
-			if r.get("_meta") != nil {
-				t.Errorf("_meta: %s", r.Result)
-			}
-			return times
+			times = append(times, at)
 		}
-		created := a.ask("elicitation/create", elicit("wait", `,"task":{"ttl":600000}`)).ok()
-		told(created, "task")
-		id, other := created.text("task", "taskId"), a.create("wait")
-		if status := created.text("task", "status"); status != "working" {
-			t.Errorf("created as %s", status)
+		object, _ := r.get(path...).(map[string]any)
+		_, updated := object["lastUpdatedAt"]
+		if _, ok := object["ttl"]; !ok || object["taskId"] == "" || updated != (len(names) > 1) {
+			t.Errorf("%v", object)
 		}
-		lying := fmt.Sprintf(`{"taskId":%q,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}}`, id, other)
-		for _, params := range []string{lying, strings.Replace(lying, other, "NOSUCHTASK", 1), fmt.Sprintf(`{"taskId":%q,"_meta":{"io.modelcontextprotocol/related-task":7}}`, id)} {
-			r := a.ask("tasks/get", params).ok()
-			told(r)
-			if r.text("taskId") != id || r.text("status") != "working" || r.get("ttl") != 600000.0 {
-				t.Errorf("%s: %s", params, r.Result)
-			}
+		if r.get("_meta") != nil {
+			t.Errorf("_meta: %s", r.Result)
 		}
-		if r := a.ask("tasks/cancel", lying).ok(); r.text("taskId") != id || r.text("status") != "cancelled" {
-			t.Errorf("%s", r.Result)
-		} else {
-			told(r)
+		return times
+	}
+	created := a.ask("elicitation/create", elicit("wait", `,"task":{"ttl":600000}`)).ok()
+	told(created, "task")
+	id, other := created.text("task", "taskId"), a.create("wait")
+	if status := created.text("task", "status"); status != "working" {
+		t.Errorf("created as %s", status)
+	}
+	lying := fmt.Sprintf(`{"taskId":%q,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":%q}}}`, id, other)
+	for _, params := range []string{lying, strings.Replace(lying, other, "NOSUCHTASK", 1), fmt.Sprintf(`{"taskId":%q,"_meta":{"io.modelcontextprotocol/related-task":7}}`, id)} {
+		r := a.ask("tasks/get", params).ok()
+		told(r)
+		if r.text("taskId") != id || r.text("status") != "working" || r.get("ttl") != 600000.0 {
+			t.Errorf("%s: %s", params, r.Result)
 		}
-		if status := a.task("tasks/get", other).text("status"); status != "working" {
-			t.Errorf("the other is %s", status)
-		}
-		done := a.create("stubborn")
-		time.Sleep(time.Second)
-		close(a.person.release)
-		a.status(done)
-		first, second := a.task("tasks/get", done).ok(), a.task("tasks/get", done).ok()
-		if times := told(first); len(times) > 1 && !times[1].After(times[0]) || string(first.Result) != string(second.Result) {
-			t.Errorf("%s, then %s", first.Result, second.Result)
-		}
-		result := a.ask("tasks/result", strings.Replace(lying, id, done, 1)).ok()
-		if result.text("_meta", "io.modelcontextprotocol/related-task", "taskId") != done || result.text("content", "text") != "to stubborn" {
-			t.Errorf("%s", result.Result)
-		}
-	})
+	}
+	if r := a.ask("tasks/cancel", lying).ok(); r.text("taskId") != id || r.text("status") != "cancelled" {
+		t.Errorf("%s", r.Result)
+	} else {
+		told(r)
+	}
+	if status := a.task("tasks/get", other).text("status"); status != "working" {
+		t.Errorf("the other is %s", status)
+	}
+	done := a.create("stubborn")
+	time.Sleep(time.Second)
+	close(a.person.release)
+	a.status(done)
+	first, second := a.task("tasks/get", done).ok(), a.task("tasks/get", done).ok()
+	if times := told(first); len(times) > 1 && !times[1].After(times[0]) || string(first.Result) != string(second.Result) {
+		t.Errorf("%s, then %s", first.Result, second.Result)
+	}
+	result := a.ask("tasks/result", strings.Replace(lying, id, done, 1)).ok()
+	if result.text("_meta", "io.modelcontextprotocol/related-task", "taskId") != done || result.text("content", "text") != "to stubborn" {
+		t.Errorf("%s", result.Result)
+	}
 }
 
 // tasks/result is what the request itself would have returned, error included,
 // as soon as there is one.
 func TestReceiverResults(t *testing.T) {
 	rules.Covers(t, "C-36", "C-37", "C-38", "C-39", "C-40", "C-41", "C-83", "C-86")
-	checkReceiverResults(t, mcptask.Revision20251125)
+	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverResults)
 }
 
-func checkReceiverResults(t *testing.T, revision string) {
-	t.Helper()
-	t.Parallel()
-	eachWayIn(t, revision, nil, func(t *testing.T, a *inquirer) {
-		for _, c := range []struct {
-			method, params, status string
-		}{
-			{"elicitation/create", elicit("now", ``), "completed"},
-			{"elicitation/create", elicit("decline", ``), "completed"},
-			{"elicitation/create", elicit("fail", ``), "failed"},
-			{"elicitation/create", elicit("much longer than the schema says", ``), "failed"},
-			{"elicitation/create", `{"message":"nobody answers this","requestedSchema":{"type":"object","properties":{}}}`, "completed"},
-			{"sampling/createMessage", sample("now", ``), "completed"},
-			{"sampling/createMessage", sample("fail", ``), "failed"},
-		} {
-			plain := a.ask(c.method, c.params)
-			id := a.ask(c.method, strings.TrimSuffix(c.params, "}")+`,"task":{}}`).ok().text("task", "taskId")
-			result := a.task("tasks/result", id)
-			if status := a.status(id); status != c.status {
-				t.Errorf("%s is %s", c.params, status)
+func checkReceiverResults(t *testing.T, a *inquirer) {
+	for _, c := range []struct {
+		method, params, status string
+	}{
+		{"elicitation/create", elicit("now", ``), "completed"},
+		{"elicitation/create", elicit("decline", ``), "completed"},
+		{"elicitation/create", elicit("fail", ``), "failed"},
+		{"elicitation/create", elicit("much longer than the schema says", ``), "failed"},
+		{"elicitation/create", `{"message":"nobody answers this","requestedSchema":{"type":"object","properties":{}}}`, "completed"},
+		{"sampling/createMessage", sample("now", ``), "completed"},
+		{"sampling/createMessage", sample("fail", ``), "failed"},
+	} {
+		plain := a.ask(c.method, c.params)
+		id := a.ask(c.method, strings.TrimSuffix(c.params, "}")+`,"task":{}}`).ok().text("task", "taskId")
+		result := a.task("tasks/result", id)
+		a.wantStatus(id, c.status)
+		if c.status == "failed" {
+			code, message := result.Error.Code, a.task("tasks/get", id).text("statusMessage")
+			if plain.Error.Code != code || message != result.Error.Message {
+				t.Errorf("%s: %v, as a task %v, %s", c.params, plain.Error, result.Error, message)
 			}
-			if c.status == "failed" {
-				code, message := result.Error.Code, a.task("tasks/get", id).text("statusMessage")
-				if plain.Error.Code != code || message != result.Error.Message {
-					t.Errorf("%s: %v, as a task %v, %s", c.params, plain.Error, result.Error, message)
-				}
-				continue
-			}
-			got, _ := result.ok().get().(map[string]any)
-			if meta := fmt.Sprint(got["_meta"]); meta != "map[io.modelcontextprotocol/related-task:map[taskId:"+id+"]]" {
-				t.Errorf("_meta: %s", meta)
-			}
-			delete(got, "_meta")
-			if want := plain.ok().get(); !reflect.DeepEqual(want, any(got)) {
-				t.Errorf("%s: %v, as a task %v", c.params, want, got)
-			}
+			continue
 		}
-		// The person's own failing is no more than an internal error.
-		id := a.create("panic")
-		if r := a.task("tasks/result", id).want(mcptask.CodeInternalError); strings.Contains(r.Error.Message, "fainted") {
-			t.Errorf("it tells %s", r.Error.Message)
+		got, _ := result.ok().get().(map[string]any)
+		if meta := fmt.Sprint(got["_meta"]); meta != "map[io.modelcontextprotocol/related-task:map[taskId:"+id+"]]" {
+			t.Errorf("_meta: %s", meta)
 		}
-		// It blocks until there is a result; others are answered meanwhile.
-		waiting := a.create("wait")
-		result := a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, waiting))
-		for range 3 {
-			if status := a.task("tasks/get", waiting).text("status"); status != "working" || a.replies(result) != 0 {
-				t.Errorf("%s with %d results", status, a.replies(result))
-			}
+		delete(got, "_meta")
+		if want := plain.ok().get(); !reflect.DeepEqual(want, any(got)) {
+			t.Errorf("%s: %v, as a task %v", c.params, want, got)
 		}
-		a.task("tasks/cancel", waiting).ok()
-		a.reply(result).want(mcptask.CodeInternalError) // there is none: T-25
-		slow := a.create("wait")
-		result = a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, slow))
-		a.task("tasks/get", slow).ok()
-		if a.replies(result) != 0 {
-			t.Error("there was a result before the answer")
+	}
+	// The person's own failing is no more than an internal error.
+	id := a.create("panic")
+	if r := a.task("tasks/result", id).want(mcptask.CodeInternalError); strings.Contains(r.Error.Message, "fainted") {
+		t.Errorf("it tells %s", r.Error.Message)
+	}
+	// It blocks until there is a result; others are answered meanwhile.
+	waiting := a.create("wait")
+	result := a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, waiting))
+	for range 3 {
+		if status := a.task("tasks/get", waiting).text("status"); status != "working" || a.replies(result) != 0 {
+			t.Errorf("%s with %d results", status, a.replies(result))
 		}
-		close(a.person.release)
-		if r := a.reply(result).ok(); r.text("content", "text") != "to wait" || a.status(slow) != "completed" {
-			t.Errorf("%s", r.Result)
-		}
-	})
+	}
+	a.task("tasks/cancel", waiting).ok()
+	a.reply(result).want(mcptask.CodeInternalError) // there is none: T-25
+	slow := a.create("wait")
+	result = a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, slow))
+	a.task("tasks/get", slow).ok()
+	if a.replies(result) != 0 {
+		t.Error("there was a result before the answer")
+	}
+	close(a.person.release)
+	if r := a.reply(result).ok(); r.text("content", "text") != "to wait" || a.status(slow) != "completed" {
+		t.Errorf("%s", r.Result)
+	}
 }
 
 // The list has everything that can be read, a page at a time.
 func TestReceiverLists(t *testing.T) {
 	rules.Covers(t, "C-69", "C-70", "C-72", "C-82")
-	checkReceiverLists(t, mcptask.Revision20251125)
+	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverLists)
 }
 
-func checkReceiverLists(t *testing.T, revision string) {
-	t.Helper()
-	t.Parallel()
-	eachWayIn(t, revision, nil, func(t *testing.T, a *inquirer) {
-		made := map[string]bool{}
-		for i := range 2*mcptask.PageSize + 5 {
-			made[a.create([]string{"now", "decline", "fail"}[i%3])] = true
+func checkReceiverLists(t *testing.T, a *inquirer) {
+	made := map[string]bool{}
+	for i := range 2*mcptask.PageSize + 5 {
+		made[a.create([]string{"now", "decline", "fail"}[i%3])] = true
+	}
+	pages, cursor := 0, ""
+	listed := map[string]bool{}
+	for {
+		r := a.ask("tasks/list", `{`+cursor+`}`).ok()
+		pages++
+		for _, task := range r.get("tasks").([]any) {
+			listed[task.(map[string]any)["taskId"].(string)] = true
 		}
-		pages, cursor := 0, ""
-		listed := map[string]bool{}
-		for {
-			r := a.ask("tasks/list", `{`+cursor+`}`).ok()
-			pages++
-			for _, task := range r.get("tasks").([]any) {
-				listed[task.(map[string]any)["taskId"].(string)] = true
-			}
-			next, more := r.get("nextCursor").(string)
-			if !more {
-				break
-			}
-			cursor = fmt.Sprintf(`"cursor":%q`, next)
-			for _, bad := range []string{next + "A", next[1:], strings.ToLower(next)} {
-				a.ask("tasks/list", fmt.Sprintf(`{"cursor":%q}`, bad)).want(mcptask.CodeInvalidParams)
-			}
+		next, more := r.get("nextCursor").(string)
+		if !more {
+			break
 		}
-		if pages != 3 || !reflect.DeepEqual(listed, made) {
-			t.Errorf("%d pages with %d of %d tasks", pages, len(listed), len(made))
+		cursor = fmt.Sprintf(`"cursor":%q`, next)
+		for _, bad := range []string{next + "A", next[1:], strings.ToLower(next)} {
+			a.ask("tasks/list", fmt.Sprintf(`{"cursor":%q}`, bad)).want(mcptask.CodeInvalidParams)
 		}
-		for _, bad := range []string{`{"cursor":"made up"}`, `{"cursor":""}`, `{"cursor":7}`, `[]`, `"x"`} {
-			if r := a.ask("tasks/list", bad).want(mcptask.CodeInvalidParams); r.Result != nil {
-				t.Errorf("%s: %s", bad, r.Result)
-			}
+	}
+	if pages != 3 || !reflect.DeepEqual(listed, made) {
+		t.Errorf("%d pages with %d of %d tasks", pages, len(listed), len(made))
+	}
+	for _, bad := range []string{`{"cursor":"made up"}`, `{"cursor":""}`, `{"cursor":7}`, `[]`, `"x"`} {
+		if r := a.ask("tasks/list", bad).want(mcptask.CodeInvalidParams); r.Result != nil {
+			t.Errorf("%s: %s", bad, r.Result)
 		}
-	})
+	}
 }
 
 // A cancelled task is over for good when the server learns of it, and the
 // person's prompt ends.
 func TestReceiverCancels(t *testing.T) {
 	rules.Covers(t, "C-29", "C-75", "C-76", "C-77", "C-78", "C-81")
-	checkReceiverCancels(t, mcptask.Revision20251125)
+	eachWayIn(t, mcptask.Revision20251125, oneAtATime, checkReceiverCancels)
 }
 
-func checkReceiverCancels(t *testing.T, revision string) {
-	t.Helper()
-	t.Parallel()
-	// One at a time: what ends is stored before the next begins.
-	eachWayIn(t, revision, func(o *ClientOptions) { o.Tasks.Concurrency = 1 }, func(t *testing.T, a *inquirer) {
-		p := a.person
-		id := a.create("wait")
-		<-p.begun
-		if r := a.task("tasks/cancel", id).ok(); r.text("status") != "cancelled" {
-			t.Errorf("%s", r.Result)
-		}
-		if cause := <-p.ended; !errors.Is(cause, mcptask.ErrCancelled) {
-			t.Errorf("the prompt ended by %v", cause)
-		}
-		a.task("tasks/cancel", id).want(mcptask.CodeInvalidParams)
+// oneAtATime has a task stored at its end before the next one begins.
+func oneAtATime(o *ClientOptions) { o.Tasks.Concurrency = 1 }
 
-		stubborn := a.create("stubborn")
-		<-p.begun
-		a.task("tasks/cancel", stubborn).ok()
-		close(p.release)
-		// The stubborn one has returned when this one begins.
-		if a.status(a.create("now")) != "completed" || a.status(stubborn) != "cancelled" || a.status(id) != "cancelled" {
-			t.Error("a cancelled task went on")
-		}
-		for question, status := range map[string]string{"now": "completed", "fail": "failed"} {
-			done := a.create(question)
-			if got := a.status(done); got != status {
-				t.Errorf("%s is %s", question, got)
+func checkReceiverCancels(t *testing.T, a *inquirer) {
+	p := a.person
+	id := a.create("wait")
+	<-p.begun
+	if r := a.task("tasks/cancel", id).ok(); r.text("status") != "cancelled" {
+		t.Errorf("%s", r.Result)
+	}
+	if cause := <-p.ended; !errors.Is(cause, mcptask.ErrCancelled) {
+		t.Errorf("the prompt ended by %v", cause)
+	}
+	a.task("tasks/cancel", id).want(mcptask.CodeInvalidParams)
+
+	stubborn := a.create("stubborn")
+	<-p.begun
+	a.task("tasks/cancel", stubborn).ok()
+	close(p.release)
+	// The stubborn one has returned when this one begins.
+	a.wantStatus(a.create("now"), "completed")
+	a.wantStatus(stubborn, "cancelled")
+	a.wantStatus(id, "cancelled")
+	for question, status := range map[string]string{"now": "completed", "fail": "failed"} {
+		done := a.create(question)
+		a.wantStatus(done, status)
+		a.task("tasks/cancel", done).want(mcptask.CodeInvalidParams)
+		a.wantStatus(done, status)
+	}
+	for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+		unknown := a.task(method, "NOSUCHTASKNOSUCHTASKNOSUCH").want(mcptask.CodeInvalidParams)
+		for _, params := range []string{`{"taskId":""}`, `{"taskId":7}`, `{"taskId":null}`, `{}`, `[]`, `null`, `7`, ``, `{"task_id":"x"}`, `{"taskId":{"a":[]}}`} {
+			if r := a.ask(method, params).want(mcptask.CodeInvalidParams); r.Result != nil || unknown.Result != nil {
+				t.Errorf("%s %s: %s", method, params, r.Result)
 			}
-			a.task("tasks/cancel", done).want(mcptask.CodeInvalidParams)
-			if got := a.status(done); got != status {
-				t.Errorf("%s became %s", question, got)
-			}
 		}
-		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-			unknown := a.task(method, "NOSUCHTASKNOSUCHTASKNOSUCH").want(mcptask.CodeInvalidParams)
-			for _, params := range []string{`{"taskId":""}`, `{"taskId":7}`, `{"taskId":null}`, `{}`, `[]`, `null`, `7`, ``, `{"task_id":"x"}`, `{"taskId":{"a":[]}}`} {
-				if r := a.ask(method, params).want(mcptask.CodeInvalidParams); r.Result != nil || unknown.Result != nil {
-					t.Errorf("%s %s: %s", method, params, r.Result)
-				}
-			}
-		}
-	})
+	}
 }
 
 // A task is kept as long as it says, and no longer than the options allow; then
 // its prompt ends.
 func TestReceiverForgets(t *testing.T) {
 	rules.Covers(t, "C-56", "C-58", "C-74", "C-97")
-	checkReceiverForgets(t, mcptask.Revision20251125)
+	eachWayIn(t, mcptask.Revision20251125, atMostAMinute, checkReceiverForgets)
 }
 
-func checkReceiverForgets(t *testing.T, revision string) {
-	t.Helper()
-	t.Parallel()
-	eachWayIn(t, revision, func(o *ClientOptions) { o.Tasks.MaxTTL = time.Minute }, func(t *testing.T, a *inquirer) {
-		for wish, want := range map[string]float64{`{}`: 60000, `{"ttl":1000000}`: 60000, `{"ttl":5000}`: 5000} {
-			if ttl := a.ask("elicitation/create", elicit("now", `,"task":`+wish)).ok().get("task", "ttl"); ttl != want {
-				t.Errorf("%s: %v, want %v", wish, ttl, want)
-			}
+func atMostAMinute(o *ClientOptions) { o.Tasks.MaxTTL = time.Minute }
+
+func checkReceiverForgets(t *testing.T, a *inquirer) {
+	for wish, want := range map[string]float64{`{}`: 60000, `{"ttl":1000000}`: 60000, `{"ttl":5000}`: 5000} {
+		if ttl := a.ask("elicitation/create", elicit("now", `,"task":`+wish)).ok().get("task", "ttl"); ttl != want {
+			t.Errorf("%s: %v, want %v", wish, ttl, want)
 		}
-		for ttl, seen := 600*time.Millisecond, false; !seen; ttl *= 2 { // until the test is quick enough to see it at work
-			began := time.Now()
-			request := a.begin("elicitation/create", elicit("wait", fmt.Sprintf(`,"task":{"ttl":%d}`, ttl.Milliseconds())))
-			id := a.reply(request).ok().text("task", "taskId")
-			// It is no request that could be cancelled any longer.
-			a.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + request + `}}`)
-			status := a.task("tasks/get", id).text("status")
-			if seen = time.Since(began) < ttl; seen && status != "working" {
-				t.Errorf("%s", status)
-			}
-			if cause := <-a.person.ended; !errors.Is(cause, mcptask.ErrExpired) {
-				t.Errorf("the prompt ended by %v", cause)
-			}
-			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
-				a.task(method, id).want(mcptask.CodeInvalidParams)
-			}
+	}
+	for ttl, seen := 600*time.Millisecond, false; !seen; ttl *= 2 { // until the test is quick enough to see it at work
+		began := time.Now()
+		request := a.begin("elicitation/create", elicit("wait", fmt.Sprintf(`,"task":{"ttl":%d}`, ttl.Milliseconds())))
+		id := a.reply(request).ok().text("task", "taskId")
+		// It is no request that could be cancelled any longer.
+		a.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + request + `}}`)
+		status := a.task("tasks/get", id).text("status")
+		if seen = time.Since(began) < ttl; seen && status != "working" {
+			t.Errorf("%s", status)
 		}
-	})
+		if cause := <-a.person.ended; !errors.Is(cause, mcptask.ErrExpired) {
+			t.Errorf("the prompt ended by %v", cause)
+		}
+		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
+			a.task(method, id).want(mcptask.CodeInvalidParams)
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -19,18 +20,20 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // scripted is a server that says what a test has written down, whatever the
 // protocol says. Clients reach it without a network, so that it works inside
-// testing/synctest: over HTTP, where it is the client's transport, or over a pair
-// of pipes.
+// testing/synctest: over HTTP as the client's transport, or over a pair of pipes.
 type scripted struct {
 	t        testing.TB
 	revision string
-	// answer answers what open does not.
+	// answer answers in the place of open. It may leave a call to open with the zero reply.
 	answer func(call) reply
-	// heard sees every message of the client's; nil is for who need not.
+	// answers are those of single methods, which come before answer. See on.
+	answers map[string]func(call) reply
+	// heard sees every message of the client's, unless it is nil.
 	heard func(body []byte)
 
 	mu    sync.Mutex
@@ -96,12 +99,35 @@ func (s *scripted) task(id, status string, more ...string) string {
 
 func stamp() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
+// done is the end of the task in the script's revision.
+func (s *scripted) done() reply { return s.state("t", "completed", `"result":`+output(1)) }
+
 // protocol is what the script negotiates.
 func (s *scripted) protocol() string {
-	if s.revision == wiretest.CandidateRevision {
-		return wiretest.LegacyRevision
+	if s.revision == wiretest.ModernRevision {
+		return s.revision
 	}
-	return s.revision
+	return wiretest.LegacyRevision
+}
+
+// on answers a method. The zero reply leaves a call to the script.
+func (s *scripted) on(method string, answer func(c call) reply) {
+	if s.answers == nil {
+		s.answers = map[string]func(call) reply{}
+	}
+	s.answers[method] = answer
+}
+
+// newScript returns a script with an answer to one method.
+func newScript(t testing.TB, revision, method string, answer func(s *scripted, c call) reply) *scripted {
+	s := &scripted{t: t, revision: revision}
+	s.on(method, func(c call) reply { return answer(s, c) })
+	return s
+}
+
+// polled is a script whose one task is what the nth poll says.
+func polled(t testing.TB, revision string, poll func(s *scripted, n int) reply) *scripted {
+	return newScript(t, revision, "tasks/get", func(s *scripted, c call) reply { return poll(s, c.n) })
 }
 
 // created is the answer to a call that becomes a task.
@@ -129,7 +155,8 @@ type number struct {
 	N int `json:"n"`
 }
 
-// open answers what every client asks first.
+// open answers what every client asks first, and calls with the task "t", which is done when it is
+// polled. It tells of no changes.
 func (s *scripted) open(c call) (reply, bool) {
 	capabilities := `{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	switch c.method {
@@ -143,6 +170,20 @@ func (s *scripted) open(c call) (reply, bool) {
 		return result(`{"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"script","version":"1"}}`, s.protocol(), capabilities), true
 	case "tools/list":
 		return result(`{%s,"tools":[{"name":"tool","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"},"annotations":{"taskHint":"optional"}}]}`, complete), true
+	case "tools/call":
+		if s.revision == mcptask.RevisionSEP1686 {
+			return held(c, nil, reply{}), true
+		}
+		return s.created("t"), true
+	case "tasks/get":
+		if s.revision == mcptask.RevisionSEP1686 {
+			return stands(c, "completed"), true
+		}
+		return s.done(), true
+	case "tasks/result":
+		return result("%s", output(1)), true
+	case "subscriptions/listen":
+		return refusal(wiretest.MethodNotFound, ""), true
 	}
 	return reply{}, false
 }
@@ -178,8 +219,11 @@ func (s *scripted) reply(c call) reply {
 	if c.id == nil {
 		return reply{status: http.StatusAccepted}
 	}
-	if s.answer != nil {
-		if r := s.answer(c); r.result != "" || r.err != "" || r.text != "" || r.body != nil || r.stream != nil || r.status != 0 {
+	for _, answer := range []func(call) reply{s.answers[c.method], s.answer} {
+		if answer == nil {
+			continue
+		}
+		if r := answer(c); r.result != "" || r.err != "" || r.text != "" || r.body != nil || r.stream != nil || r.status != 0 {
 			return r
 		}
 	}
@@ -189,7 +233,7 @@ func (s *scripted) reply(c call) reply {
 	return result(`{%s}`, complete)
 }
 
-// message is the JSON-RPC response of a reply, "" where it has none.
+// message is the JSON-RPC response of a reply, or "" if it has none.
 func (r reply) message(id json.RawMessage) string {
 	switch {
 	case r.err != "":
@@ -203,7 +247,7 @@ func (r reply) message(id json.RawMessage) string {
 // RoundTrip implements http.RoundTripper.
 func (s *scripted) RoundTrip(r *http.Request) (*http.Response, error) {
 	response := &http.Response{StatusCode: http.StatusMethodNotAllowed, Header: http.Header{}, Body: http.NoBody, Request: r, ContentLength: -1}
-	if r.Method != http.MethodPost && s.answer == nil {
+	if r.Method != http.MethodPost && s.answer == nil && s.answers["HTTP "+r.Method] == nil {
 		return response, nil
 	}
 	body := []byte(fmt.Sprintf(`{"id":0,"method":%q}`, "HTTP "+r.Method))
@@ -343,6 +387,90 @@ func (s *scripted) keep(conn mcptask.Conn, err error) mcptask.Conn {
 		s.work.Wait()
 	})
 	return conn
+}
+
+// connector connects a client to a script.
+type connector = func(*scripted, gosdk.ClientOptions) mcptask.Conn
+
+// eachWay runs a test over HTTP and over a pipe, in fake time.
+func eachWay(t *testing.T, test func(t *testing.T, connect connector)) {
+	for name, connect := range map[string]connector{"HTTP": (*scripted).connect, "pipe": (*scripted).connectPipe} {
+		t.Run(name, inBubble(func(t *testing.T) { test(t, connect) }))
+	}
+}
+
+// overEachWay returns a test that runs another as eachWay does.
+func overEachWay(test func(t *testing.T, connect connector)) func(*testing.T) {
+	return func(t *testing.T) { eachWay(t, test) }
+}
+
+// everyRevision runs a test in every revision that the scripts know, in fake time.
+func everyRevision(t *testing.T, test func(t *testing.T, revision string)) {
+	for _, revision := range wiretest.AllRevisions {
+		t.Run(revision, inBubble(func(t *testing.T) { test(t, revision) }))
+	}
+}
+
+// inEveryRevision returns a test that runs another as everyRevision does.
+func inEveryRevision(test func(t *testing.T, revision string)) func(*testing.T) {
+	return func(t *testing.T) { everyRevision(t, test) }
+}
+
+// inBubble returns a test that runs another in fake time.
+func inBubble(test func(t *testing.T)) func(*testing.T) {
+	return func(t *testing.T) { bubble.Test(t, test) }
+}
+
+// within returns the test's context with a time limit.
+func within(t testing.TB, limit time.Duration) context.Context {
+	ctx, cancel := wiretest.WithTimeout(t, limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// dial connects a client to a server, until the test ends.
+func dial(t testing.TB, url string, options gosdk.ClientOptions) mcptask.Conn {
+	t.Helper()
+	conn, err := gosdk.Connect(t.Context(), url, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// wantNumber waits for a call, which has to give a number.
+func wantNumber(t testing.TB, call *mcptask.Call[number], n int) {
+	t.Helper()
+	if out, err := call.Wait(t.Context()); err != nil || out.N != n {
+		t.Errorf("%+v, %v: want %d", out, err, n)
+	}
+}
+
+// wantEnd waits for a call, which has to end with an error.
+func wantEnd[Out any](t testing.TB, call *mcptask.Call[Out], want error) {
+	t.Helper()
+	if _, err := call.Wait(t.Context()); !errors.Is(err, want) {
+		t.Errorf("%v: want %v", err, want)
+	}
+}
+
+// cancel cancels a call.
+func cancel[Out any](t testing.TB, call *mcptask.Call[Out]) {
+	t.Helper()
+	if err := call.Cancel(t.Context()); err != nil {
+		t.Errorf("cancel: %v", err)
+	}
+}
+
+// resume takes up a call of the tool.
+func resume(t testing.TB, conn mcptask.Conn, token mcptask.Token) *mcptask.Call[number] {
+	t.Helper()
+	call, err := mcptask.Resume[number](conn, "tool", token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return call
 }
 
 // start starts a task of the tool.

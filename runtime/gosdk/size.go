@@ -32,17 +32,13 @@ func (tooLongError) Permanent() bool { return true }
 // response: the whole body, or one event of a stream. A compressed body counts with its
 // decompressed size.
 type limitedTransport struct {
-	base http.RoundTripper // nil means http.DefaultTransport
+	base http.RoundTripper
 	max  int
 }
 
 // RoundTrip implements http.RoundTripper.
 func (l limitedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base := l.base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	response, err := base.RoundTrip(r)
+	response, err := l.base.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

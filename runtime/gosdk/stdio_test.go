@@ -35,8 +35,7 @@ func TestCommandThatEnds(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
-				defer cancel()
+				ctx := within(t, wiretest.Patience)
 				cmd := wiretest.StdioServer(t)
 				cmd.Env = append(os.Environ(), wiretest.EnvServer+"=broken")
 				conn, err := gosdk.ConnectCommand(ctx, cmd, gosdk.ClientOptions{Revision: revision})
@@ -64,44 +63,15 @@ func TestCommandThatEnds(t *testing.T) {
 
 func TestStdioWithGeneratedClient(t *testing.T) {
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
-		ctx, cancel := context.WithTimeout(t.Context(), wiretest.Patience)
-		defer cancel()
+		ctx := within(t, wiretest.Patience)
 		conn, err := gosdk.ConnectCommand(ctx, wiretest.StdioServer(t), gosdk.ClientOptions{
 			Revision: revision,
-			Answer: pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) {
-				return pipeline.Approval{Approve: true}, nil
-			}),
+			Answer:   approve,
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		ci := pipeline.NewCIClient(conn)
-		call, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Steps: []string{"build"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, ok := call.Token(); !ok {
-			t.Error("not a task")
-		}
-		if report, err := call.Wait(ctx); err != nil || len(report.Steps) != 1 {
-			t.Errorf("%+v, %v", report, err)
-		}
-		if report, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"}); err != nil || report.Version != "1.2.3" {
-			t.Errorf("asked: %+v, %v", report, err)
-		}
-		endless, err := ci.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "endless"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := endless.Cancel(ctx); err != nil {
-			t.Error(err)
-		}
-		if _, err := endless.Wait(ctx); !errors.Is(err, mcptask.ErrCancelled) {
-			t.Error(err)
-		}
-		if _, err := ci.LintFile(ctx, pipeline.LintInput{Path: "x"}); err != nil {
-			t.Error(err)
-		}
+		checkPipeline(t, pipeline.NewCIClient(conn), true)
 		if err := conn.Close(); err != nil {
 			t.Error("the server did not end in order:", err)
 		}

@@ -44,13 +44,13 @@ func (c *conn) subscribe(ctx context.Context, ids []string, s *subscription) err
 				s.recordAgreed(agreed, tasks)
 			}
 		case protocol.TaskChanged:
-			state, err := d.Told(params) // the next poll shows the state
-			if err != nil {              // the next poll shows what it is
+			state, err := d.Told(params)
+			if err != nil { // the next poll shows the state
 				c.options.Logger.Warn("a task's notification cannot be read", "error", err)
 				return
 			}
 			c.logState(state)
-			s.deliverState(state)
+			c.watches.deliverState(true, state)
 		}
 	})
 }

@@ -16,7 +16,6 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol"
-	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
 // carriedMethod is a method whose params and results the SDK's types would truncate. The SDK sends
@@ -39,9 +38,9 @@ type httpTransport struct {
 	client *http.Client // the caller's
 	hooks
 
-	mu         sync.Mutex
-	initialize *capturedBody
-	streamed   bool // the server has been asked for a stream
+	mu       sync.Mutex
+	declared json.RawMessage // by the server, in its answer to initialize
+	streamed bool            // the server has been asked for a stream
 }
 
 // RoundTrip implements http.RoundTripper. Requests under way end with the session, except the one
@@ -95,12 +94,8 @@ func (b *releasingBody) Close() error {
 
 // roundTrip is RoundTrip with a function that ends the request.
 func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Response, error) {
-	base := t.client.Transport
-	if base == nil {
-		base = http.DefaultTransport
-	}
 	if r.Method != http.MethodPost || r.Body == nil {
-		response, err := base.RoundTrip(r)
+		response, err := t.client.Transport.RoundTrip(r)
 		if err != nil {
 			return nil, err
 		}
@@ -147,8 +142,8 @@ func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Respons
 	}
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	response, err := base.RoundTrip(out)
-	if m.Method == "" && m.ID != nil && t.onReply != nil {
+	response, err := t.client.Transport.RoundTrip(out)
+	if m.Method == "" && m.ID != nil {
 		t.onReply(m.ID)
 	}
 	if err != nil {
@@ -162,7 +157,7 @@ func (t *httpTransport) roundTrip(r *http.Request, hangUp func()) (*http.Respons
 	}
 	switch {
 	case m.Method == "initialize":
-		response.Body = t.captureBody(response.Body)
+		return response, rewriteBody(response, t.keepCapabilities)
 	case m.Method == discover:
 		return response, rewriteBody(response, rejectWrongKind)
 	case strings.HasPrefix(m.Method, aliasPrefix):
@@ -226,7 +221,7 @@ func (t *httpTransport) filterBody(r *http.Request, response *http.Response, id 
 	}
 	from := messageSource{revision: r.Header.Get("MCP-Protocol-Version"), send: t.newSender(r)}
 	stream := newEventReader(response.Body, func(message []byte) []byte {
-		if t.intercept != nil && t.intercept(message, from) {
+		if t.intercept(message, from) {
 			return nil
 		}
 		if note.id != nil && isAnswer(message, note.id) {
@@ -286,6 +281,9 @@ func (t *httpTransport) newSender(r *http.Request) func(ctx context.Context, mes
 	}
 }
 
+// captureLimit bounds what is read of a body that has no message of the session.
+const captureLimit = 1 << 20
+
 // replaceMember sets a member of a message.
 func replaceMember(body []byte, name string, value json.RawMessage) ([]byte, error) {
 	var message map[string]json.RawMessage
@@ -325,65 +323,21 @@ func encodeHeader(value string) string {
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
 }
 
-// capturedBody keeps what is read of a body, up to captureLimit.
-type capturedBody struct {
-	io.ReadCloser
-	mu   sync.Mutex
-	kept bytes.Buffer
-}
-
-const captureLimit = 1 << 20
-
-func (t *httpTransport) captureBody(body io.ReadCloser) io.ReadCloser {
-	c := &capturedBody{ReadCloser: body}
+// keepCapabilities keeps those in the server's answer to initialize. It changes nothing.
+func (t *httpTransport) keepCapabilities(a *answer) bool {
 	t.mu.Lock()
-	t.initialize = c
-	t.mu.Unlock()
-	return c
-}
-
-// Read implements io.Reader.
-func (c *capturedBody) Read(p []byte) (int, error) {
-	n, err := c.ReadCloser.Read(p)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.kept.Len()+n <= captureLimit {
-		c.kept.Write(p[:n])
+	defer t.mu.Unlock()
+	if t.declared == nil {
+		t.declared = decodeResultCapabilities(a.result)
 	}
-	return n, err
+	return false
 }
 
-// capabilities returns those of the server's answer to initialize, or nil. The answer may be JSON
-// or an event stream.
+// capabilities returns those that the server declared, or nil.
 func (t *httpTransport) capabilities() json.RawMessage {
 	t.mu.Lock()
-	c := t.initialize
-	t.mu.Unlock()
-	if c == nil {
-		return nil
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	text := c.kept.String()
-	if declared := decodeMessageCapabilities([]byte(text)); declared != nil {
-		return declared
-	}
-	for line := range strings.Lines(text) {
-		if name, data, _ := wire.Field([]byte(line)); name == "data" {
-			if declared := decodeMessageCapabilities(data); declared != nil {
-				return declared
-			}
-		}
-	}
-	return nil
-}
-
-func decodeMessageCapabilities(message []byte) json.RawMessage {
-	var m struct {
-		Result json.RawMessage `json:"result"`
-	}
-	_ = json.Unmarshal(message, &m) // malformed messages declare nothing
-	return decodeResultCapabilities(m.Result)
+	defer t.mu.Unlock()
+	return t.declared
 }
 
 // decodeResultCapabilities returns the capabilities in the result of an initialize.

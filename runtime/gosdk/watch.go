@@ -268,25 +268,14 @@ func (g *generation) countArrival(err error) {
 	}
 }
 
-// deliverState passes on a state that came with the subscription.
-func (s *subscription) deliverState(state mcptask.Snapshot) {
-	w := s.w
+// deliverState passes on a state to the calls that wait for the task. live says that it came with a
+// subscription. deliverState reports whether there are any such calls.
+func (w *watches) deliverState(live bool, state mcptask.Snapshot) bool {
 	w.mu.Lock()
 	all := slices.Collect(maps.Keys(w.tasks[state.TaskID]))
 	w.mu.Unlock()
 	for _, own := range all {
-		own.heard(true, &state)
-	}
-}
-
-// deliverState passes on a state that came in another way to the calls that wait for the task. It
-// reports whether there are any.
-func (w *watches) deliverState(state mcptask.Snapshot) bool {
-	w.mu.Lock()
-	all := slices.Collect(maps.Keys(w.tasks[state.TaskID]))
-	w.mu.Unlock()
-	for _, own := range all {
-		own.heard(false, &state)
+		own.heard(live, &state)
 	}
 	return len(all) > 0
 }

@@ -17,67 +17,87 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcpgo"
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-type ci struct{}
-
-func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {
-	switch in.Branch {
-	case "endless":
-		<-ctx.Done()
-		return pipeline.RunReport{}, ctx.Err()
-	case "broken":
-		return pipeline.RunReport{}, errors.New("the branch does not build")
-	}
-	time.Sleep(50 * time.Millisecond) // longer than the request
-	return pipeline.RunReport{Passed: ctx.Err() == nil, Steps: []pipeline.Step{}}, nil
-}
-
-func (ci) DeployService(ctx context.Context, task *mcptask.Task, in pipeline.DeployInput) (pipeline.DeployReport, error) {
-	if in.Environment == "production" {
-		if a, err := pipeline.AskApproval(ctx, task, "ship", ""); err != nil || !a.Approve {
-			return pipeline.DeployReport{}, errors.Join(err, errors.New("not approved"))
-		}
-	}
-	return pipeline.DeployReport{Version: "1.2.3"}, nil
-}
-
-func (ci) LintFile(context.Context, pipeline.LintInput) (pipeline.LintReport, error) {
-	return pipeline.LintReport{}, nil
-}
-
-func TestTasksInFrontOfMCPGo(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
+// newServer returns an mcp-go server with the tools of tasks, until the test ends.
+func newServer(t *testing.T, options mcptask.Options, tools mcptask.Tools) (*mcptask.Server, *server.MCPServer) {
+	t.Helper()
+	tasks, err := mcptask.NewServer(options, tools)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = tasks.Close() })
 	s := server.NewMCPServer("ci", "1.0.0", server.WithToolCapabilities(true))
+	mcpgo.AddTools(s, tasks)
+	return tasks, s
+}
+
+// serve serves tasks in front of an mcp-go server, or that server alone if tasks is nil. Each
+// message has to fit its schema.
+func serve(t *testing.T, tasks *mcptask.Server, s *server.MCPServer) (url string) {
+	t.Helper()
+	inner := server.NewStreamableHTTPServer(s, server.WithStateful(true))
+	var handler http.Handler = inner
+	if tasks != nil {
+		handler = mcpgo.NewHandler(tasks, inner, mcpgo.Options{})
+	}
+	web := httptest.NewServer(wirecheck.Handler(t, handler))
+	t.Cleanup(func() { web.CloseClientConnections(); web.Close() })
+	return web.URL + "/mcp"
+}
+
+// connect connects a client that approves what it is asked, until the test ends.
+func connect(t *testing.T, url, revision string) mcptask.Conn {
+	t.Helper()
+	conn, err := gosdk.Connect(t.Context(), url, gosdk.ClientOptions{
+		Revision: revision,
+		Answer: pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) {
+			return pipeline.Approval{Approve: true}, nil
+		}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// post sends a request, whose response is closed when the test ends.
+func post(t *testing.T, method, url, body string, headers map[string]string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+func TestTasksInFrontOfMCPGo(t *testing.T) {
+	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
 	s.AddTool(mcp.NewTool("own"), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("the server's own tool"), nil
 	})
-	mcpgo.AddTools(s, tasks)
-	web := httptest.NewServer(wirecheck.Handler(t, mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{})))
-	t.Cleanup(func() { _ = tasks.Close(); web.CloseClientConnections(); web.Close() })
+	url := serve(t, tasks, s)
 
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			conn, err := gosdk.Connect(ctx, web.URL+"/mcp", gosdk.ClientOptions{
-				Revision: revision,
-				Answer: pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) {
-					return pipeline.Approval{Approve: true}, nil
-				}),
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := connect(t, url, revision)
 			client := pipeline.NewCIClient(conn)
-			call, err := client.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r"})
+			call, err := client.StartRunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Steps: []string{"build"}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -114,32 +134,15 @@ func TestTasksInFrontOfMCPGo(t *testing.T) {
 	}
 }
 
-// serve starts a server of the pipeline's tools.
-func serve(t *testing.T) *httptest.Server {
-	t.Helper()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := server.NewMCPServer("ci", "1.0.0", server.WithToolCapabilities(true))
-	mcpgo.AddTools(s, tasks)
-	web := httptest.NewServer(wirecheck.Handler(t, mcpgo.NewHandler(tasks, server.NewStreamableHTTPServer(s, server.WithStateful(true)), mcpgo.Options{})))
-	t.Cleanup(func() { _ = tasks.Close(); web.CloseClientConnections(); web.Close() })
-	return web
-}
-
 // A plain call that cannot be answered at once goes on by the fallback tools.
 func TestFallback(t *testing.T) {
-	web := serve(t)
+	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	url := serve(t, tasks, s)
 	for _, revision := range []string{mcptask.Revision20251125, mcptask.Revision20260728} {
 		t.Run(revision, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			conn, err := gosdk.Connect(ctx, web.URL+"/mcp", gosdk.ClientOptions{Revision: revision})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer conn.Close()
+			conn := connect(t, url, revision)
 			in := pipeline.DeployInput{Service: "api", Environment: "production"}
 			call, err := mcptask.Start[*mcptask.Result](ctx, conn, "deploy_service", in, mcptask.Plain())
 			if err != nil {
@@ -167,50 +170,27 @@ func TestFallback(t *testing.T) {
 }
 
 func TestWithoutTheGateway(t *testing.T) {
-	tasks, err := mcptask.NewServer(mcptask.Options{}, pipeline.CITools(ci{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tasks.Close()
-	s := server.NewMCPServer("ci", "1.0.0", server.WithToolCapabilities(true))
-	mcpgo.AddTools(s, tasks)
-	web := httptest.NewServer(wirecheck.Handler(t, server.NewStreamableHTTPServer(s, server.WithStateful(true))))
-	defer web.Close()
-	conn, err := gosdk.Connect(t.Context(), web.URL+"/mcp", gosdk.ClientOptions{Revision: mcptask.Revision20251125})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	_, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	conn := connect(t, serve(t, nil, s), mcptask.Revision20251125)
 	if _, err := pipeline.NewCIClient(conn).LintFile(t.Context(), pipeline.LintInput{Path: "x"}); err == nil {
-		t.Error("a call that nobody answers for was served")
+		t.Error("a call that no caller is known of was served")
 	}
 }
 
 // A subscription to tasks, alone and beside what mcp-go serves.
 func TestListen(t *testing.T) {
-	web := serve(t)
+	tasks, s := newServer(t, mcptask.Options{}, pipeline.CITools(wiretest.CI{}))
+	url := serve(t, tasks, s)
 	send := func(method, params string) *bufio.Scanner {
 		t.Helper()
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"s","method":%q,"params":{%s,"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",`+
 			`"io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}}`, method, params)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL+"/mcp", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, value := range map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
-			"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": "run_pipeline"} {
-			r.Header.Set(name, value)
-		}
-		res, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { res.Body.Close() })
-		return bufio.NewScanner(res.Body)
+		return bufio.NewScanner(post(t, http.MethodPost, url, body, map[string]string{"Content-Type": "application/json",
+			"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method, "Mcp-Name": "run_pipeline"}).Body)
 	}
 	for name, more := range map[string]string{"tasks only": "", "and others": `,"toolsListChanged":true`, "and what it has not": `,"promptsListChanged":true`} {
 		t.Run(name, func(t *testing.T) {
-			created := send("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r"}`)
+			created := send("tools/call", `"name":"run_pipeline","arguments":{"repository":"https://example.com/r","steps":["build"]}`)
 			created.Scan()
 			_, rest, _ := strings.Cut(created.Text(), `"taskId":"`)
 			id, _, _ := strings.Cut(rest, `"`)

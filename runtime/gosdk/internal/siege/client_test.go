@@ -58,11 +58,15 @@ func call(text string) error {
 	})
 }
 
+// answerFunc answers a request with an ID. It returns false if it has not.
+type answerFunc func(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool
+
 // villain is a server that means ill. It is one of 2026-07-28 but for what answer answers.
 type villain struct {
 	t *testing.T
-	// answer answers a request, and returns false for what villain answers itself.
-	answer func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool
+	// method is the one whose requests answer answers. It returns false for what villain answers itself.
+	method string
+	answer answerFunc
 	// replies are the client's responses, for a villain that asks on a stream of 2025-11-25.
 	replies chan json.RawMessage
 
@@ -87,7 +91,7 @@ func (v *villain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v.polls = append(v.polls, time.Now())
 		v.mu.Unlock()
 	}
-	if v.answer(w, r, m.Method, m.ID) {
+	if m.Method == v.method && v.answer(w, r, m.ID) {
 		return
 	}
 	switch m.Method {
@@ -143,29 +147,31 @@ func (v *villain) endless(w io.Writer, text string, most int64) {
 	}
 }
 
-// endlessly answers a call with what never ends, after its beginning.
-func (v *villain) endlessly(media, begin, text string, most int64) func(http.ResponseWriter, *http.Request, string, json.RawMessage) bool {
-	return func(w http.ResponseWriter, _ *http.Request, method string, id json.RawMessage) bool {
-		if method != "tools/call" {
-			return false
-		}
-		w.Header().Set("Content-Type", media)
-		_, _ = io.WriteString(w, strings.ReplaceAll(begin, "%ID", string(id)))
-		v.endless(w, text, most)
+// always makes the villain answer a method in one way.
+func (v *villain) always(method string, answer func(w http.ResponseWriter, r *http.Request, id json.RawMessage)) {
+	v.method, v.answer = method, func(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
+		answer(w, r, id)
 		return true
 	}
 }
 
-// asking answers the first poll with questions.
-func asking(questions string) func(http.ResponseWriter, *http.Request, string, json.RawMessage) bool {
+// endlessly answers a call with what never ends, after its beginning.
+func (v *villain) endlessly(media, begin, text string, most int64) {
+	v.always("tools/call", func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", media)
+		_, _ = io.WriteString(w, strings.ReplaceAll(begin, "%ID", string(id)))
+		v.endless(w, text, most)
+	})
+}
+
+// asks answers the first poll with questions.
+func (v *villain) asks(questions string) {
 	var once sync.Once
-	return func(w http.ResponseWriter, _ *http.Request, method string, id json.RawMessage) (answered bool) {
-		if method == "tasks/get" {
-			once.Do(func() {
-				answered = true
-				say(w, id, task("input_required")+`,"inputRequests":`+questions)
-			})
-		}
+	v.method, v.answer = "tasks/get", func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) (answered bool) {
+		once.Do(func() {
+			answered = true
+			say(w, id, task("input_required")+`,"inputRequests":`+questions)
+		})
 		return answered
 	}
 }
@@ -173,10 +179,7 @@ func asking(questions string) func(http.ResponseWriter, *http.Request, string, j
 // asksBeside asks in 2025-11-25, on the stream of a call: plainly, and for a task, whose result it fetches.
 func (v *villain) asksBeside(schema string) {
 	v.replies = make(chan json.RawMessage, 10)
-	v.answer = func(w http.ResponseWriter, r *http.Request, method string, id json.RawMessage) bool {
-		if method != "tools/call" {
-			return false
-		}
+	v.always("tools/call", func(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		send := func(format string, args ...any) (reply json.RawMessage) {
 			fmt.Fprintf(w, "data: "+format+"\n\n", args...)
@@ -194,8 +197,7 @@ func (v *villain) asksBeside(schema string) {
 			send(`{"jsonrpc":"2.0","id":"result","method":"tasks/result","params":{"taskId":%q}}`, created.Task.TaskID)
 		}
 		fmt.Fprintf(w, "data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id)
-		return true
-	}
+	})
 }
 
 // question has a schema that the server says.
@@ -222,68 +224,55 @@ func TestClient(t *testing.T) {
 		ends string // how the call may not end, "" is any way
 		set  func(v *villain)
 	}{
-		{"an endless event", "done", func(v *villain) { v.answer = v.endlessly("text/event-stream", "data: ", "x", gigabyte) }},
-		{"many events that say nothing", "done", func(v *villain) { v.answer = v.endlessly("text/event-stream", "", ": ping\n\n", int64(scale(10<<20))) }},
+		{"an endless event", "done", func(v *villain) { v.endlessly("text/event-stream", "data: ", "x", gigabyte) }},
+		{"many events that say nothing", "done", func(v *villain) { v.endlessly("text/event-stream", "", ": ping\n\n", int64(scale(10<<20))) }},
 		{"endless lines of one event", "done", func(v *villain) {
-			v.answer = v.endlessly("text/event-stream", "", "data: "+strings.Repeat("x", 1000)+"\n", gigabyte)
+			v.endlessly("text/event-stream", "", "data: "+strings.Repeat("x", 1000)+"\n", gigabyte)
 		}},
 		{"an endless answer", "done", func(v *villain) {
-			v.answer = v.endlessly("application/json", `{"jsonrpc":"2.0","id":%ID,"result":{"content":[{"type":"text","text":"`, "x", gigabyte)
+			v.endlessly("application/json", `{"jsonrpc":"2.0","id":%ID,"result":{"content":[{"type":"text","text":"`, "x", gigabyte)
 		}},
 		{"a compressed answer", "done", func(v *villain) {
-			v.answer = func(w http.ResponseWriter, _ *http.Request, method string, _ json.RawMessage) bool {
-				if method != "tools/call" {
-					return false
-				}
+			v.always("tools/call", func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
 				w.Header().Set("Content-Type", "application/json")
 				w.Header().Set("Content-Encoding", "gzip")
 				z := gzip.NewWriter(w)
 				_, _ = io.WriteString(z, `{"jsonrpc":"2.0","id":1,"result":{"content":"`)
 				v.endless(z, "x", gigabyte)
-				return true
-			}
+			})
 		}},
 		{"many questions", "", func(v *villain) {
 			var b strings.Builder
 			for i := range scale(20_000) {
 				fmt.Fprintf(&b, `,"q%d":%s`, i, question(`{"type":"object","properties":{}}`))
 			}
-			v.answer = asking("{" + b.String()[1:] + "}")
+			v.asks("{" + b.String()[1:] + "}")
 		}},
-		{"a schema of itself", "", func(v *villain) { v.answer = asking(`{"q":` + question(`{"$ref":"#"}`) + `}`) }},
+		{"a schema of itself", "", func(v *villain) { v.asks(`{"q":` + question(`{"$ref":"#"}`) + `}`) }},
 		{"a schema of itself on a stream", "", func(v *villain) { v.asksBeside(`{"$ref":"#"}`) }},
 		{"a union of itself on a stream", "", func(v *villain) { v.asksBeside(`{"type":"object","allOf":[{"$ref":"#"}]}`) }},
 		{"a property of itself", "", func(v *villain) {
-			v.answer = asking(`{"q":` + question(`{"type":"object","properties":{"count":{"$ref":"#/properties/count"}}}`) + `}`)
+			v.asks(`{"q":` + question(`{"type":"object","properties":{"count":{"$ref":"#/properties/count"}}}`) + `}`)
 		}},
 		{"a schema with a long pattern", "", func(v *villain) {
-			v.answer = asking(`{"q":` + question(`{"type":"object","properties":{"word":{"type":"string","pattern":"((((a{1,100}){1,100}){1,100}){1,100})"}}}`) + `}`)
+			v.asks(`{"q":` + question(`{"type":"object","properties":{"word":{"type":"string","pattern":"((((a{1,100}){1,100}){1,100}){1,100})"}}}`) + `}`)
 		}},
 		{"a deep schema", "", func(v *villain) {
-			v.answer = asking(`{"q":` + question(strings.Repeat(`{"type":"object","properties":{"count":`, 5000)+`{}`+strings.Repeat(`}}`, 5000)) + `}`)
+			v.asks(`{"q":` + question(strings.Repeat(`{"type":"object","properties":{"count":`, 5000)+`{}`+strings.Repeat(`}}`, 5000)) + `}`)
 		}},
 		{"deep answers", "", func(v *villain) {
-			v.answer = func(w http.ResponseWriter, _ *http.Request, method string, id json.RawMessage) bool {
-				if method == "tasks/get" {
-					say(w, id, task("completed")+`,"result":{"content":[],"structuredContent":`+siege.NestObject(900)+`}`)
-				}
-				return method == "tasks/get"
-			}
+			v.always("tasks/get", func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+				say(w, id, task("completed")+`,"result":{"content":[],"structuredContent":`+siege.NestObject(900)+`}`)
+			})
 		}},
 		{"poison numbers", "", func(v *villain) {
-			v.answer = func(w http.ResponseWriter, _ *http.Request, method string, id json.RawMessage) bool {
-				if method == "tasks/get" {
-					say(w, id, strings.NewReplacer(`"ttlMs":3600000`, `"ttlMs":1e-999999`, `"pollIntervalMs":1`, `"pollIntervalMs":1e999999`).Replace(task("completed"))+`,"result":{"content":[]}`)
-				}
-				return method == "tasks/get"
-			}
+			v.always("tasks/get", func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+				say(w, id, strings.NewReplacer(`"ttlMs":3600000`, `"ttlMs":1e-999999`, `"pollIntervalMs":1`, `"pollIntervalMs":1e999999`).Replace(task("completed"))+`,"result":{"content":[]}`)
+			})
 		}},
 		{"a poll each millisecond", "", func(v *villain) {
 			n := 0
-			v.answer = func(w http.ResponseWriter, _ *http.Request, method string, id json.RawMessage) bool {
-				if method != "tasks/get" {
-					return false
-				}
+			v.method, v.answer = "tasks/get", func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) bool {
 				if n++; n <= 20 {
 					say(w, id, task("working"))
 				}

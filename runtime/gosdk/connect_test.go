@@ -71,13 +71,7 @@ func TestRedirectElsewhere(t *testing.T) {
 // and a loop ends.
 func TestRedirectWithin(t *testing.T) {
 	t.Parallel()
-	tasks, err := mcptask.NewServer(mcptask.Options{}, wiretest.AllRevisionsCITools())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = tasks.Close() })
-	sdk := mcp.NewServer(&mcp.Implementation{Name: "ci", Version: "1"}, nil)
-	gosdk.AddTools(sdk, tasks)
+	tasks, sdk := newServer(t, mcptask.Options{}, wiretest.AllRevisionsCITools())
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
 	mux := http.NewServeMux()
 	mux.Handle("/old", http.RedirectHandler("/mcp", http.StatusTemporaryRedirect))
@@ -91,11 +85,7 @@ func TestRedirectWithin(t *testing.T) {
 	server := memnet.NewServer(mux, nil)
 	t.Cleanup(server.Close)
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
-		conn, err := gosdk.Connect(t.Context(), server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := dial(t, server.URL+"/old", gosdk.ClientOptions{Bearer: secretToken, Revision: revision})
 		if _, err := pipeline.NewCIClient(conn).RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r"}); err != nil {
 			t.Error(err)
 		}
@@ -119,6 +109,37 @@ func TestNoBearer(t *testing.T) {
 			if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: token}); err == nil || !strings.Contains(err.Error(), says) {
 				t.Error(err)
 			}
+		}
+	})
+}
+
+// TestConnectRefused: the error names the revisions that were tried, and where a
+// token belongs that the server misses.
+func TestConnectRefused(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		for status, hint := range map[int]bool{http.StatusUnauthorized: true, http.StatusNotFound: false} {
+			server := memnet.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", status) }), nil)
+			defer server.Close()
+			for revision, tried := range map[string]string{
+				"": "in 2026-07-28, then 2025-11-25", mcptask.Revision20251125: "in 2025-11-25", mcptask.Revision20260728: "in 2026-07-28",
+			} {
+				_, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Revision: revision})
+				if err == nil || !strings.Contains(err.Error(), server.URL+" "+tried+":") || strings.Contains(err.Error(), "HTTPClient") != hint {
+					t.Errorf("%d, %q: %v", status, revision, err)
+				}
+			}
+		}
+	})
+}
+
+// TestTTLBelowZero: what no server could keep is refused here, before it is sent.
+func TestTTLBelowZero(t *testing.T) {
+	url, _ := wiretest.Serve(t, mcptask.Options{})
+	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
+		ci := wiretest.Connect(t, url, revision, mcptask.Answerer{})
+		_, err := ci.StartRunPipeline(t.Context(), pipeline.RunInput{Repository: "r"}, mcptask.TTL(-1))
+		if err == nil || !strings.Contains(err.Error(), "the TTL is -1ns") {
+			t.Errorf("%v", err)
 		}
 	})
 }

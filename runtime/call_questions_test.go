@@ -114,29 +114,27 @@ func TestQuestionsInAll(t *testing.T) {
 		"all at once":        {func(int) []string { return keys(100_000, "q") }, "more than 1000 questions", 1000},
 		"long keys":          {func(int) []string { return []string{strings.Repeat("k", 2000)} }, "2000 bytes", 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				var asked atomic.Int32
-				i := &inquisitor{responses: map[string]int{}, questions: c.questions}
-				i.answer = func(context.Context, string) error { asked.Add(1); return nil }
-				for range 2 { // who waits again is told the same
-					call, err := mcptask.Start[struct{}](t.Context(), i, "tool", struct{}{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 500 {
-						t.Error(err)
-					}
-					if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) {
-						t.Errorf("again: %v", err)
-					}
-					synctest.Wait()
-					if n := asked.Swap(0); n > c.most+32 { // those that the end of the waiting found under way are asked again
-						t.Errorf("%d were asked", n)
-					}
-					i.responses = map[string]int{}
+		bubble.Run(t, name, func(t *testing.T) {
+			var asked atomic.Int32
+			i := &inquisitor{responses: map[string]int{}, questions: c.questions}
+			i.answer = func(context.Context, string) error { asked.Add(1); return nil }
+			for range 2 { // who waits again is told the same
+				call, err := mcptask.Start[struct{}](t.Context(), i, "tool", struct{}{})
+				if err != nil {
+					t.Fatal(err)
 				}
-			})
+				if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 500 {
+					t.Error(err)
+				}
+				if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("again: %v", err)
+				}
+				synctest.Wait()
+				if n := asked.Swap(0); n > c.most+32 { // those that the end of the waiting found under way are asked again
+					t.Errorf("%d were asked", n)
+				}
+				i.responses = map[string]int{}
+			}
 		})
 	}
 }

@@ -236,76 +236,68 @@ func TestManyWaitersPollOnce(t *testing.T) {
 
 func TestTransportErrors(t *testing.T) {
 	broken := errors.New("connection refused")
-	t.Run("are tried again, ever later", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-				if n%(pace.MaxFailures+1) != 0 { // as many failures in a row as are borne, twice
-					return Snapshot{}, broken
-				}
-				if n == pace.MaxFailures+1 {
-					return working("t", 5*time.Second), nil
-				}
-				return completed("t", 1), nil
-			}}
-			if out, err := started(t, conn).Wait(t.Context()); err != nil || out.N != 1 {
-				t.Fatalf("%+v, %v", out, err)
+	bubble.Run(t, "are tried again, ever later", func(t *testing.T) {
+		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+			if n%(pace.MaxFailures+1) != 0 { // as many failures in a row as are borne, twice
+				return Snapshot{}, broken
 			}
-			reads := conn.readsOf("t")
-			for i := range reads[1:] {
-				gap := reads[i+1].Sub(reads[i])
-				pause, failures := time.Second, i%(pace.MaxFailures+1)
-				if i > pace.MaxFailures {
-					pause = 5 * time.Second // what the server said, before it broke again
-				}
-				if failures < pace.MaxFailures {
-					pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
-				}
-				if gap < pause && i != pace.MaxFailures || gap > pause+pause/10+1 && i != pace.MaxFailures {
-					t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
-				}
+			if n == pace.MaxFailures+1 {
+				return working("t", 5*time.Second), nil
 			}
-		})
+			return completed("t", 1), nil
+		}}
+		if out, err := started(t, conn).Wait(t.Context()); err != nil || out.N != 1 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		reads := conn.readsOf("t")
+		for i := range reads[1:] {
+			gap := reads[i+1].Sub(reads[i])
+			pause, failures := time.Second, i%(pace.MaxFailures+1)
+			if i > pace.MaxFailures {
+				pause = 5 * time.Second // what the server said, before it broke again
+			}
+			if failures < pace.MaxFailures {
+				pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
+			}
+			if gap < pause && i != pace.MaxFailures || gap > pause+pause/10+1 && i != pace.MaxFailures {
+				t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
+			}
+		}
 	})
-	t.Run("not for ever, and each wait anew", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
-			call := started(t, conn)
-			for i := range 5 {
-				if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(pace.MaxFailures+1) {
-					t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
-				}
+	bubble.Run(t, "not for ever, and each wait anew", func(t *testing.T) {
+		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
+		call := started(t, conn)
+		for i := range 5 {
+			if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(pace.MaxFailures+1) {
+				t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
 			}
-		})
+		}
 	})
-	t.Run("show no state of a resumed call", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-				if n == 1 {
-					return Snapshot{}, broken
-				}
-				return completed("t", 1), nil
-			}}
-			call, err := Resume[number](conn, "tool", encodeToken(tokenContent{Tool: "tool", TaskID: "t"}))
-			if err != nil {
-				t.Fatal(err)
+	bubble.Run(t, "show no state of a resumed call", func(t *testing.T) {
+		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+			if n == 1 {
+				return Snapshot{}, broken
 			}
-			for s, err := range call.Updates(t.Context()) {
-				if err != nil || s.Status != StatusCompleted {
-					t.Errorf("%+v, %v", s, err)
-				}
+			return completed("t", 1), nil
+		}}
+		call, err := Resume[number](conn, "tool", encodeToken(tokenContent{Tool: "tool", TaskID: "t"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, err := range call.Updates(t.Context()) {
+			if err != nil || s.Status != StatusCompleted {
+				t.Errorf("%+v, %v", s, err)
 			}
-		})
+		}
 	})
-	t.Run("the server's own are final", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
-				return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "no"))
-			}}
-			var wire *Error
-			if _, err := started(t, conn).Wait(t.Context()); !errors.As(err, &wire) || len(conn.readsOf("t")) != 1 {
-				t.Errorf("%v after %d reads", err, len(conn.readsOf("t")))
-			}
-		})
+	bubble.Run(t, "the server's own are final", func(t *testing.T) {
+		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
+			return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "no"))
+		}}
+		var wire *Error
+		if _, err := started(t, conn).Wait(t.Context()); !errors.As(err, &wire) || len(conn.readsOf("t")) != 1 {
+			t.Errorf("%v after %d reads", err, len(conn.readsOf("t")))
+		}
 	})
 	t.Run("name the tool", func(t *testing.T) {
 		for _, fault := range []error{broken, Errorf(CodeInternalError, "no"), ErrDisconnected} {
@@ -324,21 +316,19 @@ func TestTransportErrors(t *testing.T) {
 			})
 		}
 	})
-	t.Run("the context's end is the context's error", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(ctx context.Context, _ string, _ int) (Snapshot, error) {
-				<-ctx.Done()
-				return Snapshot{}, ctx.Err()
-			}}
-			call := started(t, conn)
-			for _, patience := range []time.Duration{500 * time.Millisecond, 10 * time.Second} { // in a pause, in a read
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v", err)
-				}
-				cancel()
+	bubble.Run(t, "the context's end is the context's error", func(t *testing.T) {
+		conn := &fakeConn{task: func(ctx context.Context, _ string, _ int) (Snapshot, error) {
+			<-ctx.Done()
+			return Snapshot{}, ctx.Err()
+		}}
+		call := started(t, conn)
+		for _, patience := range []time.Duration{500 * time.Millisecond, 10 * time.Second} { // in a pause, in a read
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
 			}
-		})
+			cancel()
+		}
 	})
 }
 
@@ -356,38 +346,36 @@ func TestExpiredOrNotFound(t *testing.T) {
 		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound},
 		{"the server says so", -1, 0, newExpiredError(), ErrExpired},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				conn := &fakeConn{
-					call: func(ToolCall) (Snapshot, error) {
-						s := working("t", time.Second)
-						s.CreatedAt, s.TTL = time.Now(), c.ttl
-						return s, nil
-					},
-					task:   func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, c.err },
-					cancel: func(context.Context, string) error { return c.err },
+		bubble.Run(t, c.name, func(t *testing.T) {
+			conn := &fakeConn{
+				call: func(ToolCall) (Snapshot, error) {
+					s := working("t", time.Second)
+					s.CreatedAt, s.TTL = time.Now(), c.ttl
+					return s, nil
+				},
+				task:   func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, c.err },
+				cancel: func(context.Context, string) error { return c.err },
+			}
+			call := started(t, conn)
+			token, ok := call.Token()
+			if !ok {
+				t.Fatal("no token")
+			}
+			resumed, err := Resume[number](conn, "tool", token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(c.wait)
+			for _, call := range []*Call[number]{call, resumed} {
+				_, err := call.Wait(t.Context())
+				var wire *Error
+				if !errors.Is(err, c.want) || !errors.As(err, &wire) || errors.Is(err, ErrExpired) && errors.Is(err, ErrNotFound) {
+					t.Errorf("%v", err)
 				}
-				call := started(t, conn)
-				token, ok := call.Token()
-				if !ok {
-					t.Fatal("no token")
+				if err := call.Cancel(t.Context()); !errors.Is(err, c.want) {
+					t.Errorf("cancel: %v", err)
 				}
-				resumed, err := Resume[number](conn, "tool", token)
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(c.wait)
-				for _, call := range []*Call[number]{call, resumed} {
-					_, err := call.Wait(t.Context())
-					var wire *Error
-					if !errors.Is(err, c.want) || !errors.As(err, &wire) || errors.Is(err, ErrExpired) && errors.Is(err, ErrNotFound) {
-						t.Errorf("%v", err)
-					}
-					if err := call.Cancel(t.Context()); !errors.Is(err, c.want) {
-						t.Errorf("cancel: %v", err)
-					}
-				}
-			})
+			}
 		})
 	}
 }

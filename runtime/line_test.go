@@ -38,19 +38,17 @@ func TestLineHasNoEndedTasks(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional}, hang),
-					numberTool("quick", Policy{Task: TaskOptional, Grace: time.Minute}, hang))
-				begin(t, s, alice, "hang")
-				for range many {
-					end(t, s)
-				}
-				time.Sleep(2 * sweepEvery)
-				if free, queued := s.executor.(localExecutor).Load(); free != 0 || queued != 0 {
-					t.Errorf("%d slots are free, %d of %d tasks that have ended are in line", free, queued, many)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional}, hang),
+				numberTool("quick", Policy{Task: TaskOptional, Grace: time.Minute}, hang))
+			begin(t, s, alice, "hang")
+			for range many {
+				end(t, s)
+			}
+			time.Sleep(2 * sweepEvery)
+			if free, queued := s.executor.(localExecutor).Load(); free != 0 || queued != 0 {
+				t.Errorf("%d slots are free, %d of %d tasks that have ended are in line", free, queued, many)
+			}
 		})
 	}
 }

@@ -131,28 +131,26 @@ func TestHungUpkeep(t *testing.T) {
 		},
 		"a refused renewal": func(_ *testing.T, s *hooked) { s.renew = first(3, func(context.Context) error { return errStore }) },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				store := NewMemoryStore()
-				sick := &hooked{Store: store}
-				tool := numberTool("t", Policy{TTL: time.Hour}, later(10*time.Minute))
-				a, err := NewServer(Options{Store: sick}, Tools{Service: "A", Impl: 1, Tools: []Tool{tool}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				b := newServer(t, Options{Store: store}, tool)
-				id := begin(t, a, alice, "t").ID
-				time.Sleep(time.Second)
-				sick.set(func() { harm(t, sick) })
-				if r := ended(t, b, alice, id); outcomeText(r.Outcome) != doubled || r.Attempt != 1 {
-					t.Errorf("attempt %d: %s", r.Attempt, outcomeText(r.Outcome))
-				}
-				began := time.Now()
-				if err := a.Close(); time.Since(began) > DefaultDrain+CloseMargin {
-					t.Errorf("closed after %v: %v", time.Since(began), err)
-				}
-				time.Sleep(time.Minute) // what is slow ends
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			store := NewMemoryStore()
+			sick := &hooked{Store: store}
+			tool := numberTool("t", Policy{TTL: time.Hour}, later(10*time.Minute))
+			a, err := NewServer(Options{Store: sick}, Tools{Service: "A", Impl: 1, Tools: []Tool{tool}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := newServer(t, Options{Store: store}, tool)
+			id := begin(t, a, alice, "t").ID
+			time.Sleep(time.Second)
+			sick.set(func() { harm(t, sick) })
+			if r := ended(t, b, alice, id); outcomeText(r.Outcome) != doubled || r.Attempt != 1 {
+				t.Errorf("attempt %d: %s", r.Attempt, outcomeText(r.Outcome))
+			}
+			began := time.Now()
+			if err := a.Close(); time.Since(began) > DefaultDrain+CloseMargin {
+				t.Errorf("closed after %v: %v", time.Since(began), err)
+			}
+			time.Sleep(time.Minute) // what is slow ends
 		})
 	}
 }
@@ -182,22 +180,20 @@ func TestHungClose(t *testing.T) {
 			s.expire, s.lease, s.renew, s.release = wait, wait, wait, wait
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				sick := &hooked{Store: NewMemoryStore()}
-				s, err := NewServer(Options{Store: sick, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{
-					numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) { <-ctx.Done(); return in, nil })}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				begin(t, s, alice, "t")
-				time.Sleep(time.Second)
-				sick.set(func() { harm(t, sick) })
-				began := time.Now()
-				if err := s.Close(); err == nil || time.Since(began) > time.Second+CloseMargin {
-					t.Errorf("%v after %v", err, time.Since(began))
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			sick := &hooked{Store: NewMemoryStore()}
+			s, err := NewServer(Options{Store: sick, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{
+				numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) { <-ctx.Done(); return in, nil })}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin(t, s, alice, "t")
+			time.Sleep(time.Second)
+			sick.set(func() { harm(t, sick) })
+			began := time.Now()
+			if err := s.Close(); err == nil || time.Since(began) > time.Second+CloseMargin {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
 		})
 	}
 }
@@ -338,36 +334,34 @@ func TestCancelElsewhere(t *testing.T) {
 		"asked to stop": func(t *testing.T, s *Server, id string) error { return s.Stop(t.Context(), alice, id) },
 	} {
 		for does, handler := range map[string]func(context.Context, *Task, number) (number, error){"reports": report, "asks": confirm, "waits": hang} {
-			t.Run(name+"/"+does, func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					store := NewMemoryStore()
-					var cause error
-					tool := numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
-						out, err := handler(ctx, task, in)
-						cause = context.Cause(ctx)
-						return out, err
-					})
-					a := newServer(t, Options{Store: store}, tool)
-					b := newServer(t, Options{Store: store}, tool)
-					id := begin(t, a, alice, "t").ID
-					time.Sleep(5 * time.Second)
-					if err := cancel(t, b, id); err != nil {
-						t.Fatal(err)
-					}
-					if does == "waits" {
-						if _, err := a.Get(t.Context(), alice, id); err != nil {
-							t.Error(err)
-						}
-					}
-					time.Sleep(2 * time.Second)
-					synctest.Wait()
-					if !errors.Is(cause, ErrCancelled) {
-						t.Errorf("the handler's context ended by %v", cause)
-					}
-					if r := ended(t, b, alice, id); r.Outcome.Kind != OutcomeCancelled {
-						t.Errorf("%s", outcomeText(r.Outcome))
-					}
+			bubble.Run(t, name+"/"+does, func(t *testing.T) {
+				store := NewMemoryStore()
+				var cause error
+				tool := numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
+					out, err := handler(ctx, task, in)
+					cause = context.Cause(ctx)
+					return out, err
 				})
+				a := newServer(t, Options{Store: store}, tool)
+				b := newServer(t, Options{Store: store}, tool)
+				id := begin(t, a, alice, "t").ID
+				time.Sleep(5 * time.Second)
+				if err := cancel(t, b, id); err != nil {
+					t.Fatal(err)
+				}
+				if does == "waits" {
+					if _, err := a.Get(t.Context(), alice, id); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if !errors.Is(cause, ErrCancelled) {
+					t.Errorf("the handler's context ended by %v", cause)
+				}
+				if r := ended(t, b, alice, id); r.Outcome.Kind != OutcomeCancelled {
+					t.Errorf("%s", outcomeText(r.Outcome))
+				}
 			})
 		}
 	}

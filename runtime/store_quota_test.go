@@ -244,23 +244,21 @@ func TestSleepersDelayNobody(t *testing.T) {
 		"no session":  {func(int) Caller { return Caller{Revision: Revision20260728} }, []Caller{bob, anonymous(2)}},
 		"sessions":    {anonymous, []Caller{bob}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := newServer(t, Options{}, numberTool("sleep", Policy{Task: TaskOptional}, after(8*time.Second)), numberTool("double", Policy{Task: TaskOptional}, double))
-				var last string
-				for i := range sleepers {
-					last = begin(t, s, tc.flood(i), "sleep").ID
+		bubble.Run(t, name, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("sleep", Policy{Task: TaskOptional}, after(8*time.Second)), numberTool("double", Policy{Task: TaskOptional}, double))
+			var last string
+			for i := range sleepers {
+				last = begin(t, s, tc.flood(i), "sleep").ID
+			}
+			synctest.Wait()
+			for _, caller := range tc.others {
+				began := time.Now()
+				ended(t, s, caller, begin(t, s, caller, "double").ID)
+				if waited := time.Since(began); waited != 0 {
+					t.Errorf("%+v waits for %v", caller, waited)
 				}
-				synctest.Wait()
-				for _, caller := range tc.others {
-					began := time.Now()
-					ended(t, s, caller, begin(t, s, caller, "double").ID)
-					if waited := time.Since(began); waited != 0 {
-						t.Errorf("%+v waits for %v", caller, waited)
-					}
-				}
-				ended(t, s, tc.flood(sleepers-1), last) // they run all the same
-			})
+			}
+			ended(t, s, tc.flood(sleepers-1), last) // they run all the same
 		})
 	}
 }

@@ -272,44 +272,42 @@ func TestProgressEnds(t *testing.T) {
 		"a client that reads":      {0, "[sent cancelled]"},
 		"a client that never does": {time.Hour, "[cancelled]"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				reported := make(chan struct{}, 1)
-				store := reportStore{NewMemoryStore(), func() {
-					reported <- struct{}{}
-					time.Sleep(100 * time.Millisecond)
-				}}
-				s := newServer(t, Options{Store: store}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
-					time.Sleep(time.Second)
-					for range 3 { // stubborn
-						task.Progress(context.WithoutCancel(ctx), 1, 2, "tests")
+		bubble.Run(t, name, func(t *testing.T) {
+			reported := make(chan struct{}, 1)
+			store := reportStore{NewMemoryStore(), func() {
+				reported <- struct{}{}
+				time.Sleep(100 * time.Millisecond)
+			}}
+			s := newServer(t, Options{Store: store}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+				time.Sleep(time.Second)
+				for range 3 { // stubborn
+					task.Progress(context.WithoutCancel(ctx), 1, 2, "tests")
+				}
+				return in, nil
+			}))
+			var trace []string
+			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask,
+				Progress: func(string, float64, float64, string) {
+					if time.Sleep(c.sending); c.sending == 0 {
+						trace = append(trace, "sent")
 					}
-					return in, nil
-				}))
-				var trace []string
-				reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask,
-					Progress: func(string, float64, float64, string) {
-						if time.Sleep(c.sending); c.sending == 0 {
-							trace = append(trace, "sent")
-						}
-					}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				<-reported
-				began := time.Now()
-				if _, done, err := s.Cancel(t.Context(), alice, reply.Task.ID); err != nil || done {
-					t.Errorf("%v, %v", done, err)
-				}
-				trace = append(trace, "cancelled")
-				if took := time.Since(began); took > 2*time.Second {
-					t.Errorf("the cancellation took %v", took)
-				}
-				time.Sleep(2 * time.Hour)
-				if fmt.Sprint(trace) != c.want {
-					t.Errorf("%v, want %s", trace, c.want)
-				}
-			})
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-reported
+			began := time.Now()
+			if _, done, err := s.Cancel(t.Context(), alice, reply.Task.ID); err != nil || done {
+				t.Errorf("%v, %v", done, err)
+			}
+			trace = append(trace, "cancelled")
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the cancellation took %v", took)
+			}
+			time.Sleep(2 * time.Hour)
+			if fmt.Sprint(trace) != c.want {
+				t.Errorf("%v, want %s", trace, c.want)
+			}
 		})
 	}
 }

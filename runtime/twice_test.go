@@ -16,33 +16,31 @@ func TestDeliveredTwice(t *testing.T) {
 		"fails when lost":    {Task: TaskOptional},
 		"restarts when lost": {Task: TaskOptional, OnLost: RestartWhenLost},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := newServer(t, Options{}, numberTool("slow", policy, func(ctx context.Context, _ *Task, in number) (number, error) {
-					select {
-					case <-time.After(time.Minute):
-						return in, nil
-					case <-ctx.Done():
-						return in, ctx.Err()
-					}
-				}))
-				r := begin(t, s, alice, "slow")
-				synctest.Wait() // it runs
-				if err := s.executor.Submit(r.toSubmission()); err != nil {
-					t.Fatal(err)
+		bubble.Run(t, name, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("slow", policy, func(ctx context.Context, _ *Task, in number) (number, error) {
+				select {
+				case <-time.After(time.Minute):
+					return in, nil
+				case <-ctx.Done():
+					return in, ctx.Err()
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				r, err := s.Await(ctx, alice, r.ID)
-				if err != nil || r.Outcome.Kind != OutcomeResult {
-					t.Errorf("%+v, %v", r.Outcome, err)
-				}
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				if len(s.running) != 0 {
-					t.Errorf("%d handlers are left", len(s.running))
-				}
-			})
+			}))
+			r := begin(t, s, alice, "slow")
+			synctest.Wait() // it runs
+			if err := s.executor.Submit(r.toSubmission()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			r, err := s.Await(ctx, alice, r.ID)
+			if err != nil || r.Outcome.Kind != OutcomeResult {
+				t.Errorf("%+v, %v", r.Outcome, err)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.running) != 0 {
+				t.Errorf("%d handlers are left", len(s.running))
+			}
 		})
 	}
 }

@@ -157,18 +157,16 @@ func TestEndShowsAtOnce(t *testing.T) {
 			return errors.New("none")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				tb := &between{TB: wirecheck.TB(t)}
-				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(time.Hour))
-				began := time.Now()
-				if err := wait(t.Context(), startNap(t, conn, 10*time.Minute)); err != nil || time.Since(began) != 10*time.Minute {
-					t.Errorf("%v after %v", err, time.Since(began))
-				}
-				if polls := tb.of("tasks/get"); polls != 0 {
-					t.Errorf("%d polls", polls)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			tb := &between{TB: wirecheck.TB(t)}
+			conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(time.Hour))
+			began := time.Now()
+			if err := wait(t.Context(), startNap(t, conn, 10*time.Minute)); err != nil || time.Since(began) != 10*time.Minute {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+			if polls := tb.of("tasks/get"); polls != 0 {
+				t.Errorf("%d polls", polls)
+			}
 		})
 	}
 }
@@ -192,31 +190,29 @@ func countRequests(t *testing.T, told, polled int) {
 		"polled":             {polled, mcptask.Revision20260728, unlistening, 15, 20},
 		"polled, 2025-11-25": {polled, mcptask.Revision20251125, nil, 15, 21},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				n, tb := tc.n, &between{TB: wirecheck.TB(t), handle: tc.handle}
-				logger, exceeded := limits()
-				conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: mcptask.Options{Logger: logger, Concurrency: n}}, napping(time.Second))
-				var calls []*mcptask.Call[string]
-				for range n {
-					calls = append(calls, startNap(t, conn, work))
+		bubble.Run(t, name, func(t *testing.T) {
+			n, tb := tc.n, &between{TB: wirecheck.TB(t), handle: tc.handle}
+			logger, exceeded := limits()
+			conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: mcptask.Options{Logger: logger, Concurrency: n}}, napping(time.Second))
+			var calls []*mcptask.Call[string]
+			for range n {
+				calls = append(calls, startNap(t, conn, work))
+			}
+			settled := 0
+			for _, err := range mcptask.Settled(t.Context(), calls...) {
+				if err != nil {
+					t.Fatal(err)
 				}
-				settled := 0
-				for _, err := range mcptask.Settled(t.Context(), calls...) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					settled++
-				}
-				polls, listens := tb.of("tasks/get"), tb.of("subscriptions/listen")
-				t.Logf("%d polls, %d results, %d subscriptions for %d calls", polls, tb.of("tasks/result"), listens, n)
-				if settled != n || polls < tc.least*n || polls > tc.most*n || listens > 1 {
-					t.Errorf("%d settled, %d polls, %d subscriptions", settled, polls, listens)
-				}
-				if text := exceeded(); text != "" {
-					t.Errorf("a limit was in the way:\n%.1000s", text)
-				}
-			})
+				settled++
+			}
+			polls, listens := tb.of("tasks/get"), tb.of("subscriptions/listen")
+			t.Logf("%d polls, %d results, %d subscriptions for %d calls", polls, tb.of("tasks/result"), listens, n)
+			if settled != n || polls < tc.least*n || polls > tc.most*n || listens > 1 {
+				t.Errorf("%d settled, %d polls, %d subscriptions", settled, polls, listens)
+			}
+			if text := exceeded(); text != "" {
+				t.Errorf("a limit was in the way:\n%.1000s", text)
+			}
 		})
 	}
 }
@@ -260,25 +256,23 @@ func TestProxies(t *testing.T) {
 			next.ServeHTTP(w, r)
 		}, time.Second, 1100 * time.Millisecond, 14},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				const work = 3*time.Minute + 500*time.Millisecond
-				tb := &between{TB: wirecheck.TB(t), handle: tc.handle}
-				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(tc.poll))
-				var calls []*mcptask.Call[string]
-				for range 5 {
-					calls = append(calls, startNap(t, conn, work))
+		bubble.Run(t, name, func(t *testing.T) {
+			const work = 3*time.Minute + 500*time.Millisecond
+			tb := &between{TB: wirecheck.TB(t), handle: tc.handle}
+			conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(tc.poll))
+			var calls []*mcptask.Call[string]
+			for range 5 {
+				calls = append(calls, startNap(t, conn, work))
+			}
+			began := time.Now()
+			for _, err := range mcptask.Settled(t.Context(), calls...) {
+				if late := time.Since(began) - work; err != nil || late > tc.late {
+					t.Errorf("%v, %v after the end", err, late)
 				}
-				began := time.Now()
-				for _, err := range mcptask.Settled(t.Context(), calls...) {
-					if late := time.Since(began) - work; err != nil || late > tc.late {
-						t.Errorf("%v, %v after the end", err, late)
-					}
-				}
-				if n := tb.of("subscriptions/listen"); n > tc.most {
-					t.Errorf("%d subscriptions", n)
-				}
-			})
+			}
+			if n := tb.of("subscriptions/listen"); n > tc.most {
+				t.Errorf("%d subscriptions", n)
+			}
 		})
 	}
 }
@@ -348,55 +342,53 @@ func TestRestarts(t *testing.T) {
 	local := func(context.Context) (string, error) { return mcptasktest.Local, nil }
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		for name, stays := range map[string]bool{"the store stays": true, "the store is lost": false} {
-			t.Run(name, func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					stores := []mcptask.Store{mcptask.NewMemoryStore(), mcptask.NewMemoryStore()}
-					if stays {
-						stores[1] = stores[0]
-					}
-					first, err := mcptask.NewServer(mcptask.Options{Store: stores[0], Principal: local}, napping(time.Second))
-					if err != nil {
-						t.Fatal(err)
-					}
-					second, err := mcptask.NewServer(mcptask.Options{Store: stores[1], Principal: local}, napping(time.Second))
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer second.Close()
-					tb := &switched{TB: wirecheck.TB(t)}
-					conn := mcptasktest.Connect(tb, revision, mcptasktest.Options{}, napping(time.Second))
-					tb.to(first)
-					if _, err := conn.ListTools(t.Context()); err != nil { // in a new session, where there are any
-						t.Fatal(err)
-					}
-					var calls []*mcptask.Call[string]
-					for range 20 {
-						calls = append(calls, startNap(t, conn, time.Minute))
-					}
-					token, _ := calls[0].Token()
-					time.AfterFunc(30*time.Second, func() {
-						tb.to(second)
-						if err := first.Close(); err != nil {
-							t.Error(err)
-						}
-					})
-					began, settled := time.Now(), 0
-					for _, err := range mcptask.Settled(t.Context(), calls...) {
-						if settled++; stays && err != nil || !stays && !errors.Is(err, mcptask.ErrNotFound) {
-							t.Errorf("%v after %v", err, time.Since(began))
-						}
-					}
-					if settled != len(calls) || time.Since(began) > 5*time.Minute {
-						t.Errorf("%d settled after %v", settled, time.Since(began))
-					}
-					again, err := mcptask.Resume[string](conn, "nap", token)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if _, err := again.Wait(t.Context()); (err == nil) != stays {
-						t.Errorf("taken up again: %v", err)
+			bubble.Run(t, name, func(t *testing.T) {
+				stores := []mcptask.Store{mcptask.NewMemoryStore(), mcptask.NewMemoryStore()}
+				if stays {
+					stores[1] = stores[0]
+				}
+				first, err := mcptask.NewServer(mcptask.Options{Store: stores[0], Principal: local}, napping(time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				second, err := mcptask.NewServer(mcptask.Options{Store: stores[1], Principal: local}, napping(time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer second.Close()
+				tb := &switched{TB: wirecheck.TB(t)}
+				conn := mcptasktest.Connect(tb, revision, mcptasktest.Options{}, napping(time.Second))
+				tb.to(first)
+				if _, err := conn.ListTools(t.Context()); err != nil { // in a new session, where there are any
+					t.Fatal(err)
+				}
+				var calls []*mcptask.Call[string]
+				for range 20 {
+					calls = append(calls, startNap(t, conn, time.Minute))
+				}
+				token, _ := calls[0].Token()
+				time.AfterFunc(30*time.Second, func() {
+					tb.to(second)
+					if err := first.Close(); err != nil {
+						t.Error(err)
 					}
 				})
+				began, settled := time.Now(), 0
+				for _, err := range mcptask.Settled(t.Context(), calls...) {
+					if settled++; stays && err != nil || !stays && !errors.Is(err, mcptask.ErrNotFound) {
+						t.Errorf("%v after %v", err, time.Since(began))
+					}
+				}
+				if settled != len(calls) || time.Since(began) > 5*time.Minute {
+					t.Errorf("%d settled after %v", settled, time.Since(began))
+				}
+				again, err := mcptask.Resume[string](conn, "nap", token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := again.Wait(t.Context()); (err == nil) != stays {
+					t.Errorf("taken up again: %v", err)
+				}
 			})
 		}
 	})

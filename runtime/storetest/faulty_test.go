@@ -13,12 +13,10 @@ import (
 // TestSlowStore: nothing of the kit takes a store for broken that is only slow.
 func TestSlowStore(t *testing.T) {
 	for _, p := range promises {
-		t.Run(p.name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				p.runTest(t, Stores{Open: func(t testing.TB) mcptask.Store {
-					return NewFaulty(openMemory(t), Faults{Latency: time.Millisecond}, 1)
-				}})
-			})
+		bubble.Run(t, p.name, func(t *testing.T) {
+			p.runTest(t, Stores{Open: func(t testing.TB) mcptask.Store {
+				return NewFaulty(openMemory(t), Faults{Latency: time.Millisecond}, 1)
+			}})
 		})
 	}
 }

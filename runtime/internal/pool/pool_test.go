@@ -22,168 +22,156 @@ import (
 
 func TestExecutorIsBoundedAndFair(t *testing.T) {
 	before := leak.Now()
-	t.Run("bounded", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var now, most, total atomic.Int32
-			x := New(func(context.Context, string) {
-				if n := now.Add(1); n > most.Load() {
-					most.Store(n)
-				}
-				time.Sleep(time.Second)
-				now.Add(-1)
-				total.Add(1)
-			}, 3)
-			start := time.Now()
-			for i := range 30 {
-				if err := x.Submit(fmt.Sprint(i)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			synctest.Wait()
-			if n := now.Load(); n != 3 {
-				t.Errorf("%d run at once", n)
-			}
-			time.Sleep(10*time.Second - time.Millisecond)
-			if total.Load() != 27 {
-				t.Errorf("%d done", total.Load())
-			}
-			time.Sleep(time.Millisecond)
-			synctest.Wait()
-			if total.Load() != 30 || most.Load() != 3 || time.Since(start) != 10*time.Second {
-				t.Errorf("%d done, %d at most, in %v", total.Load(), most.Load(), time.Since(start))
-			}
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	})
-	t.Run("first come, first served", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var order []string
-			x := New(func(_ context.Context, id string) {
-				order = append(order, id) // one at a time: no lock needed
-				time.Sleep(time.Millisecond)
-			}, 1)
-			var want []string
-			for i := range 50 {
-				want = append(want, fmt.Sprint(i))
-				if err := x.Submit(want[i]); err != nil {
-					t.Fatal(err)
-				}
+	bubble.Run(t, "bounded", func(t *testing.T) {
+		var now, most, total atomic.Int32
+		x := New(func(context.Context, string) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
 			}
 			time.Sleep(time.Second)
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
+			now.Add(-1)
+			total.Add(1)
+		}, 3)
+		start := time.Now()
+		for i := range 30 {
+			if err := x.Submit(fmt.Sprint(i)); err != nil {
+				t.Fatal(err)
 			}
-			if !slices.Equal(order, want) {
-				t.Errorf("order %v", order)
-			}
-		})
+		}
+		synctest.Wait()
+		if n := now.Load(); n != 3 {
+			t.Errorf("%d run at once", n)
+		}
+		time.Sleep(10*time.Second - time.Millisecond)
+		if total.Load() != 27 {
+			t.Errorf("%d done", total.Load())
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if total.Load() != 30 || most.Load() != 3 || time.Since(start) != 10*time.Second {
+			t.Errorf("%d done, %d at most, in %v", total.Load(), most.Load(), time.Since(start))
+		}
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
-	t.Run("who comes back waits in line", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var order []string
-			var x *Pool
-			x = New(func(ctx context.Context, id string) {
-				order = append(order, id)
-				if id == "asks" {
-					x.Release()
-					time.Sleep(time.Millisecond) // b has the slot by then
-					x.Acquire(ctx)
-					order = append(order, "answered")
-				}
-				time.Sleep(time.Second)
-			}, 1)
-			for _, id := range []string{"asks", "b", "c"} {
-				if err := x.Submit(id); err != nil {
-					t.Fatal(err)
-				}
+	bubble.Run(t, "first come, first served", func(t *testing.T) {
+		var order []string
+		x := New(func(_ context.Context, id string) {
+			order = append(order, id) // one at a time: no lock needed
+			time.Sleep(time.Millisecond)
+		}, 1)
+		var want []string
+		for i := range 50 {
+			want = append(want, fmt.Sprint(i))
+			if err := x.Submit(want[i]); err != nil {
+				t.Fatal(err)
 			}
-			time.Sleep(time.Minute)
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
+		}
+		time.Sleep(time.Second)
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if !slices.Equal(order, want) {
+			t.Errorf("order %v", order)
+		}
+	})
+	bubble.Run(t, "who comes back waits in line", func(t *testing.T) {
+		var order []string
+		var x *Pool
+		x = New(func(ctx context.Context, id string) {
+			order = append(order, id)
+			if id == "asks" {
+				x.Release()
+				time.Sleep(time.Millisecond) // b has the slot by then
+				x.Acquire(ctx)
+				order = append(order, "answered")
 			}
-			if want := []string{"asks", "b", "c", "answered"}; !slices.Equal(order, want) {
-				t.Errorf("order %v, want %v", order, want)
+			time.Sleep(time.Second)
+		}, 1)
+		for _, id := range []string{"asks", "b", "c"} {
+			if err := x.Submit(id); err != nil {
+				t.Fatal(err)
 			}
-		})
+		}
+		time.Sleep(time.Minute)
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if want := []string{"asks", "b", "c", "answered"}; !slices.Equal(order, want) {
+			t.Errorf("order %v, want %v", order, want)
+		}
 	})
 	before.NoneLeft(t)
 }
 
 func TestExecutorClose(t *testing.T) {
 	before := leak.Now()
-	t.Run("ends the handlers and waits for them", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var started, ended atomic.Int32
-			x := New(func(ctx context.Context, _ string) {
-				started.Add(1)
-				<-ctx.Done()
-				time.Sleep(time.Second)
-				ended.Add(1)
-			}, 2)
-			for i := range 5 {
-				if err := x.Submit(fmt.Sprint(i)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			synctest.Wait()
-			if err := x.Close(t.Context()); err != nil || ended.Load() != 2 {
-				t.Errorf("%d ended, %v", ended.Load(), err)
-			}
-			if err := x.Submit("late"); !errors.Is(err, ErrClosed) {
-				t.Errorf("submitted to a closed executor: %v", err)
-			}
-			time.Sleep(time.Hour)
-			if started.Load() != 2 {
-				t.Errorf("%d started, those in the queue too", started.Load())
-			}
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	})
-	t.Run("waits no longer than told", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			release := make(chan struct{})
-			x := New(func(context.Context, string) { <-release }, 1)
-			if err := x.Submit("deaf"); err != nil {
+	bubble.Run(t, "ends the handlers and waits for them", func(t *testing.T) {
+		var started, ended atomic.Int32
+		x := New(func(ctx context.Context, _ string) {
+			started.Add(1)
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended.Add(1)
+		}, 2)
+		for i := range 5 {
+			if err := x.Submit(fmt.Sprint(i)); err != nil {
 				t.Fatal(err)
 			}
-			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if err := x.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
-			close(release)
-		})
+		}
+		synctest.Wait()
+		if err := x.Close(t.Context()); err != nil || ended.Load() != 2 {
+			t.Errorf("%d ended, %v", ended.Load(), err)
+		}
+		if err := x.Submit("late"); !errors.Is(err, ErrClosed) {
+			t.Errorf("submitted to a closed executor: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if started.Load() != 2 {
+			t.Errorf("%d started, those in the queue too", started.Load())
+		}
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
-	t.Run("lets go who waits for a slot", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var x *Pool
-			x = New(func(ctx context.Context, id string) {
-				if id == "asks" {
-					x.Release()
-					time.Sleep(time.Second)
-					x.Acquire(ctx)
-					return
-				}
-				<-ctx.Done()
-			}, 1)
-			for _, id := range []string{"asks", "holds", "queued"} {
-				if err := x.Submit(id); err != nil {
-					t.Fatal(err)
-				}
+	bubble.Run(t, "waits no longer than told", func(t *testing.T) {
+		release := make(chan struct{})
+		x := New(func(context.Context, string) { <-release }, 1)
+		if err := x.Submit("deaf"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := x.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		close(release)
+	})
+	bubble.Run(t, "lets go who waits for a slot", func(t *testing.T) {
+		var x *Pool
+		x = New(func(ctx context.Context, id string) {
+			if id == "asks" {
+				x.Release()
+				time.Sleep(time.Second)
+				x.Acquire(ctx)
+				return
 			}
-			time.Sleep(time.Minute)
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
+			<-ctx.Done()
+		}, 1)
+		for _, id := range []string{"asks", "holds", "queued"} {
+			if err := x.Submit(id); err != nil {
+				t.Fatal(err)
 			}
-			if free, queued := x.Load(); free != 1 || queued != 0 {
-				t.Errorf("%d slots free, %d queued", free, queued)
-			}
-		})
+		}
+		time.Sleep(time.Minute)
+		if err := x.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if free, queued := x.Load(); free != 1 || queued != 0 {
+			t.Errorf("%d slots free, %d queued", free, queued)
+		}
 	})
 	before.NoneLeft(t)
 }

@@ -14,20 +14,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// lateStore takes a minute until a new record is there for everybody, or fails.
-type lateStore struct {
-	Store
-	err error
-}
-
-func (s lateStore) Create(ctx context.Context, r Record, q Quota) (Record, error) {
-	time.Sleep(time.Minute)
-	if s.err != nil {
-		return Record{}, s.err
-	}
-	return s.Store.Create(ctx, r, q)
-}
-
 // TestStoredBeforeAnnounced: whoever is told of a task finds it, also in another
 // process.
 func TestStoredBeforeAnnounced(t *testing.T) {
@@ -35,12 +21,14 @@ func TestStoredBeforeAnnounced(t *testing.T) {
 	for _, mode := range []Mode{ModeTask, ModeGrace} {
 		bubble.Test(t, func(t *testing.T) {
 			shared := NewMemoryStore()
+			minute := func(context.Context) error { time.Sleep(time.Minute); return nil }
+			full := func(context.Context) error { time.Sleep(time.Minute); return errors.New("the disk is full") }
 			var ran atomic.Bool
 			tool := numberTool("t", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
 				ran.Store(true)
 				return after(time.Hour)(ctx, task, in)
 			})
-			here := newServer(t, Options{Store: lateStore{Store: shared}}, tool)
+			here := newServer(t, Options{Store: &tapStore{Store: shared, tap: before(minute, "Create")}}, tool)
 			there := newServer(t, Options{Store: shared}, tool)
 			began := time.Now()
 			go func() {
@@ -60,7 +48,7 @@ func TestStoredBeforeAnnounced(t *testing.T) {
 			if !ran.Swap(false) {
 				t.Error("the handler does not run")
 			}
-			broken := newServer(t, Options{Store: lateStore{shared, errors.New("the disk is full")}}, tool)
+			broken := newServer(t, Options{Store: &tapStore{Store: shared, tap: before(full, "Create")}}, tool)
 			reply, err = broken.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: mode})
 			var wire *Error
 			if !errors.As(err, &wire) || wire.Code != CodeInternalError || reply.Task != nil {

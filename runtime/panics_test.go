@@ -69,9 +69,7 @@ func TestPanicsStayInside(t *testing.T) {
 	})
 	bubble.Run(t, "the store", func(t *testing.T) {
 		var calls atomic.Int32
-		sick := &hooked{Store: NewMemoryStore()}
-		sick.expire = func(context.Context) error { calls.Add(1); panic("expiry") }
-		sick.renew = func(context.Context) error { calls.Add(1); panic("renewal") }
+		sick := &tapStore{Store: NewMemoryStore(), tap: before(func(context.Context) error { calls.Add(1); panic("upkeep") }, "Expire", "Renew")}
 		s := newServer(t, Options{Store: sick}, numberTool("t", Policy{}, later(time.Minute)))
 		if r := ended(t, s, alice, begin(t, s, alice, "t").ID); outcomeText(r.Outcome) != doubled {
 			t.Errorf("%s", outcomeText(r.Outcome))

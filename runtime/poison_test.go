@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
@@ -85,40 +84,20 @@ func TestCheckEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// panicking is a store that panics once where it is told to.
-type panicking struct {
-	Store
-	create atomic.Bool
-	get    atomic.Bool
-	ask    atomic.Bool
-}
-
-func (p *panicking) Create(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if p.create.CompareAndSwap(true, false) {
-		panic("secret of Create")
-	}
-	return p.Store.Create(ctx, r, quota)
-}
-
-func (p *panicking) Get(ctx context.Context, id string) (Record, error) {
-	if p.get.CompareAndSwap(true, false) {
-		panic("secret of Get")
-	}
-	return p.Store.Get(ctx, id)
-}
-
-func (p *panicking) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if len(r.Inputs) > 0 && p.ask.CompareAndSwap(true, false) {
-		panic("secret of Update")
-	}
-	return p.Store.Update(ctx, r, quota)
-}
-
 // TestPanicsAreOneCallers holds that what panics outside of a handler is an internal error of
 // one call or one task.
 func TestPanicsAreOneCallers(t *testing.T) {
 	var log logged
-	store := &panicking{Store: NewMemoryStore()}
+	store := &tapStore{Store: NewMemoryStore()}
+	panicOnce := func(method string) {
+		store.set(func(_ context.Context, called string, r *Record, do func() error) error {
+			if called == method && (method != "Update" || len(r.Inputs) > 0) {
+				store.set(nil)
+				panic("secret of " + method)
+			}
+			return do()
+		})
+	}
 	spec := ToolSpec{Name: "asked", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskRequired},
 		Questions: []InputSpec{{Name: "Given", Message: "How many?", Schema: `{"type":"object"}`}}}
 	bubble.Test(t, func(t *testing.T) {
@@ -133,13 +112,13 @@ func TestPanicsAreOneCallers(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		store.create.Store(true)
+		panicOnce("Create")
 		_, err := s.Call(t.Context(), caller, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask})
 		internal("a call", err)
-		store.get.Store(true)
+		panicOnce("Get")
 		internal("an answer", s.Answer(t.Context(), caller, "x", nil))
 
-		store.ask.Store(true)
+		panicOnce("Update") // that stores the question
 		reply, err := s.Call(t.Context(), caller, "asked", nil, CallRequest{Mode: ModeTask, Later: true})
 		if err != nil {
 			t.Fatal(err)

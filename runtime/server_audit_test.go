@@ -199,37 +199,23 @@ func auditSecrets(t *testing.T) {
 	}
 }
 
-// fullStore is a store that says only that the account has too many records.
-type fullStore struct{ Store }
-
-// Create implements Store.
-func (fullStore) Create(context.Context, Record, Quota) (Record, error) {
-	return Record{}, ErrQuotaStored
-}
-
 // The trail names the tool of a call that a limit refuses, whatever the store
 // returns beside the error.
 func TestAuditRefusedTool(t *testing.T) {
 	tr := &trail{}
-	s := newServer(t, Options{Logger: tr.logger(), Store: fullStore{NewMemoryStore()}}, numberTool("double", Policy{Task: TaskOptional}, double))
+	full := &tapStore{Store: NewMemoryStore(), tap: before(func(context.Context) error { return ErrQuotaStored }, "Create")}
+	s := newServer(t, Options{Logger: tr.logger(), Store: full}, numberTool("double", Policy{Task: TaskOptional}, double))
 	_, err := s.Call(t.Context(), Caller{Principal: "alice"}, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
 	if limited := tr.of("limit"); err == nil || len(limited) != 1 || limited[0]["tool"] != "double" {
 		t.Errorf("%v: %v", err, limited)
 	}
 }
 
-// leftStore is a store that heeds contexts.
-type leftStore struct{ Store }
-
-// List implements Store.
-func (leftStore) List(ctx context.Context, _ string, _ Position, _ int) ([]Record, error) {
-	return nil, ctx.Err()
-}
-
 // A caller that leaves while its tasks are listed is no fault of the store's.
 func TestListLeft(t *testing.T) {
 	tr := &trail{}
-	s := newServer(t, Options{Logger: tr.logger(), Store: leftStore{NewMemoryStore()}})
+	store := &tapStore{Store: NewMemoryStore(), tap: before(context.Context.Err, "List")}
+	s := newServer(t, Options{Logger: tr.logger(), Store: store})
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	if _, _, err := s.List(ctx, Caller{Principal: "alice"}, Position{}); !errors.Is(err, context.Canceled) || tr.text.Len() > 0 {

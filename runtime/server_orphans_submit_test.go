@@ -55,19 +55,19 @@ func TestExecutorRefusesOrphan(t *testing.T) {
 // TestStuckRecord: a record that the store does not take keeps no other orphan from being adopted.
 func TestStuckRecord(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := &hooked{Store: NewMemoryStore()}
+		store := &tapStore{Store: NewMemoryStore()}
 		for _, id := range []string{"a stuck one", "b"} {
 			if _, err := store.Create(t.Context(), Record{ID: id, Principal: alice.Principal, Tool: "double", Phase: PhaseQueued,
 				Arguments: json.RawMessage(`{"n":21}`), Worker: "dead", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		store.update = func(ctx context.Context, r Record) (Record, error) {
-			if r.ID != "b" {
-				return Record{}, errors.New("a bad page")
+		store.set(func(_ context.Context, method string, r *Record, do func() error) error {
+			if method == "Update" && r.ID != "b" {
+				return errors.New("a bad page")
 			}
-			return store.Store.Update(ctx, r, Quota{})
-		}
+			return do()
+		})
 		s := newServer(t, Options{Store: store}, numberTool("double", Policy{Task: TaskOptional}, double))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()

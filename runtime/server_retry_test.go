@@ -13,98 +13,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// hooked is a store with other methods in the place of its own.
-type hooked struct {
-	Store
-	mu      sync.Mutex
-	create  func(ctx context.Context, r Record, quota Quota) (Record, error)
-	get     func(ctx context.Context, id string) (Record, error)
-	update  func(ctx context.Context, r Record) (Record, error)
-	delete  func(ctx context.Context, r Record) error
-	expire  func(ctx context.Context) error
-	lease   func(ctx context.Context) error
-	renew   func(ctx context.Context) error
-	release func(ctx context.Context) error
-}
-
-// set changes them.
-func (s *hooked) set(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-}
-
-// hook is one of them.
-func hook[F any](s *hooked, field *F) F {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return *field
-}
-
-func (s *hooked) Create(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if do := hook(s, &s.create); do != nil {
-		return do(ctx, r, quota)
-	}
-	return s.Store.Create(ctx, r, quota)
-}
-
-func (s *hooked) Get(ctx context.Context, id string) (Record, error) {
-	if do := hook(s, &s.get); do != nil {
-		return do(ctx, id)
-	}
-	return s.Store.Get(ctx, id)
-}
-
-func (s *hooked) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if do := hook(s, &s.update); do != nil {
-		return do(ctx, r)
-	}
-	return s.Store.Update(ctx, r, quota)
-}
-
-func (s *hooked) Delete(ctx context.Context, r Record) error {
-	if do := hook(s, &s.delete); do != nil {
-		return do(ctx, r)
-	}
-	return s.Store.Delete(ctx, r)
-}
-
-func (s *hooked) Expire(ctx context.Context, now time.Time, limit int) ([]Record, error) {
-	if do := hook(s, &s.expire); do != nil {
-		if err := do(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.Store.Expire(ctx, now, limit)
-}
-
-func (s *hooked) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error) {
-	if do := hook(s, &s.lease); do != nil {
-		if err := do(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.Store.Lease(ctx, worker, now, until, limit)
-}
-
-func (s *hooked) Renew(ctx context.Context, worker string, until time.Time) error {
-	if do := hook(s, &s.renew); do != nil {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	return s.Store.Renew(ctx, worker, until)
-}
-
-func (s *hooked) Release(ctx context.Context, worker string) error {
-	if do := hook(s, &s.release); do != nil {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	return s.Store.Release(ctx, worker)
-}
-
 // deaf is a call of a store that hangs until the test ends, whatever its context
 // says.
 func deaf(t *testing.T) func(context.Context) error {
@@ -120,20 +28,22 @@ func deaf(t *testing.T) func(context.Context) error {
 // keeps its tasks.
 func TestHungUpkeep(t *testing.T) {
 	slow := func(context.Context) error { time.Sleep(45 * time.Second); return nil }
-	for name, harm := range map[string]func(t *testing.T, s *hooked){
-		"a slow expiry":   func(_ *testing.T, s *hooked) { s.expire = slow },
-		"a deaf expiry":   func(t *testing.T, s *hooked) { s.expire = deaf(t) },
-		"a slow adoption": func(_ *testing.T, s *hooked) { s.lease = slow },
-		"a deaf adoption": func(t *testing.T, s *hooked) { s.lease = deaf(t) },
-		"a deaf renewal":  func(t *testing.T, s *hooked) { s.renew = first(2, deaf(t)) },
-		"a lost renewal": func(_ *testing.T, s *hooked) {
-			s.renew = first(2, func(ctx context.Context) error { <-ctx.Done(); return errStore })
+	for name, harm := range map[string]func(t *testing.T) tap{
+		"a slow expiry":   func(*testing.T) tap { return before(slow, "Expire") },
+		"a deaf expiry":   func(t *testing.T) tap { return before(deaf(t), "Expire") },
+		"a slow adoption": func(*testing.T) tap { return before(slow, "Lease") },
+		"a deaf adoption": func(t *testing.T) tap { return before(deaf(t), "Lease") },
+		"a deaf renewal":  func(t *testing.T) tap { return before(first(2, deaf(t)), "Renew") },
+		"a lost renewal": func(*testing.T) tap {
+			return before(first(2, func(ctx context.Context) error { <-ctx.Done(); return errStore }), "Renew")
 		},
-		"a refused renewal": func(_ *testing.T, s *hooked) { s.renew = first(3, func(context.Context) error { return errStore }) },
+		"a refused renewal": func(*testing.T) tap {
+			return before(first(3, func(context.Context) error { return errStore }), "Renew")
+		},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			store := NewMemoryStore()
-			sick := &hooked{Store: store}
+			sick := &tapStore{Store: store}
 			tool := numberTool("t", Policy{TTL: time.Hour}, later(10*time.Minute))
 			a, err := NewServer(Options{Store: sick}, Tools{Service: "A", Impl: 1, Tools: []Tool{tool}})
 			if err != nil {
@@ -142,7 +52,7 @@ func TestHungUpkeep(t *testing.T) {
 			b := newServer(t, Options{Store: store}, tool)
 			id := begin(t, a, alice, "t").ID
 			time.Sleep(time.Second)
-			sick.set(func() { harm(t, sick) })
+			sick.set(harm(t))
 			if r := ended(t, b, alice, id); outcomeText(r.Outcome) != doubled || r.Attempt != 1 {
 				t.Errorf("attempt %d: %s", r.Attempt, outcomeText(r.Outcome))
 			}
@@ -168,20 +78,13 @@ func first(n int32, wrong func(context.Context) error) func(context.Context) err
 
 // TestHungClose: Close ends in time though the store does not return, and says so.
 func TestHungClose(t *testing.T) {
-	for name, harm := range map[string]func(t *testing.T, s *hooked){
-		"release": func(t *testing.T, s *hooked) { s.release = deaf(t) },
-		"update": func(t *testing.T, s *hooked) {
-			wait := deaf(t)
-			s.update = func(ctx context.Context, r Record) (Record, error) { return r, wait(ctx) }
-		},
-		"all": func(t *testing.T, s *hooked) {
-			wait := deaf(t)
-			s.update = func(ctx context.Context, r Record) (Record, error) { return r, wait(ctx) }
-			s.expire, s.lease, s.renew, s.release = wait, wait, wait, wait
-		},
+	for name, methods := range map[string][]string{
+		"release": {"Release"},
+		"update":  {"Update"},
+		"all":     {"Update", "Expire", "Lease", "Renew", "Release"},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			sick := &hooked{Store: NewMemoryStore()}
+			sick := &tapStore{Store: NewMemoryStore()}
 			s, err := NewServer(Options{Store: sick, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{
 				numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) { <-ctx.Done(); return in, nil })}})
 			if err != nil {
@@ -189,7 +92,7 @@ func TestHungClose(t *testing.T) {
 			}
 			begin(t, s, alice, "t")
 			time.Sleep(time.Second)
-			sick.set(func() { harm(t, sick) })
+			sick.set(before(deaf(t), methods...))
 			began := time.Now()
 			if err := s.Close(); err == nil || time.Since(began) > time.Second+CloseMargin {
 				t.Errorf("%v after %v", err, time.Since(began))
@@ -203,18 +106,16 @@ func TestHungClose(t *testing.T) {
 func TestConflicts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var conflicts atomic.Int32
-		sick := &hooked{Store: NewMemoryStore()}
+		sick := &tapStore{Store: NewMemoryStore()}
 		s := newServer(t, Options{Store: sick, Drain: time.Second}, numberTool("t", Policy{TTL: time.Hour}, hang))
 		id := begin(t, s, alice, "t").ID
 		time.Sleep(time.Second)
-		sick.set(func() {
-			sick.update = func(_ context.Context, r Record) (Record, error) {
-				if n := conflicts.Add(1); n > 1000 {
-					panic("no end")
-				}
-				return r, ErrConflict
+		sick.set(before(func(context.Context) error {
+			if n := conflicts.Add(1); n > 1000 {
+				panic("no end")
 			}
-		})
+			return ErrConflict
+		}, "Update"))
 		began := time.Now()
 		_, _, err := s.Cancel(t.Context(), alice, id)
 		var wire *Error
@@ -240,17 +141,20 @@ func TestConflicts(t *testing.T) {
 func TestLostCreate(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		sick := &hooked{Store: store}
+		sick := &tapStore{Store: store}
 		var ran atomic.Bool
 		s := newServer(t, Options{Store: sick, Limits: Limits{Tasks: 1}}, numberTool("t", Policy{Task: TaskOptional, TTL: 24 * time.Hour},
 			func(ctx context.Context, task *Task, in number) (number, error) { ran.Store(true); return in, nil }))
-		sick.set(func() {
-			sick.create = func(ctx context.Context, r Record, quota Quota) (Record, error) {
-				_, err := store.Create(ctx, r, quota)
-				return Record{}, errors.Join(errStore, err)
+		sick.set(func(_ context.Context, method string, r *Record, do func() error) error {
+			switch method {
+			case "Create":
+				err := do()
+				*r = Record{}
+				return errors.Join(errStore, err)
+			case "Get", "Delete":
+				return errStore
 			}
-			sick.get = func(context.Context, string) (Record, error) { return Record{}, errStore }
-			sick.delete = func(context.Context, Record) error { return errStore }
+			return do()
 		})
 		_, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
 		var wire *Error
@@ -261,7 +165,7 @@ func TestLostCreate(t *testing.T) {
 		if all, err := store.List(t.Context(), "alice", Position{}, 5); err != nil || len(all) != 1 {
 			t.Fatalf("%d tasks, %v", len(all), err)
 		}
-		sick.set(func() { sick.create, sick.get, sick.delete = nil, nil, nil })
+		sick.set(nil)
 		time.Sleep(leaseFor)
 		if all, err := store.List(t.Context(), "alice", Position{}, 5); err != nil || len(all) != 0 || ran.Load() {
 			t.Errorf("%d tasks, %v; its handler has run: %v", len(all), err, ran.Load())
@@ -277,7 +181,7 @@ func TestOneTaskOfAName(t *testing.T) {
 		store := NewMemoryStore()
 		tools := []Tool{numberTool("t", Policy{Task: TaskOptional, TTL: time.Minute}, later(30*time.Second))}
 		a := newServer(t, Options{Store: store}, tools...)
-		sick := &hooked{Store: store}
+		sick := &tapStore{Store: store}
 		b := newServer(t, Options{Store: sick}, tools...)
 		create := func(s *Server) (CallReply, error) {
 			return s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, ExternalID: "name"})
@@ -293,17 +197,19 @@ func TestOneTaskOfAName(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute + time.Millisecond)
-		sick.set(func() {
-			sick.get = func(ctx context.Context, id string) (Record, error) {
-				sick.set(func() { sick.get = nil })
-				if _, err := store.Expire(ctx, time.Now(), 5); err != nil {
-					t.Error(err)
-				}
-				if reply, err := create(a); err != nil || reply.Task == nil {
-					t.Errorf("%+v, %v", reply, err)
-				}
-				return over, nil
+		sick.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+			if method != "Get" {
+				return do()
 			}
+			sick.set(nil)
+			if _, err := store.Expire(ctx, time.Now(), 5); err != nil {
+				t.Error(err)
+			}
+			if reply, err := create(a); err != nil || reply.Task == nil {
+				t.Errorf("%+v, %v", reply, err)
+			}
+			*r = over
+			return nil
 		})
 		_, err = create(b)
 		var wire *Error
@@ -371,9 +277,8 @@ func TestCancelElsewhere(t *testing.T) {
 // waits for one that has it; if none comes, it ends by its ttl.
 func TestRollingDeploy(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := &hooked{Store: NewMemoryStore()}
 		var leases atomic.Int32
-		store.lease = func(context.Context) error { leases.Add(1); return nil }
+		store := &tapStore{Store: NewMemoryStore(), tap: before(func(context.Context) error { leases.Add(1); return nil }, "Lease")}
 		tool := numberTool("new", Policy{TTL: time.Hour, OnLost: RestartWhenLost}, later(time.Minute))
 		other := numberTool("old", Policy{}, double)
 		gone := numberTool("gone", Policy{TTL: time.Hour}, double)
@@ -436,8 +341,8 @@ func TestPoisonedTask(t *testing.T) {
 			}
 			return double(ctx, task, in)
 		})
-		serve := func() (*Server, *lifeline) {
-			line := &lifeline{Store: store}
+		serve := func() (*Server, *tapStore) {
+			line := &tapStore{Store: store}
 			s, err := NewServer(Options{Store: line, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{poison, hands}})
 			if err != nil {
 				t.Fatal(err)
@@ -453,7 +358,7 @@ func TestPoisonedTask(t *testing.T) {
 			}
 			a := s
 			if runs.Load() < MaxTries { // it dies
-				line.set(true)
+				line.set(cut)
 			}
 			_ = a.Close()
 			s, line = serve()

@@ -23,7 +23,7 @@ func TestWithdrawnAgain(t *testing.T) {
 			asker := alice
 			asker.Revision = revision
 			store := NewMemoryStore()
-			first := &lifeline{Store: store}
+			first := &tapStore{Store: store}
 			deaf := make(chan struct{})
 			var trace []string
 			handler := func(hold bool) func(context.Context, *Task, number) (number, error) {
@@ -69,7 +69,7 @@ func TestWithdrawnAgain(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			give("short") // withdrawn: ignored
 			give("short#2")
-			first.set(true)
+			first.set(cut)
 			r, err := b.Changed(t.Context(), asker, id, 0)
 			for err == nil && r.Attempt != 2 {
 				r, err = b.Changed(t.Context(), asker, id, r.Version)
@@ -83,7 +83,7 @@ func TestWithdrawnAgain(t *testing.T) {
 				t.Error(outcomeText(r.Outcome))
 			}
 			close(deaf)
-			first.set(false)
+			first.set(nil)
 			const want = "1 answered 0s <nil>\n1 short 1s context deadline exceeded\n1 short 1s <nil>\n" +
 				"2 answered 0s <nil>\n2 short 0s <nil>\n2 short 0s <nil>\n2 open 0s <nil>"
 			if got := strings.Join(trace, "\n"); got != want {

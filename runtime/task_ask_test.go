@@ -247,20 +247,6 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// reportStore tells when a report was stored, before the reporter learns of it.
-type reportStore struct {
-	Store
-	reported func()
-}
-
-func (s reportStore) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
-	r, err := s.Store.Update(ctx, r, quota)
-	if err == nil && !r.Done() && r.StatusMessage != "" {
-		s.reported()
-	}
-	return r, err
-}
-
 // TestProgressEnds cancels a task between a report and its progress: that is
 // sent before the end, and nothing after it.
 func TestProgressEnds(t *testing.T) {
@@ -274,9 +260,13 @@ func TestProgressEnds(t *testing.T) {
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			reported := make(chan struct{}, 1)
-			store := reportStore{NewMemoryStore(), func() {
-				reported <- struct{}{}
-				time.Sleep(100 * time.Millisecond)
+			store := &tapStore{Store: NewMemoryStore(), tap: func(_ context.Context, method string, r *Record, do func() error) error {
+				err := do()
+				if method == "Update" && err == nil && !r.Done() && r.StatusMessage != "" {
+					reported <- struct{}{} // the reporter has yet to learn that its report is stored
+					time.Sleep(100 * time.Millisecond)
+				}
+				return err
 			}}
 			s := newServer(t, Options{Store: store}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
 				time.Sleep(time.Second)

@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestSlowStore: nothing of the kit takes a store for broken that is only slow.
+// TestSlowStore checks that a slow store keeps every promise.
 func TestSlowStore(t *testing.T) {
 	for _, p := range promises {
 		bubble.Run(t, p.name, func(t *testing.T) {
@@ -21,8 +21,7 @@ func TestSlowStore(t *testing.T) {
 	}
 }
 
-// TestFaultyStore: a store that fails does not keep the promises, and does what
-// it says.
+// TestFaultyStore checks that a Faulty store breaks promises, and that each fault does what it says.
 func TestFaultyStore(t *testing.T) {
 	faulty := func(faults Faults) Stores {
 		return Stores{Open: func(t testing.TB) mcptask.Store { return NewFaulty(openMemory(t), faults, 1) }}

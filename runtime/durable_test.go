@@ -85,29 +85,3 @@ func TestTaskIDs(t *testing.T) {
 		t.Errorf("%d IDs for %d tasks", len(ids), servers*each)
 	}
 }
-
-// TestCancelStopsWork: the handler of a cancelled task learns of it at once.
-func TestCancelStopsWork(t *testing.T) {
-	rules.Covers(t, "C-76", "B-72")
-	for name, cancel := range map[string]func(*Server, string) error{
-		"cancelled":     func(s *Server, id string) error { _, _, err := s.Cancel(t.Context(), alice, id); return err },
-		"asked to stop": func(s *Server, id string) error { return s.Stop(t.Context(), alice, id) },
-	} {
-		bubble.Test(t, func(t *testing.T) {
-			var cause error
-			s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
-				<-ctx.Done()
-				cause = context.Cause(ctx)
-				return in, nil
-			}))
-			id := begin(t, s, alice, "t").ID
-			synctest.Wait()
-			if err := cancel(s, id); err != nil {
-				t.Fatal(err)
-			}
-			if synctest.Wait(); !errors.Is(cause, ErrCancelled) {
-				t.Errorf("%s: the handler's context ended by %v", name, cause)
-			}
-		})
-	}
-}

@@ -323,7 +323,7 @@ var turns = map[string]func(t *turn){
 		t.close(a)
 		b := t.serve(tool)
 		time.Sleep(5 * time.Minute)
-		if r, err := b.Get(t.Context(), alice, id); err != nil || len(r.Outstanding()) != 1 || r.Attempt != 2 {
+		if r, err := b.Get(t.Context(), alice, id); err != nil || len(r.Outstanding()) != 1 || len(r.Inputs) != 1 || r.Attempt != 2 {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if err := answer(t, b, alice, id, "ship", yes); err != nil {

@@ -201,20 +201,6 @@ func TestLimitQuestions(t *testing.T) {
 	}
 }
 
-// The server overrides a ttl, and has a longest (C-56, C-97).
-func TestLimitTTL(t *testing.T) {
-	rules.Covers(t, "C-56", "C-97", "B-51", "B-92")
-	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("double", Policy{Task: TaskOptional, TTL: time.Hour}, double))
-	for wish, want := range map[time.Duration]time.Duration{
-		0: time.Hour, -1: time.Hour, time.Minute: time.Minute, 2 * time.Hour: 2 * time.Hour, 3 * time.Hour: 2 * time.Hour, 1<<63 - 1: 2 * time.Hour,
-	} {
-		reply, err := s.Call(t.Context(), alice, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: &wish})
-		if err != nil || reply.Task.TTL() != want {
-			t.Errorf("%v: %v, %v", wish, reply.Task.TTL(), err)
-		}
-	}
-}
-
 // A negative limit is none, 0 its default, and none is met by chance.
 func TestLimitDefaults(t *testing.T) {
 	for _, fields := range []reflect.Type{reflect.TypeFor[Limits](), reflect.TypeFor[Totals]()} {

@@ -215,32 +215,6 @@ func TestClosedServerHandsOver(t *testing.T) {
 	}
 }
 
-// TestQuestionOutlivesServer: a question that is open when a server closes
-// stays, and its answer reaches the next attempt.
-func TestQuestionOutlivesServer(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		store := NewMemoryStore()
-		tool := numberTool("t", restart, confirm)
-		a := newServer(t, Options{Store: store}, tool)
-		id := begin(t, a, alice, "t").ID
-		asks(t, a, alice, id)
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b := newServer(t, Options{Store: store}, tool)
-		synctest.Wait()
-		if r := asks(t, b, alice, id); r.Attempt != 2 || len(r.Inputs) != 1 {
-			t.Errorf("%+v", r)
-		}
-		if err := answer(t, b, alice, id, "ship", yes); err != nil {
-			t.Fatal(err)
-		}
-		if r := ended(t, b, alice, id); r.Outcome.Kind != OutcomeResult || r.Outcome.IsError {
-			t.Errorf("%s", outcomeText(r.Outcome))
-		}
-	})
-}
-
 // TestLongDrain: a handler that takes longer than a lease to end keeps it.
 func TestLongDrain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {

@@ -79,77 +79,69 @@ func TestAnswers(t *testing.T) {
 // takes neither.
 func TestTwoQuestions(t *testing.T) {
 	rules.Covers(t, "E-31", "E-51")
-	var now atomic.Int32
-	s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
-		var asking sync.WaitGroup
-		var sum atomic.Int32
-		for _, step := range []string{"a", "b", "c"} {
-			asking.Go(func() {
-				if a, err := Ask[approval](ctx, task, approvalInput, step, ""); err == nil && a.Approve {
-					sum.Add(1)
-				}
-			})
+	bubble.Test(t, func(t *testing.T) {
+		var now atomic.Int32
+		s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+			var asking sync.WaitGroup
+			var sum atomic.Int32
+			for _, step := range []string{"a", "b", "c"} {
+				asking.Go(func() {
+					if a, err := Ask[approval](ctx, task, approvalInput, step, ""); err == nil && a.Approve {
+						sum.Add(1)
+					}
+				})
+			}
+			asking.Wait() // with one slot: all three give up the same one
+			return number{int(sum.Load())}, nil
+		}), numberTool("other", Policy{}, func(context.Context, *Task, number) (number, error) {
+			if n := now.Add(1); n > 1 {
+				t.Errorf("%d run at once: a task that asks twice gave up two slots", n)
+			}
+			time.Sleep(5 * time.Millisecond)
+			now.Add(-1)
+			return number{}, nil
+		}))
+		id := begin(t, s, alice, "t").ID
+		for {
+			r := asks(t, s, alice, id)
+			if len(r.Outstanding()) == 3 {
+				break
+			}
+			if _, err := s.Changed(t.Context(), alice, id, r.Version); err != nil {
+				t.Fatal(err)
+			}
 		}
-		asking.Wait() // with one slot: all three give up the same one
-		return number{int(sum.Load())}, nil
-	}), numberTool("other", Policy{}, func(context.Context, *Task, number) (number, error) {
-		if n := now.Add(1); n > 1 {
-			t.Errorf("%d run at once: a task that asks twice gave up two slots", n)
+		var others []string
+		for range 4 { // a task that asks blocks nobody
+			others = append(others, begin(t, s, alice, "other").ID)
 		}
-		time.Sleep(5 * time.Millisecond)
-		now.Add(-1)
-		return number{}, nil
-	}))
-	id := begin(t, s, alice, "t").ID
-	for {
-		r := asks(t, s, alice, id)
-		if len(r.Outstanding()) == 3 {
-			break
+		for _, id := range others {
+			ended(t, s, alice, id)
 		}
-		if _, err := s.Changed(t.Context(), alice, id, r.Version); err != nil {
+		err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(`{"action":"?"}`)})
+		if err == nil {
+			t.Error("a bad answer was taken")
+		}
+		if r := asks(t, s, alice, id); len(r.Outstanding()) != 3 {
+			t.Errorf("%d are open", len(r.Outstanding()))
+		}
+		if err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(no)}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	var others []string
-	for range 4 { // a task that asks blocks nobody
-		others = append(others, begin(t, s, alice, "other").ID)
-	}
-	for _, id := range others {
-		ended(t, s, alice, id)
-	}
-	err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(`{"action":"?"}`)})
-	if err == nil {
-		t.Error("a bad answer was taken")
-	}
-	if r := asks(t, s, alice, id); len(r.Outstanding()) != 3 {
-		t.Errorf("%d are open", len(r.Outstanding()))
-	}
-	if err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(no)}); err != nil {
-		t.Fatal(err)
-	}
-	if r := asks(t, s, alice, id); len(r.Outstanding()) != 1 { // E-51
-		t.Errorf("%d are open", len(r.Outstanding()))
-	}
-	if err := answer(t, s, alice, id, "c", yes); err != nil {
-		t.Fatal(err)
-	}
-	if r := ended(t, s, alice, id); !strings.Contains(outcomeText(r.Outcome), `{"n":2}`) {
-		t.Error(outcomeText(r.Outcome))
-	}
-	if free, queued := slotsOf(s); free != 1 || queued != 0 {
-		t.Errorf("%d slots free, %d queued", free, queued)
-	}
-}
-
-// slotsOf is the load of the server's pool, once the handlers that just ended
-// have let go.
-func slotsOf(s *Server) (free, queued int) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if free, queued = s.executor.(localExecutor).Load(); free > 0 {
-			break
+		if r := asks(t, s, alice, id); len(r.Outstanding()) != 1 { // E-51
+			t.Errorf("%d are open", len(r.Outstanding()))
 		}
-	}
-	return free, queued
+		if err := answer(t, s, alice, id, "c", yes); err != nil {
+			t.Fatal(err)
+		}
+		if r := ended(t, s, alice, id); !strings.Contains(outcomeText(r.Outcome), `{"n":2}`) {
+			t.Error(outcomeText(r.Outcome))
+		}
+		synctest.Wait() // the handlers that just ended let go of their slots
+		if free, queued := s.executor.(localExecutor).Load(); free != 1 || queued != 0 {
+			t.Errorf("%d slots free, %d queued", free, queued)
+		}
+	})
 }
 
 func TestStepKeys(t *testing.T) {
@@ -165,16 +157,24 @@ func TestStepKeys(t *testing.T) {
 }
 
 func TestCannotAsk(t *testing.T) {
-	s := newServer(t, Options{}, numberTool("t", Policy{}, confirm), numberTool("nameless", Policy{}, func(ctx context.Context, task *Task, _ number) (number, error) {
-		_, err := Ask[approval](ctx, task, approvalInput, "", "")
-		return number{}, err
-	}))
-	mute := Caller{Principal: "alice"}
-	if got := outcomeText(ended(t, s, mute, begin(t, s, mute, "t").ID).Outcome); !strings.Contains(got, ErrCannotAsk.Error()+": its client has not declared that it answers elicitation/create") {
-		t.Error(got)
+	asksAt := func(step string) func(context.Context, *Task, number) (number, error) {
+		return func(ctx context.Context, task *Task, in number) (number, error) {
+			_, err := Ask[approval](ctx, task, approvalInput, step, "")
+			return in, err
+		}
 	}
-	if got := outcomeText(ended(t, s, alice, begin(t, s, alice, "nameless").ID).Outcome); !strings.Contains(got, "needs the name of its step") {
-		t.Error(got)
+	s := newServer(t, Options{}, numberTool("t", Policy{}, confirm), numberTool("nameless", Policy{}, asksAt("")), numberTool("garbled", Policy{}, asksAt("st\xffep")))
+	for _, c := range []struct {
+		caller     Caller
+		tool, want string
+	}{
+		{Caller{Principal: "alice"}, "t", ErrCannotAsk.Error() + ": its client has not declared that it answers elicitation/create"},
+		{alice, "nameless", "needs the name of its step"},
+		{alice, "garbled", "UTF-8"}, // the name is part of a question's ID at the client
+	} {
+		if got := outcomeText(ended(t, s, c.caller, begin(t, s, c.caller, c.tool).ID).Outcome); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s", c.tool, got)
+		}
 	}
 }
 

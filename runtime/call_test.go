@@ -138,8 +138,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	conn.call = func(ToolCall) (Snapshot, error) { return Snapshot{}, Errorf(CodeInvalidParams, "no") }
-	var wire *Error
-	if _, err := Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || errors.Is(err, ErrNotFound) {
+	if _, err := Run[number](t.Context(), conn, "tool", number{}); wireError(err).Code != CodeInvalidParams || errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }

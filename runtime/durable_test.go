@@ -50,8 +50,7 @@ func TestStoredBeforeAnnounced(t *testing.T) {
 			}
 			broken := newServer(t, Options{Store: &tapStore{Store: shared, tap: before(full, "Create")}}, tool)
 			reply, err = broken.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: mode})
-			var wire *Error
-			if !errors.As(err, &wire) || wire.Code != CodeInternalError || reply.Task != nil {
+			if wireError(err).Code != CodeInternalError || reply.Task != nil {
 				t.Errorf("%+v, %v", reply, err)
 			}
 			if synctest.Wait(); ran.Load() {

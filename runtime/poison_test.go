@@ -42,8 +42,7 @@ func TestPoisonNumbers(t *testing.T) {
 			}
 		}
 		_, err := s.Call(t.Context(), caller, "bounded", arguments, CallRequest{Mode: ModeTask})
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, want) {
+		if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, want) {
 			t.Errorf("as a task: %v", err)
 		}
 
@@ -52,7 +51,7 @@ func TestPoisonNumbers(t *testing.T) {
 		answer := func(n string) error {
 			return s.Answer(t.Context(), caller, task.ID, map[string]json.RawMessage{"step": json.RawMessage(`{"action":"accept","content":{"n":` + n + `}}`)})
 		}
-		if err := answer(poison); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, want) {
+		if err := answer(poison); wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, want) {
 			t.Errorf("as an answer: %v", err)
 		}
 		asks(t, s, caller, task.ID) // still
@@ -107,8 +106,7 @@ func TestPanicsAreOneCallers(t *testing.T) {
 		caller.CanAsk = []string{"elicitation/create"}
 		internal := func(what string, err error) {
 			t.Helper()
-			var wire *Error
-			if !errors.As(err, &wire) || wire.Code != CodeInternalError || strings.Contains(wire.Message, "secret") {
+			if wireError(err).Code != CodeInternalError || strings.Contains(wireError(err).Message, "secret") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

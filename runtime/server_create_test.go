@@ -35,8 +35,7 @@ func TestInvalidArgumentsCreateNothing(t *testing.T) {
 		for _, mode := range []Mode{ModePlain, ModeTask, ModeGrace} {
 			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(arguments), CallRequest{Mode: mode})
 			if mode == ModeTask {
-				var wire *Error
-				if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, "invalid arguments for t") {
+				if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, "invalid arguments for t") {
 					t.Errorf("%q as a task: %v", arguments, err)
 				}
 				continue
@@ -169,8 +168,7 @@ func TestIdempotency(t *testing.T) {
 			t.Errorf("%d tasks, %d runs", len(ids), runs.Load())
 		}
 		_, err := call(s, alice, "t", `{"n":2}`, key, ModeTask)
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
+		if wireError(err).Code != CodeInvalidParams {
 			t.Errorf("other arguments: %v", err)
 		}
 		if reply, err := call(s, bob, "t", `{"n":2}`, key, ModeTask); err != nil || ids[reply.Task.ID] {
@@ -222,8 +220,7 @@ func TestIdempotency(t *testing.T) {
 		s := newServer(t, Options{}, numberTool("t", policy, double))
 		anonymous := Caller{Revision: Revision20260728}
 		_, err := call(s, anonymous, "t", `{"n":1}`, key[:15], ModeTask)
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, "16 bytes") {
+		if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, "16 bytes") {
 			t.Errorf("%v", err)
 		}
 		if _, err := call(s, anonymous, "t", `{"n":1}`, key[:16], ModeTask); err != nil {

@@ -17,15 +17,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// exceeded fails unless an error is the refusal of a limit.
+// exceeded checks that an error is the refusal of an account's limit, and says what helps.
 func exceeded(t *testing.T, err error, name string, most int) {
 	t.Helper()
-	var wire *Error
-	if !errors.As(err, &wire) || wire.Code != CodeInternalError || wire.Limit() != name || string(wire.Data) != fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most) {
-		t.Errorf("%v is not the limit %s of %d", err, name, most)
-	}
-	if way := accountAdvice[name]; way.help == "" || !strings.HasSuffix(wire.Message, " is exceeded: "+way.help) {
+	exceededBy(t, err, "", name, most)
+	if way := accountAdvice[name]; way.help == "" || !strings.HasSuffix(wireError(err).Message, " is exceeded: "+way.help) {
 		t.Errorf("the limit %s does not say what helps: %v", name, err)
+	}
+}
+
+// exceededBy checks that an error is the refusal of a limit of several accounts together.
+func exceededBy(t *testing.T, err error, scope Scope, name string, most int) {
+	t.Helper()
+	want := fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope)
+	want = strings.Replace(want, `,"scope":""`, "", 1)
+	if wire := wireError(err); wire.Code != CodeInternalError || wire.Limit() != name || string(wire.Data) != want {
+		t.Errorf("%v is not the limit %s", err, want)
 	}
 }
 

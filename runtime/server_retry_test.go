@@ -65,6 +65,18 @@ func TestHungUpkeep(t *testing.T) {
 	}
 }
 
+// TestPanickingUpkeep checks that the upkeep of a server survives a store that panics.
+func TestPanickingUpkeep(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var calls atomic.Int32
+		sick := &tapStore{Store: NewMemoryStore(), tap: before(func(context.Context) error { calls.Add(1); panic("upkeep") }, "Expire", "Renew")}
+		s := newServer(t, Options{Store: sick}, numberTool("t", Policy{}, later(time.Minute)))
+		if r := ended(t, s, alice, begin(t, s, alice, "t").ID); outcomeText(r.Outcome) != doubled || calls.Load() < 4 {
+			t.Errorf("%s, with %d calls of the upkeep", outcomeText(r.Outcome), calls.Load())
+		}
+	})
+}
+
 // first lets the first calls go wrong.
 func first(n int32, wrong func(context.Context) error) func(context.Context) error {
 	var calls atomic.Int32
@@ -118,8 +130,7 @@ func TestConflicts(t *testing.T) {
 		}, "Update"))
 		began := time.Now()
 		_, _, err := s.Cancel(t.Context(), alice, id)
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInternalError || time.Since(began) > 2*StorePatience {
+		if wireError(err).Code != CodeInternalError || time.Since(began) > 2*StorePatience {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		if n := conflicts.Load(); n < 2 || n > 100 {
@@ -157,8 +168,7 @@ func TestLostCreate(t *testing.T) {
 			return do()
 		})
 		_, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInternalError {
+		if wireError(err).Code != CodeInternalError {
 			t.Fatalf("%v", err)
 		}
 		time.Sleep(10 * time.Minute)
@@ -212,8 +222,7 @@ func TestOneTaskOfAName(t *testing.T) {
 			return nil
 		})
 		_, err = create(b)
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
+		if wireError(err).Code != CodeInvalidParams {
 			t.Errorf("two tasks of one name: %v", err)
 		}
 		if r := ended(t, a, alice, id); outcomeText(r.Outcome) != doubled {

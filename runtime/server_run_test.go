@@ -34,8 +34,7 @@ func TestEndOfTTL(t *testing.T) {
 		for range 3 {
 			waiting.Go(func() {
 				_, err := s.Await(t.Context(), alice, first.ID)
-				var wire *Error
-				if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || wire.Reason() != reasonExpired || !errors.Is(err, ErrExpired) {
+				if wireError(err).Code != CodeInvalidParams || wireError(err).Reason() != reasonExpired || !errors.Is(err, ErrExpired) {
 					t.Errorf("who waits gets %v", err)
 				}
 			})

@@ -130,6 +130,13 @@ func outcomeText(o *Outcome) string {
 	return "result " + string(o.Result)
 }
 
+// wireError returns the error that a client gets, or an empty one if it is of another kind.
+func wireError(err error) *Error {
+	wire := &Error{}
+	_ = errors.As(err, &wire)
+	return wire
+}
+
 const doubled = `result {"content":[{"text":"{\"n\":42}","type":"text"}],"structuredContent":{"n":42}}`
 
 // logged collects a server's log.

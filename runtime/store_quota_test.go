@@ -13,16 +13,6 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// exceededBy fails unless an error is the refusal of a limit of several accounts together.
-func exceededBy(t *testing.T, err error, scope Scope, name string, most int) {
-	t.Helper()
-	var wire *Error
-	if !errors.As(err, &wire) || wire.Code != CodeInternalError || wire.Limit() != name ||
-		string(wire.Data) != fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope) {
-		t.Errorf("%v is not the limit %s of %d of the %s", err, name, most, scope)
-	}
-}
-
 // anonymous is a caller with a session of its own.
 func anonymous(session int) Caller {
 	return Caller{Session: fmt.Sprint("session", session), Revision: Revision20251125, CanAsk: []string{methodElicit}}

@@ -47,8 +47,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%+v", q)
 			}
 			for _, bad := range []string{`{"action":"accept"}`, `{"action":"accept","content":{"approve":"yes"}}`, `{"action":"shrug"}`, `{}`, `null`, `7`, `{`} {
-				var wire *Error
-				if err := answer(t, s, alice, id, "ship", bad); !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
+				if err := answer(t, s, alice, id, "ship", bad); wireError(err).Code != CodeInvalidParams {
 					t.Errorf("%s was answered with %v", bad, err)
 				}
 			}

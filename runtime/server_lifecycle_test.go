@@ -22,14 +22,14 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func allEvents() []event {
 	at := epoch.Add(time.Minute)
 	return []event{
-		{kind: eventStart, at: at, worker: "w2", lease: at.Add(leaseFor)},
+		{kind: eventStart, at: at, worker: "w2", lease: leaseFor},
 		{kind: eventReport, at: at, message: "half"},
 		{kind: eventAsk, at: at, input: Input{Key: "new", Method: methodElicit}},
 		{kind: eventAnswer, at: at, key: "open", answer: json.RawMessage(`{"action":"decline"}`)},
 		{kind: eventWithdraw, at: at, key: "open"},
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
-		{kind: eventClaim, at: at, worker: "w2", lease: at.Add(leaseFor)},
+		{kind: eventClaim, at: at, worker: "w2", lease: leaseFor},
 		{kind: eventHandOver, at: at},
 		{kind: "nonsense", at: at},
 	}
@@ -141,8 +141,8 @@ func TestNextDetails(t *testing.T) {
 		}
 	})
 	t.Run("a restart counts and moves the lease", func(t *testing.T) {
-		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2", lease: epoch.Add(time.Hour)})
-		if r.Attempt != 2 || r.Worker != "w2" || !r.LeaseUntil.Equal(epoch.Add(time.Hour)) {
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2", lease: time.Hour})
+		if r.Attempt != 2 || r.Worker != "w2" || !r.LeaseUntil.Equal(epoch.Add(time.Second+time.Hour)) {
 			t.Errorf("%+v", r)
 		}
 	})

@@ -39,7 +39,7 @@ func testExpire(k *kit) {
 		k.Errorf("%d gone, %d left", len(total), len(left))
 	}
 	k.expireRecords(minutesAfter(13).Add(-time.Microsecond), 5, 0) // a microsecond too soon
-	for id := range total { // nothing of them is left, so they can be created again
+	for id := range total {                                        // nothing of them is left, so they can be created again
 		r := newRecord(id, "p", epoch)
 		r.IdempotencyKey = id
 		k.createRecord(r)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -121,8 +122,8 @@ func started(t testing.TB, c Conn, opts ...CallOption) *Call[number] {
 func TestStart(t *testing.T) {
 	conn := &fakeConn{call: func(ToolCall) (Snapshot, error) { s := completed("", 7); s.TTL = 0; return s, nil }}
 	call := started(t, conn, IdempotencyKey("k"), Plain(), TTL(time.Minute))
-	if want := (ToolCall{Tool: "tool", Plain: true, TTL: time.Minute, IdempotencyKey: "k"}); fmt.Sprint(conn.calls[0]) != fmt.Sprint(ToolCall{
-		Tool: want.Tool, Arguments: json.RawMessage(`{"n":1}`), Plain: true, TTL: want.TTL, IdempotencyKey: "k"}) {
+	want := ToolCall{Tool: "tool", Arguments: json.RawMessage(`{"n":1}`), Plain: true, TTL: time.Minute, IdempotencyKey: "k"}
+	if !reflect.DeepEqual(conn.calls[0], want) {
 		t.Errorf("%+v", conn.calls[0])
 	}
 	if token, ok := call.Token(); ok || token != "" {
@@ -450,24 +451,12 @@ func TestDecodeOutput(t *testing.T) {
 		return Snapshot{Status: StatusCompleted, Result: &Result{Content: content, Structured: json.RawMessage(structured)}}
 	}
 	text := TextContent("a < b")
-	if out, err := decodeOutput[string]("t", result("", text, ImageContent([]byte{1}, "image/png"), TextContent("c"))); err != nil || out != "a < b\nc" {
-		t.Errorf("%q, %v", out, err)
-	}
-	if out, err := decodeOutput[*Result]("t", result(`{"n":1}`, text)); err != nil || out == nil || out.Text() != "a < b" {
-		t.Errorf("%+v, %v", out, err)
-	}
-	if _, err := decodeOutput[struct{}]("t", result("")); err != nil {
-		t.Error(err)
-	}
-	if out, err := decodeOutput[number]("t", result(`{"n":3}`)); err != nil || out.N != 3 {
-		t.Errorf("%+v, %v", out, err)
-	}
-	if out, err := decodeOutput[*number]("t", result(`{"n":3}`)); err != nil || out == nil || out.N != 3 {
-		t.Errorf("%+v, %v", out, err)
-	}
-	if out, err := decodeOutput[number]("t", result("", TextContent(`{"n":3}`))); err != nil || out.N != 3 {
-		t.Errorf("as text only: %+v, %v", out, err)
-	}
+	wantOutput(t, result("", text, ImageContent([]byte{1}, "image/png"), TextContent("c")), "a < b\nc")
+	wantOutput(t, result(`{"n":1}`, text), result(`{"n":1}`, text).Result)
+	wantOutput(t, result(""), struct{}{})
+	wantOutput(t, result(`{"n":3}`), number{3})
+	wantOutput(t, result(`{"n":3}`), &number{3})
+	wantOutput(t, result("", TextContent(`{"n":3}`)), number{3}) // as text only
 	for _, bad := range []Snapshot{result(`{"n":"x"}`), result(""), result("", text)} {
 		if _, err := decodeOutput[number]("t", bad); err == nil || !strings.HasPrefix(err.Error(), "t: the result does not fit the output type: ") {
 			t.Errorf("%v", err)
@@ -496,6 +485,14 @@ func TestDecodeOutput(t *testing.T) {
 	}
 	if got := (&ToolError{Tool: "t", Result: &Result{IsError: true}}).Error(); got != "t: the tool reported an error without a text" {
 		t.Error(got)
+	}
+}
+
+// wantOutput checks what a result decodes into.
+func wantOutput[Out any](t *testing.T, s Snapshot, want Out) {
+	t.Helper()
+	if out, err := decodeOutput[Out]("t", s); err != nil || !reflect.DeepEqual(out, want) {
+		t.Errorf("%+v, %v, want %+v", out, err, want)
 	}
 }
 

@@ -178,11 +178,13 @@ func TestFullAccountEnds(t *testing.T) {
 func TestLimitBytesOfAnswers(t *testing.T) {
 	const most = 5000
 	answer := json.RawMessage(`{"action":"accept","content":{"approve":true,"note":"` + strings.Repeat("x", most) + `"}}`)
-	asking := numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
-		_, err := Ask[approval](ctx, task, approvalInput, "step", "")
-		return in, err
-	})
-	s := newServer(t, Options{Limits: Limits{Bytes: most}}, asking)
+	asking := func(message string) Tool {
+		return numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
+			_, err := Ask[approval](ctx, task, approvalInput, "step", message)
+			return in, err
+		})
+	}
+	s := newServer(t, Options{Limits: Limits{Bytes: most}}, asking(""))
 	id := asks(t, s, alice, begin(t, s, alice, "asks").ID).ID
 	exceeded(t, s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"step": answer}), "bytes", most)
 	if r := asks(t, s, alice, id); len(r.Outstanding()) != 1 {
@@ -195,11 +197,7 @@ func TestLimitBytesOfAnswers(t *testing.T) {
 	if !r.Outcome.IsError || !strings.Contains(string(r.Outcome.Result), `\"bytes\"`) || r.Size() > most {
 		t.Errorf("%s of %d bytes", r.Outcome.Result, r.Size())
 	}
-	asksMuch := numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
-		_, err := Ask[approval](ctx, task, approvalInput, "step", strings.Repeat("x", most))
-		return in, err
-	})
-	s = newServer(t, Options{Limits: Limits{Bytes: most}}, asksMuch)
+	s = newServer(t, Options{Limits: Limits{Bytes: most}}, asking(strings.Repeat("x", most)))
 	r = ended(t, s, alice, begin(t, s, alice, "asks").ID)
 	exceeded(t, r.Outcome.Error, "bytes", most)
 }

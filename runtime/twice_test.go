@@ -17,14 +17,7 @@ func TestDeliveredTwice(t *testing.T) {
 		"restarts when lost": {Task: TaskOptional, OnLost: RestartWhenLost},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("slow", policy, func(ctx context.Context, _ *Task, in number) (number, error) {
-				select {
-				case <-time.After(time.Minute):
-					return in, nil
-				case <-ctx.Done():
-					return in, ctx.Err()
-				}
-			}))
+			s := newServer(t, Options{}, numberTool("slow", policy, after(time.Minute)))
 			r := begin(t, s, alice, "slow")
 			synctest.Wait() // it runs
 			if err := s.executor.Submit(r.toSubmission()); err != nil {

@@ -56,7 +56,7 @@ func TestClientAnswers(t *testing.T) {
 			t.Errorf("asked %d times, sent %s", asked.Load(), conn.sent())
 		}
 	})
-	bubble.Run(t, "who cannot answer says so", func(t *testing.T) {
+	bubble.Run(t, "a client that cannot answer says so", func(t *testing.T) {
 		strange := question("a")
 		strange.Input = "Something"
 		conn := &fakeConn{
@@ -112,7 +112,7 @@ func TestClientAnswers(t *testing.T) {
 			t.Errorf("%+v, %v", out, err)
 		}
 	})
-	bubble.Run(t, "a person who thinks hides nothing", func(t *testing.T) {
+	bubble.Run(t, "a person who thinks delays no news", func(t *testing.T) {
 		var gaveUp atomic.Bool
 		conn := &fakeConn{
 			answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
@@ -146,7 +146,7 @@ func TestClientAnswers(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
-	bubble.Run(t, "who waits again asks again", func(t *testing.T) {
+	bubble.Run(t, "a caller that waits again asks again", func(t *testing.T) {
 		var asked atomic.Int32
 		conn := &fakeConn{
 			answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
@@ -198,7 +198,7 @@ func TestAnswererFits(t *testing.T) {
 	}
 }
 
-// calls makes one call for each ID.
+// calls starts n calls. Their tasks have the IDs 0 to n-1.
 func calls(t testing.TB, conn *fakeConn, n int) []*Call[number] {
 	t.Helper()
 	i := 0
@@ -273,8 +273,8 @@ func TestSettledThousand(t *testing.T) {
 	})
 }
 
-// TestSettledSlowOnes: neither a slow person nor a read that hangs hides what
-// becomes of the others.
+// TestSettledSlowOnes checks that neither a slow person nor a read that hangs delays the news of
+// the other calls.
 func TestSettledSlowOnes(t *testing.T) {
 	before := leak.Now()
 	bubble.Test(t, func(t *testing.T) {

@@ -144,8 +144,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestUpdates: the state now, each change and the last, never sooner than the
-// server's interval, which changes on the way (C-30, E-25).
+// TestUpdates checks that Updates yields the state now, each change and the end. It never polls
+// sooner than the server's interval, which changes on the way (C-30, E-25).
 func TestUpdates(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		polls := []time.Duration{time.Second, time.Second, 10 * time.Second, 10 * time.Second, 100 * time.Millisecond, 0, 0}
@@ -197,12 +197,12 @@ func TestUpdates(t *testing.T) {
 			t.Errorf("%d updates, %d reads", n, len(conn.readsOf("t")))
 		}
 		for range call.Updates(t.Context()) {
-			break // an iterator that is left behind
+			break // leaving the loop is allowed
 		}
 	})
 }
 
-// TestManyWaitersPollOnce: however many wait, the interval holds.
+// TestManyWaitersPollOnce checks that the interval holds however many callers wait.
 func TestManyWaitersPollOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
@@ -254,7 +254,7 @@ func TestTransportErrors(t *testing.T) {
 			gap := reads[i+1].Sub(reads[i])
 			pause, failures := time.Second, i%(pace.MaxFailures+1)
 			if i > pace.MaxFailures {
-				pause = 5 * time.Second // what the server said, before it broke again
+				pause = 5 * time.Second // the interval that the server asked for
 			}
 			if failures < pace.MaxFailures {
 				pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
@@ -401,8 +401,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestDoneWhenCreated: a task may be over when the server tells of it, as one
-// that an idempotency key finds.
+// TestDoneWhenCreated starts a call whose task is over when the server tells of it, as a task may
+// be that an idempotency key finds.
 func TestDoneWhenCreated(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{
@@ -441,7 +441,7 @@ func TestCancelCall(t *testing.T) {
 		task:   func(context.Context, string, int) (Snapshot, error) { return completed("t", 1), nil },
 		cancel: func(context.Context, string) error { return Errorf(CodeInvalidParams, "it has ended") },
 	}
-	if err := started(t, conn).Cancel(t.Context()); err != nil { // C-75: no error for who cancels
+	if err := started(t, conn).Cancel(t.Context()); err != nil { // C-75: that is no error
 		t.Error(err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// toldConn is a Conn whose server tells of changes.
+// toldConn is a Conn whose server sends changes.
 type toldConn struct {
 	fakeConn
 
@@ -51,7 +51,7 @@ func (c *toldConn) tell(id string, live bool, s *Snapshot) {
 	}
 }
 
-// at is a state that is so many seconds old at the server's clock.
+// at returns a state with the time of its change by the server's clock.
 func at(s Snapshot, seconds int) *Snapshot {
 	s.UpdatedAt = epoch.Add(time.Duration(seconds) * time.Second)
 	return &s

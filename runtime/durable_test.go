@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestStoredBeforeAnnounced: whoever is told of a task finds it, also in another
-// process.
+// TestStoredBeforeAnnounced checks that a caller that is told of a task finds it, in another
+// process too.
 func TestStoredBeforeAnnounced(t *testing.T) {
 	rules.Covers(t, "E-22", "E-23")
 	for _, mode := range []Mode{ModeTask, ModeGrace} {
@@ -60,7 +60,7 @@ func TestStoredBeforeAnnounced(t *testing.T) {
 	}
 }
 
-// TestTaskIDs: no two tasks have the same ID, whoever makes them.
+// TestTaskIDs checks that no two tasks have the same ID, even of several servers.
 func TestTaskIDs(t *testing.T) {
 	rules.Covers(t, "C-25", "B-26")
 	store := NewMemoryStore()

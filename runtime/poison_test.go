@@ -10,8 +10,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// poison is a number that takes long to compute with, or has no value at all for those
-// who compute with fractions.
+// poison is a number that takes long to compute with. Libraries that compute with fractions return no
+// value for it.
 const poison = `1e-9999999`
 
 func TestPoisonNumbers(t *testing.T) {
@@ -83,8 +83,8 @@ func TestCheckEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// TestPanicsAreOneCallers holds that what panics outside of a handler is an internal error of
-// one call or one task.
+// TestPanicsAreOneCallers checks that a panic outside of a handler is an internal error of one call
+// or one task.
 func TestPanicsAreOneCallers(t *testing.T) {
 	var log logged
 	store := &tapStore{Store: NewMemoryStore()}

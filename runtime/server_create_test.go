@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// stored counts alice's tasks.
+// stored returns how many tasks a caller has.
 func stored(t *testing.T, s *Server, caller Caller) int {
 	t.Helper()
 	page, _, err := s.List(context.Background(), caller, Position{})
@@ -86,7 +86,7 @@ func TestGrace(t *testing.T) {
 			t.Errorf("%s", outcomeText(r.Outcome))
 		}
 	})
-	bubble.Run(t, "who asked for a task gets one", func(t *testing.T) {
+	bubble.Run(t, "a caller that asks for a task gets one", func(t *testing.T) {
 		s := newServer(t, Options{}, numberTool("t", graced, double))
 		r := begin(t, s, alice, "t")
 		if r.Done() {
@@ -103,7 +103,7 @@ func TestGrace(t *testing.T) {
 		}
 	})
 	for _, concurrency := range []int{1, 2} { // with one slot the call waits in the queue
-		bubble.Run(t, "who left has no task", func(t *testing.T) {
+		bubble.Run(t, "a caller that leaves has no task", func(t *testing.T) {
 			var stopped, started atomic.Int32
 			s := newServer(t, Options{Concurrency: concurrency}, numberTool("other", Policy{}, hang),
 				numberTool("t", graced, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -125,7 +125,7 @@ func TestGrace(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody was there from the start", func(t *testing.T) {
+	t.Run("the caller has left before", func(t *testing.T) {
 		s := newServer(t, Options{}, numberTool("t", graced, double))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -184,13 +184,13 @@ func TestIdempotency(t *testing.T) {
 		if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
 			t.Errorf("%+v, %v", reply, err)
 		}
-		// Who asks for a task gets one, though it has ended.
+		// A caller that asks for a task gets it, even if it has ended.
 		reply, err = call(s, alice, "t", `{"n":21}`, key, ModeTask)
 		if err != nil || reply.Task == nil || outcomeText(reply.Task.Outcome) != doubled {
 			t.Errorf("%+v, %v", reply, err)
 		}
 	})
-	bubble.Run(t, "who left with a key finds the task again", func(t *testing.T) {
+	bubble.Run(t, "a caller that left with a key finds the task again", func(t *testing.T) {
 		s := newServer(t, Options{}, numberTool("t", policy, after(10*time.Second)))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

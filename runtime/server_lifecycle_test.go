@@ -18,7 +18,7 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// allEvents is one event of each kind, and a kind that does not exist.
+// allEvents returns one event of each kind, and one of a kind that does not exist.
 func allEvents() []event {
 	at := epoch.Add(time.Minute)
 	return []event{
@@ -35,7 +35,7 @@ func allEvents() []event {
 	}
 }
 
-// recordIn is a task in a phase, with the questions that belong there.
+// recordIn returns a task in a phase, with questions that fit it.
 func recordIn(phase Phase) Record {
 	r := Record{ID: "t", Version: 7, Phase: phase, CreatedAt: epoch, UpdatedAt: epoch, ExpiresAt: epoch.Add(time.Hour), StatusMessage: "before"}
 	if phase != PhaseQueued {
@@ -51,7 +51,7 @@ func recordIn(phase Phase) Record {
 	return r
 }
 
-// TestNext goes through every phase and every event: C-27 to C-29, E-21.
+// TestNext checks every event in every phase (C-27 to C-29, E-21).
 func TestNext(t *testing.T) {
 	rules.Covers(t, "C-27", "C-28", "C-29", "E-21", "B-28", "B-29", "B-30")
 	allowed := map[Phase]map[eventKind]Phase{
@@ -171,7 +171,7 @@ func TestNextDetails(t *testing.T) {
 	})
 }
 
-// recordingStore keeps every version that was stored, in order.
+// recordingStore keeps every version that Update stores, in order.
 type recordingStore struct {
 	Store
 	mu      sync.Mutex
@@ -188,8 +188,7 @@ func (s *recordingStore) Update(ctx context.Context, r Record, quota Quota) (Rec
 	return r, err
 }
 
-// TestLifecycleProperty sends random events from many goroutines through the
-// one way that leads to the store.
+// TestLifecycleProperty sends random events from many goroutines and checks each stored step.
 func TestLifecycleProperty(t *testing.T) {
 	rules.Covers(t, "C-29", "E-21", "E-42", "E-43", "B-30")
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -240,7 +239,7 @@ func TestLifecycleProperty(t *testing.T) {
 	})
 }
 
-// checkStep holds what is true between a version and the next.
+// checkStep checks a version against the one before it.
 func checkStep(t *rapid.T, before, after Record) {
 	if after.Version != before.Version+1 {
 		t.Fatalf("version %d after %d", after.Version, before.Version)

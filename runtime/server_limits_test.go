@@ -41,8 +41,8 @@ func call(s *Server, caller Caller, tool string, mode Mode) (CallReply, error) {
 	return s.Call(context.Background(), caller, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: mode})
 }
 
-// However many are created at once, exactly as many are as may be; one that
-// ends makes room, and nobody pays for somebody else (C-96).
+// TestLimitRunning checks that exactly as many tasks are created as are allowed, however many are
+// tried at once. A task that ends makes room, and no account pays for another (C-96).
 func TestLimitRunning(t *testing.T) {
 	rules.Covers(t, "C-96", "B-91")
 	const most = 5
@@ -82,7 +82,7 @@ func TestLimitRunning(t *testing.T) {
 	}
 }
 
-// A task counts until it is deleted, and it is deleted soon after its ttl.
+// TestLimitTasks checks that a task counts until it is deleted, soon after its ttl.
 func TestLimitTasks(t *testing.T) {
 	rules.Covers(t, "C-98", "B-93")
 	bubble.Test(t, func(t *testing.T) {
@@ -101,7 +101,8 @@ func TestLimitTasks(t *testing.T) {
 	})
 }
 
-// A repeated call gets its task, also where there is room for no other.
+// TestLimitAndIdempotency checks that a repeated call gets its task even if there is no room for
+// another.
 func TestLimitAndIdempotency(t *testing.T) {
 	s := newServer(t, Options{Limits: Limits{Tasks: 1, Running: 1}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
 	var ids []string
@@ -117,7 +118,7 @@ func TestLimitAndIdempotency(t *testing.T) {
 	}
 }
 
-// A result above the limit is not stored and not sent, whatever it is.
+// TestLimitResult checks that no outcome above the limit is stored or sent.
 func TestLimitResult(t *testing.T) {
 	const most = 1000
 	big := strings.Repeat("x", most+1)
@@ -162,8 +163,8 @@ func TestLimitResult(t *testing.T) {
 	}
 }
 
-// The question above the limit gives the handler an error, which ends the task
-// where the handler returns it; those that were withdrawn count.
+// TestLimitQuestions checks that a question above the limit gives the handler an error. The error
+// ends the task if the handler returns it. Answered questions count too.
 func TestLimitQuestions(t *testing.T) {
 	const most = 3
 	handler := func(returns bool) func(context.Context, *Task, number) (number, error) {
@@ -208,7 +209,7 @@ func TestLimitQuestions(t *testing.T) {
 	}
 }
 
-// A negative limit is none, 0 its default, and none is met by chance.
+// TestLimitDefaults checks the defaults of the limits, and that a negative limit means no limit.
 func TestLimitDefaults(t *testing.T) {
 	for _, fields := range []reflect.Type{reflect.TypeFor[Limits](), reflect.TypeFor[Totals]()} {
 		for i := range fields.NumField() {
@@ -236,7 +237,7 @@ func TestLimitDefaults(t *testing.T) {
 	}) {
 		t.Errorf("the defaults are not those of this list: %+v", got)
 	}
-	// What is set for an account moves the defaults of all together; what is unbounded for one is so for all.
+	// A limit of an account moves the defaults of the totals. Without one, the totals have none either.
 	const unbounded = math.MaxInt
 	for _, tc := range []struct {
 		given             Limits
@@ -258,8 +259,8 @@ func TestLimitDefaults(t *testing.T) {
 	}
 }
 
-// The caller of a task that ends in line is let go at once: what its progress
-// hangs on is the size of a request.
+// TestProgressOfTasksInLine checks that the server lets go of the caller of a task that ends in
+// line. The caller's progress function may keep a whole request in memory.
 func TestProgressOfTasksInLine(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional, TTL: time.Hour}, hang))

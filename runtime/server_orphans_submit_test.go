@@ -36,8 +36,8 @@ func createOrphan(t *testing.T, store Store, id string) {
 	}
 }
 
-// A task that a server has taken from a lost worker, and that its executor does not take, is free again: its
-// lease would be renewed for as long as the server lives.
+// TestExecutorRefusesOrphan checks that an orphan that the executor refuses is free again.
+// Otherwise its lease would be renewed for as long as the server lives.
 func TestExecutorRefusesOrphan(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
@@ -58,7 +58,8 @@ func TestExecutorRefusesOrphan(t *testing.T) {
 	})
 }
 
-// TestStuckRecord: a record that the store does not take keeps no other orphan from being adopted.
+// TestStuckRecord checks that a server adopts the other orphans if the store does not take one of
+// them.
 func TestStuckRecord(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &tapStore{Store: NewMemoryStore()}

@@ -104,8 +104,8 @@ func TestLostWorkerFails(t *testing.T) {
 	})
 }
 
-// TestQueuedTaskMoves: a task that waits in a process that hangs runs in
-// another, and only there.
+// TestQueuedTaskMoves checks that a task in the line of a process that hangs runs in another
+// process, and only there.
 func TestQueuedTaskMoves(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
@@ -138,8 +138,7 @@ func TestQueuedTaskMoves(t *testing.T) {
 	})
 }
 
-// TestTaskComesBack: a process loses a task, and gets it back while its first
-// handler still runs.
+// TestTaskComesBack lets a process lose a task and get it back while its first handler still runs.
 func TestTaskComesBack(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
@@ -215,7 +214,7 @@ func TestClosedServerHandsOver(t *testing.T) {
 	}
 }
 
-// TestLongDrain: a handler that takes longer than a lease to end keeps it.
+// TestLongDrain checks that a handler that takes longer than a lease to end keeps its task.
 func TestLongDrain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
@@ -267,7 +266,7 @@ func TestShortDrain(t *testing.T) {
 	})
 }
 
-// TestStoreAway: a store that is away for minutes costs time, not tasks.
+// TestStoreAway checks that a store that is away for minutes costs time, not tasks.
 func TestStoreAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		log := &logged{}

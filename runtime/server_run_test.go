@@ -100,7 +100,8 @@ func listeners(s *Server) (n int) {
 	return n
 }
 
-// TestOnlyPrincipalSurvives: a task's handler sees nothing of the request.
+// TestOnlyPrincipalSurvives checks that a task's handler sees nothing of the request but its
+// principal.
 func TestOnlyPrincipalSurvives(t *testing.T) {
 	type key struct{}
 	s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -182,7 +183,8 @@ func TestCancelAndStop(t *testing.T) {
 	}
 }
 
-// TestCancelRacesFinish: whoever comes first decides, for good.
+// TestCancelRacesFinish checks that a task ends once, as the faster of a cancel and its handler
+// says, and that Cancel returns the stored end.
 func TestCancelRacesFinish(t *testing.T) {
 	rules.Covers(t, "C-29", "C-78", "B-30", "B-74")
 	store := &recordingStore{Store: NewMemoryStore()}
@@ -225,7 +227,8 @@ func TestCancelRacesFinish(t *testing.T) {
 	t.Log(kinds)
 }
 
-// TestIsolation: somebody else's task is the same as none, to the byte.
+// TestIsolation checks that the answer for another caller's task is, byte for byte, the answer for
+// a missing task.
 func TestIsolation(t *testing.T) {
 	rules.Covers(t, "C-92", "C-93", "C-94", "E-87", "B-88", "B-89")
 	s := newServer(t, Options{}, numberTool("asks", Policy{}, confirm))

@@ -13,13 +13,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// anonymous is a caller with a session of its own.
+// anonymous returns an anonymous caller with a session of its own.
 func anonymous(session int) Caller {
 	return Caller{Session: fmt.Sprint("session", session), Revision: Revision20251125, CanAsk: []string{methodElicit}}
 }
 
-// Sessions cost nothing, so that a client that opens one for every few calls has no more tasks than
-// all anonymous callers may have together, and principals go on.
+// TestSessionsDoNotMultiplyLimits checks that a client that opens many sessions gets no more tasks
+// than all anonymous callers together may have, and that principals can go on.
 func TestSessionsDoNotMultiplyLimits(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 10
@@ -50,7 +50,7 @@ func TestSessionsDoNotMultiplyLimits(t *testing.T) {
 	})
 }
 
-// However many accounts there are, the whole server has no more than it may have.
+// TestLimitServer checks that the server's limits hold however many accounts there are.
 func TestLimitServer(t *testing.T) {
 	for name, limits := range map[string]Limits{
 		"running": {Server: Totals{Running: 5}}, "tasks": {Server: Totals{Tasks: 5}},
@@ -64,13 +64,13 @@ func TestLimitServer(t *testing.T) {
 	}
 }
 
-// lengthy is a tool whose result has so many bytes more than its frame.
+// lengthy returns a tool whose result is a text of n bytes.
 func lengthy(n int) Tool {
 	return NewTool(ToolSpec{Name: "big", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskOptional}},
 		func(context.Context, *Task, struct{}) (string, error) { return strings.Repeat("x", n), nil })
 }
 
-// bytesOf are the bytes of some tasks, as they are stored.
+// bytesOf returns how many bytes are stored for some tasks.
 func bytesOf(t *testing.T, s *Server, ids []string) (n int) {
 	t.Helper()
 	for _, id := range ids {
@@ -83,8 +83,8 @@ func bytesOf(t *testing.T, s *Server, ids []string) (n int) {
 	return n
 }
 
-// Results count too: those that there is no room for are not stored, and their tasks end with an error
-// that says so. What is stored is at most the bound, and these errors.
+// TestLimitBytesOfResults checks that results count. A task whose result has no room ends with an
+// error that says so.
 func TestLimitBytesOfResults(t *testing.T) {
 	const size, most, tasks = 10_000, 45_000, 10
 	for scope, limits := range map[Scope]Limits{
@@ -122,7 +122,7 @@ func TestLimitBytesOfResults(t *testing.T) {
 	}
 }
 
-// Arguments count as well, and what is gone makes room.
+// TestLimitBytesOfArguments checks that arguments count, and that a deleted task makes room.
 func TestLimitBytesOfArguments(t *testing.T) {
 	const most = 10_000
 	s := newServer(t, Options{Limits: Limits{Bytes: most}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
@@ -158,7 +158,7 @@ func TestLimitBytesOfArguments(t *testing.T) {
 	}
 }
 
-// Whatever the account has, a task can be cancelled and can end with little.
+// TestFullAccountEnds checks that a task can be cancelled even if its account has no room.
 func TestFullAccountEnds(t *testing.T) {
 	store := NewMemoryStore()
 	open := newServer(t, Options{Store: store}, numberTool("hang", Policy{Task: TaskOptional}, hang))
@@ -173,8 +173,8 @@ func TestFullAccountEnds(t *testing.T) {
 	}
 }
 
-// The answers and questions of a task count: one that there is no room for is refused to whoever
-// sends it, and ends the question if nobody could be told.
+// TestLimitBytesOfAnswers checks that questions and answers count. An answer without room is
+// refused if its sender can be told, and ends the question otherwise.
 func TestLimitBytesOfAnswers(t *testing.T) {
 	const most = 5000
 	answer := json.RawMessage(`{"action":"accept","content":{"approve":true,"note":"` + strings.Repeat("x", most) + `"}}`)
@@ -202,7 +202,7 @@ func TestLimitBytesOfAnswers(t *testing.T) {
 	exceeded(t, r.Outcome.Error, "bytes", most)
 }
 
-// A report that there is no room for is dropped, and the task goes on.
+// TestLimitBytesOfReports checks that a report without room is dropped and its task goes on.
 func TestLimitBytesOfReports(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 2000
@@ -219,8 +219,8 @@ func TestLimitBytesOfReports(t *testing.T) {
 	})
 }
 
-// Tasks that sleep, of one principal, of one session or of as many sessions as there are tasks,
-// delay nobody else's: another's ends before the first of them.
+// TestSleepersDelayNobody checks that sleeping tasks of one principal, of one session or of many sessions
+// do not delay the tasks of other callers.
 func TestSleepersDelayNobody(t *testing.T) {
 	const sleepers = 200
 	for name, tc := range map[string]struct {
@@ -251,7 +251,8 @@ func TestSleepersDelayNobody(t *testing.T) {
 	}
 }
 
-// The client of a pipe has the server to itself, and all of its slots.
+// TestLocalHasAllSlots checks that the client of a pipe, which has the server to itself, gets all
+// slots.
 func TestLocalHasAllSlots(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 4}, numberTool("sleep", Policy{Task: TaskOptional}, after(time.Second)))

@@ -13,9 +13,9 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestWithdrawnAgain: after a lost worker the handler runs again. It gets the
-// answers that are stored, waits for the question that is open, and a step that
-// was withdrawn goes on under its next key.
+// TestWithdrawnAgain runs a handler again after its worker was lost. The handler gets the stored
+// answers and waits for the open question. A step whose question was withdrawn goes on under its
+// next key.
 func TestWithdrawnAgain(t *testing.T) {
 	rules.Covers(t, "E-42", "E-43")
 	for _, revision := range []string{Revision20251125, Revision20260728} {

@@ -74,8 +74,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestTwoQuestions: several at once share the slot, and one bad answer of two
-// takes neither.
+// TestTwoQuestions checks that several open questions of a handler share its slot, and that one bad
+// answer of two takes neither.
 func TestTwoQuestions(t *testing.T) {
 	rules.Covers(t, "E-31", "E-51")
 	bubble.Test(t, func(t *testing.T) {
@@ -162,22 +162,24 @@ func TestCannotAsk(t *testing.T) {
 			return in, err
 		}
 	}
-	s := newServer(t, Options{}, numberTool("t", Policy{}, confirm), numberTool("nameless", Policy{}, asksAt("")), numberTool("garbled", Policy{}, asksAt("st\xffep")))
-	for _, c := range []struct {
-		caller     Caller
-		tool, want string
-	}{
-		{Caller{Principal: "alice"}, "t", ErrCannotAsk.Error() + ": its client has not declared that it answers elicitation/create"},
-		{alice, "nameless", "needs the name of its step"},
-		{alice, "garbled", "UTF-8"}, // the name is part of a question's ID at the client
-	} {
-		if got := outcomeText(ended(t, s, c.caller, begin(t, s, c.caller, c.tool).ID).Outcome); !strings.Contains(got, c.want) {
-			t.Errorf("%s: %s", c.tool, got)
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", Policy{}, confirm), numberTool("nameless", Policy{}, asksAt("")), numberTool("garbled", Policy{}, asksAt("st\xffep")))
+		for _, c := range []struct {
+			caller     Caller
+			tool, want string
+		}{
+			{Caller{Principal: "alice"}, "t", ErrCannotAsk.Error() + ": its client has not declared that it answers elicitation/create"},
+			{alice, "nameless", "needs the name of its step"},
+			{alice, "garbled", "UTF-8"}, // the name is part of a question's ID at the client
+		} {
+			if got := outcomeText(ended(t, s, c.caller, begin(t, s, c.caller, c.tool).ID).Outcome); !strings.Contains(got, c.want) {
+				t.Errorf("%s: %s", c.tool, got)
+			}
 		}
-	}
+	})
 }
 
-// TestQuestionGivenUp: a handler that asks for a while only withdraws the
+// TestQuestionGivenUp checks that a handler that stops waiting for an answer withdraws its
 // question, and goes on only when it has a slot again.
 func TestQuestionGivenUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -214,7 +216,7 @@ func TestQuestionGivenUp(t *testing.T) {
 	})
 }
 
-// TestProgress: C-67 and C-68.
+// TestProgress checks C-67 and C-68.
 func TestProgress(t *testing.T) {
 	rules.Covers(t, "C-67", "C-68", "B-62", "B-63")
 	bubble.Test(t, func(t *testing.T) {
@@ -246,8 +248,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// TestProgressEnds cancels a task between a report and its progress: that is
-// sent before the end, and nothing after it.
+// TestProgressEnds cancels a task between a report and its progress notification. The notification
+// is sent before the end, and none after it.
 func TestProgressEnds(t *testing.T) {
 	rules.Covers(t, "C-68", "B-63")
 	for name, c := range map[string]struct {

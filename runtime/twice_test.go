@@ -9,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// An executor may deliver a task twice. The second run of one that may not start again leaves the first
-// alone: its end would be nobody's, and the task would stay as it is until its ttl.
+// TestDeliveredTwice checks that a second run of a task that may not start again leaves the first
+// run alone, since an executor may deliver a task twice.
 func TestDeliveredTwice(t *testing.T) {
 	for name, policy := range map[string]Policy{
 		"fails when lost":    {Task: TaskOptional},

@@ -145,6 +145,10 @@ func TestNextDetails(t *testing.T) {
 		if r.Attempt != 2 || r.Worker != "w2" || !r.LeaseUntil.Equal(epoch.Add(time.Second+time.Hour)) {
 			t.Errorf("%+v", r)
 		}
+		r = step(t, r, event{kind: eventClaim, worker: "w3", lease: time.Minute})
+		if r.Attempt != 2 || r.Worker != "w3" || !r.LeaseUntil.Equal(epoch.Add(time.Second+time.Minute)) {
+			t.Errorf("claimed: %+v", r)
+		}
 	})
 	t.Run("a run that was handed over is not counted among the tries", func(t *testing.T) {
 		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})

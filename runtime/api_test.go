@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files in testdata/api")
 
-// The exported names of the public packages are those of testdata/api. Generated code and users'
-// programs depend on them.
+// TestAPI compares the exported names of the public packages with testdata/api. Generated code and
+// users' programs depend on them.
 func TestAPI(t *testing.T) {
 	loaded := loadPackages(t)
 	for _, path := range publicPackages {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// arrow says what the packages of a folder may import.
+// arrow says what the packages of a directory may import.
 type arrow struct {
 	// from is a package of this module. With "/..." it means the package and all below it that
 	// have no arrow of their own.
@@ -115,8 +115,8 @@ func covers(pattern, path string) bool {
 		first, _, _ := strings.Cut(path, "/")
 		return strings.Contains(first, ".")
 	}
-	folder, below := strings.CutSuffix(pattern, "/...")
-	return path == folder || below && strings.HasPrefix(path, folder+"/")
+	directory, below := strings.CutSuffix(pattern, "/...")
+	return path == directory || below && strings.HasPrefix(path, directory+"/")
 }
 
 // findArrow returns the arrow of a package: the longest that covers it.
@@ -129,7 +129,7 @@ func findArrow(path string) (found arrow) {
 	return found
 }
 
-// Each package imports only what its arrow allows.
+// TestArrows checks that each package imports only what its arrow allows.
 func TestArrows(t *testing.T) {
 	listed, checked := listPackages(t), 0
 	for path, p := range listed {
@@ -161,8 +161,8 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// A program that imports package mcptask links the leaves and few libraries: no HTTP, no SDK, no
-// driver and no generator.
+// TestLinksLittle checks that a program that imports package mcptask links the leaves and few
+// libraries: no HTTP, no SDK, no driver and no generator.
 func TestLinksLittle(t *testing.T) {
 	allowed := []string{
 		"runtime", "runtime/internal/text", "github.com/santhosh-tekuri/jsonschema/v6/...", "golang.org/x/text/...", "golang.org/x/time/rate",

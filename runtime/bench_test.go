@@ -156,7 +156,7 @@ func BenchmarkCreateToResult(b *testing.B) {
 	})
 }
 
-// filled is a store with so many finished tasks of one principal.
+// filled returns a store with finished tasks of one principal.
 func filled(b *testing.B, size int) mcptask.Store {
 	b.Helper()
 	s := mcptask.NewMemoryStore()
@@ -248,7 +248,7 @@ func BenchmarkRetained(b *testing.B) {
 	}
 }
 
-// inUse is how many bytes are reachable, and how many goroutines there are.
+// inUse returns how many bytes are reachable, and how many goroutines there are.
 func inUse() (bytes int64, goroutines int) {
 	for range 3 {
 		runtime.GC()

@@ -1,10 +1,11 @@
-package mcptask_test
+package mcptask
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -12,55 +13,41 @@ import (
 	"testing/synctest"
 	"time"
 
-	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// inquisitor is a Conn with a task that asks.
-type inquisitor struct {
-	mcptask.Conn
-	questions func(poll int) []string // keys
-	answer    func(ctx context.Context, key string) error
-
-	mu        sync.Mutex
-	polls     int
-	responses map[string]int
-}
-
-func (i *inquisitor) CallTool(context.Context, mcptask.ToolCall) (mcptask.Snapshot, error) {
-	return mcptask.Snapshot{TaskID: "t", Status: mcptask.StatusWorking, TTL: -1}, nil
-}
-
-func (i *inquisitor) Task(context.Context, string) (mcptask.Snapshot, error) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.polls++
-	s := mcptask.Snapshot{TaskID: "t", Status: mcptask.StatusInputRequired, TTL: -1}
-	for _, key := range i.questions(i.polls) {
-		if i.responses[key] == 0 {
-			s.Questions = append(s.Questions, mcptask.Question{TaskID: "t", Key: key, Method: "elicitation/create"})
-		}
+// newInquisitor returns a connection to a task that asks. questions returns the keys that the task
+// asks at a poll. It is done when all of them are answered.
+func newInquisitor(questions func(poll int) []string, answer func(ctx context.Context, key string) error) *fakeConn {
+	var mu sync.Mutex
+	answered := map[string]bool{}
+	return &fakeConn{
+		answerer: Answer(approvalInput, func(ctx context.Context, q Question) (approval, error) {
+			return approval{true}, answer(ctx, q.Key)
+		}),
+		respond: func(_, key string, _ json.RawMessage) error {
+			mu.Lock()
+			defer mu.Unlock()
+			answered[key] = true
+			return nil
+		},
+		task: func(_ context.Context, _ string, poll int) (Snapshot, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			s := working("t", time.Second)
+			for _, key := range questions(poll) {
+				if !answered[key] {
+					s.Questions = append(s.Questions, question(key))
+				}
+			}
+			if len(s.Questions) == 0 {
+				return completed("t", 1), nil
+			}
+			s.Status = StatusInputRequired
+			return s, nil
+		},
 	}
-	if len(s.Questions) == 0 {
-		s.Status, s.Result = mcptask.StatusCompleted, &mcptask.Result{Structured: json.RawMessage("{}")}
-	}
-	return s, nil
 }
-
-func (i *inquisitor) Answer(ctx context.Context, q mcptask.Question) (json.RawMessage, bool, error) {
-	return json.RawMessage(`{"action":"decline"}`), true, i.answer(ctx, q.Key)
-}
-
-func (i *inquisitor) Respond(_ context.Context, _ string, responses map[string]json.RawMessage) error {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for key := range responses {
-		i.responses[key]++
-	}
-	return nil
-}
-
-func (i *inquisitor) CancelTask(context.Context, string) error { return nil }
 
 func keys(n int, prefix string) []string {
 	var all []string
@@ -70,40 +57,35 @@ func keys(n int, prefix string) []string {
 	return all
 }
 
-// TestQuestionsAtOnce: of the questions of one task a few are answered at once, and
-// the others as soon as these were.
+// TestQuestionsAtOnce checks that a client answers only a few questions of one task at once, and the
+// others as soon as these are answered.
 func TestQuestionsAtOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var now, most atomic.Int32
-		i := &inquisitor{responses: map[string]int{}, questions: func(int) []string { return keys(500, "q") }}
-		i.answer = func(context.Context, string) error {
+		conn := newInquisitor(func(int) []string { return keys(500, "q") }, func(context.Context, string) error {
 			if n := now.Add(1); n > most.Load() {
 				most.Store(n)
 			}
 			time.Sleep(10 * time.Millisecond)
 			now.Add(-1)
 			return nil
-		}
+		})
 		began := time.Now()
-		if _, err := mcptask.Run[struct{}](t.Context(), i, "tool", struct{}{}); err != nil {
+		if _, err := started(t, conn).Wait(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if most.Load() > 16 || len(i.responses) != 500 {
-			t.Errorf("%d at once, %d responses", most.Load(), len(i.responses))
+		slices.Sort(conn.responses)
+		if all, once := len(conn.responses), len(slices.Compact(conn.responses)); most.Load() > 16 || all != 500 || once != 500 {
+			t.Errorf("%d at once, %d responses to %d questions", most.Load(), all, once)
 		}
 		if took := time.Since(began); took > 3*time.Second {
-			t.Errorf("each poll takes up a few only: %v", took)
-		}
-		for key, n := range i.responses {
-			if n != 1 {
-				t.Errorf("%d responses to %s", n, key)
-			}
+			t.Errorf("each poll takes up only a few: %v", took)
 		}
 	})
 }
 
-// TestQuestionsInAll: a task that asks without end is given up, and so is one whose
-// keys alone would fill the memory.
+// TestQuestionsInAll checks that the client gives up a task that asks without end, and one whose keys
+// alone would fill the memory.
 func TestQuestionsInAll(t *testing.T) {
 	for name, c := range map[string]struct {
 		questions func(poll int) []string
@@ -114,48 +96,36 @@ func TestQuestionsInAll(t *testing.T) {
 		"all at once":        {func(int) []string { return keys(100_000, "q") }, "more than 1000 questions", 1000},
 		"long keys":          {func(int) []string { return []string{strings.Repeat("k", 2000)} }, "2000 bytes", 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				var asked atomic.Int32
-				i := &inquisitor{responses: map[string]int{}, questions: c.questions}
-				i.answer = func(context.Context, string) error { asked.Add(1); return nil }
-				for range 2 { // who waits again is told the same
-					call, err := mcptask.Start[struct{}](t.Context(), i, "tool", struct{}{})
-					if err != nil {
-						t.Fatal(err)
-					}
-					if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 500 {
-						t.Error(err)
-					}
-					if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) {
-						t.Errorf("again: %v", err)
-					}
-					synctest.Wait()
-					if n := asked.Swap(0); n > c.most+32 { // those that the end of the waiting found under way are asked again
-						t.Errorf("%d were asked", n)
-					}
-					i.responses = map[string]int{}
+		bubble.Run(t, name, func(t *testing.T) {
+			var asked atomic.Int32
+			call := started(t, newInquisitor(c.questions, func(context.Context, string) error { asked.Add(1); return nil }))
+			for range 2 { // whoever waits again is told the same
+				if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 500 {
+					t.Error(err)
 				}
-			})
+			}
+			synctest.Wait()
+			if n := asked.Load(); n > c.most+32 { // questions that were open when the first wait ended are asked again
+				t.Errorf("%d were asked", n)
+			}
 		})
 	}
 }
 
-// TestFailedAnswerIsNotRepeated: an answer that fails is reported, and not tried
-// again before somebody waits again.
+// TestFailedAnswerIsNotRepeated checks that an answer that fails is reported, and that nobody is asked
+// again before the next wait.
 func TestFailedAnswerIsNotRepeated(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		broken := errors.New("the form is broken")
 		var asked atomic.Int32
-		i := &inquisitor{responses: map[string]int{}, questions: func(int) []string { return keys(100, "q") }}
-		i.answer = func(_ context.Context, key string) error {
+		conn := newInquisitor(func(int) []string { return keys(100, "q") }, func(_ context.Context, key string) error {
 			if key == "q0" {
 				asked.Add(1)
 				return broken
 			}
 			return nil
-		}
-		if _, err := mcptask.Run[struct{}](t.Context(), i, "tool", struct{}{}); !errors.Is(err, broken) {
+		})
+		if _, err := started(t, conn).Wait(t.Context()); !errors.Is(err, broken) {
 			t.Error(err)
 		}
 		synctest.Wait()
@@ -165,63 +135,46 @@ func TestFailedAnswerIsNotRepeated(t *testing.T) {
 	})
 }
 
-// TestPanickingConn: a panic over a question is that question's failure.
-func TestPanickingConn(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		i := &inquisitor{responses: map[string]int{}, questions: func(int) []string { return keys(1, "q") }}
-		i.answer = func(context.Context, string) error { panic("a bug") }
-		if _, err := mcptask.Run[struct{}](t.Context(), i, "tool", struct{}{}); err == nil || !strings.Contains(err.Error(), "panicked") {
-			t.Error(err)
-		}
-	})
-}
-
-// explosive panics over what it is decoded from.
+// explosive is an output type that panics when it is decoded.
 type explosive struct{}
 
 func (*explosive) UnmarshalJSON([]byte) error { panic("a bug") }
 
-// TestPanickingOutput: an output type that panics over a result fails its call, in
-// whose goroutine it may be decoded.
-func TestPanickingOutput(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		i := &inquisitor{responses: map[string]int{}, questions: func(int) []string { return nil }}
-		for _, wait := range []func(*mcptask.Call[explosive]) error{
-			func(call *mcptask.Call[explosive]) error { _, err := call.Wait(t.Context()); return err },
-			func(call *mcptask.Call[explosive]) error {
-				for _, err := range mcptask.Settled(t.Context(), call) {
-					return err
-				}
-				return nil
-			},
-		} {
-			call, err := mcptask.Start[explosive](t.Context(), i, "tool", struct{}{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := wait(call); err == nil || !strings.Contains(err.Error(), "panicked") {
-				t.Error(err)
-			}
+// TestPanickingClient checks that a panic on the client's side fails only the calls that meet it. Some
+// of this code runs in goroutines that many calls share.
+func TestPanickingClient(t *testing.T) {
+	panicked := func(t *testing.T, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "panicked") {
+			t.Error(err)
+		}
+	}
+	bubble.Run(t, "an answer", func(t *testing.T) {
+		conn := newInquisitor(func(int) []string { return keys(1, "q") }, func(context.Context, string) error { panic("a bug") })
+		_, err := started(t, conn).Wait(t.Context())
+		panicked(t, err)
+	})
+	bubble.Run(t, "a read of one of many", func(t *testing.T) {
+		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { panic("a bug") }}
+		settled := map[*Call[number]]bool{}
+		for call, err := range Settled(t.Context(), started(t, conn), started(t, conn)) {
+			panicked(t, err)
+			settled[call] = true
+		}
+		if len(settled) != 2 || settled[nil] {
+			t.Errorf("%v are settled", settled)
 		}
 	})
-}
-
-// fragile is a Conn that panics over a task.
-type fragile struct{ inquisitor }
-
-func (*fragile) Task(context.Context, string) (mcptask.Snapshot, error) { panic("a bug") }
-
-// TestPanickingRead: a panic in a goroutine of Settled is the end of one call.
-func TestPanickingRead(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		call, err := mcptask.Start[struct{}](t.Context(), &fragile{}, "tool", struct{}{})
+	bubble.Run(t, "an output", func(t *testing.T) {
+		conn := newInquisitor(func(int) []string { return nil }, nil)
+		_, err := Run[explosive](t.Context(), conn, "tool", struct{}{})
+		panicked(t, err)
+		call, err := Start[explosive](t.Context(), conn, "tool", struct{}{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for settled, err := range mcptask.Settled(t.Context(), call) {
-			if settled != call || err == nil || !strings.Contains(err.Error(), "panicked") {
-				t.Error(err)
-			}
+		for _, err := range Settled(t.Context(), call) {
+			panicked(t, err)
 		}
 	})
 }

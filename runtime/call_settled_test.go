@@ -23,165 +23,155 @@ func TestClientAnswers(t *testing.T) {
 		}
 		return s
 	}
-	t.Run("each question once", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var asked atomic.Int32
-			conn := &fakeConn{
-				answerer: Answers(Answer(approvalInput, func(_ context.Context, q Question) (approval, error) {
-					asked.Add(1)
-					switch q.Key {
-					case "declined":
-						return approval{}, fmt.Errorf("by the person: %w", ErrDeclined)
-					case "dismissed":
-						return approval{}, ErrDismissed
-					}
-					return approval{true}, nil
-				})),
-				task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-					switch n {
-					case 1:
-						return open("a"), nil
-					case 2: // a server that is slow to take it
-						return open("a", "declined"), nil
-					case 3:
-						return open("a", "declined", "dismissed"), nil
-					}
+	bubble.Run(t, "each question once", func(t *testing.T) {
+		var asked atomic.Int32
+		conn := &fakeConn{
+			answerer: Answers(Answer(approvalInput, func(_ context.Context, q Question) (approval, error) {
+				asked.Add(1)
+				switch q.Key {
+				case "declined":
+					return approval{}, fmt.Errorf("by the person: %w", ErrDeclined)
+				case "dismissed":
+					return approval{}, ErrDismissed
+				}
+				return approval{true}, nil
+			})),
+			task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+				switch n {
+				case 1:
+					return open("a"), nil
+				case 2: // a server that is slow to take it
+					return open("a", "declined"), nil
+				case 3:
+					return open("a", "declined", "dismissed"), nil
+				}
+				return completed("t", 1), nil
+			},
+		}
+		if _, err := started(t, conn).Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want := `a={"action":"accept","content":{"approve":true}} declined={"action":"decline"} dismissed={"action":"cancel"}`
+		if conn.sent() != want || asked.Load() != 3 {
+			t.Errorf("asked %d times, sent %s", asked.Load(), conn.sent())
+		}
+	})
+	bubble.Run(t, "a client that cannot answer says so", func(t *testing.T) {
+		strange := question("a")
+		strange.Input = "Something"
+		conn := &fakeConn{
+			answerer: Answer(approvalInput, func(context.Context, Question) (approval, error) { t.Error("asked"); return approval{}, nil }),
+			task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+				if n > 2 {
 					return completed("t", 1), nil
-				},
-			}
-			if _, err := started(t, conn).Wait(t.Context()); err != nil {
+				}
+				s := open()
+				s.Questions = []Question{strange}
+				return s, nil
+			},
+		}
+		if _, err := started(t, conn).Wait(t.Context()); err != nil || conn.sent() != `a={"action":"cancel"}` {
+			t.Errorf("%v, sent %s", err, conn.sent())
+		}
+	})
+	bubble.Run(t, "an answer that fails ends the wait at once, and may be tried again", func(t *testing.T) {
+		broken := errors.New("no terminal")
+		var asked atomic.Int32
+		conn := &fakeConn{
+			answerer: Answer(approvalInput, func(context.Context, Question) (approval, error) {
+				if asked.Add(1) == 1 {
+					return approval{}, broken
+				}
+				return approval{true}, nil
+			}),
+			respond: func(string, string, json.RawMessage) error {
+				if asked.Load() == 2 {
+					return Errorf(CodeInvalidParams, "it does not fit")
+				}
+				return nil
+			},
+			task: func(context.Context, string, int) (Snapshot, error) {
+				if asked.Load() == 3 {
+					return completed("t", 1), nil
+				}
+				s := open("a")
+				s.Poll = time.Hour
+				return s, nil
+			},
+		}
+		call := started(t, conn)
+		began := time.Now()
+		if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || time.Since(began) > 2*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		var wire *Error
+		if _, err := call.Wait(t.Context()); !errors.As(err, &wire) || errors.Is(err, ErrNotFound) {
+			t.Errorf("%v", err)
+		}
+		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
+			t.Errorf("%+v, %v", out, err)
+		}
+	})
+	bubble.Run(t, "a person who thinks delays no news", func(t *testing.T) {
+		var gaveUp atomic.Bool
+		conn := &fakeConn{
+			answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
+				<-ctx.Done()
+				gaveUp.Store(true)
+				return approval{}, ctx.Err()
+			}),
+			task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+				if n < 10 {
+					return open("a"), nil
+				}
+				s := working("t", time.Second) // somebody else cancelled it
+				s.Status = StatusCancelled
+				return s, nil
+			},
+		}
+		call := started(t, conn)
+		began := time.Now()
+		var statuses []Status
+		for s, err := range call.Updates(t.Context()) {
+			if err != nil {
 				t.Fatal(err)
 			}
-			want := `a={"action":"accept","content":{"approve":true}} declined={"action":"decline"} dismissed={"action":"cancel"}`
-			if conn.sent() != want || asked.Load() != 3 {
-				t.Errorf("asked %d times, sent %s", asked.Load(), conn.sent())
-			}
-		})
+			statuses = append(statuses, s.Status)
+		}
+		synctest.Wait()
+		if fmt.Sprint(statuses) != "[working input_required cancelled]" || time.Since(began) > 12*time.Second || !gaveUp.Load() {
+			t.Errorf("%v after %v; the person was left asked: %v", statuses, time.Since(began), !gaveUp.Load())
+		}
+		if _, err := call.Wait(t.Context()); !errors.Is(err, ErrCancelled) {
+			t.Errorf("%v", err)
+		}
 	})
-	t.Run("who cannot answer says so", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			strange := question("a")
-			strange.Input = "Something"
-			conn := &fakeConn{
-				answerer: Answer(approvalInput, func(context.Context, Question) (approval, error) { t.Error("asked"); return approval{}, nil }),
-				task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-					if n > 2 {
-						return completed("t", 1), nil
-					}
-					s := open()
-					s.Questions = []Question{strange}
-					return s, nil
-				},
-			}
-			if _, err := started(t, conn).Wait(t.Context()); err != nil || conn.sent() != `a={"action":"cancel"}` {
-				t.Errorf("%v, sent %s", err, conn.sent())
-			}
-		})
-	})
-	t.Run("an answer that fails ends the wait at once, and may be tried again", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			broken := errors.New("no terminal")
-			var asked atomic.Int32
-			conn := &fakeConn{
-				answerer: Answer(approvalInput, func(context.Context, Question) (approval, error) {
-					if asked.Add(1) == 1 {
-						return approval{}, broken
-					}
-					return approval{true}, nil
-				}),
-				respond: func(string, string, json.RawMessage) error {
-					if asked.Load() == 2 {
-						return Errorf(CodeInvalidParams, "it does not fit")
-					}
-					return nil
-				},
-				task: func(context.Context, string, int) (Snapshot, error) {
-					if asked.Load() == 3 {
-						return completed("t", 1), nil
-					}
-					s := open("a")
-					s.Poll = time.Hour
-					return s, nil
-				},
-			}
-			call := started(t, conn)
-			began := time.Now()
-			if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || time.Since(began) > 2*time.Second {
-				t.Errorf("%v after %v", err, time.Since(began))
-			}
-			var wire *Error
-			if _, err := call.Wait(t.Context()); !errors.As(err, &wire) || errors.Is(err, ErrNotFound) {
-				t.Errorf("%v", err)
-			}
-			if out, err := call.Wait(t.Context()); err != nil || out.N != 1 {
-				t.Errorf("%+v, %v", out, err)
-			}
-		})
-	})
-	t.Run("a person who thinks hides nothing", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var gaveUp atomic.Bool
-			conn := &fakeConn{
-				answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
+	bubble.Run(t, "a caller that waits again asks again", func(t *testing.T) {
+		var asked atomic.Int32
+		conn := &fakeConn{
+			answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
+				if asked.Add(1) == 1 {
 					<-ctx.Done()
-					gaveUp.Store(true)
 					return approval{}, ctx.Err()
-				}),
-				task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-					if n < 10 {
-						return open("a"), nil
-					}
-					s := working("t", time.Second) // somebody else cancelled it
-					s.Status = StatusCancelled
-					return s, nil
-				},
-			}
-			call := started(t, conn)
-			began := time.Now()
-			var statuses []Status
-			for s, err := range call.Updates(t.Context()) {
-				if err != nil {
-					t.Fatal(err)
 				}
-				statuses = append(statuses, s.Status)
-			}
-			synctest.Wait()
-			if fmt.Sprint(statuses) != "[working input_required cancelled]" || time.Since(began) > 12*time.Second || !gaveUp.Load() {
-				t.Errorf("%v after %v; the person was left asked: %v", statuses, time.Since(began), !gaveUp.Load())
-			}
-			if _, err := call.Wait(t.Context()); !errors.Is(err, ErrCancelled) {
-				t.Errorf("%v", err)
-			}
-		})
-	})
-	t.Run("who waits again asks again", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var asked atomic.Int32
-			conn := &fakeConn{
-				answerer: Answer(approvalInput, func(ctx context.Context, _ Question) (approval, error) {
-					if asked.Add(1) == 1 {
-						<-ctx.Done()
-						return approval{}, ctx.Err()
-					}
-					return approval{true}, nil
-				}),
-				task: func(context.Context, string, int) (Snapshot, error) {
-					if asked.Load() == 2 {
-						return completed("t", 1), nil
-					}
-					return open("a"), nil
-				},
-			}
-			call := started(t, conn)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v", err)
-			}
-			if _, err := call.Wait(t.Context()); err != nil || asked.Load() != 2 {
-				t.Errorf("%v, asked %d times", err, asked.Load())
-			}
-		})
+				return approval{true}, nil
+			}),
+			task: func(context.Context, string, int) (Snapshot, error) {
+				if asked.Load() == 2 {
+					return completed("t", 1), nil
+				}
+				return open("a"), nil
+			},
+		}
+		call := started(t, conn)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		if _, err := call.Wait(t.Context()); err != nil || asked.Load() != 2 {
+			t.Errorf("%v, asked %d times", err, asked.Load())
+		}
 	})
 }
 
@@ -208,7 +198,7 @@ func TestAnswererFits(t *testing.T) {
 	}
 }
 
-// calls makes one call for each ID.
+// calls starts n calls. Their tasks have the IDs 0 to n-1.
 func calls(t testing.TB, conn *fakeConn, n int) []*Call[number] {
 	t.Helper()
 	i := 0
@@ -283,8 +273,8 @@ func TestSettledThousand(t *testing.T) {
 	})
 }
 
-// TestSettledSlowOnes: neither a slow person nor a read that hangs hides what
-// becomes of the others.
+// TestSettledSlowOnes checks that neither a slow person nor a read that hangs delays the news of
+// the other calls.
 func TestSettledSlowOnes(t *testing.T) {
 	before := leak.Now()
 	bubble.Test(t, func(t *testing.T) {
@@ -336,18 +326,16 @@ func TestSettledEnds(t *testing.T) {
 			return working(id, time.Second), nil
 		}}
 	}
-	t.Run("with its context", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			var got []string
-			for call, err := range Settled(ctx, calls(t, endless(), 50)...) {
-				got = append(got, fmt.Sprint(call == nil, err))
-			}
-			if want := "[false <nil> true context deadline exceeded]"; fmt.Sprint(got) != want {
-				t.Errorf("%v", got)
-			}
-		})
+	bubble.Run(t, "with its context", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var got []string
+		for call, err := range Settled(ctx, calls(t, endless(), 50)...) {
+			got = append(got, fmt.Sprint(call == nil, err))
+		}
+		if want := "[false <nil> true context deadline exceeded]"; fmt.Sprint(got) != want {
+			t.Errorf("%v", got)
+		}
 	})
 	t.Run("before it begins", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -363,19 +351,17 @@ func TestSettledEnds(t *testing.T) {
 			t.Errorf("%d yielded", n)
 		}
 	})
-	t.Run("with the loop", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := endless()
-			for range Settled(t.Context(), calls(t, conn, 20)...) {
-				break
-			}
-			synctest.Wait()
-			n := len(conn.readsOf("1"))
-			time.Sleep(time.Hour)
-			if len(conn.readsOf("1")) != n {
-				t.Error("polls go on")
-			}
-		})
+	bubble.Run(t, "with the loop", func(t *testing.T) {
+		conn := endless()
+		for range Settled(t.Context(), calls(t, conn, 20)...) {
+			break
+		}
+		synctest.Wait()
+		n := len(conn.readsOf("1"))
+		time.Sleep(time.Hour)
+		if len(conn.readsOf("1")) != n {
+			t.Error("polls go on")
+		}
 	})
 	t.Run("at once without calls", func(t *testing.T) {
 		for range Settled[number](t.Context()) {

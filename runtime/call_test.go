@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -121,8 +122,8 @@ func started(t testing.TB, c Conn, opts ...CallOption) *Call[number] {
 func TestStart(t *testing.T) {
 	conn := &fakeConn{call: func(ToolCall) (Snapshot, error) { s := completed("", 7); s.TTL = 0; return s, nil }}
 	call := started(t, conn, IdempotencyKey("k"), Plain(), TTL(time.Minute))
-	if want := (ToolCall{Tool: "tool", Plain: true, TTL: time.Minute, IdempotencyKey: "k"}); fmt.Sprint(conn.calls[0]) != fmt.Sprint(ToolCall{
-		Tool: want.Tool, Arguments: json.RawMessage(`{"n":1}`), Plain: true, TTL: want.TTL, IdempotencyKey: "k"}) {
+	want := ToolCall{Tool: "tool", Arguments: json.RawMessage(`{"n":1}`), Plain: true, TTL: time.Minute, IdempotencyKey: "k"}
+	if !reflect.DeepEqual(conn.calls[0], want) {
 		t.Errorf("%+v", conn.calls[0])
 	}
 	if token, ok := call.Token(); ok || token != "" {
@@ -138,14 +139,13 @@ func TestStart(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	conn.call = func(ToolCall) (Snapshot, error) { return Snapshot{}, Errorf(CodeInvalidParams, "no") }
-	var wire *Error
-	if _, err := Run[number](t.Context(), conn, "tool", number{}); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || errors.Is(err, ErrNotFound) {
+	if _, err := Run[number](t.Context(), conn, "tool", number{}); wireError(err).Code != CodeInvalidParams || errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestUpdates: the state now, each change and the last, never sooner than the
-// server's interval, which changes on the way (C-30, E-25).
+// TestUpdates checks that Updates yields the state now, each change and the end. It never polls
+// sooner than the server's interval, which changes on the way (C-30, E-25).
 func TestUpdates(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		polls := []time.Duration{time.Second, time.Second, 10 * time.Second, 10 * time.Second, 100 * time.Millisecond, 0, 0}
@@ -197,12 +197,12 @@ func TestUpdates(t *testing.T) {
 			t.Errorf("%d updates, %d reads", n, len(conn.readsOf("t")))
 		}
 		for range call.Updates(t.Context()) {
-			break // an iterator that is left behind
+			break // leaving the loop is allowed
 		}
 	})
 }
 
-// TestManyWaitersPollOnce: however many wait, the interval holds.
+// TestManyWaitersPollOnce checks that the interval holds however many callers wait.
 func TestManyWaitersPollOnce(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
@@ -236,76 +236,68 @@ func TestManyWaitersPollOnce(t *testing.T) {
 
 func TestTransportErrors(t *testing.T) {
 	broken := errors.New("connection refused")
-	t.Run("are tried again, ever later", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-				if n%(pace.MaxFailures+1) != 0 { // as many failures in a row as are borne, twice
-					return Snapshot{}, broken
-				}
-				if n == pace.MaxFailures+1 {
-					return working("t", 5*time.Second), nil
-				}
-				return completed("t", 1), nil
-			}}
-			if out, err := started(t, conn).Wait(t.Context()); err != nil || out.N != 1 {
-				t.Fatalf("%+v, %v", out, err)
+	bubble.Run(t, "are tried again, ever later", func(t *testing.T) {
+		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+			if n%(pace.MaxFailures+1) != 0 { // as many failures in a row as are borne, twice
+				return Snapshot{}, broken
 			}
-			reads := conn.readsOf("t")
-			for i := range reads[1:] {
-				gap := reads[i+1].Sub(reads[i])
-				pause, failures := time.Second, i%(pace.MaxFailures+1)
-				if i > pace.MaxFailures {
-					pause = 5 * time.Second // what the server said, before it broke again
-				}
-				if failures < pace.MaxFailures {
-					pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
-				}
-				if gap < pause && i != pace.MaxFailures || gap > pause+pause/10+1 && i != pace.MaxFailures {
-					t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
-				}
+			if n == pace.MaxFailures+1 {
+				return working("t", 5*time.Second), nil
 			}
-		})
+			return completed("t", 1), nil
+		}}
+		if out, err := started(t, conn).Wait(t.Context()); err != nil || out.N != 1 {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		reads := conn.readsOf("t")
+		for i := range reads[1:] {
+			gap := reads[i+1].Sub(reads[i])
+			pause, failures := time.Second, i%(pace.MaxFailures+1)
+			if i > pace.MaxFailures {
+				pause = 5 * time.Second // the interval that the server asked for
+			}
+			if failures < pace.MaxFailures {
+				pause = max(pause, min(DefaultPoll<<failures, pace.MaxPause))
+			}
+			if gap < pause && i != pace.MaxFailures || gap > pause+pause/10+1 && i != pace.MaxFailures {
+				t.Errorf("read %d came %v later, want %v", i+2, gap, pause)
+			}
+		}
 	})
-	t.Run("not for ever, and each wait anew", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
-			call := started(t, conn)
-			for i := range 5 {
-				if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(pace.MaxFailures+1) {
-					t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
-				}
+	bubble.Run(t, "not for ever, and each wait anew", func(t *testing.T) {
+		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, broken }}
+		call := started(t, conn)
+		for i := range 5 {
+			if _, err := call.Wait(t.Context()); !errors.Is(err, broken) || len(conn.readsOf("t")) != (i+1)*(pace.MaxFailures+1) {
+				t.Fatalf("%v after %d reads", err, len(conn.readsOf("t")))
 			}
-		})
+		}
 	})
-	t.Run("show no state of a resumed call", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
-				if n == 1 {
-					return Snapshot{}, broken
-				}
-				return completed("t", 1), nil
-			}}
-			call, err := Resume[number](conn, "tool", encodeToken(tokenContent{Tool: "tool", TaskID: "t"}))
-			if err != nil {
-				t.Fatal(err)
+	bubble.Run(t, "show no state of a resumed call", func(t *testing.T) {
+		conn := &fakeConn{task: func(_ context.Context, _ string, n int) (Snapshot, error) {
+			if n == 1 {
+				return Snapshot{}, broken
 			}
-			for s, err := range call.Updates(t.Context()) {
-				if err != nil || s.Status != StatusCompleted {
-					t.Errorf("%+v, %v", s, err)
-				}
+			return completed("t", 1), nil
+		}}
+		call, err := Resume[number](conn, "tool", encodeToken(tokenContent{Tool: "tool", TaskID: "t"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, err := range call.Updates(t.Context()) {
+			if err != nil || s.Status != StatusCompleted {
+				t.Errorf("%+v, %v", s, err)
 			}
-		})
+		}
 	})
-	t.Run("the server's own are final", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
-				return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "no"))
-			}}
-			var wire *Error
-			if _, err := started(t, conn).Wait(t.Context()); !errors.As(err, &wire) || len(conn.readsOf("t")) != 1 {
-				t.Errorf("%v after %d reads", err, len(conn.readsOf("t")))
-			}
-		})
+	bubble.Run(t, "the server's own are final", func(t *testing.T) {
+		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) {
+			return Snapshot{}, fmt.Errorf("wrapped: %w", Errorf(CodeInternalError, "no"))
+		}}
+		var wire *Error
+		if _, err := started(t, conn).Wait(t.Context()); !errors.As(err, &wire) || len(conn.readsOf("t")) != 1 {
+			t.Errorf("%v after %d reads", err, len(conn.readsOf("t")))
+		}
 	})
 	t.Run("name the tool", func(t *testing.T) {
 		for _, fault := range []error{broken, Errorf(CodeInternalError, "no"), ErrDisconnected} {
@@ -324,21 +316,19 @@ func TestTransportErrors(t *testing.T) {
 			})
 		}
 	})
-	t.Run("the context's end is the context's error", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			conn := &fakeConn{task: func(ctx context.Context, _ string, _ int) (Snapshot, error) {
-				<-ctx.Done()
-				return Snapshot{}, ctx.Err()
-			}}
-			call := started(t, conn)
-			for _, patience := range []time.Duration{500 * time.Millisecond, 10 * time.Second} { // in a pause, in a read
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v", err)
-				}
-				cancel()
+	bubble.Run(t, "the context's end is the context's error", func(t *testing.T) {
+		conn := &fakeConn{task: func(ctx context.Context, _ string, _ int) (Snapshot, error) {
+			<-ctx.Done()
+			return Snapshot{}, ctx.Err()
+		}}
+		call := started(t, conn)
+		for _, patience := range []time.Duration{500 * time.Millisecond, 10 * time.Second} { // in a pause, in a read
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			if _, err := call.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
 			}
-		})
+			cancel()
+		}
 	})
 }
 
@@ -356,38 +346,36 @@ func TestExpiredOrNotFound(t *testing.T) {
 		{"without an end", -1, 2 * time.Hour, gone, ErrNotFound},
 		{"the server says so", -1, 0, newExpiredError(), ErrExpired},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				conn := &fakeConn{
-					call: func(ToolCall) (Snapshot, error) {
-						s := working("t", time.Second)
-						s.CreatedAt, s.TTL = time.Now(), c.ttl
-						return s, nil
-					},
-					task:   func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, c.err },
-					cancel: func(context.Context, string) error { return c.err },
+		bubble.Run(t, c.name, func(t *testing.T) {
+			conn := &fakeConn{
+				call: func(ToolCall) (Snapshot, error) {
+					s := working("t", time.Second)
+					s.CreatedAt, s.TTL = time.Now(), c.ttl
+					return s, nil
+				},
+				task:   func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, c.err },
+				cancel: func(context.Context, string) error { return c.err },
+			}
+			call := started(t, conn)
+			token, ok := call.Token()
+			if !ok {
+				t.Fatal("no token")
+			}
+			resumed, err := Resume[number](conn, "tool", token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(c.wait)
+			for _, call := range []*Call[number]{call, resumed} {
+				_, err := call.Wait(t.Context())
+				var wire *Error
+				if !errors.Is(err, c.want) || !errors.As(err, &wire) || errors.Is(err, ErrExpired) && errors.Is(err, ErrNotFound) {
+					t.Errorf("%v", err)
 				}
-				call := started(t, conn)
-				token, ok := call.Token()
-				if !ok {
-					t.Fatal("no token")
+				if err := call.Cancel(t.Context()); !errors.Is(err, c.want) {
+					t.Errorf("cancel: %v", err)
 				}
-				resumed, err := Resume[number](conn, "tool", token)
-				if err != nil {
-					t.Fatal(err)
-				}
-				time.Sleep(c.wait)
-				for _, call := range []*Call[number]{call, resumed} {
-					_, err := call.Wait(t.Context())
-					var wire *Error
-					if !errors.Is(err, c.want) || !errors.As(err, &wire) || errors.Is(err, ErrExpired) && errors.Is(err, ErrNotFound) {
-						t.Errorf("%v", err)
-					}
-					if err := call.Cancel(t.Context()); !errors.Is(err, c.want) {
-						t.Errorf("cancel: %v", err)
-					}
-				}
-			})
+			}
 		})
 	}
 }
@@ -413,8 +401,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestDoneWhenCreated: a task may be over when the server tells of it, as one
-// that an idempotency key finds.
+// TestDoneWhenCreated starts a call whose task is over when the server tells of it, as a task may
+// be that an idempotency key finds.
 func TestDoneWhenCreated(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		conn := &fakeConn{
@@ -453,7 +441,7 @@ func TestCancelCall(t *testing.T) {
 		task:   func(context.Context, string, int) (Snapshot, error) { return completed("t", 1), nil },
 		cancel: func(context.Context, string) error { return Errorf(CodeInvalidParams, "it has ended") },
 	}
-	if err := started(t, conn).Cancel(t.Context()); err != nil { // C-75: no error for who cancels
+	if err := started(t, conn).Cancel(t.Context()); err != nil { // C-75: that is no error
 		t.Error(err)
 	}
 }
@@ -463,24 +451,12 @@ func TestDecodeOutput(t *testing.T) {
 		return Snapshot{Status: StatusCompleted, Result: &Result{Content: content, Structured: json.RawMessage(structured)}}
 	}
 	text := TextContent("a < b")
-	if out, err := decodeOutput[string]("t", result("", text, ImageContent([]byte{1}, "image/png"), TextContent("c"))); err != nil || out != "a < b\nc" {
-		t.Errorf("%q, %v", out, err)
-	}
-	if out, err := decodeOutput[*Result]("t", result(`{"n":1}`, text)); err != nil || out == nil || out.Text() != "a < b" {
-		t.Errorf("%+v, %v", out, err)
-	}
-	if _, err := decodeOutput[struct{}]("t", result("")); err != nil {
-		t.Error(err)
-	}
-	if out, err := decodeOutput[number]("t", result(`{"n":3}`)); err != nil || out.N != 3 {
-		t.Errorf("%+v, %v", out, err)
-	}
-	if out, err := decodeOutput[*number]("t", result(`{"n":3}`)); err != nil || out == nil || out.N != 3 {
-		t.Errorf("%+v, %v", out, err)
-	}
-	if out, err := decodeOutput[number]("t", result("", TextContent(`{"n":3}`))); err != nil || out.N != 3 {
-		t.Errorf("as text only: %+v, %v", out, err)
-	}
+	wantOutput(t, result("", text, ImageContent([]byte{1}, "image/png"), TextContent("c")), "a < b\nc")
+	wantOutput(t, result(`{"n":1}`, text), result(`{"n":1}`, text).Result)
+	wantOutput(t, result(""), struct{}{})
+	wantOutput(t, result(`{"n":3}`), number{3})
+	wantOutput(t, result(`{"n":3}`), &number{3})
+	wantOutput(t, result("", TextContent(`{"n":3}`)), number{3}) // as text only
 	for _, bad := range []Snapshot{result(`{"n":"x"}`), result(""), result("", text)} {
 		if _, err := decodeOutput[number]("t", bad); err == nil || !strings.HasPrefix(err.Error(), "t: the result does not fit the output type: ") {
 			t.Errorf("%v", err)
@@ -509,6 +485,14 @@ func TestDecodeOutput(t *testing.T) {
 	}
 	if got := (&ToolError{Tool: "t", Result: &Result{IsError: true}}).Error(); got != "t: the tool reported an error without a text" {
 		t.Error(got)
+	}
+}
+
+// wantOutput checks what a result decodes into.
+func wantOutput[Out any](t *testing.T, s Snapshot, want Out) {
+	t.Helper()
+	if out, err := decodeOutput[Out]("t", s); err != nil || !reflect.DeepEqual(out, want) {
+		t.Errorf("%+v, %v, want %+v", out, err, want)
 	}
 }
 

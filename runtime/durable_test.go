@@ -14,33 +14,21 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// lateStore takes a minute until a new record is there for everybody, or fails.
-type lateStore struct {
-	Store
-	err error
-}
-
-func (s lateStore) Create(ctx context.Context, r Record, q Quota) (Record, error) {
-	time.Sleep(time.Minute)
-	if s.err != nil {
-		return Record{}, s.err
-	}
-	return s.Store.Create(ctx, r, q)
-}
-
-// TestStoredBeforeAnnounced: whoever is told of a task finds it, also in another
-// process.
+// TestStoredBeforeAnnounced checks that a caller that is told of a task finds it, in another
+// process too.
 func TestStoredBeforeAnnounced(t *testing.T) {
 	rules.Covers(t, "E-22", "E-23")
 	for _, mode := range []Mode{ModeTask, ModeGrace} {
 		bubble.Test(t, func(t *testing.T) {
 			shared := NewMemoryStore()
+			minute := func(context.Context) error { time.Sleep(time.Minute); return nil }
+			full := func(context.Context) error { time.Sleep(time.Minute); return errors.New("the disk is full") }
 			var ran atomic.Bool
 			tool := numberTool("t", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
 				ran.Store(true)
 				return after(time.Hour)(ctx, task, in)
 			})
-			here := newServer(t, Options{Store: lateStore{Store: shared}}, tool)
+			here := newServer(t, Options{Store: &tapStore{Store: shared, tap: before(minute, "Create")}}, tool)
 			there := newServer(t, Options{Store: shared}, tool)
 			began := time.Now()
 			go func() {
@@ -60,10 +48,9 @@ func TestStoredBeforeAnnounced(t *testing.T) {
 			if !ran.Swap(false) {
 				t.Error("the handler does not run")
 			}
-			broken := newServer(t, Options{Store: lateStore{shared, errors.New("the disk is full")}}, tool)
+			broken := newServer(t, Options{Store: &tapStore{Store: shared, tap: before(full, "Create")}}, tool)
 			reply, err = broken.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: mode})
-			var wire *Error
-			if !errors.As(err, &wire) || wire.Code != CodeInternalError || reply.Task != nil {
+			if wireError(err).Code != CodeInternalError || reply.Task != nil {
 				t.Errorf("%+v, %v", reply, err)
 			}
 			if synctest.Wait(); ran.Load() {
@@ -73,7 +60,7 @@ func TestStoredBeforeAnnounced(t *testing.T) {
 	}
 }
 
-// TestTaskIDs: no two tasks have the same ID, whoever makes them.
+// TestTaskIDs checks that no two tasks have the same ID, even of several servers.
 func TestTaskIDs(t *testing.T) {
 	rules.Covers(t, "C-25", "B-26")
 	store := NewMemoryStore()
@@ -95,31 +82,5 @@ func TestTaskIDs(t *testing.T) {
 	all.Wait()
 	if len(ids) != servers*each || ids[""] {
 		t.Errorf("%d IDs for %d tasks", len(ids), servers*each)
-	}
-}
-
-// TestCancelStopsWork: the handler of a cancelled task learns of it at once.
-func TestCancelStopsWork(t *testing.T) {
-	rules.Covers(t, "C-76", "B-72")
-	for name, cancel := range map[string]func(*Server, string) error{
-		"cancelled":     func(s *Server, id string) error { _, _, err := s.Cancel(t.Context(), alice, id); return err },
-		"asked to stop": func(s *Server, id string) error { return s.Stop(t.Context(), alice, id) },
-	} {
-		bubble.Test(t, func(t *testing.T) {
-			var cause error
-			s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
-				<-ctx.Done()
-				cause = context.Cause(ctx)
-				return in, nil
-			}))
-			id := begin(t, s, alice, "t").ID
-			synctest.Wait()
-			if err := cancel(s, id); err != nil {
-				t.Fatal(err)
-			}
-			if synctest.Wait(); !errors.Is(cause, ErrCancelled) {
-				t.Errorf("%s: the handler's context ended by %v", name, cause)
-			}
-		})
 	}
 }

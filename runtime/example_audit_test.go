@@ -10,8 +10,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// The audit trail is what has the attribute audit. Here it goes to a handler of
-// its own, without what differs from run to run.
+// Records of the audit trail have the attribute audit. Here they go to a handler of their own,
+// without the values that differ from run to run.
 func ExampleOptions_audit() {
 	trail := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

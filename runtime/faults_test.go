@@ -17,16 +17,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// faults are what a store may do on a bad day. Nothing of it may cost more than
-// time.
+// faults are the faults of a store on a bad day. They may only cost time.
 var faults = storetest.Faults{Refuse: 0.15, Lose: 0.15, Conflict: 0.2, Latency: 200 * time.Millisecond}
 
 type counted struct {
 	N int `json:"n"`
 }
 
-// insistent makes a call again until it gets an answer, as a client does whose
-// server has trouble.
+// insistent repeats a call until it succeeds, like a client whose server has trouble.
 func insistent[T any](t testing.TB, call func() (T, error)) (v T) {
 	t.Helper()
 	for range 1000 {
@@ -53,8 +51,8 @@ func TestStoreFaults(t *testing.T) {
 	}
 }
 
-// testStoreFaults runs a hundred tasks on a store that fails: each is made
-// once, runs once, ends with its own outcome, which stays, and goes.
+// testStoreFaults runs a hundred tasks on a store that fails. Each is created once, runs once, keeps its
+// outcome, and is deleted after its ttl.
 func testStoreFaults(t *testing.T, seed uint64) {
 	const tasks = 100
 	memory := mcptask.NewMemoryStore()

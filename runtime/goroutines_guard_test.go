@@ -12,18 +12,17 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// unguarded are goroutines that need no guard, by file and function, each with
-// its reason.
+// unguarded lists the goroutines that need no guard, by file and function, with the reasons.
 var unguarded = map[string]string{
-	"storetest/calls.go runConcurrently": "a test kit: a panic of a store under test is to end the test",
+	"storetest/calls.go runConcurrently": "a test kit: a panic of a store under test should end the test",
 }
 
-// testKits are packages that only tests import: a panic there is to end the test.
+// testKits lists packages that only tests import. A panic there should end the test.
 var testKits = []string{"runtime/internal/memnet", "runtime/internal/wiretest"}
 
-// TestGoroutinesRecover: whatever runs in a goroutine of its own recovers, first
-// thing: by package guard, or by a recover of its own. A panic there, which bad
-// input may find, would end the process with everybody's tasks.
+// TestGoroutinesRecover checks that the function of every goroutine begins with a recover, by
+// package guard or its own. Bad input may find a panic, which would end the process with the tasks
+// of all callers.
 func TestGoroutinesRecover(t *testing.T) {
 	var loaded []*packages.Package
 	for path, p := range loadPackages(t) {
@@ -85,7 +84,7 @@ func TestGoroutinesRecover(t *testing.T) {
 	}
 }
 
-// shortName is a file's path below this folder.
+// shortName returns a file's path below this directory.
 func shortName(file string) string {
 	dir, err := filepath.Abs(".")
 	if err != nil {
@@ -94,8 +93,8 @@ func shortName(file string) string {
 	return filepath.ToSlash(strings.TrimPrefix(file, dir+string(filepath.Separator)))
 }
 
-// startedBy is the function that a node lets run in another goroutine, nil for
-// other nodes: of a go statement, of X.Go(f), of AfterFunc(when, f).
+// startedBy returns the function that a go statement, X.Go(f) or AfterFunc(when, f) runs in another
+// goroutine. It returns nil for any other node.
 func startedBy(info *types.Info, n ast.Node) ast.Expr {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -114,7 +113,7 @@ func startedBy(info *types.Info, n ast.Node) ast.Expr {
 	return nil
 }
 
-// guarded says whether a function begins with a guard, or only ends a context.
+// guarded reports whether a function begins with a guard, or only ends a context.
 func guarded(info *types.Info, bodies map[string]*ast.BlockStmt, f ast.Expr) bool {
 	f = ast.Unparen(f)
 	if info.TypeOf(f).String() == "context.CancelFunc" {

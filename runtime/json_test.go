@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestPointerReceivers: encoding/json asks a field whose type writes itself by a pointer only where it
-// has its address. Of a value, big.Int would be the object {}, which no schema admits.
+// TestPointerReceivers checks that values are encoded by their address. Without it encoding/json
+// does not call a MarshalJSON with a pointer receiver, and a big.Int would be the object {}, which
+// fits no schema.
 func TestPointerReceivers(t *testing.T) {
 	type amount struct {
 		N big.Int   `json:"n"`

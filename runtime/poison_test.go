@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// poison is a number that takes long to compute with, or has no value at all for those
-// who compute with fractions.
+// poison is a number that takes long to compute with. Libraries that compute with fractions return no
+// value for it.
 const poison = `1e-9999999`
 
 func TestPoisonNumbers(t *testing.T) {
@@ -43,8 +42,7 @@ func TestPoisonNumbers(t *testing.T) {
 			}
 		}
 		_, err := s.Call(t.Context(), caller, "bounded", arguments, CallRequest{Mode: ModeTask})
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, want) {
+		if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, want) {
 			t.Errorf("as a task: %v", err)
 		}
 
@@ -53,7 +51,7 @@ func TestPoisonNumbers(t *testing.T) {
 		answer := func(n string) error {
 			return s.Answer(t.Context(), caller, task.ID, map[string]json.RawMessage{"step": json.RawMessage(`{"action":"accept","content":{"n":` + n + `}}`)})
 		}
-		if err := answer(poison); !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, want) {
+		if err := answer(poison); wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, want) {
 			t.Errorf("as an answer: %v", err)
 		}
 		asks(t, s, caller, task.ID) // still
@@ -85,40 +83,20 @@ func TestCheckEndsWithItsCaller(t *testing.T) {
 	}
 }
 
-// panicking is a store that panics once where it is told to.
-type panicking struct {
-	Store
-	create atomic.Bool
-	get    atomic.Bool
-	ask    atomic.Bool
-}
-
-func (p *panicking) Create(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if p.create.CompareAndSwap(true, false) {
-		panic("secret of Create")
-	}
-	return p.Store.Create(ctx, r, quota)
-}
-
-func (p *panicking) Get(ctx context.Context, id string) (Record, error) {
-	if p.get.CompareAndSwap(true, false) {
-		panic("secret of Get")
-	}
-	return p.Store.Get(ctx, id)
-}
-
-func (p *panicking) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if len(r.Inputs) > 0 && p.ask.CompareAndSwap(true, false) {
-		panic("secret of Update")
-	}
-	return p.Store.Update(ctx, r, quota)
-}
-
-// TestPanicsAreOneCallers holds that what panics outside of a handler is an internal error of
-// one call or one task.
+// TestPanicsAreOneCallers checks that a panic outside of a handler is an internal error of one call
+// or one task.
 func TestPanicsAreOneCallers(t *testing.T) {
 	var log logged
-	store := &panicking{Store: NewMemoryStore()}
+	store := &tapStore{Store: NewMemoryStore()}
+	panicOnce := func(method string) {
+		store.set(func(_ context.Context, called string, r *Record, do func() error) error {
+			if called == method && (method != "Update" || len(r.Inputs) > 0) {
+				store.set(nil)
+				panic("secret of " + method)
+			}
+			return do()
+		})
+	}
 	spec := ToolSpec{Name: "asked", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskRequired},
 		Questions: []InputSpec{{Name: "Given", Message: "How many?", Schema: `{"type":"object"}`}}}
 	bubble.Test(t, func(t *testing.T) {
@@ -128,18 +106,17 @@ func TestPanicsAreOneCallers(t *testing.T) {
 		caller.CanAsk = []string{"elicitation/create"}
 		internal := func(what string, err error) {
 			t.Helper()
-			var wire *Error
-			if !errors.As(err, &wire) || wire.Code != CodeInternalError || strings.Contains(wire.Message, "secret") {
+			if wireError(err).Code != CodeInternalError || strings.Contains(wireError(err).Message, "secret") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		store.create.Store(true)
+		panicOnce("Create")
 		_, err := s.Call(t.Context(), caller, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask})
 		internal("a call", err)
-		store.get.Store(true)
+		panicOnce("Get")
 		internal("an answer", s.Answer(t.Context(), caller, "x", nil))
 
-		store.ask.Store(true)
+		panicOnce("Update") // that stores the question
 		reply, err := s.Call(t.Context(), caller, "asked", nil, CallRequest{Mode: ModeTask, Later: true})
 		if err != nil {
 			t.Fatal(err)

@@ -49,8 +49,8 @@ func (tr *trail) of(kind string) []map[string]any {
 	return slices.DeleteFunc(slices.Clone(tr.records), func(r map[string]any) bool { return r["audit"] != kind })
 }
 
-// Each task is told of once when it is made and once when it ends, however it
-// does, with whose it is (C-102, C-103).
+// TestAuditLife checks that the audit trail has one record for each creation and one for each end,
+// with the owner (C-102, C-103).
 func TestAuditLife(t *testing.T) {
 	rules.Covers(t, "C-102", "C-103", "B-97", "B-98", "A-75")
 	bubble.Test(t, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestAuditLife(t *testing.T) {
 	})
 }
 
-// A flood of what should not be is told of once a second for each account, so
-// that it shows and does not fill the log (C-101, C-104).
+// TestAuditFlood checks that a flood of refused requests is written once a second for each account.
+// So it shows and does not fill the log (C-101, C-104).
 func TestAuditFlood(t *testing.T) {
 	rules.Covers(t, "C-101", "C-104", "B-96", "B-99")
 	bubble.Test(t, func(t *testing.T) {
@@ -138,7 +138,8 @@ func TestAuditFlood(t *testing.T) {
 	})
 }
 
-// A limit that a task meets is told with the task's ID, as far as a log may have it.
+// TestAuditLimitOfTask checks that the record of a limit has the ID of its task, as far as a log
+// may have it.
 func TestAuditLimitOfTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		tr := &trail{}
@@ -166,8 +167,8 @@ func TestAuditLimitOfTask(t *testing.T) {
 	})
 }
 
-// What is said in a task stays out of the log, and so does the whole ID of a
-// task that has no other key.
+// TestAuditSecrets checks that the content of a task stays out of the log, and so does the whole ID
+// of an anonymous task, which is its only key.
 func TestAuditSecrets(t *testing.T) {
 	bubble.Test(t, auditSecrets)
 }
@@ -199,37 +200,24 @@ func auditSecrets(t *testing.T) {
 	}
 }
 
-// fullStore is a store that says only that the account has too many records.
-type fullStore struct{ Store }
-
-// Create implements Store.
-func (fullStore) Create(context.Context, Record, Quota) (Record, error) {
-	return Record{}, ErrQuotaStored
-}
-
-// The trail names the tool of a call that a limit refuses, whatever the store
-// returns beside the error.
+// TestAuditRefusedTool checks that the audit trail names the tool of a refused call, whatever the
+// store returns beside the error.
 func TestAuditRefusedTool(t *testing.T) {
 	tr := &trail{}
-	s := newServer(t, Options{Logger: tr.logger(), Store: fullStore{NewMemoryStore()}}, numberTool("double", Policy{Task: TaskOptional}, double))
+	full := &tapStore{Store: NewMemoryStore(), tap: before(func(context.Context) error { return ErrQuotaStored }, "Create")}
+	s := newServer(t, Options{Logger: tr.logger(), Store: full}, numberTool("double", Policy{Task: TaskOptional}, double))
 	_, err := s.Call(t.Context(), Caller{Principal: "alice"}, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
 	if limited := tr.of("limit"); err == nil || len(limited) != 1 || limited[0]["tool"] != "double" {
 		t.Errorf("%v: %v", err, limited)
 	}
 }
 
-// leftStore is a store that heeds contexts.
-type leftStore struct{ Store }
-
-// List implements Store.
-func (leftStore) List(ctx context.Context, _ string, _ Position, _ int) ([]Record, error) {
-	return nil, ctx.Err()
-}
-
-// A caller that leaves while its tasks are listed is no fault of the store's.
+// TestListLeft checks that a caller that leaves while its tasks are listed does not count as a
+// fault of the store.
 func TestListLeft(t *testing.T) {
 	tr := &trail{}
-	s := newServer(t, Options{Logger: tr.logger(), Store: leftStore{NewMemoryStore()}})
+	store := &tapStore{Store: NewMemoryStore(), tap: before(context.Context.Err, "List")}
+	s := newServer(t, Options{Logger: tr.logger(), Store: store})
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	if _, _, err := s.List(ctx, Caller{Principal: "alice"}, Position{}); !errors.Is(err, context.Canceled) || tr.text.Len() > 0 {

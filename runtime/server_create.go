@@ -202,10 +202,7 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 		case replaced || !former.isExpired(fresh.CreatedAt):
 			return record, err
 		}
-		_, err = callStore(ctx, t, "Delete", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.store.Delete(ctx, former)
-		})
-		switch {
+		switch err = s.deleteStored(ctx, t, former); {
 		case err == nil:
 			s.announceExpiry(former)
 		case !errors.Is(err, ErrNoRecord) && !errors.Is(err, ErrConflict):

@@ -15,7 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// stored counts alice's tasks.
+// stored returns how many tasks a caller has.
 func stored(t *testing.T, s *Server, caller Caller) int {
 	t.Helper()
 	page, _, err := s.List(context.Background(), caller, Position{})
@@ -35,8 +35,7 @@ func TestInvalidArgumentsCreateNothing(t *testing.T) {
 		for _, mode := range []Mode{ModePlain, ModeTask, ModeGrace} {
 			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(arguments), CallRequest{Mode: mode})
 			if mode == ModeTask {
-				var wire *Error
-				if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, "invalid arguments for t") {
+				if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, "invalid arguments for t") {
 					t.Errorf("%q as a task: %v", arguments, err)
 				}
 				continue
@@ -60,83 +59,73 @@ func TestGrace(t *testing.T) {
 	call := func(s *Server, ctx context.Context, tool string) (CallReply, error) {
 		return s.Call(ctx, alice, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeGrace})
 	}
-	t.Run("a quick call leaves no record", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", graced, double))
-			reply, err := call(s, t.Context(), "t")
-			if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
+	bubble.Run(t, "a quick call leaves no record", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", graced, double))
+		reply, err := call(s, t.Context(), "t")
+		if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+		synctest.Wait()
+		if n := stored(t, s, alice); n != 0 {
+			t.Errorf("%d records are left", n)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.running)+listeners(s) != 0 {
+			t.Error("the server still knows the task")
+		}
+	})
+	bubble.Run(t, "a slow call becomes a task", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", graced, after(time.Second)))
+		began := time.Now()
+		reply, err := call(s, t.Context(), "t")
+		if err != nil || reply.Task == nil || time.Since(began) != graced.Grace {
+			t.Fatalf("%+v, %v after %v", reply, err, time.Since(began))
+		}
+		if r := ended(t, s, alice, reply.Task.ID); r.Outcome.Kind != OutcomeResult {
+			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+	})
+	bubble.Run(t, "a caller that asks for a task gets one", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", graced, double))
+		r := begin(t, s, alice, "t")
+		if r.Done() {
+			t.Errorf("the task was not there before its end: %+v", r)
+		}
+		ended(t, s, alice, r.ID)
+	})
+	bubble.Run(t, "a question ends it", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", graced, confirm))
+		began := time.Now()
+		reply, err := call(s, t.Context(), "t")
+		if err != nil || reply.Task == nil || reply.Task.Phase != PhaseInputRequired || time.Since(began) != 0 {
+			t.Fatalf("%+v, %v after %v", reply, err, time.Since(began))
+		}
+	})
+	for _, concurrency := range []int{1, 2} { // with one slot the call waits in the queue
+		bubble.Run(t, "a caller that leaves has no task", func(t *testing.T) {
+			var stopped, started atomic.Int32
+			s := newServer(t, Options{Concurrency: concurrency}, numberTool("other", Policy{}, hang),
+				numberTool("t", graced, func(ctx context.Context, task *Task, in number) (number, error) {
+					started.Add(1)
+					defer stopped.Add(1)
+					return hang(ctx, task, in)
+				}))
+			begin(t, s, bob, "other")
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			reply, err := call(s, ctx, "t")
+			if !errors.Is(err, context.DeadlineExceeded) || reply.Task != nil || reply.Outcome != nil {
 				t.Fatalf("%+v, %v", reply, err)
 			}
 			synctest.Wait()
-			if n := stored(t, s, alice); n != 0 {
-				t.Errorf("%d records are left", n)
+			if n := stored(t, s, alice); n != 0 || started.Load() != stopped.Load() || int(started.Load()) != concurrency-1 {
+				t.Errorf("%d records are left, %d started, %d stopped", n, started.Load(), stopped.Load())
 			}
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if len(s.running)+listeners(s) != 0 {
-				t.Error("the server still knows the task")
-			}
-		})
-	})
-	t.Run("a slow call becomes a task", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", graced, after(time.Second)))
-			began := time.Now()
-			reply, err := call(s, t.Context(), "t")
-			if err != nil || reply.Task == nil || time.Since(began) != graced.Grace {
-				t.Fatalf("%+v, %v after %v", reply, err, time.Since(began))
-			}
-			if r := ended(t, s, alice, reply.Task.ID); r.Outcome.Kind != OutcomeResult {
-				t.Errorf("%s", outcomeText(r.Outcome))
-			}
-		})
-	})
-	t.Run("who asked for a task gets one", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", graced, double))
-			r := begin(t, s, alice, "t")
-			if r.Done() {
-				t.Errorf("the task was not there before its end: %+v", r)
-			}
-			ended(t, s, alice, r.ID)
-		})
-	})
-	t.Run("a question ends it", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", graced, confirm))
-			began := time.Now()
-			reply, err := call(s, t.Context(), "t")
-			if err != nil || reply.Task == nil || reply.Task.Phase != PhaseInputRequired || time.Since(began) != 0 {
-				t.Fatalf("%+v, %v after %v", reply, err, time.Since(began))
-			}
-		})
-	})
-	for _, concurrency := range []int{1, 2} { // with one slot the call waits in the queue
-		t.Run("who left has no task", func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				var stopped, started atomic.Int32
-				s := newServer(t, Options{Concurrency: concurrency}, numberTool("other", Policy{}, hang),
-					numberTool("t", graced, func(ctx context.Context, task *Task, in number) (number, error) {
-						started.Add(1)
-						defer stopped.Add(1)
-						return hang(ctx, task, in)
-					}))
-				begin(t, s, bob, "other")
-				synctest.Wait()
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				reply, err := call(s, ctx, "t")
-				if !errors.Is(err, context.DeadlineExceeded) || reply.Task != nil || reply.Outcome != nil {
-					t.Fatalf("%+v, %v", reply, err)
-				}
-				synctest.Wait()
-				if n := stored(t, s, alice); n != 0 || started.Load() != stopped.Load() || int(started.Load()) != concurrency-1 {
-					t.Errorf("%d records are left, %d started, %d stopped", n, started.Load(), stopped.Load())
-				}
-			})
 		})
 	}
-	t.Run("nobody was there from the start", func(t *testing.T) {
+	t.Run("the caller has left before", func(t *testing.T) {
 		s := newServer(t, Options{}, numberTool("t", graced, double))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -152,96 +141,86 @@ func TestIdempotency(t *testing.T) {
 		return s.Call(context.Background(), caller, tool, json.RawMessage(arguments), CallRequest{Mode: mode, IdempotencyKey: key})
 	}
 	policy := Policy{Task: TaskOptional, TTL: time.Minute, Grace: time.Second}
-	t.Run("one key, one task", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var runs atomic.Int32
-			s := newServer(t, Options{}, numberTool("t", policy, func(ctx context.Context, task *Task, in number) (number, error) {
-				runs.Add(1)
-				return after(time.Second)(ctx, task, in)
-			}))
-			ids := map[string]bool{}
-			var mu sync.Mutex
-			var calling sync.WaitGroup
-			for range 20 {
-				calling.Go(func() {
-					reply, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
-					if err != nil || reply.Task == nil {
-						t.Errorf("%+v, %v", reply, err)
-						return
-					}
-					mu.Lock()
-					ids[reply.Task.ID] = true
-					mu.Unlock()
-				})
-			}
-			calling.Wait()
-			time.Sleep(2 * time.Second)
-			if len(ids) != 1 || runs.Load() != 1 {
-				t.Errorf("%d tasks, %d runs", len(ids), runs.Load())
-			}
-			_, err := call(s, alice, "t", `{"n":2}`, key, ModeTask)
-			var wire *Error
-			if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
-				t.Errorf("other arguments: %v", err)
-			}
-			if reply, err := call(s, bob, "t", `{"n":2}`, key, ModeTask); err != nil || ids[reply.Task.ID] {
-				t.Errorf("somebody else's key: %+v, %v", reply, err)
-			}
-		})
+	bubble.Run(t, "one key, one task", func(t *testing.T) {
+		var runs atomic.Int32
+		s := newServer(t, Options{}, numberTool("t", policy, func(ctx context.Context, task *Task, in number) (number, error) {
+			runs.Add(1)
+			return after(time.Second)(ctx, task, in)
+		}))
+		ids := map[string]bool{}
+		var mu sync.Mutex
+		var calling sync.WaitGroup
+		for range 20 {
+			calling.Go(func() {
+				reply, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
+				if err != nil || reply.Task == nil {
+					t.Errorf("%+v, %v", reply, err)
+					return
+				}
+				mu.Lock()
+				ids[reply.Task.ID] = true
+				mu.Unlock()
+			})
+		}
+		calling.Wait()
+		time.Sleep(2 * time.Second)
+		if len(ids) != 1 || runs.Load() != 1 {
+			t.Errorf("%d tasks, %d runs", len(ids), runs.Load())
+		}
+		_, err := call(s, alice, "t", `{"n":2}`, key, ModeTask)
+		if wireError(err).Code != CodeInvalidParams {
+			t.Errorf("other arguments: %v", err)
+		}
+		if reply, err := call(s, bob, "t", `{"n":2}`, key, ModeTask); err != nil || ids[reply.Task.ID] {
+			t.Errorf("somebody else's key: %+v, %v", reply, err)
+		}
 	})
-	t.Run("a quick call can be repeated", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", policy, double))
-			if reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace); err != nil || outcomeText(reply.Outcome) != doubled {
-				t.Fatalf("%+v, %v", reply, err)
-			}
-			reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace)
-			if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
-				t.Errorf("%+v, %v", reply, err)
-			}
-			// Who asks for a task gets one, though it has ended.
-			reply, err = call(s, alice, "t", `{"n":21}`, key, ModeTask)
-			if err != nil || reply.Task == nil || outcomeText(reply.Task.Outcome) != doubled {
-				t.Errorf("%+v, %v", reply, err)
-			}
-		})
+	bubble.Run(t, "a quick call can be repeated", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", policy, double))
+		if reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace); err != nil || outcomeText(reply.Outcome) != doubled {
+			t.Fatalf("%+v, %v", reply, err)
+		}
+		reply, err := call(s, alice, "t", `{"n":21}`, key, ModeGrace)
+		if err != nil || reply.Task != nil || outcomeText(reply.Outcome) != doubled {
+			t.Errorf("%+v, %v", reply, err)
+		}
+		// A caller that asks for a task gets it, even if it has ended.
+		reply, err = call(s, alice, "t", `{"n":21}`, key, ModeTask)
+		if err != nil || reply.Task == nil || outcomeText(reply.Task.Outcome) != doubled {
+			t.Errorf("%+v, %v", reply, err)
+		}
 	})
-	t.Run("who left with a key finds the task again", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", policy, after(10*time.Second)))
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			defer cancel()
-			if _, err := s.Call(ctx, alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeGrace, IdempotencyKey: key}); !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-			reply, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
-			if err != nil || ended(t, s, alice, reply.Task.ID).Outcome.Kind != OutcomeResult {
-				t.Errorf("%+v, %v", reply, err)
-			}
-		})
+	bubble.Run(t, "a caller that left with a key finds the task again", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", policy, after(10*time.Second)))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := s.Call(ctx, alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeGrace, IdempotencyKey: key}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		reply, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
+		if err != nil || ended(t, s, alice, reply.Task.ID).Outcome.Kind != OutcomeResult {
+			t.Errorf("%+v, %v", reply, err)
+		}
 	})
-	t.Run("a key is free when its task has expired, swept or not", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			time.Sleep(300 * time.Millisecond)
-			s := newServer(t, Options{}, numberTool("t", policy, double))
-			time.Sleep(300 * time.Millisecond) // between two sweeps
-			first, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
-			if err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(policy.TTL)
-			second, err := call(s, alice, "t", `{"n":2}`, key, ModeTask)
-			if err != nil || second.Task.ID == first.Task.ID {
-				t.Errorf("%+v, %v", second, err)
-			}
-		})
+	bubble.Run(t, "a key is free when its task has expired, swept or not", func(t *testing.T) {
+		time.Sleep(300 * time.Millisecond)
+		s := newServer(t, Options{}, numberTool("t", policy, double))
+		time.Sleep(300 * time.Millisecond) // between two sweeps
+		first, err := call(s, alice, "t", `{"n":1}`, key, ModeTask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(policy.TTL)
+		second, err := call(s, alice, "t", `{"n":2}`, key, ModeTask)
+		if err != nil || second.Task.ID == first.Task.ID {
+			t.Errorf("%+v, %v", second, err)
+		}
 	})
 	t.Run("an anonymous key must not be guessable", func(t *testing.T) {
 		s := newServer(t, Options{}, numberTool("t", policy, double))
 		anonymous := Caller{Revision: Revision20260728}
 		_, err := call(s, anonymous, "t", `{"n":1}`, key[:15], ModeTask)
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || !strings.Contains(wire.Message, "16 bytes") {
+		if wireError(err).Code != CodeInvalidParams || !strings.Contains(wireError(err).Message, "16 bytes") {
 			t.Errorf("%v", err)
 		}
 		if _, err := call(s, anonymous, "t", `{"n":1}`, key[:16], ModeTask); err != nil {
@@ -253,15 +232,17 @@ func TestIdempotency(t *testing.T) {
 	})
 }
 
+// TestRetention checks that a client may wish for any ttl up to the longest of the server.
 func TestRetention(t *testing.T) {
 	rules.Covers(t, "C-56", "C-97", "B-51", "B-92")
-	hour, minute, year, negative, zero := time.Hour, time.Minute, 365*24*time.Hour, -time.Second, time.Duration(0)
-	huge := time.Duration(1<<63 - 1)
-	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("t", Policy{TTL: minute}, double))
+	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("t", Policy{TTL: time.Hour}, double))
 	for _, c := range []struct {
 		wish *time.Duration
 		want time.Duration
-	}{{nil, minute}, {&hour, hour}, {&year, 2 * hour}, {&huge, 2 * hour}, {&negative, minute}, {&zero, minute}} {
+	}{
+		{nil, time.Hour}, {new(time.Duration(0)), time.Hour}, {new(-time.Second), time.Hour}, {new(time.Minute), time.Minute},
+		{new(2 * time.Hour), 2 * time.Hour}, {new(3 * time.Hour), 2 * time.Hour}, {new(time.Duration(1<<63 - 1)), 2 * time.Hour},
+	} {
 		reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: c.wish})
 		if err != nil || reply.Task.TTL() != c.want {
 			t.Errorf("%+v, %v; want %v", reply.Task, err, c.want)
@@ -273,50 +254,44 @@ func TestPlainCalls(t *testing.T) {
 	plain := func(s *Server, ctx context.Context, tool string) (CallReply, error) {
 		return s.Call(ctx, alice, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: ModePlain})
 	}
-	t.Run("wait bounds it", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("slow", Policy{Wait: time.Minute}, hang), numberTool("quick", Policy{Wait: time.Minute}, double))
-			if reply, err := plain(s, t.Context(), "quick"); err != nil || outcomeText(reply.Outcome) != doubled {
-				t.Errorf("%+v, %v", reply, err)
-			}
-			began := time.Now()
-			reply, err := plain(s, t.Context(), "slow")
-			if err != nil || time.Since(began) != time.Minute || !reply.Outcome.IsError ||
-				!strings.Contains(outcomeText(reply.Outcome), "slow did not finish within the 1m0s") {
-				t.Errorf("%s, %v after %v", outcomeText(reply.Outcome), err, time.Since(began))
-			}
-			if stored(t, s, alice) != 0 {
-				t.Error("a plain call left a task")
-			}
-		})
+	bubble.Run(t, "wait bounds it", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("slow", Policy{Wait: time.Minute}, hang), numberTool("quick", Policy{Wait: time.Minute}, double))
+		if reply, err := plain(s, t.Context(), "quick"); err != nil || outcomeText(reply.Outcome) != doubled {
+			t.Errorf("%+v, %v", reply, err)
+		}
+		began := time.Now()
+		reply, err := plain(s, t.Context(), "slow")
+		if err != nil || time.Since(began) != time.Minute || !reply.Outcome.IsError ||
+			!strings.Contains(outcomeText(reply.Outcome), "slow did not finish within the 1m0s") {
+			t.Errorf("%s, %v after %v", outcomeText(reply.Outcome), err, time.Since(began))
+		}
+		if stored(t, s, alice) != 0 {
+			t.Error("a plain call left a task")
+		}
 	})
-	t.Run("deadline and caller bound it too", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", Policy{Wait: time.Minute, Deadline: time.Second}, hang))
-			reply, err := plain(s, t.Context(), "t")
-			if err != nil || reply.Outcome.Kind != OutcomeError || reply.Outcome.Error.Reason() != reasonDeadline {
-				t.Errorf("%s, %v", outcomeText(reply.Outcome), err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-			defer cancel()
-			if reply, err := plain(s, ctx, "t"); err != nil || reply.Outcome.Kind != OutcomeCancelled {
-				t.Errorf("%s, %v", outcomeText(reply.Outcome), err)
-			}
-		})
+	bubble.Run(t, "deadline and caller bound it too", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", Policy{Wait: time.Minute, Deadline: time.Second}, hang))
+		reply, err := plain(s, t.Context(), "t")
+		if err != nil || reply.Outcome.Kind != OutcomeError || reply.Outcome.Error.Reason() != reasonDeadline {
+			t.Errorf("%s, %v", outcomeText(reply.Outcome), err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if reply, err := plain(s, ctx, "t"); err != nil || reply.Outcome.Kind != OutcomeCancelled {
+			t.Errorf("%s, %v", outcomeText(reply.Outcome), err)
+		}
 	})
-	t.Run("the server's end ends it", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			s := newServer(t, Options{}, numberTool("t", Policy{}, hang))
-			go func() { time.Sleep(time.Second); _ = s.Close() }()
-			for range 2 { // at work, and afterwards
-				if _, err := plain(s, t.Context(), "t"); err == nil || err.Error() != newShutdownError().Error() {
-					t.Errorf("%v", err)
-				}
-			}
-			if _, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask}); err == nil || err.Error() != newShutdownError().Error() {
+	bubble.Run(t, "the server's end ends it", func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", Policy{}, hang))
+		go func() { time.Sleep(time.Second); _ = s.Close() }()
+		for range 2 { // at work, and afterwards
+			if _, err := plain(s, t.Context(), "t"); err == nil || err.Error() != newShutdownError().Error() {
 				t.Errorf("%v", err)
 			}
-		})
+		}
+		if _, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask}); err == nil || err.Error() != newShutdownError().Error() {
+			t.Errorf("%v", err)
+		}
 	})
 	t.Run("its task", func(t *testing.T) {
 		var progress []string

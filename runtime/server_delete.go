@@ -1,7 +1,6 @@
 package mcptask
 
 import (
-	"context"
 	"errors"
 	"time"
 )
@@ -45,9 +44,7 @@ func (s *Server) discardRecord(u unwantedRecord) {
 func (s *Server) deleteRecord(t *storeRetry, u unwantedRecord) (gone bool) {
 	r := u.record
 	for {
-		_, err := callStore(s.drained, t, "Delete", func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, s.store.Delete(ctx, r)
-		})
+		err := s.deleteStored(s.drained, t, r)
 		if errors.Is(err, ErrConflict) && t.pauseAfterConflict(s.drained) {
 			var latest Record
 			latest, err = s.getRecord(s.drained, t, r.ID)

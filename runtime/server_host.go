@@ -21,24 +21,13 @@ type taskHost struct {
 	asking  atomic.Int32 // questions that wait for their answers
 }
 
-// restrictToRun returns a function that decides for e while the attempt still has
-// the task, and for no event otherwise.
-func (h *taskHost) restrictToRun(e event) func(Record) event {
-	return func(r Record) event {
-		if !h.record.isSameRun(r) {
-			return event{}
-		}
-		return e
-	}
-}
-
 // Report implements Host.
 func (h *taskHost) Report(ctx context.Context, done, total float64, message string) {
 	id := h.record.ID
 	send, giveBack := h.server.takeProgressTurn(id, true)
 	defer giveBack()
 	report := event{kind: eventReport, message: formatStatus(done, total, message)}
-	_, err := h.server.applyEvent(ctx, id, h.restrictToRun(report))
+	_, err := h.server.applyEvent(ctx, id, ifSameRun(h.record, report))
 	if err != nil {
 		// The task has ended, or there is no room, or the next report succeeds.
 		_ = h.explainQuota(err)
@@ -101,7 +90,7 @@ func (h *taskHost) storeQuestion(ctx context.Context, in Input) (Record, error) 
 		if isStored || tooMany {
 			return event{}
 		}
-		return h.restrictToRun(event{kind: eventAsk, input: in})(r)
+		return ifSameRun(h.record, event{kind: eventAsk, input: in})(r)
 	})
 	if tooMany {
 		return record, s.Limited(h.record.asCaller(), "questions", most, "task", LogID(h.record.Principal, id), "tool", h.record.Tool)
@@ -153,7 +142,7 @@ func (h *taskHost) withdrawQuestion(ctx context.Context, key string) {
 		if !r.isOutstanding(key) {
 			return event{} // answered meanwhile
 		}
-		return h.restrictToRun(event{kind: eventWithdraw, key: key})(r)
+		return ifSameRun(h.record, event{kind: eventWithdraw, key: key})(r)
 	})
 	if err != nil && !isOver(err) {
 		h.server.logger.Warn("question not withdrawn", "task", LogID(h.record.Principal, h.record.ID), "key", key, "error", err)

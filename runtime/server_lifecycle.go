@@ -32,7 +32,7 @@ type event struct {
 	kind    eventKind
 	at      time.Time
 	worker  string          // start, claim
-	lease   time.Time       // start, claim
+	lease   time.Duration   // start, claim; counts from at
 	message string          // report
 	input   Input           // ask
 	key     string          // answer, withdraw
@@ -86,12 +86,12 @@ func applyStart(r *Record, e event) error {
 	}
 	r.Attempt++
 	r.Tries++
-	r.Worker, r.LeaseUntil = e.worker, e.lease
+	r.Worker, r.LeaseUntil = e.worker, e.at.Add(e.lease)
 	return nil
 }
 
 func applyClaim(r *Record, e event) error {
-	r.Worker, r.LeaseUntil = e.worker, e.lease
+	r.Worker, r.LeaseUntil = e.worker, e.at.Add(e.lease)
 	return nil
 }
 

@@ -18,24 +18,24 @@ import (
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// allEvents is one event of each kind, and a kind that does not exist.
+// allEvents returns one event of each kind, and one of a kind that does not exist.
 func allEvents() []event {
 	at := epoch.Add(time.Minute)
 	return []event{
-		{kind: eventStart, at: at, worker: "w2", lease: at.Add(leaseFor)},
+		{kind: eventStart, at: at, worker: "w2", lease: leaseFor},
 		{kind: eventReport, at: at, message: "half"},
 		{kind: eventAsk, at: at, input: Input{Key: "new", Method: methodElicit}},
 		{kind: eventAnswer, at: at, key: "open", answer: json.RawMessage(`{"action":"decline"}`)},
 		{kind: eventWithdraw, at: at, key: "open"},
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
-		{kind: eventClaim, at: at, worker: "w2", lease: at.Add(leaseFor)},
+		{kind: eventClaim, at: at, worker: "w2", lease: leaseFor},
 		{kind: eventHandOver, at: at},
 		{kind: "nonsense", at: at},
 	}
 }
 
-// recordIn is a task in a phase, with the questions that belong there.
+// recordIn returns a task in a phase, with questions that fit it.
 func recordIn(phase Phase) Record {
 	r := Record{ID: "t", Version: 7, Phase: phase, CreatedAt: epoch, UpdatedAt: epoch, ExpiresAt: epoch.Add(time.Hour), StatusMessage: "before"}
 	if phase != PhaseQueued {
@@ -51,7 +51,7 @@ func recordIn(phase Phase) Record {
 	return r
 }
 
-// TestNext goes through every phase and every event: C-27 to C-29, E-21.
+// TestNext checks every event in every phase (C-27 to C-29, E-21).
 func TestNext(t *testing.T) {
 	rules.Covers(t, "C-27", "C-28", "C-29", "E-21", "B-28", "B-29", "B-30")
 	allowed := map[Phase]map[eventKind]Phase{
@@ -141,9 +141,13 @@ func TestNextDetails(t *testing.T) {
 		}
 	})
 	t.Run("a restart counts and moves the lease", func(t *testing.T) {
-		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2", lease: epoch.Add(time.Hour)})
-		if r.Attempt != 2 || r.Worker != "w2" || !r.LeaseUntil.Equal(epoch.Add(time.Hour)) {
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2", lease: time.Hour})
+		if r.Attempt != 2 || r.Worker != "w2" || !r.LeaseUntil.Equal(epoch.Add(time.Second+time.Hour)) {
 			t.Errorf("%+v", r)
+		}
+		r = step(t, r, event{kind: eventClaim, worker: "w3", lease: time.Minute})
+		if r.Attempt != 2 || r.Worker != "w3" || !r.LeaseUntil.Equal(epoch.Add(time.Second+time.Minute)) {
+			t.Errorf("claimed: %+v", r)
 		}
 	})
 	t.Run("a run that was handed over is not counted among the tries", func(t *testing.T) {
@@ -171,7 +175,7 @@ func TestNextDetails(t *testing.T) {
 	})
 }
 
-// recordingStore keeps every version that was stored, in order.
+// recordingStore keeps every version that Update stores, in order.
 type recordingStore struct {
 	Store
 	mu      sync.Mutex
@@ -188,8 +192,7 @@ func (s *recordingStore) Update(ctx context.Context, r Record, quota Quota) (Rec
 	return r, err
 }
 
-// TestLifecycleProperty sends random events from many goroutines through the
-// one way that leads to the store.
+// TestLifecycleProperty sends random events from many goroutines and checks each stored step.
 func TestLifecycleProperty(t *testing.T) {
 	rules.Covers(t, "C-29", "E-21", "E-42", "E-43", "B-30")
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
@@ -240,7 +243,7 @@ func TestLifecycleProperty(t *testing.T) {
 	})
 }
 
-// checkStep holds what is true between a version and the next.
+// checkStep checks a version against the one before it.
 func checkStep(t *rapid.T, before, after Record) {
 	if after.Version != before.Version+1 {
 		t.Fatalf("version %d after %d", after.Version, before.Version)

@@ -17,15 +17,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// exceeded fails unless an error is the refusal of a limit.
+// exceeded checks that an error is the refusal of an account's limit, and says what helps.
 func exceeded(t *testing.T, err error, name string, most int) {
 	t.Helper()
-	var wire *Error
-	if !errors.As(err, &wire) || wire.Code != CodeInternalError || wire.Limit() != name || string(wire.Data) != fmt.Sprintf(`{"limit":%q,"max":%d}`, name, most) {
-		t.Errorf("%v is not the limit %s of %d", err, name, most)
-	}
-	if way := accountAdvice[name]; way.help == "" || !strings.HasSuffix(wire.Message, " is exceeded: "+way.help) {
+	exceededBy(t, err, "", name, most)
+	if way := accountAdvice[name]; way.help == "" || !strings.HasSuffix(wireError(err).Message, " is exceeded: "+way.help) {
 		t.Errorf("the limit %s does not say what helps: %v", name, err)
+	}
+}
+
+// exceededBy checks that an error is the refusal of a limit of several accounts together.
+func exceededBy(t *testing.T, err error, scope Scope, name string, most int) {
+	t.Helper()
+	want := fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope)
+	want = strings.Replace(want, `,"scope":""`, "", 1)
+	if wire := wireError(err); wire.Code != CodeInternalError || wire.Limit() != name || string(wire.Data) != want {
+		t.Errorf("%v is not the limit %s", err, want)
 	}
 }
 
@@ -34,8 +41,8 @@ func call(s *Server, caller Caller, tool string, mode Mode) (CallReply, error) {
 	return s.Call(context.Background(), caller, tool, json.RawMessage(`{"n":21}`), CallRequest{Mode: mode})
 }
 
-// However many are created at once, exactly as many are as may be; one that
-// ends makes room, and nobody pays for somebody else (C-96).
+// TestLimitRunning checks that exactly as many tasks are created as are allowed, however many are
+// tried at once. A task that ends makes room, and no account pays for another (C-96).
 func TestLimitRunning(t *testing.T) {
 	rules.Covers(t, "C-96", "B-91")
 	const most = 5
@@ -75,7 +82,7 @@ func TestLimitRunning(t *testing.T) {
 	}
 }
 
-// A task counts until it is deleted, and it is deleted soon after its ttl.
+// TestLimitTasks checks that a task counts until it is deleted, soon after its ttl.
 func TestLimitTasks(t *testing.T) {
 	rules.Covers(t, "C-98", "B-93")
 	bubble.Test(t, func(t *testing.T) {
@@ -94,7 +101,8 @@ func TestLimitTasks(t *testing.T) {
 	})
 }
 
-// A repeated call gets its task, also where there is room for no other.
+// TestLimitAndIdempotency checks that a repeated call gets its task even if there is no room for
+// another.
 func TestLimitAndIdempotency(t *testing.T) {
 	s := newServer(t, Options{Limits: Limits{Tasks: 1, Running: 1}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
 	var ids []string
@@ -110,7 +118,7 @@ func TestLimitAndIdempotency(t *testing.T) {
 	}
 }
 
-// A result above the limit is not stored and not sent, whatever it is.
+// TestLimitResult checks that no outcome above the limit is stored or sent.
 func TestLimitResult(t *testing.T) {
 	const most = 1000
 	big := strings.Repeat("x", most+1)
@@ -155,8 +163,8 @@ func TestLimitResult(t *testing.T) {
 	}
 }
 
-// The question above the limit gives the handler an error, which ends the task
-// where the handler returns it; those that were withdrawn count.
+// TestLimitQuestions checks that a question above the limit gives the handler an error. The error
+// ends the task if the handler returns it. Answered questions count too.
 func TestLimitQuestions(t *testing.T) {
 	const most = 3
 	handler := func(returns bool) func(context.Context, *Task, number) (number, error) {
@@ -201,21 +209,7 @@ func TestLimitQuestions(t *testing.T) {
 	}
 }
 
-// The server overrides a ttl, and has a longest (C-56, C-97).
-func TestLimitTTL(t *testing.T) {
-	rules.Covers(t, "C-56", "C-97", "B-51", "B-92")
-	s := newServer(t, Options{MaxTTL: 2 * time.Hour}, numberTool("double", Policy{Task: TaskOptional, TTL: time.Hour}, double))
-	for wish, want := range map[time.Duration]time.Duration{
-		0: time.Hour, -1: time.Hour, time.Minute: time.Minute, 2 * time.Hour: 2 * time.Hour, 3 * time.Hour: 2 * time.Hour, 1<<63 - 1: 2 * time.Hour,
-	} {
-		reply, err := s.Call(t.Context(), alice, "double", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask, TTL: &wish})
-		if err != nil || reply.Task.TTL() != want {
-			t.Errorf("%v: %v, %v", wish, reply.Task.TTL(), err)
-		}
-	}
-}
-
-// A negative limit is none, 0 its default, and none is met by chance.
+// TestLimitDefaults checks the defaults of the limits, and that a negative limit means no limit.
 func TestLimitDefaults(t *testing.T) {
 	for _, fields := range []reflect.Type{reflect.TypeFor[Limits](), reflect.TypeFor[Totals]()} {
 		for i := range fields.NumField() {
@@ -243,7 +237,7 @@ func TestLimitDefaults(t *testing.T) {
 	}) {
 		t.Errorf("the defaults are not those of this list: %+v", got)
 	}
-	// What is set for an account moves the defaults of all together; what is unbounded for one is so for all.
+	// A limit of an account moves the defaults of the totals. Without one, the totals have none either.
 	const unbounded = math.MaxInt
 	for _, tc := range []struct {
 		given             Limits
@@ -265,8 +259,8 @@ func TestLimitDefaults(t *testing.T) {
 	}
 }
 
-// The caller of a task that ends in line is let go at once: what its progress
-// hangs on is the size of a request.
+// TestProgressOfTasksInLine checks that the server lets go of the caller of a task that ends in
+// line. The caller's progress function may keep a whole request in memory.
 func TestProgressOfTasksInLine(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 1}, numberTool("hang", Policy{Task: TaskOptional, TTL: time.Hour}, hang))

@@ -82,12 +82,8 @@ func (s *Server) resumeOrphan(orphan Record) (known bool) {
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, func(r Record) event {
-		if !r.isSameRun(orphan) {
-			return event{}
-		}
-		return event{kind: eventClaim, worker: s.worker, lease: time.Now().Add(leaseFor)}
-	})
+	claim := event{kind: eventClaim, worker: s.worker, lease: leaseFor}
+	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, ifSameRun(orphan, claim))
 	if claimed := orphan; errors.Is(err, errVoid) {
 		if claimed.Worker = s.worker; r.isSameRun(claimed) {
 			err = nil // an Update whose answer was lost has claimed it
@@ -114,12 +110,8 @@ func (s *Server) failOrphan(orphan Record) {
 	if orphan.CancelRequested {
 		outcome = Outcome{Kind: OutcomeCancelled}
 	}
-	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, func(r Record) event {
-		if !r.isSameRun(orphan) {
-			return event{}
-		}
-		return event{kind: eventFinish, outcome: outcome}
-	})
+	end := event{kind: eventFinish, outcome: outcome}
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, ifSameRun(orphan, end))
 	s.logger.Warn("task lost with its worker", "task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool,
 		"attempt", orphan.Attempt, "tries", orphan.Tries, "error", err)
 }
@@ -128,12 +120,8 @@ func (s *Server) failOrphan(orphan Record) {
 // name that it was found under. There its lease ends soon; under this server's name
 // it would be renewed forever.
 func (s *Server) returnOrphan(claimed Record, finder string) {
-	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed.ID, func(r Record) event {
-		if !r.isSameRun(claimed) {
-			return event{}
-		}
-		return event{kind: eventClaim, worker: finder, lease: time.Now().Add(claimFor)}
-	})
+	back := event{kind: eventClaim, worker: finder, lease: claimFor}
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed.ID, ifSameRun(claimed, back))
 	if err != nil && s.closing.Err() == nil && !errors.Is(err, errVoid) {
 		s.logger.Warn("task not left to other servers", "task", LogID(claimed.Principal, claimed.ID), "error", err)
 	}

@@ -26,16 +26,22 @@ func (x *busyExecutor) Submit(task Submission) error {
 	return x.localExecutor.Submit(task)
 }
 
-// A task that a server has taken from a lost worker, and that its executor does not take, is free again: its
-// lease would be renewed for as long as the server lives.
+// createOrphan stores a queued task of a worker that is dead.
+func createOrphan(t *testing.T, store Store, id string) {
+	t.Helper()
+	_, err := store.Create(t.Context(), Record{ID: id, Principal: alice.Principal, Tool: "double", Phase: PhaseQueued,
+		Arguments: json.RawMessage(`{"n":21}`), Worker: "dead", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestExecutorRefusesOrphan checks that an orphan that the executor refuses is free again.
+// Otherwise its lease would be renewed for as long as the server lives.
 func TestExecutorRefusesOrphan(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		r, err := store.Create(t.Context(), Record{ID: "orphan", Principal: alice.Principal, Tool: "double", Phase: PhaseQueued,
-			Arguments: json.RawMessage(`{"n":21}`), Worker: "dead", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		createOrphan(t, store, "orphan")
 		x := &busyExecutor{}
 		x.busy.Store(true)
 		s := newServer(t, Options{Store: store, Executor: func(run RunFunc) Executor {
@@ -46,28 +52,26 @@ func TestExecutorRefusesOrphan(t *testing.T) {
 		x.busy.Store(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		if r, err = s.Await(ctx, alice, r.ID); err != nil || r.Outcome.Kind != OutcomeResult {
+		if r, err := s.Await(ctx, alice, "orphan"); err != nil || r.Outcome.Kind != OutcomeResult {
 			t.Errorf("%+v, %v", r.Outcome, err)
 		}
 	})
 }
 
-// TestStuckRecord: a record that the store does not take keeps no other orphan from being adopted.
+// TestStuckRecord checks that a server adopts the other orphans if the store does not take one of
+// them.
 func TestStuckRecord(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := &hooked{Store: NewMemoryStore()}
+		store := &tapStore{Store: NewMemoryStore()}
 		for _, id := range []string{"a stuck one", "b"} {
-			if _, err := store.Create(t.Context(), Record{ID: id, Principal: alice.Principal, Tool: "double", Phase: PhaseQueued,
-				Arguments: json.RawMessage(`{"n":21}`), Worker: "dead", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(24 * time.Hour)}, Quota{}); err != nil {
-				t.Fatal(err)
-			}
+			createOrphan(t, store, id)
 		}
-		store.update = func(ctx context.Context, r Record) (Record, error) {
-			if r.ID != "b" {
-				return Record{}, errors.New("a bad page")
+		store.set(func(_ context.Context, method string, r *Record, do func() error) error {
+			if method == "Update" && r.ID != "b" {
+				return errors.New("a bad page")
 			}
-			return store.Store.Update(ctx, r, Quota{})
-		}
+			return do()
+		})
 		s := newServer(t, Options{Store: store}, numberTool("double", Policy{Task: TaskOptional}, double))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()

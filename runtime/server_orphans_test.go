@@ -12,58 +12,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// lifeline is a process's way to a shared store: cut, its writes fail as in a
-// process that hangs or has lost its network.
-type lifeline struct {
-	Store
-	mu  sync.Mutex
-	cut bool
-}
-
-var errCut = errors.New("the store is away")
-
-func (l *lifeline) set(cut bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.cut = cut
-}
-
-func (l *lifeline) check() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut {
-		return errCut
-	}
-	return nil
-}
-
-func (l *lifeline) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if err := l.check(); err != nil {
-		return r, err
-	}
-	return l.Store.Update(ctx, r, quota)
-}
-
-func (l *lifeline) Renew(ctx context.Context, worker string, until time.Time) error {
-	if err := l.check(); err != nil {
-		return err
-	}
-	return l.Store.Renew(ctx, worker, until)
-}
-
-func (l *lifeline) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error) {
-	if err := l.check(); err != nil {
-		return nil, err
-	}
-	return l.Store.Lease(ctx, worker, now, until, limit)
-}
+// cut makes the writes of a process fail, as if it hung or had lost its network.
+var cut = before(func(context.Context) error { return errors.New("the store is away") }, "Update", "Renew", "Lease")
 
 var restart = Policy{Task: TaskRequired, OnLost: RestartWhenLost}
 
 func TestLostWorkerRestarts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		first := &lifeline{Store: store}
+		first := &tapStore{Store: store}
 		late := make(chan struct{})
 		a := newServer(t, Options{Store: first}, numberTool("t", restart, func(ctx context.Context, task *Task, in number) (number, error) {
 			if _, err := confirm(ctx, task, in); err != nil {
@@ -90,7 +47,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		first.set(true)
+		first.set(cut)
 		began := time.Now()
 		r, err := b.Changed(t.Context(), alice, id, 4)
 		for err == nil && r.Attempt != 2 {
@@ -99,7 +56,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 		if err != nil || r.Worker != b.worker || time.Since(began) < leaseFor-renewEvery || time.Since(began) > leaseFor+renewEvery {
 			t.Fatalf("%+v, %v after %v", r, err, time.Since(began))
 		}
-		first.set(false)
+		first.set(nil)
 		close(late) // the dead one finishes while the other works
 		synctest.Wait()
 		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Done() {
@@ -114,7 +71,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 func TestLostWorkerFails(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		first := &lifeline{Store: store}
+		first := &tapStore{Store: store}
 		late := make(chan struct{})
 		var runs atomic.Int32
 		handler := func(ctx context.Context, _ *Task, in number) (number, error) {
@@ -130,7 +87,7 @@ func TestLostWorkerFails(t *testing.T) {
 		if err := a.Stop(t.Context(), alice, stopped); err != nil {
 			t.Fatal(err)
 		}
-		first.set(true)
+		first.set(cut)
 		r := ended(t, b, alice, id)
 		if !errors.Is(r.Outcome.Error, ErrWorkerLost) || r.Outcome.Error.Code != CodeInternalError || r.Attempt != 1 {
 			t.Errorf("%s", outcomeText(r.Outcome))
@@ -138,7 +95,7 @@ func TestLostWorkerFails(t *testing.T) {
 		if r := ended(t, b, alice, stopped); r.Outcome.Kind != OutcomeCancelled { // it was to stop anyway
 			t.Errorf("%s", outcomeText(r.Outcome))
 		}
-		first.set(false)
+		first.set(nil)
 		close(late)
 		time.Sleep(time.Hour)
 		if again := ended(t, b, alice, id); again.Version != r.Version || runs.Load() != 2 {
@@ -147,12 +104,12 @@ func TestLostWorkerFails(t *testing.T) {
 	})
 }
 
-// TestQueuedTaskMoves: a task that waits in a process that hangs runs in
-// another, and only there.
+// TestQueuedTaskMoves checks that a task in the line of a process that hangs runs in another
+// process, and only there.
 func TestQueuedTaskMoves(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		first := &lifeline{Store: store}
+		first := &tapStore{Store: store}
 		late := make(chan struct{})
 		var runs atomic.Int32
 		tools := []Tool{
@@ -167,12 +124,12 @@ func TestQueuedTaskMoves(t *testing.T) {
 		begin(t, a, alice, "blocks")
 		id := begin(t, a, alice, "t").ID
 		synctest.Wait()
-		first.set(true)
+		first.set(cut)
 		time.Sleep(leaseFor + 2*renewEvery)
 		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Attempt != 1 || r.Worker != b.worker {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		first.set(false)
+		first.set(nil)
 		close(late) // the first process comes to its queue while the second works
 		r := ended(t, b, alice, id)
 		if r.Outcome.Kind != OutcomeResult || r.Attempt != 1 || runs.Load() != 1 {
@@ -181,12 +138,11 @@ func TestQueuedTaskMoves(t *testing.T) {
 	})
 }
 
-// TestTaskComesBack: a process loses a task, and gets it back while its first
-// handler still runs.
+// TestTaskComesBack lets a process lose a task and get it back while its first handler still runs.
 func TestTaskComesBack(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		firstLine, secondLine := &lifeline{Store: store}, &lifeline{Store: store}
+		firstLine, secondLine := &tapStore{Store: store}, &tapStore{Store: store}
 		late := make(chan struct{})
 		stolen := make(chan error, 1)
 		a := newServer(t, Options{Store: firstLine}, numberTool("t", restart, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -201,10 +157,10 @@ func TestTaskComesBack(t *testing.T) {
 		newServer(t, Options{Store: secondLine}, numberTool("t", restart, hang))
 		id := begin(t, a, alice, "t").ID
 		synctest.Wait()
-		firstLine.set(true)
+		firstLine.set(cut)
 		time.Sleep(leaseFor + 2*renewEvery)
-		firstLine.set(false)
-		secondLine.set(true)
+		firstLine.set(nil)
+		secondLine.set(cut)
 		time.Sleep(leaseFor + 2*renewEvery)
 		r, err := a.Get(t.Context(), alice, id)
 		if err != nil || r.Attempt != 3 || r.Worker != a.worker {
@@ -223,7 +179,7 @@ func TestTaskComesBack(t *testing.T) {
 		if r := ended(t, a, alice, id); outcomeText(r.Outcome) == "" || r.Attempt != 3 || r.Outcome.Kind != OutcomeResult {
 			t.Errorf("%s, attempt %d", outcomeText(r.Outcome), r.Attempt)
 		}
-		secondLine.set(false)
+		secondLine.set(nil)
 	})
 }
 
@@ -258,33 +214,7 @@ func TestClosedServerHandsOver(t *testing.T) {
 	}
 }
 
-// TestQuestionOutlivesServer: a question that is open when a server closes
-// stays, and its answer reaches the next attempt.
-func TestQuestionOutlivesServer(t *testing.T) {
-	bubble.Test(t, func(t *testing.T) {
-		store := NewMemoryStore()
-		tool := numberTool("t", restart, confirm)
-		a := newServer(t, Options{Store: store}, tool)
-		id := begin(t, a, alice, "t").ID
-		asks(t, a, alice, id)
-		if err := a.Close(); err != nil {
-			t.Fatal(err)
-		}
-		b := newServer(t, Options{Store: store}, tool)
-		synctest.Wait()
-		if r := asks(t, b, alice, id); r.Attempt != 2 || len(r.Inputs) != 1 {
-			t.Errorf("%+v", r)
-		}
-		if err := answer(t, b, alice, id, "ship", yes); err != nil {
-			t.Fatal(err)
-		}
-		if r := ended(t, b, alice, id); r.Outcome.Kind != OutcomeResult || r.Outcome.IsError {
-			t.Errorf("%s", outcomeText(r.Outcome))
-		}
-	})
-}
-
-// TestLongDrain: a handler that takes longer than a lease to end keeps it.
+// TestLongDrain checks that a handler that takes longer than a lease to end keeps its task.
 func TestLongDrain(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
@@ -336,21 +266,21 @@ func TestShortDrain(t *testing.T) {
 	})
 }
 
-// TestStoreAway: a store that is away for minutes costs time, not tasks.
+// TestStoreAway checks that a store that is away for minutes costs time, not tasks.
 func TestStoreAway(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		log := &logged{}
-		line := &lifeline{Store: NewMemoryStore()}
+		line := &tapStore{Store: NewMemoryStore()}
 		s := newServer(t, Options{Store: line, Concurrency: 1, Logger: log.logger()},
 			numberTool("t", Policy{}, after(time.Second)))
 		first, queued := begin(t, s, alice, "t").ID, begin(t, s, alice, "t").ID
 		synctest.Wait()
-		line.set(true)
+		line.set(cut)
 		time.Sleep(10 * time.Minute)
 		if r, err := s.Get(t.Context(), alice, first); err != nil || r.Done() {
 			t.Errorf("%+v, %v", r, err)
 		}
-		line.set(false)
+		line.set(nil)
 		began := time.Now()
 		for _, id := range []string{first, queued} {
 			if r := ended(t, s, alice, id); r.Outcome.Kind != OutcomeResult {

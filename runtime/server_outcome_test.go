@@ -3,99 +3,119 @@ package mcptask
 import (
 	"context"
 	"encoding/json"
-	"log/slog"
+	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// What a handler returns reaches the wire as JSON, whatever it is: one that is not would end the
-// session of its client, or stay in the store for ever.
-func TestOutcomesAreWellFormed(t *testing.T) {
-	failing := func(e *Error) func(context.Context, *Task, struct{}) (*Result, error) {
-		return func(context.Context, *Task, struct{}) (*Result, error) { return nil, e }
+// TestOutcomes checks what tasks and plain calls make of what a handler returns. An outcome is always
+// valid JSON and UTF-8. Anything else would end the session of its client, or stay in the store.
+func TestOutcomes(t *testing.T) {
+	type key struct{}
+	var nilError *Error
+	shared := &Result{}
+	spec := ToolSpec{InputSchema: `{"type":"object"}`}
+	handled := func(handler func(context.Context) (*Result, error)) Tool {
+		return NewTool(spec, func(ctx context.Context, _ *Task, _ struct{}) (*Result, error) { return handler(ctx) })
 	}
-	giving := func(r *Result) func(context.Context, *Task, struct{}) (*Result, error) {
-		return func(context.Context, *Task, struct{}) (*Result, error) { return r, nil }
+	returned := func(r *Result, err error) Tool {
+		return handled(func(context.Context) (*Result, error) { return r, err })
 	}
-	spec := ToolSpec{Name: "tool", InputSchema: `{"type":"object"}`}
-	raw := func(text string) Tool {
-		return NewRawTool(spec, func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(text), nil })
+	withData := func(data string) Tool {
+		return returned(nil, &Error{Code: -32000, Message: "no", Data: json.RawMessage(data)})
 	}
-	for name, c := range map[string]struct {
+	raw := func(result string) Tool {
+		return NewRawTool(spec, func(context.Context, json.RawMessage) (json.RawMessage, error) { return json.RawMessage(result), nil })
+	}
+	misfit := spec
+	misfit.OutputSchema = `{"type":"object","required":["x"]}`
+	const internal = "error internal error (code -32603) "
+	cases := []struct {
+		name string
 		tool Tool
 		want string
 	}{
-		"data that is no JSON":          {NewTool(spec, failing(&Error{Code: -32000, Message: "no", Data: json.RawMessage(`{"a":`)})), `{"code":-32000,"message":"no"}`},
-		"data that is two values":       {NewTool(spec, failing(&Error{Code: -32000, Message: "no", Data: json.RawMessage(`{} {}`)})), `{"code":-32000,"message":"no"}`},
-		"data that is no UTF-8":         {NewTool(spec, failing(&Error{Code: -32000, Message: "no", Data: json.RawMessage("[\"a\xff\"]")})), `{"code":-32000,"message":"no","data":["a` + "\uFFFD" + `"]}`},
-		"data that is sound":            {NewTool(spec, failing(&Error{Code: -32000, Message: "no", Data: json.RawMessage(`{"a":5}`)})), `{"code":-32000,"message":"no","data":{"a":5}}`},
-		"a message that is no UTF-8":    {NewTool(spec, failing(&Error{Code: -32000, Message: "n\xffo"})), `{"code":-32000,"message":"n` + "\uFFFD" + `o"}`},
-		"structured that is no JSON":    {NewTool(spec, giving(&Result{Structured: json.RawMessage(`{`)})), `internal error`},
-		"content that is no JSON":       {NewTool(spec, giving(&Result{Content: []Content{Content(`{`)}})), `internal error`},
-		"_meta that is no JSON":         {NewTool(spec, giving(&Result{Meta: map[string]json.RawMessage{"a": json.RawMessage(`x`)}})), `internal error`},
-		"structured that is no UTF-8":   {NewTool(spec, giving(&Result{Structured: json.RawMessage("{\"a\":\"\xff\"}")})), `{"content":[],"structuredContent":{"a":"` + "\uFFFD" + `"}}`},
-		"a raw result that is no JSON":  {raw(`{"a":`), `internal error`},
-		"a raw result of several lines": {raw("{\n\"a\":\n5}"), `{"a":5}`},
-		"a raw result that is nothing":  {raw(""), `internal error`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			server, err := NewServer(Options{Logger: slog.New(slog.DiscardHandler)}, Tools{Service: "S", Impl: struct{}{}, Tools: []Tool{c.tool}})
-			if err != nil {
-				t.Fatal(err)
+		{"deadline", numberTool("", Policy{Deadline: time.Second, TTL: time.Hour}, hang), `error deadline did not finish within its deadline of 1s (code -32603) {"reason":"deadline"}`},
+		{"panic", handled(func(context.Context) (*Result, error) { panic("secret") }), internal},
+		{"goexit", handled(func(context.Context) (*Result, error) { runtime.Goexit(); return nil, nil }), internal},
+		{"plain error", returned(nil, errors.New("no such branch")), `result {"content":[{"text":"no such branch","type":"text"}],"isError":true}`},
+		{"wrapped", returned(nil, fmt.Errorf("wrapped: %w", &Error{Code: -32050, Message: "locked", Data: json.RawMessage(`{"by":"x"}`)})), `error locked (code -32050) {"by":"x"}`},
+		{"typed nil", returned(nil, nilError), internal},
+		{"nothing", returned(nil, nil), `result {"content":[{"text":"the handler returned neither a result nor an error","type":"text"}],"isError":true}`},
+		{"shared", returned(shared, nil), `result {"content":[]}`},
+		{"misfit", NewTool(misfit, func(context.Context, *Task, struct{}) (number, error) { return number{}, nil }), `error the tool's output does not fit its schema (code -32603) `},
+		{"context", handled(func(ctx context.Context) (*Result, error) {
+			return &Result{Content: []Content{TextContent(fmt.Sprint(ctx.Value(key{})))}}, nil
+		}), `result {"content":[{"text":"alice's","type":"text"}]}`},
+		{"context ends", handled(func(ctx context.Context) (*Result, error) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour):
 			}
-			defer server.Close()
-			plain, err := server.Call(t.Context(), Caller{Principal: "p"}, "tool", nil, CallRequest{Mode: ModePlain})
-			if err != nil {
-				t.Fatal(err)
-			}
-			created, err := server.Call(t.Context(), Caller{Principal: "p"}, "tool", nil, CallRequest{Mode: ModeTask})
-			if err != nil {
-				t.Fatal(err)
-			}
-			stored, err := server.Await(t.Context(), Caller{Principal: "p"}, created.Task.ID)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for how, o := range map[string]*Outcome{"plain": plain.Outcome, "stored": stored.Outcome} {
-				data := []byte(o.Result)
-				if o.Error != nil {
-					if data, err = json.Marshal(o.Error); err != nil {
-						t.Errorf("%s: %v", how, err)
-					}
-				}
-				if !json.Valid(data) || !utf8.Valid(data) || !strings.Contains(string(data), c.want) || o.Error != nil && !utf8.ValidString(o.Error.Message) {
-					t.Errorf("%s: %q, want %s", how, data, c.want)
-				}
-			}
-			if !utf8.ValidString(stored.StatusMessage) {
-				t.Errorf("%q", stored.StatusMessage)
-			}
-		})
+			return nil, ctx.Err()
+		}), `result {"content":[{"text":"context deadline exceeded","type":"text"}],"isError":true}`},
+		{"valid data", withData(`{"a":5}`), `error no (code -32000) {"a":5}`},
+		{"invalid data", withData(`{"a":`), `error no (code -32000) `},
+		{"data of two values", withData(`{} {}`), `error no (code -32000) `},
+		{"data that is not UTF-8", withData("[\"a\xff\"]"), "error no (code -32000) [\"a\uFFFD\"]"},
+		{"message that is not UTF-8", returned(nil, &Error{Code: -32000, Message: "n\xffo"}), "error n\uFFFDo (code -32000) "},
+		{"invalid structured content", returned(&Result{Structured: json.RawMessage(`{`)}, nil), internal},
+		{"nil content", returned(&Result{Content: []Content{nil}}, nil), internal},
+		{"invalid content", returned(&Result{Content: []Content{Content(`{`)}}, nil), internal},
+		{"invalid _meta", returned(&Result{Meta: map[string]json.RawMessage{"a": json.RawMessage(`x`)}}, nil), internal},
+		{"structured content that is not UTF-8", returned(&Result{Structured: json.RawMessage("{\"a\":\"\xff\"}")}, nil), "result {\"content\":[],\"structuredContent\":{\"a\":\"\uFFFD\"}}"},
+		{"invalid raw result", raw(`{"a":`), internal},
+		{"raw result of several lines", raw("{\n\"a\":\n5}"), `result {"a":5}`},
+		{"empty raw result", raw(""), internal},
 	}
-}
-
-// The name of a step is part of the ID that a question has at its client, so that one that is no
-// UTF-8 would never get its answer.
-func TestStepIsUTF8(t *testing.T) {
-	tool := NewTool(ToolSpec{Name: "ask", InputSchema: `{"type":"object"}`}, func(ctx context.Context, task *Task, _ struct{}) (string, error) {
-		_, err := task.Roots(ctx, "st\xffep")
-		return "", err
+	log := &logged{}
+	bubble.Test(t, func(t *testing.T) {
+		var tools []Tool
+		for _, c := range cases {
+			c.tool.spec.Name = strings.ReplaceAll(c.name, " ", "_")
+			tools = append(tools, c.tool)
+		}
+		s := newServer(t, Options{Logger: log.logger(), Context: func(ctx context.Context, principal string) (context.Context, error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Minute)
+			context.AfterFunc(ctx, cancel)
+			switch principal {
+			case "bob":
+				return nil, errors.New("secret")
+			case "carol":
+				return nil, nilError
+			}
+			return context.WithValue(ctx, key{}, principal+"'s"), nil
+		}}, tools...)
+		for i, c := range cases {
+			name := tools[i].spec.Name
+			r := ended(t, s, alice, begin(t, s, alice, name).ID)
+			if got := outcomeText(r.Outcome); got != c.want || !utf8.ValidString(r.StatusMessage) {
+				t.Errorf("%s:\n got %s, %q\nwant %s", c.name, got, r.StatusMessage, c.want)
+			}
+			if c.name == "goexit" {
+				continue // ends the goroutine of a plain call, which is the caller's
+			}
+			if plain, err := call(s, alice, name, ModePlain); err != nil || outcomeText(plain.Outcome) != c.want {
+				t.Errorf("%s, plain:\n got %s, %v\nwant %s", c.name, outcomeText(plain.Outcome), err, c.want)
+			}
+		}
+		for _, principal := range []string{"bob", "carol"} {
+			caller := Caller{Principal: principal}
+			if got := outcomeText(ended(t, s, caller, begin(t, s, caller, "deadline").ID).Outcome); got != internal {
+				t.Errorf("without a context for %s: %s", principal, got)
+			}
+		}
 	})
-	server, err := NewServer(Options{Logger: slog.New(slog.DiscardHandler)}, Tools{Service: "S", Impl: struct{}{}, Tools: []Tool{tool}})
-	if err != nil {
-		t.Fatal(err)
+	if shared.Content != nil {
+		t.Error("the handler's own result was changed")
 	}
-	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	caller := Caller{Principal: "p", CanAsk: []string{"roots/list"}}
-	created, err := server.Call(ctx, caller, "ask", nil, CallRequest{Mode: ModeTask})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r, err := server.Await(ctx, caller, created.Task.ID); err != nil || !strings.Contains(string(r.Outcome.Result), "UTF-8") {
-		t.Errorf("%+v, %v", r.Outcome, err)
+	if !strings.Contains(log.String(), `panic=secret`) || !strings.Contains(log.String(), "no context for the principal") {
+		t.Errorf("the log does not tell the operator:\n%s", log)
 	}
 }

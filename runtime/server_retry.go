@@ -143,6 +143,12 @@ func callStore[T any](ctx context.Context, t *storeRetry, name string, call func
 	}
 }
 
+// deleteStored makes the store's Delete of exactly this version of a record.
+func (s *Server) deleteStored(ctx context.Context, t *storeRetry, r Record) error {
+	_, err := callStore(ctx, t, "Delete", func(ctx context.Context) (struct{}, error) { return struct{}{}, s.store.Delete(ctx, r) })
+	return err
+}
+
 // getRecord reads a record. It stops the handler of this process if the record says so.
 func (s *Server) getRecord(ctx context.Context, t *storeRetry, id string) (Record, error) {
 	record, err := callStore(ctx, t, "Get", func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })

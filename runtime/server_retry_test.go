@@ -13,100 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// hooked is a store with other methods in the place of its own.
-type hooked struct {
-	Store
-	mu      sync.Mutex
-	create  func(ctx context.Context, r Record, quota Quota) (Record, error)
-	get     func(ctx context.Context, id string) (Record, error)
-	update  func(ctx context.Context, r Record) (Record, error)
-	delete  func(ctx context.Context, r Record) error
-	expire  func(ctx context.Context) error
-	lease   func(ctx context.Context) error
-	renew   func(ctx context.Context) error
-	release func(ctx context.Context) error
-}
-
-// set changes them.
-func (s *hooked) set(change func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	change()
-}
-
-// hook is one of them.
-func hook[F any](s *hooked, field *F) F {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return *field
-}
-
-func (s *hooked) Create(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if do := hook(s, &s.create); do != nil {
-		return do(ctx, r, quota)
-	}
-	return s.Store.Create(ctx, r, quota)
-}
-
-func (s *hooked) Get(ctx context.Context, id string) (Record, error) {
-	if do := hook(s, &s.get); do != nil {
-		return do(ctx, id)
-	}
-	return s.Store.Get(ctx, id)
-}
-
-func (s *hooked) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
-	if do := hook(s, &s.update); do != nil {
-		return do(ctx, r)
-	}
-	return s.Store.Update(ctx, r, quota)
-}
-
-func (s *hooked) Delete(ctx context.Context, r Record) error {
-	if do := hook(s, &s.delete); do != nil {
-		return do(ctx, r)
-	}
-	return s.Store.Delete(ctx, r)
-}
-
-func (s *hooked) Expire(ctx context.Context, now time.Time, limit int) ([]Record, error) {
-	if do := hook(s, &s.expire); do != nil {
-		if err := do(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.Store.Expire(ctx, now, limit)
-}
-
-func (s *hooked) Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error) {
-	if do := hook(s, &s.lease); do != nil {
-		if err := do(ctx); err != nil {
-			return nil, err
-		}
-	}
-	return s.Store.Lease(ctx, worker, now, until, limit)
-}
-
-func (s *hooked) Renew(ctx context.Context, worker string, until time.Time) error {
-	if do := hook(s, &s.renew); do != nil {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	return s.Store.Renew(ctx, worker, until)
-}
-
-func (s *hooked) Release(ctx context.Context, worker string) error {
-	if do := hook(s, &s.release); do != nil {
-		if err := do(ctx); err != nil {
-			return err
-		}
-	}
-	return s.Store.Release(ctx, worker)
-}
-
-// deaf is a call of a store that hangs until the test ends, whatever its context
-// says.
+// deaf returns a store call that hangs until the test ends. It ignores its context.
 func deaf(t *testing.T) func(context.Context) error {
 	end := make(chan struct{})
 	t.Cleanup(func() { close(end) })
@@ -116,48 +23,71 @@ func deaf(t *testing.T) func(context.Context) error {
 	}
 }
 
-// TestHungUpkeep: whatever hangs in a store, and however long, a server that lives
-// keeps its tasks.
+// TestHungUpkeep checks that a live server keeps its tasks, whatever hangs in its store and however
+// long.
 func TestHungUpkeep(t *testing.T) {
 	slow := func(context.Context) error { time.Sleep(45 * time.Second); return nil }
-	for name, harm := range map[string]func(t *testing.T, s *hooked){
-		"a slow expiry":   func(_ *testing.T, s *hooked) { s.expire = slow },
-		"a deaf expiry":   func(t *testing.T, s *hooked) { s.expire = deaf(t) },
-		"a slow adoption": func(_ *testing.T, s *hooked) { s.lease = slow },
-		"a deaf adoption": func(t *testing.T, s *hooked) { s.lease = deaf(t) },
-		"a deaf renewal":  func(t *testing.T, s *hooked) { s.renew = first(2, deaf(t)) },
-		"a lost renewal": func(_ *testing.T, s *hooked) {
-			s.renew = first(2, func(ctx context.Context) error { <-ctx.Done(); return errStore })
+	for name, harm := range map[string]func(t *testing.T) tap{
+		"a slow expiry":   func(*testing.T) tap { return before(slow, "Expire") },
+		"a deaf expiry":   func(t *testing.T) tap { return before(deaf(t), "Expire") },
+		"a slow adoption": func(*testing.T) tap { return before(slow, "Lease") },
+		"a deaf adoption": func(t *testing.T) tap { return before(deaf(t), "Lease") },
+		"a deaf renewal":  func(t *testing.T) tap { return before(first(2, deaf(t)), "Renew") },
+		"a lost renewal": func(*testing.T) tap {
+			return before(first(2, func(ctx context.Context) error { <-ctx.Done(); return errStore }), "Renew")
 		},
-		"a refused renewal": func(_ *testing.T, s *hooked) { s.renew = first(3, func(context.Context) error { return errStore }) },
+		"a refused renewal": func(*testing.T) tap {
+			return before(first(3, func(context.Context) error { return errStore }), "Renew")
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				store := NewMemoryStore()
-				sick := &hooked{Store: store}
-				tool := numberTool("t", Policy{TTL: time.Hour}, later(10*time.Minute))
-				a, err := NewServer(Options{Store: sick}, Tools{Service: "A", Impl: 1, Tools: []Tool{tool}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				b := newServer(t, Options{Store: store}, tool)
-				id := begin(t, a, alice, "t").ID
-				time.Sleep(time.Second)
-				sick.set(func() { harm(t, sick) })
-				if r := ended(t, b, alice, id); outcomeText(r.Outcome) != doubled || r.Attempt != 1 {
-					t.Errorf("attempt %d: %s", r.Attempt, outcomeText(r.Outcome))
-				}
-				began := time.Now()
-				if err := a.Close(); time.Since(began) > DefaultDrain+CloseMargin {
-					t.Errorf("closed after %v: %v", time.Since(began), err)
-				}
-				time.Sleep(time.Minute) // what is slow ends
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			store := NewMemoryStore()
+			sick := &tapStore{Store: store}
+			tool := numberTool("t", Policy{TTL: time.Hour}, later(10*time.Minute))
+			a, err := NewServer(Options{Store: sick}, Tools{Service: "A", Impl: 1, Tools: []Tool{tool}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := newServer(t, Options{Store: store}, tool)
+			id := begin(t, a, alice, "t").ID
+			time.Sleep(time.Second)
+			sick.set(harm(t))
+			if r := ended(t, b, alice, id); outcomeText(r.Outcome) != doubled || r.Attempt != 1 {
+				t.Errorf("attempt %d: %s", r.Attempt, outcomeText(r.Outcome))
+			}
+			began := time.Now()
+			if err := a.Close(); time.Since(began) > DefaultDrain+CloseMargin {
+				t.Errorf("closed after %v: %v", time.Since(began), err)
+			}
+			time.Sleep(time.Minute) // what is slow ends
 		})
 	}
 }
 
-// first lets the first calls go wrong.
+// TestPanickingUpkeep checks that the upkeep of a server survives a store that panics.
+func TestPanickingUpkeep(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		calls := map[string]*atomic.Int32{"Expire": {}, "Renew": {}}
+		sick := &tapStore{Store: NewMemoryStore(), tap: func(_ context.Context, method string, _ *Record, do func() error) error {
+			if n := calls[method]; n != nil {
+				n.Add(1)
+				panic(method)
+			}
+			return do()
+		}}
+		s := newServer(t, Options{Store: sick}, numberTool("t", Policy{}, later(time.Minute)))
+		if r := ended(t, s, alice, begin(t, s, alice, "t").ID); outcomeText(r.Outcome) != doubled {
+			t.Errorf("%s", outcomeText(r.Outcome))
+		}
+		for method, n := range calls {
+			if n.Load() < 2 {
+				t.Errorf("%s was called %d times", method, n.Load())
+			}
+		}
+	})
+}
+
+// first returns a store call that goes wrong the first n times.
 func first(n int32, wrong func(context.Context) error) func(context.Context) error {
 	var calls atomic.Int32
 	return func(ctx context.Context) error {
@@ -168,61 +98,49 @@ func first(n int32, wrong func(context.Context) error) func(context.Context) err
 	}
 }
 
-// TestHungClose: Close ends in time though the store does not return, and says so.
+// TestHungClose checks that Close ends in time with an error if the store does not return.
 func TestHungClose(t *testing.T) {
-	for name, harm := range map[string]func(t *testing.T, s *hooked){
-		"release": func(t *testing.T, s *hooked) { s.release = deaf(t) },
-		"update": func(t *testing.T, s *hooked) {
-			wait := deaf(t)
-			s.update = func(ctx context.Context, r Record) (Record, error) { return r, wait(ctx) }
-		},
-		"all": func(t *testing.T, s *hooked) {
-			wait := deaf(t)
-			s.update = func(ctx context.Context, r Record) (Record, error) { return r, wait(ctx) }
-			s.expire, s.lease, s.renew, s.release = wait, wait, wait, wait
-		},
+	for name, methods := range map[string][]string{
+		"release": {"Release"},
+		"update":  {"Update"},
+		"all":     {"Update", "Expire", "Lease", "Renew", "Release"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				sick := &hooked{Store: NewMemoryStore()}
-				s, err := NewServer(Options{Store: sick, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{
-					numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) { <-ctx.Done(); return in, nil })}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				begin(t, s, alice, "t")
-				time.Sleep(time.Second)
-				sick.set(func() { harm(t, sick) })
-				began := time.Now()
-				if err := s.Close(); err == nil || time.Since(began) > time.Second+CloseMargin {
-					t.Errorf("%v after %v", err, time.Since(began))
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			sick := &tapStore{Store: NewMemoryStore()}
+			s, err := NewServer(Options{Store: sick, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{
+				numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) { <-ctx.Done(); return in, nil })}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin(t, s, alice, "t")
+			time.Sleep(time.Second)
+			sick.set(before(deaf(t), methods...))
+			began := time.Now()
+			if err := s.Close(); err == nil || time.Since(began) > time.Second+CloseMargin {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
 		})
 	}
 }
 
-// TestConflicts: a store that has nothing but conflicts is asked a bounded number of
+// TestConflicts checks that a store that returns only conflicts is called a bounded number of
 // times, and not at all once the server is closed.
 func TestConflicts(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var conflicts atomic.Int32
-		sick := &hooked{Store: NewMemoryStore()}
+		sick := &tapStore{Store: NewMemoryStore()}
 		s := newServer(t, Options{Store: sick, Drain: time.Second}, numberTool("t", Policy{TTL: time.Hour}, hang))
 		id := begin(t, s, alice, "t").ID
 		time.Sleep(time.Second)
-		sick.set(func() {
-			sick.update = func(_ context.Context, r Record) (Record, error) {
-				if n := conflicts.Add(1); n > 1000 {
-					panic("no end")
-				}
-				return r, ErrConflict
+		sick.set(before(func(context.Context) error {
+			if n := conflicts.Add(1); n > 1000 {
+				panic("no end")
 			}
-		})
+			return ErrConflict
+		}, "Update"))
 		began := time.Now()
 		_, _, err := s.Cancel(t.Context(), alice, id)
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInternalError || time.Since(began) > 2*StorePatience {
+		if wireError(err).Code != CodeInternalError || time.Since(began) > 2*StorePatience {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		if n := conflicts.Load(); n < 2 || n > 100 {
@@ -239,33 +157,35 @@ func TestConflicts(t *testing.T) {
 	})
 }
 
-// TestLostCreate: a task that nobody was told of does not count for long, though
-// neither its creation nor its deletion was answered.
+// TestLostCreate checks that a task that was not announced soon stops counting, even if the store
+// answered neither its creation nor its deletion.
 func TestLostCreate(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
-		sick := &hooked{Store: store}
+		sick := &tapStore{Store: store}
 		var ran atomic.Bool
 		s := newServer(t, Options{Store: sick, Limits: Limits{Tasks: 1}}, numberTool("t", Policy{Task: TaskOptional, TTL: 24 * time.Hour},
 			func(ctx context.Context, task *Task, in number) (number, error) { ran.Store(true); return in, nil }))
-		sick.set(func() {
-			sick.create = func(ctx context.Context, r Record, quota Quota) (Record, error) {
-				_, err := store.Create(ctx, r, quota)
-				return Record{}, errors.Join(errStore, err)
+		sick.set(func(_ context.Context, method string, r *Record, do func() error) error {
+			switch method {
+			case "Create":
+				err := do()
+				*r = Record{}
+				return errors.Join(errStore, err)
+			case "Get", "Delete":
+				return errStore
 			}
-			sick.get = func(context.Context, string) (Record, error) { return Record{}, errStore }
-			sick.delete = func(context.Context, Record) error { return errStore }
+			return do()
 		})
 		_, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInternalError {
+		if wireError(err).Code != CodeInternalError {
 			t.Fatalf("%v", err)
 		}
 		time.Sleep(10 * time.Minute)
 		if all, err := store.List(t.Context(), "alice", Position{}, 5); err != nil || len(all) != 1 {
 			t.Fatalf("%d tasks, %v", len(all), err)
 		}
-		sick.set(func() { sick.create, sick.get, sick.delete = nil, nil, nil })
+		sick.set(nil)
 		time.Sleep(leaseFor)
 		if all, err := store.List(t.Context(), "alice", Position{}, 5); err != nil || len(all) != 0 || ran.Load() {
 			t.Errorf("%d tasks, %v; its handler has run: %v", len(all), err, ran.Load())
@@ -274,14 +194,14 @@ func TestLostCreate(t *testing.T) {
 	})
 }
 
-// TestOneTaskOfAName: of two callers that find a task of a name to be over, one
-// gets the name.
+// TestOneTaskOfAName checks that one of two callers gets the name of a task that both find to be
+// over.
 func TestOneTaskOfAName(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
 		tools := []Tool{numberTool("t", Policy{Task: TaskOptional, TTL: time.Minute}, later(30*time.Second))}
 		a := newServer(t, Options{Store: store}, tools...)
-		sick := &hooked{Store: store}
+		sick := &tapStore{Store: store}
 		b := newServer(t, Options{Store: sick}, tools...)
 		create := func(s *Server) (CallReply, error) {
 			return s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, ExternalID: "name"})
@@ -297,21 +217,22 @@ func TestOneTaskOfAName(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute + time.Millisecond)
-		sick.set(func() {
-			sick.get = func(ctx context.Context, id string) (Record, error) {
-				sick.set(func() { sick.get = nil })
-				if _, err := store.Expire(ctx, time.Now(), 5); err != nil {
-					t.Error(err)
-				}
-				if reply, err := create(a); err != nil || reply.Task == nil {
-					t.Errorf("%+v, %v", reply, err)
-				}
-				return over, nil
+		sick.set(func(ctx context.Context, method string, r *Record, do func() error) error {
+			if method != "Get" {
+				return do()
 			}
+			sick.set(nil)
+			if _, err := store.Expire(ctx, time.Now(), 5); err != nil {
+				t.Error(err)
+			}
+			if reply, err := create(a); err != nil || reply.Task == nil {
+				t.Errorf("%+v, %v", reply, err)
+			}
+			*r = over
+			return nil
 		})
 		_, err = create(b)
-		var wire *Error
-		if !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
+		if wireError(err).Code != CodeInvalidParams {
 			t.Errorf("two tasks of one name: %v", err)
 		}
 		if r := ended(t, a, alice, id); outcomeText(r.Outcome) != doubled {
@@ -320,8 +241,8 @@ func TestOneTaskOfAName(t *testing.T) {
 	})
 }
 
-// TestCancelElsewhere: the cancel that another process took reaches a handler that
-// reports, asks, or whose task is looked at here.
+// TestCancelElsewhere checks that a cancel in another process reaches the handler when it reports
+// or asks, or when its own server reads the task.
 func TestCancelElsewhere(t *testing.T) {
 	report := func(ctx context.Context, task *Task, _ number) (number, error) {
 		for ctx.Err() == nil {
@@ -338,48 +259,45 @@ func TestCancelElsewhere(t *testing.T) {
 		"asked to stop": func(t *testing.T, s *Server, id string) error { return s.Stop(t.Context(), alice, id) },
 	} {
 		for does, handler := range map[string]func(context.Context, *Task, number) (number, error){"reports": report, "asks": confirm, "waits": hang} {
-			t.Run(name+"/"+does, func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					store := NewMemoryStore()
-					var cause error
-					tool := numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
-						out, err := handler(ctx, task, in)
-						cause = context.Cause(ctx)
-						return out, err
-					})
-					a := newServer(t, Options{Store: store}, tool)
-					b := newServer(t, Options{Store: store}, tool)
-					id := begin(t, a, alice, "t").ID
-					time.Sleep(5 * time.Second)
-					if err := cancel(t, b, id); err != nil {
-						t.Fatal(err)
-					}
-					if does == "waits" {
-						if _, err := a.Get(t.Context(), alice, id); err != nil {
-							t.Error(err)
-						}
-					}
-					time.Sleep(2 * time.Second)
-					synctest.Wait()
-					if !errors.Is(cause, ErrCancelled) {
-						t.Errorf("the handler's context ended by %v", cause)
-					}
-					if r := ended(t, b, alice, id); r.Outcome.Kind != OutcomeCancelled {
-						t.Errorf("%s", outcomeText(r.Outcome))
-					}
+			bubble.Run(t, name+"/"+does, func(t *testing.T) {
+				store := NewMemoryStore()
+				var cause error
+				tool := numberTool("t", Policy{TTL: time.Hour}, func(ctx context.Context, task *Task, in number) (number, error) {
+					out, err := handler(ctx, task, in)
+					cause = context.Cause(ctx)
+					return out, err
 				})
+				a := newServer(t, Options{Store: store}, tool)
+				b := newServer(t, Options{Store: store}, tool)
+				id := begin(t, a, alice, "t").ID
+				time.Sleep(5 * time.Second)
+				if err := cancel(t, b, id); err != nil {
+					t.Fatal(err)
+				}
+				if does == "waits" {
+					if _, err := a.Get(t.Context(), alice, id); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(2 * time.Second)
+				synctest.Wait()
+				if !errors.Is(cause, ErrCancelled) {
+					t.Errorf("the handler's context ended by %v", cause)
+				}
+				if r := ended(t, b, alice, id); r.Outcome.Kind != OutcomeCancelled {
+					t.Errorf("%s", outcomeText(r.Outcome))
+				}
 			})
 		}
 	}
 }
 
-// TestRollingDeploy: a task of a tool that a replica does not have yet, or no longer,
-// waits for one that has it; if none comes, it ends by its ttl.
+// TestRollingDeploy checks that a task waits for a server that has its tool if the other servers do
+// not have it yet, or no longer. If no such server comes, the task ends by its ttl.
 func TestRollingDeploy(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
-		store := &hooked{Store: NewMemoryStore()}
 		var leases atomic.Int32
-		store.lease = func(context.Context) error { leases.Add(1); return nil }
+		store := &tapStore{Store: NewMemoryStore(), tap: before(func(context.Context) error { leases.Add(1); return nil }, "Lease")}
 		tool := numberTool("new", Policy{TTL: time.Hour, OnLost: RestartWhenLost}, later(time.Minute))
 		other := numberTool("old", Policy{}, double)
 		gone := numberTool("gone", Policy{TTL: time.Hour}, double)
@@ -422,8 +340,8 @@ func TestRollingDeploy(t *testing.T) {
 	})
 }
 
-// TestPoisonedTask: a task that takes its worker with it runs MaxTries times. Those
-// that a closing server has handed over do not count.
+// TestPoisonedTask checks that a task that kills its workers runs MaxTries times. Runs that a
+// closing server hands over do not count.
 func TestPoisonedTask(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := NewMemoryStore()
@@ -442,8 +360,8 @@ func TestPoisonedTask(t *testing.T) {
 			}
 			return double(ctx, task, in)
 		})
-		serve := func() (*Server, *lifeline) {
-			line := &lifeline{Store: store}
+		serve := func() (*Server, *tapStore) {
+			line := &tapStore{Store: store}
 			s, err := NewServer(Options{Store: line, Drain: time.Second}, Tools{Service: "A", Impl: 1, Tools: []Tool{poison, hands}})
 			if err != nil {
 				t.Fatal(err)
@@ -459,7 +377,7 @@ func TestPoisonedTask(t *testing.T) {
 			}
 			a := s
 			if runs.Load() < MaxTries { // it dies
-				line.set(true)
+				line.set(cut)
 			}
 			_ = a.Close()
 			s, line = serve()

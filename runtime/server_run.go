@@ -103,12 +103,11 @@ func (s *Server) takeOverRun(ctx context.Context, id string, cancel *context.Can
 // decideStart returns the event that starts a handler, or no event if the handler
 // may not run again or another worker has the task.
 func (s *Server) decideStart(r Record) event {
-	now := time.Now()
-	heldByOther := r.Attempt > 0 && r.Worker != s.worker && now.Before(r.LeaseUntil)
+	heldByOther := r.Attempt > 0 && r.Worker != s.worker && time.Now().Before(r.LeaseUntil)
 	if !s.isRunnable(r) || heldByOther {
 		return event{}
 	}
-	return event{kind: eventStart, worker: s.worker, lease: now.Add(leaseFor)}
+	return event{kind: eventStart, worker: s.worker, lease: leaseFor}
 }
 
 // invokeHandler calls a handler and returns the outcome, whatever the handler does.
@@ -162,12 +161,7 @@ func (s *Server) finishAttempt(ctx context.Context, attempt Record, outcome Outc
 			end = event{kind: eventHandOver}
 		}
 	}
-	_, err := s.moveTask(s.drained, s.newTaskRetry(), attempt.ID, func(r Record) event {
-		if !attempt.isSameRun(r) {
-			return event{} // another run has the task
-		}
-		return end
-	})
+	_, err := s.moveTask(s.drained, s.newTaskRetry(), attempt.ID, ifSameRun(attempt, end))
 	if err != nil && !isOver(err) {
 		s.logger.Error("task not stored", "task", LogID(attempt.Principal, attempt.ID), "tool", attempt.Tool, "error", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -35,8 +34,7 @@ func TestEndOfTTL(t *testing.T) {
 		for range 3 {
 			waiting.Go(func() {
 				_, err := s.Await(t.Context(), alice, first.ID)
-				var wire *Error
-				if !errors.As(err, &wire) || wire.Code != CodeInvalidParams || wire.Reason() != reasonExpired || !errors.Is(err, ErrExpired) {
+				if wireError(err).Code != CodeInvalidParams || wireError(err).Reason() != reasonExpired || !errors.Is(err, ErrExpired) {
 					t.Errorf("who waits gets %v", err)
 				}
 			})
@@ -102,103 +100,8 @@ func listeners(s *Server) (n int) {
 	return n
 }
 
-func TestOutcomes(t *testing.T) {
-	type key struct{}
-	var nilError *Error
-	shared := &Result{}
-	log := &logged{}
-	deadline := Policy{Deadline: time.Second, TTL: time.Hour}
-	text := func(name string, handler func(context.Context) (*Result, error)) Tool {
-		return NewTool(ToolSpec{Name: name, InputSchema: `{"type":"object"}`}, func(ctx context.Context, _ *Task, _ struct{}) (*Result, error) { return handler(ctx) })
-	}
-	fails := func(name string, err error) Tool {
-		return text(name, func(context.Context) (*Result, error) { return nil, err })
-	}
-	tools := []Tool{
-		numberTool("deadline", deadline, hang),
-		text("panic", func(context.Context) (*Result, error) { panic("secret") }),
-		text("goexit", func(context.Context) (*Result, error) { runtime.Goexit(); return nil, nil }),
-		fails("plain", errors.New("no such branch")),
-		fails("wire", fmt.Errorf("wrapped: %w", &Error{Code: -32050, Message: "locked", Data: json.RawMessage(`{"by":"x"}`)})),
-		fails("typed nil", nil),
-		fails("nothing", nil),
-		text("shared", func(context.Context) (*Result, error) { return shared, nil }),
-		text("bad content", func(context.Context) (*Result, error) { return &Result{Content: []Content{nil}}, nil }),
-		NewTool(ToolSpec{Name: "misfit", InputSchema: `{"type":"object"}`, OutputSchema: `{"type":"object","required":["x"]}`},
-			func(context.Context, *Task, struct{}) (number, error) { return number{}, nil }),
-		text("context", func(ctx context.Context) (*Result, error) {
-			return &Result{Content: []Content{TextContent(fmt.Sprint(ctx.Value(key{})))}}, nil
-		}),
-		text("context ends", func(ctx context.Context) (*Result, error) {
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Hour):
-			}
-			return nil, ctx.Err()
-		}),
-	}
-	tools[5] = text("typed_nil", func(context.Context) (*Result, error) { return nil, nilError })
-	want := map[string]string{
-		"deadline":     `error deadline did not finish within its deadline of 1s (code -32603) {"reason":"deadline"}`,
-		"panic":        `error internal error (code -32603) `,
-		"goexit":       `error internal error (code -32603) `,
-		"plain":        `result {"content":[{"text":"no such branch","type":"text"}],"isError":true}`,
-		"wire":         `error locked (code -32050) {"by":"x"}`,
-		"typed_nil":    `error internal error (code -32603) `,
-		"nothing":      `result {"content":[{"text":"the handler returned neither a result nor an error","type":"text"}],"isError":true}`,
-		"shared":       `result {"content":[]}`,
-		"bad_content":  `error internal error (code -32603) `,
-		"misfit":       `error the tool's output does not fit its schema (code -32603) `,
-		"context":      `result {"content":[{"text":"alice's","type":"text"}]}`,
-		"context_ends": `result {"content":[{"text":"context deadline exceeded","type":"text"}],"isError":true}`,
-	}
-	bubble.Test(t, func(t *testing.T) {
-		for i := range tools {
-			tools[i].spec.Name = strings.ReplaceAll(tools[i].spec.Name, " ", "_")
-		}
-		s := newServer(t, Options{Logger: log.logger(), Context: func(ctx context.Context, principal string) (context.Context, error) {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute)
-			context.AfterFunc(ctx, cancel)
-			switch principal {
-			case "bob":
-				return nil, errors.New("secret")
-			case "carol":
-				return nil, nilError
-			}
-			return context.WithValue(ctx, key{}, principal+"'s"), nil
-		}}, tools...)
-		for name, want := range want {
-			reply, err := s.Call(t.Context(), alice, name, json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := outcomeText(ended(t, s, alice, reply.Task.ID).Outcome); got != want {
-				t.Errorf("%s:\n got %s\nwant %s", name, got, want)
-			}
-			if name == "goexit" {
-				continue // ends the goroutine of a plain call, which is the caller's
-			}
-			plain, err := s.Call(t.Context(), alice, name, json.RawMessage(`{"n":1}`), CallRequest{})
-			if err != nil || outcomeText(plain.Outcome) != want {
-				t.Errorf("%s, plainly:\n got %s, %v\nwant %s", name, outcomeText(plain.Outcome), err, want)
-			}
-		}
-		for _, principal := range []string{"bob", "carol"} {
-			caller := Caller{Principal: principal}
-			if got := outcomeText(ended(t, s, caller, begin(t, s, caller, "deadline").ID).Outcome); got != "error internal error (code -32603) " {
-				t.Errorf("without a context for %s: %s", principal, got)
-			}
-		}
-	})
-	if shared.Content != nil {
-		t.Error("the handler's own result was changed")
-	}
-	if !strings.Contains(log.String(), `panic=secret`) || !strings.Contains(log.String(), "no context for the principal") {
-		t.Errorf("the log does not tell the operator:\n%s", log)
-	}
-}
-
-// TestOnlyPrincipalSurvives: a task's handler sees nothing of the request.
+// TestOnlyPrincipalSurvives checks that a task's handler sees nothing of the request but its
+// principal.
 func TestOnlyPrincipalSurvives(t *testing.T) {
 	type key struct{}
 	s := newServer(t, Options{}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -219,11 +122,13 @@ func TestOnlyPrincipalSurvives(t *testing.T) {
 }
 
 func TestCancelAndStop(t *testing.T) {
-	rules.Covers(t, "C-77", "E-57", "E-58", "B-73")
+	rules.Covers(t, "C-76", "C-77", "E-57", "E-58", "B-72", "B-73")
+	var cause error
 	tools := []Tool{
 		numberTool("hang", Policy{}, hang),
 		numberTool("finishes", Policy{}, func(ctx context.Context, _ *Task, in number) (number, error) {
 			<-ctx.Done()
+			cause = context.Cause(ctx)
 			return number{2 * in.N}, nil
 		}),
 		numberTool("asks", Policy{}, confirm),
@@ -255,7 +160,10 @@ func TestCancelAndStop(t *testing.T) {
 					} else if r, done, err := s.Cancel(t.Context(), alice, id); err != nil || done || r.Outcome.Kind != OutcomeCancelled {
 						t.Fatalf("%+v, %v, %v", r, done, err)
 					}
-					synctest.Wait()
+					if synctest.Wait(); c.tool == "finishes" && !errors.Is(cause, ErrCancelled) {
+						t.Errorf("stop %v: the handler's context ended by %v", stop, cause)
+					}
+					cause = nil
 					r := ended(t, s, alice, id)
 					if got := outcomeText(r.Outcome); got != want || len(r.Outstanding()) != 0 {
 						t.Errorf("stop %v: %s", stop, got)
@@ -275,7 +183,8 @@ func TestCancelAndStop(t *testing.T) {
 	}
 }
 
-// TestCancelRacesFinish: whoever comes first decides, for good.
+// TestCancelRacesFinish checks that a task ends once, as the faster of a cancel and its handler
+// says, and that Cancel returns the stored end.
 func TestCancelRacesFinish(t *testing.T) {
 	rules.Covers(t, "C-29", "C-78", "B-30", "B-74")
 	store := &recordingStore{Store: NewMemoryStore()}
@@ -318,7 +227,8 @@ func TestCancelRacesFinish(t *testing.T) {
 	t.Log(kinds)
 }
 
-// TestIsolation: somebody else's task is the same as none, to the byte.
+// TestIsolation checks that the answer for another caller's task is, byte for byte, the answer for
+// a missing task.
 func TestIsolation(t *testing.T) {
 	rules.Covers(t, "C-92", "C-93", "C-94", "E-87", "B-88", "B-89")
 	s := newServer(t, Options{}, numberTool("asks", Policy{}, confirm))

@@ -37,16 +37,16 @@ func numberTool(name string, policy Policy, handler func(context.Context, *Task,
 	return NewTool(ToolSpec{Name: name, InputSchema: numberSchema, OutputSchema: numberSchema, Policy: policy}, handler)
 }
 
-// double is a handler that is done at once.
+// double is a handler that returns at once.
 func double(_ context.Context, _ *Task, in number) (number, error) { return number{2 * in.N}, nil }
 
-// hang is a handler that waits to be stopped.
+// hang is a handler that runs until its context ends.
 func hang(ctx context.Context, _ *Task, _ number) (number, error) {
 	<-ctx.Done()
 	return number{}, ctx.Err()
 }
 
-// after is a handler that takes a while, unless it is stopped.
+// after returns a handler that takes a while, unless its context ends.
 func after(d time.Duration) func(context.Context, *Task, number) (number, error) {
 	return func(ctx context.Context, _ *Task, in number) (number, error) {
 		select {
@@ -58,7 +58,7 @@ func after(d time.Duration) func(context.Context, *Task, number) (number, error)
 	}
 }
 
-// confirm is a handler that asks before it is done.
+// confirm is a handler that asks a question.
 func confirm(ctx context.Context, task *Task, in number) (number, error) {
 	a, err := Ask[approval](ctx, task, approvalInput, "ship", "")
 	if err != nil {
@@ -94,7 +94,7 @@ func begin(t testing.TB, s *Server, caller Caller, tool string) Record {
 	return *reply.Task
 }
 
-// ended waits for a task's end.
+// ended waits for the end of a task and returns its record.
 func ended(t testing.TB, s *Server, caller Caller, id string) Record {
 	t.Helper()
 	r, err := s.Await(t.Context(), caller, id)
@@ -104,7 +104,7 @@ func ended(t testing.TB, s *Server, caller Caller, id string) Record {
 	return r
 }
 
-// asks waits until the task asks.
+// asks waits until a task asks and returns its record.
 func asks(t testing.TB, s *Server, caller Caller, id string) Record {
 	t.Helper()
 	r, err := s.Get(t.Context(), caller, id)
@@ -117,7 +117,7 @@ func asks(t testing.TB, s *Server, caller Caller, id string) Record {
 	return r
 }
 
-// outcomeText is an outcome in one line.
+// outcomeText returns an outcome in one line.
 func outcomeText(o *Outcome) string {
 	switch {
 	case o == nil:
@@ -128,6 +128,13 @@ func outcomeText(o *Outcome) string {
 		return "cancelled"
 	}
 	return "result " + string(o.Result)
+}
+
+// wireError returns the error that a client gets, or an empty one if it is of another kind.
+func wireError(err error) *Error {
+	wire := &Error{}
+	_ = errors.As(err, &wire)
+	return wire
 }
 
 const doubled = `result {"content":[{"text":"{\"n\":42}","type":"text"}],"structuredContent":{"n":42}}`
@@ -254,8 +261,8 @@ func TestNewServerFillsIn(t *testing.T) {
 	}
 }
 
-// The names of fallback tools are taken, wherever they come from; services may
-// share a set of them.
+// TestFallbackNamesAreReserved checks that no tool has the name of a fallback tool, in any order of
+// services. Services may share a set of fallback tools.
 func TestFallbackNamesAreReserved(t *testing.T) {
 	handler := func(context.Context, *Task, struct{}) (string, error) { return "", nil }
 	service := func(name, prefix string, fallback Fallback, tools ...string) Tools {
@@ -285,7 +292,8 @@ func TestFallbackNamesAreReserved(t *testing.T) {
 	}
 }
 
-// An empty list of revisions is no server without tasks: it is what a flag gives that nobody set.
+// TestNoRevisions checks that an empty list of revisions means the default ones. A flag that was
+// not set gives such a list.
 func TestNoRevisions(t *testing.T) {
 	s, err := NewServer(Options{Revisions: []string{}})
 	if err != nil {
@@ -297,7 +305,8 @@ func TestNoRevisions(t *testing.T) {
 	}
 }
 
-// An unknown revision is one mistake: no service can be generated for it.
+// TestUnknownRevision checks that an unknown revision is reported as one mistake, without advice to
+// generate a service for it.
 func TestUnknownRevision(t *testing.T) {
 	service := Tools{Service: "S", Impl: struct{}{}, Capabilities: Capabilities{Revision20251125: Declared20251125}}
 	_, err := NewServer(Options{Revisions: []string{"2026-07-27"}}, service)

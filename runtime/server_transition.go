@@ -65,6 +65,17 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, id string, decide 
 	}
 }
 
+// ifSameRun returns a function that decides for e while the task is still in the
+// given run, and for no event otherwise.
+func ifSameRun(run Record, e event) func(Record) event {
+	return func(r Record) event {
+		if !r.isSameRun(run) {
+			return event{}
+		}
+		return e
+	}
+}
+
 // updateLanded reports whether an Update that failed was carried out all the same,
 // and only its answer was lost. Without this check, a run that it began would be
 // taken for another worker's, and an end for another caller's. Other events are

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever happens to records, the memory store's tally is that of what it has, and nothing in the end.
+// TestMemoryStoreTally checks that the memory store's tally is that of its records after every
+// step, and zero in the end.
 func TestMemoryStoreTally(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := NewMemoryStore().(*memoryStore)

@@ -13,23 +13,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// exceededBy fails unless an error is the refusal of a limit of several accounts together.
-func exceededBy(t *testing.T, err error, scope Scope, name string, most int) {
-	t.Helper()
-	var wire *Error
-	if !errors.As(err, &wire) || wire.Code != CodeInternalError || wire.Limit() != name ||
-		string(wire.Data) != fmt.Sprintf(`{"limit":%q,"max":%d,"scope":%q}`, name, most, scope) {
-		t.Errorf("%v is not the limit %s of %d of the %s", err, name, most, scope)
-	}
-}
-
-// anonymous is a caller with a session of its own.
+// anonymous returns an anonymous caller with a session of its own.
 func anonymous(session int) Caller {
 	return Caller{Session: fmt.Sprint("session", session), Revision: Revision20251125, CanAsk: []string{methodElicit}}
 }
 
-// Sessions cost nothing, so that a client that opens one for every few calls has no more tasks than
-// all anonymous callers may have together, and principals go on.
+// TestSessionsDoNotMultiplyLimits checks that a client that opens many sessions gets no more tasks
+// than all anonymous callers together may have, and that principals can go on.
 func TestSessionsDoNotMultiplyLimits(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 10
@@ -60,7 +50,7 @@ func TestSessionsDoNotMultiplyLimits(t *testing.T) {
 	})
 }
 
-// However many accounts there are, the whole server has no more than it may have.
+// TestLimitServer checks that the server's limits hold however many accounts there are.
 func TestLimitServer(t *testing.T) {
 	for name, limits := range map[string]Limits{
 		"running": {Server: Totals{Running: 5}}, "tasks": {Server: Totals{Tasks: 5}},
@@ -74,13 +64,13 @@ func TestLimitServer(t *testing.T) {
 	}
 }
 
-// lengthy is a tool whose result has so many bytes more than its frame.
+// lengthy returns a tool whose result is a text of n bytes.
 func lengthy(n int) Tool {
 	return NewTool(ToolSpec{Name: "big", InputSchema: `{"type":"object"}`, Policy: Policy{Task: TaskOptional}},
 		func(context.Context, *Task, struct{}) (string, error) { return strings.Repeat("x", n), nil })
 }
 
-// bytesOf are the bytes of some tasks, as they are stored.
+// bytesOf returns how many bytes are stored for some tasks.
 func bytesOf(t *testing.T, s *Server, ids []string) (n int) {
 	t.Helper()
 	for _, id := range ids {
@@ -93,8 +83,8 @@ func bytesOf(t *testing.T, s *Server, ids []string) (n int) {
 	return n
 }
 
-// Results count too: those that there is no room for are not stored, and their tasks end with an error
-// that says so. What is stored is at most the bound, and these errors.
+// TestLimitBytesOfResults checks that results count. A task whose result has no room ends with an
+// error that says so.
 func TestLimitBytesOfResults(t *testing.T) {
 	const size, most, tasks = 10_000, 45_000, 10
 	for scope, limits := range map[Scope]Limits{
@@ -132,7 +122,7 @@ func TestLimitBytesOfResults(t *testing.T) {
 	}
 }
 
-// Arguments count as well, and what is gone makes room.
+// TestLimitBytesOfArguments checks that arguments count, and that a deleted task makes room.
 func TestLimitBytesOfArguments(t *testing.T) {
 	const most = 10_000
 	s := newServer(t, Options{Limits: Limits{Bytes: most}}, numberTool("hang", Policy{Task: TaskOptional}, hang))
@@ -168,7 +158,7 @@ func TestLimitBytesOfArguments(t *testing.T) {
 	}
 }
 
-// Whatever the account has, a task can be cancelled and can end with little.
+// TestFullAccountEnds checks that a task can be cancelled even if its account has no room.
 func TestFullAccountEnds(t *testing.T) {
 	store := NewMemoryStore()
 	open := newServer(t, Options{Store: store}, numberTool("hang", Policy{Task: TaskOptional}, hang))
@@ -183,16 +173,18 @@ func TestFullAccountEnds(t *testing.T) {
 	}
 }
 
-// The answers and questions of a task count: one that there is no room for is refused to whoever
-// sends it, and ends the question if nobody could be told.
+// TestLimitBytesOfAnswers checks that questions and answers count. An answer without room is
+// refused if its sender can be told, and ends the question otherwise.
 func TestLimitBytesOfAnswers(t *testing.T) {
 	const most = 5000
 	answer := json.RawMessage(`{"action":"accept","content":{"approve":true,"note":"` + strings.Repeat("x", most) + `"}}`)
-	asking := numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
-		_, err := Ask[approval](ctx, task, approvalInput, "step", "")
-		return in, err
-	})
-	s := newServer(t, Options{Limits: Limits{Bytes: most}}, asking)
+	asking := func(message string) Tool {
+		return numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
+			_, err := Ask[approval](ctx, task, approvalInput, "step", message)
+			return in, err
+		})
+	}
+	s := newServer(t, Options{Limits: Limits{Bytes: most}}, asking(""))
 	id := asks(t, s, alice, begin(t, s, alice, "asks").ID).ID
 	exceeded(t, s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"step": answer}), "bytes", most)
 	if r := asks(t, s, alice, id); len(r.Outstanding()) != 1 {
@@ -205,16 +197,12 @@ func TestLimitBytesOfAnswers(t *testing.T) {
 	if !r.Outcome.IsError || !strings.Contains(string(r.Outcome.Result), `\"bytes\"`) || r.Size() > most {
 		t.Errorf("%s of %d bytes", r.Outcome.Result, r.Size())
 	}
-	asksMuch := numberTool("asks", Policy{Task: TaskOptional}, func(ctx context.Context, task *Task, in number) (number, error) {
-		_, err := Ask[approval](ctx, task, approvalInput, "step", strings.Repeat("x", most))
-		return in, err
-	})
-	s = newServer(t, Options{Limits: Limits{Bytes: most}}, asksMuch)
+	s = newServer(t, Options{Limits: Limits{Bytes: most}}, asking(strings.Repeat("x", most)))
 	r = ended(t, s, alice, begin(t, s, alice, "asks").ID)
 	exceeded(t, r.Outcome.Error, "bytes", most)
 }
 
-// A report that there is no room for is dropped, and the task goes on.
+// TestLimitBytesOfReports checks that a report without room is dropped and its task goes on.
 func TestLimitBytesOfReports(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		const most = 2000
@@ -231,8 +219,8 @@ func TestLimitBytesOfReports(t *testing.T) {
 	})
 }
 
-// Tasks that sleep, of one principal, of one session or of as many sessions as there are tasks,
-// delay nobody else's: another's ends before the first of them.
+// TestSleepersDelayNobody checks that sleeping tasks of one principal, of one session or of many sessions
+// do not delay the tasks of other callers.
 func TestSleepersDelayNobody(t *testing.T) {
 	const sleepers = 200
 	for name, tc := range map[string]struct {
@@ -244,28 +232,27 @@ func TestSleepersDelayNobody(t *testing.T) {
 		"no session":  {func(int) Caller { return Caller{Revision: Revision20260728} }, []Caller{bob, anonymous(2)}},
 		"sessions":    {anonymous, []Caller{bob}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := newServer(t, Options{}, numberTool("sleep", Policy{Task: TaskOptional}, after(8*time.Second)), numberTool("double", Policy{Task: TaskOptional}, double))
-				var last string
-				for i := range sleepers {
-					last = begin(t, s, tc.flood(i), "sleep").ID
+		bubble.Run(t, name, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("sleep", Policy{Task: TaskOptional}, after(8*time.Second)), numberTool("double", Policy{Task: TaskOptional}, double))
+			var last string
+			for i := range sleepers {
+				last = begin(t, s, tc.flood(i), "sleep").ID
+			}
+			synctest.Wait()
+			for _, caller := range tc.others {
+				began := time.Now()
+				ended(t, s, caller, begin(t, s, caller, "double").ID)
+				if waited := time.Since(began); waited != 0 {
+					t.Errorf("%+v waits for %v", caller, waited)
 				}
-				synctest.Wait()
-				for _, caller := range tc.others {
-					began := time.Now()
-					ended(t, s, caller, begin(t, s, caller, "double").ID)
-					if waited := time.Since(began); waited != 0 {
-						t.Errorf("%+v waits for %v", caller, waited)
-					}
-				}
-				ended(t, s, tc.flood(sleepers-1), last) // they run all the same
-			})
+			}
+			ended(t, s, tc.flood(sleepers-1), last) // they run all the same
 		})
 	}
 }
 
-// The client of a pipe has the server to itself, and all of its slots.
+// TestLocalHasAllSlots checks that the client of a pipe, which has the server to itself, gets all
+// slots.
 func TestLocalHasAllSlots(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newServer(t, Options{Concurrency: 4}, numberTool("sleep", Policy{Task: TaskOptional}, after(time.Second)))

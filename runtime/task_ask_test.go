@@ -47,8 +47,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%+v", q)
 			}
 			for _, bad := range []string{`{"action":"accept"}`, `{"action":"accept","content":{"approve":"yes"}}`, `{"action":"shrug"}`, `{}`, `null`, `7`, `{`} {
-				var wire *Error
-				if err := answer(t, s, alice, id, "ship", bad); !errors.As(err, &wire) || wire.Code != CodeInvalidParams {
+				if err := answer(t, s, alice, id, "ship", bad); wireError(err).Code != CodeInvalidParams {
 					t.Errorf("%s was answered with %v", bad, err)
 				}
 			}
@@ -75,81 +74,73 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestTwoQuestions: several at once share the slot, and one bad answer of two
-// takes neither.
+// TestTwoQuestions checks that several open questions of a handler share its slot, and that one bad
+// answer of two takes neither.
 func TestTwoQuestions(t *testing.T) {
 	rules.Covers(t, "E-31", "E-51")
-	var now atomic.Int32
-	s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
-		var asking sync.WaitGroup
-		var sum atomic.Int32
-		for _, step := range []string{"a", "b", "c"} {
-			asking.Go(func() {
-				if a, err := Ask[approval](ctx, task, approvalInput, step, ""); err == nil && a.Approve {
-					sum.Add(1)
-				}
-			})
+	bubble.Test(t, func(t *testing.T) {
+		var now atomic.Int32
+		s := newServer(t, Options{Concurrency: 1}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+			var asking sync.WaitGroup
+			var sum atomic.Int32
+			for _, step := range []string{"a", "b", "c"} {
+				asking.Go(func() {
+					if a, err := Ask[approval](ctx, task, approvalInput, step, ""); err == nil && a.Approve {
+						sum.Add(1)
+					}
+				})
+			}
+			asking.Wait() // with one slot: all three give up the same one
+			return number{int(sum.Load())}, nil
+		}), numberTool("other", Policy{}, func(context.Context, *Task, number) (number, error) {
+			if n := now.Add(1); n > 1 {
+				t.Errorf("%d run at once: a task that asks twice gave up two slots", n)
+			}
+			time.Sleep(5 * time.Millisecond)
+			now.Add(-1)
+			return number{}, nil
+		}))
+		id := begin(t, s, alice, "t").ID
+		for {
+			r := asks(t, s, alice, id)
+			if len(r.Outstanding()) == 3 {
+				break
+			}
+			if _, err := s.Changed(t.Context(), alice, id, r.Version); err != nil {
+				t.Fatal(err)
+			}
 		}
-		asking.Wait() // with one slot: all three give up the same one
-		return number{int(sum.Load())}, nil
-	}), numberTool("other", Policy{}, func(context.Context, *Task, number) (number, error) {
-		if n := now.Add(1); n > 1 {
-			t.Errorf("%d run at once: a task that asks twice gave up two slots", n)
+		var others []string
+		for range 4 { // a task that asks blocks nobody
+			others = append(others, begin(t, s, alice, "other").ID)
 		}
-		time.Sleep(5 * time.Millisecond)
-		now.Add(-1)
-		return number{}, nil
-	}))
-	id := begin(t, s, alice, "t").ID
-	for {
-		r := asks(t, s, alice, id)
-		if len(r.Outstanding()) == 3 {
-			break
+		for _, id := range others {
+			ended(t, s, alice, id)
 		}
-		if _, err := s.Changed(t.Context(), alice, id, r.Version); err != nil {
+		err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(`{"action":"?"}`)})
+		if err == nil {
+			t.Error("a bad answer was taken")
+		}
+		if r := asks(t, s, alice, id); len(r.Outstanding()) != 3 {
+			t.Errorf("%d are open", len(r.Outstanding()))
+		}
+		if err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(no)}); err != nil {
 			t.Fatal(err)
 		}
-	}
-	var others []string
-	for range 4 { // a task that asks blocks nobody
-		others = append(others, begin(t, s, alice, "other").ID)
-	}
-	for _, id := range others {
-		ended(t, s, alice, id)
-	}
-	err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(`{"action":"?"}`)})
-	if err == nil {
-		t.Error("a bad answer was taken")
-	}
-	if r := asks(t, s, alice, id); len(r.Outstanding()) != 3 {
-		t.Errorf("%d are open", len(r.Outstanding()))
-	}
-	if err := s.Answer(t.Context(), alice, id, map[string]json.RawMessage{"a": json.RawMessage(yes), "b": json.RawMessage(no)}); err != nil {
-		t.Fatal(err)
-	}
-	if r := asks(t, s, alice, id); len(r.Outstanding()) != 1 { // E-51
-		t.Errorf("%d are open", len(r.Outstanding()))
-	}
-	if err := answer(t, s, alice, id, "c", yes); err != nil {
-		t.Fatal(err)
-	}
-	if r := ended(t, s, alice, id); !strings.Contains(outcomeText(r.Outcome), `{"n":2}`) {
-		t.Error(outcomeText(r.Outcome))
-	}
-	if free, queued := slotsOf(s); free != 1 || queued != 0 {
-		t.Errorf("%d slots free, %d queued", free, queued)
-	}
-}
-
-// slotsOf is the load of the server's pool, once the handlers that just ended
-// have let go.
-func slotsOf(s *Server) (free, queued int) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		if free, queued = s.executor.(localExecutor).Load(); free > 0 {
-			break
+		if r := asks(t, s, alice, id); len(r.Outstanding()) != 1 { // E-51
+			t.Errorf("%d are open", len(r.Outstanding()))
 		}
-	}
-	return free, queued
+		if err := answer(t, s, alice, id, "c", yes); err != nil {
+			t.Fatal(err)
+		}
+		if r := ended(t, s, alice, id); !strings.Contains(outcomeText(r.Outcome), `{"n":2}`) {
+			t.Error(outcomeText(r.Outcome))
+		}
+		synctest.Wait() // the handlers that just ended let go of their slots
+		if free, queued := s.executor.(localExecutor).Load(); free != 1 || queued != 0 {
+			t.Errorf("%d slots free, %d queued", free, queued)
+		}
+	})
 }
 
 func TestStepKeys(t *testing.T) {
@@ -165,20 +156,30 @@ func TestStepKeys(t *testing.T) {
 }
 
 func TestCannotAsk(t *testing.T) {
-	s := newServer(t, Options{}, numberTool("t", Policy{}, confirm), numberTool("nameless", Policy{}, func(ctx context.Context, task *Task, _ number) (number, error) {
-		_, err := Ask[approval](ctx, task, approvalInput, "", "")
-		return number{}, err
-	}))
-	mute := Caller{Principal: "alice"}
-	if got := outcomeText(ended(t, s, mute, begin(t, s, mute, "t").ID).Outcome); !strings.Contains(got, ErrCannotAsk.Error()+": its client has not declared that it answers elicitation/create") {
-		t.Error(got)
+	asksAt := func(step string) func(context.Context, *Task, number) (number, error) {
+		return func(ctx context.Context, task *Task, in number) (number, error) {
+			_, err := Ask[approval](ctx, task, approvalInput, step, "")
+			return in, err
+		}
 	}
-	if got := outcomeText(ended(t, s, alice, begin(t, s, alice, "nameless").ID).Outcome); !strings.Contains(got, "needs the name of its step") {
-		t.Error(got)
-	}
+	bubble.Test(t, func(t *testing.T) {
+		s := newServer(t, Options{}, numberTool("t", Policy{}, confirm), numberTool("nameless", Policy{}, asksAt("")), numberTool("garbled", Policy{}, asksAt("st\xffep")))
+		for _, c := range []struct {
+			caller     Caller
+			tool, want string
+		}{
+			{Caller{Principal: "alice"}, "t", ErrCannotAsk.Error() + ": its client has not declared that it answers elicitation/create"},
+			{alice, "nameless", "needs the name of its step"},
+			{alice, "garbled", "UTF-8"}, // the name is part of a question's ID at the client
+		} {
+			if got := outcomeText(ended(t, s, c.caller, begin(t, s, c.caller, c.tool).ID).Outcome); !strings.Contains(got, c.want) {
+				t.Errorf("%s: %s", c.tool, got)
+			}
+		}
+	})
 }
 
-// TestQuestionGivenUp: a handler that asks for a while only withdraws the
+// TestQuestionGivenUp checks that a handler that stops waiting for an answer withdraws its
 // question, and goes on only when it has a slot again.
 func TestQuestionGivenUp(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
@@ -215,7 +216,7 @@ func TestQuestionGivenUp(t *testing.T) {
 	})
 }
 
-// TestProgress: C-67 and C-68.
+// TestProgress checks C-67 and C-68.
 func TestProgress(t *testing.T) {
 	rules.Covers(t, "C-67", "C-68", "B-62", "B-63")
 	bubble.Test(t, func(t *testing.T) {
@@ -247,22 +248,8 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// reportStore tells when a report was stored, before the reporter learns of it.
-type reportStore struct {
-	Store
-	reported func()
-}
-
-func (s reportStore) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
-	r, err := s.Store.Update(ctx, r, quota)
-	if err == nil && !r.Done() && r.StatusMessage != "" {
-		s.reported()
-	}
-	return r, err
-}
-
-// TestProgressEnds cancels a task between a report and its progress: that is
-// sent before the end, and nothing after it.
+// TestProgressEnds cancels a task between a report and its progress notification. The notification
+// is sent before the end, and none after it.
 func TestProgressEnds(t *testing.T) {
 	rules.Covers(t, "C-68", "B-63")
 	for name, c := range map[string]struct {
@@ -272,44 +259,46 @@ func TestProgressEnds(t *testing.T) {
 		"a client that reads":      {0, "[sent cancelled]"},
 		"a client that never does": {time.Hour, "[cancelled]"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				reported := make(chan struct{}, 1)
-				store := reportStore{NewMemoryStore(), func() {
-					reported <- struct{}{}
+		bubble.Run(t, name, func(t *testing.T) {
+			reported := make(chan struct{}, 1)
+			store := &tapStore{Store: NewMemoryStore(), tap: func(_ context.Context, method string, r *Record, do func() error) error {
+				err := do()
+				if method == "Update" && err == nil && !r.Done() && r.StatusMessage != "" {
+					reported <- struct{}{} // the reporter has yet to learn that its report is stored
 					time.Sleep(100 * time.Millisecond)
-				}}
-				s := newServer(t, Options{Store: store}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
-					time.Sleep(time.Second)
-					for range 3 { // stubborn
-						task.Progress(context.WithoutCancel(ctx), 1, 2, "tests")
+				}
+				return err
+			}}
+			s := newServer(t, Options{Store: store}, numberTool("t", Policy{}, func(ctx context.Context, task *Task, in number) (number, error) {
+				time.Sleep(time.Second)
+				for range 3 { // stubborn
+					task.Progress(context.WithoutCancel(ctx), 1, 2, "tests")
+				}
+				return in, nil
+			}))
+			var trace []string
+			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask,
+				Progress: func(string, float64, float64, string) {
+					if time.Sleep(c.sending); c.sending == 0 {
+						trace = append(trace, "sent")
 					}
-					return in, nil
-				}))
-				var trace []string
-				reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask,
-					Progress: func(string, float64, float64, string) {
-						if time.Sleep(c.sending); c.sending == 0 {
-							trace = append(trace, "sent")
-						}
-					}})
-				if err != nil {
-					t.Fatal(err)
-				}
-				<-reported
-				began := time.Now()
-				if _, done, err := s.Cancel(t.Context(), alice, reply.Task.ID); err != nil || done {
-					t.Errorf("%v, %v", done, err)
-				}
-				trace = append(trace, "cancelled")
-				if took := time.Since(began); took > 2*time.Second {
-					t.Errorf("the cancellation took %v", took)
-				}
-				time.Sleep(2 * time.Hour)
-				if fmt.Sprint(trace) != c.want {
-					t.Errorf("%v, want %s", trace, c.want)
-				}
-			})
+				}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-reported
+			began := time.Now()
+			if _, done, err := s.Cancel(t.Context(), alice, reply.Task.ID); err != nil || done {
+				t.Errorf("%v, %v", done, err)
+			}
+			trace = append(trace, "cancelled")
+			if took := time.Since(began); took > 2*time.Second {
+				t.Errorf("the cancellation took %v", took)
+			}
+			time.Sleep(2 * time.Hour)
+			if fmt.Sprint(trace) != c.want {
+				t.Errorf("%v, want %s", trace, c.want)
+			}
 		})
 	}
 }

@@ -9,40 +9,31 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// An executor may deliver a task twice. The second run of one that may not start again leaves the first
-// alone: its end would be nobody's, and the task would stay as it is until its ttl.
+// TestDeliveredTwice checks that a second run of a task that may not start again leaves the first
+// run alone, since an executor may deliver a task twice.
 func TestDeliveredTwice(t *testing.T) {
 	for name, policy := range map[string]Policy{
 		"fails when lost":    {Task: TaskOptional},
 		"restarts when lost": {Task: TaskOptional, OnLost: RestartWhenLost},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				s := newServer(t, Options{}, numberTool("slow", policy, func(ctx context.Context, _ *Task, in number) (number, error) {
-					select {
-					case <-time.After(time.Minute):
-						return in, nil
-					case <-ctx.Done():
-						return in, ctx.Err()
-					}
-				}))
-				r := begin(t, s, alice, "slow")
-				synctest.Wait() // it runs
-				if err := s.executor.Submit(r.toSubmission()); err != nil {
-					t.Fatal(err)
-				}
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-				defer cancel()
-				r, err := s.Await(ctx, alice, r.ID)
-				if err != nil || r.Outcome.Kind != OutcomeResult {
-					t.Errorf("%+v, %v", r.Outcome, err)
-				}
-				s.mu.Lock()
-				defer s.mu.Unlock()
-				if len(s.running) != 0 {
-					t.Errorf("%d handlers are left", len(s.running))
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			s := newServer(t, Options{}, numberTool("slow", policy, after(time.Minute)))
+			r := begin(t, s, alice, "slow")
+			synctest.Wait() // it runs
+			if err := s.executor.Submit(r.toSubmission()); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			r, err := s.Await(ctx, alice, r.ID)
+			if err != nil || r.Outcome.Kind != OutcomeResult {
+				t.Errorf("%+v, %v", r.Outcome, err)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.running) != 0 {
+				t.Errorf("%d handlers are left", len(s.running))
+			}
 		})
 	}
 }

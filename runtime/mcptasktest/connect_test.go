@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// ci takes twenty minutes a step.
+// ci takes twenty minutes for each step.
 type ci struct{}
 
 func (ci) RunPipeline(ctx context.Context, task *mcptask.Task, in pipeline.RunInput) (pipeline.RunReport, error) {

@@ -29,7 +29,7 @@ func (t *exampleT) end() {
 	}
 }
 
-// A handler is called like any method; its questions get scripted answers.
+// A handler is called like any method. Its questions get scripted answers.
 func ExampleNewTask() {
 	t := new(exampleT) // in a test: its own t
 	defer t.end()
@@ -46,7 +46,7 @@ func ExampleNewTask() {
 	// shipped: 1.2.3 <nil>
 }
 
-// The whole way in process: the generated client, the wire of one revision, the
+// This is the whole way in one process: the generated client, the wire of one revision and the
 // generated tools.
 func ExampleConnect() {
 	t := new(exampleT) // in a test: its own t

@@ -16,12 +16,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// turnStore lets one of its calls go wrong: the at-th that a task is read, moved or
-// made by. Its upkeep is left alone.
+// turnStore lets one of its calls go wrong: the at-th that creates, reads, changes or deletes a task.
 type turnStore struct {
 	mcptask.Store
 	at   int
-	lose bool // it is carried out, and its answer is lost
+	lose bool // the call is carried out, but its answer is lost
 
 	mu    sync.Mutex
 	calls int
@@ -41,7 +40,7 @@ func turned[T any](s *turnStore, name string, do func() (T, error)) (T, error) {
 	if !hit {
 		return do()
 	}
-	if s.lose && name != "Wait" { // which changes nothing
+	if s.lose && name != "Wait" { // Wait changes nothing
 		_, _ = do()
 	}
 	var none T
@@ -109,7 +108,7 @@ type shipped struct {
 
 var shippedInput = mcptask.InputSpec{Name: "Shipped", Message: "Ship it?", Schema: `{"type":"object","properties":{"ship":{"type":"boolean"}},"required":["ship"]}`}
 
-// clientTurns are what a client does, from the call to its end.
+// clientTurns are the scenarios of a client, from the call to its end.
 var clientTurns = map[string]func(ctx context.Context, conn mcptask.Conn) error{
 	"answer": func(ctx context.Context, conn mcptask.Conn) error {
 		return isDone(mcptask.Run[turnOut](ctx, conn, "ask", turnIn{}))
@@ -151,9 +150,8 @@ func isDone(out turnOut, err error) error {
 	return err
 }
 
-// TestEachFaultInTurn runs what a client does again and again, with one call of the
-// server's store going wrong, until each had its turn: the client sees none of it,
-// and the person is asked once.
+// TestEachFaultInTurn runs each scenario of a client again and again. Each time another call of the server's
+// store goes wrong. The client sees nothing of it, and the person is asked once.
 func TestEachFaultInTurn(t *testing.T) {
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		for name, does := range clientTurns {

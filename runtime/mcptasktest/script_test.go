@@ -27,7 +27,7 @@ func TestScriptedAnswers(t *testing.T) {
 	}
 }
 
-// failing counts failures of a test that is expected to fail.
+// failing counts the failures of a test that must fail.
 type failing struct {
 	testing.TB
 	failures int

@@ -4,5 +4,5 @@ package mcptasktest_test
 
 import "testing"
 
-// TestRequestsOfAThousand: a thousand calls share one watcher.
+// TestRequestsOfAThousand checks that a thousand calls share one watcher.
 func TestRequestsOfAThousand(t *testing.T) { countRequests(t, 1000, 100) }

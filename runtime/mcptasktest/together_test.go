@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,21 +24,22 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// between is a test that stands between client and server: it counts the requests
-// by method, and may answer them otherwise.
+// listenHandler answers a request for a subscription. next is the server.
+type listenHandler func(w http.ResponseWriter, r *http.Request, next http.Handler)
+
+// between is a test that stands between client and server. It counts the requests by method.
 type between struct {
 	testing.TB
-	// handle may answer instead of the server.
-	handle func(w http.ResponseWriter, r *http.Request, method string, next http.Handler)
+	listen listenHandler // if not nil, it answers requests for subscriptions
 
 	mu    sync.Mutex
 	count map[string]int
-	bytes int
 }
 
-// WrapHandler is what mcptasktest looks for.
+// WrapHandler is called by mcptasktest.Connect.
 func (b *between) WrapHandler(next http.Handler) http.Handler {
 	next = wirecheck.Handler(b, next)
+	b.count = map[string]int{}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -47,14 +49,10 @@ func (b *between) WrapHandler(next http.Handler) http.Handler {
 		var m struct{ Method string }
 		_ = json.Unmarshal(body, &m) // a request without a body has no method
 		b.mu.Lock()
-		if b.count == nil {
-			b.count = map[string]int{}
-		}
 		b.count[m.Method]++
-		b.bytes += len(body)
 		b.mu.Unlock()
-		if b.handle != nil {
-			b.handle(w, r, m.Method, next)
+		if b.listen != nil && m.Method == "subscriptions/listen" {
+			b.listen(w, r, next)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -67,15 +65,10 @@ func (b *between) of(method string) int {
 	return b.count[method]
 }
 
-// unlistening is a server without subscriptions.
-func unlistening(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
-	if method != "subscriptions/listen" {
-		next.ServeHTTP(w, r)
-		return
-	}
-	body, _ := io.ReadAll(r.Body)
+// refuseListen answers as a server without subscriptions.
+func refuseListen(w http.ResponseWriter, r *http.Request, _ http.Handler) {
 	var m struct{ ID json.RawMessage }
-	_ = json.Unmarshal(body, &m)
+	_ = json.NewDecoder(r.Body).Decode(&m)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusNotFound)
 	_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no subscriptions"}}`, m.ID)
@@ -85,7 +78,7 @@ type nap struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// napping has a tool that takes as long as it is told.
+// napping returns a tool that takes as long as its caller says.
 func napping(poll time.Duration) mcptask.Tools {
 	return mcptask.Tools{Service: "Naps", Impl: 1, Capabilities: mcptask.Capabilities{
 		mcptask.Revision20251125: `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
@@ -112,30 +105,26 @@ func startNap(t testing.TB, conn mcptask.Conn, d time.Duration) *mcptask.Call[st
 	return call
 }
 
-// limits collects the limits that a server has enforced.
-func limits() (*slog.Logger, func() string) {
-	var mu sync.Mutex
-	var out bytes.Buffer
-	return slog.New(slog.NewTextHandler(writer(func(p []byte) (int, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			if bytes.Contains(p, []byte("limit")) {
-				out.Write(p)
-			}
-			return len(p), nil
-		}), nil)), func() string {
-			mu.Lock()
-			defer mu.Unlock()
-			return out.String()
-		}
+// locked collects text from several goroutines.
+type locked struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
 }
 
-type writer func([]byte) (int, error)
+func (l *locked) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
 
-func (w writer) Write(p []byte) (int, error) { return w(p) }
+func (l *locked) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
 
-// TestEndShowsAtOnce: who waits learns of the end when it comes, hours before the
-// next poll.
+// TestEndShowsAtOnce checks that a client that waits learns of the end at once, hours before the next
+// poll.
 func TestEndShowsAtOnce(t *testing.T) {
 	for name, wait := range map[string]func(context.Context, *mcptask.Call[string]) error{
 		"Wait": func(ctx context.Context, call *mcptask.Call[string]) error {
@@ -157,128 +146,112 @@ func TestEndShowsAtOnce(t *testing.T) {
 			return errors.New("none")
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				tb := &between{TB: wirecheck.TB(t)}
-				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(time.Hour))
-				began := time.Now()
-				if err := wait(t.Context(), startNap(t, conn, 10*time.Minute)); err != nil || time.Since(began) != 10*time.Minute {
-					t.Errorf("%v after %v", err, time.Since(began))
-				}
-				if polls := tb.of("tasks/get"); polls != 0 {
-					t.Errorf("%d polls", polls)
-				}
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			tb := &between{TB: wirecheck.TB(t)}
+			conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(time.Hour))
+			began := time.Now()
+			if err := wait(t.Context(), startNap(t, conn, 10*time.Minute)); err != nil || time.Since(began) != 10*time.Minute {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+			if polls := tb.of("tasks/get"); polls != 0 {
+				t.Errorf("%d polls", polls)
+			}
 		})
 	}
 }
 
-// TestRequestsOfMany: TestRequestsOfAThousand, which takes long, with fewer.
+// TestRequestsOfMany is TestRequestsOfAThousand with fewer calls. That one takes long.
 func TestRequestsOfMany(t *testing.T) { countRequests(t, 150, 20) }
 
-// countRequests holds how many requests it takes to await so many calls of twenty
-// seconds if the server tells of their tasks, and so many if they are polled. No
-// limit of a server with default options may be in their way.
+// countRequests checks how many requests it takes to wait for calls of twenty seconds, of which the
+// server tells or which the client polls. No default limit of a server may be in their way.
 func countRequests(t *testing.T, told, polled int) {
 	t.Helper()
 	const work = 20 * time.Second
 	for name, tc := range map[string]struct {
 		n           int
 		revision    string
-		handle      func(http.ResponseWriter, *http.Request, string, http.Handler)
+		listen      listenHandler
 		least, most int // polls of a call
 	}{
 		"told":               {told, mcptask.Revision20260728, nil, 0, 3},
-		"polled":             {polled, mcptask.Revision20260728, unlistening, 15, 20},
+		"polled":             {polled, mcptask.Revision20260728, refuseListen, 15, 20},
 		"polled, 2025-11-25": {polled, mcptask.Revision20251125, nil, 15, 21},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				n, tb := tc.n, &between{TB: wirecheck.TB(t), handle: tc.handle}
-				logger, exceeded := limits()
-				conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: mcptask.Options{Logger: logger, Concurrency: n}}, napping(time.Second))
-				var calls []*mcptask.Call[string]
-				for range n {
-					calls = append(calls, startNap(t, conn, work))
+		bubble.Run(t, name, func(t *testing.T) {
+			n, tb := tc.n, &between{TB: wirecheck.TB(t), listen: tc.listen}
+			var log locked
+			conn := mcptasktest.Connect(tb, tc.revision, mcptasktest.Options{Server: mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Concurrency: n}}, napping(time.Second))
+			var calls []*mcptask.Call[string]
+			for range n {
+				calls = append(calls, startNap(t, conn, work))
+			}
+			settled := 0
+			for _, err := range mcptask.Settled(t.Context(), calls...) {
+				if err != nil {
+					t.Fatal(err)
 				}
-				settled := 0
-				for _, err := range mcptask.Settled(t.Context(), calls...) {
-					if err != nil {
-						t.Fatal(err)
-					}
-					settled++
-				}
-				polls, listens := tb.of("tasks/get"), tb.of("subscriptions/listen")
-				t.Logf("%d polls, %d results, %d subscriptions for %d calls", polls, tb.of("tasks/result"), listens, n)
-				if settled != n || polls < tc.least*n || polls > tc.most*n || listens > 1 {
-					t.Errorf("%d settled, %d polls, %d subscriptions", settled, polls, listens)
-				}
-				if text := exceeded(); text != "" {
-					t.Errorf("a limit was in the way:\n%.1000s", text)
-				}
-			})
+				settled++
+			}
+			polls, listens := tb.of("tasks/get"), tb.of("subscriptions/listen")
+			t.Logf("%d polls, %d results, %d subscriptions for %d calls", polls, tb.of("tasks/result"), listens, n)
+			if settled != n || polls < tc.least*n || polls > tc.most*n || listens > 1 {
+				t.Errorf("%d settled, %d polls, %d subscriptions", settled, polls, listens)
+			}
+			if text := log.String(); strings.Contains(text, "limit") {
+				t.Errorf("a limit was in the way:\n%.1000s", text)
+			}
 		})
 	}
 }
 
-// TestProxies: whatever stands between, the end is learnt.
+// TestProxies checks that the client learns of the end in time, whatever stands between it and the server.
 func TestProxies(t *testing.T) {
 	// cut ends each subscription after a while.
-	cut := func(after time.Duration) func(http.ResponseWriter, *http.Request, string, http.Handler) {
-		return func(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
-			if method == "subscriptions/listen" {
-				ctx, cancel := context.WithTimeout(r.Context(), after)
-				defer cancel()
-				r = r.WithContext(ctx)
-			}
-			next.ServeHTTP(w, r)
+	cut := func(after time.Duration) listenHandler {
+		return func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+			ctx, cancel := context.WithTimeout(r.Context(), after)
+			defer cancel()
+			next.ServeHTTP(w, r.WithContext(ctx))
 		}
 	}
+	hold := func(w http.ResponseWriter, r *http.Request, next http.Handler) {
+		held := &held{header: http.Header{}}
+		next.ServeHTTP(held, r)
+		_, _ = io.WriteString(w, held.body.String())
+	}
+	fail := func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		http.Error(w, "bad gateway", http.StatusBadGateway)
+	}
 	for name, tc := range map[string]struct {
-		handle func(http.ResponseWriter, *http.Request, string, http.Handler)
+		listen listenHandler
 		poll   time.Duration
 		late   time.Duration // at most after the end
 		most   int           // subscriptions
 	}{
-		"one that holds back what it has": {func(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
-			if method != "subscriptions/listen" {
-				next.ServeHTTP(w, r)
-				return
-			}
-			held := &held{header: http.Header{}}
-			next.ServeHTTP(held, r)
-			_, _ = w.Write(held.body.Bytes())
-		}, time.Second, 1100 * time.Millisecond, 12},
+		"one that holds back what it has":    {hold, time.Second, 1100 * time.Millisecond, 12},
 		"one that cuts at once":              {cut(0), time.Second, 1100 * time.Millisecond, 14},
 		"one that cuts soon":                 {cut(5 * time.Second), time.Second, 1100 * time.Millisecond, 14},
 		"one that cuts a rarely polled task": {cut(time.Minute), time.Hour, 5 * time.Second, 30},
-		"one that fails": {func(w http.ResponseWriter, r *http.Request, method string, next http.Handler) {
-			if method == "subscriptions/listen" {
-				http.Error(w, "bad gateway", http.StatusBadGateway)
-				return
-			}
-			next.ServeHTTP(w, r)
-		}, time.Second, 1100 * time.Millisecond, 14},
+		"one that fails":                     {fail, time.Second, 1100 * time.Millisecond, 14},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				const work = 3*time.Minute + 500*time.Millisecond
-				tb := &between{TB: wirecheck.TB(t), handle: tc.handle}
-				conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(tc.poll))
-				var calls []*mcptask.Call[string]
-				for range 5 {
-					calls = append(calls, startNap(t, conn, work))
+		bubble.Run(t, name, func(t *testing.T) {
+			const work = 3*time.Minute + 500*time.Millisecond
+			tb := &between{TB: wirecheck.TB(t), listen: tc.listen}
+			conn := mcptasktest.Connect(tb, mcptask.Revision20260728, mcptasktest.Options{}, napping(tc.poll))
+			var calls []*mcptask.Call[string]
+			for range 5 {
+				calls = append(calls, startNap(t, conn, work))
+			}
+			began := time.Now()
+			for _, err := range mcptask.Settled(t.Context(), calls...) {
+				if late := time.Since(began) - work; err != nil || late > tc.late {
+					t.Errorf("%v, %v after the end", err, late)
 				}
-				began := time.Now()
-				for _, err := range mcptask.Settled(t.Context(), calls...) {
-					if late := time.Since(began) - work; err != nil || late > tc.late {
-						t.Errorf("%v, %v after the end", err, late)
-					}
-				}
-				if n := tb.of("subscriptions/listen"); n > tc.most {
-					t.Errorf("%d subscriptions", n)
-				}
-			})
+			}
+			if n := tb.of("subscriptions/listen"); n > tc.most {
+				t.Errorf("%d subscriptions", n)
+			}
 		})
 	}
 }
@@ -286,18 +259,13 @@ func TestProxies(t *testing.T) {
 // held is a response that is sent when it is whole.
 type held struct {
 	header http.Header
-	mu     sync.Mutex
-	body   bytes.Buffer
+	body   locked
 }
 
-func (h *held) Header() http.Header { return h.header }
-func (h *held) WriteHeader(int)     {}
-func (h *held) Flush()              {}
-func (h *held) Write(p []byte) (int, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.body.Write(p)
-}
+func (h *held) Header() http.Header         { return h.header }
+func (h *held) WriteHeader(int)             {}
+func (h *held) Flush()                      {}
+func (h *held) Write(p []byte) (int, error) { return h.body.Write(p) }
 
 // switched is a test whose server is replaced while its client goes on.
 type switched struct {
@@ -307,7 +275,7 @@ type switched struct {
 	sessions map[string]http.Handler
 }
 
-// WrapHandler is what mcptasktest looks for.
+// WrapHandler is called by mcptasktest.Connect.
 func (s *switched) WrapHandler(next http.Handler) http.Handler {
 	s.now, s.sessions = wirecheck.Handler(s, next), map[string]http.Handler{}
 	s.Cleanup(func() { // a server that is gone would take its sessions with it
@@ -331,7 +299,7 @@ func (s *switched) WrapHandler(next http.Handler) http.Handler {
 	})
 }
 
-// to goes on with another server.
+// to continues with another server.
 func (s *switched) to(tasks *mcptask.Server) {
 	s.Helper()
 	sdk := mcp.NewServer(&mcp.Implementation{Name: "next", Version: "1"}, nil)
@@ -342,68 +310,66 @@ func (s *switched) to(tasks *mcptask.Server) {
 	s.now = handler
 }
 
-// TestRestarts: the server is replaced by another while calls wait. In a store
-// that stays they go on; without one their tasks are gone.
+// TestRestarts replaces the server while calls wait. Their tasks go on if the store stays, and are gone
+// otherwise.
 func TestRestarts(t *testing.T) {
 	local := func(context.Context) (string, error) { return mcptasktest.Local, nil }
 	mcptasktest.EachRevision(t, func(t *testing.T, revision string) {
 		for name, stays := range map[string]bool{"the store stays": true, "the store is lost": false} {
-			t.Run(name, func(t *testing.T) {
-				bubble.Test(t, func(t *testing.T) {
-					stores := []mcptask.Store{mcptask.NewMemoryStore(), mcptask.NewMemoryStore()}
-					if stays {
-						stores[1] = stores[0]
-					}
-					first, err := mcptask.NewServer(mcptask.Options{Store: stores[0], Principal: local}, napping(time.Second))
-					if err != nil {
-						t.Fatal(err)
-					}
-					second, err := mcptask.NewServer(mcptask.Options{Store: stores[1], Principal: local}, napping(time.Second))
-					if err != nil {
-						t.Fatal(err)
-					}
-					defer second.Close()
-					tb := &switched{TB: wirecheck.TB(t)}
-					conn := mcptasktest.Connect(tb, revision, mcptasktest.Options{}, napping(time.Second))
-					tb.to(first)
-					if _, err := conn.ListTools(t.Context()); err != nil { // in a new session, where there are any
-						t.Fatal(err)
-					}
-					var calls []*mcptask.Call[string]
-					for range 20 {
-						calls = append(calls, startNap(t, conn, time.Minute))
-					}
-					token, _ := calls[0].Token()
-					time.AfterFunc(30*time.Second, func() {
-						tb.to(second)
-						if err := first.Close(); err != nil {
-							t.Error(err)
-						}
-					})
-					began, settled := time.Now(), 0
-					for _, err := range mcptask.Settled(t.Context(), calls...) {
-						if settled++; stays && err != nil || !stays && !errors.Is(err, mcptask.ErrNotFound) {
-							t.Errorf("%v after %v", err, time.Since(began))
-						}
-					}
-					if settled != len(calls) || time.Since(began) > 5*time.Minute {
-						t.Errorf("%d settled after %v", settled, time.Since(began))
-					}
-					again, err := mcptask.Resume[string](conn, "nap", token)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if _, err := again.Wait(t.Context()); (err == nil) != stays {
-						t.Errorf("taken up again: %v", err)
+			bubble.Run(t, name, func(t *testing.T) {
+				stores := []mcptask.Store{mcptask.NewMemoryStore(), mcptask.NewMemoryStore()}
+				if stays {
+					stores[1] = stores[0]
+				}
+				first, err := mcptask.NewServer(mcptask.Options{Store: stores[0], Principal: local}, napping(time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				second, err := mcptask.NewServer(mcptask.Options{Store: stores[1], Principal: local}, napping(time.Second))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer second.Close()
+				tb := &switched{TB: wirecheck.TB(t)}
+				conn := mcptasktest.Connect(tb, revision, mcptasktest.Options{}, napping(time.Second))
+				tb.to(first)
+				if _, err := conn.ListTools(t.Context()); err != nil { // in a new session, if the revision has sessions
+					t.Fatal(err)
+				}
+				var calls []*mcptask.Call[string]
+				for range 20 {
+					calls = append(calls, startNap(t, conn, time.Minute))
+				}
+				token, _ := calls[0].Token()
+				time.AfterFunc(30*time.Second, func() {
+					tb.to(second)
+					if err := first.Close(); err != nil {
+						t.Error(err)
 					}
 				})
+				began, settled := time.Now(), 0
+				for _, err := range mcptask.Settled(t.Context(), calls...) {
+					if settled++; stays && err != nil || !stays && !errors.Is(err, mcptask.ErrNotFound) {
+						t.Errorf("%v after %v", err, time.Since(began))
+					}
+				}
+				if settled != len(calls) || time.Since(began) > 5*time.Minute {
+					t.Errorf("%d settled after %v", settled, time.Since(began))
+				}
+				again, err := mcptask.Resume[string](conn, "nap", token)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := again.Wait(t.Context()); (err == nil) != stays {
+					t.Errorf("taken up again: %v", err)
+				}
 			})
 		}
 	})
 }
 
-// TestSeveralConnections: one Settled over calls of connections of both revisions,
-// one of which is closed meanwhile.
+// TestSeveralConnections settles calls of connections in both revisions. One connection of each
+// revision is closed meanwhile.
 func TestSeveralConnections(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var conns []mcptask.Conn

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A reply counts, however soon its handler ends after it.
+// TestHandlerThatEndsAtOnce checks that a reply is read even if its handler ends at once.
 func TestHandlerThatEndsAtOnce(t *testing.T) {
 	wire := &handlerTransport{handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })}
 	for range 20_000 {

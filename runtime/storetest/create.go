@@ -107,9 +107,7 @@ func testKeys(k *kit) {
 
 	k.deleteRecord("1")
 	k.createRecord(newKeyedRecord("3", "p", "tool", "k")) // the key was deleted with its record
-	if gone, err := k.s.Expire(k.ctx, minutesAfter(60), 100); err != nil || len(gone) != 15 {
-		k.Fatalf("%d expired, want 15: %v", len(gone), err)
-	}
+	k.expireRecords(minutesAfter(60), 100, 15)
 	k.createRecord(newKeyedRecord("4", "p", "tool", "k"))
 }
 
@@ -155,13 +153,10 @@ func testQuota(k *kit) {
 	create("c", mcptask.ErrQuotaUnfinished)
 	other := newRecord("other", "p", epoch)
 	other.Account = "another"
-	if _, err := k.s.Create(k.ctx, other, quota); err != nil {
-		k.Errorf("another account: %v", err)
-	}
+	k.wantCreate("another account", other, quota, nil)
 	stranger := newRecord("stranger", "q", epoch)
 	stranger.Account = "account of p"
-	_, err := k.s.Create(k.ctx, stranger, quota)
-	k.wantError("another principal on the account", err, mcptask.ErrQuotaUnfinished)
+	k.wantCreate("another principal on the account", stranger, quota, mcptask.ErrQuotaUnfinished)
 
 	a := k.updateRecord(finishRecord(k.getRecord("a"))) // an end makes room
 	create("c", nil)                                    // the refused create took neither the ID nor the key
@@ -176,9 +171,7 @@ func testQuota(k *kit) {
 	create("f", mcptask.ErrQuotaStored)
 	a.ExpiresAt = minutesAfter(1)
 	k.updateRecord(a)
-	if gone, err := k.other.Expire(k.ctx, minutesAfter(1), 10); err != nil || len(gone) != 1 {
-		k.Fatalf("expired: %s, %v", describeRecords(gone...), err)
-	}
+	k.expireRecords(minutesAfter(1), 10, 1)
 	create("f", mcptask.ErrQuotaUnfinished)
 	k.deleteRecord("dd")
 	create("f", nil)
@@ -186,12 +179,8 @@ func testQuota(k *kit) {
 		k.Fatalf("leased: %v, %v", taken, err)
 	}
 	create("g", mcptask.ErrQuotaUnfinished)
-	if _, err := k.s.Create(k.ctx, newRecord("g", "p", epoch), mcptask.Quota{}); err != nil {
-		k.Errorf("without a quota: %v", err)
-	}
-	if _, err := k.s.Create(k.ctx, newRecord("h", "p", epoch), quotaOf(0, 4)); err != nil {
-		k.Errorf("with a quota of one kind: %v", err)
-	}
+	k.wantCreate("without a quota", newRecord("g", "p", epoch), mcptask.Quota{}, nil)
+	k.wantCreate("with a quota of one kind", newRecord("h", "p", epoch), quotaOf(0, 4), nil)
 }
 
 func testQuotaRace(k *kit) {
@@ -248,10 +237,7 @@ func testQuotaRace(k *kit) {
 		}
 	})
 	for i := range unfinished {
-		if _, err := k.s.Create(k.ctx, newRecord(fmt.Sprint("last", i), "p", epoch), quota); err != nil {
-			k.Errorf("after the race: %v", err)
-		}
+		k.wantCreate("after the race", newRecord(fmt.Sprint("last", i), "p", epoch), quota, nil)
 	}
-	_, err := k.s.Create(k.ctx, newRecord("beyond", "p", epoch), quota)
-	k.wantError("beyond the quota", err, mcptask.ErrQuotaUnfinished)
+	k.wantCreate("beyond the quota", newRecord("beyond", "p", epoch), quota, mcptask.ErrQuotaUnfinished)
 }

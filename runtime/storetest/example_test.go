@@ -7,8 +7,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/storetest"
 )
 
-// The test of a store of one process. One on a database has Share and Reopen as
-// well.
+// This tests a store for one process. The test of a store on a database sets Share and Reopen too.
 func ExampleRun() {
 	_ = func(t *testing.T) { // TestStore of the store's package
 		storetest.Run(t, storetest.Stores{

@@ -18,12 +18,8 @@ func testExpire(k *kit) {
 		}
 		k.createRecord(r)
 	}
-	if gone, err := k.s.Expire(k.ctx, epoch.Add(-time.Microsecond), 10); err != nil || len(gone) != 0 {
-		k.Errorf("before the first: %s, %v", describeRecords(gone...), err)
-	}
-	if gone, err := k.s.Expire(k.ctx, minutesAfter(12), 0); err != nil || len(gone) != 0 {
-		k.Errorf("at a limit of 0: %s, %v", describeRecords(gone...), err)
-	}
+	k.expireRecords(epoch.Add(-time.Microsecond), 10, 0) // before the first
+	k.expireRecords(minutesAfter(12), 0, 0)
 	now := minutesAfter(12) // 13 records, including the one that expires at this moment
 	total := map[string]bool{}
 	for _, want := range []int{5, 5, 3, 0} {
@@ -42,10 +38,8 @@ func testExpire(k *kit) {
 	if left := k.listIDs("p", 50, nil); len(total) != 13 || len(left) != 12 {
 		k.Errorf("%d gone, %d left", len(total), len(left))
 	}
-	if gone, err := k.s.Expire(k.ctx, minutesAfter(13).Add(-time.Microsecond), 5); err != nil || len(gone) != 0 {
-		k.Errorf("a microsecond too soon: %s, %v", describeRecords(gone...), err)
-	}
-	for id := range total { // nothing of them is left, so they can be created again
+	k.expireRecords(minutesAfter(13).Add(-time.Microsecond), 5, 0) // a microsecond too soon
+	for id := range total {                                        // nothing of them is left, so they can be created again
 		r := newRecord(id, "p", epoch)
 		r.IdempotencyKey = id
 		k.createRecord(r)
@@ -58,12 +52,12 @@ func testExpire(k *kit) {
 	sooner.ExpiresAt, later.ExpiresAt = minutesAfter(-10), minutesAfter(600)
 	k.updateRecord(sooner)
 	k.updateRecord(later)
-	if gone, err := k.s.Expire(k.ctx, minutesAfter(-10), 5); err != nil || len(gone) != 1 || gone[0].ID != "t24" || gone[0].Version != 2 {
-		k.Errorf("after the expiry was moved: %s, %v", describeRecords(gone...), err)
+	for _, r := range k.expireRecords(minutesAfter(-10), 5, 1) {
+		if r.ID != "t24" || r.Version != 2 {
+			k.Errorf("after the expiry was moved: %s", describeRecords(r))
+		}
 	}
-	if gone, err := k.s.Expire(k.ctx, minutesAfter(599), 50); err != nil || len(gone) != records-2 {
-		k.Errorf("%d of %d expired: %v", len(gone), records-2, err)
-	}
+	k.expireRecords(minutesAfter(599), 50, records-2)
 	if left := k.listIDs("p", 50, nil); len(left) != 1 || left[0] != "t00" {
 		k.Errorf("left are %q", left)
 	}
@@ -120,10 +114,6 @@ func testExpireRace(k *kit) {
 	if left := k.listIDs("p", 100, nil); len(times)+len(left) != records {
 		k.Errorf("%d gone, %d left of %d", len(times), len(left), records)
 	}
-	if gone, err := k.s.Expire(k.ctx, minutesAfter(600), records); err != nil || len(gone)+len(times) != records {
-		k.Errorf("%d of the %d left expired: %v", len(gone), records-len(times), err)
-	}
-	if _, err := k.s.Create(k.ctx, newRecord("next", "p", epoch), quotaOf(1, 0)); err != nil {
-		k.Errorf("after all have gone: %v", err)
-	}
+	k.expireRecords(minutesAfter(600), records, records-len(times))
+	k.wantCreate("after all have gone", newRecord("next", "p", epoch), quotaOf(1, 0), nil)
 }

@@ -10,21 +10,18 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestSlowStore: nothing of the kit takes a store for broken that is only slow.
+// TestSlowStore checks that a slow store keeps every promise.
 func TestSlowStore(t *testing.T) {
 	for _, p := range promises {
-		t.Run(p.name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				p.runTest(t, Stores{Open: func(t testing.TB) mcptask.Store {
-					return NewFaulty(openMemory(t), Faults{Latency: time.Millisecond}, 1)
-				}})
-			})
+		bubble.Run(t, p.name, func(t *testing.T) {
+			p.runTest(t, Stores{Open: func(t testing.TB) mcptask.Store {
+				return NewFaulty(openMemory(t), Faults{Latency: time.Millisecond}, 1)
+			}})
 		})
 	}
 }
 
-// TestFaultyStore: a store that fails does not keep the promises, and does what
-// it says.
+// TestFaultyStore checks that a Faulty store breaks promises, and that each fault does what it says.
 func TestFaultyStore(t *testing.T) {
 	faulty := func(faults Faults) Stores {
 		return Stores{Open: func(t testing.TB) mcptask.Store { return NewFaulty(openMemory(t), faults, 1) }}

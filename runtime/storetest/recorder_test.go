@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// recorder is a testing.TB that keeps what failed to itself.
+// recorder is a testing.TB that keeps its failures to itself.
 type recorder struct {
-	testing.TB // what is not below is not used, and would panic
+	testing.TB // nil: a method that is not below would panic
 	ctx        context.Context
 
 	mu       sync.Mutex
@@ -21,7 +21,7 @@ type recorder struct {
 	cleanups []func()
 }
 
-// recorded runs one promise and returns what failed of it.
+// recorded tests one promise and returns the failures.
 func recorded(t *testing.T, name string, stores Stores, patience time.Duration) []string {
 	t.Helper()
 	i := slices.IndexFunc(promises, func(p promise) bool { return p.name == name })

@@ -85,26 +85,21 @@ func testReopened(k *kit) {
 	for _, r := range want {
 		ids = append(ids, r.ID)
 		k.wantRecord("after the restart", k.getRecord(r.ID), r)
-		_, err := k.s.Create(k.ctx, newKeyedRecord("new", r.Principal, r.Tool, r.IdempotencyKey), mcptask.Quota{})
-		k.wantError("a key after the restart", err, mcptask.ErrExists)
+		k.wantCreate("a key after the restart", newKeyedRecord("new", r.Principal, r.Tool, r.IdempotencyKey), mcptask.Quota{}, mcptask.ErrExists)
 	}
 	if got := k.listIDs("p", 7, nil); !slices.Equal(got, ids) {
 		k.Errorf("the list after the restart: %q", got)
 	}
 	k.wantAbsent("t29")
-	_, err := k.s.Create(k.ctx, newRecord("new", "p", epoch), quotaOf(29, 0))
-	k.wantError("the records count after the restart", err, mcptask.ErrQuotaStored)
-	_, err = k.s.Create(k.ctx, newRecord("new", "p", epoch), quotaOf(0, 10))
-	k.wantError("the unfinished ones count after the restart", err, mcptask.ErrQuotaUnfinished)
+	k.wantCreate("the records count after the restart", newRecord("new", "p", epoch), quotaOf(29, 0), mcptask.ErrQuotaStored)
+	k.wantCreate("the unfinished ones count after the restart", newRecord("new", "p", epoch), quotaOf(0, 10), mcptask.ErrQuotaUnfinished)
 	var bytes int64
 	for _, r := range want {
 		bytes += r.Size()
 	}
-	_, err = k.s.Create(k.ctx, newRecord("new", "q", epoch), mcptask.Quota{Server: mcptask.Usage{Bytes: bytes}})
+	_, err := k.s.Create(k.ctx, newRecord("new", "q", epoch), mcptask.Quota{Server: mcptask.Usage{Bytes: bytes}})
 	k.wantQuotaError("the bytes count after the restart", err, mcptask.ScopeServer, mcptask.ErrQuotaBytes)
 	k.takeLeases("w2", minutesAfter(40), minutesAfter(50), 0)
 	k.takeLeases("w2", minutesAfter(41), minutesAfter(50), 10)
-	if gone, err := k.s.Expire(k.ctx, minutesAfter(200), 100); err != nil || len(gone) != 29 {
-		k.Errorf("%d expired after the restart: %v", len(gone), err)
-	}
+	k.expireRecords(minutesAfter(200), 100, 29)
 }

@@ -233,6 +233,23 @@ func (k *kit) createRecord(r mcptask.Record) mcptask.Record {
 	return stored
 }
 
+// wantCreate creates a record and checks the error. A nil error means that it must succeed.
+func (k *kit) wantCreate(what string, r mcptask.Record, quota mcptask.Quota, want error) {
+	k.Helper()
+	_, err := k.s.Create(k.ctx, r, quota)
+	k.wantError(what, err, want)
+}
+
+// expireRecords deletes expired records and checks how many there are.
+func (k *kit) expireRecords(now time.Time, limit, want int) []mcptask.Record {
+	k.Helper()
+	gone, err := k.other.Expire(k.ctx, now, limit)
+	if err != nil || len(gone) != want {
+		k.Errorf("%d records expired at %v, want %d: %s, %v", len(gone), now, want, describeRecords(gone...), err)
+	}
+	return gone
+}
+
 // updateRecord stores the next version of a record.
 func (k *kit) updateRecord(r mcptask.Record) mcptask.Record {
 	k.Helper()

@@ -11,7 +11,7 @@ import (
 
 func openMemory(testing.TB) mcptask.Store { return mcptask.NewMemoryStore() }
 
-// TestDocumented: the package's comment says of each promise what it holds.
+// TestDocumented checks that the package comment describes each promise.
 func TestDocumented(t *testing.T) {
 	source, err := os.ReadFile("storetest.go")
 	if err != nil {

@@ -61,11 +61,9 @@ func testUpdateKeeps(k *kit) {
 	if ids := k.listIDs("p", 5, nil); len(ids) != 1 {
 		k.Errorf("the principal's list: %q", ids)
 	}
-	_, err := k.s.Create(k.ctx, newKeyedRecord("2", "p", "tool", "k"), mcptask.Quota{})
-	k.wantError("its key", err, mcptask.ErrExists)
+	k.wantCreate("its key", newKeyedRecord("2", "p", "tool", "k"), mcptask.Quota{}, mcptask.ErrExists)
 	k.createRecord(newKeyedRecord("3", "q", "other", "other"))
-	_, err = k.s.Create(k.ctx, newRecord("4", "p", epoch), quotaOf(0, 1))
-	k.wantError("its account", err, mcptask.ErrQuotaUnfinished)
+	k.wantCreate("its account", newRecord("4", "p", epoch), quotaOf(0, 1), mcptask.ErrQuotaUnfinished)
 	k.deleteRecord("t")
 	if ids := k.listIDs("p", 5, nil); len(ids) != 0 {
 		k.Errorf("listed after its deletion: %q", ids)

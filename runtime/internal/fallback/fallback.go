@@ -87,11 +87,11 @@ func Handle(s *mcptask.Server, caller mcptask.Caller, tool string, call mcptask.
 	if !ok {
 		return nil
 	}
-	t := helper{each, caller}
-	return map[string]Handler{
-		mcptask.ToolTaskStatus: t.status, mcptask.ToolTaskResult: t.result,
-		mcptask.ToolTaskCancel: t.cancel, mcptask.ToolTaskAnswer: t.answer,
-	}[kind]
+	answers := map[string]answerFunc{
+		mcptask.ToolTaskStatus: helper.status, mcptask.ToolTaskResult: helper.result,
+		mcptask.ToolTaskCancel: helper.cancel, mcptask.ToolTaskAnswer: helper.answer,
+	}
+	return helper{each, caller}.newHandler(answers[kind])
 }
 
 // find splits the name of a fallback tool into its set and its kind.

@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// An anonymous caller's ID is the key to its task: no log has it, not of an answer
-// that came too late either.
+// TestLateAnswerLogsNoKey checks that the log has no ID of an anonymous caller's task, which is the
+// key to it, even if an answer comes too late.
 func TestLateAnswerLogsNoKey(t *testing.T) {
 	var log strings.Builder
 	server, err := mcptask.NewServer(mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -48,7 +48,8 @@ func (s *unread) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	return s.Store.Get(ctx, id)
 }
 
-// A store that fails while a call waits for its task costs time, and not the task's work.
+// TestStoreFailsDuringCall checks that a store that fails while a call waits for its task costs
+// time, and not the work.
 func TestStoreFailsDuringCall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &unread{Store: mcptask.NewMemoryStore()}

@@ -8,8 +8,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Whatever a schema refers to, it admits the same as before, and a task that
-// goes on.
+// TestWiden checks that a widened schema admits what it admitted before, whatever it refers to, and
+// also a running task.
 func TestWiden(t *testing.T) {
 	running := `{"task":"t","status":"working","pollIntervalMs":1}`
 	for name, test := range map[string]struct{ schema, good, bad string }{

@@ -132,12 +132,6 @@ func newErrorReply(text string) (mcptask.CallReply, error) {
 	return mcptask.CallReply{Outcome: o}, err
 }
 
-// newTextReply returns a result with a text.
-func newTextReply(text string, s *state) (mcptask.CallReply, error) {
-	o, err := newOutcome(&mcptask.Result{Content: []mcptask.Content{mcptask.TextContent(text)}}, s)
-	return mcptask.CallReply{Outcome: o}, err
-}
-
 func newOutcome(result *mcptask.Result, s *state) (*mcptask.Outcome, error) {
 	var err error
 	if s != nil {

@@ -71,10 +71,30 @@ type helper struct {
 	caller mcptask.Caller
 }
 
+// answerFunc answers a call of one fallback tool, for the task that its arguments name.
+type answerFunc = func(h helper, ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error)
+
+// newHandler returns the handler of a fallback tool. It reads the arguments and the task. A mistake in
+// them becomes a tool error, which the model can read.
+func (h helper) newHandler(answer answerFunc) Handler {
+	return func(ctx context.Context, data json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
+		a := arguments{began: time.Now()}
+		if json.Unmarshal(data, &a) != nil || a.Task == "" {
+			return newErrorReply(`The arguments must name the task: {"task":"…"}, as the call that started it has said.`)
+		}
+		record, err := h.server.Get(ctx, h.caller, a.Task)
+		if err != nil {
+			return h.explain(a.Task, err)
+		}
+		return answer(h, ctx, a, record, call)
+	}
+}
+
 type arguments struct {
 	Task     string          `json:"task"`
 	Question string          `json:"question"`
 	Answer   json.RawMessage `json:"answer"`
+	began    time.Time       // the beginning of the call
 }
 
 // Task returns the task that the arguments of a fallback tool name, or "".
@@ -86,24 +106,6 @@ func Task(data json.RawMessage) string {
 	return a.Task
 }
 
-// read reads the arguments and the task. A mistake in them becomes a tool error, which the model
-// can read.
-func (h helper) read(ctx context.Context, data json.RawMessage) (a arguments, r mcptask.Record, refused *mcptask.CallReply, err error) {
-	if len(data) > 0 {
-		err = json.Unmarshal(data, &a)
-	}
-	if err != nil || a.Task == "" {
-		refusal, err := newErrorReply(`The arguments must name the task: {"task":"…"}, as the call that started it has said.`)
-		return a, r, &refusal, err
-	}
-	r, err = h.server.Get(ctx, h.caller, a.Task)
-	if err != nil {
-		refusal, err := h.explain(a.Task, err)
-		return a, r, &refusal, err
-	}
-	return a, r, nil, nil
-}
-
 // explain turns the error for a missing task into a tool error.
 func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
 	if !protocol.IsGone(err) {
@@ -113,23 +115,16 @@ func (h helper) explain(task string, err error) (mcptask.CallReply, error) {
 		"Use the name exactly as it was given; if the task is gone, call its tool again.", quote(task)))
 }
 
-func (h helper) status(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
-	_, record, refused, err := h.read(ctx, data)
-	if refused != nil || err != nil {
-		return deref(refused), err
-	}
+// status reports a task.
+func (h helper) status(_ context.Context, _ arguments, record mcptask.Record, _ mcptask.CallRequest) (mcptask.CallReply, error) {
 	outcome, err := h.newTaskOutcome(h.caller, record, nil)
 	return mcptask.CallReply{Outcome: outcome}, err
 }
 
 // result waits for the task's end, like the call that started it. If a requestor of 2026-07-28 can
 // answer the questions, the reply carries them, and the requestor calls again with the answers.
-func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.CallRequest) (mcptask.CallReply, error) {
-	began := time.Now()
-	a, record, refused, err := h.read(ctx, data)
-	if refused != nil || err != nil {
-		return deref(refused), err
-	}
+func (h helper) result(ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
+	var err error
 	if len(call.Answers) > 0 {
 		if err := h.server.Answer(ctx, h.caller, a.Task, call.Answers); err != nil {
 			return mcptask.CallReply{}, err
@@ -138,7 +133,7 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 			return h.explain(a.Task, err)
 		}
 	}
-	waiting, cancel := withWait(ctx, began, callWait(h.server, record.Tool))
+	waiting, cancel := withWait(ctx, a.began, callWait(h.server, record.Tool))
 	defer cancel()
 	defer context.AfterFunc(h.server.Closing(), cancel)()
 	record, err = follow(waiting, h.server, h.caller, record, call.Ask)
@@ -157,31 +152,25 @@ func (h helper) result(ctx context.Context, data json.RawMessage, call mcptask.C
 	if open := record.Outstanding(); call.Retry && len(open) > 0 && !slices.ContainsFunc(open, cannot) {
 		return mcptask.CallReply{Questions: open}, nil
 	}
-	outcome, err := h.newTaskOutcome(h.caller, record, nil)
-	return mcptask.CallReply{Outcome: outcome}, err
+	return h.status(ctx, a, record, call)
 }
 
-func (h helper) cancel(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
-	a, _, refused, err := h.read(ctx, data)
-	if refused != nil || err != nil {
-		return deref(refused), err
-	}
+// cancel cancels a task, or reports it if it has ended.
+func (h helper) cancel(ctx context.Context, a arguments, _ mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	record, done, err := h.server.Cancel(ctx, h.caller, a.Task)
 	switch {
 	case err != nil:
 		return h.explain(a.Task, err)
 	case done:
-		return h.status(ctx, data, mcptask.CallRequest{})
+		return h.status(ctx, a, record, call)
 	}
-	return newTextReply(fmt.Sprintf("The task %s of %s is cancelled.", quote(record.ID), record.Tool), &state{Task: record.ID, Status: mcptask.StatusCancelled})
+	text := mcptask.TextContent(fmt.Sprintf("The task %s of %s is cancelled.", quote(record.ID), record.Tool))
+	outcome, err := newOutcome(&mcptask.Result{Content: []mcptask.Content{text}}, &state{Task: record.ID, Status: mcptask.StatusCancelled})
+	return mcptask.CallReply{Outcome: outcome}, err
 }
 
 // answer accepts an answer that the model got from the user.
-func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.CallRequest) (mcptask.CallReply, error) {
-	a, record, refused, err := h.read(ctx, data)
-	if refused != nil || err != nil {
-		return deref(refused), err
-	}
+func (h helper) answer(ctx context.Context, a arguments, record mcptask.Record, call mcptask.CallRequest) (mcptask.CallReply, error) {
 	open := record.Outstanding()
 	i := slices.IndexFunc(open, func(in mcptask.Input) bool { return in.Key == a.Question })
 	if i < 0 || !isForm(open[i]) {
@@ -202,16 +191,9 @@ func (h helper) answer(ctx context.Context, data json.RawMessage, _ mcptask.Call
 		}
 		return newErrorReply(fmt.Sprintf("%s. The question is still open; its answer must fit the JSON Schema %s", wire.Message, open[i].Schema))
 	}
-	if record, err = h.server.Get(ctx, h.caller, a.Task); err != nil {
+	record, err := h.server.Get(ctx, h.caller, a.Task)
+	if err != nil {
 		return h.explain(a.Task, err)
 	}
-	outcome, err := h.newTaskOutcome(h.caller, record, nil)
-	return mcptask.CallReply{Outcome: outcome}, err
-}
-
-func deref(reply *mcptask.CallReply) mcptask.CallReply {
-	if reply == nil {
-		return mcptask.CallReply{}
-	}
-	return *reply
+	return h.status(ctx, a, record, call)
 }

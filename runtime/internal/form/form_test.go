@@ -8,8 +8,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/form"
 )
 
-// The schemas are those of the specification's own definitions, and what our
-// generator makes of an input.
+// TestFormAdmits takes the schemas of the specification's own definitions, and those that the
+// generator writes for an input.
 func TestFormAdmits(t *testing.T) {
 	for name, property := range map[string]string{
 		"a string":          `{"type":"string","title":"Name","description":"d","minLength":3,"maxLength":50,"format":"email","default":"a@b.example"}`,

@@ -123,8 +123,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestGivesBack: neither container keeps the memory of a hundred thousand
-// elements that are gone, the last few of them excepted.
+// TestGivesBack checks that neither container keeps the memory of a hundred thousand elements that
+// are gone.
 func TestGivesBack(t *testing.T) {
 	heap := func() int64 {
 		runtime.GC()

@@ -12,7 +12,7 @@ func wait(end <-chan struct{}, begun chan<- struct{}) {
 
 func other(end <-chan struct{}, begun chan<- struct{}) { wait(end, begun) }
 
-// What is left is named by its stack, and only that; one that has ended may be
+// TestLeft checks that a goroutine that is left is reported by its stack. One that has ended may be
 // replaced by one of its kind.
 func TestLeft(t *testing.T) {
 	begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})

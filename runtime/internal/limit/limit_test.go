@@ -22,7 +22,8 @@ func allowed[K comparable](r *Rates[K], key K, n int) (count int) {
 	return count
 }
 
-// A burst of twice the rate, then the rate, whatever other keys do meanwhile.
+// TestRates checks that a key gets a burst of twice the rate and then the rate, whatever other keys
+// do.
 func TestRates(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		r := NewRates[string](20, 2)
@@ -47,8 +48,8 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// The table keeps what is not full yet, drops what is, and does not grow
-// beyond its bound, nor by long keys.
+// TestRatesStaySmall checks that the table keeps the buckets that are not full, drops full ones,
+// and stays within its bound, even with long keys.
 func TestRatesStaySmall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		r := NewRates[string](20, 2)
@@ -78,7 +79,7 @@ func TestRatesStaySmall(t *testing.T) {
 	})
 }
 
-// However many ask at once, no more are let in than there is room for.
+// TestGauge checks that no more are let in than there is room for, however many ask at once.
 func TestGauge(t *testing.T) {
 	var g Gauge[string]
 	const most = 5
@@ -123,7 +124,8 @@ func TestGauge(t *testing.T) {
 	}
 }
 
-// All keys of a Take get more, or none does; the first that is full is told.
+// TestGaugeOfSeveralKeys checks that Take counts for all keys or for none of them, and names the
+// first that is full.
 func TestGaugeOfSeveralKeys(t *testing.T) {
 	var g Gauge[string]
 	take := func(account string, n int) (func(), int) {

@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// A flood writes a line a second of each message, cut to what a person reads.
+// TestNotices checks that a flood writes one line a second for each message, with long values cut.
 func TestNotices(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var n Notices

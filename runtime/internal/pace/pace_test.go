@@ -70,8 +70,8 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// TestAbsurdIntervals: who asks for an interval gets one that neither floods nor
-// forgets him.
+// TestAbsurdIntervals checks that no interval that a peer asks for makes the client flood it, or
+// poll after the task is gone.
 func TestAbsurdIntervals(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		for _, c := range []struct{ asked, life, want time.Duration }{

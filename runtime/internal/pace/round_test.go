@@ -7,8 +7,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// What changes while the end of a step is noted is seen to at once, not only when
-// the thing was due before it changed.
+// TestRoundHearsNewsAfterAStep checks that a change while the end of a step is noted is acted on at
+// once.
 func TestRoundHearsNewsAfterAStep(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -22,173 +22,133 @@ import (
 
 func TestExecutorIsBoundedAndFair(t *testing.T) {
 	before := leak.Now()
-	t.Run("bounded", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var now, most, total atomic.Int32
-			x := New(func(context.Context, string) {
-				if n := now.Add(1); n > most.Load() {
-					most.Store(n)
-				}
-				time.Sleep(time.Second)
-				now.Add(-1)
-				total.Add(1)
-			}, 3)
-			start := time.Now()
-			for i := range 30 {
-				if err := x.Submit(fmt.Sprint(i)); err != nil {
-					t.Fatal(err)
-				}
-			}
-			synctest.Wait()
-			if n := now.Load(); n != 3 {
-				t.Errorf("%d run at once", n)
-			}
-			time.Sleep(10*time.Second - time.Millisecond)
-			if total.Load() != 27 {
-				t.Errorf("%d done", total.Load())
-			}
-			time.Sleep(time.Millisecond)
-			synctest.Wait()
-			if total.Load() != 30 || most.Load() != 3 || time.Since(start) != 10*time.Second {
-				t.Errorf("%d done, %d at most, in %v", total.Load(), most.Load(), time.Since(start))
-			}
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	})
-	t.Run("first come, first served", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var order []string
-			x := New(func(_ context.Context, id string) {
-				order = append(order, id) // one at a time: no lock needed
-				time.Sleep(time.Millisecond)
-			}, 1)
-			var want []string
-			for i := range 50 {
-				want = append(want, fmt.Sprint(i))
-				if err := x.Submit(want[i]); err != nil {
-					t.Fatal(err)
-				}
+	bubble.Run(t, "bounded", func(t *testing.T) {
+		var now, most, total atomic.Int32
+		x := New(func(context.Context, string) {
+			if n := now.Add(1); n > most.Load() {
+				most.Store(n)
 			}
 			time.Sleep(time.Second)
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if !slices.Equal(order, want) {
-				t.Errorf("order %v", order)
-			}
-		})
+			now.Add(-1)
+			total.Add(1)
+		}, 3)
+		start := time.Now()
+		for i := range 30 {
+			submit(t, x, fmt.Sprint(i))
+		}
+		synctest.Wait()
+		if n := now.Load(); n != 3 {
+			t.Errorf("%d run at once", n)
+		}
+		time.Sleep(10*time.Second - time.Millisecond)
+		if total.Load() != 27 {
+			t.Errorf("%d done", total.Load())
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if total.Load() != 30 || most.Load() != 3 || time.Since(start) != 10*time.Second {
+			t.Errorf("%d done, %d at most, in %v", total.Load(), most.Load(), time.Since(start))
+		}
+		closeIdle(t, x, 3)
 	})
-	t.Run("who comes back waits in line", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var order []string
-			var x *Pool
-			x = New(func(ctx context.Context, id string) {
-				order = append(order, id)
-				if id == "asks" {
-					x.Release()
-					time.Sleep(time.Millisecond) // b has the slot by then
-					x.Acquire(ctx)
-					order = append(order, "answered")
-				}
-				time.Sleep(time.Second)
-			}, 1)
-			for _, id := range []string{"asks", "b", "c"} {
-				if err := x.Submit(id); err != nil {
-					t.Fatal(err)
-				}
+	bubble.Run(t, "first come, first served", func(t *testing.T) {
+		var order []string
+		x := New(func(_ context.Context, id string) {
+			order = append(order, id) // one at a time: no lock needed
+			time.Sleep(time.Millisecond)
+		}, 1)
+		var want []string
+		for i := range 50 {
+			want = append(want, fmt.Sprint(i))
+		}
+		submit(t, x, want...)
+		time.Sleep(time.Second)
+		closeIdle(t, x, 1)
+		if !slices.Equal(order, want) {
+			t.Errorf("order %v", order)
+		}
+	})
+	bubble.Run(t, "a handler that comes back waits in line", func(t *testing.T) {
+		var order []string
+		var x *Pool
+		x = New(func(ctx context.Context, id string) {
+			order = append(order, id)
+			if id == "asks" {
+				x.Release()
+				time.Sleep(time.Millisecond) // b has the slot by then
+				x.Acquire(ctx)
+				order = append(order, "answered")
 			}
-			time.Sleep(time.Minute)
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if want := []string{"asks", "b", "c", "answered"}; !slices.Equal(order, want) {
-				t.Errorf("order %v, want %v", order, want)
-			}
-		})
+			time.Sleep(time.Second)
+		}, 1)
+		submit(t, x, "asks", "b", "c")
+		time.Sleep(time.Minute)
+		closeIdle(t, x, 1)
+		if want := []string{"asks", "b", "c", "answered"}; !slices.Equal(order, want) {
+			t.Errorf("order %v, want %v", order, want)
+		}
 	})
 	before.NoneLeft(t)
 }
 
 func TestExecutorClose(t *testing.T) {
 	before := leak.Now()
-	t.Run("ends the handlers and waits for them", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var started, ended atomic.Int32
-			x := New(func(ctx context.Context, _ string) {
-				started.Add(1)
-				<-ctx.Done()
+	bubble.Run(t, "ends the handlers and waits for them", func(t *testing.T) {
+		var started, ended atomic.Int32
+		x := New(func(ctx context.Context, _ string) {
+			started.Add(1)
+			<-ctx.Done()
+			time.Sleep(time.Second)
+			ended.Add(1)
+		}, 2)
+		submit(t, x, "1", "2", "3", "4", "5")
+		synctest.Wait()
+		if err := x.Close(t.Context()); err != nil || ended.Load() != 2 {
+			t.Errorf("%d ended, %v", ended.Load(), err)
+		}
+		if err := x.Submit("late"); !errors.Is(err, ErrClosed) {
+			t.Errorf("submitted to a closed executor: %v", err)
+		}
+		time.Sleep(time.Hour)
+		if started.Load() != 2 {
+			t.Errorf("%d started, those in the queue too", started.Load())
+		}
+		if err := x.Close(t.Context()); err != nil { // again
+			t.Error(err)
+		}
+	})
+	bubble.Run(t, "waits no longer than told", func(t *testing.T) {
+		release := make(chan struct{})
+		x := New(func(context.Context, string) { <-release }, 1)
+		submit(t, x, "deaf")
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := x.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		close(release)
+	})
+	bubble.Run(t, "ends the waits for a slot", func(t *testing.T) {
+		var x *Pool
+		x = New(func(ctx context.Context, id string) {
+			if id == "asks" {
+				x.Release()
 				time.Sleep(time.Second)
-				ended.Add(1)
-			}, 2)
-			for i := range 5 {
-				if err := x.Submit(fmt.Sprint(i)); err != nil {
-					t.Fatal(err)
-				}
+				x.Acquire(ctx)
+				return
 			}
-			synctest.Wait()
-			if err := x.Close(t.Context()); err != nil || ended.Load() != 2 {
-				t.Errorf("%d ended, %v", ended.Load(), err)
-			}
-			if err := x.Submit("late"); !errors.Is(err, ErrClosed) {
-				t.Errorf("submitted to a closed executor: %v", err)
-			}
-			time.Sleep(time.Hour)
-			if started.Load() != 2 {
-				t.Errorf("%d started, those in the queue too", started.Load())
-			}
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	})
-	t.Run("waits no longer than told", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			release := make(chan struct{})
-			x := New(func(context.Context, string) { <-release }, 1)
-			if err := x.Submit("deaf"); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			if err := x.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Error(err)
-			}
-			close(release)
-		})
-	})
-	t.Run("lets go who waits for a slot", func(t *testing.T) {
-		bubble.Test(t, func(t *testing.T) {
-			var x *Pool
-			x = New(func(ctx context.Context, id string) {
-				if id == "asks" {
-					x.Release()
-					time.Sleep(time.Second)
-					x.Acquire(ctx)
-					return
-				}
-				<-ctx.Done()
-			}, 1)
-			for _, id := range []string{"asks", "holds", "queued"} {
-				if err := x.Submit(id); err != nil {
-					t.Fatal(err)
-				}
-			}
-			time.Sleep(time.Minute)
-			if err := x.Close(t.Context()); err != nil {
-				t.Error(err)
-			}
-			if free, queued := x.Load(); free != 1 || queued != 0 {
-				t.Errorf("%d slots free, %d queued", free, queued)
-			}
-		})
+			<-ctx.Done()
+		}, 1)
+		submit(t, x, "asks", "holds", "queued")
+		time.Sleep(time.Minute)
+		closeIdle(t, x, 1)
 	})
 	before.NoneLeft(t)
 }
 
-// A task that is withdrawn leaves nothing in line, its group neither; those behind it go on.
+// TestWithdraw checks that a withdrawn task leaves nothing in line, not even its group, and that the tasks
+// behind it go on.
 func TestWithdraw(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var ran []string
@@ -196,13 +156,8 @@ func TestWithdraw(t *testing.T) {
 			time.Sleep(time.Second)
 			ran = append(ran, id) // one at a time: no lock needed
 		}, 1)
-		for _, task := range []string{"runs a", "first a", "second a", "third a", "only b/c", "last b/d"} {
-			id, group, _ := strings.Cut(task, " ")
-			if err := x.Submit(id, path(group)...); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, id := range []string{"first", "third", "only", "third", "runs", "nobody"} {
+		submit(t, x, "a#runs", "a#first", "a#second", "a#third", "b/c#only", "b/d#last")
+		for _, id := range []string{"a#first", "a#third", "b/c#only", "a#third", "a#runs", "unknown"} {
 			x.Withdraw(id)
 		}
 		x.mu.Lock()
@@ -211,26 +166,34 @@ func TestWithdraw(t *testing.T) {
 		}
 		x.mu.Unlock()
 		time.Sleep(time.Minute)
-		if err := x.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if slices.Sort(ran); !slices.Equal(ran, []string{"last", "runs", "second"}) {
+		closeIdle(t, x, 1)
+		if slices.Sort(ran); !slices.Equal(ran, []string{"a#runs", "a#second", "b/d#last"}) {
 			t.Errorf("ran %v", ran)
-		}
-		if free, queued := x.Load(); free != 1 || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 || x.tasks.Len() != 0 {
-			t.Errorf("%d slots free, %d queued, %d groups", free, queued, len(x.root.groups))
 		}
 	})
 }
 
-// TestExecutorAccounts gives slots back and takes them again, cancelled at any
-// moment: at the end all of them are free.
+// TestPanickingRun checks that a run that panics gives its slot back.
+func TestPanickingRun(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		var runs atomic.Int32
+		x := New(func(context.Context, string) { runs.Add(1); panic("a run") }, 1)
+		submit(t, x, "1", "2", "3")
+		synctest.Wait()
+		if closeIdle(t, x, 1); runs.Load() != 3 {
+			t.Errorf("%d runs", runs.Load())
+		}
+	})
+}
+
+// TestExecutorAccounts gives slots back and takes them again. The wait for a slot is called off at any
+// moment. At the end all slots must be free.
 func TestExecutorAccounts(t *testing.T) {
 	before := leak.Now()
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 4).Draw(t, "slots")
-		// One number a task: below 0 is plain, else the microseconds until its
-		// wait for a slot is called off.
+		// One number for each task: the microseconds until its wait for a slot is called off. A task
+		// with a negative number does not wait.
 		tasks := rapid.SliceOfN(rapid.IntRange(-20, 60), 1, 30).Draw(t, "tasks")
 		of := rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "anonymous/s", "anonymous/r"}), len(tasks), len(tasks)).Draw(t, "groups")
 		var x *Pool
@@ -264,12 +227,7 @@ func TestExecutorAccounts(t *testing.T) {
 			}
 		}
 		left.Wait()
-		if err := x.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if free, queued := x.Load(); free != slots || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 || x.tasks.Len() != 0 {
-			t.Fatalf("%d of %d slots free, %d queued, %d groups", free, slots, queued, len(x.root.groups))
-		}
+		closeIdle(t, x, slots)
 	})
 	before.NoneLeft(t)
 }

@@ -11,10 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// path makes shares of keys with slashes.
+// path returns the shares of keys with slashes between them. A "!" marks a share that may have all slots.
 func path(keys string) (shares []Share) {
 	for key := range strings.SplitSeq(keys, "/") {
 		name, all := strings.CutSuffix(key, "!")
@@ -23,8 +25,8 @@ func path(keys string) (shares []Share) {
 	return shares
 }
 
-// sleepers is a pool whose tasks are called group#number and sleep for as long as
-// their group says; started has those that have begun, in order.
+// sleepers returns a pool whose tasks sleep for as long as their group says. started returns the tasks
+// that have begun, in order.
 func sleepers(slots int, sleep map[string]time.Duration) (x *Pool, started func() []string) {
 	var mu sync.Mutex
 	var ids []string
@@ -42,16 +44,42 @@ func sleepers(slots int, sleep map[string]time.Duration) (x *Pool, started func(
 	}
 }
 
-func submit(t *testing.T, x *Pool, group string, n int) {
+// submit submits tasks. The groups of a task stand before a "#" in its ID.
+func submit(t testing.TB, x *Pool, ids ...string) {
 	t.Helper()
-	for i := range n {
-		if err := x.Submit(fmt.Sprintf("%s#%d", group, i), path(group)...); err != nil {
+	for _, id := range ids {
+		var shares []Share
+		if group, _, ok := strings.Cut(id, "#"); ok {
+			shares = path(group)
+		}
+		if err := x.Submit(id, shares...); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// Whatever a group holds and has in line, the next one starts at once, in pools of every size.
+// number returns the IDs of n tasks of a group.
+func number(group string, n int) (ids []string) {
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("%s#%d", group, i))
+	}
+	return ids
+}
+
+// closeIdle closes a pool that has nothing to do. All of its slots must be free, and no task or group
+// may be left in line.
+func closeIdle(t rapid.TB, x *Pool, slots int) {
+	t.Helper()
+	if err := x.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if free, queued := x.Load(); free != slots || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 || x.tasks.Len() != 0 {
+		t.Errorf("%d of %d slots are free, %d queued, %d groups left", free, slots, queued, len(x.root.groups))
+	}
+}
+
+// TestSleepersDelayNobody checks that another group starts at once, whatever the others hold and have in
+// line, in pools of every size.
 func TestSleepersDelayNobody(t *testing.T) {
 	sessions := func(n int) (groups []string) {
 		for i := range n {
@@ -86,7 +114,7 @@ func TestSleepersDelayNobody(t *testing.T) {
 				began := time.Now()
 				each := max(2, 2*slots*2/len(tc.flood))
 				for _, group := range tc.flood {
-					submit(t, x, group, each)
+					submit(t, x, number(group, each)...)
 				}
 				synctest.Wait()
 				held := len(started())
@@ -94,19 +122,14 @@ func TestSleepersDelayNobody(t *testing.T) {
 					t.Errorf("%s: %d of %d slots are used", name, held, slots)
 				}
 				for _, other := range tc.others {
-					submit(t, x, other, 1)
+					submit(t, x, other+"#0")
 					synctest.Wait()
 					if !slices.Contains(started(), other+"#0") || time.Since(began) != 0 {
 						t.Errorf("%s: with %d of %d slots used %s waits", name, held, slots, other)
 					}
 				}
 				time.Sleep(24 * time.Hour)
-				if err := x.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-				if free, queued := x.Load(); free != slots || queued != 0 || len(x.root.groups) != 0 || x.root.turns.Len() != 0 {
-					t.Errorf("%s: %d of %d slots are free, %d queued, %d groups left", name, free, slots, queued, len(x.root.groups))
-				}
+				closeIdle(t, x, slots)
 				if want := each*len(tc.flood) + len(tc.others); len(started()) != want {
 					t.Errorf("%s: %d of %d have run", name, len(started()), want)
 				}
@@ -115,23 +138,22 @@ func TestSleepersDelayNobody(t *testing.T) {
 	}
 }
 
-// Groups take turns, those of a group too; in each the first comes first.
+// TestTurns checks that groups take turns, and so do the groups of a group. Within a group the first
+// comes first.
 func TestTurns(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		x, started := sleepers(1, nil)
-		hold := make(chan struct{})
-		x.run = func(run func(context.Context, string)) func(context.Context, string) {
-			return func(ctx context.Context, id string) {
-				if id == "p first#0" {
-					<-hold
-				}
-				run(ctx, id)
+		hold, run := make(chan struct{}), x.run
+		x.run = func(ctx context.Context, id string) {
+			if id == "p first#0" {
+				<-hold
 			}
-		}(x.run)
-		submit(t, x, "p first", 1)
+			run(ctx, id)
+		}
+		submit(t, x, "p first#0")
 		synctest.Wait()
 		for _, group := range []string{"p a", "p b", "anonymous/s", "anonymous/r"} {
-			submit(t, x, group, 3)
+			submit(t, x, number(group, 3)...)
 		}
 		close(hold)
 		synctest.Wait()
@@ -140,20 +162,19 @@ func TestTurns(t *testing.T) {
 		if got := started(); !slices.Equal(got, want) {
 			t.Errorf("the order is\n%q, want\n%q", got, want)
 		}
-		if err := x.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		closeIdle(t, x, 1)
 	})
 }
 
-// A handler that comes back from a question gets a slot in its turn, however much others have in line.
+// TestAcquireTakesItsTurn checks that a handler that comes back from a question gets a slot in its turn,
+// however much others have in line.
 func TestAcquireTakesItsTurn(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var x *Pool
 		var order []string
 		asked := make(chan struct{})
 		x = New(func(ctx context.Context, id string) {
-			if id == "asks" {
+			if id == "p b#asks" {
 				x.Release(path("p b")...)
 				<-asked
 				x.Acquire(ctx, path("p b")...)
@@ -163,23 +184,19 @@ func TestAcquireTakesItsTurn(t *testing.T) {
 			order = append(order, id)
 			time.Sleep(time.Second)
 		}, 1)
-		if err := x.Submit("asks", path("p b")...); err != nil {
-			t.Fatal(err)
-		}
-		submit(t, x, "p a", 100)
+		submit(t, x, "p b#asks")
+		submit(t, x, number("p a", 100)...)
 		synctest.Wait()
 		close(asked)
 		time.Sleep(time.Hour)
-		if err := x.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
+		closeIdle(t, x, 1)
 		if i := slices.Index(order, "answered"); i != 2 { // one had the slot, one its turn
 			t.Errorf("it is answered behind %d others", i)
 		}
 	})
 }
 
-// BenchmarkSubmit runs tasks of many accounts, each of which has work in line.
+// BenchmarkSubmit runs tasks of many accounts that all have work in line.
 func BenchmarkSubmit(b *testing.B) {
 	for _, accounts := range []int{1, 1000} {
 		b.Run(fmt.Sprint(accounts), func(b *testing.B) {

@@ -27,6 +27,15 @@ func Test(t *testing.T, f func(*testing.T)) {
 	synctest.Test(t, f)
 }
 
+// Run runs f as a subtest in a bubble of its own, like t.Run with Test.
+func Run(t *testing.T, name string, f func(*testing.T)) bool {
+	t.Helper()
+	return t.Run(name, func(t *testing.T) {
+		t.Helper()
+		Test(t, f)
+	})
+}
+
 func enterSingleProcessor() {
 	running.Lock()
 	defer running.Unlock()

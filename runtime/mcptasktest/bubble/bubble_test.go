@@ -9,7 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestDueTimers: under the race detector synctest.Test ends this program.
+// TestDueTimers checks that due timers do not crash the program, as they do with synctest.Test
+// under the race detector.
 func TestDueTimers(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	bubble.Test(t, func(*testing.T) {
@@ -28,8 +29,8 @@ func TestDueTimers(t *testing.T) {
 	}
 }
 
-// TestParallel: bubbles of parallel tests leave the processors as they were, and one
-// within another is refused as synctest.Test refuses it.
+// TestParallel checks that bubbles of parallel tests restore the number of processors, and that a
+// bubble within a bubble is refused.
 func TestParallel(t *testing.T) {
 	before := runtime.GOMAXPROCS(0)
 	t.Run("bubbles", func(t *testing.T) {

@@ -26,6 +26,7 @@ type arrow struct {
 // generator never imports the runtime, not even in tests.
 var arrows = []arrow{
 	// The command.
+	{"cmd/internal/scripts", []string{"github.com/rogpeppe/go-internal/testscript"}, nil},
 	{"cmd/...", []string{"generator/...", "schema", "github.com/spf13/pflag", "golang.org/x/tools/..."}, testLibraries},
 
 	// The generator.

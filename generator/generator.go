@@ -267,10 +267,10 @@ type Output struct {
 func NewOutput(dir string, files map[string][]byte, leftOver []string) Output {
 	out := Output{Root: dir, Files: output.Files{}, dir: dir}
 	for path := range files {
-		out.Root = commonFolder(out.Root, filepath.Dir(path))
+		out.Root = commonDirectory(out.Root, filepath.Dir(path))
 	}
 	for _, path := range leftOver {
-		out.Root = commonFolder(out.Root, filepath.Dir(path))
+		out.Root = commonDirectory(out.Root, filepath.Dir(path))
 	}
 	for path, content := range files {
 		out.Files[diag.Relative(out.Root, path)] = content
@@ -309,8 +309,8 @@ func (o Output) absolutePath(name string) string {
 	return filepath.Join(o.Root, filepath.FromSlash(name))
 }
 
-// commonFolder returns the deepest directory that contains both a and b.
-func commonFolder(a, b string) string {
+// commonDirectory returns the deepest directory that contains both a and b.
+func commonDirectory(a, b string) string {
 	for {
 		rel, err := filepath.Rel(a, b)
 		if err == nil && filepath.IsLocal(rel) || filepath.Dir(a) == a {

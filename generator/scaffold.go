@@ -80,8 +80,8 @@ func NewScaffold(ctx context.Context, dir string) (Scaffold, error) {
 	return s, s.checkNoGoFiles()
 }
 
-// folderName matches directory names that the go command accepts as a package.
-var folderName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~+-]*$`)
+// directoryName matches directory names that the go command accepts as a package.
+var directoryName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._~+-]*$`)
 
 // checkElements refuses a directory that cannot be imported or that ./... skips.
 func checkElements(rel string) error {
@@ -89,8 +89,8 @@ func checkElements(rel string) error {
 		return nil
 	}
 	for _, name := range strings.Split(filepath.ToSlash(rel), "/") {
-		if !folderName.MatchString(name) || name == "testdata" || name == "vendor" {
-			return fmt.Errorf("the go command finds no package in a folder named %q; use letters, digits, -, . and _, with a letter or digit first", name)
+		if !directoryName.MatchString(name) || name == "testdata" || name == "vendor" {
+			return fmt.Errorf("the go command finds no package in a directory named %q; use letters, digits, -, . and _, with a letter or digit first", name)
 		}
 	}
 	return nil
@@ -100,8 +100,8 @@ func checkElements(rel string) error {
 // packages.
 func (s Scaffold) checkNoGoFiles() error {
 	var found []string
-	for _, folder := range []string{s.dir, filepath.Join(s.dir, declarationPackage)} {
-		names, err := filepath.Glob(filepath.Join(escapeGlob(folder), "*.go"))
+	for _, directory := range []string{s.dir, filepath.Join(s.dir, declarationPackage)} {
+		names, err := filepath.Glob(filepath.Join(escapeGlob(directory), "*.go"))
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func (s Scaffold) checkNoGoFiles() error {
 		return nil
 	}
 	slices.Sort(found)
-	return fmt.Errorf("init does not replace existing Go code: %s; name a folder without any, such as mcptaskgen init %s",
+	return fmt.Errorf("init does not replace existing Go code: %s; name a directory without any, such as mcptaskgen init %s",
 		strings.Join(found, ", "), filepath.ToSlash(filepath.Join(s.shown, "hello")))
 }
 
@@ -158,7 +158,7 @@ func findModule(ctx context.Context, dir string) (goModule, error) {
 	for {
 		info, err := os.Stat(at)
 		if err == nil && !info.IsDir() {
-			return mod, fmt.Errorf("%s is a file; mcptaskgen init takes a folder", at)
+			return mod, fmt.Errorf("%s is a file; mcptaskgen init takes a directory", at)
 		}
 		if err == nil || filepath.Dir(at) == at {
 			break
@@ -184,7 +184,7 @@ func findModule(ctx context.Context, dir string) (goModule, error) {
 	return mod, nil
 }
 
-// goCommand runs the go command in a folder and returns what it printed.
+// goCommand runs the go command in a directory and returns what it printed.
 func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -199,7 +199,7 @@ func TestDocsLinks(t *testing.T) {
 }
 
 // TestDocsCommands checks the commands of every page: lines of sh blocks and of consoles, code within the text, and
-// lines for go generate. Flags and commands of mcptaskgen are those that it has; make targets, folders and scripts
+// lines for go generate. Flags and commands of mcptaskgen are those that it has; make targets, directories and scripts
 // exist.
 func TestDocsCommands(t *testing.T) {
 	known := commandFlags(t)
@@ -282,8 +282,8 @@ func (c commandCheck) check(at, line string) bool {
 		}
 	case "go":
 		for _, word := range words[1:] {
-			if folder, ok := strings.CutPrefix(strings.TrimSuffix(word, "/..."), "./"); ok && folder != "server" && folder != "client" {
-				if _, err := os.Stat(filepath.Join("..", folder)); err != nil {
+			if directory, ok := strings.CutPrefix(strings.TrimSuffix(word, "/..."), "./"); ok && directory != "server" && directory != "client" {
+				if _, err := os.Stat(filepath.Join("..", directory)); err != nil {
 					c.t.Errorf("%s: %v", at, err)
 				}
 			}

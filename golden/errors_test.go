@@ -18,11 +18,11 @@ const errorModule = "example.com/p"
 
 // errorCase is an archive of errors: a module, and in the file stderr what the generator says of it.
 type errorCase struct {
-	path, folder string // folder holds it in the module that all cases share
-	patterns     []string
-	files        []txtar.File
-	want         string
-	got          string
+	path, directory string // directory holds it in the module that all cases share
+	patterns        []string
+	files           []txtar.File
+	want            string
+	got             string
 }
 
 // TestErrors runs the generator on each archive and compares what it says with the file stderr. The cases are packages
@@ -42,7 +42,7 @@ func TestErrors(t *testing.T) {
 		c := readErrorCase(t, path)
 		cases = append(cases, c)
 		if *update || !errorPlace.MatchString(c.want) {
-			c.generateAlone(t, filepath.Join(root, c.folder))
+			c.generateAlone(t, filepath.Join(root, c.directory))
 			continue
 		}
 		c.writeTo(t, together)
@@ -69,7 +69,7 @@ func readErrorCase(t *testing.T, path string) *errorCase {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &errorCase{path: path, folder: "case-" + strings.TrimSuffix(filepath.Base(path), ".txtar"), patterns: []string{"."}}
+	c := &errorCase{path: path, directory: "case-" + strings.TrimSuffix(filepath.Base(path), ".txtar"), patterns: []string{"."}}
 	for _, file := range archive.Files {
 		if file.Name == "stderr" {
 			c.want = string(file.Data)
@@ -95,12 +95,12 @@ func (c *errorCase) generateAlone(t *testing.T, dir string) {
 	}
 }
 
-// writeTo writes the case into its folder of a module, whose path then stands in its imports.
+// writeTo writes the case into its directory of a module, whose path then stands in its imports.
 func (c *errorCase) writeTo(t *testing.T, dir string) {
 	t.Helper()
 	for _, file := range c.files {
-		content := strings.ReplaceAll(string(file.Data), `"`+errorModule+"/", `"`+errorModule+"/"+c.folder+"/")
-		writeFile(t, filepath.Join(dir, c.folder, file.Name), content)
+		content := strings.ReplaceAll(string(file.Data), `"`+errorModule+"/", `"`+errorModule+"/"+c.directory+"/")
+		writeFile(t, filepath.Join(dir, c.directory, file.Name), content)
 	}
 }
 
@@ -131,26 +131,26 @@ func generateTogether(t *testing.T, dir string, pending []*errorCase) {
 		cfg := generator.Config{Dir: dir}
 		for _, c := range pending {
 			for _, pattern := range c.patterns {
-				cfg.Patterns = append(cfg.Patterns, "./"+c.folder+strings.TrimPrefix(pattern, "."))
+				cfg.Patterns = append(cfg.Patterns, "./"+c.directory+strings.TrimPrefix(pattern, "."))
 			}
 		}
 		_, err := generator.Generate(t.Context(), cfg)
 		if err == nil {
 			return // the cases that are left have no error, which TestErrors reports
 		}
-		said, folder := map[string]string{}, ""
+		said, directory := map[string]string{}, ""
 		for line := range strings.Lines(err.Error() + "\n") {
 			if match := caseLine.FindStringSubmatch(line); match != nil {
-				folder = match[1]
+				directory = match[1]
 			}
-			said[folder] += line
+			said[directory] += line
 		}
 		var left []*errorCase
 		for _, c := range pending {
-			if c.got = said[c.folder]; c.got == "" {
+			if c.got = said[c.directory]; c.got == "" {
 				left = append(left, c)
 			}
-			c.got = strings.ReplaceAll(strings.ReplaceAll(c.got, errorModule+"/"+c.folder, errorModule), c.folder+"/", "")
+			c.got = strings.ReplaceAll(strings.ReplaceAll(c.got, errorModule+"/"+c.directory, errorModule), c.directory+"/", "")
 		}
 		if len(left) == len(pending) {
 			t.Fatalf("the errors name no case:\n%v", err)

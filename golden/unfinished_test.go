@@ -29,10 +29,10 @@ func TestNeedNotCompile(t *testing.T) {
 		"package clause":           "package\n\nvar x int\n",
 		"unused import":            "package pipeline\n\nimport \"fmt\"\n",
 	}
-	folder := func(name string) string { return strings.ReplaceAll(name, " ", "-") }
+	directory := func(name string) string { return strings.ReplaceAll(name, " ", "-") }
 	for name, other := range others {
-		writeFile(t, filepath.Join(dir, folder(name), "pipeline.go"), declaration)
-		writeFile(t, filepath.Join(dir, folder(name), "other.go"), other)
+		writeFile(t, filepath.Join(dir, directory(name), "pipeline.go"), declaration)
+		writeFile(t, filepath.Join(dir, directory(name), "other.go"), other)
 	}
 	out, err := generator.Generate(t.Context(), generator.Config{Dir: dir, Patterns: []string{"./..."}})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestNeedNotCompile(t *testing.T) {
 	}
 	for name := range others {
 		t.Run(name, func(t *testing.T) {
-			got := out.Files[folder(name)+"/"+generator.OutputName]
+			got := out.Files[directory(name)+"/"+generator.OutputName]
 			if d := cmp.Diff(lines(want), lines(string(got))); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}

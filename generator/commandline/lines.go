@@ -15,12 +15,12 @@ import (
 // Lines finds //go:generate lines in files on disk. It reads each directory once. The zero value is
 // ready to use. A Lines is not safe for concurrent use.
 type Lines struct {
-	Dir     string // the absolute directory that paths in messages are relative to
-	folders map[string]folder
+	Dir         string // the absolute directory that paths in messages are relative to
+	directories map[string]directory
 }
 
-// folder holds the valid lines of a directory, and what is wrong with the others.
-type folder struct {
+// directory holds the valid lines of a directory, and what is wrong with the others.
+type directory struct {
 	lines    []*Line
 	mistakes diag.List
 }
@@ -29,7 +29,7 @@ type folder struct {
 // dir itself, or else those of [Lines.Above]. The error lists invalid lines in dir, or reports a
 // file that cannot be read.
 func (l *Lines) For(dir, importPath string) ([]*Line, error) {
-	own, err := l.readFolder(dir)
+	own, err := l.readDirectory(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (l *Lines) Above(dir, importPath string) (found []*Line, err error) {
 		at = filepath.Dir(at)
 	}
 	for _, at := range slices.Backward(above) {
-		other, err := l.readFolder(at)
+		other, err := l.readDirectory(at)
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func (l *Lines) Above(dir, importPath string) (found []*Line, err error) {
 
 // Tools returns the lines in a directory that read a list of tools.
 func (l *Lines) Tools(dir string) ([]*Line, error) {
-	own, err := l.readFolder(dir)
+	own, err := l.readDirectory(dir)
 	return slices.DeleteFunc(slices.Clone(own.lines), func(line *Line) bool { return !line.ReadsTools() }), err
 }
 
@@ -76,16 +76,16 @@ func filterCovering(lines []*Line, dir, importPath string) []*Line {
 	return slices.DeleteFunc(slices.Clone(lines), func(line *Line) bool { return !line.Covers(dir, importPath) })
 }
 
-// readFolder returns the lines of a directory.
-func (l *Lines) readFolder(dir string) (folder, error) {
-	if found, ok := l.folders[dir]; ok {
+// readDirectory returns the lines of a directory.
+func (l *Lines) readDirectory(dir string) (directory, error) {
+	if found, ok := l.directories[dir]; ok {
 		return found, nil
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return folder{}, err
+		return directory{}, err
 	}
-	var found folder
+	var found directory
 	for _, entry := range entries {
 		// The go command ignores these names. Editors use them for temporary files, some of which
 		// cannot be read.
@@ -93,18 +93,18 @@ func (l *Lines) readFolder(dir string) (folder, error) {
 			continue
 		}
 		if err := found.readFile(filepath.Join(dir, entry.Name())); err != nil {
-			return folder{}, err
+			return directory{}, err
 		}
 	}
-	if l.folders == nil {
-		l.folders = map[string]folder{}
+	if l.directories == nil {
+		l.directories = map[string]directory{}
 	}
-	l.folders[dir] = found
+	l.directories[dir] = found
 	return found, nil
 }
 
 // readFile adds the lines of a file.
-func (f *folder) readFile(name string) error {
+func (f *directory) readFile(name string) error {
 	src, err := os.ReadFile(name)
 	if err != nil || !strings.Contains(string(src), "//go:generate") {
 		return err

@@ -54,27 +54,27 @@ func planRuns(ctx context.Context, cfg generator.Config, dir string) linePlan {
 	plan := linePlan{runs: []lineRun{{cfg: base}}}
 	lines := Lines{Dir: dir}
 	begin := time.Now()
-	folders := load.Folders(ctx, load.Config{Dir: dir, Patterns: cfg.Patterns, Tags: cfg.Tags})
+	directories := load.Directories(ctx, load.Config{Dir: dir, Patterns: cfg.Patterns, Tags: cfg.Tags})
 	if cfg.Step != nil {
 		cfg.Step("find", time.Since(begin))
 	}
-	for _, folder := range folders {
+	for _, directory := range directories {
 		var own, lists []*Line
-		if folder.Dir != "" {
+		if directory.Dir != "" {
 			var err error
-			if own, err = lines.For(folder.Dir, folder.Path); err == nil {
-				lists, err = lines.Tools(folder.Dir)
+			if own, err = lines.For(directory.Dir, directory.Path); err == nil {
+				lists, err = lines.Tools(directory.Dir)
 			}
 			plan.errs = append(plan.errs, err)
 		}
 		plan.lists = append(plan.lists, lists...)
 		if len(own) == 0 {
-			plan.runs = addFolder(plan.runs, lineRun{cfg: base}, folder)
+			plan.runs = addDirectory(plan.runs, lineRun{cfg: base}, directory)
 		}
 		for i, line := range own {
 			// If several lines write the same file, the last one wins.
 			if !slices.ContainsFunc(own[i+1:], func(later *Line) bool { return later.Config.Output == line.Config.Output }) {
-				plan.runs = addFolder(plan.runs, lineRun{line.configFor(base), line, len(line.Packages) == 0}, folder)
+				plan.runs = addDirectory(plan.runs, lineRun{line.configFor(base), line, len(line.Packages) == 0}, directory)
 			}
 		}
 	}
@@ -148,9 +148,9 @@ func (l *Line) generateList(dir string) (generator.Output, error) {
 	return generator.GenerateTools(cfg)
 }
 
-// addFolder adds a directory to the run with the same configuration as like, or to like itself if
+// addDirectory adds a directory to the run with the same configuration as like, or to like itself if
 // there is none.
-func addFolder(runs []lineRun, like lineRun, folder load.Folder) []lineRun {
+func addDirectory(runs []lineRun, like lineRun, directory load.Directory) []lineRun {
 	key := func(c generator.Config) generator.Config {
 		c.Patterns, c.Step = nil, nil
 		return c
@@ -161,8 +161,8 @@ func addFolder(runs []lineRun, like lineRun, folder load.Folder) []lineRun {
 		runs = append(runs, like)
 	}
 	runs[i].mustDeclare = runs[i].mustDeclare || like.mustDeclare
-	if !slices.Contains(runs[i].cfg.Patterns, folder.Pattern) {
-		runs[i].cfg.Patterns = append(runs[i].cfg.Patterns, folder.Pattern)
+	if !slices.Contains(runs[i].cfg.Patterns, directory.Pattern) {
+		runs[i].cfg.Patterns = append(runs[i].cfg.Patterns, directory.Pattern)
 	}
 	return runs
 }

@@ -112,20 +112,20 @@ type run struct {
 // readModels reads the declarations of the packages, with the build tags that their lines name.
 func (u *upgrader) readModels(ctx context.Context) ([]*model.Package, error) {
 	patterns := map[string][]string{} // by build tags
-	for _, folder := range load.Folders(ctx, load.Config{Dir: u.dir, Patterns: u.cfg.Patterns, Tags: u.cfg.Tags}) {
+	for _, directory := range load.Directories(ctx, load.Config{Dir: u.dir, Patterns: u.cfg.Patterns, Tags: u.cfg.Tags}) {
 		var lines []*commandline.Line
-		if folder.Dir != "" {
+		if directory.Dir != "" {
 			var err error
-			if lines, err = u.found.For(folder.Dir, folder.Path); err != nil {
+			if lines, err = u.found.For(directory.Dir, directory.Path); err != nil {
 				return nil, err
 			}
 		}
 		if len(lines) == 0 {
-			patterns[u.cfg.Tags] = append(patterns[u.cfg.Tags], folder.Pattern)
+			patterns[u.cfg.Tags] = append(patterns[u.cfg.Tags], directory.Pattern)
 		}
 		for _, line := range lines {
 			tags := cmp.Or(line.Config.Tags, u.cfg.Tags)
-			patterns[tags] = append(patterns[tags], folder.Pattern)
+			patterns[tags] = append(patterns[tags], directory.Pattern)
 		}
 	}
 	if _, asked := patterns[u.cfg.Tags]; len(patterns) == 0 || len(patterns) == 1 && asked {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // pipeListener accepts connections within the process, which buffer nothing.
@@ -65,7 +66,7 @@ func TestUnreadAnswers(t *testing.T) {
 		"what the SDK says":    {"ping", "big", writeTime(large)},
 		"what the SDK flushes": {"prompts/list", "big", writeTime(0)},
 	} {
-		inBubble(t, name, func(t *testing.T) {
+		bubble.Run(t, name, func(t *testing.T) {
 			store := mcptask.NewMemoryStore()
 			result := fmt.Sprintf(`{"content":[{"type":"text","text":%q}]}`, strings.Repeat("x", large))
 			if _, err := store.Create(t.Context(), mcptask.Record{
@@ -142,7 +143,7 @@ func TestStreamsOutliveTimeouts(t *testing.T) {
 		}
 	})
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		inBubble(t, method, func(t *testing.T) {
+		bubble.Run(t, method, func(t *testing.T) {
 			listener := newPipeListener(t)
 			server := &http.Server{
 				Handler:           New(Config{Server: newServer(t, mcptask.Options{}), Stateless: streams, Stateful: streams, AnyHost: true}),

@@ -79,15 +79,11 @@ func serve(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-func inBubble(t *testing.T, name string, test func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
-}
-
 // TestLogStaysSmall checks that neither a caller who is refused nor a client on a pipe can fill the
 // log.
 func TestLogStaysSmall(t *testing.T) {
 	const flood, most = 300, 10_000 // bytes of log: a few lines
-	inBubble(t, "refused principals", func(t *testing.T) {
+	bubble.Run(t, "refused principals", func(t *testing.T) {
 		var log strings.Builder
 		g := New(Config{Server: newServer(t, mcptask.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
@@ -109,7 +105,7 @@ func TestLogStaysSmall(t *testing.T) {
 			t.Errorf("%d bytes: %.1000s", len(text), text)
 		}
 	})
-	inBubble(t, "a pipe", func(t *testing.T) {
+	bubble.Run(t, "a pipe", func(t *testing.T) {
 		var log strings.Builder
 		p := newPiped(t, newServer(t, mcptask.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}), 0)
 		for range flood {

@@ -21,7 +21,7 @@ import (
 // stream until the reply is written and has had time to arrive, however long the SDK takes for it.
 func TestQuestionFollowsSlowReply(t *testing.T) {
 	for name, leaves := range map[string]bool{"a client that waits": false, "a client that leaves": true} {
-		inBubble(t, name, func(t *testing.T) {
+		bubble.Run(t, name, func(t *testing.T) {
 			server := askingServer(t)
 			made := make(chan struct{})
 			stateful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,7 @@ import (
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // faulty is a store that can be made to fail.
@@ -55,7 +56,7 @@ func newStored(t *testing.T) stored {
 // TestResultWaitsForTheStore checks that a tasks/result which comes while the store fails waits for
 // the store, and then for its task. A poll is told of the failure.
 func TestResultWaitsForTheStore(t *testing.T) {
-	inBubble(t, "", func(t *testing.T) {
+	bubble.Run(t, "", func(t *testing.T) {
 		a := newStored(t)
 		find := func(method string) (mcptask.Record, error) {
 			m := &message{Message: &wire.Message{Method: method, Params: wire.NewObject(json.RawMessage(`{"taskId":"task"}`))}}
@@ -93,7 +94,7 @@ func TestResultWaitsForTheStore(t *testing.T) {
 // TestSubscriptionOutlivesTheStore checks that a subscription survives a store that fails for a
 // while, and then reports what has changed meanwhile.
 func TestSubscriptionOutlivesTheStore(t *testing.T) {
-	inBubble(t, "", func(t *testing.T) {
+	bubble.Run(t, "", func(t *testing.T) {
 		a := newStored(t)
 		s := &subscription{g: a.g, caller: a.caller, id: json.RawMessage("1"), tasks: []string{a.task.ID}}
 		var last string

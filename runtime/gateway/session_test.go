@@ -76,7 +76,7 @@ func TestWhatKeepsASession(t *testing.T) {
 		"a notification": `{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`,
 		"an answer":      `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`,
 	} {
-		inBubble(t, name, func(t *testing.T) {
+		bubble.Run(t, name, func(t *testing.T) {
 			g := New(Config{Server: newServer(t, mcptask.Options{}), Stateful: http.NotFoundHandler(), SessionTimeout: time.Minute})
 			openSession(t, g, "2025-03-26", "") // the last revision with batches
 			for range 3 {

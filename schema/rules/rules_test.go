@@ -214,9 +214,9 @@ func TestOnlyGo(t *testing.T) {
 	if len(peers) == 0 || len(covering) == 0 {
 		t.Errorf("%d packages run programs, %d cover rules: nothing was compared", len(peers), len(covering))
 	}
-	for folder, file := range peers {
-		if covering[folder] != "" {
-			t.Errorf("%s needs programs of others, and %s covers rules", file, covering[folder])
+	for directory, file := range peers {
+		if covering[directory] != "" {
+			t.Errorf("%s needs programs of others, and %s covers rules", file, covering[directory])
 		}
 	}
 }

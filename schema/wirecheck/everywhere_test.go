@@ -47,20 +47,16 @@ var untapped = map[string]string{
 	"runtime/gosdk/connect_test.go TestRedirectWithin":                            "as TestRedirectElsewhere",
 	"runtime/gosdk/connect_test.go TestNoBearer":                                  "is sent nothing: the client has no token",
 	"runtime/gosdk/collected_test.go TestHandlersAndPipesAreCollected":            "makes handlers and pipes, which say nothing, and drops them",
-	"runtime/gateway/session_test.go TestWhatKeepsASession":                       "has no server behind the gateway: nothing that it says is looked at",
 	"runtime/gosdk/bench_test.go serve":                                           "measures the server alone; edgetest has the same traffic",
 	"runtime/gosdk/example_test.go ExampleDirectTaskCalls":                        "as ExampleNewHandler",
-	"runtime/gateway/bench_test.go benchCalls":                                    "has a trivial server behind the gateway, to measure the gateway alone",
-	"runtime/gateway/batch_test.go TestBatchHidesNothing":                         "has no server behind the gateway: what passes is not answered",
-	"runtime/gateway/headers_test.go TestHeadersSayOneThing":                      "has no server behind the gateway: what passes is not answered",
-	"runtime/gateway/settle_test.go TestQuestionFollowsSlowReply":                 "has no server behind the gateway: the reply is not looked at",
+	"runtime/gateway/gateway_test.go serve":                                       "its callers have the tap, or no server behind the gateway that answers",
 	"runtime/gosdk/example_test.go ExampleNewHandler":                             "reads as a user's program does; other tests of gosdk have the same traffic",
 	"runtime/gosdk/example_test.go ExampleAddTaskTool":                            "as ExampleNewHandler",
 	"runtime/gosdk/example_test.go ExampleStdioTransport":                         "as ExampleNewHandler",
 	"runtime/gosdk/example_test.go serveExample":                                  "as ExampleNewHandler",
 }
 
-// helpers are the folders of what tests share.
+// helpers are the directories of what tests share.
 var helpers = []string{"golden/internal/", "examples/internal/", "runtime/internal/wiretest/"}
 
 // TestEverywhere finds a test whose server's messages nobody checks. A server
@@ -82,7 +78,7 @@ func TestEverywhere(t *testing.T) {
 			return nil
 		}
 		// The helpers of tests too.
-		helper := strings.HasSuffix(name, ".go") && slices.ContainsFunc(helpers, func(folder string) bool { return strings.HasPrefix(name, folder) })
+		helper := strings.HasSuffix(name, ".go") && slices.ContainsFunc(helpers, func(directory string) bool { return strings.HasPrefix(name, directory) })
 		if !strings.HasSuffix(name, "_test.go") && !helper {
 			return nil
 		}

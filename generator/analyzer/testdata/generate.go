@@ -1,4 +1,4 @@
-// Package app generates for the folders in it.
+// Package app generates for the directories in it.
 package app
 
 //go:generate mcptaskgen --out generated.go ./stale

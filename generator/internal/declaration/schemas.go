@@ -36,7 +36,7 @@ func (r *reader) readSchemas(tool *model.Tool, sig signature, b *block) {
 func (r *reader) readSchemaFile(s setting) string {
 	src, err := os.ReadFile(diag.Absolute(r.pkg.Dir, s.text))
 	if err != nil {
-		r.addProblem(s.valuePos, fmt.Sprintf("cannot read the schema %s", s.text), "the path is relative to the package's folder")
+		r.addProblem(s.valuePos, fmt.Sprintf("cannot read the schema %s", s.text), "the path is relative to the package's directory")
 		return ""
 	}
 	schema, err := jsonschema.Parse(src)

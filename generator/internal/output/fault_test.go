@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// folder returns the files of a directory with their content.
-func folder(t *testing.T, dir string) map[string]string {
+// readFiles returns the files of a directory with their content.
+func readFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -44,8 +44,8 @@ func TestWriteAllOrNothing(t *testing.T) {
 	if changed, err := files.Write(dir); err == nil || changed != nil {
 		t.Errorf("changed %v, %v", changed, err)
 	}
-	if d := cmp.Diff(map[string]string{"a.go": "old"}, folder(t, dir)); d != "" {
-		t.Errorf("the folder (-want +got):\n%s", d)
+	if d := cmp.Diff(map[string]string{"a.go": "old"}, readFiles(t, dir)); d != "" {
+		t.Errorf("the directory (-want +got):\n%s", d)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestWriteNamesWhatIsWritten(t *testing.T) {
 	if d := cmp.Diff([]string{"a.go"}, changed); d != "" {
 		t.Errorf("changed (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(map[string]string{"a.go": "a", "b.go": "old"}, folder(t, dir)); d != "" {
-		t.Errorf("the folder (-want +got):\n%s", d)
+	if d := cmp.Diff(map[string]string{"a.go": "a", "b.go": "old"}, readFiles(t, dir)); d != "" {
+		t.Errorf("the directory (-want +got):\n%s", d)
 	}
 }

@@ -93,12 +93,12 @@ func writeTemporary(path string, content []byte) (string, error) {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	folder := filepath.Dir(path)
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	directory := filepath.Dir(path)
+	if err := os.MkdirAll(directory, 0o755); err != nil {
 		return "", err
 	}
 	// If the file is left behind, Go tools ignore its name.
-	temporary, err := os.CreateTemp(folder, "."+filepath.Base(path)+".*.tmp")
+	temporary, err := os.CreateTemp(directory, "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return "", err
 	}

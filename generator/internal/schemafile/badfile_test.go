@@ -97,7 +97,7 @@ func TestLargeFile(t *testing.T) {
 	}
 	_, err = schemafile.Read(dir, []string{"large.json", dir})
 	const want = "large.json: the file has 50 MB; published schemas have less than one, and the limit is 8\n\thint: "
-	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "this is a folder, not a schema file") {
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "this is a directory, not a schema file") {
 		t.Errorf("got %v", err)
 	}
 }

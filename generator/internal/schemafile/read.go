@@ -103,7 +103,7 @@ func readLimited(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, errors.New("this is a folder, not a schema file")
+		return nil, errors.New("this is a directory, not a schema file")
 	case info.Size() > maxSize:
 		return nil, fmt.Errorf("the file has %d MB; published schemas have less than one, and the limit is %d", info.Size()>>20, maxSize>>20)
 	}

@@ -65,7 +65,7 @@ func renderFiles(surfaces []*schema.Surface) (output.Files, error) {
 		if err != nil {
 			return nil, fmt.Errorf("revision %s: %w", surface.Revision, err)
 		}
-		files[wireFolder(surface)+"/wire_gen.go"] = wire
+		files[wireDirectory(surface)+"/wire_gen.go"] = wire
 	}
 	return files, nil
 }

@@ -50,14 +50,14 @@ func splitWords(text string) []string {
 // wirePackage names the package of a revision.
 func wirePackage(revision string) string { return "wire" + strings.ReplaceAll(revision, "-", "") }
 
-// wireFolder returns the folder of a revision's package, below the runtime's. A revision that was
+// wireDirectory returns the directory of a revision's package, below the runtime's. A revision that was
 // never released has it apart.
-func wireFolder(surface *schema.Surface) string {
-	folder := "internal/protocol/"
+func wireDirectory(surface *schema.Surface) string {
+	directory := "internal/protocol/"
 	if !isReleased(surface) {
-		folder += "unofficial/"
+		directory += "unofficial/"
 	}
-	return folder + wirePackage(surface.Revision)
+	return directory + wirePackage(surface.Revision)
 }
 
 // methodName names the constant of a method or notification.

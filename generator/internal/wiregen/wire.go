@@ -34,7 +34,7 @@ func renderWire(surface *schema.Surface, all facts) ([]byte, error) {
 		return nil, err
 	}
 	name := wirePackage(surface.Revision)
-	f := newFile(runtimePath+"/"+wireFolder(surface), name)
+	f := newFile(runtimePath+"/"+wireDirectory(surface), name)
 	source := "MCP revision " + surface.Revision + " spells them"
 	if !isReleased(surface) {
 		source = surface.Revision + ", an unreleased revision of MCP, spells them"

@@ -39,11 +39,11 @@ func all(t *testing.T) []*schema.Surface {
 func outputs() []string {
 	names := []string{"wire_gen.go"}
 	for _, revision := range schema.Revisions() {
-		folder := "internal/protocol/unofficial/"
+		directory := "internal/protocol/unofficial/"
 		if revision == "2025-11-25" || revision == "2026-07-28" {
-			folder = "internal/protocol/"
+			directory = "internal/protocol/"
 		}
-		names = append(names, folder+"wire"+strings.ToLower(goName(revision))+"/wire_gen.go")
+		names = append(names, directory+"wire"+strings.ToLower(goName(revision))+"/wire_gen.go")
 	}
 	return names
 }
@@ -68,7 +68,7 @@ func TestRunFromNothing(t *testing.T) {
 	err := run(dir, true)
 	for _, name := range outputs() {
 		if err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("the check of an empty folder says %v, want %s named", err, name)
+			t.Errorf("the check of an empty directory says %v, want %s named", err, name)
 		}
 	}
 	if err := run(dir, false); err != nil {

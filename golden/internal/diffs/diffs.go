@@ -14,20 +14,20 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 )
 
-// Set is the diffs that a test keeps in a folder.
+// Set is the diffs that a test keeps in a directory.
 type Set struct {
-	folder string
-	update bool
-	used   map[string]bool
+	directory string
+	update    bool
+	used      map[string]bool
 }
 
-// New makes a set, which at the end of the test fails it for each diff in the folder that belongs to no edit. With
+// New makes a set, which at the end of the test fails it for each diff in the directory that belongs to no edit. With
 // update, the diffs are written instead of compared.
-func New(t *testing.T, folder string, update bool) *Set {
+func New(t *testing.T, directory string, update bool) *Set {
 	t.Helper()
-	s := &Set{folder: folder, update: update, used: map[string]bool{}}
+	s := &Set{directory: directory, update: update, used: map[string]bool{}}
 	t.Cleanup(func() {
-		files, err := filepath.Glob(filepath.Join(folder, "*.diff"))
+		files, err := filepath.Glob(filepath.Join(directory, "*.diff"))
 		if err != nil {
 			t.Error(err)
 		}
@@ -40,13 +40,13 @@ func New(t *testing.T, folder string, update bool) *Set {
 	return s
 }
 
-// Check compares the diff of a file before and after an edit with NAME.diff in the folder, and the lines that it
+// Check compares the diff of a file before and after an edit with NAME.diff in the directory, and the lines that it
 // removes and adds with what the edit may change at most. An edit that changes nothing has no diff.
 func (s *Set) Check(t *testing.T, name, file string, before, after string, most int) {
 	t.Helper()
 	got := string(diff.Diff("a/"+file, []byte(before), "b/"+file, []byte(after)))
 	_, got, _ = strings.Cut(got, "\n") // the command that would make it
-	path := filepath.Join(s.folder, name+".diff")
+	path := filepath.Join(s.directory, name+".diff")
 	s.used[path] = got != ""
 	if n := changed(got); n > most {
 		t.Errorf("%d lines of %s change, want at most %d", n, file, most)

@@ -18,11 +18,11 @@ func TestEveryRevisionIsSpoken(t *testing.T) {
 	checkSpoken(t, "unofficial", unofficial.Servers(), unofficial.Clients())
 }
 
-// checkSpoken fails unless the lists have every revision whose wire types are in a folder.
-func checkSpoken(t *testing.T, folder string, servers []protocol.Server, clients []protocol.Client) {
+// checkSpoken fails unless the lists have every revision whose wire types are in a directory.
+func checkSpoken(t *testing.T, directory string, servers []protocol.Server, clients []protocol.Client) {
 	t.Helper()
 	pathOf := func(revision string) string {
-		return filepath.Join(folder, "wire"+strings.ToLower(strings.ReplaceAll(revision, "-", "")))
+		return filepath.Join(directory, "wire"+strings.ToLower(strings.ReplaceAll(revision, "-", "")))
 	}
 	known := slices.Collect(maps.Keys(mcptask.Declared()))
 	got := map[string][]string{}
@@ -35,7 +35,7 @@ func checkSpoken(t *testing.T, folder string, servers []protocol.Server, clients
 	for _, d := range clients {
 		got["clients"] = append(got["clients"], pathOf(d.Revision()))
 	}
-	dirs, err := filepath.Glob(filepath.Join(folder, "wire*"))
+	dirs, err := filepath.Glob(filepath.Join(directory, "wire*"))
 	if err != nil || len(dirs) == 0 {
 		t.Fatalf("%v, %v", dirs, err)
 	}

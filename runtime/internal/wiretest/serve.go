@@ -63,16 +63,16 @@ func Main(m *testing.M) {
 // runChecked runs the tests. It fails if a server in its own process has sent what the schemas do
 // not allow.
 func runChecked(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "wire")
+	directory, err := os.MkdirTemp("", "wire")
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	if err := os.Setenv(wireFaults, folder); err != nil {
+	defer func() { _ = os.RemoveAll(directory) }()
+	if err := os.Setenv(wireFaults, directory); err != nil {
 		log.Fatal(err)
 	}
 	code := m.Run()
-	files, err := filepath.Glob(filepath.Join(folder, "*"))
+	files, err := filepath.Glob(filepath.Join(directory, "*"))
 	for _, file := range files {
 		text, _ := os.ReadFile(file)
 		log.Printf("what a server on pipes sent is not what the protocol says:\n%s", text)

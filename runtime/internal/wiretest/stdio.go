@@ -54,7 +54,7 @@ func serveStdio() error {
 	return errors.Join(err, tasks.Close())
 }
 
-// wireFaults is the folder in which a server in its own process records what it should not have
+// wireFaults is the directory in which a server in its own process records what it should not have
 // sent.
 const wireFaults = "GOSDK_TEST_WIRE_FAULTS"
 

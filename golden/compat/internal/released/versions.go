@@ -27,7 +27,7 @@ type Version struct {
 
 const (
 	listName = "versions.txt"
-	listHead = "# Version, folder of its output, hash of the generated files there. Written by make freeze.\n"
+	listHead = "# Version, directory of its output, hash of the generated files there. Written by make freeze.\n"
 )
 
 // Versions reads the list of the versions whose output is kept.

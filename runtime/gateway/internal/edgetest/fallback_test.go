@@ -556,21 +556,19 @@ func TestUnspokenRevision(t *testing.T) {
 func TestUnspokenFallback(t *testing.T) {
 	t.Parallel()
 	for spoken, revision := range map[string]string{wiretest.LegacyRevision: wiretest.ModernRevision, wiretest.ModernRevision: wiretest.LegacyRevision} {
-		t.Run(revision, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				gate := make(chan struct{})
-				defer close(gate)
-				conn, err := gosdk.Connect(t.Context(), serveOnly(t, spoken, slowTools(time.Millisecond, gate)), gosdk.ClientOptions{Revision: revision})
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
-				_, err = mcptask.Run[slowReport](t.Context(), conn, "slow_sleep", wiretest.PonderInput{MS: -1})
-				var refused *mcptask.Error
-				if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(err.Error(), "ClientOptions.Revision") {
-					t.Error(err)
-				}
-			})
+		bubble.Run(t, revision, func(t *testing.T) {
+			gate := make(chan struct{})
+			defer close(gate)
+			conn, err := gosdk.Connect(t.Context(), serveOnly(t, spoken, slowTools(time.Millisecond, gate)), gosdk.ClientOptions{Revision: revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_, err = mcptask.Run[slowReport](t.Context(), conn, "slow_sleep", wiretest.PonderInput{MS: -1})
+			var refused *mcptask.Error
+			if !errors.As(err, &refused) || refused.Code != mcptask.CodeMethodNotFound || !strings.Contains(err.Error(), "ClientOptions.Revision") {
+				t.Error(err)
+			}
 		})
 	}
 }

@@ -182,41 +182,39 @@ func TestJSONReplies(t *testing.T) {
 // happens to the requests that created them, and nothing is left behind.
 func TestManyClients(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-		t.Run(revision, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				url, tasks := wiretest.ServeWith(t, wiretest.Setup{})
-				// The server's own goroutines are there from here on.
-				first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
-				first.Call("tools/list", nil).OK()
-				wiretest.ClosePeer(t, first)
-				check := wiretest.Goroutines(t)
-				var clients sync.WaitGroup
-				var peers [20]*wiretest.Peer
-				for i := range peers {
-					clients.Go(func() {
-						p := wiretest.NewPeer(t, url, revision, "")
-						peers[i] = p
-						var ids []string
-						for range 4 {
-							ids = append(ids, p.Create("ponder", map[string]any{"ms": 300}))
+		bubble.Run(t, revision, func(t *testing.T) {
+			url, tasks := wiretest.ServeWith(t, wiretest.Setup{})
+			// The server's own goroutines are there from here on.
+			first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+			first.Call("tools/list", nil).OK()
+			wiretest.ClosePeer(t, first)
+			check := wiretest.Goroutines(t)
+			var clients sync.WaitGroup
+			var peers [20]*wiretest.Peer
+			for i := range peers {
+				clients.Go(func() {
+					p := wiretest.NewPeer(t, url, revision, "")
+					peers[i] = p
+					var ids []string
+					for range 4 {
+						ids = append(ids, p.Create("ponder", map[string]any{"ms": 300}))
+					}
+					for _, id := range ids {
+						p.Until(id, "completed")
+						if revision == wiretest.LegacyRevision {
+							p.Task("tasks/result", id).OK()
 						}
-						for _, id := range ids {
-							p.Until(id, "completed")
-							if revision == wiretest.LegacyRevision {
-								p.Task("tasks/result", id).OK()
-							}
-						}
-					})
-				}
-				clients.Wait()
-				for _, p := range peers {
-					wiretest.ClosePeer(t, p)
-				}
-				check()
-				if err := tasks.Close(); err != nil {
-					t.Error(err)
-				}
-			})
+					}
+				})
+			}
+			clients.Wait()
+			for _, p := range peers {
+				wiretest.ClosePeer(t, p)
+			}
+			check()
+			if err := tasks.Close(); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 }
@@ -240,44 +238,42 @@ func TestDisconnects(t *testing.T) {
 		"in the middle of a stream":       {wiretest.LegacyRevision, `{}`, 700 * time.Millisecond, "tasks/result", nil, nil},
 		"the standalone stream":           {revision: wiretest.LegacyRevision, caps: `{}`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
-				owner := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
-				id := owner.Create("run_pipeline", wiretest.PipelineArgs("endless"))
-				wiretest.ClosePeer(t, owner)
-				p := wiretest.NewPeerWith(t, url, test.revision, "a", test.caps)
-				params := test.params
-				if params == nil {
-					params = map[string]any{"taskId": id}
+		bubble.Run(t, name, func(t *testing.T) {
+			url, _ := wiretest.ServeWith(t, wiretest.Setup{Bearer: true})
+			owner := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
+			id := owner.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+			wiretest.ClosePeer(t, owner)
+			p := wiretest.NewPeerWith(t, url, test.revision, "a", test.caps)
+			params := test.params
+			if params == nil {
+				params = map[string]any{"taskId": id}
+			}
+			p.Client.CloseIdleConnections()
+			check := wiretest.Goroutines(t)
+			wiretest.RunTogether(5, func(int) {
+				if test.method == "" {
+					p.OpenGet().Stop()
+					return
 				}
-				p.Client.CloseIdleConnections()
-				check := wiretest.Goroutines(t)
-				wiretest.RunTogether(5, func(int) {
-					if test.method == "" {
-						p.OpenGet().Stop()
-						return
-					}
-					ctx, cancel := context.WithTimeout(t.Context(), test.after)
-					defer cancel()
-					body, edits := p.Request(test.method, params, test.edits...)
-					res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
-					if err != nil {
-						return
-					}
-					defer res.Body.Close()
-					for message := range wiretest.Events(res.Body) {
-						t.Errorf("an answer before the client left: %s", message)
-					}
-				})
-				p.Client.CloseIdleConnections()
-				check() // long before the handlers would be done
-				if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
-					t.Errorf("not the one task that its client knows: %v", tasks)
+				ctx, cancel := context.WithTimeout(t.Context(), test.after)
+				defer cancel()
+				body, edits := p.Request(test.method, params, test.edits...)
+				res, err := p.Client.Do(p.NewRequest(ctx, http.MethodPost, body, edits...))
+				if err != nil {
+					return
 				}
-				owner.Task("tasks/cancel", id).OK()
-				wiretest.ClosePeer(t, p)
+				defer res.Body.Close()
+				for message := range wiretest.Events(res.Body) {
+					t.Errorf("an answer before the client left: %s", message)
+				}
 			})
+			p.Client.CloseIdleConnections()
+			check() // long before the handlers would be done
+			if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
+				t.Errorf("not the one task that its client knows: %v", tasks)
+			}
+			owner.Task("tasks/cancel", id).OK()
+			wiretest.ClosePeer(t, p)
 		})
 	}
 }

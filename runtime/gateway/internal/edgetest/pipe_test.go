@@ -70,26 +70,24 @@ func TestPipeBadLines(t *testing.T) {
 		"initialize twice":     {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, `"id":1`},
 		"initialize null":      {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}`, `"id":1`},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				p := wiretest.NewPiped(t)
-				p.Initialize()
-				p.Say("%s", test.line)
-				p.Say(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
-				p.Say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
-				// Replies come in any order; one that never comes ends in hear.
-				var heard string
-				for missing := 2; missing > 0 || !strings.Contains(heard, test.want); {
-					line := p.Hear()
-					if strings.Contains(line, `"id":"after"`) || strings.Contains(line, `"id":"last"`) {
-						missing--
-					}
-					heard += line + "\n"
+		bubble.Run(t, name, func(t *testing.T) {
+			p := wiretest.NewPiped(t)
+			p.Initialize()
+			p.Say("%s", test.line)
+			p.Say(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
+			p.Say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
+			// Replies come in any order; one that never comes ends in hear.
+			var heard string
+			for missing := 2; missing > 0 || !strings.Contains(heard, test.want); {
+				line := p.Hear()
+				if strings.Contains(line, `"id":"after"`) || strings.Contains(line, `"id":"last"`) {
+					missing--
 				}
-				if testing.Verbose() {
-					t.Logf("%.300s", heard)
-				}
-			})
+				heard += line + "\n"
+			}
+			if testing.Verbose() {
+				t.Logf("%.300s", heard)
+			}
 		})
 	}
 }
@@ -101,19 +99,17 @@ func TestPipeEnds(t *testing.T) {
 		"with the SDK":    func(p *wiretest.Piped) { p.Stop() },
 		"with the client": func(p *wiretest.Piped) { _ = p.In.Close() },
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				before := leak.Now()
-				p := wiretest.NewPiped(t)
-				p.Initialize()
-				id := p.StartEndless()
-				for i := range 1000 {
-					p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
-				}
-				end(p)
-				p.WantEnd()
-				before.AtMost(t, 8) // the readers of what stays open, and the task's own
-			})
+		bubble.Run(t, name, func(t *testing.T) {
+			before := leak.Now()
+			p := wiretest.NewPiped(t)
+			p.Initialize()
+			id := p.StartEndless()
+			for i := range 1000 {
+				p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/result","params":{"taskId":%q}}`, i, id)
+			}
+			end(p)
+			p.WantEnd()
+			before.AtMost(t, 8) // the readers of what stays open, and the task's own
 		})
 	}
 }

@@ -320,13 +320,9 @@ const (
 	unknown  = `"error":{"code":-32602,"message":"no such task"}`
 )
 
-func inBubble(t *testing.T, name string, test func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) { bubble.Test(t, test) })
-}
-
 // askInBubble runs a test of a client that was asked the question q.
 func askInBubble(t *testing.T, name, capabilities string, test func(a *asked, q sentMessage)) {
-	inBubble(t, name, func(t *testing.T) {
+	bubble.Run(t, name, func(t *testing.T) {
 		a, q := newAsked(t, capabilities)
 		test(a, q)
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // A stream that nobody reads holds one status for each task, the last.
@@ -65,7 +66,7 @@ func TestStatusesInQueue(t *testing.T) {
 
 // A task's end that nobody has looked at yet is told, also if a poll is quicker to show it.
 func TestEndBesidePoll(t *testing.T) {
-	inBubble(t, "", func(t *testing.T) {
+	bubble.Run(t, "", func(t *testing.T) {
 		a, q := newAsked(t, elicits)
 		a.hub.mu.Lock()
 		a.hub.workers += maxWorkers // which are busy

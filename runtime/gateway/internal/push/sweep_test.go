@@ -8,6 +8,7 @@ import (
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
 // What another process ends or deletes is forgotten here, at the latest when its
@@ -50,7 +51,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		s.KnowUnsettled(legacy, r)
 		s.Settle(a.task, &r) // the reply is written
 	}
-	inBubble(t, "ended", func(t *testing.T) {
+	bubble.Run(t, "ended", func(t *testing.T) {
 		a, asks := begin(t)
 		r, err := a.store.Get(t.Context(), a.task)
 		if err != nil {
@@ -88,17 +89,17 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		a.sent()
 		return a, asks
 	}
-	inBubble(t, "deleted", func(t *testing.T) {
+	bubble.Run(t, "deleted", func(t *testing.T) {
 		a, asks := gone(t)
 		get(t, a, asks)
 		forgotten(t, a, true)
 	})
-	inBubble(t, "deleted, and asked for by a session that does not know it", func(t *testing.T) {
+	bubble.Run(t, "deleted, and asked for by a session that does not know it", func(t *testing.T) {
 		a, _ := gone(t)
 		get(t, a, a.open(`{}`))
 		forgotten(t, a, false)
 	})
-	inBubble(t, "nobody asks", func(t *testing.T) {
+	bubble.Run(t, "nobody asks", func(t *testing.T) {
 		a, _ := gone(t)
 		time.Sleep(time.Hour - time.Minute)
 		forgotten(t, a, false)

@@ -28,7 +28,7 @@ type process struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
 	lines *bufio.Reader
-	proc  string // its folder below /proc
+	proc  string // its directory below /proc
 
 	mu     sync.Mutex
 	killed string // why, "" if it was not

@@ -86,34 +86,32 @@ func TestPatternsAsk(t *testing.T) {
 		"an answer without meaning": {"ask_and_fail", `{}`, `"result":{"action":"decline it"}`, "completed", "isError: "},
 		"cancelled":                 {"ask", `{"steps":["one"]}`, "", "cancelled", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			bubble.Test(t, func(t *testing.T) {
-				p, f, q := askGuide(t, wiretest.AllCapabilities, name, test.tool, test.arguments, "elicitation/create")
-				if q.Params.Meta.TaskID != "" {
-					t.Errorf("a task of a client that takes none: %s", q.Text)
+		bubble.Run(t, name, func(t *testing.T) {
+			p, f, q := askGuide(t, wiretest.AllCapabilities, name, test.tool, test.arguments, "elicitation/create")
+			if q.Params.Meta.TaskID != "" {
+				t.Errorf("a task of a client that takes none: %s", q.Text)
+			}
+			p.reaches(name, "input_required")
+			p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
+			if test.response != "" {
+				p.Respond(q.ID, test.response)
+			} else {
+				p.about("tasks/cancel", name).OK()
+				if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
+					t.Errorf("%s", m.Text)
 				}
-				p.reaches(name, "input_required")
+			}
+			p.reaches(name, test.status)
+			f.WantSilence()
+			switch test.status {
+			case "completed":
+				p.wantResult(name, test.result)
+			case "working":
+				p.about("tasks/cancel", name).OK()
+			default:
 				p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
-				if test.response != "" {
-					p.Respond(q.ID, test.response)
-				} else {
-					p.about("tasks/cancel", name).OK()
-					if m := f.Next(); m.Method != "notifications/cancelled" || string(m.Params.RequestID) != string(q.ID) {
-						t.Errorf("%s", m.Text)
-					}
-				}
-				p.reaches(name, test.status)
-				f.WantSilence()
-				switch test.status {
-				case "completed":
-					p.wantResult(name, test.result)
-				case "working":
-					p.about("tasks/cancel", name).OK()
-				default:
-					p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
-					p.about("tasks/cancel", name).Want(http.StatusOK, wiretest.InvalidParams)
-				}
-			})
+				p.about("tasks/cancel", name).Want(http.StatusOK, wiretest.InvalidParams)
+			}
 		})
 	}
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/diag"
 )
 
-// Folder is the directory of a package.
-type Folder struct {
+// Directory describes the directory of a package.
+type Directory struct {
 	Dir     string // absolute; empty for Go files, and if Load will report that the package is missing
 	Path    string // the import path; empty outside modules
 	Pattern string // matches only this package if it was found
 }
 
-// Folders lists the directories of the packages that match the patterns, without loading the
+// Directories lists the directories of the packages that match the patterns, without loading the
 // packages. It runs the go command only for patterns that do not name a directory.
-func Folders(ctx context.Context, cfg Config) []Folder {
+func Directories(ctx context.Context, cfg Config) []Directory {
 	patterns := cfg.Patterns
 	if len(patterns) == 0 {
 		patterns = []string{"."}
 	}
-	var folders []Folder
+	var directories []Directory
 	var others []string
 	for _, pattern := range patterns {
 		local := pattern == "." || pattern == ".." || strings.HasPrefix(pattern, "./") || strings.HasPrefix(pattern, "../")
@@ -36,15 +36,15 @@ func Folders(ctx context.Context, cfg Config) []Folder {
 			others = append(others, pattern)
 			continue
 		}
-		folder := Folder{Pattern: pattern}
+		directory := Directory{Pattern: pattern}
 		dir := filepath.Join(cfg.Dir, filepath.FromSlash(pattern))
 		if info, err := os.Stat(dir); err == nil && info.IsDir() { // otherwise a Go file, or a mistake
-			folder.Dir, folder.Path = dir, findImportPath(dir)
+			directory.Dir, directory.Path = dir, findImportPath(dir)
 		}
-		folders = append(folders, folder)
+		directories = append(directories, directory)
 	}
 	if len(others) == 0 {
-		return folders
+		return directories
 	}
 	config := &packages.Config{Context: ctx, Mode: packages.NeedName | packages.NeedFiles, Dir: cfg.Dir}
 	if cfg.Tags != "" {
@@ -54,18 +54,18 @@ func Folders(ctx context.Context, cfg Config) []Folder {
 	files := func(p *packages.Package) bool { return p.PkgPath == "command-line-arguments" }
 	if err != nil || slices.ContainsFunc(found, files) { // Go files as arguments do not tell which package they form
 		for _, pattern := range others {
-			folders = append(folders, Folder{Pattern: pattern})
+			directories = append(directories, Directory{Pattern: pattern})
 		}
-		return folders
+		return directories
 	}
 	for _, p := range found {
-		folder := Folder{packageDir(p), p.PkgPath, p.PkgPath}
-		if rel, err := filepath.Rel(cfg.Dir, folder.Dir); err == nil && filepath.IsLocal(rel) {
-			folder.Pattern = strings.TrimSuffix("./"+filepath.ToSlash(rel), "/.")
+		directory := Directory{packageDir(p), p.PkgPath, p.PkgPath}
+		if rel, err := filepath.Rel(cfg.Dir, directory.Dir); err == nil && filepath.IsLocal(rel) {
+			directory.Pattern = strings.TrimSuffix("./"+filepath.ToSlash(rel), "/.")
 		}
-		folders = append(folders, folder)
+		directories = append(directories, directory)
 	}
-	return folders
+	return directories
 }
 
 // findImportPath returns the import path of the package in a directory, according to go.mod. It

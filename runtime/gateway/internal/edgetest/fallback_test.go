@@ -90,6 +90,7 @@ func eachSlow(t *testing.T, revisions []string, s wiretest.Setup, wait time.Dura
 		t.Run(revision, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				gate := make(chan struct{})
+				s := s // bubbles run in parallel
 				s.Tools = []mcptask.Tools{slowTools(wait, gate)}
 				url, _ := wiretest.ServeWith(t, s)
 				test(t, url, revision, func() { close(gate) })

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/golden/pipeline"
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -13,73 +12,58 @@ import (
 )
 
 func TestCalls(t *testing.T) {
-	t.Parallel()
-	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
-		url, _ := wiretest.Serve(t, mcptask.Options{})
-		ci := wiretest.Connect(t, url, revision, mcptask.Answerer{})
-		ctx := t.Context() // without a deadline: the parallel subtests wait for their turn
-
-		t.Run("what programs do", func(t *testing.T) {
-			t.Parallel()
-			checkResumed(t, ci, checkPipeline(t, ci, false))
+	each := func(name string, test func(t *testing.T, ci *pipeline.CIClient, revision string)) {
+		t.Run(name, func(t *testing.T) {
+			wiretest.EachRevision(t, func(t *testing.T, revision string) {
+				url, _ := wiretest.Serve(t, mcptask.Options{})
+				test(t, wiretest.Connect(t, url, revision, mcptask.Answerer{}), revision)
+			})
 		})
-		t.Run("a panic", func(t *testing.T) {
-			t.Parallel()
-			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: "https://example.com/r", Branch: "panic"})
-			if !isError(mcptask.CodeInternalError)(err) {
-				t.Fatal(err)
-			}
-		})
-		t.Run("a cancel of a task that has ended", func(t *testing.T) {
-			t.Parallel()
-			call := startRun(t, ci, "endless")
-			for range 2 {
-				cancel(t, call)
-				wantEnd(t, call, mcptask.ErrCancelled)
-			}
-		})
-		t.Run("a quick optional tool", func(t *testing.T) {
-			t.Parallel()
-			for end := time.Now().Add(wiretest.Patience); ; { // a busy machine may miss the grace
-				isTask := deployStaging(t, ci)
-				if isTask == (revision == mcptask.Revision20251125) {
-					break
-				}
-				if time.Now().After(end) || !isTask {
-					t.Fatalf("task: %v; grace answers at once if the server decides", isTask)
-				}
-			}
-		})
-		t.Run("invalid arguments", func(t *testing.T) {
-			t.Parallel()
-			_, err := ci.RunPipeline(ctx, pipeline.RunInput{Repository: ""})
-			t.Log(err)
-			_, err = ci.DeployService(ctx, pipeline.DeployInput{Service: "", Environment: "mars"})
-			if err == nil {
-				t.Fatal("accepted")
-			}
-			t.Log(err)
-		})
-		t.Run("a question without anybody to ask", func(t *testing.T) {
-			t.Parallel()
-			_, err := ci.DeployService(ctx, pipeline.DeployInput{Service: "api", Environment: "production"})
-			var toolErr *mcptask.ToolError
-			if !errors.As(err, &toolErr) {
-				t.Fatal(err)
-			}
-		})
-		t.Run("a task that is not there", func(t *testing.T) {
-			t.Parallel()
-			call := startRun(t, ci, "endless")
-			_ = call.Cancel(ctx)
-			other, _ := wiretest.Serve(t, mcptask.Options{})
-			token, _ := call.Token()
-			strange, err := wiretest.Connect(t, other, revision, mcptask.Answerer{}).ResumeRunPipeline(token)
-			if err != nil {
-				t.Fatal(err)
-			}
-			wantEnd(t, strange, mcptask.ErrNotFound)
-		})
+	}
+	each("what programs do", func(t *testing.T, ci *pipeline.CIClient, _ string) {
+		checkResumed(t, ci, checkPipeline(t, ci, false))
+	})
+	each("a panic", func(t *testing.T, ci *pipeline.CIClient, _ string) {
+		_, err := ci.RunPipeline(t.Context(), pipeline.RunInput{Repository: "https://example.com/r", Branch: "panic"})
+		if !isError(mcptask.CodeInternalError)(err) {
+			t.Fatal(err)
+		}
+	})
+	each("a cancel of a task that has ended", func(t *testing.T, ci *pipeline.CIClient, _ string) {
+		call := startRun(t, ci, "endless")
+		for range 2 {
+			cancel(t, call)
+			wantEnd(t, call, mcptask.ErrCancelled)
+		}
+	})
+	each("a quick optional tool", func(t *testing.T, ci *pipeline.CIClient, revision string) {
+		// Grace answers at once if the server decides.
+		if isTask := deployStaging(t, ci); isTask != (revision == mcptask.Revision20251125) {
+			t.Errorf("task: %v", isTask)
+		}
+	})
+	each("invalid arguments", func(t *testing.T, ci *pipeline.CIClient, _ string) {
+		if _, err := ci.DeployService(t.Context(), pipeline.DeployInput{Service: "", Environment: "mars"}); err == nil {
+			t.Error("an environment that does not exist is accepted")
+		}
+	})
+	each("a question without anybody to ask", func(t *testing.T, ci *pipeline.CIClient, _ string) {
+		_, err := ci.DeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "production"})
+		var toolErr *mcptask.ToolError
+		if !errors.As(err, &toolErr) {
+			t.Fatal(err)
+		}
+	})
+	each("a task that is not there", func(t *testing.T, ci *pipeline.CIClient, revision string) {
+		call := startRun(t, ci, "endless")
+		cancel(t, call)
+		other, _ := wiretest.Serve(t, mcptask.Options{})
+		token, _ := call.Token()
+		strange, err := wiretest.Connect(t, other, revision, mcptask.Answerer{}).ResumeRunPipeline(token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEnd(t, strange, mcptask.ErrNotFound)
 	})
 }
 

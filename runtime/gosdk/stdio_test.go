@@ -62,6 +62,7 @@ func TestCommandThatEnds(t *testing.T) {
 }
 
 func TestStdioWithGeneratedClient(t *testing.T) {
+	t.Parallel()
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		ctx := within(t, wiretest.Patience)
 		conn, err := gosdk.ConnectCommand(ctx, wiretest.StdioServer(t), gosdk.ClientOptions{

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -72,18 +73,38 @@ var faults = []struct {
 		}
 	}},
 	{"only one of many waiters wakes", "Wait/what is new,Wait/thousands", true, func(b *broken) {
-		waiting := map[string]bool{}
-		b.wait = func(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+		type waiters struct {
+			count     atomic.Int32
+			forgotten context.Context // is done once all but the first wait in vain
+			forget    func()
+		}
+		all := map[string]*waiters{}
+		of := func(id string) *waiters {
 			b.mu.Lock()
-			second := waiting[id]
-			waiting[id] = true
-			b.mu.Unlock()
-			r, err := b.Store.Get(ctx, id)
-			if err == nil && r.Version <= version && second {
-				<-ctx.Done()
-				return mcptask.Record{}, ctx.Err()
+			defer b.mu.Unlock()
+			if all[id] == nil {
+				all[id] = new(waiters)
+				all[id].forgotten, all[id].forget = context.WithCancel(context.Background())
+			}
+			return all[id]
+		}
+		b.wait = func(ctx context.Context, id string, version int64) (mcptask.Record, error) {
+			w := of(id)
+			if w.count.Add(1) > 1 {
+				if r, err := b.Store.Get(ctx, id); err == nil && r.Version <= version {
+					w.forget()
+					<-ctx.Done()
+					return mcptask.Record{}, ctx.Err()
+				}
 			}
 			return b.Store.Wait(ctx, id, version)
+		}
+		b.update = func(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+			select {
+			case <-of(r.ID).forgotten.Done():
+			case <-ctx.Done():
+			}
+			return b.Store.Update(ctx, r, quota)
 		}
 	}},
 	{"a deletion wakes no waiter", "Wait/gone", true, waitsOn(mcptask.ErrNoRecord)},

@@ -35,9 +35,10 @@ func (g guide) ask(method, params string) *wiretest.Response {
 	return g.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q%s}`, g.IDs.Add(1), method, params))
 }
 
-// begin calls a tool as a task.
+// begin calls a tool as a task, which is then the newest: tasks of one instant have no order.
 func (g guide) begin(id, tool, arguments string) *wiretest.Response {
 	g.T.Helper()
+	time.Sleep(time.Millisecond)
 	return g.ask("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"taskId":%q}}`, tool, arguments, id))
 }
 

@@ -19,56 +19,56 @@ func TestPipeBadLines(t *testing.T) {
 	future := strings.Replace(modernMeta, wiretest.ModernRevision, "2027-01-01", 1)
 	session := strings.Replace(modernMeta, wiretest.ModernRevision, wiretest.LegacyRevision, 1)
 	for name, test := range map[string]struct{ line, want string }{
-		"params null":          {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`, `"id":1`},
-		"call params null":     {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, `"id":1`},
-		"meta null":            {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":null}}`, `"id":1`},
-		"call meta null":       {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},"task":{},"_meta":null}}`, `"taskId"`},
-		"params a list":        {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}`, `"error"`},
-		"meta a list":          {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":[]}}`, `"error"`},
-		"too long":             {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 5000) + `"}`, "exceeds"},
-		"not UTF-8":            {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "-32700"},
-		"batch":                {`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "batches"},
-		"empty batch":          {`[]`, "batches"},
-		"key twice":            {`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, "twice"},
-		"id null":              {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, "-32600"},
-		"id float":             {`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, "-32600"},
-		"id huge":              {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}`, "-32600"},
-		"id huge, call":        {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tools/list"}`, "-32600"},
-		"id huge, ours":        {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tasks/list"}`, "-32600"},
-		"id of 53 bits":        {`{"jsonrpc":"2.0","id":9007199254740991,"method":"tools/list"}`, `"id":9007199254740991`},
-		"id of 54 bits":        {`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}`, "-32600"},
-		"id below":             {`{"jsonrpc":"2.0","id":-9007199254740993,"method":"tools/list"}`, "-32600"},
-		"id object":            {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "-32600"},
-		"nothing":              {`{"jsonrpc":"2.0"}`, ""},
-		"response, id null":    {`{"jsonrpc":"2.0","id":null,"result":{}}`, ""},
-		"response, id float":   {`{"jsonrpc":"2.0","id":1.5,"result":{}}`, ""},
-		"response, id huge":    {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"result":{}}`, ""},
-		"response, id object":  {`{"jsonrpc":"2.0","id":{},"result":{}}`, ""},
-		"response, none":       {`{"jsonrpc":"2.0","id":1}`, ""},
-		"response, both":       {`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`, ""},
-		"response, no id":      {`{"jsonrpc":"2.0","result":{}}`, ""},
-		"response to nobody":   {`{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
-		"error a string":       {`{"jsonrpc":"2.0","id":1,"error":"x"}`, ""},
-		"method empty":         {`{"jsonrpc":"2.0","id":1,"method":""}`, ""},
-		"method and result":    {`{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`, ""},
-		"unknown note":         {`{"jsonrpc":"2.0","method":"x/y","params":[]}`, ""},
-		"cancelled junk":       {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, ""},
-		"cancelled none":       {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, ""},
-		"cancelled float":      {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.5}}`, ""},
-		"extra member":         {`{"jsonrpc":"2.0","id":1,"method":"ping","x":1}`, `"id":1`},
-		"CRLF":                 {`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\r", `"id":1`},
-		"empty lines":          {"\n\r\n  \t", ""},
-		"number":               {`1`, "error"},
-		"two on a line":        {`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, "-32700"},
-		"future, list":         {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + future + `}}`, "error"},
-		"future, call":         {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},` + future + `}}`, "-32022"},
-		"future, task":         {`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",` + future + `}}`, "-32022"},
-		"future, ping":         {`{"jsonrpc":"2.0","id":1,"method":"ping","params":{` + future + `}}`, "error"},
-		"future, discover":     {`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + future + `}}`, "error"},
-		"version of a session": {`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",` + session + `}}`, "-32022"},
-		"version a number":     {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":5}}}`, `"id":1`},
-		"initialize twice":     {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, `"id":1`},
-		"initialize null":      {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}`, `"id":1`},
+		"params null":            {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":null}`, `"id":1`},
+		"call params null":       {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":null}`, `"id":1`},
+		"meta null":              {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":null}}`, `"id":1`},
+		"call meta null":         {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},"task":{},"_meta":null}}`, `"taskId"`},
+		"params a list":          {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}`, `"error"`},
+		"meta a list":            {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":[]}}`, `"error"`},
+		"too long":               {`{"jsonrpc":"2.0","id":1,"method":"` + strings.Repeat("x", 5000) + `"}`, "exceeds"},
+		"not UTF-8":              {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", "-32700"},
+		"batch":                  {`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "batches"},
+		"empty batch":            {`[]`, "batches"},
+		"key twice":              {`{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}`, "twice"},
+		"id null":                {`{"jsonrpc":"2.0","id":null,"method":"ping"}`, "-32600"},
+		"id float":               {`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, "-32600"},
+		"id huge":                {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"ping"}`, "-32600"},
+		"id huge, call":          {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tools/list"}`, "-32600"},
+		"id huge, ours":          {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"method":"tasks/list"}`, "-32600"},
+		"id of 53 bits":          {`{"jsonrpc":"2.0","id":9007199254740991,"method":"tools/list"}`, `"id":9007199254740991`},
+		"id of 54 bits":          {`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/list"}`, "-32600"},
+		"id below":               {`{"jsonrpc":"2.0","id":-9007199254740993,"method":"tools/list"}`, "-32600"},
+		"id object":              {`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "-32600"},
+		"nothing":                {`{"jsonrpc":"2.0"}`, ""},
+		"response, id null":      {`{"jsonrpc":"2.0","id":null,"result":{}}`, ""},
+		"response, id float":     {`{"jsonrpc":"2.0","id":1.5,"result":{}}`, ""},
+		"response, id huge":      {`{"jsonrpc":"2.0","id":123456789012345678901234567890,"result":{}}`, ""},
+		"response, id object":    {`{"jsonrpc":"2.0","id":{},"result":{}}`, ""},
+		"response, none":         {`{"jsonrpc":"2.0","id":1}`, ""},
+		"response, both":         {`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`, ""},
+		"response, no id":        {`{"jsonrpc":"2.0","result":{}}`, ""},
+		"response to no request": {`{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
+		"error a string":         {`{"jsonrpc":"2.0","id":1,"error":"x"}`, ""},
+		"method empty":           {`{"jsonrpc":"2.0","id":1,"method":""}`, ""},
+		"method and result":      {`{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`, ""},
+		"unknown note":           {`{"jsonrpc":"2.0","method":"x/y","params":[]}`, ""},
+		"cancelled junk":         {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}`, ""},
+		"cancelled none":         {`{"jsonrpc":"2.0","method":"notifications/cancelled"}`, ""},
+		"cancelled float":        {`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1.5}}`, ""},
+		"extra member":           {`{"jsonrpc":"2.0","id":1,"method":"ping","x":1}`, `"id":1`},
+		"CRLF":                   {`{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\r", `"id":1`},
+		"empty lines":            {"\n\r\n  \t", ""},
+		"number":                 {`1`, "error"},
+		"two on a line":          {`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, "-32700"},
+		"future, list":           {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{` + future + `}}`, "error"},
+		"future, call":           {`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"endless","arguments":{},` + future + `}}`, "-32022"},
+		"future, task":           {`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",` + future + `}}`, "-32022"},
+		"future, ping":           {`{"jsonrpc":"2.0","id":1,"method":"ping","params":{` + future + `}}`, "error"},
+		"future, discover":       {`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + future + `}}`, "error"},
+		"version of a session":   {`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"x",` + session + `}}`, "-32022"},
+		"version a number":       {`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":5}}}`, `"id":1`},
+		"initialize twice":       {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`, `"id":1`},
+		"initialize null":        {`{"jsonrpc":"2.0","id":1,"method":"initialize","params":null}`, `"id":1`},
 	} {
 		bubble.Run(t, name, func(t *testing.T) {
 			p := wiretest.NewPiped(t)
@@ -76,7 +76,7 @@ func TestPipeBadLines(t *testing.T) {
 			p.Say("%s", test.line)
 			p.Say(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
 			p.Say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
-			// Replies come in any order; one that never comes ends in hear.
+			// The replies come in any order. If a reply never comes, hear fails.
 			var heard string
 			for missing := 2; missing > 0 || !strings.Contains(heard, test.want); {
 				line := p.Hear()
@@ -109,7 +109,7 @@ func TestPipeEnds(t *testing.T) {
 			}
 			end(p)
 			p.WantEnd()
-			before.AtMost(t, 8) // the readers of what stays open, and the task's own
+			before.AtMost(t, 8) // the readers of the open side, and the task's own
 		})
 	}
 }
@@ -140,7 +140,7 @@ func TestPipeOfAClientThatNeverReads(t *testing.T) {
 		p := wiretest.NewPiped(t)
 		p.Initialize()
 		for i := range 300 { // more than the client's end holds
-			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`, 100+i) // returns when the line is read
+			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`, 100+i) // returns when the SDK has read the line
 		}
 		_ = p.In.Close()
 		p.WantEnd()
@@ -184,13 +184,13 @@ func TestPipeLimits(t *testing.T) {
 			t.Error(line)
 		}
 		time.Sleep(time.Second)
-		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0077aits"}}`) // the same ID, written another way
-		time.Sleep(time.Second)                                                                           // there is no answer to it
+		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0077aits"}}`) // the same ID in another form
+		time.Sleep(time.Second)                                                                           // it gets no answer
 		p.Say(`{"jsonrpc":"2.0","id":"again","method":"tasks/result","params":{"taskId":%q}}`, id)
 		synctest.Wait()
 		select {
 		case line := <-p.Lines:
-			t.Errorf("the one that was cancelled still waits: %s", line)
+			t.Errorf("the cancelled request still waits: %s", line)
 		default:
 		}
 		if line := p.Ask(`{"jsonrpc":"2.0","id":"long","method":"%s"}`, strings.Repeat("x", wiretest.PipeLimit)); !strings.Contains(line, fmt.Sprint(wiretest.PipeLimit)) {

@@ -10,7 +10,7 @@ func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patience); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("it does not come to this: %s", what)
+			t.Fatalf("this does not become true: %s", what)
 		}
 	}
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// The peer knows no type of the project: it reads and writes literal JSON.
+// The peer uses no type of the project: it reads and writes literal JSON.
 
 const (
-	// CandidateRevision is spoken on a path of its own.
+	// CandidateRevision has a path of its own on the server.
 	CandidateRevision = wirecheck.Candidate
 	LegacyRevision    = wirecheck.Legacy
 	ModernRevision    = wirecheck.Modern
@@ -356,7 +356,7 @@ func Events(r io.Reader) func(yield func([]byte) bool) {
 	}
 }
 
-// Listen is OpenGet for a test that reads the messages as they came.
+// Listen is OpenGet for a test that reads the messages unchanged.
 func (p *Peer) Listen() (messages <-chan json.RawMessage, stop func()) {
 	p.T.Helper()
 	f := p.OpenGet()

@@ -99,7 +99,7 @@ func TestQuestionsInAll(t *testing.T) {
 		bubble.Run(t, name, func(t *testing.T) {
 			var asked atomic.Int32
 			call := started(t, newInquisitor(c.questions, func(context.Context, string) error { asked.Add(1); return nil }))
-			for range 2 { // whoever waits again is told the same
+			for range 2 { // a later wait gets the same error
 				if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 500 {
 					t.Error(err)
 				}

@@ -20,8 +20,7 @@ var levels = map[string]string{
 
 var letters = map[string]string{"MUST": "M", "MUST NOT": "m", "SHOULD": "S", "SHOULD NOT": "s", "MAY": "A", "RULE": "R"}
 
-// TestRules holds how many rules there are, in which order and of which level,
-// and how many of them may go without a test.
+// TestRules checks how many rules there are, in which order and of which level, and how many of them may lack a test.
 func TestRules(t *testing.T) {
 	marked, texts := 0, map[string]string{}
 	for _, revision := range Revisions() {

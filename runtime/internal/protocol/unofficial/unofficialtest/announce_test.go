@@ -136,8 +136,8 @@ func TestProposalCancel(t *testing.T) {
 		c.Stop()
 		p.CancelCall(c)
 		p.UntilProposed("U", "cancelled")
-		// Another call then uses the ID of the call. It does so before the cancellation, because the SDK may handle
-		// that later than the next request.
+		// After a call has ended, another request uses its ID. That request comes before the cancellation, because the
+		// SDK may handle the cancellation after a later request.
 		c = p.Propose("V", "ponder", nil)
 		c.NextAnswer()
 		p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, c.ID)).OK()

@@ -173,8 +173,13 @@ func TestPanickingClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		settled := 0
 		for _, err := range Settled(t.Context(), call) {
 			panicked(t, err)
+			settled++
+		}
+		if settled != 1 {
+			t.Errorf("%d are settled", settled)
 		}
 	})
 }

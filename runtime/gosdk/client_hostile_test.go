@@ -187,6 +187,9 @@ func TestToldNonsense(t *testing.T) {
 			tell = append(tell, l.send)
 		}
 		b.mu.Unlock()
+		if len(tell) == 0 {
+			t.Error("the client has no subscription")
+		}
 		for _, say := range tell {
 			for i := range 2000 { // a flood of others' tasks
 				say("notifications/tasks", b.task(fmt.Sprint("other", i), "completed", `"result":`+output(666)))

@@ -116,10 +116,15 @@ func TestNothingIsLeft(t *testing.T) {
 					})
 				}
 				waiting.Go(func() {
+					settled := 0
 					for call, err := range mcptask.Settled(t.Context(), calls...) {
 						if call == nil || !errors.Is(err, mcptask.ErrDisconnected) && !errors.Is(err, mcptask.ErrCancelled) {
 							t.Errorf("settled: %v", err)
 						}
+						settled++
+					}
+					if settled != len(calls) {
+						t.Errorf("%d of %d settled", settled, len(calls))
 					}
 				})
 				time.Sleep(time.Duration(100+300*round) * time.Millisecond)
@@ -179,10 +184,15 @@ func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*m
 			cancel(t, call)
 		})
 	}
+	settled := 0
 	for call, err := range mcptask.Settled(t.Context(), resumed...) {
 		if call == nil || !errors.Is(err, mcptask.ErrCancelled) {
 			t.Errorf("resumed: %v", err)
 		}
+		settled++
+	}
+	if settled != len(resumed) {
+		t.Errorf("%d of %d resumed calls settled", settled, len(resumed))
 	}
 	cancelling.Wait()
 }

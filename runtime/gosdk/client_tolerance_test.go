@@ -48,10 +48,15 @@ func TestOutcomesOfPeers(t *testing.T) {
 			if _, err := call.Wait(t.Context()); !tc.want(err) {
 				t.Errorf("%v", err)
 			}
+			updates := 0
 			for snapshot, err := range call.Updates(t.Context()) { // the server's status message is readable
 				if err != nil || strings.Contains(tc.more, "statusMessage") && snapshot.Message != "m" {
 					t.Errorf("%+v, %v", snapshot, err)
 				}
+				updates++
+			}
+			if updates != 1 {
+				t.Errorf("%d updates of an ended task, want its last state", updates)
 			}
 		}))
 	}

@@ -307,6 +307,18 @@ func (p *Peer) Post(body string, edits ...Edit) *Response {
 	return p.Read(res)
 }
 
+// Status sends a request and returns the HTTP status of the response, which it does not read. So
+// the response may be a stream that stays open.
+func (p *Peer) Status(method, body string, edits ...Edit) int {
+	p.T.Helper()
+	res, err := p.Client.Do(p.NewRequest(p.T.Context(), method, body, edits...))
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
 // Read reads a response to its end.
 func (p *Peer) Read(res *http.Response) *Response {
 	p.T.Helper()
@@ -511,20 +523,6 @@ func AwaitStatus(t testing.TB, poll func() *Response, statuses ...string) (r *Re
 		return fmt.Sprintf("the task is not %v: %s", statuses, r.Body)
 	})
 	return r
-}
-
-// Await calls check until it returns "". If that takes longer than Patience, Await fails the test
-// with what check returned last.
-func Await(t testing.TB, check func() (missing string)) {
-	t.Helper()
-	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
-		switch missing := check(); {
-		case missing == "":
-			return
-		case time.Now().After(end):
-			t.Fatal(missing)
-		}
-	}
 }
 
 // PipelineArgs returns the arguments of run_pipeline.

@@ -112,8 +112,8 @@ func TestQuestionsInAll(t *testing.T) {
 	}
 }
 
-// TestFailedAnswerIsNotRepeated checks that an answer that fails is reported, and that nobody is asked
-// again before the next wait.
+// TestFailedAnswerIsNotRepeated checks that a failed answer is reported, and that the person is not
+// asked again before the next wait.
 func TestFailedAnswerIsNotRepeated(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		broken := errors.New("the form is broken")

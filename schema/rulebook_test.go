@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 			if r.NotObservable != "" {
 				marked++
 				if r.Mandatory() && r.ID != "D-19" { // which no dialect beside others could keep
-					t.Errorf("%s is a %s, and nobody is to see whether it is kept", r.ID, r.Level)
+					t.Errorf("%s is a %s, and no test can see whether it is kept", r.ID, r.Level)
 				}
 			}
 			if plain := regexp.MustCompile(`^[ -~…]+$`); !plain.MatchString(r.Text) || strings.HasSuffix(r.Text, ".") {

@@ -27,7 +27,7 @@ func TestFault(t *testing.T) {
 		`null`:                                "",
 		`[1]`:                                 "",
 		`{"name":1,"_meta":{"a":1,"A":2}}`:    "",
-		`{"other":1,"Other":2}`:               "", // nobody reads them
+		`{"other":1,"Other":2}`:               "", // these members are not read
 		`{"name":1,"name":1}`:                 `a member stands twice: "name"`,
 		`{"other":1,"other":2}`:               `a member stands twice: "other"`,
 		`{"n\u0061me":1,"name":1}`:            `a member stands twice: "name"`,

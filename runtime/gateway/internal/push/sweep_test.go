@@ -98,7 +98,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		get(t, a, a.open(`{}`))
 		forgotten(t, a, false)
 	})
-	bubble.Run(t, "nobody asks", func(t *testing.T) {
+	bubble.Run(t, "no session asks", func(t *testing.T) {
 		a, _ := gone(t)
 		time.Sleep(time.Hour - time.Minute)
 		forgotten(t, a, false)

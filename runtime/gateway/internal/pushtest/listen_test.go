@@ -228,7 +228,7 @@ func TestListenersDiffer(t *testing.T) {
 			}
 			f.WantSilence()
 		}
-		// Any other message, such as the progress that was asked for, fails the check of the stream.
+		// The tap finds any other message, such as the progress that was asked for.
 		r := asked.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 300}, "_meta": map[string]any{
 			"progressToken": "p", "io.modelcontextprotocol/logLevel": "debug"}}).OK()
 		f := asked.SubscribeTasks(r.Text("taskId"))

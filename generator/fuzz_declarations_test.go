@@ -11,8 +11,7 @@ import (
 	"golang.org/x/tools/txtar"
 )
 
-// FuzzDirectives checks what the generator gives for any text in the directives of a service, a
-// tool and an input.
+// FuzzDirectives checks any text in the directives of a service, a tool and an input.
 func FuzzDirectives(f *testing.F) {
 	for _, seed := range [][3]string{
 		{"fallback=tools prefix=a_ wait=10s", `title="A tool" grace=200ms immediate="x\ty"`, `message="Ship it?"`},
@@ -58,7 +57,7 @@ type Out struct{ B []int }
 	})
 }
 
-// FuzzDeclarations checks what the generator gives for any Go file.
+// FuzzDeclarations checks any Go file.
 func FuzzDeclarations(f *testing.F) {
 	sources, err := filepath.Glob("../golden/*/*.go")
 	if err != nil || len(sources) == 0 {

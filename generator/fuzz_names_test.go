@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/toolschema"
 )
 
-// awkward are names that mean something to Go, to generated code or to encoding/json.
+// awkward are names with a meaning in Go, in generated code or in encoding/json.
 var awkward = strings.Fields("type func range map go any error nil string bool true false iota len init main _ __ " +
 	"context json mcptask mcptask2 slices time url big netip Context Task Tools Result Call Run Start Resume Ask Answer " +
 	"ctx task in impl conn c f err zero opts token step message answer answer2 join split p P S s In Out in2 " +
@@ -157,7 +157,7 @@ func (w *workshop) checkList(tb testing.TB, pkg, service string, list []byte) (c
 		remote := toolschema.Read(cfg, list, &problems)
 		err := problems.Err(w.dir)
 		if (err == nil) == (remote == nil) {
-			tb.Fatalf("a model and an error, or neither: %v\n%s", err, list)
+			tb.Fatalf("want either a model or an error: %v\n%s", err, list)
 		}
 		if err != nil {
 			checkError(tb, err, "tools.json", list)

@@ -84,7 +84,7 @@ type In struct{}
 	})
 }
 
-// FuzzTools checks what any list of tools gives.
+// FuzzTools checks any list of tools.
 func FuzzTools(f *testing.F) {
 	lists, err := filepath.Glob("../golden/tools/*/*.json")
 	if err != nil || len(lists) == 0 {

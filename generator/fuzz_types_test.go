@@ -42,8 +42,7 @@ func (c *typeChooser) below(n int) int {
 
 func (c *typeChooser) one(of ...string) string { return of[c.below(len(of))] }
 
-// rarely returns the first text now and then and otherwise the second, so that most results are
-// valid.
+// rarely returns the first text now and then, and otherwise the second, so that most results are valid.
 func (c *typeChooser) rarely(first, second string) string {
 	if c.below(64) == 63 {
 		return first
@@ -134,7 +133,7 @@ func (c *typeChooser) fields(depth int, param bool) string {
 		case "": // embedded
 			b.WriteString("\t" + c.one("", "*") + c.name(param) + c.tag() + "\n")
 		default:
-			name = c.rarely(name, name+strings.Repeat("x", i)) // else once
+			name = c.rarely(name, name+strings.Repeat("x", i)) // otherwise once
 			b.WriteString("\t" + c.one("", "// A comment.\n\t") + name + " " + c.expr(depth, param) + c.tag() + "\n")
 		}
 	}

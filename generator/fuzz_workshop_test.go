@@ -110,7 +110,7 @@ func Resume[Out any](Conn, string, Token, ...CallOption) (call *Call[Out], err e
 // everything else, so it runs only once, for the packages that declarations may import. A
 // workshop is not safe for concurrent use.
 type workshop struct {
-	dir      string // of the package, on disk for what reads files
+	dir      string // the package's directory on disk, for code that reads files
 	fset     *token.FileSet
 	imports  map[string]*types.Package
 	protocol emit.Protocol
@@ -184,7 +184,7 @@ func (w *workshop) check(tb testing.TB, path string, sources map[string][]byte) 
 			failures = append(failures, failure)
 		}
 	}}
-	pkg, _ = config.Check(path, w.fset, files, nil) // Error has them all
+	pkg, _ = config.Check(path, w.fset, files, nil) // Error collects all of them
 	return pkg, failures
 }
 
@@ -333,8 +333,7 @@ func (w *workshop) checkGo(tb testing.TB, source, content []byte) *types.Package
 // patience is the time that one input may take on a busy machine.
 const patience = time.Minute
 
-// bounded runs f. It fails if f does not end, or if it allocates more than the size of its input
-// excuses.
+// bounded runs f. It fails the test if f does not end, or if it allocates more than the size of its input justifies.
 func bounded(tb testing.TB, size int, f func()) {
 	tb.Helper()
 	timer := time.AfterFunc(patience, func() { panic("this takes too long") })

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestLarge checks that inputs larger than anybody writes give a result or an error, and need
-// memory in proportion to their size.
+// TestLarge checks inputs that are larger than anyone writes. They give a result or an error, and the memory is
+// proportional to their size.
 func TestLarge(t *testing.T) {
 	w := newWorkshop(t)
 	declare := func(tool, in string) string {

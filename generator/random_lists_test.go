@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestRandomLists makes lists of tools with schemas that nobody would write but that are valid.
+// TestRandomLists makes valid lists of tools with schemas that no person would write.
 func TestRandomLists(t *testing.T) {
 	w := newWorkshop(t)
 	const lists = 150

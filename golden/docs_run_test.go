@@ -163,7 +163,7 @@ func skipWithout(t *testing.T, what string) {
 	t.Skip(what)
 }
 
-// freeAddress is an address that nobody listened at a moment ago. Its port is none of those that systems give to
+// freeAddress returns an address with a port that was free a moment ago. Its port is none of those that systems give to
 // connections, of which other tests make many.
 func freeAddress(t *testing.T) string {
 	t.Helper()

@@ -123,7 +123,7 @@ func TestProposalElsewhere(t *testing.T) {
 				if _, ok := call.Token(); ok {
 					t.Errorf("a client of %s got a task", conn.Revision())
 				}
-				var tool *mcptask.ToolError // nobody can be asked
+				var tool *mcptask.ToolError // the client cannot be asked
 				if _, err := call.Wait(t.Context()); !errors.As(err, &tool) {
 					t.Error(err)
 				}

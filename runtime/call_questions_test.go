@@ -99,7 +99,7 @@ func TestQuestionsInAll(t *testing.T) {
 		bubble.Run(t, name, func(t *testing.T) {
 			var asked atomic.Int32
 			call := started(t, newInquisitor(c.questions, func(context.Context, string) error { asked.Add(1); return nil }))
-			for range 2 { // whoever waits again is told the same
+			for range 2 { // a later wait gets the same error
 				if _, err := call.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 500 {
 					t.Error(err)
 				}
@@ -112,8 +112,8 @@ func TestQuestionsInAll(t *testing.T) {
 	}
 }
 
-// TestFailedAnswerIsNotRepeated checks that an answer that fails is reported, and that nobody is asked
-// again before the next wait.
+// TestFailedAnswerIsNotRepeated checks that a failed answer is reported, and that the person is not
+// asked again before the next wait.
 func TestFailedAnswerIsNotRepeated(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		broken := errors.New("the form is broken")
@@ -173,8 +173,13 @@ func TestPanickingClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		settled := 0
 		for _, err := range Settled(t.Context(), call) {
 			panicked(t, err)
+			settled++
+		}
+		if settled != 1 {
+			t.Errorf("%d are settled", settled)
 		}
 	})
 }

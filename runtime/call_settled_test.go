@@ -40,7 +40,7 @@ func TestClientAnswers(t *testing.T) {
 				switch n {
 				case 1:
 					return open("a"), nil
-				case 2: // a server that is slow to take it
+				case 2: // the server takes it late
 					return open("a", "declined"), nil
 				case 3:
 					return open("a", "declined", "dismissed"), nil
@@ -124,7 +124,7 @@ func TestClientAnswers(t *testing.T) {
 				if n < 10 {
 					return open("a"), nil
 				}
-				s := working("t", time.Second) // somebody else cancelled it
+				s := working("t", time.Second) // another client cancelled it
 				s.Status = StatusCancelled
 				return s, nil
 			},
@@ -289,11 +289,11 @@ func TestSettledSlowOnes(t *testing.T) {
 		conn.respond = func(string, string, json.RawMessage) error { answered.Store(true); return nil }
 		conn.task = func(ctx context.Context, id string, reads int) (Snapshot, error) {
 			switch {
-			case id == "0" && !answered.Load(): // asks, and waits an hour
+			case id == "0" && !answered.Load(): // it asks, and the answer takes an hour
 				s := working(id, time.Second)
 				s.Status, s.Questions = StatusInputRequired, []Question{question("a")}
 				return s, nil
-			case id == "1" && reads == 1: // hangs, for ten minutes
+			case id == "1" && reads == 1: // it hangs for ten minutes
 				select {
 				case <-time.After(10 * time.Minute):
 				case <-ctx.Done():

@@ -125,6 +125,9 @@ func TestToldCall(t *testing.T) {
 				t.Errorf("the old state was shown: %+v, %v", s, err)
 			}
 		}
+		if len(conn.readsOf("t")) == 0 {
+			t.Error("no poll was overtaken")
+		}
 	})
 	bubble.Run(t, "is settled when it is told", func(t *testing.T) {
 		conn := &toldConn{}

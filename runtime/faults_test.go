@@ -103,7 +103,7 @@ func testStoreFaults(t *testing.T, seed uint64) {
 			r := insistent(t, func() (mcptask.Record, error) { return s.Await(t.Context(), caller, id) })
 			switch {
 			case n%7 == 1:
-				if r.Outcome.Kind != mcptask.OutcomeCancelled && n > 60 { // those that were still at work
+				if r.Outcome.Kind != mcptask.OutcomeCancelled && n > 60 { // the tasks that were still at work
 					t.Errorf("task %d ended with %+v", n, r.Outcome)
 				}
 			case n%10 == 0:

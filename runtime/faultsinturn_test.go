@@ -183,7 +183,7 @@ var turns = map[string]func(t *turn){
 		s := t.serve(numberTool("t", brief, later(time.Second)))
 		request := CallRequest{Mode: ModeTask, ExternalID: "name"}
 		first, err := t.call(s, request)
-		time.Sleep(time.Millisecond) // no clock stands still between two calls
+		time.Sleep(time.Millisecond) // the times of two calls differ
 		if _, again := t.call(s, request); err != nil || again == nil {
 			t.Fatalf("%v, and of another task of that name: %v", err, again)
 		}
@@ -197,7 +197,7 @@ var turns = map[string]func(t *turn){
 		if err != nil || outcomeText(reply.Outcome) != doubled {
 			t.Errorf("%+v, %v", reply, err)
 		}
-		time.Sleep(2 * time.Minute) // nobody was told of it, so it goes long before its ttl
+		time.Sleep(2 * time.Minute) // the client was not told of it, so it goes long before its ttl
 		t.wantTasks(0)
 	},
 	"ask": func(t *turn) {
@@ -261,7 +261,7 @@ var turns = map[string]func(t *turn){
 		}
 		t.wantOutcome(ended(t, s, alice, id), "cancelled")
 		synctest.Wait()
-		if err, ok := cause.Load().(error); ok && !errors.Is(err, ErrCancelled) { // nil: it was over before its turn
+		if err, ok := cause.Load().(error); ok && !errors.Is(err, ErrCancelled) { // nil: the scenario was over before its turn
 			t.Errorf("the handler's context ended by %v", err)
 		}
 	},
@@ -357,7 +357,7 @@ var turns = map[string]func(t *turn){
 		tool := numberTool("t", policy, hang)
 		s := t.serve(tool)
 		id := begin(t, s, alice, "t").ID
-		time.Sleep(time.Minute) // it has begun, sooner or later
+		time.Sleep(time.Minute) // it starts, sooner or later
 		t.close(s)
 		other := t.serve(tool)
 		if r := ended(t, other, alice, id); r.Outcome.Kind != OutcomeError || !errors.Is(r.Outcome.Error, ErrWorkerLost) {
@@ -394,6 +394,9 @@ func TestEachFaultInTurn(t *testing.T) {
 					if t.Failed() {
 						t.Fatalf("when call %d, %s, went wrong", at, store.hit)
 					} else if store.hit == "" {
+						if at == 1 {
+							t.Error("no call went wrong")
+						}
 						t.Logf("%d calls", at-1)
 						break
 					}

@@ -115,7 +115,7 @@ func TestAuditFlood(t *testing.T) {
 				if _, err := call(s, alice, "hang", ModeTask); err == nil {
 					t.Fatal("one too many")
 				}
-				_, _ = s.Get(t.Context(), bob, "made-up") // no task, no stranger
+				_, _ = s.Get(t.Context(), bob, "made-up") // without a task, there is no stranger
 			}
 			if got := tr.of("stranger"); len(got) != second+1 {
 				t.Errorf("%d records of a stranger in second %d", len(got), second)

@@ -172,7 +172,7 @@ func TestIdempotency(t *testing.T) {
 			t.Errorf("other arguments: %v", err)
 		}
 		if reply, err := call(s, bob, "t", `{"n":2}`, key, ModeTask); err != nil || ids[reply.Task.ID] {
-			t.Errorf("somebody else's key: %+v, %v", reply, err)
+			t.Errorf("another caller's key: %+v, %v", reply, err)
 		}
 	})
 	bubble.Run(t, "a quick call can be repeated", func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestNext(t *testing.T) {
 					done && (!after.TerminalAt.Equal(e.at) || after.Worker != "" || !after.LeaseUntil.IsZero() || len(after.Outstanding()) > 0) {
 					t.Errorf("the end is not set as a whole: %+v", after)
 				}
-				for i := range after.Inputs { // what is returned shares nothing
+				for i := range after.Inputs { // the result shares nothing with the record
 					after.Inputs[i].State = "scribble"
 				}
 				if !reflect.DeepEqual(before, untouched) {
@@ -226,7 +226,7 @@ func TestLifecycleProperty(t *testing.T) {
 		for _, events := range sequences {
 			stored.Go(func() {
 				for _, e := range events {
-					// Most random events are refused; what counts is what was stored.
+					// Most random events are refused. The test looks at what was stored.
 					_, _ = s.applyEvent(ctx, "t", func(Record) event { return e })
 				}
 			})

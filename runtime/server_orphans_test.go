@@ -29,7 +29,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 			if task.Attempt() != 1 {
 				t.Errorf("attempt %d in the first process", task.Attempt())
 			}
-			<-late // deaf to everything
+			<-late // the handler ignores everything
 			return number{-1}, nil
 		}))
 		b := newServer(t, Options{Store: store}, numberTool("t", restart, func(ctx context.Context, task *Task, in number) (number, error) {
@@ -57,7 +57,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 			t.Fatalf("%+v, %v after %v", r, err, time.Since(began))
 		}
 		first.set(nil)
-		close(late) // the dead one finishes while the other works
+		close(late) // the dead process finishes while the other works
 		synctest.Wait()
 		if r, err := b.Get(t.Context(), alice, id); err != nil || r.Done() {
 			t.Fatalf("the void outcome counts: %s, %v", outcomeText(r.Outcome), err)
@@ -92,7 +92,7 @@ func TestLostWorkerFails(t *testing.T) {
 		if !errors.Is(r.Outcome.Error, ErrWorkerLost) || r.Outcome.Error.Code != CodeInternalError || r.Attempt != 1 {
 			t.Errorf("%s", outcomeText(r.Outcome))
 		}
-		if r := ended(t, b, alice, stopped); r.Outcome.Kind != OutcomeCancelled { // it was to stop anyway
+		if r := ended(t, b, alice, stopped); r.Outcome.Kind != OutcomeCancelled { // the task was to stop anyway
 			t.Errorf("%s", outcomeText(r.Outcome))
 		}
 		first.set(nil)

@@ -307,7 +307,7 @@ func TestRollingDeploy(t *testing.T) {
 		began := time.Now()
 		all.Go(func() {
 			if _, err := a.Await(t.Context(), alice, forsaken); !errors.Is(err, ErrExpired) {
-				t.Errorf("what nobody can run ended with %v", err)
+				t.Errorf("a task without a server for its tool ended with %v", err)
 			}
 		})
 		synctest.Wait()
@@ -320,7 +320,7 @@ func TestRollingDeploy(t *testing.T) {
 		leases.Store(0)
 		time.Sleep(10 * time.Minute)
 		if n := leases.Load(); n > 3*20 {
-			t.Errorf("%d times three servers looked for what they cannot run", n)
+			t.Errorf("three servers looked %d times for tasks that they cannot run", n)
 		}
 		for _, id := range []string{running, queued} {
 			if r, err := store.Get(t.Context(), id); err != nil || r.Done() {

@@ -112,7 +112,7 @@ func TestOnlyPrincipalSurvives(t *testing.T) {
 	}))
 	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, 1))
 	reply, err := s.Call(ctx, alice, "t", json.RawMessage(`{"n":1}`), CallRequest{Mode: ModeTask})
-	cancel() // the request is over: the task is not
+	cancel() // the request is over, but the task goes on
 	if err != nil {
 		t.Fatal(err)
 	}

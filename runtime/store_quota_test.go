@@ -41,9 +41,9 @@ func TestSessionsDoNotMultiplyLimits(t *testing.T) {
 			t.Error(last)
 		}
 		_, err := call(s, Caller{Revision: Revision20260728}, "hang", ModeTask)
-		exceededBy(t, err, ScopeAnonymous, "running", 4*most) // no session is no way around
+		exceededBy(t, err, ScopeAnonymous, "running", 4*most) // a caller without a session is limited too
 		begin(t, s, alice, "hang")
-		// The sessions are told of once: they are one flood, in a second.
+		// The sessions get one record: they are one flood, in one second.
 		if got := tr.of("limit"); len(got) != 2 || got[1]["scope"] != "anonymous" || got[1]["option"] != "Limits.Anonymous.Running" || got[0]["scope"] != nil {
 			t.Errorf("%v", got)
 		}

@@ -90,7 +90,7 @@ func TestTwoQuestions(t *testing.T) {
 					}
 				})
 			}
-			asking.Wait() // with one slot: all three give up the same one
+			asking.Wait() // with one slot, all three give up the same one
 			return number{int(sum.Load())}, nil
 		}), numberTool("other", Policy{}, func(context.Context, *Task, number) (number, error) {
 			if n := now.Add(1); n > 1 {
@@ -111,7 +111,7 @@ func TestTwoQuestions(t *testing.T) {
 			}
 		}
 		var others []string
-		for range 4 { // a task that asks blocks nobody
+		for range 4 { // a task that asks does not block others
 			others = append(others, begin(t, s, alice, "other").ID)
 		}
 		for _, id := range others {

@@ -112,7 +112,7 @@ func minimal(t *testing.T, definitions, members string) *schema.Surface {
 	return surface
 }
 
-// TestEquivalent holds the rules of the normal form.
+// TestEquivalent checks the rules of the normal form.
 func TestEquivalent(t *testing.T) {
 	tests := []struct{ name, one, other string }{
 		{"const and enum", `{"const": "a"}`, `{"type": "string", "enum": ["a"]}`},

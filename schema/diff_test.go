@@ -29,7 +29,7 @@ func changes(t *testing.T, from, to *schema.Surface) []schema.Change {
 	return list
 }
 
-// TestDiffGolden holds everything that a user reads of neighboring revisions.
+// TestDiffGolden checks everything that a user reads about neighboring revisions.
 func TestDiffGolden(t *testing.T) {
 	var seen []string
 	for _, pair := range [][2]string{{a, b}, {b, c}, {c, e}, {c, d}} {

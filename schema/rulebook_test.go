@@ -20,8 +20,7 @@ var levels = map[string]string{
 
 var letters = map[string]string{"MUST": "M", "MUST NOT": "m", "SHOULD": "S", "SHOULD NOT": "s", "MAY": "A", "RULE": "R"}
 
-// TestRules holds how many rules there are, in which order and of which level,
-// and how many of them may go without a test.
+// TestRules checks how many rules there are, in which order and of which level, and how many of them may lack a test.
 func TestRules(t *testing.T) {
 	marked, texts := 0, map[string]string{}
 	for _, revision := range Revisions() {
@@ -41,7 +40,7 @@ func TestRules(t *testing.T) {
 			if r.NotObservable != "" {
 				marked++
 				if r.Mandatory() && r.ID != "D-19" { // which no dialect beside others could keep
-					t.Errorf("%s is a %s, and nobody is to see whether it is kept", r.ID, r.Level)
+					t.Errorf("%s is a %s, and no test can see whether it is kept", r.ID, r.Level)
 				}
 			}
 			if plain := regexp.MustCompile(`^[ -~…]+$`); !plain.MatchString(r.Text) || strings.HasSuffix(r.Text, ".") {

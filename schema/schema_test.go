@@ -63,7 +63,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestCapabilities holds the declarations byte for byte: they go over the wire.
+// TestCapabilities compares the declarations byte for byte, because they go over the wire.
 func TestCapabilities(t *testing.T) {
 	rules.Covers(t, "C-02", "E-01")
 	tests := []struct{ revision, server, client string }{
@@ -93,7 +93,7 @@ func TestCapabilities(t *testing.T) {
 	everyRevision(t, seen)
 }
 
-// everyRevision fails unless a test has seen every revision.
+// everyRevision fails the test unless it has seen every revision.
 func everyRevision(t *testing.T, seen []string) {
 	t.Helper()
 	for _, revision := range schema.Revisions() {
@@ -282,7 +282,7 @@ func TestParseSurfaceRefuses(t *testing.T) {
 			checkRefused(t, err, test.want)
 		})
 	}
-	// A surface of a real revision must not name what is not there.
+	// A surface of a real revision must not use names that do not exist.
 	for _, test := range []struct{ from, to, want string }{
 		{`"means": ["running", "queued"]`, `"means": ["walking"]`, `"walking" is not in canon.json`},
 		{`"next": ["working",`, `"next": ["resting",`, "unknown next status resting"},
@@ -302,7 +302,7 @@ func TestParseSurfaceRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no file, however broken, makes reading or comparing panic.
+// FuzzParse checks that no file, however broken, makes reading or comparing panic.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"$defs": {"Task": {"anyOf": [{"const": 1}, {"type": "null"}], "allOf": [{"$ref": "#/$defs/Task"}]}}}`))
 	f.Add([]byte(`{"$defs": {"Task": {"allOf": [{"properties": {"a": {"enum": [1]}}}, {"properties": {"a": false}, "additionalProperties": false}]}}}`))

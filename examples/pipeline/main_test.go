@@ -11,7 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// TestDemo shows the calls in a bubble, so that no stage is missed. What a person reads is what each revision prescribes.
+// TestDemo shows the calls in a bubble, so that it misses no stage. It checks the words that each revision prescribes
+// for people.
 func TestDemo(t *testing.T) {
 	of := map[string][]string{
 		"2025-11-25": {"failed  isError: build: main.go:12:3", "as the task that the client asked for"},

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// sampler makes values that a schema is likely to admit; who uses them checks.
+// sampler makes values that a schema is likely to admit. Its users check if the schema does.
 type sampler struct {
 	random *rand.Rand
 	root   map[string]any

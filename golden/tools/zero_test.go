@@ -8,8 +8,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/golden/tools/nasty"
 )
 
-// TestZeroValues encodes fields that nobody has set. Required lists and maps are sent empty, optional fields are left out,
-// and a zero that was set is sent.
+// TestZeroValues encodes fields that were not set. Required lists and maps are sent empty, optional fields are left
+// out, and a zero that was set is sent.
 func TestZeroValues(t *testing.T) {
 	for _, c := range []struct {
 		in   any

@@ -11,8 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// FuzzParse holds the gateway's reading of a message against the SDK's: what
-// the gateway lets through as a request is the same request behind it.
+// FuzzParse compares the gateway's reading of a message with the SDK's: the SDK reads every request that the gateway
+// accepts as the same request.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{},"task":{"ttl":1}}}`,

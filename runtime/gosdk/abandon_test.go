@@ -12,8 +12,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// An anonymous caller's ID is the key to its task: no log has it, not even if a task
-// that nobody learns of cannot be cancelled either.
+// An anonymous caller's ID is the key to its task. So no log contains it, not even if the server fails to cancel a task
+// that it could not deliver.
 func TestAbandonLogsNoKey(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -24,7 +24,7 @@ type sumOutput struct {
 	Sum int `json:"sum"`
 }
 
-// sum is an SDK handler as people have them.
+// sum is an SDK handler as users write them.
 func sum(ctx context.Context, req *mcp.CallToolRequest, in sumInput) (*mcp.CallToolResult, sumOutput, error) {
 	switch in.Fail {
 	case "tool":

@@ -21,16 +21,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
-// Each benchmark sends its requests in turn with those of a floor, and reports
-// the ratio of the rates as of-floor: a machine that is slow for a while is slow
-// for both.
+// Each benchmark takes turns between its requests and those of a floor, and reports the ratio of the rates as of-floor.
+// A machine that is slow for a while slows both.
 
-// sender sends n requests, or n times several, from several connections.
+// sender sends n requests, or n times several, on several connections.
 type sender interface {
 	send(b *testing.B, client *http.Client, n int)
 }
 
-// together calls once n times, on several goroutines, with numbers that no two calls share.
+// together calls once n times, on several goroutines. No two calls get the same number.
 func together(n int, once func(number int64) error) error {
 	var left atomic.Int64
 	left.Store(int64(n))
@@ -59,8 +58,7 @@ func together(n int, once func(number int64) error) error {
 	}
 }
 
-// serve serves the pipeline's tools on a loopback address, without the checks that tests have of
-// each message.
+// serve serves the pipeline's tools on a loopback address. Other tests check each message; it does not.
 func serve(b *testing.B, options mcptask.Options, more ...gosdk.HandlerOption) (url string) {
 	b.Helper()
 	tasks, err := mcptask.NewServer(options, wiretest.AllRevisionsCITools())
@@ -78,15 +76,14 @@ func serve(b *testing.B, options mcptask.Options, more ...gosdk.HandlerOption) (
 	return server.URL
 }
 
-// posts is one request, again and again.
+// posts is one request, sent many times.
 type posts struct {
 	url     string
 	headers http.Header
 	body    string
 }
 
-// echo is the floor of what answers JSON over HTTP: a handler that decodes the
-// body and encodes it again.
+// echo is the floor for anything that answers JSON over HTTP: a handler that decodes the body and encodes it again.
 func (p posts) echo(b *testing.B) posts {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var v any
@@ -99,7 +96,7 @@ func (p posts) echo(b *testing.B) posts {
 	return posts{server.URL, p.headers, p.body}
 }
 
-// beside sends work b.N times, and floor as often. Each time sends so many requests.
+// beside sends work b.N times, and floor as often. requests is the number of requests that one send of work makes.
 func beside(b *testing.B, work sender, requests int, floor sender) {
 	b.Helper()
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
@@ -136,7 +133,7 @@ func (p posts) send(b *testing.B, client *http.Client, n int) {
 	}
 }
 
-// post sends the request under a number: a session's requests under way have IDs of their own.
+// post sends the request with a number. Requests that a session has under way need different IDs.
 func (p posts) post(client *http.Client, number int64) (answer []byte, err error) {
 	body := strings.Replace(p.body, `"id":1,`, fmt.Sprintf(`"id":%d,`, number), 1)
 	r, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(body))
@@ -235,7 +232,7 @@ type runInput struct {
 	Branch     string `json:"branch"`
 }
 
-// roads are the two ways of a call that makes a task.
+// roads are the two ways to make a task from a call.
 var roads = []struct {
 	name    string
 	options []gosdk.HandlerOption
@@ -254,9 +251,9 @@ func unlimited() mcptask.Options {
 	return mcptask.Options{Limits: limits, Concurrency: 4096}
 }
 
-// BenchmarkCreateTask makes tasks through the SDK, and without it, beside a plain call of a tool
-// of the bare SDK that takes the same arguments. So of-floor tells how near a road comes to the SDK.
-// plain is that call itself, beside a bare echo.
+// BenchmarkCreateTask makes tasks through the SDK and without it. Its floor is a plain call of a tool of the bare SDK
+// that takes the same arguments, so of-floor tells how near each road comes to the SDK. The benchmark plain measures
+// that call itself, beside a bare echo.
 func BenchmarkCreateTask(b *testing.B) {
 	bare := func(b *testing.B, stateless bool) string {
 		sdk := mcp.NewServer(&mcp.Implementation{Name: "bare", Version: "1.0.0"}, nil)

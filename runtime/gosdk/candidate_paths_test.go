@@ -21,8 +21,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// Where the release candidate is spoken, and what becomes of who meets it
-// unprepared: no message tells it from the release.
+// No message tells the release candidate from the release. These tests check on which paths a server speaks it, and
+// what happens to a client of the other revision.
 
 // One principal sees the same tasks on both paths, each in its revision.
 func TestCandidateBesideTheRelease(t *testing.T) {
@@ -73,11 +73,11 @@ func TestCandidateBesideTheRelease(t *testing.T) {
 			other.Task("tasks/cancel", endless).OK() // on the other path
 			peers[made].Until(endless, "cancelled")
 		}
-		// A session belongs to the path that it was opened on.
+		// A session works only on the path that opened it.
 		release, rc := peers[wiretest.LegacyRevision], peers[wiretest.CandidateRevision]
 		rc.Task("tasks/get", "x", wiretest.WithHeader("Mcp-Session-Id", release.Session)).Want(http.StatusNotFound, wiretest.InvalidRequest)
 		release.Task("tasks/get", "x", wiretest.WithHeader("Mcp-Session-Id", rc.Session)).Want(http.StatusNotFound, wiretest.InvalidRequest)
-		// 2026-07-28 has no tasks on the path of the candidate.
+		// 2026-07-28 has no tasks on the candidate's path.
 		modern := wiretest.NewPeer(t, url, wiretest.ModernRevision, "a")
 		modern.URL = wiretest.RevisionURL(url, wiretest.CandidateRevision)
 		if r := modern.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": map[string]any{"service": "api", "environment": "staging"}}).OK(); r.Get("content") == nil {
@@ -87,7 +87,7 @@ func TestCandidateBesideTheRelease(t *testing.T) {
 	})
 }
 
-// A question of a task is asked on whatever path its principal listens.
+// The server asks a task's question on whichever path its principal listens.
 func TestCandidateQuestionOnTheOtherPath(t *testing.T) {
 	rules.Covers(t, "B-47", "B-49")
 	t.Parallel()
@@ -107,8 +107,7 @@ func TestCandidateQuestionOnTheOtherPath(t *testing.T) {
 	})
 }
 
-// Nothing of the candidate is there unless the options name it, on a path of its
-// own neither.
+// A server speaks nothing of the candidate unless the options name it, not even on a path of its own.
 func TestCandidateIsOff(t *testing.T) {
 	rules.Covers(t, "B-04", "B-06", "B-07")
 	t.Parallel()
@@ -140,8 +139,7 @@ func TestCandidateIsOff(t *testing.T) {
 	})
 }
 
-// A client of either revision on the path of the other makes no task; a tool that
-// has to be one says so.
+// A client of one revision on the path of the other makes no task. A tool that requires a task says so.
 func TestCandidateMistaken(t *testing.T) {
 	rules.Covers(t, "B-09", "B-11", "B-13")
 	t.Parallel()
@@ -158,7 +156,7 @@ func TestCandidateMistaken(t *testing.T) {
 				t.Errorf("%s: %v", revision, err)
 			}
 		}
-		// Who names none never finds the candidate, and is served plainly in its place.
+		// A client that names no revision never finds the candidate. It makes plain calls instead.
 		conn := dial(t, wiretest.RevisionURL(url, wiretest.CandidateRevision), gosdk.ClientOptions{})
 		if conn.Revision() == wiretest.CandidateRevision {
 			t.Error("found without its name")
@@ -167,7 +165,7 @@ func TestCandidateMistaken(t *testing.T) {
 	})
 }
 
-// jobs is the implementation of the package that is generated for the candidate.
+// jobs implements the package that is generated for the candidate.
 type jobs struct{}
 
 func (jobs) Run(ctx context.Context, task *mcptask.Task, in candidate.Job) (candidate.Done, error) {
@@ -193,8 +191,7 @@ func (jobs) Look(_ context.Context, in candidate.Job) (candidate.Done, error) {
 	return candidate.Done{Text: in.Name}, nil
 }
 
-// The generated client of what is generated for the candidate, which takes the place of the
-// release.
+// The generated client of a package for the candidate, which replaces the release.
 func TestCandidateEndToEnd(t *testing.T) {
 	rules.Covers(t, "B-08", "B-09", "B-12", "B-18", "B-48", "B-68", "B-82", "B-83")
 	t.Parallel()
@@ -241,8 +238,8 @@ func TestCandidateEndToEnd(t *testing.T) {
 	})
 }
 
-// Notifications of a task's status are no reason to poll less, whatever they say,
-// nor is their absence a reason to poll more.
+// Notifications of a task's status do not change how often the client polls, whatever they say. Neither does their
+// absence.
 func TestCandidateStatusChangesNothing(t *testing.T) {
 	rules.Covers(t, "B-43", "B-44", "B-81")
 	for name, told := range map[string]string{"none": "", "true": "working", "false": "completed"} {
@@ -289,7 +286,7 @@ func TestCandidateStatusChangesNothing(t *testing.T) {
 	}
 }
 
-// A server that may ask for tasks reads what its client declares as leniently.
+// A server that may ask for tasks reads the candidate's capabilities as leniently.
 func TestCandidateRemoteDeclared(t *testing.T) {
 	rules.Covers(t, "B-02", "B-03", "B-04")
 	t.Parallel()

@@ -9,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// What the release candidate has in common with 2025-11-25 is shown by the tests of that
-// revision. These repeat them in the candidate.
+// The tests of 2025-11-25 also cover what the release candidate has in common with it. These tests repeat them in the
+// candidate.
 
 func TestCandidateReceiverDeclares(t *testing.T) {
 	rules.Covers(t, "B-01", "B-02", "B-05", "B-06", "B-07", "B-21")

@@ -23,8 +23,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestEndlessMessages: a message that does not end fails its call when it is
-// longer than the options allow, whatever it is made of, and the error says so.
+// TestEndlessMessages: a message longer than the options allow fails its call, whatever it is made of, and the error
+// names the limit.
 func TestEndlessMessages(t *testing.T) {
 	const most = 128 << 10
 	filler := strings.Repeat("x", 4096)
@@ -59,7 +59,7 @@ func TestEndlessMessages(t *testing.T) {
 					t.Errorf("%v", err)
 				}
 				if n := len(s.of(method)); n != 1 {
-					t.Errorf("asked %d times for what is too long", n)
+					t.Errorf("sent the request %d times, want once", n)
 				}
 				if n := read.Load(); n > 2*most {
 					t.Errorf("%d bytes were read", n)
@@ -69,7 +69,7 @@ func TestEndlessMessages(t *testing.T) {
 	}
 }
 
-// TestLongMessages: what is as long as the options allow passes.
+// TestLongMessages: a message as long as the options allow passes.
 func TestLongMessages(t *testing.T) {
 	const most = 128 << 10
 	everyRevision(t, func(t *testing.T, revision string) {
@@ -90,8 +90,8 @@ func TestLongMessages(t *testing.T) {
 	})
 }
 
-// TestEndlessStandaloneStream: an event that does not end, on the stream that no
-// request has asked for, costs the stream and not the memory.
+// TestEndlessStandaloneStream: an endless event on the standalone stream ends the stream. The client does not keep it
+// in memory.
 func TestEndlessStandaloneStream(t *testing.T) {
 	const most = 128 << 10
 	bubble.Test(t, func(t *testing.T) {
@@ -110,8 +110,7 @@ func TestEndlessStandaloneStream(t *testing.T) {
 	})
 }
 
-// TestEndlessOutput: a command whose message does not end is ended, and the error
-// says what was too long.
+// TestEndlessOutput: the client ends a command whose message does not end, and the error says what was too long.
 func TestEndlessOutput(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]string{"a line": `{"x":"`, "lines": "[\n", "spaces": " "} {
@@ -130,7 +129,7 @@ func TestEndlessOutput(t *testing.T) {
 	}
 }
 
-// TestNegativeBound: a bound that means nothing is refused.
+// TestNegativeBound: Connect refuses a negative bound.
 func TestNegativeBound(t *testing.T) {
 	t.Parallel()
 	_, err := gosdk.Connect(t.Context(), "http://script/mcp", gosdk.ClientOptions{MaxMessage: -1})
@@ -143,8 +142,7 @@ func TestNegativeBound(t *testing.T) {
 	}
 }
 
-// TestCompressed: a body that was compressed counts as what it becomes, and a header
-// has a bound too.
+// TestCompressed: the limit counts the bytes of a compressed body after decompression. Headers have a limit too.
 func TestCompressed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -179,8 +177,8 @@ func TestCompressed(t *testing.T) {
 	}
 }
 
-// TestStreamThatReturns: a server that ends its stream over and over, and says to
-// come back at once or never, is come back to at a bearable pace.
+// TestStreamThatReturns: if a server ends its stream again and again, the client reopens it at a bearable rate, whether
+// the server says to come back at once or never.
 func TestStreamThatReturns(t *testing.T) {
 	for name, c := range map[string]struct {
 		retry       string
@@ -204,8 +202,7 @@ func TestStreamThatReturns(t *testing.T) {
 	}
 }
 
-// TestLongIdentifiers: what a server names an event or a task with comes back in the
-// header of requests, so that it has a bound.
+// TestLongIdentifiers: the client sends the IDs of events and tasks back in headers, so their length is limited.
 func TestLongIdentifiers(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
 	t.Run("an event", inBubble(func(t *testing.T) {
@@ -230,7 +227,7 @@ func TestLongIdentifiers(t *testing.T) {
 	}))
 }
 
-// TestHugeList: a list of tools has a bound in all, whatever its pages have.
+// TestHugeList: a list of tools has a limit for all its pages together.
 func TestHugeList(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
 		var sent atomic.Int64
@@ -249,8 +246,7 @@ func TestHugeList(t *testing.T) {
 	})
 }
 
-// TestStreamsLeftOpen: a server that answers on a stream and does not end it keeps
-// nothing of its client's busy.
+// TestStreamsLeftOpen: a server that answers on a stream and leaves it open does not keep the client's resources.
 func TestStreamsLeftOpen(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
 		var open atomic.Int32
@@ -275,8 +271,8 @@ func TestStreamsLeftOpen(t *testing.T) {
 	})
 }
 
-// TestSilentStandaloneStream: a server that never answers the request for a stream
-// holds Connect up no longer than its context.
+// TestSilentStandaloneStream: a server that never answers the request for a stream does not hold up Connect longer than
+// its context.
 func TestSilentStandaloneStream(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := newScript(t, wiretest.LegacyRevision, "HTTP GET", func(_ *scripted, c call) reply {
@@ -295,7 +291,7 @@ func TestSilentStandaloneStream(t *testing.T) {
 	})
 }
 
-// TestPagesToOpen: an error that asks for pages to be opened has a bound too.
+// TestPagesToOpen: the number of pages that one error may ask to open is limited.
 func TestPagesToOpen(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
 		var opened atomic.Int32
@@ -317,9 +313,8 @@ func TestPagesToOpen(t *testing.T) {
 	})
 }
 
-// TestFloodOfRequests: of the questions that a server asks beside its answers, a
-// bounded number is under way, others are refused, and there is room again when
-// some were answered.
+// TestFloodOfRequests: the client answers a limited number of a server's requests at once and refuses the others. It
+// has room again after it has answered some.
 func TestFloodOfRequests(t *testing.T) {
 	const flood, most = 1000, 256
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -375,7 +370,7 @@ func TestFloodOfRequests(t *testing.T) {
 					}
 					for i := range flood {
 						ask(fmt.Sprint("q", i))
-						ask(fmt.Sprint("q", i)) // one that comes again is one
+						ask(fmt.Sprint("q", i)) // a repeated request counts once
 					}
 					<-c.ctx.Done()
 				}}
@@ -402,7 +397,7 @@ func TestFloodOfRequests(t *testing.T) {
 	})
 }
 
-// TestFloodBeforeTheCall: so with the questions that come before a task.
+// TestFloodBeforeTheCall: the number of questions before a task is limited too.
 func TestFloodBeforeTheCall(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var asked atomic.Int32

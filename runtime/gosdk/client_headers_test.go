@@ -12,8 +12,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestHeadersNameTheTask: each request says in its headers what it is about, in
-// Base64 if a header cannot carry it as it is.
+// TestHeadersNameTheTask: the headers of each request name its method and task. A value that a header cannot carry is
+// in Base64.
 func TestHeadersNameTheTask(t *testing.T) {
 	rules.Covers(t, "E-69", "E-70", "E-71")
 	for _, id := range []string{

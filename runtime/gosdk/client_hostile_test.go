@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// hourly is a task whose server asks to be polled every hour.
+// hourly are the members of a task whose server asks for one poll an hour.
 const hourly = `"pollIntervalMs":3600000,"pollInterval":3600000`
 
 // silent is a reply that never comes.
@@ -28,8 +28,8 @@ func silent(c call) reply {
 	return reply{stream: func(func(string)) { <-c.ctx.Done() }}
 }
 
-// TestCloseEndsAll: whatever is under way ends with the connection, and who
-// waits learns of it at once, however rarely the server wants to be polled.
+// TestCloseEndsAll: Close ends whatever is under way, and every waiting caller learns of it at once, however rarely the
+// server wants to be polled.
 func TestCloseEndsAll(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		for _, method := range []string{"tools/list", "tools/call", "tasks/get", "tasks/cancel", ""} {
@@ -103,8 +103,8 @@ func TestCloseEndsAll(t *testing.T) {
 	}
 }
 
-// TestReconnectingHangs: a server that does not answer a new session holds up
-// nobody longer than he wants to wait, and Close not at all.
+// TestReconnectingHangs: if a server does not answer a new session, callers wait no longer than their contexts allow,
+// and Close does not wait.
 func TestReconnectingHangs(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &scripted{t: t, revision: wiretest.LegacyRevision}
@@ -133,10 +133,10 @@ func TestReconnectingHangs(t *testing.T) {
 					t.Error("a list")
 				}
 				if took := time.Since(began); took > min(patience, 2*time.Minute) {
-					t.Errorf("who would wait %v waits %v", patience, took)
+					t.Errorf("a caller with a timeout of %v waited %v", patience, took)
 				}
 			}()
-			time.Sleep(time.Millisecond) // the most patient opens the session
+			time.Sleep(time.Millisecond) // the caller with the longest timeout opens the session
 		}
 		time.Sleep(2*time.Minute - time.Second)
 		if conn.Revision() != wiretest.LegacyRevision && conn.Revision() != "" {
@@ -150,7 +150,7 @@ func TestReconnectingHangs(t *testing.T) {
 	})
 }
 
-// TestAnswersOfOtherTasks: the state of another task says nothing about this one.
+// TestAnswersOfOtherTasks: a client ignores the state of another task in the answer to a poll.
 func TestAnswersOfOtherTasks(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
 		s := polled(t, revision, func(s *scripted, n int) (r reply) {
@@ -163,8 +163,7 @@ func TestAnswersOfOtherTasks(t *testing.T) {
 	})
 }
 
-// TestToldNonsense: what a server tells of tasks that nobody has asked for, of
-// tasks that have ended, and what is no task, changes nothing.
+// TestToldNonsense: notifications of unknown tasks, of ended tasks and of invalid tasks change nothing.
 func TestToldNonsense(t *testing.T) {
 	rules.Covers(t, "C-29", "B-30")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -188,6 +187,9 @@ func TestToldNonsense(t *testing.T) {
 			tell = append(tell, l.send)
 		}
 		b.mu.Unlock()
+		if len(tell) == 0 {
+			t.Error("the client has no subscription")
+		}
 		for _, say := range tell {
 			for i := range 2000 { // a flood of others' tasks
 				say("notifications/tasks", b.task(fmt.Sprint("other", i), "completed", `"result":`+output(666)))
@@ -212,7 +214,7 @@ func TestToldNonsense(t *testing.T) {
 	})
 }
 
-// TestEndlessPages: a list that never ends is given up.
+// TestEndlessPages: the client gives up on a list that never ends.
 func TestEndlessPages(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
 		s := newScript(t, revision, "tools/list", func(_ *scripted, c call) reply {
@@ -224,7 +226,7 @@ func TestEndlessPages(t *testing.T) {
 	})
 }
 
-// TestPanickingAnswerer: an answerer that panics has failed; the program goes on.
+// TestPanickingAnswerer: if an answerer panics, its answer fails and the program goes on.
 func TestPanickingAnswerer(t *testing.T) {
 	broken := pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) { panic("a bug") })
 	everyRevision(t, func(t *testing.T, revision string) {
@@ -250,7 +252,7 @@ func TestPanickingAnswerer(t *testing.T) {
 		conn := s.connect(gosdk.ClientOptions{Answer: broken})
 		ctx := within(t, time.Minute)
 		_, err := start(t, conn).Wait(ctx)
-		if revision != wiretest.ModernRevision { // it is the server that is told
+		if revision != wiretest.ModernRevision { // it tells the server of the failure
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Error(err)
 			}
@@ -265,8 +267,7 @@ func TestPanickingAnswerer(t *testing.T) {
 	})
 }
 
-// TestAbsurdNumbers: a server that asks for years between two polls does not keep
-// a task alive that it has promised to forget.
+// TestAbsurdNumbers: if a server asks for years between two polls, the task still ends at its ttl.
 func TestAbsurdNumbers(t *testing.T) {
 	const limit = 10 * time.Minute
 	for name, tc := range map[string]struct {
@@ -295,8 +296,8 @@ func TestAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// TestCallIsNotRepeated: a call that the server has taken is not made again when
-// the session is lost before its answer, unless it has a key.
+// TestCallIsNotRepeated: if the session is lost after the server has taken a call, the client repeats the call only if
+// it has a key.
 func TestCallIsNotRepeated(t *testing.T) {
 	for name, options := range map[string][]mcptask.CallOption{"without a key": nil, "with one": {mcptask.IdempotencyKey("a key of sixteen bytes")}} {
 		t.Run(name, inBubble(func(t *testing.T) {
@@ -311,7 +312,7 @@ func TestCallIsNotRepeated(t *testing.T) {
 					return r
 				case lost.Load() && c.header.Get("Mcp-Session-Id") == "session1":
 					return reply{status: http.StatusNotFound, text: "no such session"}
-				case c.method == "tools/call" && c.n == 1: // taken, and its answer is late
+				case c.method == "tools/call" && c.n == 1: // the server has taken it, and its answer is late
 					return silent(c)
 				case c.method == "tools/call":
 					return result("%s", output(c.n))
@@ -340,8 +341,8 @@ func TestCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestCancelShows: who waits learns of the cancellation when the server has taken
-// it, however rarely it wants to be polled.
+// TestCancelShows: a waiting caller learns of the cancellation as soon as the server has taken it, however rarely the
+// server wants to be polled.
 func TestCancelShows(t *testing.T) {
 	everyRevision(t, func(t *testing.T, revision string) {
 		status := "working"
@@ -364,8 +365,7 @@ func TestCancelShows(t *testing.T) {
 	})
 }
 
-// TestToldWhileAPollHangs: what the server tells ends a poll that it does not
-// answer.
+// TestToldWhileAPollHangs: a notification ends a poll that the server does not answer.
 func TestToldWhileAPollHangs(t *testing.T) {
 	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
@@ -379,8 +379,8 @@ func TestToldWhileAPollHangs(t *testing.T) {
 	})
 }
 
-// TestFloodOfQuestions: questions that a server invents without end are each
-// asked once, and none after the waiting has ended.
+// TestFloodOfQuestions: the client asks each of a server's endless questions once, and asks none after the wait has
+// ended.
 func TestFloodOfQuestions(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var asked, ended atomic.Int32
@@ -409,8 +409,8 @@ func TestFloodOfQuestions(t *testing.T) {
 	})
 }
 
-// TestHastyServer: a server that asks to be polled without a pause is polled ten
-// times a second at most, also when each answer brings news.
+// TestHastyServer: if a server asks to be polled without a pause, the client polls ten times a second at most, even if
+// each answer brings news.
 func TestHastyServer(t *testing.T) {
 	for _, poll := range []string{"1", "0.001", "1e-300", `"1"`} {
 		t.Run(poll, inEveryRevision(func(t *testing.T, revision string) {
@@ -430,8 +430,8 @@ func TestHastyServer(t *testing.T) {
 	}
 }
 
-// TestSlowServer: a server that asks for an eternity between two polls is asked
-// while it still has the result.
+// TestSlowServer: if a server asks for an eternity between two polls, the client polls while the server still has the
+// result.
 func TestSlowServer(t *testing.T) {
 	for name, members := range map[string]string{
 		"kept for ever":   `"ttl":null,"ttlMs":null,"pollInterval":1e300,"pollIntervalMs":1e300`,

@@ -16,14 +16,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// asking is a server and a tool, and whether the client asks for a task there.
+// asking is a server and a tool, and says if the client asks for a task there.
 type asking struct {
 	capabilities string
 	tool         string // its members beside the name; "" if the server does not list it
 	plain, want  bool
 }
 
-// checkAsksForATask calls each tool, as a task if the client wants that.
+// checkAsksForATask calls each tool and checks if the client asks for a task.
 func checkAsksForATask(t *testing.T, revision string, cases []asking) {
 	t.Helper()
 	for _, tc := range cases {
@@ -62,8 +62,8 @@ const (
 	listsTasks = `{"tasks":{"list":{},"cancel":{}}}`
 )
 
-// TestAsksForATask: a client of 2025-11-25 asks for a task exactly if server and tool
-// take one. It never calls a tool plainly that has to be a task.
+// TestAsksForATask: a client of 2025-11-25 asks for a task exactly if server and tool accept one. It never makes a
+// plain call of a tool that requires a task.
 func TestAsksForATask(t *testing.T) {
 	rules.Covers(t, "C-03", "C-04", "C-08", "C-09", "C-11", "C-12")
 	const required, optional = `"execution":{"taskSupport":"required"}`, `"execution":{"taskSupport":"optional"}`
@@ -90,7 +90,7 @@ func TestAsksForATask(t *testing.T) {
 	})
 }
 
-// TestCandidateAsksForATask: so does a client of the release candidate, in the candidate's words.
+// TestCandidateAsksForATask: a client of the release candidate does the same in the candidate's words.
 func TestCandidateAsksForATask(t *testing.T) {
 	rules.Covers(t, "B-02", "B-03", "B-04", "B-08", "B-09", "B-11", "B-12", "B-15")
 	const always, optional = `"annotations":{"taskHint":"always"}`, `"annotations":{"taskHint":"optional"}`
@@ -116,8 +116,8 @@ func TestCandidateAsksForATask(t *testing.T) {
 	})
 }
 
-// TestDeclaresTheExtension: the client declares the extension with each request, but for a plain
-// call. What answers a call may be a task or not.
+// TestDeclaresTheExtension: the client declares the extension with each request except a plain call. The server may
+// answer with a task or not.
 func TestDeclaresTheExtension(t *testing.T) {
 	rules.Covers(t, "E-02", "E-04", "E-06")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -150,7 +150,7 @@ func TestDeclaresTheExtension(t *testing.T) {
 	})
 }
 
-// TestPagesInOrder: a cursor goes back as it came, whatever it is.
+// TestPagesInOrder: the client sends a cursor back unchanged, whatever it contains.
 func TestPagesInOrder(t *testing.T) {
 	rules.Covers(t, "C-71", "B-66", "A-51")
 	cursors := []string{"b", "a", "2", " ", "null", "eyJhIjoxfQ==", "=?base64?eA==?=", "\x00ü\u2028\n", `{"page":1.50,"then":null}`, "a%2Fb+c/d==", strings.Repeat("x", 10_000), "b"}
@@ -196,7 +196,7 @@ func TestUnknownRevision(t *testing.T) {
 	}
 }
 
-// TestClientLogs: what becomes of each task is logged, with its ID.
+// TestClientLogs: the client logs what happens to each task, with its ID.
 func TestClientLogs(t *testing.T) {
 	rules.Covers(t, "C-105", "C-106", "B-100", "B-101")
 	everyRevision(t, func(t *testing.T, revision string) {

@@ -22,8 +22,8 @@ func gaps(calls []call) []time.Duration {
 	return list
 }
 
-// TestPollsAtTheInterval: never sooner than the interval that the server said
-// last, not in step with others, and not after the end.
+// TestPollsAtTheInterval: the client never polls sooner than the server's last interval, does not poll in step with
+// other clients, and does not poll after the end.
 func TestPollsAtTheInterval(t *testing.T) {
 	rules.Covers(t, "C-30", "C-31", "B-31", "B-32", "E-17", "E-18", "E-25", "E-27")
 	everyRevision(t, func(t *testing.T, revision string) {
@@ -57,8 +57,8 @@ func TestPollsAtTheInterval(t *testing.T) {
 	})
 }
 
-// TestLimitedPolls: a server that limits polls is polled more slowly, for as long
-// as it takes, and as it asks in Retry-After.
+// TestLimitedPolls: if a server limits polls, the client polls more slowly for as long as the limit holds, and obeys
+// Retry-After.
 func TestLimitedPolls(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reply reply
@@ -85,14 +85,14 @@ func TestLimitedPolls(t *testing.T) {
 				last = gap
 			}
 			if len(s.of("initialize"))+len(s.of("server/discover")) > 2 {
-				t.Error("it connected anew")
+				t.Error("it opened a new session")
 			}
 		}))
 	}
 }
 
-// TestUnavailable: what HTTP says without a JSON-RPC message is an error of the
-// transport, which is borne for several tries and breaks nothing.
+// TestUnavailable: an HTTP error without a JSON-RPC message is an error of the transport. The client tries several
+// times more, and keeps its session.
 func TestUnavailable(t *testing.T) {
 	for _, status := range []int{429, 500, 502, 503, 504, 599} {
 		t.Run(fmt.Sprint(status), inEveryRevision(func(t *testing.T, revision string) {
@@ -125,8 +125,8 @@ func TestUnavailable(t *testing.T) {
 	}))
 }
 
-// TestBackstop: a task whose ttl has passed by the client's own clock has ended,
-// whatever the clock and the word of the server; one that prolongs it is believed.
+// TestBackstop: a task ends when its ttl has passed by the client's own clock, whatever the server's clock and answers
+// say. A server may prolong the ttl.
 func TestBackstop(t *testing.T) {
 	rules.Covers(t, "E-36", "E-17", "E-79")
 	const minute = `"ttlMs":60000`
@@ -191,7 +191,7 @@ func TestBackstop(t *testing.T) {
 		if _, err := call.Wait(t.Context()); !errors.Is(err, mcptask.ErrExpired) || time.Since(began) > 3*time.Minute {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		// A program that takes it up again gets the same.
+		// A program that resumes the task gets the same.
 		token, _ := call.Token()
 		again := resume(t, conn, token)
 		began = time.Now()
@@ -201,7 +201,7 @@ func TestBackstop(t *testing.T) {
 	}))
 }
 
-// TestTakenUpAgain: what a token keeps is enough for another process.
+// TestTakenUpAgain: another process can resume the task with nothing but its token.
 func TestTakenUpAgain(t *testing.T) {
 	rules.Covers(t, "E-28", "C-106", "B-101")
 	everyRevision(t, func(t *testing.T, revision string) {

@@ -37,13 +37,13 @@ func noting(asked *atomic.Int32) mcptask.Answerer {
 	})
 }
 
-// wantNumbers is wantNumber for several who wait for one call, whose number is 1.
+// wantNumbers is wantNumber for several callers that wait for one call, whose number is 1.
 func wantNumbers(t testing.TB, call *mcptask.Call[number]) {
 	t.Helper()
 	wiretest.RunTogether(5, func(int) { wantNumber(t, call, 1) })
 }
 
-// updates lists what was sent in all updates, as key=response.
+// updates lists the answers of all updates, as key=response.
 func updates(s *scripted) []string {
 	var sent []string
 	for _, c := range s.of("tasks/update") {
@@ -59,9 +59,8 @@ func updates(s *scripted) []string {
 	return sent
 }
 
-// TestOneAnswerAKey: each question is answered once, under its own key, however
-// often it is seen: in polls, in notifications, in both at once, by several who
-// wait; and the task is followed to its end.
+// TestOneAnswerAKey: the client answers each question once, under its own key, and follows the task to its end. It may
+// see the question often: in polls, in notifications, in both at once, or in the waits of several callers.
 func TestOneAnswerAKey(t *testing.T) {
 	rules.Covers(t, "E-38", "E-39", "E-40", "E-41", "E-45", "E-49", "E-88", "E-96")
 	answered := func(key string) string { return key + `={"action":"accept","content":{"note":"` + key + `"}}` }
@@ -71,7 +70,7 @@ func TestOneAnswerAKey(t *testing.T) {
 			switch {
 			case n <= 3:
 				return s.state("t", "input_required", asks("a"))
-			case n <= 6: // slow to take it, and another
+			case n <= 6: // the server is slow to take the answer, and asks another question
 				return s.state("t", "input_required", asks("a", "b"))
 			case n <= 8:
 				return s.state("t", "working")
@@ -89,7 +88,7 @@ func TestOneAnswerAKey(t *testing.T) {
 	t.Run("notifications and polls that cross", overEachWay(func(t *testing.T, connect connector) {
 		b := newBoard(t)
 		var asked atomic.Int32
-		crossing := func(c call) reply { // a poll that takes long, in which a notification comes
+		crossing := func(c call) reply { // a notification comes during this slow poll
 			r := b.serve(c)
 			if c.method == "tasks/get" && c.n == 1 {
 				b.set("t1", "input_required", asks("a"))
@@ -125,7 +124,7 @@ func TestOneAnswerAKey(t *testing.T) {
 		call := start(t, s.connect(gosdk.ClientOptions{Answer: mcptask.Answer(wiretest.NoteSpec, func(ctx context.Context, _ mcptask.Question) (wiretest.NoteInput, error) {
 			asked.Add(1)
 			select {
-			case <-time.After(10 * time.Second): // who asked first has left
+			case <-time.After(10 * time.Second): // the caller that asked first has left
 			case <-ctx.Done():
 			}
 			return wiretest.NoteInput{Note: "a"}, ctx.Err()
@@ -145,7 +144,7 @@ func TestOneAnswerAKey(t *testing.T) {
 			t.Errorf("asked %d times, sent %v", asked.Load(), got)
 		}
 	}))
-	t.Run("who is trusted is the answerer's to say", inBubble(func(t *testing.T) {
+	t.Run("the answerer decides", inBubble(func(t *testing.T) {
 		s := polled(t, wiretest.ModernRevision, func(s *scripted, n int) reply {
 			if n <= 2 {
 				return s.state("t", "input_required", asks("a"))
@@ -164,9 +163,8 @@ func TestOneAnswerAKey(t *testing.T) {
 	}))
 }
 
-// TestQuestionsOfALegacyTask: when a task of 2025-11-25 asks, its result is
-// awaited while it is polled, and the question is answered on whatever stream it
-// comes; a stream that breaks off ends nothing.
+// TestQuestionsOfALegacyTask: if a task of 2025-11-25 asks, the client waits for its result while it polls, and answers
+// the question on whichever stream it comes. A broken stream ends nothing.
 func TestQuestionsOfALegacyTask(t *testing.T) {
 	rules.Covers(t, "C-32", "C-42", "C-43", "C-51", "C-53")
 	checkQuestionsOfATask(t, wiretest.LegacyRevision)
@@ -233,7 +231,7 @@ func checkQuestionsOfATask(t *testing.T, revision string) {
 	}
 }
 
-// hostileSchemas are schemas that end, or hold up, who compiles or follows them.
+// hostileSchemas are schemas that crash or stall a program that compiles or follows them.
 var hostileSchemas = map[string]string{
 	"itself":       `{"$ref":"#"}`,
 	"a union":      `{"type":"object","allOf":[{"$ref":"#"}]}`,
@@ -242,17 +240,17 @@ var hostileSchemas = map[string]string{
 	"a number":     `{"type":"object","properties":{"n":{"type":"number","minimum":1e-9999999}}}`,
 }
 
-// hostileQuestion is a question that the client has an answerer for.
+// hostileQuestion returns a question that the client has an answerer for.
 func hostileQuestion(schema string) string {
 	return fmt.Sprintf(`{"message":"?","requestedSchema":%s,"_meta":{"io.github.mcptaskgen/input":"Approval"}}`, schema)
 }
 
-// TestHostileSchemas: a question whose schema is not what the protocol allows is
-// refused to the server, and nobody is asked: following it would end the process.
+// TestHostileSchemas: the client refuses a question whose schema the protocol does not allow, and does not ask the
+// person. Following such a schema would crash the process.
 func TestHostileSchemas(t *testing.T) {
 	for name, schema := range hostileSchemas {
 		t.Run(name, func(t *testing.T) {
-			if name != "a number" { // the SDK has made a double of it by then
+			if name != "a number" { // by then the SDK has decoded it as a float64
 				t.Run("a request", func(t *testing.T) { hostileRequest(t, wiretest.LegacyRevision, schema, "") })
 				t.Run("a request of the candidate", func(t *testing.T) { hostileRequest(t, wiretest.CandidateRevision, schema, "") })
 			}
@@ -263,7 +261,7 @@ func TestHostileSchemas(t *testing.T) {
 	}
 }
 
-// approver approves and fails the test.
+// approver approves, and fails the test if it is called.
 func approver(t *testing.T) mcptask.Answerer {
 	return pipeline.AnswerApproval(func(context.Context, mcptask.Question) (pipeline.Approval, error) {
 		t.Error("the person was asked")
@@ -271,7 +269,7 @@ func approver(t *testing.T) mcptask.Answerer {
 	})
 }
 
-// hostileRequest asks beside the answer to tasks/result.
+// hostileRequest sends a hostile question on the stream of tasks/result.
 func hostileRequest(t *testing.T, revision, schema, task string) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &scripted{t: t, revision: revision}
@@ -300,7 +298,7 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 					params := hostileQuestion(schema)
 					send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":%s%s}`, strings.TrimSuffix(params, "}"), task+"}"))
 					answer := got(`"q"`)
-					if task != "" && !strings.Contains(answer, "requestedSchema") { // else it is refused before there is a task
+					if task != "" && !strings.Contains(answer, "requestedSchema") { // a plain question is refused before there is a task
 						var created struct {
 							Task struct{ TaskID string }
 						}
@@ -328,7 +326,7 @@ func hostileRequest(t *testing.T, revision, schema, task string) {
 	})
 }
 
-// hostileInput asks in 2026-07-28. No answer to a question is an error there.
+// hostileInput asks in 2026-07-28. There, the client cannot answer a question with an error.
 func hostileInput(t *testing.T, schema string, before bool) {
 	bubble.Test(t, func(t *testing.T) {
 		s := &scripted{t: t, revision: wiretest.ModernRevision}

@@ -19,8 +19,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestProposedCancel: a task is cancelled by the request that made it, also while it
-// asks; who waits polls on to see it, and the call is hung up without a second word.
+// TestProposedCancel: the client cancels a task by cancelling the request that made it, also while the task asks. A
+// waiting caller polls until it sees the end. Then the client hangs up the call and sends nothing more.
 func TestProposedCancel(t *testing.T) {
 	rules.Covers(t, "A-38", "A-45", "A-47")
 	for name, answers := range map[string]bool{"and is answered": true, "and is not": false} {
@@ -41,14 +41,14 @@ func TestProposedCancel(t *testing.T) {
 			})
 			call := start(t, connect(s, gosdk.ClientOptions{}))
 			time.AfterFunc(2500*time.Millisecond, func() {
-				for range 2 { // to be sure
+				for range 2 { // twice, which must not matter
 					cancel(t, call)
 				}
 				close(answered)
 			})
 			wantEnd(t, call, mcptask.ErrCancelled)
 			time.Sleep(time.Hour)
-			if err := call.Cancel(t.Context()); err != nil { // it is done
+			if err := call.Cancel(t.Context()); err != nil { // the task has ended
 				t.Error(err)
 			}
 			sent, made := s.of("notifications/cancelled"), s.of("tools/call")[0]
@@ -67,8 +67,8 @@ func TestProposedCancel(t *testing.T) {
 	}
 }
 
-// TestProposedCancelUnheard: the call of a task that was cancelled is hung up after a
-// while if the server says nothing and nobody waits.
+// TestProposedCancelUnheard: after a cancellation, the client hangs up the call after a while, even if the server says
+// nothing and no caller waits.
 func TestProposedCancelUnheard(t *testing.T) {
 	rules.Covers(t, "A-48")
 	bubble.Test(t, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestProposedCancelUnheard(t *testing.T) {
 	})
 }
 
-// TestProposedCancelTooLate: the answer that comes all the same is the end.
+// TestProposedCancelTooLate: if the call is answered after the cancellation, that answer is the outcome.
 func TestProposedCancelTooLate(t *testing.T) {
 	eachWay(t, func(t *testing.T, connect connector) {
 		answered := make(chan struct{})
@@ -104,8 +104,8 @@ func TestProposedCancelTooLate(t *testing.T) {
 	})
 }
 
-// TestProposedCancelElsewhere: a call that was taken up by its token has no request
-// to cancel, and goes on.
+// TestProposedCancelElsewhere: a call that was resumed by its token has no request to cancel. Cancel fails and the call
+// goes on.
 func TestProposedCancelElsewhere(t *testing.T) {
 	eachWay(t, func(t *testing.T, connect connector) {
 		s := scriptProposal(t, func(c call) reply {
@@ -126,8 +126,7 @@ func TestProposedCancelElsewhere(t *testing.T) {
 	})
 }
 
-// tokenFor is the token of a call of the tool that became a task of this ID, in
-// another process.
+// tokenFor returns the token of a call that became the task of this ID in another process.
 func tokenFor(t *testing.T, taskID string) mcptask.Token {
 	t.Helper()
 	call, err := mcptask.Start[number](t.Context(), elsewhere{taskID: taskID}, "tool", number{})
@@ -148,9 +147,9 @@ func (e elsewhere) CallTool(context.Context, mcptask.ToolCall) (mcptask.Snapshot
 	return mcptask.Snapshot{TaskID: e.taskID, Status: mcptask.StatusWorking, TTL: -1}, nil
 }
 
-// TestProposedLeaves: who leaves before there is a task cancels the call, and one
-// who closes the connection right after that too; a key says that somebody may come
-// back. Who only closes the connection cancels nothing.
+// TestProposedLeaves: a caller that leaves before there is a task cancels the call, even if it closes the connection
+// right afterwards. With a key, the call goes on, because the caller may come back. Closing the connection alone
+// cancels nothing.
 func TestProposedLeaves(t *testing.T) {
 	for name, tc := range map[string]struct {
 		options   []mcptask.CallOption
@@ -208,13 +207,13 @@ func TestProposedLeaves(t *testing.T) {
 	}
 }
 
-// TestProposedCut: a call whose stream is cut off is found again by its task, and
-// is not made a second time. If it has no task, nobody knows what it has done.
+// TestProposedCut: if the stream of a call is cut, the client finds the task and does not repeat the call. If it finds
+// no task, it reports that the tool may have been called.
 func TestProposedCut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		announced bool
-		lost      int // polls that say that there is no task
-		failing   int // and that do not get through
+		lost      int // polls that find no task
+		failing   int // polls that fail on the way
 		want      string
 	}{
 		"after the announcement": {announced: true},
@@ -254,7 +253,7 @@ func TestProposedCut(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tc.failing == 0 { // the request can still be named
+			if tc.failing == 0 { // the client still knows the request
 				cancel(t, call)
 				if sent := s.of("notifications/cancelled"); len(sent) != 1 || sent[0].member("requestId") != string(s.of("tools/call")[0].id) {
 					t.Errorf("%v", sent)
@@ -268,8 +267,7 @@ func TestProposedCut(t *testing.T) {
 	}
 }
 
-// TestProposedSessionLost: a task outlives the session of its call. Its call can no
-// longer be cancelled.
+// TestProposedSessionLost: a task outlives the session of its call. Its call can no longer be cancelled.
 func TestProposedSessionLost(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		cut := make(chan struct{})
@@ -305,7 +303,7 @@ func TestProposedSessionLost(t *testing.T) {
 	})
 }
 
-// TestProposedEnds: a server process that ends is the end of every call.
+// TestProposedEnds: the end of a server process ends every call.
 func TestProposedEnds(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := scriptProposal(t, func(c call) reply {
@@ -328,14 +326,13 @@ func TestProposedEnds(t *testing.T) {
 		if err := call.Cancel(t.Context()); !errors.Is(err, mcptask.ErrDisconnected) {
 			t.Error(err)
 		}
-		_ = conn.Close() // its pipes are gone
+		_ = conn.Close() // its pipes are closed
 		s.work.Wait()
 	})
 }
 
-// TestProposedQuestions: what a task asks on the way comes on the open call, and the
-// answer names the task as the question does, whichever of the keys that was. That
-// the question asks to be a task itself is ignored.
+// TestProposedQuestions: a task's questions come on the open call. The answer names the task under the key that the
+// question used. The client ignores that a question asks to be a task itself.
 func TestProposedQuestions(t *testing.T) {
 	rules.Covers(t, "A-04", "A-10", "A-38")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -382,7 +379,7 @@ func TestProposedQuestions(t *testing.T) {
 		var tasks []string
 		call := start(t, connect(s, gosdk.ClientOptions{Answer: mcptask.Answer(wiretest.NoteSpec, func(_ context.Context, q mcptask.Question) (wiretest.NoteInput, error) {
 			asked.Add(1)
-			tasks = append(tasks, q.TaskID) // one after the other
+			tasks = append(tasks, q.TaskID) // one question at a time
 			return wiretest.NoteInput{Note: "yes"}, nil
 		})}))
 		if out, err := call.Wait(t.Context()); err != nil || out.N != 1 || asked.Load() != 4 {

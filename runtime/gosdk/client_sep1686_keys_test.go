@@ -19,8 +19,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestProposedIDs: no two calls have one ID, many at once on one connection neither;
-// each gets its own answer, whatever order they come in.
+// TestProposedIDs: no two calls have the same ID, not even many at once on one connection. Each call gets its own
+// answer, in whatever order the answers come.
 func TestProposedIDs(t *testing.T) {
 	rules.Covers(t, "A-12", "A-13", "A-14")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -54,9 +54,8 @@ func TestProposedIDs(t *testing.T) {
 	})
 }
 
-// TestProposedKeys: the same key with the same arguments is the same ID, in every
-// process. Where the server takes the second call for a duplicate, the first one's
-// task is taken up.
+// TestProposedKeys: the same key with the same arguments gives the same ID in every process. If the server refuses the
+// second call as a duplicate, the client resumes the first one's task.
 func TestProposedKeys(t *testing.T) {
 	rules.Covers(t, "A-07")
 	const key = "0123456789abcdef"
@@ -95,7 +94,7 @@ func TestProposedKeys(t *testing.T) {
 			wantNumber(t, first, 1)
 			_, err := mcptask.Start[number](t.Context(), conn, "tool", number{3}, mcptask.IdempotencyKey(key))
 			var wire *mcptask.Error
-			if !errors.As(err, &wire) || wire.Message != "n must not be 3" { // no duplicate
+			if !errors.As(err, &wire) || wire.Message != "n must not be 3" { // not taken for a duplicate
 				t.Error(err)
 			}
 			_ = start(t, conn, mcptask.IdempotencyKey(key+"x"))
@@ -117,8 +116,8 @@ func TestProposedKeys(t *testing.T) {
 	})
 }
 
-// TestProposedDelete: with DeleteTasks, a task whose end was read is deleted, in
-// whatever way that came, and only then; a refusal hurts nobody.
+// TestProposedDelete: with DeleteTasks, the client deletes a task exactly once, after it has read the end, whether the
+// end came from a poll or as the answer. A refused deletion does no harm.
 func TestProposedDelete(t *testing.T) {
 	rules.Covers(t, "A-38", "A-56")
 	for name, tc := range map[string]struct {
@@ -183,7 +182,7 @@ func TestProposedDelete(t *testing.T) {
 	}
 }
 
-// TestProposedLog: the log tells of each task by its ID.
+// TestProposedLog: the log names each task by its ID.
 func TestProposedLog(t *testing.T) {
 	rules.Covers(t, "A-76")
 	bubble.Test(t, func(t *testing.T) {
@@ -205,14 +204,13 @@ func TestProposedLog(t *testing.T) {
 		id := strings.Trim(s.of("tools/call")[0].named(), `"`)
 		for _, event := range []string{`"task created"`, `"task cancelled"`, `"task settled"`, `"task deleted"`} {
 			if n := strings.Count(log.String(), "msg="+event+" task="+id); n != 1 {
-				t.Errorf("%s %d times in\n%s", event, n, log.String())
+				t.Errorf("%s is logged %d times, want once:\n%s", event, n, log.String())
 			}
 		}
 	})
 }
 
-// TestProposedHostile: what a server tells of tasks that nobody has asked for, or in
-// a form of its own, moves nothing.
+// TestProposedHostile: the client ignores announcements of unknown tasks and malformed announcements.
 func TestProposedHostile(t *testing.T) {
 	rules.Covers(t, "A-11")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -231,7 +229,7 @@ func TestProposedHostile(t *testing.T) {
 						send(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":` + params + `}`)
 					}
 					send(`{"jsonrpc":"2.0","method":"notifications/tasks/created"}`)
-					send(`{"jsonrpc":"2.0","id":"r","method":"notifications/tasks/created","params":{}}`) // a request: the SDK refuses it
+					send(`{"jsonrpc":"2.0","id":"r","method":"notifications/tasks/created","params":{}}`) // a request, which the SDK refuses
 					time.Sleep(3 * time.Second)
 					for range 3 {
 						send(announcement(c))
@@ -255,7 +253,8 @@ func TestProposedHostile(t *testing.T) {
 	})
 }
 
-// TestProposedOnlyWhereNamed: no other revision says or hears anything of it.
+// TestProposedOnlyWhereNamed: in every other revision, the client neither sends the proposal's members nor reads its
+// announcements.
 func TestProposedOnlyWhereNamed(t *testing.T) {
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		bubble.Test(t, func(t *testing.T) {

@@ -19,9 +19,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// TestProposedPolls: the client names the task, waits until it is announced, polls
-// as often as the server wishes and reads the result; the open call is hung up
-// then, without a word.
+// TestProposedPolls: the client names the task, waits for its announcement, polls as often as the server wishes and
+// reads the result. Then it hangs up the open call and sends nothing more.
 func TestProposedPolls(t *testing.T) {
 	rules.Covers(t, "A-02", "A-03", "A-07", "A-11", "A-12", "A-13", "A-32", "A-38")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -50,7 +49,7 @@ func TestProposedPolls(t *testing.T) {
 		})
 		conn := connect(s, gosdk.ClientOptions{})
 		call := start(t, conn, mcptask.TTL(time.Minute))
-		<-announced // it has returned because of that
+		<-announced // Start returns because of the announcement
 		for snapshot, err := range call.Updates(t.Context()) {
 			if err != nil || !snapshot.Done() && snapshot.Status != mcptask.StatusWorking {
 				t.Errorf("%+v, %v", snapshot, err)
@@ -83,8 +82,8 @@ func TestProposedPolls(t *testing.T) {
 	})
 }
 
-// TestProposedAnswer: the answer to the call is its task's end if it comes first,
-// at once and without a poll more.
+// TestProposedAnswer: if the answer to the call comes first, it is the task's outcome, at once and without another
+// poll.
 func TestProposedAnswer(t *testing.T) {
 	rules.Covers(t, "A-06", "A-07")
 	for name, tc := range map[string]struct {
@@ -138,7 +137,7 @@ func TestProposedAnswer(t *testing.T) {
 	}
 }
 
-// TestProposedUnread: an answer that comes while nobody waits is there for who does.
+// TestProposedUnread: an answer that comes while no caller waits is kept for the next Wait.
 func TestProposedUnread(t *testing.T) {
 	rules.Covers(t, "A-07")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -147,7 +146,7 @@ func TestProposedUnread(t *testing.T) {
 			if c.method == "tools/call" {
 				return held(c, ended, result("%s", output(3)))
 			}
-			return refusal(wiretest.InvalidParams, "") // it was deleted at once
+			return refusal(wiretest.InvalidParams, "") // the server deleted it at once
 		})
 		call := start(t, connect(s, gosdk.ClientOptions{}))
 		close(ended)
@@ -168,8 +167,7 @@ func TestProposedUnread(t *testing.T) {
 	})
 }
 
-// TestProposedErrorThatIsNoEnd: a server that stops refuses what is open. Its tasks
-// go on.
+// TestProposedErrorThatIsNoEnd: a server that stops refuses its open calls. Their tasks go on.
 func TestProposedErrorThatIsNoEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
 		after time.Duration // the refusal comes then
@@ -203,8 +201,8 @@ func TestProposedErrorThatIsNoEnd(t *testing.T) {
 	}
 }
 
-// TestProposedIgnored: a server that knows no tasks answers as ever, and is not
-// asked for one if that takes no longer than usual.
+// TestProposedIgnored: a server without tasks answers as usual. The client does not poll it if the answer takes no
+// longer than usual.
 func TestProposedIgnored(t *testing.T) {
 	rules.Covers(t, "A-11")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -222,7 +220,7 @@ func TestProposedIgnored(t *testing.T) {
 		for _, options := range [][]mcptask.CallOption{nil, {mcptask.Plain()}} {
 			call := start(t, conn, options...)
 			if _, ok := call.Token(); ok {
-				t.Error("a token of no task")
+				t.Error("there is a token without a task")
 			}
 			wantNumber(t, call, 1)
 		}
@@ -239,8 +237,8 @@ func TestProposedIgnored(t *testing.T) {
 	})
 }
 
-// TestProposedSilence: if neither the answer nor the announcement comes, the
-// client looks for the task, ever more rarely. If there are no tasks at all, it looks once.
+// TestProposedSilence: if neither the answer nor the announcement comes, the client looks for the task, less and less
+// often. If the server has no tasks at all, it looks once.
 func TestProposedSilence(t *testing.T) {
 	rules.Covers(t, "A-11")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -282,7 +280,7 @@ func TestProposedSilence(t *testing.T) {
 	})
 }
 
-// TestProposedStates: what the states of the proposal are to who waits.
+// TestProposedStates: what a waiting caller gets for each state of the proposal.
 func TestProposedStates(t *testing.T) {
 	for status, tc := range map[string]struct {
 		more, result reply
@@ -304,7 +302,7 @@ func TestProposedStates(t *testing.T) {
 			return err == nil && s.Status == mcptask.StatusCompleted && s.Result.IsError
 		}},
 		"completed ": {reply{}, refusal(wiretest.InvalidParams, ""), func(_ mcptask.Snapshot, err error) bool {
-			return errors.Is(err, mcptask.ErrNotFound) // deleted meanwhile
+			return errors.Is(err, mcptask.ErrNotFound) // deleted before the result was read
 		}},
 		"submitted ":      {result(`"pollFrequency":"often"`), reply{}, func(_ mcptask.Snapshot, err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
 		"input_required ": {result(`"pollFrequency":-1`), reply{}, func(_ mcptask.Snapshot, err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
@@ -341,8 +339,8 @@ func TestProposedStates(t *testing.T) {
 	}
 }
 
-// scriptProposal is a script that speaks the proposal SEP-1686. Whatever the client sends
-// to it has to fit the proposal's schema.
+// scriptProposal returns a script that speaks the proposal SEP-1686. It checks whatever the client sends against the
+// proposal's schema.
 func scriptProposal(t testing.TB, answer func(c call) reply) *scripted {
 	t.Helper()
 	s := &scripted{t: t, revision: mcptask.RevisionSEP1686}
@@ -368,7 +366,7 @@ func scriptProposal(t testing.TB, answer func(c call) reply) *scripted {
 				made[string(c.id)] = true
 			}
 			if c.method == "notifications/cancelled" && !made[c.member("requestId")] {
-				continue // of a request about a task, which is not the task's
+				continue // cancels a request about a task, not the task's own
 			}
 			definition, data := proposedDefinitions[c.method], []byte(c.params)
 			if definition == "" {
@@ -400,7 +398,7 @@ const (
 	askedProposed   = "modelcontextprotocol.io/task"
 )
 
-// named is the task that a message is about, as JSON; "" is none.
+// named returns the ID of the task that a message is about, as JSON, or "" if it names none.
 func (c call) named() string {
 	if id := c.member("taskId"); id != "" {
 		return id
@@ -408,13 +406,13 @@ func (c call) named() string {
 	return c.member("_meta", askedProposed, "taskId")
 }
 
-// announcement tells of the task of a call.
+// announcement returns the notification that announces the task of a call.
 func announcement(c call) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/created","params":{"_meta":{%q:{"taskId":%s}}}}`, relatedProposed, c.named())
 }
 
-// held announces the task of a call, and leaves the call open until a channel is
-// closed or the client is gone; last is its answer then.
+// held announces the task of a call, and leaves the call open until a channel is closed or the client is gone. Then it
+// answers with last.
 func held(c call, until <-chan struct{}, last reply) reply {
 	last.stream = func(send func(string)) {
 		send(announcement(c))
@@ -426,11 +424,11 @@ func held(c call, until <-chan struct{}, last reply) reply {
 	return last
 }
 
-// stands is the answer to a poll of the proposal's.
+// stands answers a poll in the proposal's form.
 func stands(c call, status string, more ...string) reply {
 	members := append([]string{fmt.Sprintf(`"taskId":%s,"status":%q,"keepAlive":null,"_meta":{%q:{"taskId":%[1]s}}`, c.named(), status, relatedProposed)}, more...)
 	return result(`{%s}`, strings.Join(members, ","))
 }
 
-// gone answers everything as a server that has no such task.
+// gone answers every request like a server that does not know the task.
 func gone(call) reply { return refusal(wiretest.InvalidParams, "") }

@@ -18,7 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// rarely has the tool "wait", which wants to be polled every hour.
+// rarely has the tool "wait", whose server asks for one poll an hour.
 func rarely(release <-chan struct{}) mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional, Poll: time.Hour}
 	return mcptask.Tools{Service: "Rarely", Impl: 1, Tools: []mcptask.Tool{
@@ -43,8 +43,8 @@ func startWait(t testing.TB, conn mcptask.Conn) *mcptask.Call[string] {
 	return call
 }
 
-// TestEndShowsOnAPipe: over stdio, too, the end shows hours before the next poll,
-// and so does the end of the server.
+// TestEndShowsOnAPipe: over stdio too, the client learns of a task's end, and of the server's, hours before the next
+// poll.
 func TestEndShowsOnAPipe(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -70,8 +70,7 @@ func TestEndShowsOnAPipe(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeft: after Close, whatever was going on, the connections and
-// goroutines of the client are gone.
+// TestNothingIsLeft: after Close, the client has no connection and no goroutine left, whatever was under way.
 func TestNothingIsLeft(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		t.Run(revision, func(t *testing.T) {
@@ -106,7 +105,7 @@ func TestNothingIsLeft(t *testing.T) {
 				var waiting sync.WaitGroup
 				for i, call := range calls {
 					ctx, cancel := context.WithCancel(t.Context())
-					if i%3 == 0 { // some give up in the middle of everything
+					if i%3 == 0 { // some callers give up while everything is under way
 						time.AfterFunc(time.Duration(i)*5*time.Millisecond, cancel)
 					}
 					waiting.Go(func() {
@@ -117,10 +116,15 @@ func TestNothingIsLeft(t *testing.T) {
 					})
 				}
 				waiting.Go(func() {
+					settled := 0
 					for call, err := range mcptask.Settled(t.Context(), calls...) {
 						if call == nil || !errors.Is(err, mcptask.ErrDisconnected) && !errors.Is(err, mcptask.ErrCancelled) {
 							t.Errorf("settled: %v", err)
 						}
+						settled++
+					}
+					if settled != len(calls) {
+						t.Errorf("%d of %d settled", settled, len(calls))
 					}
 				})
 				time.Sleep(time.Duration(100+300*round) * time.Millisecond)
@@ -161,12 +165,11 @@ func tokenOf(t testing.TB, call *mcptask.Call[string]) mcptask.Token {
 	return token
 }
 
-// cancelAll takes calls up on another connection, as another process would, and
-// cancels them.
+// cancelAll resumes calls on another connection, as another process would, and cancels them.
 func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*mcptask.Call[string]) {
 	t.Helper()
 	conn := dial(t, url, options)
-	defer conn.Close() // whoever counts goroutines does so before the test ends
+	defer conn.Close() // the caller counts goroutines before the test ends
 	var resumed []*mcptask.Call[string]
 	for _, call := range calls {
 		again, err := mcptask.Resume[string](conn, "wait", tokenOf(t, call))
@@ -181,16 +184,20 @@ func cancelAll(t testing.TB, url string, options gosdk.ClientOptions, calls []*m
 			cancel(t, call)
 		})
 	}
+	settled := 0
 	for call, err := range mcptask.Settled(t.Context(), resumed...) {
 		if call == nil || !errors.Is(err, mcptask.ErrCancelled) {
-			t.Errorf("taken up again: %v", err)
+			t.Errorf("resumed: %v", err)
 		}
+		settled++
+	}
+	if settled != len(resumed) {
+		t.Errorf("%d of %d resumed calls settled", settled, len(resumed))
 	}
 	cancelling.Wait()
 }
 
-// TestCancelRaces: a cancellation that races with the end has one of two ends,
-// for all who wait.
+// TestCancelRaces: a cancellation that races with the end has one of two outcomes, the same for all waiting callers.
 func TestCancelRaces(t *testing.T) {
 	t.Parallel()
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {

@@ -20,8 +20,8 @@ import (
 
 const failedOutput = `{"content":[{"type":"text","text":"it does not build"}],"isError":true}`
 
-// TestOutcomesOfPeers: how a task ended is read the same way however a peer puts
-// it (T-24, T-25).
+// TestOutcomesOfPeers: the client reads the outcome of a task the same way in whichever form the server sends it (T-24,
+// T-25).
 func TestOutcomesOfPeers(t *testing.T) {
 	const why = `"statusMessage":"m"`
 	for _, tc := range []struct {
@@ -48,17 +48,21 @@ func TestOutcomesOfPeers(t *testing.T) {
 			if _, err := call.Wait(t.Context()); !tc.want(err) {
 				t.Errorf("%v", err)
 			}
-			for snapshot, err := range call.Updates(t.Context()) { // what the server says of it is there to be read
+			updates := 0
+			for snapshot, err := range call.Updates(t.Context()) { // the server's status message is readable
 				if err != nil || strings.Contains(tc.more, "statusMessage") && snapshot.Message != "m" {
 					t.Errorf("%+v, %v", snapshot, err)
 				}
+				updates++
+			}
+			if updates != 1 {
+				t.Errorf("%d updates of an ended task, want its last state", updates)
 			}
 		}))
 	}
 }
 
-// TestFailureSaysWhy: a task that fails says why when it is polled, in each
-// revision's way.
+// TestFailureSaysWhy: a poll of a failed task says why it failed, in each revision's way.
 func TestFailureSaysWhy(t *testing.T) {
 	rules.Covers(t, "C-88", "B-84")
 	everyRevision(t, func(t *testing.T, revision string) {
@@ -95,8 +99,7 @@ func isError(code int) func(error) bool {
 	}
 }
 
-// TestTasksOfPeers: a task whose fields a peer leaves out or writes otherwise is
-// still a task.
+// TestTasksOfPeers: the client accepts a task whose fields are missing or in another form.
 func TestTasksOfPeers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		task      string
@@ -138,8 +141,8 @@ func TestTasksOfPeers(t *testing.T) {
 	}
 }
 
-// TestAfterCancel: a task that was cancelled may be gone at once, go on for a
-// while, or end otherwise. One that has ended cannot be cancelled (C-75).
+// TestAfterCancel: a cancelled task may be gone at once, go on for a while, or end otherwise. A task that has ended
+// cannot be cancelled (C-75).
 func TestAfterCancel(t *testing.T) {
 	rules.Covers(t, "C-73", "C-80", "E-53", "E-56", "E-57", "E-59")
 	then := func(status string) func(*scripted, int) reply {
@@ -175,7 +178,7 @@ func TestAfterCancel(t *testing.T) {
 				return tc.cancel
 			})
 			call := start(t, s.connect(gosdk.ClientOptions{}))
-			for range 2 { // to say it again is no error
+			for range 2 { // a second Cancel is no error
 				if err := call.Cancel(t.Context()); err != nil {
 					t.Errorf("cancel: %v", err)
 				}
@@ -193,9 +196,8 @@ func TestAfterCancel(t *testing.T) {
 	}
 }
 
-// TestClientCancels: a task that is cancelled, or that its caller abandons in the middle of a
-// poll, is cancelled by its own ID and never by that of its call. What the client sends about a
-// task has no related-task metadata.
+// TestClientCancels: the client cancels a task by the task's own ID, never by that of the call. It does so after
+// Cancel, and if the caller leaves in the middle of a poll. Its messages about a task have no related-task metadata.
 func TestClientCancels(t *testing.T) {
 	rules.Covers(t, "C-64", "C-73", "C-74", "B-59", "B-68", "B-69", "E-53")
 	everyRevision(t, func(t *testing.T, revision string) {
@@ -238,8 +240,8 @@ func TestClientCancels(t *testing.T) {
 	})
 }
 
-// TestDraftCode: -32003 with its data is what -32021 is now (0.3). Without it,
-// it means nothing to us.
+// TestDraftCode: -32003 with its data means what -32021 means now (0.3). Without the data, the client does not
+// interpret it.
 func TestDraftCode(t *testing.T) {
 	for data, want := range map[string]int{
 		`{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`: wiretest.MissingCapability,
@@ -253,7 +255,7 @@ func TestDraftCode(t *testing.T) {
 				}
 				return r
 			})
-			// Plain asks for no task; a tool that requires one says so.
+			// Plain asks for no task. A tool that requires a task refuses with this error.
 			call, err := mcptask.Start[number](t.Context(), s.connect(gosdk.ClientOptions{}), "tool", number{}, mcptask.Plain())
 			if want != wiretest.MissingCapability {
 				if !isError(want)(err) {
@@ -269,8 +271,8 @@ func TestDraftCode(t *testing.T) {
 	}
 }
 
-// TestCodesOfTheSDK: an error of the server's is the server's, even if the SDK
-// has its code for its own: nothing is sent again.
+// TestCodesOfTheSDK: the client returns a server's error unchanged and does not repeat the call, even if the SDK uses
+// the same code for an error of its own.
 func TestCodesOfTheSDK(t *testing.T) {
 	for _, code := range []int{-32000, -32001, -32002, -32003, -32004, -32005, -32006} {
 		t.Run(fmt.Sprint(code), overEachWay(func(t *testing.T, connect connector) {
@@ -292,8 +294,8 @@ func TestCodesOfTheSDK(t *testing.T) {
 	}
 }
 
-// TestKindsOfResults: a task in answer to what cannot become one, and a result
-// of a type that nobody knows, are no results.
+// TestKindsOfResults: the client refuses a task in answer to a request that cannot become one, and a result of an
+// unknown type.
 func TestKindsOfResults(t *testing.T) {
 	rules.Covers(t, "E-03", "E-04", "E-06", "E-07", "E-14")
 	for _, method := range []string{"tools/list", "tasks/get", "tasks/cancel", "tasks/update"} {
@@ -340,7 +342,7 @@ func TestKindsOfResults(t *testing.T) {
 	}
 }
 
-// TestKindOfDiscover: the same holds for what the SDK asks by itself.
+// TestKindOfDiscover: the same holds for the request that the SDK sends by itself.
 func TestKindOfDiscover(t *testing.T) {
 	rules.Covers(t, "E-07", "E-14")
 	for kind, want := range map[string]bool{`"complete"`: true, `null`: true, `"task"`: false, `"future"`: false} {

@@ -18,7 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// board is a script that keeps tasks and tells subscribers of them.
+// board is a script that keeps tasks and notifies subscribers of their changes.
 type board struct {
 	scripted
 	mu    sync.Mutex
@@ -38,7 +38,7 @@ func newBoard(t testing.TB) *board {
 	return b
 }
 
-// set changes a task, and tells of it.
+// set changes a task and notifies its subscribers.
 func (b *board) set(id, status string, more ...string) {
 	b.mu.Lock()
 	b.tasks[id] = b.task(id, status, more...)
@@ -87,7 +87,7 @@ func (b *board) listen(c call) reply {
 		b.t.Errorf("the subscription is %s", c.params)
 	}
 	ended := c.ctx.Done()
-	if c.header == nil { // on a pipe a notification ends it
+	if c.header == nil { // on a pipe, a notification ends the subscription
 		stop := make(chan struct{})
 		ended = stop
 		b.work.Go(func() {
@@ -125,8 +125,8 @@ func (b *board) listen(c call) reply {
 	}}
 }
 
-// TestToldAtOnce: a call learns of each change when it happens, polls rarely
-// meanwhile, and its subscription ends with it.
+// TestToldAtOnce: a call learns of each change when it happens, polls rarely meanwhile, and ends its subscription when
+// it ends.
 func TestToldAtOnce(t *testing.T) {
 	rules.Covers(t, "E-62", "E-66", "E-02")
 	eachWay(t, func(t *testing.T, connect connector) {
@@ -150,7 +150,7 @@ func TestToldAtOnce(t *testing.T) {
 			t.Errorf("%v", seen)
 		}
 		wantNumber(t, call, 7)
-		if polls := len(b.of("tasks/get")); polls < 3 || polls > 6 { // at its interval it would be 45
+		if polls := len(b.of("tasks/get")); polls < 3 || polls > 6 { // at its interval, there would be 45
 			t.Errorf("%d polls", polls)
 		}
 		time.Sleep(5 * time.Second)
@@ -178,8 +178,7 @@ func TestToldAtOnce(t *testing.T) {
 	})
 }
 
-// TestThousandShareOne: one subscription for a thousand calls, and the next
-// thousand in another.
+// TestThousandShareOne: a thousand calls share one subscription, and the next thousand share another.
 func TestThousandShareOne(t *testing.T) {
 	eachWay(t, func(t *testing.T, connect connector) {
 		b := newBoard(t)
@@ -211,8 +210,7 @@ func TestThousandShareOne(t *testing.T) {
 	})
 }
 
-// TestNewTasksJoin: the tasks that come later join the subscription, in which
-// none is missing meanwhile.
+// TestNewTasksJoin: later tasks join the subscription, and no earlier task is missing from it meanwhile.
 func TestNewTasksJoin(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		b := newBoard(t)
@@ -229,7 +227,7 @@ func TestNewTasksJoin(t *testing.T) {
 		}
 		wait()
 		time.Sleep(500 * time.Millisecond)
-		for i := range 20 { // t1 is always there
+		for i := range 20 { // t1 is always subscribed
 			wait()
 			for range 10 {
 				time.Sleep(100 * time.Millisecond)
@@ -246,13 +244,12 @@ func TestNewTasksJoin(t *testing.T) {
 		waiting.Wait()
 		time.Sleep(5 * time.Second)
 		if ids := b.listening(); len(ids) != 0 {
-			t.Errorf("nobody waits, and the subscription has %v", ids)
+			t.Errorf("no caller waits, but the subscription has %v", ids)
 		}
 	})
 }
 
-// TestFallsBackToPolling: whatever becomes of the subscription, the task is
-// polled at the server's interval.
+// TestFallsBackToPolling: whatever happens to the subscription, the client polls the task at the server's interval.
 func TestFallsBackToPolling(t *testing.T) {
 	rules.Covers(t, "E-25", "E-18", "E-27")
 	acknowledged := func(c string, filter string) string {
@@ -296,14 +293,14 @@ func TestFallsBackToPolling(t *testing.T) {
 			if n := len(b.of("subscriptions/listen")); n < 1 || n > tc.most {
 				t.Errorf("%d subscriptions", n)
 			}
-			if n := len(polls); len(b.of("tasks/get")) != n { // E-27: the end is the end
+			if n := len(polls); len(b.of("tasks/get")) != n { // E-27: no poll after the end
 				t.Error("polled after the end")
 			}
 		}))
 	}
 }
 
-// answered is a stream that has begun and stays.
+// answered is a stream that sends a message and stays open.
 func answered(c call, message string) reply {
 	return reply{stream: func(send func(string)) {
 		send(message)
@@ -311,7 +308,7 @@ func answered(c call, message string) reply {
 	}}
 }
 
-// TestSilentSubscription: what the server does not tell is found by a poll.
+// TestSilentSubscription: a poll finds a change that the server does not notify of.
 func TestSilentSubscription(t *testing.T) {
 	rules.Covers(t, "C-46", "C-47")
 	bubble.Test(t, func(t *testing.T) {
@@ -319,7 +316,7 @@ func TestSilentSubscription(t *testing.T) {
 		call := start(t, b.connect(gosdk.ClientOptions{}))
 		began := time.Now()
 		time.AfterFunc(50*time.Second, func() {
-			b.mu.Lock() // behind the listeners' backs
+			b.mu.Lock() // without a notification
 			defer b.mu.Unlock()
 			b.tasks["t1"] = b.task("t1", "completed", `"result":`+output(1))
 		})

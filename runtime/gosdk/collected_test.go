@@ -22,7 +22,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// untilCollected collects garbage until nothing is left, or the test's time is over.
+// untilCollected collects garbage until nothing is left, or fails when the test's time is over.
 func untilCollected[T any](t *testing.T, made []weak.Pointer[T]) {
 	t.Helper()
 	end, bounded := t.Deadline()
@@ -93,15 +93,14 @@ func TestServersOfRequestsAreCollected(t *testing.T) {
 	untilCollected(t, made)
 }
 
-// Nor does anything keep the handlers that a process makes and drops, or what served
-// a pipe that has ended.
+// Nor does anything keep the handlers that a process makes and drops, or the server side of a pipe that has ended.
 func TestHandlersAndPipesAreCollected(t *testing.T) {
 	tasks, _ := newServer(t, mcptask.Options{}, wiretest.ExtraTools())
 	type witness struct{ _ [64]byte }
 	type key struct{}
 	var made []weak.Pointer[witness]
 	for range 50 {
-		// What a handler is made with goes with it.
+		// The witness can be collected only together with the handler.
 		seen := new(witness)
 		made = append(made, weak.Make(seen))
 		handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server {

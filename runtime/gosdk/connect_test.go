@@ -19,7 +19,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// overheard is a server that notes what it is sent.
+// overheard is a server that records what it receives.
 type overheard struct {
 	mu       sync.Mutex
 	requests []string // method, authorization and body of each
@@ -35,8 +35,7 @@ func (o *overheard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func secretToken(context.Context) (string, error) { return "secret", nil }
 
-// TestRedirectElsewhere: what is for one server goes to no other that it names, the
-// token least of all.
+// TestRedirectElsewhere: a client does not follow a redirect to another server, and never sends its token there.
 func TestRedirectElsewhere(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -50,7 +49,7 @@ func TestRedirectElsewhere(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "redirects to another, "+elsewhere.URL) {
 				t.Errorf("%d: %v", status, err)
 			}
-			// A client that wants to be redirected is, without the token.
+			// A client that allows redirects follows it, without the token.
 			trusting := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}
 			if _, err := gosdk.Connect(t.Context(), server.URL, gosdk.ClientOptions{Bearer: secretToken, HTTPClient: trusting}); err == nil {
 				t.Errorf("%d: connected", status)
@@ -67,8 +66,7 @@ func TestRedirectElsewhere(t *testing.T) {
 	})
 }
 
-// TestRedirectWithin: a server may have its endpoint elsewhere on its own address,
-// and a loop ends.
+// TestRedirectWithin: a client follows redirects on the server's own address, and gives up in a loop.
 func TestRedirectWithin(t *testing.T) {
 	t.Parallel()
 	tasks, sdk := newServer(t, mcptask.Options{}, wiretest.AllRevisionsCITools())
@@ -95,7 +93,7 @@ func TestRedirectWithin(t *testing.T) {
 	})
 }
 
-// TestNoBearer: a token that is not to be had fails the request, and says so.
+// TestNoBearer: if the token source fails, the request fails and says why.
 func TestNoBearer(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -113,8 +111,8 @@ func TestNoBearer(t *testing.T) {
 	})
 }
 
-// TestConnectRefused: the error names the revisions that were tried, and where a
-// token belongs that the server misses.
+// TestConnectRefused: the error names the revisions that were tried. If the server asks for a token, it says which
+// option sets one.
 func TestConnectRefused(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		for status, hint := range map[int]bool{http.StatusUnauthorized: true, http.StatusNotFound: false} {
@@ -132,7 +130,7 @@ func TestConnectRefused(t *testing.T) {
 	})
 }
 
-// TestTTLBelowZero: what no server could keep is refused here, before it is sent.
+// TestTTLBelowZero: a TTL below zero is refused before anything is sent.
 func TestTTLBelowZero(t *testing.T) {
 	url, _ := wiretest.Serve(t, mcptask.Options{})
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {

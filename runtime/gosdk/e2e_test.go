@@ -47,7 +47,7 @@ func TestCalls(t *testing.T) {
 			t.Error("an environment that does not exist is accepted")
 		}
 	})
-	each("a question without anybody to ask", func(t *testing.T, ci *pipeline.CIClient, _ string) {
+	each("a question that the client cannot ask", func(t *testing.T, ci *pipeline.CIClient, _ string) {
 		_, err := ci.DeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "production"})
 		var toolErr *mcptask.ToolError
 		if !errors.As(err, &toolErr) {

@@ -27,7 +27,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// fuzzed is a server that a fuzz target sends one input after the other to.
+// fuzzed is a server to which a fuzz target sends one input after the other.
 type fuzzed struct {
 	tasks   *mcptask.Server
 	store   mcptask.Store
@@ -35,11 +35,11 @@ type fuzzed struct {
 	handler http.Handler
 	caller  mcptask.Caller
 	journal journal
-	// What an input may name: $DONE, $ASK, $BOUND, $VICTIM and $SESSION stand for them.
+	// Placeholders that an input may use: $DONE, $ASK, $BOUND, $VICTIM and $SESSION.
 	done, asking, bound, victim, session string
 }
 
-// journal keeps what is logged of panics: a recover would hide from the fuzzer what it looks for.
+// journal keeps the log records of panics. Without it, a recover would hide a panic from the fuzzer.
 type journal struct {
 	mu     sync.Mutex
 	panics []string
@@ -66,7 +66,7 @@ func (j *journal) check(t testing.TB) {
 	j.panics = nil
 }
 
-// fuzzTools take no time. They are beside those of siege.Tools.
+// fuzzTools take no time. The server has them beside those of siege.Tools.
 func fuzzTools() mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskOptional}
 	required := mcptask.Policy{Task: mcptask.TaskRequired}
@@ -113,7 +113,7 @@ func (s *fuzzed) call(t testing.TB, caller mcptask.Caller, tool string) string {
 	return reply.Task.ID
 }
 
-// prepare makes what is there to be attacked, if the last input has spoilt it.
+// prepare makes the tasks that inputs attack, unless they are still there.
 func (s *fuzzed) prepare(t testing.TB) {
 	t.Helper()
 	if _, err := s.tasks.Peek(s.done); err != nil {
@@ -132,12 +132,12 @@ func (s *fuzzed) prepare(t testing.TB) {
 	}
 }
 
-// fill puts the names of what is there into an input.
+// fill replaces the placeholders in an input.
 func (s *fuzzed) fill(text string) string {
 	return strings.NewReplacer("$DONE", s.done, "$ASK", s.asking, "$BOUND", s.bound, "$VICTIM", s.victim, "$SESSION", s.session).Replace(text)
 }
 
-// stored are the IDs of the client's tasks.
+// stored returns the IDs of the client's tasks.
 func (s *fuzzed) stored(t testing.TB) map[string]bool {
 	t.Helper()
 	records, err := s.store.List(context.Background(), "local", mcptask.Position{}, 1<<20)
@@ -151,26 +151,25 @@ func (s *fuzzed) stored(t testing.TB) map[string]bool {
 	return ids
 }
 
-// tidy ends the tasks that an input has made, and says that there were none
-// if it was refused.
+// tidy ends the tasks that an input has made. If the input was refused, it checks that there are none.
 func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 	t.Helper()
 	for id := range s.stored(t) {
 		if before[id] {
 			continue
 		}
-		// To leave early is no cancellation in 2025-11-25: who gets no answer at all
-		// may have made a task.
+		// In 2025-11-25, a client that leaves early cancels nothing. A call that was never answered may have made a
+		// task.
 		answered := bytes.Contains(sent, []byte(`"result"`)) || bytes.Contains(sent, []byte(`"error"`))
-		if answered && !bytes.Contains(sent, []byte(id)) { // it goes with the call that made it
+		if answered && !bytes.Contains(sent, []byte(id)) { // it ends with the call that made it
 			for end := time.Now().Add(wiretest.Patience); s.stored(t)[id]; time.Sleep(time.Millisecond) {
 				if time.Now().After(end) {
-					t.Fatalf("a task that nobody was told of: %s", sent)
+					t.Fatalf("the client was not told of this task: %s", sent)
 				}
 			}
 			continue
 		}
-		_, _, _ = s.tasks.Cancel(context.Background(), s.caller, id) // or it is done
+		_, _, _ = s.tasks.Cancel(context.Background(), s.caller, id) // or it has ended
 		if _, err := s.tasks.Await(t.Context(), s.caller, id); err != nil {
 			t.Error(err)
 		}
@@ -190,8 +189,7 @@ func (s *fuzzed) tidy(t testing.TB, before map[string]bool, sent []byte) {
 	}
 }
 
-// serve sends one request to the gateway and returns the response. A stream is
-// left after a moment.
+// serve sends one request to the gateway and returns the response. It leaves a stream after a moment.
 func (s *fuzzed) serve(t testing.TB, handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	ctx := within(t, 30*time.Millisecond)
 	w := httptest.NewRecorder()
@@ -199,12 +197,12 @@ func (s *fuzzed) serve(t testing.TB, handler http.Handler, r *http.Request) *htt
 	return w
 }
 
-// What an input may be, and may cost.
+// Limits for an input and for what it may cost.
 const (
 	// fuzzBody bounds a request's body, in bytes.
 	fuzzBody = 1 << 16
-	// fuzzWork bounds the bytes that a request makes the server allocate, in all: the work that is done for it, by
-	// a measure that a busy machine does not change. What computes with poison numbers allocates gigabytes.
+	// fuzzWork bounds the bytes that the server allocates in all for one request. Allocation measures the work even on
+	// a busy machine. Code that computes with poison numbers allocates gigabytes.
 	fuzzWork = 64 << 20
 )
 
@@ -215,10 +213,9 @@ func allocated() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// FuzzHTTP sends any head, which is a request line without its version and
-// headers, with any body, one value of which is twisted (siege.Twist). What comes
-// back is a message of its revision or nothing, no task stays that nobody was told
-// of, no goroutine, nothing has panicked, and the work has a bound.
+// FuzzHTTP sends any head, which is a request line without its version and headers, with any body. It twists one value
+// of the body (siege.Twist). The answer is a message of its revision or nothing. No unannounced task and no goroutine
+// stays, nothing has panicked, and the work is bounded.
 func FuzzHTTP(f *testing.F) {
 	for i, seed := range siege.Requests() {
 		f.Add(seed[0], []byte(seed[1]), byte(0), uint16(0), uint16(0))
@@ -259,7 +256,7 @@ func FuzzHTTP(f *testing.F) {
 				sessions = append(sessions, id)
 			}
 		}
-		for _, s.session = range sessions { // a call goes on without its client, until its session ends
+		for _, s.session = range sessions { // a call goes on without its client until its session ends
 			post(t, http.MethodDelete, "")
 		}
 		s.tidy(t, tasks, sent)
@@ -273,7 +270,7 @@ func FuzzHTTP(f *testing.F) {
 	})
 }
 
-// request makes a request of a head and a body; nil is one that net/http refuses.
+// request makes a request of a head and a body. It returns nil if net/http refuses the head.
 func (s *fuzzed) request(t testing.TB, head string, body []byte) *http.Request {
 	line, rest, _ := strings.Cut(s.fill(head), "\n")
 	method, path, _ := strings.Cut(line, " ")
@@ -289,7 +286,7 @@ func (s *fuzzed) request(t testing.TB, head string, body []byte) *http.Request {
 	return r
 }
 
-// FuzzPipe sends lines of any kind, after an initialize if it says so.
+// FuzzPipe sends lines of any kind, after an initialize if the input asks for one.
 func FuzzPipe(f *testing.F) {
 	for _, seed := range siege.Messages() {
 		f.Add(true, []byte(seed))
@@ -308,7 +305,7 @@ func FuzzPipe(f *testing.F) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			_ = s.sdk.Run(context.WithoutCancel(t.Context()), gosdk.PipeTransport(s.tasks, in, out)) // how it ends is the SDK's to say
+			_ = s.sdk.Run(context.WithoutCancel(t.Context()), gosdk.PipeTransport(s.tasks, in, out)) // the SDK decides how it ends
 		}()
 		select {
 		case <-ended:

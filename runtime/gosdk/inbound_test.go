@@ -9,8 +9,7 @@ import (
 	"testing/iotest"
 )
 
-// TestEvents: messages are taken out of a stream wherever it is cut, and all
-// the rest comes through as it was.
+// TestEvents: messages are taken out of a stream wherever its reads are cut, and everything else passes unchanged.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	big := strings.Repeat("b", 3*4096)
@@ -53,7 +52,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventsEdited: a message that is changed keeps its event's other fields.
+// TestEventsEdited: an event whose message is changed keeps its other fields.
 func TestEventsEdited(t *testing.T) {
 	t.Parallel()
 	in := "event: message\nid: 7\ndata: {\"a\":\ndata: 1}\n\n: comment\n\ndata: keep\n\n"
@@ -66,8 +65,8 @@ func TestEventsEdited(t *testing.T) {
 	}
 }
 
-// TestEventsCut: what is cut off is for the server to send again, so it is not
-// taken, and what is whole does not wait for the rest.
+// TestEventsCut: an event that is cut off is not taken, because the server will send it again. Whole events do not wait
+// for the rest.
 func TestEventsCut(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -94,8 +93,7 @@ func TestEventsCut(t *testing.T) {
 	}
 }
 
-// TestEventsTooLong: nothing of an event that is too long is passed on. What comes
-// instead of it is the stream's last.
+// TestEventsTooLong: nothing of an event that is too long passes. The stream ends with an error in its place.
 func TestEventsTooLong(t *testing.T) {
 	t.Parallel()
 	for _, instead := range []string{"", "no"} {
@@ -115,7 +113,7 @@ func TestEventsTooLong(t *testing.T) {
 	}
 }
 
-// TestLimitedBody: a stream may have any number of messages that are short enough.
+// TestLimitedBody: a stream may have any number of messages within the limit.
 func TestLimitedBody(t *testing.T) {
 	t.Parallel()
 	events := strings.Repeat("data: 1\r\n\r\n", 100)

@@ -12,8 +12,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// What the SDK sends once a connection is closed, such as that a call is cancelled,
-// opens no connection that stays.
+// A message that the SDK sends after a connection is closed, such as a cancellation, opens no connection that stays.
 func TestNothingOpensAfterClose(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		before := leak.Now()
@@ -43,7 +42,7 @@ func TestNothingOpensAfterClose(t *testing.T) {
 			}
 			return err
 		}
-		// One is on its way when the connection is closed.
+		// One message is on its way when the connection is closed.
 		ctx, cancel := context.WithCancel(t.Context())
 		early := make(chan error, 1)
 		go func() { early <- request(ctx) }()
@@ -82,7 +81,7 @@ func TestNothingOpensAfterClose(t *testing.T) {
 	})
 }
 
-// tellsClose is a connection that tells when it is closed.
+// tellsClose is a connection that reports that it was closed.
 type tellsClose struct {
 	net.Conn
 	closed chan struct{}

@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// guided is a script of a server of the guide's tasks, which takes any ID: what
-// the nth poll of a task says, and what tasks/result does.
+// guided is a script of a server of the guide's tasks that accepts any ID. It has functions for the nth poll of a task
+// and for tasks/result.
 func guided(t testing.TB, support string, poll func(id string, n int) reply, ended func(id string) reply) *scripted {
 	s := &scripted{t: t, revision: wirecheck.Patterns}
 	s.answer = func(c call) reply {
@@ -40,19 +40,19 @@ func guided(t testing.TB, support string, poll func(id string, n int) reply, end
 	return s
 }
 
-// guidedTask is a task in the guide's members.
+// guidedTask is a task with the guide's members.
 func guidedTask(id, status string, poll int) string {
 	return fmt.Sprintf(`"id":%q,"status":%q,"createdAt":%q,"lastUpdatedAt":%q,"pollInterval":%d`, id, status, stamp(), stamp(), poll)
 }
 
 func supports(value string) string { return fmt.Sprintf(`,"execution":{"taskSupport":%q}`, value) }
 
-// wrapped is the answer of tasks/result for a task that has a number.
+// wrapped answers tasks/result for a task that returns a number.
 func wrapped(id string) reply {
 	return result(`{"id":%q,"status":"completed","result":%s}`, id, output(1))
 }
 
-// A tool is called as a task if it has to be, and never if it says nothing.
+// The client calls a tool as a task if the tool requires it, and never if the tool says nothing.
 func TestPatternsClientSupport(t *testing.T) {
 	rules.Covers(t, "D-02", "D-03", "D-04", "D-05")
 	for _, test := range []struct {
@@ -79,14 +79,14 @@ func TestPatternsClientSupport(t *testing.T) {
 			if (made != "") != test.asked || sent.member("task") != "" {
 				t.Errorf("sent %s", sent.params)
 			}
-			if test.asked && (len(made) < 26 || made[0] != '"') { // 128 random bits and more
+			if test.asked && (len(made) < 26 || made[0] != '"') { // at least 128 random bits
 				t.Errorf("the ID %s", made)
 			}
 		}))
 	}
 }
 
-// The ID is made anew for each call, and from its key if it has one.
+// The client makes a new ID for each call, or one from the call's key.
 func TestPatternsClientIDs(t *testing.T) {
 	rules.Covers(t, "D-05", "D-18")
 	bubble.Test(t, func(t *testing.T) {
@@ -110,8 +110,7 @@ func TestPatternsClientIDs(t *testing.T) {
 	})
 }
 
-// A task is read, polled and cancelled by params.id, and what tasks/result wraps
-// is taken out.
+// The client reads, polls and cancels a task by params.id, and unwraps the result from tasks/result.
 func TestPatternsClientPolls(t *testing.T) {
 	rules.Covers(t, "D-10", "D-17")
 	bubble.Test(t, func(t *testing.T) {
@@ -154,7 +153,7 @@ func TestPatternsClientPolls(t *testing.T) {
 	})
 }
 
-// How tasks end, and what a peer may get wrong.
+// How tasks end, and the server's mistakes that the client accepts.
 func TestPatternsClientEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		status, answer string // of tasks/get and tasks/result
@@ -191,7 +190,7 @@ func TestPatternsClientEnds(t *testing.T) {
 
 func malformed(err error) bool { return err != nil && strings.Contains(err.Error(), "malformed") }
 
-// The client takes a task's ttl in seconds.
+// The client reads a task's ttl in seconds.
 func TestPatternsClientTTL(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		s := guided(t, supports("required"), func(id string, n int) reply { return result(`{%s}`, guidedTask(id, "working", 1000)) }, wrapped)

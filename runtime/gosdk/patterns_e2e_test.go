@@ -18,7 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// patternsJobs is behind the package that is generated for the guide.
+// patternsJobs implements the service that is generated for the guide.
 type patternsJobs struct{}
 
 func (patternsJobs) Run(ctx context.Context, task *mcptask.Task, in patterns.Job) (patterns.Done, error) {
@@ -102,8 +102,8 @@ func TestPatternsGenerated(t *testing.T) {
 	})
 }
 
-// A task's question is a task at the client, which the server polls; that the
-// person declines cancels the task that asks.
+// A task's question is a task at the client, which the server polls. If the person declines, the task that asks is
+// cancelled.
 func TestPatternsBothWays(t *testing.T) {
 	rules.Covers(t, "D-16", "D-25")
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestPatternsBothWays(t *testing.T) {
 	})
 }
 
-// Users' tests may speak the guide, in no time.
+// Users' tests can speak the guide without waiting.
 func TestPatternsInProcess(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		conn := mcptasktest.Connect(wirecheck.TB(t), mcptask.RevisionTaskPatterns, mcptasktest.Options{}, patterns.JobsTools(patternsJobs{}))

@@ -10,14 +10,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// guided asks a question as a task of an ID.
+// guided sends a request as a task with this ID.
 func (a *inquirer) guided(method, params, id string) reply {
 	a.t.Helper()
 	return a.ask(method, strings.TrimSuffix(params, "}")+`,"_meta":{"taskId":`+strconv.Quote(id)+`}}`)
 }
 
-// The client runs requests as tasks under the server's IDs if it speaks the
-// guide's.
+// A client that speaks the guide runs requests as tasks under the server's IDs.
 func TestPatternsReceiver(t *testing.T) {
 	rules.Covers(t, "D-01", "D-07", "D-08", "D-11", "D-12", "D-14", "D-18", "D-25")
 	eachWayIn(t, mcptask.RevisionTaskPatterns, nil, func(t *testing.T, a *inquirer) {
@@ -65,7 +64,7 @@ func TestPatternsReceiver(t *testing.T) {
 	})
 }
 
-// What a server sends that keeps no rule is refused, and harms nothing.
+// The client refuses malformed requests, and they do no harm.
 func TestPatternsReceiverHostile(t *testing.T) {
 	rules.Covers(t, "D-13", "D-15")
 	eachWayIn(t, mcptask.RevisionTaskPatterns, nil, func(t *testing.T, a *inquirer) {
@@ -81,13 +80,13 @@ func TestPatternsReceiverHostile(t *testing.T) {
 			a.ask(method, `{"taskId":"x"}`).want(mcptask.CodeInvalidParams)
 			a.task(method, "nobody's").want(mcptask.CodeInvalidParams)
 		}
-		// params.task means nothing here.
+		// params.task means nothing in the guide.
 		if r := a.ask("sampling/createMessage", sample("now", `,"task":{}`)).ok(); r.get("task") != nil {
 			t.Errorf("%s", r.Result)
 		}
 		a.ask("roots/list", `{"_meta":{"taskId":"r"}}`)
 		a.task("tasks/get", "r").want(mcptask.CodeInvalidParams)
-		// One that fails, fails here too.
+		// A request that fails is a failed task.
 		a.guided("sampling/createMessage", sample("fail", ""), "f").ok()
 		a.wantStatus("f", "failed")
 		if r := a.task("tasks/result", "f").ok(); r.text("status") != "failed" || r.text("error", "message") == "" || r.get("error", "code") != -32603.0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// eachProposedWay runs a test with the pipeline's server, which speaks the proposal SEP-1686 alone
-// or beside the released revisions, over HTTP and over pipes.
+// eachProposedWay runs a test with the pipeline's server over HTTP and over pipes. The server speaks the proposal
+// SEP-1686 alone or beside the released revisions.
 func eachProposedWay(t *testing.T, test func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn)) {
 	t.Helper()
 	tools := pipeline.CITools(wiretest.CI{})
@@ -58,8 +58,7 @@ func TestProposalWithGeneratedClient(t *testing.T) {
 	})
 }
 
-// TestProposalCancelledByClient: a task is cancelled by who has called it, and by
-// who leaves; nobody else can.
+// TestProposalCancelledByClient: the caller of a task can cancel it, by Cancel or by leaving. No other client can.
 func TestProposalCancelledByClient(t *testing.T) {
 	rules.Covers(t, "A-40", "A-45", "A-47")
 	t.Parallel()
@@ -115,8 +114,7 @@ func TestProposalKeys(t *testing.T) {
 	})
 }
 
-// TestProposalDeleted: what was read is gone from the server if the client says
-// so.
+// TestProposalDeleted: the server deletes a task that was read if the client asks for that.
 func TestProposalDeleted(t *testing.T) {
 	rules.Covers(t, "A-54", "A-56")
 	t.Parallel()
@@ -156,8 +154,7 @@ func TestProposalCommand(t *testing.T) {
 	checkPipeline(t, pipeline.NewCIClient(conn), true)
 }
 
-// TestProposalGoroutines: calls that are done, cancelled or left behind leave
-// nothing running, nor a connection open.
+// TestProposalGoroutines: calls that have ended, were cancelled or were abandoned leave no goroutine and no connection.
 func TestProposalGoroutines(t *testing.T) {
 	check := wiretest.Goroutines(t)
 	t.Run("calls", inBubble(func(t *testing.T) {
@@ -172,7 +169,7 @@ func TestProposalGoroutines(t *testing.T) {
 			t.Error(err)
 		}
 		for range 5 {
-			_ = startRun(t, ci, "endless") // nobody waits for it
+			_ = startRun(t, ci, "endless") // no caller waits for it
 		}
 		if err := conn.Close(); err != nil {
 			t.Error(err)

@@ -67,8 +67,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 			if created, answered := strings.Count(text, `msg="task created"`), strings.Count(text, "outcome=result"); created != 2 || answered != 2 || !strings.Contains(text, "tool=elicitation.create") {
 				t.Errorf("%d tasks at the client, %d with an answer:\n%s", created, answered, text)
 			}
-			// Cancelling the server's task ends the one at the client, and with it the
-			// person's prompt.
+			// Cancelling the server's task ends the task at the client, and the person's prompt with it.
 			call, err := ci.StartDeployService(ctx, in)
 			if err != nil {
 				t.Fatal(err)
@@ -80,7 +79,7 @@ func TestQuestionsAsTasks(t *testing.T) {
 			}()
 			for len(asked) < 3 {
 				if ctx.Err() != nil {
-					t.Fatal("nobody was asked")
+					t.Fatal("the person was not asked")
 				}
 				time.Sleep(5 * time.Millisecond)
 			}
@@ -98,14 +97,14 @@ func TestQuestionsAsTasks(t *testing.T) {
 			}
 			for range 3 {
 				if id := <-asked; id == "" {
-					t.Error("a question without the task that asks it")
+					t.Error("a question that names no task")
 				}
 			}
 		})
 	}
 }
 
-// The same for requests to a model and for pages.
+// The same for requests to a model and requests to open a page.
 func TestRequestsAsTasks(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -131,8 +130,7 @@ func TestRequestsAsTasks(t *testing.T) {
 	})
 }
 
-// What a client answers to a request of a task's names the task, and what it
-// answers to others does not.
+// The client's answer to a request of a task names the task. Its answers to other requests name none.
 func TestClientAnswersRelated(t *testing.T) {
 	rules.Covers(t, "C-61")
 	checkClientAnswersRelated(t, wiretest.LegacyRevision)
@@ -161,7 +159,7 @@ func checkClientAnswersRelated(t *testing.T, revision string) {
 				var m struct {
 					Method string
 					Result *struct {
-						TaskID string                             // of what answers tasks/get (C-66)
+						TaskID string                             // in an answer to tasks/get (C-66)
 						Meta   map[string]struct{ TaskID string } `json:"_meta"`
 					}
 				}
@@ -202,7 +200,7 @@ func checkClientAnswersRelated(t *testing.T, revision string) {
 				mu.Unlock()
 				want := 1
 				if !plain && tool != "roots" {
-					want = 2 // the task that the client makes of it, and the result of that
+					want = 2 // the task that the client makes of the request, and its result
 				}
 				if len(got) != want || slices.Contains(got, "") != plain {
 					t.Errorf("%s, plain %v: the answers are related to %q", tool, plain, got)
@@ -212,7 +210,7 @@ func checkClientAnswersRelated(t *testing.T, revision string) {
 	})
 }
 
-// roundTrip is a transport made of a function.
+// roundTrip makes a transport of a function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 // RoundTrip implements http.RoundTripper.

@@ -15,14 +15,14 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// What comes again after a stream was resumed is done once.
+// The client handles a request once, even if it comes again after a stream was resumed.
 func TestReceiverReplays(t *testing.T) {
 	eachWay(t, nil, func(t *testing.T, a *inquirer) {
 		params := elicit("now", `,"task":{}`)
 		a.beginAs("77", "elicitation/create", params)
 		id := a.reply("77").ok().text("task", "taskId")
 		for n := 2; n < 5; n++ {
-			// It may be kept for less by now.
+			// A replay may ask for a shorter ttl.
 			a.beginAs("77", "elicitation/create", elicit("now", fmt.Sprintf(`,"task":{"ttl":%d}`, 10000-n)))
 			a.until("the reply again", func() bool { return len(a.got["77"]) == n })
 		}
@@ -53,8 +53,8 @@ func TestReceiverReplays(t *testing.T) {
 	})
 }
 
-// A stream that the server drops is resumed where it was, whatever was taken
-// out of it, and a session that is gone leaves its tasks to the next.
+// The client resumes a stream that the server drops, without losing or repeating messages. If a session is gone, its
+// tasks go on in the next.
 func TestReceiverOutlivesSession(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestReceiverOutlivesSession(t *testing.T) {
 		if n := a.replies(result); n != 0 {
 			t.Errorf("%d replies to the session that was gone", n)
 		}
-		// Request IDs begin anew in a session.
+		// A new session counts its request IDs from the start.
 		a.mu.Lock()
 		a.ids = 0
 		a.got, a.headers = map[string][]reply{}, nil
@@ -109,7 +109,7 @@ func TestReceiverOutlivesSession(t *testing.T) {
 	})
 }
 
-// authorized is the caller's own transport.
+// authorized is a transport that the caller provides.
 type authorized struct{}
 
 func (authorized) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -118,8 +118,8 @@ func (authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return memnet.OneOff.RoundTrip(r)
 }
 
-// Close ends the prompts and everything that waits for them. In a store that
-// stays, their tasks are as they were.
+// Close ends the prompts and everything that waits for them. In a store that outlives the client, their tasks stay as
+// they were.
 func TestReceiverCloses(t *testing.T) {
 	eachWay(t, func(o *ClientOptions) { o.Tasks.Store = mcptask.NewMemoryStore() }, func(t *testing.T, a *inquirer) {
 		var ids []string
@@ -144,7 +144,7 @@ func TestReceiverCloses(t *testing.T) {
 			t.Errorf("%d replies are under way, the tasks end by %v", s.busy, c.receiver.tasks.Closing().Err())
 		}
 		if s := c.current.receiving; s.startReply(func() {}) {
-			t.Error("a request was taken up afterwards")
+			t.Error("a request was accepted after Close")
 		}
 		store := c.options.Tasks.Store
 		for _, id := range ids {
@@ -161,8 +161,7 @@ func TestReceiverCloses(t *testing.T) {
 	})
 }
 
-// However much a server asks, what it can make its client do is bounded, and
-// junk is refused or left to the SDK.
+// The client bounds what a server's requests can make it do. It refuses junk or leaves it to the SDK.
 func TestReceiverBounds(t *testing.T) {
 	eachWay(t, nil, func(t *testing.T, a *inquirer) {
 		id := a.create("wait")
@@ -174,7 +173,7 @@ func TestReceiverBounds(t *testing.T) {
 		if string(r.Error.Data) != `{"limit":"requests","max":256}` {
 			t.Errorf("%s", r.Error.Data)
 		}
-		// What the server gives up makes room; the task goes on (C-74).
+		// A request that the server cancels makes room, and the task goes on (C-74).
 		for _, request := range waiting[1:] {
 			a.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + request + `}}`)
 		}
@@ -184,7 +183,7 @@ func TestReceiverBounds(t *testing.T) {
 		a.reply(waiting[0])
 		for _, request := range waiting[1 : maxReplies-1] {
 			if a.replies(request) != 0 {
-				t.Error("a reply to a request that was cancelled")
+				t.Error("a cancelled request was answered")
 			}
 		}
 		for _, junk := range []string{
@@ -212,7 +211,7 @@ func TestReceiverBounds(t *testing.T) {
 	})
 }
 
-// A reply that cannot be sent is not the end: the request may come again.
+// If a reply cannot be sent, the server may send the request again.
 func TestReceiverUnsent(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -234,8 +233,7 @@ func TestReceiverUnsent(t *testing.T) {
 	})
 }
 
-// In 2026-07-28 there is nothing of this: no capability, and a server has no way
-// to ask.
+// In 2026-07-28, the client declares no such capability, and a server has no way to ask.
 func TestReceiverNotIn20260728(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -270,12 +268,12 @@ func TestReceiverNotIn20260728(t *testing.T) {
 			t.Error(err)
 		}
 		if tasks := c.(*conn).receiver.tasks; tasks != nil {
-			t.Error("a store of tasks was made")
+			t.Error("the client made a store of tasks")
 		}
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}
-		server.Close() // what the client still had to say has come then
+		server.Close() // by now, the client's last messages have come
 		mu.Lock()
 		defer mu.Unlock()
 		for _, body := range bodies {

@@ -24,23 +24,21 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// patience is how long tests wait for what has to come. It is no promise: it only
-// has to be more than a machine takes that is busy with something else.
+// patience is how long tests wait for an event. It is no promise: it only has to be longer than a busy machine takes.
 const patience = time.Minute
 
 // checker compiles each schema once.
 var checker = sync.OnceValues(wirecheck.New)
 
-// inquirer is a server of 2025-11-25, its candidate or the guide that asks its
-// client. It knows no type of the project: JSON text out, JSON text in, each
-// message held against the schema.
+// inquirer is a server of 2025-11-25, its candidate or the guide that asks its client. It uses no types of the project:
+// it sends and reads JSON text, and checks each message against the schema.
 type inquirer struct {
 	t      testing.TB
 	check  *wirecheck.Checker
 	conn   mcptask.Conn
 	person *person
-	kill   func() // the session is gone
-	// revision is the one that the client names.
+	kill   func() // ends the session
+	// revision is the one that the client asks for.
 	revision string
 
 	mu      sync.Mutex
@@ -48,18 +46,18 @@ type inquirer struct {
 	said    []string                           // requests and notifications to the client
 	ids     int                                // of requests
 	asked   map[string]struct{ is, of string } // methods by request ID; of is the one behind a tasks/result
-	made    map[string]string                  // methods by task ID
+	made    map[string]string                  // methods by request ID; of is the method behind a tasks/result
 	got     map[string][]reply                 // by request ID
 	begun   json.RawMessage                    // the last initialize
 	methods []string                           // that the client has sent
-	headers []http.Header                      // of replies
-	refuses bool                               // replies get HTTP 500
-	// refused counts those, resumed the streams that were, again what came twice.
+	headers []http.Header                      // of the client's replies
+	refuses bool                               // the inquirer answers replies with HTTP 500
+	// refused counts refused replies, resumed the resumed streams, and again the messages that came twice.
 	refused, resumed, again int
 	drop                    func() // ends the stream
 }
 
-// reply is a response of the client's.
+// reply is a response of the client.
 type reply struct {
 	t      testing.TB
 	Result json.RawMessage `json:"result"`
@@ -81,7 +79,7 @@ func newInquirer(t testing.TB, revision string) (*inquirer, ClientOptions) {
 	return a, o
 }
 
-// hear takes a message of the client's and returns what to answer, if anything.
+// hear takes a message of the client and returns the answer, if it has one.
 func (a *inquirer) hear(message []byte, header http.Header) string {
 	var m struct {
 		reply
@@ -114,7 +112,7 @@ func (a *inquirer) hear(message []byte, header http.Header) string {
 	}
 	id := string(m.ID)
 	if asked, ok := a.asked[id]; !ok {
-		a.t.Errorf("a reply to nothing: %s", message)
+		a.t.Errorf("a reply to an unknown request: %s", message)
 	} else if err := a.check.Reply(a.revision, asked.is, asked.of, message); err != nil {
 		a.t.Error(err)
 	}
@@ -127,8 +125,8 @@ func (a *inquirer) hear(message []byte, header http.Header) string {
 	return ""
 }
 
-// wake wakes all who wait. It takes the lock, else one that has looked, and does
-// not wait yet, would miss it.
+// wake wakes all waiters. It takes the lock. Otherwise it could miss a waiter that has checked its condition and does
+// not wait yet.
 func (a *inquirer) wake() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -171,14 +169,14 @@ func (a *inquirer) beginAs(id, method, params string) {
 	a.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q%s}`, id, method, params))
 }
 
-// refuse makes replies fail, or no longer.
+// refuse makes replies fail, or accepts them again.
 func (a *inquirer) refuse(refuse bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.refuses = refuse
 }
 
-// untilRoom waits until the client answers requests again.
+// untilRoom waits until the client accepts requests again.
 func (a *inquirer) untilRoom(id string) {
 	a.t.Helper()
 	for end := time.Now().Add(patience); a.task("tasks/get", id).Error != nil; time.Sleep(5 * time.Millisecond) {
@@ -188,7 +186,7 @@ func (a *inquirer) untilRoom(id string) {
 	}
 }
 
-// until waits until done holds, which is asked under a.mu.
+// until waits until done returns true. It calls done with a.mu held.
 func (a *inquirer) until(what string, done func() bool) {
 	a.t.Helper()
 	late := false
@@ -203,7 +201,7 @@ func (a *inquirer) until(what string, done func() bool) {
 	defer a.mu.Unlock()
 	for !done() {
 		if late {
-			a.t.Fatalf("nothing came: %s", what)
+			a.t.Fatalf("still waiting for: %s", what)
 		}
 		a.changed.Wait()
 	}
@@ -223,7 +221,7 @@ func (a *inquirer) reply(id string) (r reply) {
 	return r
 }
 
-// replies is how many responses to a request have come.
+// replies counts the responses to a request that have come.
 func (a *inquirer) replies(id string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -252,7 +250,7 @@ func (a *inquirer) task(method, id string) reply {
 	return a.ask(method, fmt.Sprintf(`{%q:%q}`, member, id))
 }
 
-// status polls until a task has ended, and returns how.
+// status polls a task until it has ended, and returns its status.
 func (a *inquirer) status(id string) string {
 	a.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
@@ -262,7 +260,7 @@ func (a *inquirer) status(id string) string {
 	}
 }
 
-// declared is what the client has declared about tasks, and whether it has declared extensions too.
+// declared returns the tasks capability that the client has declared, and reports if it has declared extensions too.
 func (a *inquirer) declared() (tasks string, extensions bool) {
 	a.t.Helper()
 	var begun struct {
@@ -274,13 +272,13 @@ func (a *inquirer) declared() (tasks string, extensions bool) {
 	return string(begun.Params.Capabilities["tasks"]), begun.Params.Capabilities["extensions"] != nil
 }
 
-// list lists the tasks, which have to fit on a page.
+// list returns the tasks, which must fit on one page.
 func (a *inquirer) list() []any {
 	a.t.Helper()
 	return a.ask("tasks/list", `{}`).ok().get("tasks").([]any)
 }
 
-// wantStatus is status for a task that has to end so.
+// wantStatus fails the test if a task ends with another status.
 func (a *inquirer) wantStatus(id, want string) {
 	a.t.Helper()
 	if got := a.status(id); got != want {
@@ -307,7 +305,7 @@ func (r reply) want(code int) reply {
 // get reads a member of the result by its path. It returns nil if there is none.
 func (r reply) get(path ...string) any {
 	var value any
-	_ = json.Unmarshal(r.Result, &value) // value stays nil if it is none
+	_ = json.Unmarshal(r.Result, &value) // value stays nil if this is no object
 	for _, name := range path {
 		object, _ := value.(map[string]any)
 		value = object[name]
@@ -320,7 +318,7 @@ func (r reply) text(path ...string) string {
 	return text
 }
 
-// overHTTP serves the inquirer and connects to it.
+// overHTTP serves the inquirer over HTTP and connects the client to it.
 func (a *inquirer) overHTTP(options ClientOptions) {
 	a.t.Helper()
 	var session, stream, sent int
@@ -428,7 +426,7 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// overPipes connects the inquirer to its client by a pair of pipes.
+// overPipes connects the client to the inquirer by a pair of pipes.
 func (a *inquirer) overPipes(options ClientOptions) {
 	a.t.Helper()
 	clientReads, toClient := io.Pipe()
@@ -481,8 +479,7 @@ func (a *inquirer) overPipes(options ClientOptions) {
 	})
 }
 
-// eachWay runs a test over HTTP and over pipes, each with a person of its own;
-// change may be nil.
+// eachWay runs a test over HTTP and over pipes, each with its own person. change may be nil.
 func eachWay(t *testing.T, change func(*ClientOptions), test func(t *testing.T, a *inquirer)) {
 	t.Helper()
 	eachWayIn(t, mcptask.Revision20251125, change, test)
@@ -524,10 +521,10 @@ func sample(text, more string) string {
 	return `{"maxTokens":9,"messages":[{"role":"user","content":{"type":"text","text":` + strconv.Quote(text) + `}}]` + more + `}`
 }
 
-// person answers what it is asked, as the question says.
+// person answers questions as their text says.
 type person struct {
 	begun   chan string // questions, as they are asked
-	ended   chan error  // the ends of the contexts of those that wait
+	ended   chan error  // the causes that ended waiting questions
 	release chan struct{}
 }
 
@@ -557,7 +554,7 @@ func (p *person) answer(ctx context.Context, question string) (string, error) {
 	return "to " + question, nil
 }
 
-// options are those of a client with a person and a model.
+// options returns the options of a client with a person and a model.
 func (p *person) options() ClientOptions {
 	spec := mcptask.InputSpec{Name: "Note", Message: "?", Schema: noteSchema}
 	return ClientOptions{

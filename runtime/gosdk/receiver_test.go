@@ -13,8 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// What the client declares is what its options answer, and nothing else is a
-// task at it.
+// The client declares what its options can answer. It runs nothing else as a task.
 func TestReceiverDeclares(t *testing.T) {
 	rules.Covers(t, "C-01", "C-02", "C-05", "C-06", "C-07", "C-21")
 	checkReceiverDeclares(t, mcptask.Revision20251125)
@@ -68,7 +67,7 @@ func checkReceiverDeclares(t *testing.T, revision string) {
 	}
 }
 
-// The answer to a request that asks for a task is the task, at once.
+// The client answers a request that asks for a task with the task, at once.
 func TestReceiverCreates(t *testing.T) {
 	rules.Covers(t, "C-15", "C-16", "C-17", "C-18", "C-19", "C-23", "C-24", "C-25")
 	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverCreates)
@@ -111,7 +110,7 @@ func checkReceiverCreates(t *testing.T, a *inquirer) {
 	}
 }
 
-// A task is working until it has ended, and then stays as it is.
+// A task is working until it ends, and does not change afterwards.
 func TestReceiverTells(t *testing.T) {
 	rules.Covers(t, "C-26", "C-54", "C-55", "C-57", "C-60", "C-63", "C-65", "C-66")
 	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverTells)
@@ -177,8 +176,7 @@ func checkReceiverTells(t *testing.T, a *inquirer) {
 	}
 }
 
-// tasks/result is what the request itself would have returned, error included,
-// as soon as there is one.
+// tasks/result returns what the plain request would have returned, errors included, as soon as there is a result.
 func TestReceiverResults(t *testing.T) {
 	rules.Covers(t, "C-36", "C-37", "C-38", "C-39", "C-40", "C-41", "C-83", "C-86")
 	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverResults)
@@ -216,12 +214,12 @@ func checkReceiverResults(t *testing.T, a *inquirer) {
 			t.Errorf("%s: %v, as a task %v", c.params, want, got)
 		}
 	}
-	// The person's own failing is no more than an internal error.
+	// A failure of the answerer becomes a mere internal error.
 	id := a.create("panic")
 	if r := a.task("tasks/result", id).want(mcptask.CodeInternalError); strings.Contains(r.Error.Message, "fainted") {
-		t.Errorf("it tells %s", r.Error.Message)
+		t.Errorf("the error reveals %s", r.Error.Message)
 	}
-	// It blocks until there is a result; others are answered meanwhile.
+	// It blocks until there is a result. The client answers other requests meanwhile.
 	waiting := a.create("wait")
 	result := a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, waiting))
 	for range 3 {
@@ -230,7 +228,7 @@ func checkReceiverResults(t *testing.T, a *inquirer) {
 		}
 	}
 	a.task("tasks/cancel", waiting).ok()
-	a.reply(result).want(mcptask.CodeInternalError) // there is none: T-25
+	a.reply(result).want(mcptask.CodeInternalError) // it has no result: T-25
 	slow := a.create("wait")
 	result = a.begin("tasks/result", fmt.Sprintf(`{"taskId":%q}`, slow))
 	a.task("tasks/get", slow).ok()
@@ -243,7 +241,7 @@ func checkReceiverResults(t *testing.T, a *inquirer) {
 	}
 }
 
-// The list has everything that can be read, a page at a time.
+// The list has every task that can be read, a page at a time.
 func TestReceiverLists(t *testing.T) {
 	rules.Covers(t, "C-69", "C-70", "C-72", "C-82")
 	eachWayIn(t, mcptask.Revision20251125, nil, checkReceiverLists)
@@ -281,14 +279,13 @@ func checkReceiverLists(t *testing.T, a *inquirer) {
 	}
 }
 
-// A cancelled task is over for good when the server learns of it, and the
-// person's prompt ends.
+// After the server learns of a cancellation, the task does not change any more, and the person's prompt ends.
 func TestReceiverCancels(t *testing.T) {
 	rules.Covers(t, "C-29", "C-75", "C-76", "C-77", "C-78", "C-81")
 	eachWayIn(t, mcptask.Revision20251125, oneAtATime, checkReceiverCancels)
 }
 
-// oneAtATime has a task stored at its end before the next one begins.
+// oneAtATime makes the client store a task's end before the next task begins.
 func oneAtATime(o *ClientOptions) { o.Tasks.Concurrency = 1 }
 
 func checkReceiverCancels(t *testing.T, a *inquirer) {
@@ -307,7 +304,7 @@ func checkReceiverCancels(t *testing.T, a *inquirer) {
 	<-p.begun
 	a.task("tasks/cancel", stubborn).ok()
 	close(p.release)
-	// The stubborn one has returned when this one begins.
+	// When this task begins, the stubborn one has returned.
 	a.wantStatus(a.create("now"), "completed")
 	a.wantStatus(stubborn, "cancelled")
 	a.wantStatus(id, "cancelled")
@@ -327,8 +324,7 @@ func checkReceiverCancels(t *testing.T, a *inquirer) {
 	}
 }
 
-// A task is kept as long as it says, and no longer than the options allow; then
-// its prompt ends.
+// A task is kept as long as it says, but no longer than the options allow. Then its prompt ends.
 func TestReceiverForgets(t *testing.T) {
 	rules.Covers(t, "C-56", "C-58", "C-74", "C-97")
 	eachWayIn(t, mcptask.Revision20251125, atMostAMinute, checkReceiverForgets)
@@ -342,11 +338,11 @@ func checkReceiverForgets(t *testing.T, a *inquirer) {
 			t.Errorf("%s: %v, want %v", wish, ttl, want)
 		}
 	}
-	for ttl, seen := 600*time.Millisecond, false; !seen; ttl *= 2 { // until the test is quick enough to see it at work
+	for ttl, seen := 600*time.Millisecond, false; !seen; ttl *= 2 { // until the test is fast enough to see the task working
 		began := time.Now()
 		request := a.begin("elicitation/create", elicit("wait", fmt.Sprintf(`,"task":{"ttl":%d}`, ttl.Milliseconds())))
 		id := a.reply(request).ok().text("task", "taskId")
-		// It is no request that could be cancelled any longer.
+		// The request was answered, so it can no longer be cancelled.
 		a.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + request + `}}`)
 		status := a.task("tasks/get", id).text("status")
 		if seen = time.Since(began) < ttl; seen && status != "working" {

@@ -23,17 +23,16 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// scripted is a server that says what a test has written down, whatever the
-// protocol says. Clients reach it without a network, so that it works inside
-// testing/synctest: over HTTP as the client's transport, or over a pair of pipes.
+// scripted is a server that answers as a test has scripted it, whatever the protocol says. Clients reach it without a
+// network, over HTTP as the client's transport or over a pair of pipes. So it works inside testing/synctest.
 type scripted struct {
 	t        testing.TB
 	revision string
-	// answer answers in the place of open. It may leave a call to open with the zero reply.
+	// answer answers before open does. It leaves a call to open by returning the zero reply.
 	answer func(call) reply
-	// answers are those of single methods, which come before answer. See on.
+	// answers answer single methods, before answer does. See on.
 	answers map[string]func(call) reply
-	// heard sees every message of the client's, unless it is nil.
+	// heard gets every message of the client, unless it is nil.
 	heard func(body []byte)
 
 	mu    sync.Mutex
@@ -41,7 +40,7 @@ type scripted struct {
 	work  sync.WaitGroup
 }
 
-// call is a request as it came, or a notification.
+// call is a request or a notification as it came.
 type call struct {
 	method string
 	params json.RawMessage
@@ -52,14 +51,14 @@ type call struct {
 	n      int // counts the calls of the method, from 1
 }
 
-// reply is what the server says. The zero reply is an empty result.
+// reply is a server's answer. The zero reply is an empty result.
 type reply struct {
 	result, err string // JSON
-	// text is a body that is no JSON-RPC message.
+	// text is a body that is not a JSON-RPC message.
 	text string
-	// body is the bytes of a body, of the type that header names.
+	// body is a body of bytes, of the type that header names.
 	body   io.Reader
-	status int // 200
+	status int // 0 means 200
 	header map[string]string
 	// stream sends messages until it returns; result or err, if any, are the last.
 	stream func(send func(message string))
@@ -74,10 +73,10 @@ func refusal(code int, data string) reply {
 	return reply{err: fmt.Sprintf(`{"code":%d,"message":"refused","data":%s}`, code, data)}
 }
 
-// complete is the member that tells the type of a result of 2026-07-28.
+// complete is the member that gives the type of a result of 2026-07-28.
 const complete = `"resultType":"complete"`
 
-// task is a task in the form of the script's revision, ready to get more members.
+// task returns the members of a task in the form of the script's revision.
 func (s *scripted) task(id, status string, more ...string) string {
 	ttl, poll := "ttlMs", "pollIntervalMs"
 	if s.revision != wiretest.ModernRevision {
@@ -99,10 +98,10 @@ func (s *scripted) task(id, status string, more ...string) string {
 
 func stamp() string { return time.Now().UTC().Format(time.RFC3339Nano) }
 
-// done is the end of the task in the script's revision.
+// done answers a poll with the completed task, in the form of the script's revision.
 func (s *scripted) done() reply { return s.state("t", "completed", `"result":`+output(1)) }
 
-// protocol is what the script negotiates.
+// protocol returns the protocol version that the script negotiates.
 func (s *scripted) protocol() string {
 	if s.revision == wiretest.ModernRevision {
 		return s.revision
@@ -110,7 +109,7 @@ func (s *scripted) protocol() string {
 	return wiretest.LegacyRevision
 }
 
-// on answers a method. The zero reply leaves a call to the script.
+// on sets the answer to a method. The zero reply leaves a call to the script.
 func (s *scripted) on(method string, answer func(c call) reply) {
 	if s.answers == nil {
 		s.answers = map[string]func(call) reply{}
@@ -125,12 +124,12 @@ func newScript(t testing.TB, revision, method string, answer func(s *scripted, c
 	return s
 }
 
-// polled is a script whose one task is what the nth poll says.
+// polled returns a script with one task, whose nth poll poll answers.
 func polled(t testing.TB, revision string, poll func(s *scripted, n int) reply) *scripted {
 	return newScript(t, revision, "tasks/get", func(s *scripted, c call) reply { return poll(s, c.n) })
 }
 
-// created is the answer to a call that becomes a task.
+// created answers a call with a task.
 func (s *scripted) created(id string, more ...string) reply {
 	if s.revision != wiretest.ModernRevision {
 		return result(`{"task":{%s}}`, s.task(id, "working", more...))
@@ -138,7 +137,7 @@ func (s *scripted) created(id string, more ...string) reply {
 	return result(`{"resultType":"task",%s}`, s.task(id, "working", more...))
 }
 
-// state is the answer to a poll.
+// state answers a poll.
 func (s *scripted) state(id, status string, more ...string) reply {
 	if s.revision != wiretest.ModernRevision {
 		return result(`{%s}`, s.task(id, status, more...))
@@ -146,7 +145,7 @@ func (s *scripted) state(id, status string, more ...string) reply {
 	return result(`{%s,%s}`, complete, s.task(id, status, more...))
 }
 
-// output is a tool's result with a number.
+// output returns a tool's result with a number.
 func output(n int) string {
 	return fmt.Sprintf(`{"content":[],"structuredContent":{"n":%d}}`, n)
 }
@@ -155,8 +154,8 @@ type number struct {
 	N int `json:"n"`
 }
 
-// open answers what every client asks first, and calls with the task "t", which is done when it is
-// polled. It tells of no changes.
+// open answers a client's first requests, and calls with the task "t", which is done when it is polled. It supports no
+// subscriptions.
 func (s *scripted) open(c call) (reply, bool) {
 	capabilities := `{"tools":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}`
 	switch c.method {
@@ -214,7 +213,7 @@ func (s *scripted) record(ctx context.Context, body []byte, header http.Header) 
 	return c
 }
 
-// reply answers a call.
+// reply returns the answer to a call.
 func (s *scripted) reply(c call) reply {
 	if c.id == nil {
 		return reply{status: http.StatusAccepted}
@@ -233,7 +232,7 @@ func (s *scripted) reply(c call) reply {
 	return result(`{%s}`, complete)
 }
 
-// message is the JSON-RPC response of a reply, or "" if it has none.
+// message returns the JSON-RPC response of a reply, or "" if it has none.
 func (r reply) message(id json.RawMessage) string {
 	switch {
 	case r.err != "":
@@ -315,7 +314,7 @@ func (s *scripted) pipe(in io.Reader, out io.Writer) {
 		if c.id == nil {
 			continue
 		}
-		s.work.Go(func() { // a server that does not read would stop the clock
+		s.work.Go(func() { // a reader that waits for an answer would stop the clock
 			reply := s.reply(c)
 			if reply.stream != nil {
 				reply.stream(send)
@@ -350,7 +349,7 @@ func (s *scripted) dialPipe(options gosdk.ClientOptions) (mcptask.Conn, error) {
 	return gosdk.ConnectOver(context.Background(), wire, options)
 }
 
-// pipes are the client's end of a pair of pipes, and the end of the server.
+// pipes returns the client's end of a pair of pipes, and a function that closes the server's end.
 func (s *scripted) pipes() (wire mcp.Transport, end func()) {
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
@@ -361,14 +360,14 @@ func (s *scripted) pipes() (wire mcp.Transport, end func()) {
 	return &mcp.IOTransport{Reader: fromServer, Writer: toServer}, func() { _, _ = toClient.Close(), fromClient.Close() }
 }
 
-// connect is dial for a test that needs the connection.
+// connect is dial for a test that expects it to succeed.
 func (s *scripted) connect(options gosdk.ClientOptions) mcptask.Conn {
 	s.t.Helper()
 	conn, err := s.dial(options)
 	return s.keep(conn, err)
 }
 
-// connectPipe is dialPipe for a test that needs the connection.
+// connectPipe is dialPipe for a test that expects it to succeed.
 func (s *scripted) connectPipe(options gosdk.ClientOptions) mcptask.Conn {
 	s.t.Helper()
 	conn, err := s.dialPipe(options)
@@ -428,7 +427,7 @@ func within(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
-// dial connects a client to a server, until the test ends.
+// dial connects a client to a server until the test ends.
 func dial(t testing.TB, url string, options gosdk.ClientOptions) mcptask.Conn {
 	t.Helper()
 	conn, err := gosdk.Connect(t.Context(), url, options)
@@ -439,7 +438,7 @@ func dial(t testing.TB, url string, options gosdk.ClientOptions) mcptask.Conn {
 	return conn
 }
 
-// wantNumber waits for a call, which has to give a number.
+// wantNumber waits for a call and checks its number.
 func wantNumber(t testing.TB, call *mcptask.Call[number], n int) {
 	t.Helper()
 	if out, err := call.Wait(t.Context()); err != nil || out.N != n {
@@ -447,7 +446,7 @@ func wantNumber(t testing.TB, call *mcptask.Call[number], n int) {
 	}
 }
 
-// wantEnd waits for a call, which has to end with an error.
+// wantEnd waits for a call and checks the error that it ends with.
 func wantEnd[Out any](t testing.TB, call *mcptask.Call[Out], want error) {
 	t.Helper()
 	if _, err := call.Wait(t.Context()); !errors.Is(err, want) {
@@ -463,7 +462,7 @@ func cancel[Out any](t testing.TB, call *mcptask.Call[Out]) {
 	}
 }
 
-// resume takes up a call of the tool.
+// resume resumes a call of the tool.
 func resume(t testing.TB, conn mcptask.Conn, token mcptask.Token) *mcptask.Call[number] {
 	t.Helper()
 	call, err := mcptask.Resume[number](conn, "tool", token)

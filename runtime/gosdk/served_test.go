@@ -18,7 +18,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// newServer returns a server of tasks behind an SDK server, until the test ends.
+// newServer returns a server of tasks and its SDK server, which live until the test ends.
 func newServer(t testing.TB, options mcptask.Options, services ...mcptask.Tools) (tasks *mcptask.Server, sdk *mcp.Server) {
 	t.Helper()
 	tasks, err := mcptask.NewServer(options, services...)
@@ -35,8 +35,8 @@ func newServer(t testing.TB, options mcptask.Options, services ...mcptask.Tools)
 	return tasks, sdk
 }
 
-// serveHTTP serves an SDK server in memory. Each message has to fit the schema of the revision that
-// sessions have.
+// serveHTTP serves an SDK server in memory. It checks each message against the schema of the revision that sessions
+// speak.
 func serveHTTP(t testing.TB, revision string, tasks *mcptask.Server, sdk *mcp.Server) (url string) {
 	t.Helper()
 	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
@@ -48,7 +48,7 @@ func serveHTTP(t testing.TB, revision string, tasks *mcptask.Server, sdk *mcp.Se
 	return server.URL
 }
 
-// servePipes serves one session on pipes, as serveHTTP does. kill closes them as the end of a
+// servePipes serves one session on pipes, and checks it as serveHTTP does. kill closes the pipes as the end of a
 // process does.
 func servePipes(t *testing.T, revision string, tasks *mcptask.Server, sdk *mcp.Server) (wire mcp.Transport, kill func()) {
 	t.Helper()
@@ -68,8 +68,8 @@ func servePipes(t *testing.T, revision string, tasks *mcptask.Server, sdk *mcp.S
 	return &mcp.IOTransport{Reader: fromServer, Writer: toServer}, func() { _, _ = toClient.Close(), fromClient.Close() }
 }
 
-// eachServedWay runs a test with a server over HTTP and over pipes, in fake time. connect opens a
-// connection in the revision, as often as the test likes.
+// eachServedWay runs a test with a server over HTTP and over pipes, in fake time. connect opens a connection in the
+// revision, and the test may call it several times.
 func eachServedWay(t *testing.T, revision string, options mcptask.Options, service mcptask.Tools,
 	test func(t *testing.T, connect func(gosdk.ClientOptions) mcptask.Conn)) {
 	t.Helper()
@@ -128,7 +128,7 @@ func startRun(t testing.TB, ci *pipeline.CIClient, branch string, steps ...strin
 	return call
 }
 
-// deployStaging deploys without a question, and reports whether that was a task.
+// deployStaging deploys without a question, and reports if the call became a task.
 func deployStaging(t testing.TB, ci *pipeline.CIClient, options ...mcptask.CallOption) (isTask bool) {
 	t.Helper()
 	call, err := ci.StartDeployService(t.Context(), pipeline.DeployInput{Service: "api", Environment: "staging"}, options...)
@@ -142,7 +142,7 @@ func deployStaging(t testing.TB, ci *pipeline.CIClient, options ...mcptask.CallO
 	return isTask
 }
 
-// checkResumed takes up a run of two steps that has ended, by its token.
+// checkResumed resumes a run of two steps that has ended, by its token.
 func checkResumed(t testing.TB, ci *pipeline.CIClient, token mcptask.Token) {
 	t.Helper()
 	call, err := ci.ResumeRunPipeline(token)
@@ -154,8 +154,8 @@ func checkResumed(t testing.TB, ci *pipeline.CIClient, token mcptask.Token) {
 	}
 }
 
-// checkPipeline makes the calls that programs make with the pipeline's generated client. If the
-// client approves, it also makes one that asks. It returns the token of a task that has ended.
+// checkPipeline makes the usual calls of the pipeline's generated client. If the client approves, it also makes one
+// that asks. It returns the token of a task that has ended.
 func checkPipeline(t testing.TB, ci *pipeline.CIClient, approves bool) mcptask.Token {
 	t.Helper()
 	ctx := within(t, wiretest.Patience)

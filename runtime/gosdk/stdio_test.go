@@ -16,7 +16,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// TestCommandThatEnds does not wait for a server that is gone.
+// TestCommandThatEnds: the client does not wait for a server that is gone.
 func TestCommandThatEnds(t *testing.T) {
 	wiretest.EachRevisionLive(t, func(t *testing.T, revision string) {
 		for name, use := range map[string]func(ctx context.Context, ci *pipeline.CIClient) error{
@@ -191,7 +191,7 @@ func TestStdioLiteral20260728(t *testing.T) {
 	}
 }
 
-// A client of an older revision, without tasks, over standard input and output.
+// A client of an older revision without tasks uses standard input and output.
 func TestStdioFallback(t *testing.T) {
 	t.Parallel()
 	p := wiretest.NewPipes(t)
@@ -215,8 +215,8 @@ func TestStdioFallback(t *testing.T) {
 	}
 }
 
-// TestStdioAnswersWhatWasAsked is printf into a pipe: the input ends before the
-// replies are there.
+// TestStdioAnswersWhatWasAsked: the server answers every request, even if the input ends before, as with printf into a
+// pipe.
 func TestStdioAnswersWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	for range 5 {

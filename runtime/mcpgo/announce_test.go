@@ -14,8 +14,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// A call of the proposal SEP-1686 in front of mcp-go: announced on its own stream,
-// or, for a client that takes none there, on the session's.
+// A call of the proposal SEP-1686 in front of mcp-go is announced on its own stream. If the client accepts none there,
+// it is announced on the session's.
 func TestAnnounced(t *testing.T) {
 	rules.Covers(t, "A-06", "A-08")
 	tools := pipeline.CITools(wiretest.CI{})

@@ -179,6 +179,9 @@ func TestEachFaultInTurn(t *testing.T) {
 						if t.Failed() {
 							t.Fatalf("when call %d, %s, went wrong", at, store.hit)
 						} else if store.hit == "" {
+							if at == 1 {
+								t.Error("no call went wrong")
+							}
 							t.Logf("%d calls", at-1)
 							break
 						}

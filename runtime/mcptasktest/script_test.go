@@ -49,7 +49,7 @@ func TestScriptsThatDoNotFit(t *testing.T) {
 	unasked := &failing{TB: t}
 	mcptasktest.NewTask(unasked, mcptasktest.Decline[pipeline.Approval]("other"))
 	if unasked.end() != 1 {
-		t.Error("an answer that nobody asked for passed")
+		t.Error("the script accepted an answer to no question")
 	}
 	missing := &failing{TB: t}
 	task := mcptasktest.NewTask(missing)

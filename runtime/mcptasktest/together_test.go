@@ -243,13 +243,17 @@ func TestProxies(t *testing.T) {
 			for range 5 {
 				calls = append(calls, startNap(t, conn, work))
 			}
-			began := time.Now()
+			began, settled := time.Now(), 0
 			for _, err := range mcptask.Settled(t.Context(), calls...) {
 				if late := time.Since(began) - work; err != nil || late > tc.late {
 					t.Errorf("%v, %v after the end", err, late)
 				}
+				settled++
 			}
-			if n := tb.of("subscriptions/listen"); n > tc.most {
+			if settled != len(calls) {
+				t.Errorf("%d of %d settled", settled, len(calls))
+			}
+			if n := tb.of("subscriptions/listen"); n == 0 || n > tc.most {
 				t.Errorf("%d subscriptions", n)
 			}
 		})

@@ -47,8 +47,7 @@ func (f *fake) end(t *testing.T, out string) string {
 	return string(data)
 }
 
-// TestCovers names no rule of its own: what it records goes to a file that is
-// thrown away.
+// TestCovers uses rules that do not exist, so its records go to a file that is thrown away.
 func TestCovers(t *testing.T) {
 	const pkg = "github.com/mcptaskgen/mcptaskgen/schema/rules"
 	fresh := func(t *testing.T) string {
@@ -84,7 +83,7 @@ func TestCovers(t *testing.T) {
 			}
 		})
 	}
-	t.Run("nobody wants records", func(t *testing.T) {
+	t.Run("records are not wanted", func(t *testing.T) {
 		t.Setenv(OutVariable, "")
 		f := &fake{TB: t, name: "TestQuiet"}
 		Covers(f, "C-17")
@@ -101,7 +100,7 @@ func TestCovers(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a rule that nobody can see kept", func(t *testing.T) {
+	t.Run("a rule that cannot be tested", func(t *testing.T) {
 		out := fresh(t)
 		f := &fake{TB: t, name: "TestMarked"}
 		if Covers(f, "E-10"); !f.failed || f.end(t, out) != "" {
@@ -148,7 +147,7 @@ func TestCovers(t *testing.T) {
 			c()
 		}
 		if !f.failed {
-			t.Error("nobody learns of it")
+			t.Error("the test did not fail")
 		}
 	})
 }
@@ -175,9 +174,8 @@ func TestCoversInTests(t *testing.T) {
 	}
 }
 
-// TestOnlyGo holds that no rule counts as covered by a test which needs the
-// programs of others: in a package whose tests run such programs, none calls
-// Covers.
+// TestOnlyGo checks that no rule counts as covered by a test that needs programs of others. If the tests of a package
+// run such programs, none of them calls Covers.
 func TestOnlyGo(t *testing.T) {
 	const root = "../.."
 	const module = "github.com/mcptaskgen/mcptaskgen/"

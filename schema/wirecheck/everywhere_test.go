@@ -36,12 +36,12 @@ var untapped = map[string]string{
 	"runtime/gosdk/internal/siege/served_test.go serve":                           "a process whose processor time and memory are measured, which the tap would take too; FuzzHTTP taps the same requests",
 	"runtime/gosdk/internal/siege/client_test.go TestClient":                      "plays a server that means ill",
 	"runtime/gosdk/fuzz_test.go serve":                                            "serves the handler that it gets",
-	"runtime/gateway/internal/hostiletest/hostile_pipe_test.go close":             "counts, and serves nobody",
+	"runtime/gateway/internal/hostiletest/hostile_pipe_test.go close":             "counts, and serves no client",
 	"runtime/gosdk/export_test.go PipeTransport":                                  "serves for tests that are looked at themselves",
 	"runtime/gateway/internal/hostiletest/hostile_test.go TestHostileBareHandler": "the SDK's own handler beside ours, behind the tap of the whole server",
-	"runtime/gosdk/receiver_hostile_test.go TestReceiverNotIn20260728":            "plays a server of somebody else's",
-	"runtime/gosdk/connect_test.go TestConnectRefused":                            "plays a proxy that lets nobody through",
-	"runtime/gosdk/receiver_peer_test.go overHTTP":                                "plays a server of somebody else's",
+	"runtime/gosdk/receiver_hostile_test.go TestReceiverNotIn20260728":            "plays a foreign server",
+	"runtime/gosdk/connect_test.go TestConnectRefused":                            "plays a proxy that refuses everything",
+	"runtime/gosdk/receiver_peer_test.go overHTTP":                                "plays a foreign server",
 	"runtime/gosdk/client_bounds_test.go TestCompressed":                          "plays a server that means ill",
 	"runtime/gosdk/connect_test.go TestRedirectElsewhere":                         "plays a server that sends its clients elsewhere",
 	"runtime/gosdk/connect_test.go TestRedirectWithin":                            "as TestRedirectElsewhere",
@@ -59,10 +59,9 @@ var untapped = map[string]string{
 // helpers are the directories of what tests share.
 var helpers = []string{"golden/internal/", "examples/internal/", "runtime/internal/wiretest/"}
 
-// TestEverywhere finds a test whose server's messages nobody checks. A server
-// that is a program of its own cannot have the tap inside: peer.Serve puts it in
-// front of those that speak HTTP; what speaks on standard pipes to a client that
-// started it is checked in runtime/gosdk only.
+// TestEverywhere finds tests with a server whose messages are not checked. A server in its own process cannot have the
+// tap inside. If it speaks HTTP, peer.Serve puts the tap in front. If it speaks on standard pipes to the client that
+// started it, only runtime/gosdk checks it.
 func TestEverywhere(t *testing.T) {
 	root := filepath.Join("..", "..")
 	found := map[string]bool{}
@@ -117,7 +116,7 @@ func TestEverywhere(t *testing.T) {
 	}
 	for where := range untapped {
 		if !found[where] {
-			t.Errorf("%s is an exception that is none", where)
+			t.Errorf("%s is an exception without a server", where)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPatterns: what of the guide's tasks a schema alone would let pass.
+// TestPatterns checks faults in the guide's tasks that a schema alone would accept.
 func TestPatterns(t *testing.T) {
 	const (
 		call  = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"taskId":"t"}}}`

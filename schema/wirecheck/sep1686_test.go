@@ -2,8 +2,8 @@ package wirecheck
 
 import "testing"
 
-// TestProposalTap makes sure that the tap tells what is wrong with a message of the
-// proposal SEP-1686, and takes none for one of 2025-11-25.
+// TestProposalTap checks that the tap finds the faults of messages of the proposal SEP-1686, and mistakes none for one
+// of 2025-11-25.
 func TestProposalTap(t *testing.T) {
 	const (
 		call    = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","_meta":{"modelcontextprotocol.io/task":{"taskId":"T"}}}}`

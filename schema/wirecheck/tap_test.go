@@ -21,12 +21,12 @@ const (
 
 func event(data string) string { return "event: message\ndata: " + data + "\n\n" }
 
-// TestTap makes sure that the tap tells what it is there to tell, and no more.
+// TestTap checks that the tap reports the faults that it should find, and no others.
 func TestTap(t *testing.T) {
 	for name, test := range map[string]struct {
 		request, media, response string
 		status                   int
-		want                     string // part of the fault; "" is none
+		want                     string // part of the fault, or "" for none
 	}{
 		"a list":                 {legacyList, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}`, 200, ""},
 		"a task with an error":   {legacyGet, "application/json", `{"jsonrpc":"2.0","id":1,"result":{"taskId":"t"}}`, 200, "does not fit"},
@@ -72,7 +72,7 @@ func TestTap(t *testing.T) {
 	}
 }
 
-// TestTapIsTransparent uses what a server does with a response through the tap.
+// TestTapIsTransparent checks that everything that a server does with a response also works through the tap.
 func TestTapIsTransparent(t *testing.T) {
 	step := make(chan struct{})
 	server := httptest.NewServer(Handler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -6,7 +6,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// TestChecker makes sure that the checker refuses what it is there to refuse.
+// TestChecker checks that the checker refuses the messages that it should refuse.
 func TestChecker(t *testing.T) {
 	c, err := wirecheck.New()
 	if err != nil {
@@ -88,7 +88,7 @@ func TestChecker(t *testing.T) {
 	}
 }
 
-// TestClients does the same for what a client sends.
+// TestClients does the same for messages of clients.
 func TestClients(t *testing.T) {
 	c, err := wirecheck.New()
 	if err != nil {
@@ -123,7 +123,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestFits reads a definition of a revision that no tap knows.
+// TestFits checks messages with a definition of a revision that has no tap.
 func TestFits(t *testing.T) {
 	c, err := wirecheck.New()
 	if err != nil {

@@ -69,7 +69,7 @@ func TestMeant(t *testing.T) {
 		"/*mcptask:tool*/":                 2,
 		"/*\n * mcptask:input\n */":        6,
 		"// Mcptask: Service":              3,
-		"//mcptask:tool":                   -1, // it is one
+		"//mcptask:tool":                   -1, // this is a directive
 		"// mcptask: the runtime's errors": -1,
 		"// see mcptask:tool":              -1,
 		"//	//mcptask:tool":                -1,
@@ -106,7 +106,7 @@ func FuzzScan(f *testing.F) {
 		for _, a := range d.Args {
 			inside(a.Pos)
 			if !strings.HasPrefix(text[a.Pos-1:], a.Key) {
-				t.Errorf("%q: %q does not stand at %d", text, a.Key, a.Pos)
+				t.Errorf("%q: %q is not at %d", text, a.Key, a.Pos)
 			}
 			if a.HasValue {
 				inside(a.ValuePos)

@@ -56,7 +56,7 @@ func FuzzLiterals(f *testing.F) {
 			t.Errorf("literal: got %q, want %q", got, s)
 		}
 		if strings.ContainsAny(s, "`\ufeff") || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' }) {
-			return // schemas are JSON: they have none of these; gofmt, for one, joins lines around a form feed
+			return // schemas are JSON without these characters; gofmt joins lines around a form feed, for one
 		}
 		if got := value(t, rawLiteral(s)); got != s {
 			t.Errorf("raw: got %q, want %q", got, s)

@@ -89,9 +89,8 @@ func decodeJSON(t *testing.T, text string) any {
 	return value
 }
 
-// TestEnumsAdmitWhatIsWritten validates what encoding/json writes of enums: of zero values, which
-// have the nulls, and of values that random text rarely hits. TestShapesAdmitValues has all other
-// types.
+// TestEnumsAdmitWhatIsWritten validates the JSON that encoding/json writes for enums: for zero values, which have the
+// nulls, and for values that random text rarely hits. TestShapesAdmitValues has all other types.
 func TestEnumsAdmitWhatIsWritten(t *testing.T) {
 	schema := derive(t)
 	for _, value := range []any{
@@ -127,11 +126,11 @@ func TestEnumsLikeTags(t *testing.T) {
 	}
 	want := normal(decodeJSON(t, string(reflected)))
 	properties := want.(map[string]any)["properties"].(map[string]any)
-	// Tags do not reach the items of an array, nor those of the items.
+	// Tags do not reach the items of an array, or their items.
 	modes := []any{"fast", "slow", ""}
 	properties["pair"].(map[string]any)["items"].(map[string]any)["enum"] = modes
 	properties["nested"].(map[string]any)["items"].(map[string]any)["items"].(map[string]any)["enum"] = modes
-	// Reflection does not see that nil is written as null.
+	// Reflection does not see that encoding/json writes null for nil.
 	properties["pointer"].(map[string]any)["enum"] = []any{-1.0, 0.0, 1.0, nil}
 	got := normal(decodeJSON(t, derive(t)("Enums", jsonschema.Argument)))
 	if d := cmp.Diff(want, got); d != "" {

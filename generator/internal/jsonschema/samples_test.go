@@ -18,12 +18,12 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/generator/internal/jsonschema/testdata/kinds"
 )
 
-// member is a field as encoding/json encodes it. Reflection finds it, which gives a second
-// reading of the rules beside the one under test.
+// member is a field as encoding/json encodes it. Reflection finds it. That is a second reading of the rules, beside the
+// one under test.
 type member struct {
 	field  reflect.StructField
-	omits  bool // left out when empty, or promoted through a pointer
-	empty  bool // left out when empty
+	omits  bool // omitted if empty, or promoted through a pointer
+	empty  bool // omitted if empty
 	quoted bool
 }
 
@@ -210,7 +210,7 @@ func (s samples) fill(v reflect.Value, depth int) {
 			if f := v.Field(i); f.CanSet() && v.Type().Field(i).Tag.Get("json") != "-" {
 				s.fill(f, depth-1)
 			} else if v.Type().Field(i).Anonymous && f.Kind() == reflect.Struct {
-				s.fill(f, depth-1) // its exported fields can be set, though it cannot
+				s.fill(f, depth-1) // reflection cannot set it, but can set its exported fields
 			}
 		}
 	}
@@ -256,9 +256,8 @@ func (s samples) written(rt reflect.Type) any {
 	return value
 }
 
-// admitted returns a random value that a schema admits. The schema decides its shape. The Go
-// type decides what a schema does not say, such as the size of an integer or the form of an
-// address.
+// admitted returns a random value that a schema admits. The schema decides its shape. The Go type decides what the
+// schema leaves open, such as the size of an integer or the form of an address.
 func (s samples) admitted(root, schema map[string]any, rt reflect.Type, quoted bool, depth int) any {
 	schema = resolve(root, schema)
 	for rt != nil && rt.Kind() == reflect.Pointer {

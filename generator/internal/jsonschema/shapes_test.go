@@ -36,7 +36,7 @@ var shapes = named(
 	kinds.Tags{}, kinds.TextTags{}, kinds.NumberTags{}, kinds.TypeTags{}, kinds.Groups{},
 )
 
-// instances are the types whose name is an alias.
+// instances are the types whose names are aliases.
 var instances = map[string]reflect.Type{
 	"IntTree": reflect.TypeFor[kinds.IntTree](), "PageOfInner": reflect.TypeFor[kinds.PageOfInner](),
 	"PageOfPages": reflect.TypeFor[kinds.PageOfPages](), "Alias": reflect.TypeFor[kinds.Alias](),
@@ -102,7 +102,7 @@ func eachShape(t *testing.T, except []string, test func(t *testing.T, rt reflect
 func TestShapesLikeReflection(t *testing.T) {
 	except := []string{
 		"EmbedsItself", "EmbedsNameless", // reflection does not end
-		"Corrected", // reflection takes a hidden field for the one that hides it
+		"Corrected", // reflection mistakes a hidden field for the one that hides it
 	}
 	eachShape(t, except, func(t *testing.T, rt reflect.Type, text string, use jsonschema.Use) {
 		data, err := json.Marshal(reflector(use == jsonschema.Result).ReflectFromType(rt))
@@ -168,7 +168,7 @@ func (d *differ) compare(path string, w, g any, rt reflect.Type, m member) {
 		}
 		return
 	}
-	// What was compared already is equal: so types that hold themselves end.
+	// Pairs that were compared before count as equal, so that the comparison of recursive types ends.
 	key := fmt.Sprintf("%p %p %v %v", want, got, rt, m)
 	if d.seen[key] {
 		return
@@ -251,7 +251,7 @@ func (d *differ) withoutNull(path string, got map[string]any, rt reflect.Type, m
 		}
 	}
 	if strings.Contains(string(m.field.Tag), "type=") {
-		return got // the tag decides, as it does for reflection
+		return got // the tag decides, as with reflection
 	}
 	admits := false
 	if list, ok := got["type"].([]any); ok {
@@ -382,7 +382,7 @@ func TestShapesAdmitValues(t *testing.T) {
 		schema := checkSchema(t, text)
 		for seed := range samplesEach {
 			v, back := reflect.New(rt), reflect.New(rt)
-			if seed > 0 { // else the zero value
+			if seed > 0 { // otherwise the zero value
 				newSamples(seed).fill(v.Elem(), 4)
 			}
 			first, err := json.Marshal(v.Interface())

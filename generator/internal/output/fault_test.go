@@ -39,7 +39,7 @@ func put(t *testing.T, dir, name, content string) {
 func TestWriteAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a.go", "old")
-	// The name is good, but that of its temporary file is longer than file systems take.
+	// The name is valid, but that of its temporary file is longer than file systems allow.
 	files := Files{"a.go": []byte("new"), strings.Repeat("z", 250): []byte("z")}
 	if changed, err := files.Write(dir); err == nil || changed != nil {
 		t.Errorf("changed %v, %v", changed, err)

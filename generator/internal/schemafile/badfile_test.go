@@ -22,7 +22,7 @@ func TestBadFiles(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		files map[string]string
-		want  string // the lines of the source, which diag shows, left out
+		want  string // without the source lines that diag shows
 	}{
 		{"not JSON", map[string]string{"a.json": "{\n  \"$defs\": oops\n}"},
 			"a.json:2:12: this is not JSON: invalid character 'o' looking for beginning of value\n\thint: " + published},

@@ -28,7 +28,7 @@ func TestReports(t *testing.T) {
 		want[file.Name] = string(file.Data)
 	}
 	seen := map[schemafile.Kind]bool{}
-	written := &txtar.Archive{Comment: []byte("What is said of each mutation. TestReports -update writes this file: read what changes.\n")}
+	written := &txtar.Archive{Comment: []byte("The report of each mutation. TestReports -update writes this file: read what changes.\n")}
 	for _, m := range mutations {
 		revision := m.revision
 		if revision == "" {
@@ -68,7 +68,7 @@ func TestReports(t *testing.T) {
 			official := merged(t, sources)
 			got := report(t, dir, write(t, dir, "schema.json", m.mutate(t, official)))
 			if diff := cmp.Diff(unplaced(want[m.name]), unplaced(got)); diff != "" && !*update {
-				t.Errorf("the report of the official file is another one (-ours +official):\n%s", diff)
+				t.Errorf("the report of the official file differs (-ours +official):\n%s", diff)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestOfficial(t *testing.T) {
 	if err != nil || len(names) < 5 {
 		t.Fatalf("%d official files in %s: %v", len(names), dir, err)
 	}
-	of := map[string]string{} // the revision of each file that is recorded
+	of := map[string]string{} // the revision of each recorded file
 	for _, revision := range schema.Revisions() {
 		surface, err := schema.Load(revision)
 		if err != nil {
@@ -223,7 +223,7 @@ func TestOfficial(t *testing.T) {
 				if want := name + ": this is revision " + revision + "\n"; got != want {
 					t.Errorf("got %s\nwant %s", got, want)
 				}
-			default: // a revision that is not known yet is told apart from those that are
+			default: // an unknown revision is not mistaken for a known one
 				if !strings.Contains(got, ": error: ") || !strings.Contains(got, "nothing is generated") {
 					t.Errorf("got %s", got)
 				}

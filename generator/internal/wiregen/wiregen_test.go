@@ -104,7 +104,7 @@ func TestOutputCompiles(t *testing.T) {
 	}
 }
 
-// standard imports the standard library, each package once.
+// standard imports each package of the standard library once.
 var standard = sync.OnceValue(func() types.Importer {
 	return importer.ForCompiler(token.NewFileSet(), "gc", nil)
 })
@@ -195,7 +195,7 @@ func TestRefuses(t *testing.T) {
 	if want := "Task: two members would be called TaskID"; err == nil || err.Error() != want {
 		t.Errorf("error is %v, want %s", err, want)
 	}
-	// Package schema refuses a definition that is itself; one that did not come through it is refused too.
+	// Package schema refuses a definition that refers to itself. A definition that was not read by it is refused too.
 	circle := &builder{definitions: map[string]*node{"GetTaskResult": {AllOf: []*node{{Ref: "GetTaskResult"}}}}}
 	_, err = circle.flattenMembers("GetTaskResult", &node{Ref: "GetTaskResult"})
 	if want := `cannot flatten the definition "GetTaskResult" into it`; err == nil || !strings.Contains(err.Error(), want) {

@@ -66,7 +66,7 @@ func Each(t *testing.T, answer func(*Session) mcptask.Answerer, want []string, u
 			use(s)
 			for _, name := range slices.Sorted(maps.Keys(s.inputs)) {
 				if !s.called[name] {
-					t.Errorf("nobody calls %s", name)
+					t.Errorf("no test calls %s", name)
 				}
 			}
 			if asked := slices.Sorted(maps.Keys(s.asked)); !slices.Equal(asked, want) {

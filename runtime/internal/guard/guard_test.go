@@ -26,7 +26,7 @@ func TestPanicStaysInside(t *testing.T) {
 		}
 	}
 	if told == "" {
-		t.Error("whoever waits was not told")
+		t.Error("the waiting caller was not told")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// in fails unless the next question is due in d, or up to a tenth later.
+// in fails the test unless the next poll is due in d, or up to a tenth later.
 func (p *Pace) in(t *testing.T, what string, d time.Duration) {
 	t.Helper()
 	if wait := time.Until(p.Due); wait < d || wait > d+d/10+1 {
@@ -95,7 +95,7 @@ func TestAbsurdIntervals(t *testing.T) {
 func TestFailures(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		p := Pace{Default: time.Second}
-		for range 2 { // who asks again tries as often again
+		for range 2 { // a later wait tries as often again
 			for n := range MaxFailures {
 				if p.NoteFailure(0) {
 					t.Fatalf("gave up after %d", n)

@@ -13,7 +13,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
 )
 
-// What several services declare is joined, with what the SDK declares.
+// The capabilities that several services declare are merged, and with those that the SDK declares.
 func TestCapabilitiesAreJoined(t *testing.T) {
 	service := func(name, declared string) mcptask.Tools {
 		return mcptask.Tools{Service: name, Impl: 1, Capabilities: mcptask.Capabilities{mcptask.Revision20260728: declared}}
@@ -36,12 +36,12 @@ func TestCapabilitiesAreJoined(t *testing.T) {
 		t.Errorf("%s", result)
 	}
 	if _, err := mcptask.NewServer(mcptask.Options{}, service("D", `[]`)); err == nil {
-		t.Error("capabilities that are no object")
+		t.Error("capabilities that are no object are accepted")
 	}
 }
 
-// TestReadCapabilities reads what a client of 2026-07-28 declares: which requests it answers, and
-// whether it takes tasks. code is that of the refusal of a task method; 0 if there is none.
+// TestReadCapabilities reads what a client of 2026-07-28 declares: which requests it answers, and if it accepts tasks.
+// code is the code with which task methods are refused, or 0 if they are not.
 func TestReadCapabilities(t *testing.T) {
 	const form, sampling, roots = "elicitation/create", "sampling/createMessage", "roots/list"
 	for _, test := range []struct {

@@ -9,12 +9,12 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// What the answer to a tools/call of 2026-07-28 is, its resultType says, and
-// nothing else that is in it.
+// Only the resultType of an answer to a tools/call of 2026-07-28 tells what the answer is. Its other members do not
+// matter.
 func TestResultTypes(t *testing.T) {
 	rules.Covers(t, "E-14")
 	const task = `"taskId":"T","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":1000`
-	for answer, want := range map[string]mcptask.Status{ // "" is no answer
+	for answer, want := range map[string]mcptask.Status{ // "" means that the answer is refused
 		`{"content":[]}`:                                           mcptask.StatusCompleted,
 		`{"resultType":"complete","content":[]}`:                   mcptask.StatusCompleted,
 		`{"resultType":"complete","content":[],` + task + `}`:      mcptask.StatusCompleted,

@@ -12,13 +12,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/protocol/unofficial"
 )
 
-// A revision with wire types of its own is spoken, by servers and by clients.
+// Servers and clients speak every revision that has wire types of its own.
 func TestEveryRevisionIsSpoken(t *testing.T) {
 	checkSpoken(t, ".", protocol.Servers(), protocol.Clients())
 	checkSpoken(t, "unofficial", unofficial.Servers(), unofficial.Clients())
 }
 
-// checkSpoken fails unless the lists have every revision whose wire types are in a directory.
+// checkSpoken fails the test unless the lists have every revision whose wire types are in a directory.
 func checkSpoken(t *testing.T, directory string, servers []protocol.Server, clients []protocol.Client) {
 	t.Helper()
 	pathOf := func(revision string) string {

@@ -27,7 +27,7 @@ var seeds = []string{
 	`{"cursor":"AAAAAAAAAAAAAAAAAAAAAA"}`, `{"cursor":"\n"}`, `{"cursor":5}`, `[]`, `null`, `"x"`, `5`, ``,
 }
 
-// fuzzParams fuzzes the params of a request, which are valid JSON: the gateway has refused all others.
+// fuzzParams fuzzes the params of a request. They are valid JSON, because the gateway refuses everything else.
 func fuzzParams(f *testing.F, try func(t *testing.T, params []byte)) {
 	for _, seed := range seeds {
 		f.Add([]byte(seed))
@@ -39,7 +39,7 @@ func fuzzParams(f *testing.F, try func(t *testing.T, params []byte)) {
 	})
 }
 
-// refusal fails unless an error is a JSON-RPC error with a message.
+// refusal fails the test unless an error is a JSON-RPC error with a message.
 func refusal(t *testing.T, params []byte, err error) {
 	t.Helper()
 	var wire *mcptask.Error
@@ -48,7 +48,7 @@ func refusal(t *testing.T, params []byte, err error) {
 	}
 }
 
-// FuzzNegotiate decides tools/call with params of any kind.
+// FuzzNegotiate negotiates a tools/call with any params.
 func FuzzNegotiate(f *testing.F) {
 	fuzzParams(f, func(t *testing.T, params []byte) {
 		for _, d := range slices.Concat(protocol.Servers(), unofficial.Servers()) {
@@ -66,7 +66,7 @@ func FuzzNegotiate(f *testing.F) {
 				if call.TTL != nil && *call.TTL < 0 {
 					t.Errorf("%q: a ttl of %v", params, *call.TTL)
 				}
-				_, plainly := d.(unofficial.ServerSEP1686) // no tool has to be called as a task there
+				_, plainly := d.(unofficial.ServerSEP1686) // no tool requires a task there
 				if support == mcptask.TaskForbidden && call.Mode != mcptask.ModePlain || support == mcptask.TaskRequired && call.Mode == mcptask.ModePlain && !plainly {
 					t.Errorf("%q: mode %v of a tool that is %s", params, call.Mode, support)
 				}
@@ -75,7 +75,7 @@ func FuzzNegotiate(f *testing.F) {
 	})
 }
 
-// FuzzMethods answers every task method with params of any kind.
+// FuzzMethods answers every task method with any params.
 func FuzzMethods(f *testing.F) {
 	tasks, err := mcptask.NewServer(mcptask.Options{})
 	if err != nil {
@@ -100,7 +100,7 @@ func FuzzMethods(f *testing.F) {
 				switch {
 				case err != nil:
 					refusal(t, params, err)
-				case name != "tasks/list": // there is no task at all
+				case name != "tasks/list": // there is no task
 					t.Errorf("%s of %q: %s", name, params, result)
 				}
 			}
@@ -111,7 +111,7 @@ func FuzzMethods(f *testing.F) {
 	})
 }
 
-// FuzzSubscribe reads a subscriptions/listen with params of any kind.
+// FuzzSubscribe reads a subscriptions/listen with any params.
 func FuzzSubscribe(f *testing.F) {
 	fuzzParams(f, func(t *testing.T, params []byte) {
 		var d protocol.Server20260728
@@ -131,7 +131,7 @@ func FuzzSubscribe(f *testing.F) {
 	})
 }
 
-// FuzzRequestor reads what a client of 2025-11-25 declares and says of its tasks.
+// FuzzRequestor reads what a client of 2025-11-25 declares and says about its tasks.
 func FuzzRequestor(f *testing.F) {
 	const task = `{"taskId":"r","status":"working","createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":null,"pollInterval":5000}`
 	for _, seed := range append([]string{
@@ -144,7 +144,7 @@ func FuzzRequestor(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r := protocol.Server20251125{}.Requestor(data)
 		if r.Augments("roots/list") || r.Augments("tools/call") || r.Augments("") {
-			t.Errorf("%q: a request that cannot be a task", data)
+			t.Errorf("%q: a request that cannot be a task becomes one", data)
 		}
 		started, ok, err := r.Started(data)
 		state, taskErr := r.Task(data)
@@ -159,7 +159,7 @@ func FuzzRequestor(f *testing.F) {
 	})
 }
 
-// results are what servers answer, and what they should not.
+// results are valid and invalid results of servers.
 var results = []string{
 	`{"content":[{"type":"text","text":"t"}],"structuredContent":{"a":1},"isError":true,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}`,
 	`{"task":{"taskId":"t","status":"working","ttl":null,"createdAt":"2026-01-02T03:04:05Z","lastUpdatedAt":"2026-01-02T03:04:05Z","pollInterval":1}}`,
@@ -174,8 +174,8 @@ var results = []string{
 	`{"taskId":"t","status":"failed","keepAlive":null,"error":{"code":1}}`, `{"_meta":{"modelcontextprotocol.io/related-task":{"taskId":"t"}}}`,
 }
 
-// FuzzClients reads the answers of a server, whatever they are. What is read
-// without an error is a task or an outcome that a client can go on with.
+// FuzzClients reads any answers of a server. If it reads one without an error, the client has a task or an outcome that
+// it can continue with.
 func FuzzClients(f *testing.F) {
 	for _, first := range append(results, seeds...) {
 		f.Add([]byte(first), []byte(results[0]))
@@ -185,7 +185,7 @@ func FuzzClients(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {
 		if !json.Valid(first) || !json.Valid(second) {
-			return // the transport has refused it
+			return // the transport refuses it
 		}
 		usable := func(what string, s mcptask.Snapshot, retry *protocol.Retry, err error) {
 			switch {
@@ -208,12 +208,12 @@ func FuzzClients(f *testing.F) {
 			answers := [][]byte{first, second}
 			send := func(context.Context, string, any) (json.RawMessage, error) {
 				answer := answers[0]
-				answers = answers[1:] // no client asks more than twice for one task
+				answers = answers[1:] // a client asks at most twice for one task
 				return answer, nil
 			}
 			s, err = c.Task(t.Context(), send, "t")
 			if err == nil && s.TaskID == "" {
-				s.TaskID = "t" // what a server leaves out
+				s.TaskID = "t" // a server may leave these out
 			}
 			usable("read", s, nil, err)
 			if c, ok := c.(unofficial.ClientSEP1686); ok {

@@ -30,8 +30,8 @@ func (s *unread) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	return s.Store.Get(ctx, id)
 }
 
-// A store that cannot be read neither ends a tasks/result, whose error would be the task's, nor
-// says that a task is gone.
+// If the store cannot be read, a tasks/result does not end, because its error would be the task's. Nor does the server
+// say that the task is gone.
 func TestStoreCannotBeRead(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		store := &unread{Store: mcptask.NewMemoryStore()}

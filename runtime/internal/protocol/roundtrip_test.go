@@ -15,8 +15,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// roundTrip decodes a message into the value of a pointer and encodes it again. The two must be the
-// same JSON.
+// roundTrip decodes a message into the value of a pointer and encodes it again. Both messages must be the same JSON.
 func roundTrip(t *testing.T, into any, message string) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(message), into); err != nil {
@@ -129,7 +128,7 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// TestDecoded checks that members come to the fields of their names.
+// TestDecoded checks that each member gets into the field of its name.
 func TestDecoded(t *testing.T) {
 	minute, second := int64(60000), int64(5000)
 	for message, want := range map[string]any{
@@ -145,8 +144,8 @@ func TestDecoded(t *testing.T) {
 		`{"resultType":"complete",` + base + `,"status":"input_required","ttlMs":60000,"inputRequests":{"k1":{"method":"elicitation/create","params":{"mode":"form"}},"k2":{"method":"roots/list"}}}`: wire20260728.GetTaskResult{
 			ResultType: wire20260728.ResultTypeComplete, TaskID: "T", Status: "input_required", CreatedAt: "2026-01-01T00:00:00Z", LastUpdatedAt: "2026-01-01T00:00:01Z", TTLMs: &minute,
 			InputRequests: wire20260728.InputRequests{"k1": {Method: wire20260728.MethodElicitationCreate, Params: json.RawMessage(`{"mode":"form"}`)}, "k2": {Method: "roots/list"}}},
-		// An answer of any shape decodes: a key that is not outstanding is dropped before its value
-		// is looked at.
+		// An answer of any shape decodes. If its key is not outstanding, the server drops it without looking at its
+		// value.
 		`{"taskId":"T","inputResponses":{"k1":{"action":"accept","content":{"ok":true}},"unknown":{"ignored":true},"junk":7}}`: wire20260728.UpdateTaskRequestParams{
 			TaskID: "T", InputResponses: map[string]json.RawMessage{"k1": json.RawMessage(`{"action":"accept","content":{"ok":true}}`), "unknown": json.RawMessage(`{"ignored":true}`), "junk": json.RawMessage(`7`)}},
 		`{"id":"T","status":"working",` + times + `,"pollInterval":5000,"ttl":60000}`: wiretaskpatterns.Task{

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A handler may have null for its result, and a peer for its _meta.
+// A handler may return null as its result, and a peer may send null as its _meta.
 func TestWithMeta(t *testing.T) {
 	for data, want := range map[string]string{
 		`null`: `{"_meta":{"a":1}}`, `{"_meta":null}`: `{"_meta":{"a":1}}`, `{"b":2,"_meta":{"a":2,"c":3}}`: `{"b":2,"_meta":{"a":1,"c":3}}`,
@@ -23,7 +23,7 @@ func TestWithMeta(t *testing.T) {
 	}
 }
 
-// No duration becomes none, or turns into a negative number.
+// A duration other than 0 stays above 0 and never becomes negative.
 func TestMilliseconds(t *testing.T) {
 	const longest = time.Duration(math.MaxInt64)
 	for d, want := range map[time.Duration]int64{

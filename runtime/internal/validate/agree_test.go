@@ -267,8 +267,7 @@ var fuzzSchemas = []string{
 	property(`{"$ref":"https://json-schema.org/draft/2020-12/schema"}`),
 }
 
-// FuzzCheck holds that no value costs more than its bytes allow, and that benign ones get
-// the library's verdict.
+// FuzzCheck checks that no value costs more than its bytes allow, and that benign values get the library's verdict.
 func FuzzCheck(f *testing.F) {
 	for _, value := range []string{
 		`7`, `1e-9999999`, `1E400`, `-0`, `[1e-307,1e308,100.00,-0.0]`, strings.Repeat("9", 2000), `0.` + strings.Repeat("0", 900) + `1`,

@@ -151,7 +151,7 @@ func TestMemoryIsInProportion(t *testing.T) {
 	}
 }
 
-// TestFaultsAreFew holds that a check says the first faults and ends.
+// TestFaultsAreFew checks that a check reports the first faults and ends.
 func TestFaultsAreFew(t *testing.T) {
 	s := compile(t, property(`{"items":{"type":"integer"}}`), false)
 	err := s.Check(t.Context(), json.RawMessage(`{"v":["a",1,"b","c","d","e","f","g"]}`))
@@ -199,7 +199,7 @@ func TestStepsAreInProportion(t *testing.T) {
 	}
 }
 
-// leaving is a context whose caller leaves after some looks at it.
+// leaving is a context that is cancelled after some looks at it.
 type leaving struct {
 	context.Context
 	looks int

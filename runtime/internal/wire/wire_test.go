@@ -15,7 +15,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// TestFault tells what is ambiguous from what is not.
+// TestFault distinguishes ambiguous members from others.
 func TestFault(t *testing.T) {
 	known := []string{"name", "_meta"}
 	many := strings.Builder{}
@@ -27,7 +27,7 @@ func TestFault(t *testing.T) {
 		`null`:                                "",
 		`[1]`:                                 "",
 		`{"name":1,"_meta":{"a":1,"A":2}}`:    "",
-		`{"other":1,"Other":2}`:               "", // nobody reads them
+		`{"other":1,"Other":2}`:               "", // these members are not read
 		`{"name":1,"name":1}`:                 `a member stands twice: "name"`,
 		`{"other":1,"other":2}`:               `a member stands twice: "other"`,
 		`{"n\u0061me":1,"name":1}`:            `a member stands twice: "name"`,
@@ -59,7 +59,7 @@ func TestGet(t *testing.T) {
 		t.Errorf("%q %v", text, ok)
 	}
 	if _, ok := o.Text("t"); ok || !o.Has("n") || o.Has("a", "x") || !o.IsObject() || NewObject([]byte("[]")).IsObject() {
-		t.Error("what is there is not, or what is not there is")
+		t.Error("a present member is missing, or a missing one is present")
 	}
 	var none *Object
 	if none.Get("x") != nil || none.IsObject() || none.All() != nil || none.Raw() != nil || none.Fault(nil) != "" {
@@ -67,7 +67,7 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// FuzzIndex holds our reading of an object against the library's.
+// FuzzIndex compares our reading of an object with the library's.
 func FuzzIndex(f *testing.F) {
 	for _, seed := range []string{`{}`, ` { "a" : 1 , "b":[{"c":"}"}] } `, `{"\"":"\\","x":"\\\"}"}`, `[]`, `"{"`, `{"a":"` + "\u2028" + `","":null}`, `{"\u0061":1}`, `{"a":1,"a":2}`} {
 		f.Add([]byte(seed))
@@ -121,7 +121,7 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-// FuzzEdited holds an edit against one of the decoded object.
+// FuzzEdited compares an edit with one of the decoded object.
 func FuzzEdited(f *testing.F) {
 	f.Add([]byte(`{"a":1,"b":{"c":2}}`), "a", "c")
 	f.Add([]byte(`{"\u0061":1," b":[ ]}`), "b", "a")
@@ -204,7 +204,7 @@ func TestReadLine(t *testing.T) {
 	}
 }
 
-// TestRead reads messages, and says what is wrong with one that is none.
+// TestRead reads messages, and checks the error for text that is no message.
 func TestRead(t *testing.T) {
 	for _, c := range []struct {
 		data string

@@ -247,7 +247,7 @@ func (f *Feed) NextQuestion(task string) WireMessage {
 	f.T.Helper()
 	m := f.Next()
 	if m.Method == "" || m.ID == nil || m.Params.Meta.Related.TaskID != task {
-		f.T.Fatalf("no question of %s: %s", task, m.Text)
+		f.T.Fatalf("not a question of %s: %s", task, m.Text)
 	}
 	return m
 }

@@ -52,7 +52,7 @@ func (f *Feed) NextTask() map[string]any {
 func (f *Feed) WantEnd() {
 	f.T.Helper()
 	if m := f.Next(); m.Result == nil || m.Method != "" {
-		f.T.Errorf("no end: %s", m.Text)
+		f.T.Errorf("not the answer to the request: %s", m.Text)
 	}
 	select {
 	case m, ok := <-f.Messages:
@@ -132,7 +132,7 @@ func DecodeGuideMessage(t testing.TB, text string) WireMessage {
 	return m
 }
 
-// The client receives tasks in the functions below, in literal JSON.
+// In the functions below, the client has the tasks. It speaks literal JSON.
 
 // TaskCapabilities returns the capabilities of a client that answers questions as tasks.
 func TaskCapabilities(tasks string) string {
@@ -177,7 +177,7 @@ func (f *Feed) NextTaskQuestion(task string) WireMessage {
 	f.T.Helper()
 	m := f.NextQuestion(task)
 	if m.Params.Task == nil {
-		f.T.Fatalf("no task is asked for: %s", m.Text)
+		f.T.Fatalf("the question asks for no task: %s", m.Text)
 	}
 	return m
 }

@@ -22,10 +22,10 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// The peer knows no type of the project: it reads and writes literal JSON.
+// The peer uses no type of the project: it reads and writes literal JSON.
 
 const (
-	// CandidateRevision is spoken on a path of its own.
+	// CandidateRevision has a path of its own on the server.
 	CandidateRevision = wirecheck.Candidate
 	LegacyRevision    = wirecheck.Legacy
 	ModernRevision    = wirecheck.Modern
@@ -307,6 +307,18 @@ func (p *Peer) Post(body string, edits ...Edit) *Response {
 	return p.Read(res)
 }
 
+// Status sends a request and returns the HTTP status of the response, which it does not read. So
+// the response may be a stream that stays open.
+func (p *Peer) Status(method, body string, edits ...Edit) int {
+	p.T.Helper()
+	res, err := p.Client.Do(p.NewRequest(p.T.Context(), method, body, edits...))
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	_ = res.Body.Close()
+	return res.StatusCode
+}
+
 // Read reads a response to its end.
 func (p *Peer) Read(res *http.Response) *Response {
 	p.T.Helper()
@@ -356,7 +368,7 @@ func Events(r io.Reader) func(yield func([]byte) bool) {
 	}
 }
 
-// Listen is OpenGet for a test that reads the messages as they came.
+// Listen is OpenGet for a test that reads the messages unchanged.
 func (p *Peer) Listen() (messages <-chan json.RawMessage, stop func()) {
 	p.T.Helper()
 	f := p.OpenGet()
@@ -511,20 +523,6 @@ func AwaitStatus(t testing.TB, poll func() *Response, statuses ...string) (r *Re
 		return fmt.Sprintf("the task is not %v: %s", statuses, r.Body)
 	})
 	return r
-}
-
-// Await calls check until it returns "". If that takes longer than Patience, Await fails the test
-// with what check returned last.
-func Await(t testing.TB, check func() (missing string)) {
-	t.Helper()
-	for end := time.Now().Add(Patience); ; time.Sleep(10 * time.Millisecond) {
-		switch missing := check(); {
-		case missing == "":
-			return
-		case time.Now().After(end):
-			t.Fatal(missing)
-		}
-	}
 }
 
 // PipelineArgs returns the arguments of run_pipeline.

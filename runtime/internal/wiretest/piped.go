@@ -22,7 +22,7 @@ import (
 type Piped struct {
 	T     *testing.T
 	In    *io.PipeWriter
-	Lines chan string // what the server has written; closed at its end
+	Lines chan string // the server's lines; closed at its end
 	Stop  context.CancelFunc
 	ended chan error
 }

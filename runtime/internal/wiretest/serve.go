@@ -75,7 +75,7 @@ func runChecked(m *testing.M) int {
 	files, err := filepath.Glob(filepath.Join(directory, "*"))
 	for _, file := range files {
 		text, _ := os.ReadFile(file)
-		log.Printf("what a server on pipes sent is not what the protocol says:\n%s", text)
+		log.Printf("a server on pipes has broken the protocol:\n%s", text)
 	}
 	if err != nil || len(files) > 0 {
 		return 1
@@ -87,9 +87,9 @@ func runChecked(m *testing.M) int {
 type Setup struct {
 	Options mcptask.Options
 	HTTP    *mcp.StreamableHTTPOptions
-	// Middleware is the user's. It is added before ours, as the documentation says.
+	// Middleware is the user's middleware. It is added before ours, as the documentation recommends.
 	Middleware mcp.Middleware
-	// Bearer requires a token. The token is the user's ID; "nobody" has none.
+	// Bearer requires a token. The token is the user's ID. The token "nobody" has no user.
 	Bearer bool
 	// Tools are served beside those of every test.
 	Tools []mcptask.Tools
@@ -99,7 +99,7 @@ type Setup struct {
 	Gateway **gateway.Gateway
 	// Wrap wraps the handler. It also gets the SDK's server behind the handler.
 	Wrap func(http.Handler, *mcp.Server) http.Handler
-	// Start starts the server in another way than httptest does.
+	// Start starts the server with a function of the test's own.
 	Start func(*httptest.Server)
 	// Fallback keeps the pipeline's fallback=tools.
 	Fallback bool
@@ -118,8 +118,7 @@ func Serve(t testing.TB, options mcptask.Options) (url string, tasks *mcptask.Se
 	return ServeWith(t, Setup{Options: options, Panics: true})
 }
 
-// EachRoad runs a test in two bubbles: calls that make a task are answered through the SDK in the
-// one, and without it in the other.
+// EachRoad runs a test in two bubbles. One answers calls that make a task through the SDK, the other without it.
 func EachRoad(t *testing.T, test func(t *testing.T, direct bool)) {
 	t.Helper()
 	for _, direct := range []bool{false, true} {
@@ -290,8 +289,8 @@ func (b *SafeBuffer) String() string {
 	return b.buf.String()
 }
 
-// WaitFor waits until a text has been written n times, and returns the whole text. It is needed
-// because a record may be written after its effect is visible.
+// WaitFor waits until a text has been written n times, and returns the whole text. A test that sees an effect must
+// still wait, because its record may be written later.
 func (b *SafeBuffer) WaitFor(t testing.TB, text string, n int) string {
 	t.Helper()
 	Await(t, func() (missing string) {

@@ -173,7 +173,7 @@ func (p *pipes) Hear(fits func(map[string]any) bool) map[string]any {
 			}
 			p.Early = append(p.Early, m) // a question may overtake the response to its call
 		case <-timeout:
-			p.t.Fatalf("nothing heard but %v", p.Early)
+			p.t.Fatalf("no such message, only %v", p.Early)
 		}
 	}
 }

@@ -27,8 +27,8 @@ func (f *Torrent) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// EnvTorrentBegin is the environment variable with what an endless server writes first.
+// EnvTorrentBegin is the environment variable with the text that an endless server writes first.
 const EnvTorrentBegin = "MCPTASK_TEST_BEGINS"
 
-// EnvTorrentRest is the environment variable with what it repeats after that.
+// EnvTorrentRest is the environment variable with the text that it repeats after that.
 const EnvTorrentRest = "MCPTASK_TEST_CONTINUES"

@@ -28,7 +28,7 @@ func TestBadBodies(t *testing.T) {
 	const args = `"arguments":{"ms":0}`
 	for _, test := range []struct {
 		name, method, body string
-		status, code       int // 0: whatever the SDK says, as long as it refuses
+		status, code       int // 0: any error of the SDK
 	}{
 		{"empty", "", " ", 400, wiretest.ParseError},
 		{"not JSON", "", "{", 400, wiretest.ParseError},
@@ -61,7 +61,7 @@ func TestBadBodies(t *testing.T) {
 		{"an unknown method", "no/such", `{"jsonrpc":"2.0","id":1,"method":"no/such","params":{%M}}`, 0, 0},
 		{"an ID as a request without a method", "", `{"jsonrpc":"2.0","id":1,"params":{"taskId":"x"}}`, 0, 0},
 
-		// What two readers could take for different things.
+		// Members that two readers could understand differently.
 		{"method twice", "ping", `{"jsonrpc":"2.0","id":1,"method":"tools/call","method":"ping","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
 		{"Method beside method", "tools/call", `{"jsonrpc":"2.0","id":1,"method":"tools/call","Method":"ping","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
 		{"METHOD only", "tools/call", `{"jsonrpc":"2.0","id":1,"METHOD":"tools/call","params":{"name":"ponder",` + args + `,%M}}`, 400, wiretest.InvalidRequest},
@@ -132,7 +132,7 @@ func TestBadBodies(t *testing.T) {
 				}
 				p.Check(test.method, r)
 				if r.Error != nil && (strings.Contains(r.Error.Message, "struct") || strings.Contains(r.Error.Message, "Go ")) && test.code != 0 {
-					t.Errorf("internals in %s", r.Body)
+					t.Errorf("the message reveals internals: %s", r.Body)
 				}
 				if len(r.Body) > 2000 {
 					t.Errorf("an answer of %d bytes: %.300s", len(r.Body), r.Body)
@@ -185,7 +185,7 @@ func TestTransport(t *testing.T) {
 					t.Errorf("%s: %s", media, r.Body)
 				}
 			}
-			with(wiretest.WithHeader("Origin", "https://evil.example")).Want(http.StatusForbidden, wiretest.InvalidRequest) // TestOrigins has its own protection
+			with(wiretest.WithHeader("Origin", "https://evil.example")).Want(http.StatusForbidden, wiretest.InvalidRequest) // TestOrigins tests that protection
 			for _, method := range []string{http.MethodPut, http.MethodPatch, http.MethodOptions, http.MethodHead} {
 				if status := p.Status(method, ""); status != http.StatusMethodNotAllowed {
 					t.Errorf("%s: %d", method, status)
@@ -303,7 +303,7 @@ func TestReservedMethods(t *testing.T) {
 	})
 }
 
-// poisonTools take and ask for numbers between 0 and 10.
+// poisonTools accept and ask for numbers between 0 and 10.
 func poisonTools() mcptask.Tools {
 	type number struct {
 		N json.Number `json:"n"`

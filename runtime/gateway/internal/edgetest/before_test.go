@@ -76,7 +76,7 @@ func TestBeforeModern(t *testing.T) {
 				}
 			}
 		}
-		// Partial answers, as a client gives them that answers only what this round asks.
+		// Partial answers, from a client that answers only the questions of this round.
 		r := call(p, "ask_first", wiretest.InputResponses(wiretest.SureKey, wiretest.SureYes), "").OK()
 		state := r.Text("requestState")
 		if r = call(p, "ask_first", wiretest.InputResponses(wiretest.WhichKey, wiretest.WhichA), state).OK(); r.Text("resultType") != "task" || r.Get("requestState") != nil {
@@ -127,7 +127,7 @@ func TestBeforeModern(t *testing.T) {
 				t.Errorf("%s", r.Body)
 			}
 		}
-		// Arguments first, then who can be asked.
+		// The server checks the arguments first, then if the client can be asked.
 		if r := p.Call("tools/call", map[string]any{"name": "ask_first", "arguments": map[string]any{}}).OK(); !strings.HasPrefix(wiretest.ToolText(r.Result), "isError: invalid arguments") {
 			t.Errorf("%s", r.Body)
 		}
@@ -198,7 +198,7 @@ func TestBeforeLegacy(t *testing.T) {
 			}
 		}
 	}
-	// Nobody to ask, and a client that leaves.
+	// A client that cannot be asked, and a client that leaves.
 	url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
 	mute := wiretest.NewPeer(t, url, wiretest.LegacyRevision, "a")
 	if r := mute.Call("tools/call", map[string]any{"name": "ask_only", "arguments": map[string]any{}}).OK(); !strings.HasPrefix(wiretest.ToolText(r.Result), "isError: Which was") {

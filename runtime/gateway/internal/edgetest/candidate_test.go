@@ -9,8 +9,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// What the release candidate has in common with 2025-11-25 is shown by the tests of that
-// revision. These repeat them in the candidate.
+// The tests of 2025-11-25 also cover what the release candidate has in common with it. These tests repeat them in the
+// candidate.
 
 func TestCandidateSessions(t *testing.T) {
 	rules.Covers(t, "B-34")

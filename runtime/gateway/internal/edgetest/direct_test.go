@@ -24,7 +24,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// road is one of two servers that differ only in whether they answer without the SDK.
+// road is one of two servers. They differ only in one thing: one answers task calls without the SDK.
 type road struct {
 	p    *wiretest.Peer
 	seen *atomic.Int32 // the calls that the server's middleware has seen
@@ -165,7 +165,7 @@ var (
 	named    = regexp.MustCompile(`"name":"([^"]*)"`)
 )
 
-// answer is all that a client sees of an answer, but for IDs and times.
+// answer returns everything that a client sees of an answer except IDs and times.
 func (c directCall) answer(t *testing.T, r road, modern bool) string {
 	t.Helper()
 	edits := []wiretest.Edit{}
@@ -185,11 +185,12 @@ func (c directCall) answer(t *testing.T, r road, modern bool) string {
 	}
 	header := response.Header.Clone()
 	header.Del("Date")
-	header.Del("Content-Length") // which net/http sets if nothing was flushed
+	header.Del("Content-Length") // set by net/http if nothing was flushed
 	return fmt.Sprintf("%d %v\n%s", response.StatusCode, header, escapes.Replace(variable.ReplaceAllString(string(text), "#")))
 }
 
-// Calls are answered alike with the SDK and without it, and its middleware sees only those that it answers.
+// Calls get the same answers with the SDK and without it. Without it, the SDK's middleware sees only the calls that the
+// SDK answers.
 func TestDirectTaskCalls(t *testing.T) {
 	t.Parallel()
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
@@ -219,13 +220,13 @@ func compareRoads(t *testing.T, revision string, inJSON bool) {
 		})
 		p := wiretest.NewAskedPeer(t, url, revision, "", `{"elicitation":{}}`)
 		if modern {
-			p.Call("tools/list", nil).OK() // from now on it is known how the SDK names the server
+			p.Call("tools/list", nil).OK() // from now on, the gateway knows the SDK's name for the server
 		}
 		roads = append(roads, road{p, seen})
 	}
 	for _, c := range directCalls(modern) {
 		if c.name == "questions" && !modern {
-			continue // which come on the stream of the call
+			continue // these come on the call's stream
 		}
 		var answers []string
 		var saw []int32
@@ -234,7 +235,7 @@ func compareRoads(t *testing.T, revision string, inJSON bool) {
 			answers = append(answers, c.answer(t, r, modern))
 			saw = append(saw, r.seen.Load()-before)
 		}
-		if answers[0] != answers[1] && !(c.name == "not_found" && modern) { // of which the SDK loses the message
+		if answers[0] != answers[1] && !(c.name == "not_found" && modern) { // the SDK loses this error's message
 			t.Errorf("%s:\n%.600s\nwithout the SDK:\n%.600s", c.name, answers[0], answers[1])
 		}
 		created := strings.Contains(answers[0], `"status":"working"`)
@@ -244,7 +245,7 @@ func compareRoads(t *testing.T, revision string, inJSON bool) {
 	}
 }
 
-// A server's tools are those that it got from AddTools, in sessions the ones of the session's server.
+// A server has the tools that AddTools gave it. In a session, these are the tools of the session's server.
 func TestDirectTaskCallsByServer(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
@@ -319,7 +320,7 @@ func (w withServer) CloseIdleConnections() {
 	w.RoundTripper.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 }
 
-// The SDK takes only the tokens of the user that has opened a session, whoever the principal is.
+// The SDK accepts only tokens of the user that has opened the session, whoever the principal is.
 func TestDirectTaskCallsOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {

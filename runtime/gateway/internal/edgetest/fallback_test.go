@@ -22,8 +22,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// slowOutput refers to itself from the root, which a client that sees more than
-// the tool's own output has to follow still.
+// slowOutput has a reference to its root. A client must still be able to follow it if the schema is part of a larger
+// one.
 const slowOutput = `{"type":"object","properties":{"slept":{"$ref":"#/$defs/slept"}},"required":["slept"],` +
 	`"$defs":{"slept":{"type":"integer","minimum":0}}}`
 
@@ -31,8 +31,8 @@ type slowReport struct {
 	Slept int `json:"slept"`
 }
 
-// slowTools take as long as they are told, and block a plain call for wait. One
-// that is told less than nothing waits for gate.
+// slowTools take the time that their arguments say, and block a plain call for wait. With a negative time, they wait
+// for gate.
 func slowTools(wait time.Duration, gate <-chan struct{}) mcptask.Tools {
 	policy := mcptask.Policy{Task: mcptask.TaskRequired, Wait: wait, Poll: 50 * time.Millisecond}
 	optional := policy
@@ -99,7 +99,7 @@ func eachSlow(t *testing.T, revisions []string, s wiretest.Setup, wait time.Dura
 	}
 }
 
-// eachPlainPeer is eachSlow with clients that know nothing of tasks.
+// eachPlainPeer is eachSlow with clients that do not support tasks.
 func eachPlainPeer(t *testing.T, wait time.Duration, test func(t *testing.T, p *wiretest.Peer, open func())) {
 	t.Helper()
 	eachSlow(t, plainRevisions, wiretest.Setup{Bearer: true}, wait, func(t *testing.T, url, revision string, open func()) {
@@ -128,7 +128,7 @@ func TestFallback(t *testing.T) {
 	const wait = 400 * time.Millisecond
 	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, open func()) {
 		started := time.Now()
-		r := p.CallTool("slow_sleep", map[string]any{"ms": -1}) // the work takes as long as we like
+		r := p.CallTool("slow_sleep", map[string]any{"ms": -1}) // the work takes until the test opens the gate
 		if took := time.Since(started); took < wait {
 			t.Errorf("answered after %v", took)
 		}
@@ -155,13 +155,13 @@ func TestFallback(t *testing.T) {
 		p.CallTool("slow_task_status", map[string]any{"task": id}).WantText(false, "has ended")
 		p.CallTool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "has ended")
 
-		// Whose task it is; what is wrong is said to the model.
+		// The model reads whose task it is and what is wrong.
 		other := wiretest.NewPeerWith(t, p.URL, p.Revision, "b", `{}`)
 		for _, tool := range []string{"slow_task_status", "slow_task_result", "slow_task_cancel", "slow_task_answer"} {
 			stranger := other.CallTool(tool, map[string]any{"task": id})
 			stranger.WantText(true, "There is no task")
 			if unknown := other.CallTool(tool, map[string]any{"task": "x"}).Content(); strings.ReplaceAll(stranger.Content(), id, "x") != unknown {
-				t.Errorf("%s tells a stranger's task from none: %s", tool, stranger.Content())
+				t.Errorf("%s distinguishes a stranger's task from an unknown one: %s", tool, stranger.Content())
 			}
 			for _, arguments := range []map[string]any{{}, {"task": 5}, {"task": nil}, nil} {
 				p.CallTool(tool, arguments).WantText(true, `{"task":"…"}`)
@@ -169,7 +169,7 @@ func TestFallback(t *testing.T) {
 			p.CallTool(tool, map[string]any{"task": strings.Repeat("x", 100000)}).WantText(true, "There is no task")
 		}
 
-		// A cancelled one, and one that ends with an error.
+		// A cancelled task, and a task that ends with an error.
 		id = p.CallTool("slow_sleep", map[string]any{"ms": 600000}).WantTask("working")
 		p.CallTool("slow_task_cancel", map[string]any{"task": id}).WantText(false, "is cancelled")
 		p.CallTool("slow_task_result", map[string]any{"task": id}).WantText(true, "was cancelled")
@@ -370,17 +370,17 @@ func TestFallbackSDKClient(t *testing.T) {
 				break
 			}
 			text := result.Content[0].(*mcp.TextContent).Text
-			// What a model reads: the tool and its arguments.
+			// A model reads which tool to call, and its arguments.
 			_, rest, ok := strings.Cut(text, "call the tool ")
 			tool, rest, ok2 := strings.Cut(rest, " with ")
 			end := strings.IndexByte(rest, '}')
 			if !ok || !ok2 || end < 0 {
-				t.Fatalf("not told how to go on: %s", text)
+				t.Fatalf("the text does not say how to go on: %s", text)
 			}
 			switch calls {
 			case 1:
 				t.Log(text)
-			case 3: // until here no call could wait for the end
+			case 3: // no earlier call could wait for the end
 				open()
 			}
 			result = call(tool, json.RawMessage(rest[:end+1]))
@@ -431,7 +431,7 @@ func TestFallbackPlainStart(t *testing.T) {
 // TestFallbackQuestions checks that a client without elicitation answers questions with the fallback
 // tools.
 func TestFallbackQuestions(t *testing.T) {
-	const wait = time.Minute // far more than anything here takes
+	const wait = time.Minute // much longer than anything in this test takes
 	eachPlainPeer(t, wait, func(t *testing.T, p *wiretest.Peer, _ func()) {
 		for tool, key := range map[string]string{"slow_ask": "note", "slow_ask_first": "before/Note"} {
 			begun := time.Now()
@@ -492,7 +492,7 @@ func TestFallbackElicitation(t *testing.T) {
 			if r.WantTask("input_required"); time.Since(started) >= wait || !strings.Contains(r.Content(), "slow_task_answer") {
 				t.Errorf("%v: %s", time.Since(started), r.Content())
 			}
-			// If the person leaves the question open, it is asked again when the wait is over.
+			// If the person leaves the question open, the next slow_task_result asks it again.
 			r = asked(tool, nil, "")
 			id := r.WantTask("input_required")
 			if text := r.Content(); !strings.Contains(text, "asked when slow_task_result is called") {
@@ -511,7 +511,7 @@ func TestFallbackElicitation(t *testing.T) {
 		}
 		result["inputResponses"] = map[string]any{"note": map[string]any{"action": "accept", "content": map[string]any{"note": "milk"}}}
 		p.Call("tools/call", result).WantText(false, "noted milk")
-		// Before the task, the revision's own way stays.
+		// Before the task, the server asks in the revision's own way.
 		if r := p.CallTool("slow_ask_first", nil).OK(); r.Text("resultType") != "input_required" {
 			t.Errorf("%s", r.Body)
 		}

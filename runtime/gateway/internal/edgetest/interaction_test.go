@@ -184,7 +184,7 @@ func TestManyClients(t *testing.T) {
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
 		bubble.Run(t, revision, func(t *testing.T) {
 			url, tasks := wiretest.ServeWith(t, wiretest.Setup{})
-			// The server's own goroutines are there from here on.
+			// From here on, the server's own goroutines are running.
 			first := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
 			first.Call("tools/list", nil).OK()
 			wiretest.ClosePeer(t, first)
@@ -227,8 +227,8 @@ func TestDisconnects(t *testing.T) {
 	for name, test := range map[string]struct {
 		revision, caps string
 		after          time.Duration
-		method         string         // "" opens the standalone stream
-		params         map[string]any // the task's ID, if nil
+		method         string         // "" means the standalone stream
+		params         map[string]any // nil means the task's ID
 		edits          []wiretest.Edit
 	}{
 		"during the grace":                {wiretest.ModernRevision, wiretest.TasksExtension, 100 * time.Millisecond, "tools/call", atOnce, nil},
@@ -268,9 +268,9 @@ func TestDisconnects(t *testing.T) {
 				}
 			})
 			p.Client.CloseIdleConnections()
-			check() // long before the handlers would be done
+			check() // long before the handlers end
 			if tasks := wiretest.ListTasks(t, p); len(tasks) != 1 || tasks[0]["status"] != "working" {
-				t.Errorf("not the one task that its client knows: %v", tasks)
+				t.Errorf("want only the task that its client knows: %v", tasks)
 			}
 			owner.Task("tasks/cancel", id).OK()
 			wiretest.ClosePeer(t, p)

@@ -37,9 +37,9 @@ func TestLimitPolls(t *testing.T) {
 				once := func(p *wiretest.Peer, id string) *wiretest.Response {
 					return p.Call(method, map[string]any{"taskId": id, "inputResponses": map[string]any{}})
 				}
-				wiretest.Flood(t, func() *wiretest.Response { return once(b, id) }) // uses up nothing of a's
+				wiretest.Flood(t, func() *wiretest.Response { return once(b, id) }) // does not count for a
 				if r := once(a, id); r.Status == http.StatusTooManyRequests {
-					t.Errorf("%s %s: a pays for b", revision, method)
+					t.Errorf("%s %s: b's polls count for a", revision, method)
 				}
 				wiretest.Flood(t, func() *wiretest.Response { return once(a, id) }).WantLimit(http.StatusTooManyRequests, "polls", most)
 				if revision == wiretest.ModernRevision {
@@ -62,7 +62,7 @@ func TestLimitPolls(t *testing.T) {
 					t.Errorf("%s %s: after a second: %s", revision, method, r.Body)
 				}
 			}
-			// A made-up task is none, however fast one asks, and is limited like any.
+			// A made-up task does not exist, however fast a client asks for it, and its polls are limited too.
 			wiretest.Flood(t, func() *wiretest.Response { return a.Task("tasks/get", "made-up") }).WantLimit(http.StatusTooManyRequests, "polls", most)
 			for i := range 20 {
 				if r := a.Task("tasks/get", fmt.Sprint("made-up", i)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
@@ -137,8 +137,8 @@ func TestLimitOpen(t *testing.T) {
 			})}}
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Direct: direct, Bearer: true, Tools: []mcptask.Tools{held}, Options: mcptask.Options{
 			Limits: mcptask.Limits{Running: most, Waiting: most, Polls: -1}}})
-		// crowd sends twice as many as may be: what is too much is refused while the
-		// rest is held, and the rest is answered when it is let go.
+		// crowd sends twice as many requests as allowed. It checks that the excess is refused while the others wait,
+		// and that they are answered after their release.
 		crowd := func(name, gate string, send func() *wiretest.Response) {
 			t.Helper()
 			answers := make(chan *wiretest.Response)
@@ -276,7 +276,7 @@ func TestLimitSessions(t *testing.T) {
 		feeds := []*wiretest.Feed{streaming.OpenGet()}
 		wiretest.Eventually(t, "it streams", func() bool { return g.Counts().Streams == 1 })
 		initialize := func() *wiretest.Response { return sendInitialize(first, `{}`) }
-		wiretest.RunTogether(200, func(int) { // some find none that is idle: all of them are being opened
+		wiretest.RunTogether(200, func(int) { // some find no idle session, because all are being opened
 			if r := initialize(); r.Error != nil {
 				r.WantLimit(http.StatusOK, "sessions", most)
 			}
@@ -289,7 +289,7 @@ func TestLimitSessions(t *testing.T) {
 		streaming.Call("tools/list", nil).OK()
 		for _, method := range []string{"tools/list", "tasks/list"} {
 			if r := first.Call(method, nil); r.Status != http.StatusNotFound {
-				t.Errorf("the first one goes on: %d %s", r.Status, r.Body)
+				t.Errorf("the first session goes on: %d %s", r.Status, r.Body)
 			}
 		}
 		for len(feeds) < most {
@@ -339,7 +339,7 @@ func TestLimitSessionsOfWorkers(t *testing.T) {
 			t.Errorf("%s, want %s", r.Error.Data, want)
 		}
 		again.Task("tasks/cancel", id).OK()
-		wiretest.Eventually(t, "there is room when the task has ended", func() bool { return initialize().Error == nil })
+		wiretest.Eventually(t, "there is room after the task has ended", func() bool { return initialize().Error == nil })
 		for _, p := range workers[1:] {
 			p.Call("tools/list", nil).OK()
 		}
@@ -371,7 +371,7 @@ func TestLimitListen(t *testing.T) {
 		for _, open := range []*wiretest.Feed{f, g, h} {
 			open.Stop()
 		}
-		wiretest.Eventually(t, "they are freed", func() bool { return listen(a, map[string]any{"taskIds": []string{}}).Error == nil })
+		wiretest.Eventually(t, "the subscriptions are freed", func() bool { return listen(a, map[string]any{"taskIds": []string{}}).Error == nil })
 	})
 }
 
@@ -399,7 +399,7 @@ func TestLimitFallback(t *testing.T) {
 				}
 				wiretest.FloodUntil(t, func() *wiretest.Response { return once(b) }, func(r *wiretest.Response) bool { return r.Error != nil }).WantLimit(http.StatusOK, "polls", 2)
 				if r := once(a); r.Error != nil {
-					t.Errorf("%s: a pays for b: %s", tool, r.Body)
+					t.Errorf("%s: b's calls count for a: %s", tool, r.Body)
 				}
 				b.CallTool(tool, map[string]any{"task": "other than " + tool, "question": "q"}).OK()
 			}
@@ -455,7 +455,7 @@ func TestLimitLasting(t *testing.T) {
 		}
 		initialize(`{"y":"`+strings.Repeat("x", bytes)+`"}`).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
 		initialize(`{"y":[{}`+strings.Repeat(`,{}`, 1000)+`]}`).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
-		initialize(`{"y":"` + strings.Repeat(`,{[\"`, 1001) + `"}`).OK() // one value
+		initialize(`{"y":"` + strings.Repeat(`,{[\"`, 1001) + `"}`).OK() // one large value
 	})
 }
 

@@ -47,7 +47,7 @@ func TestPipeBadLines(t *testing.T) {
 		"response, none":       {`{"jsonrpc":"2.0","id":1}`, ""},
 		"response, both":       {`{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":"x"}}`, ""},
 		"response, no id":      {`{"jsonrpc":"2.0","result":{}}`, ""},
-		"response to nobody":   {`{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
+		"response, unasked":    {`{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
 		"error a string":       {`{"jsonrpc":"2.0","id":1,"error":"x"}`, ""},
 		"method empty":         {`{"jsonrpc":"2.0","id":1,"method":""}`, ""},
 		"method and result":    {`{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}`, ""},
@@ -76,7 +76,7 @@ func TestPipeBadLines(t *testing.T) {
 			p.Say("%s", test.line)
 			p.Say(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
 			p.Say(`{"jsonrpc":"2.0","id":"last","method":"tools/list"}`)
-			// Replies come in any order; one that never comes ends in hear.
+			// The replies come in any order. If a reply never comes, hear fails.
 			var heard string
 			for missing := 2; missing > 0 || !strings.Contains(heard, test.want); {
 				line := p.Hear()
@@ -109,7 +109,7 @@ func TestPipeEnds(t *testing.T) {
 			}
 			end(p)
 			p.WantEnd()
-			before.AtMost(t, 8) // the readers of what stays open, and the task's own
+			before.AtMost(t, 8) // the readers of the open side, and the task's own
 		})
 	}
 }
@@ -140,7 +140,7 @@ func TestPipeOfAClientThatNeverReads(t *testing.T) {
 		p := wiretest.NewPiped(t)
 		p.Initialize()
 		for i := range 300 { // more than the client's end holds
-			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`, 100+i) // returns when the line is read
+			p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/list"}`, 100+i) // returns when the SDK has read the line
 		}
 		_ = p.In.Close()
 		p.WantEnd()
@@ -184,13 +184,13 @@ func TestPipeLimits(t *testing.T) {
 			t.Error(line)
 		}
 		time.Sleep(time.Second)
-		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0077aits"}}`) // the same ID, written another way
-		time.Sleep(time.Second)                                                                           // there is no answer to it
+		p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0077aits"}}`) // the same ID in another form
+		time.Sleep(time.Second)                                                                           // it gets no answer
 		p.Say(`{"jsonrpc":"2.0","id":"again","method":"tasks/result","params":{"taskId":%q}}`, id)
 		synctest.Wait()
 		select {
 		case line := <-p.Lines:
-			t.Errorf("the one that was cancelled still waits: %s", line)
+			t.Errorf("the cancelled request still waits: %s", line)
 		default:
 		}
 		if line := p.Ask(`{"jsonrpc":"2.0","id":"long","method":"%s"}`, strings.Repeat("x", wiretest.PipeLimit)); !strings.Contains(line, fmt.Sprint(wiretest.PipeLimit)) {

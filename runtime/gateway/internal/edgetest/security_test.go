@@ -56,7 +56,7 @@ func TestIdentity(t *testing.T) {
 					}
 				}
 			}
-			a.Until(ids[0], "working", "completed") // b has cancelled nothing
+			a.Until(ids[0], "working", "completed") // b has not cancelled it
 			for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodDelete} {
 				body, edits := a.Request("tasks/get", map[string]any{"taskId": ids[0]})
 				if status := a.Status(method, body, append(edits, wiretest.WithHeader("Authorization", ""))...); status != http.StatusUnauthorized {
@@ -65,7 +65,7 @@ func TestIdentity(t *testing.T) {
 			}
 			a.Task("tasks/get", ids[0], wiretest.WithHeader("Authorization", "Bearer nobody")).Want(http.StatusForbidden, wiretest.InvalidRequest)
 			if revision == wiretest.ModernRevision {
-				a.Until(ids[2], "input_required") // and answered nothing
+				a.Until(ids[2], "input_required") // and has not answered it
 				return
 			}
 			if r := b.Call("tasks/list", nil).OK(); len(r.Get("tasks").([]any)) != 0 {
@@ -114,13 +114,13 @@ func TestIdempotency(t *testing.T) {
 					t.Errorf("%s: key %.10q: %d %.300s", revision, bad, r.Status, r.Body)
 				}
 			}
-			// What the server refuses after the SDK has begun to answer.
+			// Refusals that come after the SDK has begun to answer.
 			if r := a.Call("tools/call", params(key, long+1)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
 				t.Errorf("%s: other arguments: %d %s", revision, r.Status, r.Body)
 			}
 			p := wiretest.NewPeer(t, open, revision, "")
 			if r := p.Call("tools/call", params("short", long)); r.Error == nil || r.Error.Code != wiretest.InvalidParams {
-				t.Errorf("%s: a short key of nobody's: %d %s", revision, r.Status, r.Body)
+				t.Errorf("%s: a short key of an anonymous caller: %d %s", revision, r.Status, r.Body)
 			}
 		}
 	})
@@ -220,7 +220,7 @@ func TestOrigins(t *testing.T) {
 					}
 				}
 				if method == http.MethodDelete {
-					continue // it would end the session
+					continue // a DELETE would end the session
 				}
 				for i, edit := range own {
 					if got := p.Status(method, body, append(edits, edit)...); got == http.StatusForbidden || method == http.MethodPost && got != http.StatusOK {

@@ -40,7 +40,7 @@ func checkSessions(t *testing.T, revision string) {
 				t.Errorf("%s in a session that is gone: %d %s", tool, r.Status, r.Body)
 			}
 			if r := b.Call("tools/call", params, wiretest.WithHeader("Mcp-Session-Id", a.Session)); r.Status != http.StatusForbidden {
-				t.Errorf("%s in another's session: %d %s", tool, r.Status, r.Body)
+				t.Errorf("%s in another caller's session: %d %s", tool, r.Status, r.Body)
 			}
 			if r := a.Call("tools/call", params, wiretest.WithHeader("Mcp-Session-Id", "")); r.Get("task") != nil {
 				t.Errorf("%s without a session: %d %s", tool, r.Status, r.Body)
@@ -58,13 +58,13 @@ func checkSessions(t *testing.T, revision string) {
 			`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
 		} {
 			if r := b.Post(body, wiretest.WithHeader("Mcp-Session-Id", a.Session)); r.Status != http.StatusForbidden {
-				t.Errorf("%s in another's session: %d %s", body, r.Status, r.Body)
+				t.Errorf("%s in another caller's session: %d %s", body, r.Status, r.Body)
 			}
 		}
 		for _, method := range []string{http.MethodGet, http.MethodDelete} {
 			for _, last := range []string{"", "_0", "x_1"} {
 				if status := b.Status(method, "", wiretest.WithHeader("Mcp-Session-Id", a.Session), wiretest.WithHeader("Last-Event-ID", last)); status != http.StatusForbidden {
-					t.Errorf("%s of another's session: %d", method, status)
+					t.Errorf("%s of another caller's session: %d", method, status)
 				}
 			}
 		}
@@ -136,7 +136,7 @@ func checkCancelledResult(t *testing.T, revision string) {
 					p.Post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + other + `}}`)
 				}
 				cancelled := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + requestID + `}}`
-				q.Post(cancelled) // another session's IDs are its own
+				q.Post(cancelled) // IDs of another session are different IDs
 				select {
 				case r := <-blocked:
 					t.Errorf("%s: ended early: %s", requestID, r.Body)
@@ -173,7 +173,7 @@ func checkExpiry(t *testing.T, revision string) {
 		if working := m.Task("tasks/get", id).OK(); working.Text("status") != "working" {
 			t.Errorf("%s", working.Body)
 		}
-		time.Sleep(ttl + 50*time.Millisecond) // sooner than any sweep has to be
+		time.Sleep(ttl + 50*time.Millisecond) // sooner than a sweep must come
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {
 			p.Task(method, id).Want(200, wiretest.InvalidParams)
 		}

@@ -73,7 +73,7 @@ func TestShutdown(t *testing.T) {
 		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		shut := make(chan error, 2)
-		for range cap(shut) { // as two signals would
+		for range cap(shut) { // as after two signals
 			go func() { shut <- gosdk.Shutdown(ctx, server, tasks, last) }()
 		}
 		if m := waits.Next(); m.Result == nil && m.Error == nil {
@@ -153,7 +153,7 @@ func TestShutdownOfAPipe(t *testing.T) {
 		p := wiretest.PipeTo(t, tasks, 100)
 		p.Initialize()
 		p.Say(`{"jsonrpc":"2.0","id":"r","method":"tasks/result","params":{"taskId":%q}}`, p.StartEndless())
-		p.Ask(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`) // by now the other is under way
+		p.Ask(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`) // by now, the other Shutdown is under way
 		ctx, cancel := wiretest.WithTimeout(t, wiretest.Patience)
 		defer cancel()
 		if err := gosdk.Shutdown(ctx, nil, tasks); err != nil {

@@ -134,7 +134,7 @@ func TestHostileCuts(t *testing.T) {
 			waits := name == "result" || name == "stream"
 			most := wiretest.Patience // the cut ends it
 			if waits {
-				most = 60 * time.Millisecond // as long as nothing more comes
+				most = 60 * time.Millisecond // until no more bytes come
 			}
 			c.at(0, 0)
 			var up, down int64
@@ -164,7 +164,7 @@ func TestHostileCuts(t *testing.T) {
 			case record.Tool == "secret_ask":
 			case record.Tool != "ponder":
 				t.Errorf("a task of %s", record.Tool)
-			default: // a task that was created is whole, whether or not its client knows it
+			default: // every created task is whole, whether or not its client knows it
 				direct.Until(record.ID, "completed")
 				a.tasksBefore++
 			}

@@ -25,17 +25,17 @@ import (
 // have created, and delay no other client for long.
 func TestHostileFlood(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
-		// Created, and never looked at again.
+		// Tasks that are created and never polled.
 		const created = 40
 		ids := make([]string, created)
 		wiretest.RunTogether(created, func(i int) { ids[i] = mallory.Create("secret_work", nil) })
 		began := time.Now()
 		a.victim.Task("tasks/get", a.asking).OK()
 		if took := time.Since(began); took > wiretest.Patience {
-			t.Errorf("the victim waits for %v", took)
+			t.Errorf("the victim waited %v", took)
 		}
-		// Polled, cancelled and answered, whoever they belong to. A poll rate is an
-		// error like another one here.
+		// Tasks that are polled, cancelled and answered by any caller. A refused poll rate is an error like any other
+		// here.
 		wiretest.RunTogether(200, func(i int) {
 			method := []string{"tasks/get", "tasks/update", "tasks/cancel", "tasks/list", "tasks/get"}[i%5]
 			id := ids[i%created]
@@ -51,7 +51,7 @@ func TestHostileFlood(t *testing.T) {
 			mallory.Until(id, "cancelled")
 		}
 		a.tasksBefore += created
-		// Refused calls make no task.
+		// Refused calls create no task.
 		wiretest.RunTogether(60, func(i int) {
 			mallory.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": map[string]any{"repository": i}, "task": map[string]any{"ttl": 1000}})
 			mallory.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{}, "task": map[string]any{}})
@@ -80,10 +80,10 @@ func TestHostileSessionsLeftOpen(t *testing.T) {
 		const sessions = 100
 		wiretest.RunTogether(sessions, func(i int) {
 			p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
-			p.Task("tasks/get", id).OK() // each knows the task now, and could be asked
+			p.Task("tasks/get", id).OK() // each session knows the task now, and could be asked
 			if i%10 == 0 {
 				f := p.OpenGet()
-				f.Stop() // dropped without a word
+				f.Stop() // dropped without a DELETE
 			}
 			p.Client.CloseIdleConnections()
 		})
@@ -125,7 +125,7 @@ func TestHostileStreams(t *testing.T) {
 				res.Body.Close()
 			})
 		}
-		time.AfterFunc(time.Second, drop) // those that have no headers yet are dropped too
+		time.AfterFunc(time.Second, drop) // streams without headers yet are dropped too
 		opened.Wait()
 		all.Wait()
 		drop()
@@ -182,12 +182,12 @@ func TestHostileSlowBody(t *testing.T) {
 			conn := dial(t, a.url)
 			slow = append(slow, conn)
 			sent := raw(mallory, http.MethodPost, "HTTP/1.1", body, "Mcp-Method: tools/call", "Mcp-Name: ponder")
-			sent = sent[:len(sent)-1-i*len(body)/60] // all but its end
+			sent = sent[:len(sent)-1-i*len(body)/60] // all bytes but the last
 			if _, err := io.WriteString(conn, sent); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for range 20 { // meanwhile
+		for range 20 { // while the body is incomplete
 			a.victim.Task("tasks/get", a.working).OK()
 		}
 		for _, conn := range slow {

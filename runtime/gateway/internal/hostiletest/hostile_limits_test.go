@@ -65,13 +65,13 @@ func TestHostileLimits(t *testing.T) {
 			open(mallory, "subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids[:1+i*24]}})
 			open(mallory, "subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids[:1], "toolsListChanged": true}})
 		}
-		want := []string{"running", "arguments", "waiting"} // a slow machine keeps the rate
+		want := []string{"running", "arguments", "waiting"} // a slow machine may stay below the rate
 		met := func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return !slices.ContainsFunc(want, func(limit string) bool { return refused[limit] == 0 })
 		}
-		// However slow the machine is: what is open stays so.
+		// Open requests stay open, however slow the machine is.
 		for range 10 {
 			a.victim.Task("tasks/get", a.asking).OK()
 			time.Sleep(60 * time.Millisecond)
@@ -87,8 +87,8 @@ func TestHostileLimits(t *testing.T) {
 				t.Errorf("nothing is refused for %s: %v", limit, refused)
 			}
 		}
-		// What runs ends, and then there is room again. A call without a task goes on
-		// when its client of 2025-11-25 has left, as long as the session does.
+		// After the running tasks have ended, there is room again. A call without a task from a client of 2025-11-25
+		// outlives its connection, but not its session.
 		wiretest.ClosePeer(t, plain)
 		for _, r := range a.records("mallory") {
 			if !r.Done() {

@@ -14,7 +14,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// overPipe is a client of a server whose store has a task of somebody else's.
+// overPipe is a client of a server whose store has another caller's task.
 type overPipe struct {
 	*wiretest.Piped
 	tasks  *mcptask.Server
@@ -49,7 +49,7 @@ func (p *overPipe) reply(id string) string {
 				p.T.Fatal("no more lines")
 			}
 			if strings.Contains(line, wiretest.Secret) {
-				p.T.Errorf("what is the victim's: %s", line)
+				p.T.Errorf("the victim's data leaked: %s", line)
 			}
 			if strings.Contains(line, `"id":"`+id+`"`) {
 				return line
@@ -66,7 +66,7 @@ func (p *overPipe) close() {
 	_ = p.In.Close()
 	for line := range p.Lines {
 		if strings.Contains(line, wiretest.Secret) {
-			p.T.Errorf("what is the victim's: %s", line)
+			p.T.Errorf("the victim's data leaked: %s", line)
 		}
 	}
 	p.WantEnd()
@@ -92,7 +92,7 @@ func TestHostilePipe(t *testing.T) {
 		p.Say(`{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
 		p.reply("i")
 		p.Say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
-		// Somebody else's task, by every method, in both revisions, and as answers.
+		// Another caller's task, by every method, in both revisions, and as an answer.
 		for _, params := range []string{fmt.Sprintf(`{"taskId":%q,"inputResponses":{"step":{"action":"decline"}},%s}`, p.victim, meta), fmt.Sprintf(`{"taskId":%q,"_meta":{"io.github.mcptaskgen/flow":"x"}}`, p.victim)} {
 			for i, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/update"} {
 				id := fmt.Sprint("w", i)
@@ -111,7 +111,7 @@ func TestHostilePipe(t *testing.T) {
 		if line := p.reply("list"); !strings.Contains(line, `"tasks":[]`) {
 			t.Errorf("%s", line)
 		}
-		// A flood, of which most is refused, some by the SDK itself.
+		// A flood, of which most requests are refused, some by the SDK itself.
 		for i := range 500 {
 			p.Say(`{"jsonrpc":"2.0","id":"c%d","method":"tools/call","params":{"name":"ponder","arguments":{"ms":0},"task":{}}}`, i)
 			p.Say(`{"jsonrpc":"2.0","id":"x%d","method":"tools/call","params":{"name":"ponder","arguments":[],"task":{}}}`, i)

@@ -20,7 +20,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
-// exchangeRaw sends bytes as they are and reads one response, or none.
+// exchangeRaw sends bytes unchanged and reads one response, or returns nil if none comes.
 func exchangeRaw(t *testing.T, url, sent string) (status int, body string) {
 	t.Helper()
 	conn := dial(t, url)
@@ -28,7 +28,7 @@ func exchangeRaw(t *testing.T, url, sent string) (status int, body string) {
 	if err := conn.SetDeadline(time.Now().Add(wiretest.Patience)); err != nil {
 		t.Fatal(err)
 	}
-	// The server may answer, and close, before it has read all.
+	// The server may answer and close the connection before it has read everything.
 	go func() { _, _ = io.WriteString(conn, sent) }()
 	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
@@ -47,8 +47,8 @@ func chunked(parts ...string) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// TestHostileHTTP sends requests that no client library sends. Each is refused, or is treated as
-// what it looks like.
+// TestHostileHTTP sends requests that no client library sends. The server refuses each, or treats it as the request
+// that it resembles.
 func TestHostileHTTP(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		get, _ := mallory.Request("tasks/get", map[string]any{"taskId": a.done})
@@ -59,7 +59,7 @@ func TestHostileHTTP(t *testing.T) {
 		refusal := []int{http.StatusOK, http.StatusBadRequest} // -32602, by revision
 		for name, x := range map[string]struct {
 			sent string
-			want []int // 0 is no answer
+			want []int // 0 means no answer
 		}{
 			"as it should be":              {raw(mallory, "POST", "HTTP/1.1", get, named...), refusal},
 			"HTTP/1.0":                     {raw(mallory, "POST", "HTTP/1.0", get, named...), refusal},
@@ -85,16 +85,16 @@ func TestHostileHTTP(t *testing.T) {
 			"no Host":                      {strings.Replace(raw(mallory, "POST", "HTTP/1.1", get, named...), "Host: 127.0.0.1\r\n", "", 1), []int{0, 400}},
 			"a compressed body":            {raw(mallory, "POST", "HTTP/1.1", "\x1f\x8b\x08\x00", with("Content-Encoding: gzip")...), []int{400, 415}},
 			"a verb in small letters":      {raw(mallory, "post", "HTTP/1.1", get, named...), []int{400, 405}},
-			"a verb of its own":            {raw(mallory, "BREW", "HTTP/1.1", get, named...), []int{400, 405}},
+			"an unknown verb":              {raw(mallory, "BREW", "HTTP/1.1", get, named...), []int{400, 405}},
 			"TRACE":                        {raw(mallory, "TRACE", "HTTP/1.1", "", named...), []int{400, 405}},
 			"CONNECT":                      {strings.Replace(raw(mallory, "CONNECT", "HTTP/1.1", ""), "CONNECT /", "CONNECT 127.0.0.1:80", 1), []int{0, 400, 404, 405}},
 			"an absolute URL":              {strings.Replace(raw(mallory, "POST", "HTTP/1.1", get, named...), "POST / ", "POST http://evil.example/ ", 1), []int{400, 403}},
 			"another path":                 {strings.Replace(raw(mallory, "POST", "HTTP/1.1", get, named...), "POST / ", "POST /../../x?taskId=y ", 1), refusal},
 			"an upgrade":                   {raw(mallory, "POST", "HTTP/1.1", get, with("Connection: Upgrade", "Upgrade: websocket")...), refusal},
 			"100-continue":                 {raw(mallory, "POST", "HTTP/1.1", get, with("Expect: 100-continue")...), []int{100, 200, 400}},
-			"an expectation of its own":    {raw(mallory, "POST", "HTTP/1.1", get, with("Expect: x")...), []int{417}},
+			"an unknown expectation":       {raw(mallory, "POST", "HTTP/1.1", get, with("Expect: x")...), []int{417}},
 			"a GET with a body":            {strings.Replace(raw(mallory, "GET", "HTTP/1.1", get, with(fmt.Sprint("Content-Length: ", len(get)))...), "Mcp-Session-Id: ", "Mcp-Session-Id: x", 1), []int{400, 404, 405}},
-			"a DELETE of what is not mine": {strings.Replace(raw(mallory, "DELETE", "HTTP/1.1", ""), mallory.Session, a.victim.Session+"x", 1), []int{0, 204, 400, 404, 405}},
+			"a DELETE of others' sessions": {strings.Replace(raw(mallory, "DELETE", "HTTP/1.1", ""), mallory.Session, a.victim.Session+"x", 1), []int{0, 204, 400, 404, 405}},
 			"garbage":                      {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + big[:100] + "\r\n\r\n", []int{0, 400}},
 			"nothing":                      {"\r\n\r\n\r\n", []int{0, 400}},
 		} {
@@ -119,7 +119,7 @@ func TestHostileAccept(t *testing.T) {
 				}
 			}
 		}
-		for _, record := range a.records("mallory") { // "task": 5 is no task in 2025-11-25, and nothing in 2026-07-28
+		for _, record := range a.records("mallory") { // in 2025-11-25, "task": 5 asks for no task; 2026-07-28 ignores it
 			if a.revision == wiretest.LegacyRevision || record.Tool != "ponder" {
 				t.Errorf("a task of %s", record.Tool)
 			}
@@ -153,7 +153,7 @@ func TestHostileValues(t *testing.T) {
 			}
 			for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel", "tasks/update", "tasks/list", "tools/list", "subscriptions/listen"} {
 				if method == "subscriptions/listen" && a.revision == wiretest.ModernRevision {
-					continue // may go on for ever; see the streams
+					continue // may have no end; see the streams
 				}
 				r := mallory.Post(jsonCall(t, mallory, method, map[string]any{"taskId": value, "cursor": value, "inputResponses": value}))
 				if r.Status >= 500 || r.Result != nil && method != "tasks/list" && method != "tools/list" {
@@ -161,7 +161,7 @@ func TestHostileValues(t *testing.T) {
 				}
 			}
 		}
-		for _, record := range a.records("mallory") { // of the calls that were good
+		for _, record := range a.records("mallory") { // of the valid calls
 			if record.Tool != "ponder" {
 				t.Errorf("a task of %s", record.Tool)
 			}
@@ -201,7 +201,7 @@ func TestHTTP2(t *testing.T) {
 		get := p.OpenGet()
 		id := p.Create("ask", wiretest.AskArguments("one", "two"))
 		one := get.NextQuestion(id).ID
-		f := p.Result(id) // which the next one goes to
+		f := p.Result(id) // the next question goes to this one
 		p.Respond(one, wiretest.AcceptNote("1"))
 		p.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("2"))
 		if last := f.Next(); wiretest.ToolText(last.Result) != "1,2" {
@@ -227,20 +227,20 @@ func TestHTTP2(t *testing.T) {
 		p.Task("tasks/get", "x").Want(http.StatusBadRequest, wiretest.InvalidParams)
 		p.Task("tasks/get", "x", wiretest.WithHeader("Mcp-Name", "y")).Want(http.StatusBadRequest, wiretest.HeaderMismatch)
 	})
-	// A bad client hello is no reason to stop.
-	if conn, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}); err == nil { //nolint:gosec // a test's certificate
+	// A bad client hello does not stop the server.
+	if conn, err := tls.Dial("tcp", strings.TrimPrefix(url, "https://"), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}); err == nil { //nolint:gosec // the certificate of a test
 		_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\xff\xff\xff")
 		_ = conn.Close()
 	}
 	over2(wiretest.ModernRevision).Call("tools/list", nil).OK()
 }
 
-// TestResumption uses an EventStore of the SDK's. A resumed stream replays only the session's own
-// events, complete, and no answer is given twice.
+// TestResumption uses an EventStore of the SDK. A resumed stream replays only the session's own events, unchanged, and
+// no answer comes twice.
 func TestResumption(t *testing.T) {
 	setup := wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}}
 	runAttack(t, wiretest.LegacyRevision, setup, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
-		// A plain call, of which the client loses everything but the first event's ID.
+		// A plain call, whose client loses everything but the first event's ID.
 		body, edits := a.victim.Request("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": wiretest.Secret}})
 		res, err := a.victim.Client.Do(a.victim.NewRequest(t.Context(), http.MethodPost, body, edits...))
 		if err != nil {
@@ -271,7 +271,7 @@ func TestResumption(t *testing.T) {
 			}
 			defer res.Body.Close()
 			time.AfterFunc(300*time.Millisecond, cancel)
-			data, _ := io.ReadAll(res.Body) // until the time is over, where the stream stays open
+			data, _ := io.ReadAll(res.Body) // until the time is over, if the stream stays open
 			return res.StatusCode, string(data)
 		}
 		for _, id := range ids {
@@ -279,12 +279,12 @@ func TestResumption(t *testing.T) {
 			if n := strings.Count(text, `"result"`); status != http.StatusOK || n > 1 || strings.Contains(text, "mcptask-flow") || strings.Contains(text, "io.github.mcptaskgen/flow") {
 				t.Errorf("%s: %d, %d results: %s", id, status, n, text)
 			}
-			// Somebody else, in a session of theirs and in the victim's.
+			// Another caller, in a session of its own and in the victim's.
 			if _, text := replay(mallory, mallory.Session, id); strings.Contains(text, wiretest.Secret) {
 				t.Errorf("%s in another session: %s", id, text)
 			}
 			if status, text := replay(mallory, a.victim.Session, id); status != http.StatusForbidden || !strings.Contains(text, "initialize one of your own") {
-				t.Errorf("%s by somebody else: %d %s", id, status, text)
+				t.Errorf("%s by another caller: %d %s", id, status, text)
 			}
 		}
 		for _, made := range []string{"_0", "x_0", "_999999", "_-1", "\"", strings.Repeat("x", 1<<16), "__", "_0_0"} {
@@ -292,7 +292,7 @@ func TestResumption(t *testing.T) {
 				t.Errorf("%q: %d %s", made, status, text)
 			}
 		}
-		// A question is asked on the stream that is open, not replayed from an old one.
+		// The server asks a question on the open stream and does not replay it from an old one.
 		get := mallory.OpenGet()
 		id := mallory.Create("ask", wiretest.AskArguments("one"))
 		a.tasksBefore++

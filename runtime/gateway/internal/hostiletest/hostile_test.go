@@ -29,7 +29,7 @@ type attack struct {
 	gateway  *gateway.Gateway
 	store    mcptask.Store
 	revision string
-	// The victim's tasks: one that works, one that asks, one that is done.
+	// The victim's tasks: one works, one asks, one is done.
 	victim                *wiretest.Peer
 	working, asking, done string
 	tasksBefore           int
@@ -38,13 +38,13 @@ type attack struct {
 	leaks                 *leaks
 }
 
-// leaks collects secrets that go to anybody but the victim.
+// leaks collects the secrets that anyone but the victim received.
 type leaks struct {
 	mu    sync.Mutex
 	found []string
 }
 
-// look finds the secret in one write. The SDK and the gateway never split it into two.
+// look searches one write for the secret. The SDK and the gateway never split the secret into two writes.
 func (l *leaks) look(data []byte) {
 	if !bytes.Contains(data, []byte(wiretest.Secret)) {
 		return
@@ -54,7 +54,7 @@ func (l *leaks) look(data []byte) {
 	l.found = append(l.found, fmt.Sprintf("%.500s", data))
 }
 
-// watched is a response that leaks reads.
+// watched is a response that leaks watches.
 type watched struct {
 	http.ResponseWriter
 
@@ -73,7 +73,7 @@ func (w *watched) Write(data []byte) (int, error) {
 	return w.ResponseWriter.Write(data)
 }
 
-// newAttack serves a victim. Tests that count goroutines must not run beside others.
+// newAttack serves a victim. Tests that count goroutines must not run beside other tests.
 func newAttack(t *testing.T, revision string, s wiretest.Setup) *attack {
 	t.Helper()
 	a := &attack{t: t, revision: revision, store: mcptask.NewMemoryStore(), leaks: &leaks{}}
@@ -144,11 +144,11 @@ func (a *attack) records(principal string) []mcptask.Record {
 // settled waits until done returns true.
 func (a *attack) settled(done func() bool) {
 	a.t.Helper()
-	wiretest.Eventually(a.t, fmt.Sprintf("the gateway has settled again after %+v", a.before), done)
+	wiretest.Eventually(a.t, fmt.Sprintf("the gateway has settled after %+v", a.before), done)
 }
 
-// over checks the state after the attack: nothing is left of it, nothing has leaked, no task of the
-// victim's has changed, and the server still serves.
+// over checks the state after the attack: nothing of it is left, nothing has leaked, no task of the victim has changed,
+// and the server still serves.
 func (a *attack) over() {
 	t := a.t
 	t.Helper()
@@ -172,7 +172,7 @@ func (a *attack) over() {
 	a.leaks.mu.Lock()
 	defer a.leaks.mu.Unlock()
 	if len(a.leaks.found) > 0 {
-		t.Errorf("somebody else gets what is the victim's, %d times: %s", len(a.leaks.found), a.leaks.found[0])
+		t.Errorf("another caller received the victim's data %d times: %s", len(a.leaks.found), a.leaks.found[0])
 	}
 }
 
@@ -199,8 +199,7 @@ func runAttack(t *testing.T, revision string, s wiretest.Setup, run func(t *test
 	})
 }
 
-// TestHostileOwner uses a caller that knows the IDs of another caller's tasks. No method shows or
-// changes the tasks.
+// TestHostileOwner uses a caller that knows the IDs of another caller's tasks. No method shows or changes these tasks.
 func TestHostileOwner(t *testing.T) {
 	eachAttack(t, wiretest.Setup{}, func(t *testing.T, a *attack, mallory *wiretest.Peer) {
 		ids := []string{a.working, a.asking, a.done}
@@ -221,7 +220,7 @@ func TestHostileOwner(t *testing.T) {
 					t.Errorf("%s: %s", tool, r.Body)
 				}
 			}
-			// As an answer to the question, in the attacker's session, the victim's and none.
+			// As an answer to the question, in the attacker's session, in the victim's, and without a session.
 			for _, session := range []string{mallory.Session, a.victim.Session, ""} {
 				for _, kind := range []string{"mcptask", "mcptask:get:1", "mcptask:result:1", "mcptask:cancel:1", "mcptask:again:1"} {
 					for _, result := range []string{`{"action":"accept","content":{"note":"x"}}`, `{}`, // and as a task of the attacker's
@@ -242,7 +241,7 @@ func TestHostileOwner(t *testing.T) {
 			f.Stop()
 			return
 		}
-		// As a subscription, which may be refused or come to nothing.
+		// As a subscription, which may be refused or stay empty.
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		body, edits := mallory.Request("subscriptions/listen", map[string]any{"notifications": map[string]any{"taskIds": ids, "toolsListChanged": true}})
@@ -284,7 +283,7 @@ func TestHostileMetadata(t *testing.T) {
 				t.Errorf("%s: %s", method, r.Body)
 			}
 		}
-		for _, tool := range []string{"lint_file", "sdk_tool"} { // no task: the principal would show in a secret
+		for _, tool := range []string{"lint_file", "sdk_tool"} { // without a task, the principal would show in a secret
 			mallory.Call("tools/call", map[string]any{"name": tool, "arguments": map[string]any{"path": "p"}, "_meta": forged}, header).OK()
 		}
 		id := mallory.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": a.done, "id": a.done}, "_meta": forged}, header).OK()
@@ -300,7 +299,7 @@ func TestHostileMetadata(t *testing.T) {
 		}
 		a.tasksBefore++ // the attacker's own
 		if gateway.TakeFlow(a.tasks, token) == nil {
-			t.Error("the forged token was taken")
+			t.Error("the server accepted the forged token")
 		}
 	})
 }
@@ -312,7 +311,7 @@ func TestHostileCursors(t *testing.T) {
 		for range 60 {
 			a.victim.Create("secret_done", nil)
 		}
-		synctest.Wait() // for the ends of the tasks, which the lists show
+		synctest.Wait() // for the tasks to end, because the lists show that
 		a.tasksBefore = a.stored()
 		r := a.victim.Call("tasks/list", nil).OK()
 		cursor := r.Text("nextCursor")
@@ -345,8 +344,8 @@ func TestHostileCursors(t *testing.T) {
 	})
 }
 
-// TestHostileState checks that the state of a call that asks first is safe at the client. Borrowed,
-// changed or made-up state has no more effect than a call with other answers.
+// TestHostileState checks that a client cannot misuse the state of a call that asks first. Borrowed, changed or made-up
+// state has no more effect than a call with other answers.
 func TestHostileState(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
@@ -361,7 +360,7 @@ func TestHostileState(t *testing.T) {
 			t.Fatalf("the state is %q", state)
 		}
 		for range 3 {
-			if r := call(mallory, state).OK(); r.Text("resultType") != "input_required" { // one answer is missing still
+			if r := call(mallory, state).OK(); r.Text("resultType") != "input_required" { // one answer is still missing
 				t.Errorf("%s", r.Body)
 			}
 		}
@@ -385,8 +384,8 @@ func TestHostileState(t *testing.T) {
 	})
 }
 
-// TestHostileBareHandler checks that an SDK handler without the gateway serves none of the server's
-// tools and shows no task, because no caller is established. Nor does a made-up token help.
+// TestHostileBareHandler checks an SDK handler without the gateway. It serves none of the server's tools and shows no
+// task, because nothing establishes the caller. A made-up token does not help.
 func TestHostileBareHandler(t *testing.T) {
 	for _, revision := range bothRevisions {
 		t.Run(revision, func(t *testing.T) {
@@ -420,7 +419,7 @@ func TestHostileBareHandler(t *testing.T) {
 	}
 }
 
-// jsonCall returns the body of a request, and an edit for its headers.
+// jsonCall returns the body of a request, and an edit of its headers.
 func jsonCall(t *testing.T, p *wiretest.Peer, method string, params map[string]any) (string, wiretest.Edit) {
 	t.Helper()
 	body, edits := p.Request(method, params)

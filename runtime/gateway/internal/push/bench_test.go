@@ -9,8 +9,8 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// BenchmarkHandlerWrite is what a change of a task costs the handler that makes it, beside the
-// store's part, by the number of sessions that know the task.
+// BenchmarkHandlerWrite measures what a change of a task costs its handler without the store's part, by the number of
+// sessions that know the task.
 func BenchmarkHandlerWrite(b *testing.B) {
 	for _, sessions := range []int{0, 1, 100} {
 		b.Run(fmt.Sprint(sessions), func(b *testing.B) {

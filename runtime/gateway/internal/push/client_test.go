@@ -25,7 +25,7 @@ const takesTasks = `{"elicitation":{},"sampling":{},"roots":{},"tasks":{"cancel"
 
 var legacy = protocol.Server20251125{}
 
-// peer is a session with its client.
+// peer is a session together with its client.
 type peer struct {
 	*Mailbox
 	principal string
@@ -57,8 +57,8 @@ func newPeer(h *Hub, principal, capabilities string) *peer {
 	return p
 }
 
-// asked is a client without a transport: what is sent to it is on its stream. Run it in a
-// bubble, so that the time is its own.
+// asked is a client without a transport. Its stream has the messages that are sent to it. Run it in a bubble, so that
+// the time is its own.
 type asked struct {
 	t       *testing.T
 	server  *mcptask.Server
@@ -100,14 +100,14 @@ func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	return s.Store.Get(ctx, id)
 }
 
-// countReads returns how often a task was read.
+// countReads returns how often the store has read a task.
 func (s *faulty) countReads(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reads[id]
 }
 
-// sentMessage is what a client has got.
+// sentMessage is a message that a client received.
 type sentMessage struct {
 	ID     string
 	Method string
@@ -118,7 +118,7 @@ type sentMessage struct {
 	}
 }
 
-// newAsked begins a task that asks "one", and reads the question.
+// newAsked starts a task that asks "one", and reads the question.
 func newAsked(t *testing.T, capabilities string) (*asked, sentMessage) {
 	t.Helper()
 	a := &asked{t: t, log: &strings.Builder{}, store: &faulty{Store: mcptask.NewMemoryStore(), reads: map[string]int{}}}
@@ -184,7 +184,7 @@ func (a *asked) cancel() {
 	}
 }
 
-// sent is what has come, once nothing is under way.
+// sent waits until nothing is under way, and returns the messages that have come.
 func (a *asked) sent() (messages []sentMessage) {
 	a.t.Helper()
 	synctest.Wait()
@@ -193,14 +193,14 @@ func (a *asked) sent() (messages []sentMessage) {
 		if err := json.Unmarshal(out, &m); err != nil {
 			a.t.Fatal(err)
 		}
-		if m.Method != "notifications/tasks/status" { // which comes beside everything
+		if m.Method != "notifications/tasks/status" { // a status may come at any time
 			messages = append(messages, m)
 		}
 	}
 	return messages
 }
 
-// one is the only message that has come.
+// one returns the only message that has come.
 func (a *asked) one(method string) sentMessage {
 	a.t.Helper()
 	messages := a.sent()
@@ -210,7 +210,7 @@ func (a *asked) one(method string) sentMessage {
 	return messages[0]
 }
 
-// cancels fails unless the only message cancels the client's task.
+// cancels fails the test unless the only message cancels the client's task.
 func (a *asked) cancels(id string) sentMessage {
 	a.t.Helper()
 	m := a.one("tasks/cancel")
@@ -220,7 +220,7 @@ func (a *asked) cancels(id string) sentMessage {
 	return m
 }
 
-// askedAgain fails unless the only message repeats a question.
+// askedAgain fails the test unless the only message repeats a question.
 func (a *asked) askedAgain(q sentMessage) sentMessage {
 	a.t.Helper()
 	again := a.one("elicitation/create")
@@ -236,7 +236,7 @@ func (a *asked) state(d time.Duration, status string) {
 	a.reply(a.after(d, "tasks/get").ID, `"result":`+state("r", status, 0))
 }
 
-// none fails if anything has come.
+// none fails the test if a message has come.
 func (a *asked) none() {
 	a.t.Helper()
 	if messages := a.sent(); len(messages) > 0 {
@@ -244,7 +244,7 @@ func (a *asked) none() {
 	}
 }
 
-// after is the next message, which comes after so long and not before.
+// after returns the next message. It must come after this time and not before.
 func (a *asked) after(d time.Duration, method string) sentMessage {
 	a.t.Helper()
 	time.Sleep(d - time.Millisecond)
@@ -253,7 +253,7 @@ func (a *asked) after(d time.Duration, method string) sentMessage {
 	return a.one(method)
 }
 
-// reply answers a request; response is its result or error as members.
+// reply answers a request. response is its result or error, as members.
 func (a *asked) reply(id, response string) { a.t.Helper(); a.replyFrom(a.session, id, response) }
 
 func (a *asked) replyFrom(s *peer, id, response string) {
@@ -264,12 +264,12 @@ func (a *asked) replyFrom(s *peer, id, response string) {
 	}
 	ref, ok := ParseRequestID(id)
 	if !ok {
-		a.t.Fatalf("%s is not ours", id)
+		a.t.Fatalf("%s is not an ID of the server", id)
 	}
 	s.Take(a.t.Context(), a.caller, ref, said)
 }
 
-// outcome is the text that the task has ended with.
+// outcome returns the text that the task has ended with.
 func (a *asked) outcome() string {
 	a.t.Helper()
 	synctest.Wait()
@@ -283,7 +283,7 @@ func (a *asked) outcome() string {
 	return string(r.Outcome.Result)
 }
 
-// ends fails unless the task has ended with the text, and nothing is kept.
+// ends fails the test unless the task has ended with the text, and nothing of it is kept.
 func (a *asked) ends(text string) {
 	a.t.Helper()
 	if got := a.outcome(); !strings.Contains(got, text) {
@@ -292,7 +292,7 @@ func (a *asked) ends(text string) {
 	a.keepsNothing()
 }
 
-// keepsNothing fails if the hub or the session still holds a task.
+// keepsNothing fails the test if the hub or the session still holds a task.
 func (a *asked) keepsNothing() {
 	a.t.Helper()
 	if tasks := a.session.followed(); len(tasks) > 0 || len(a.hub.topics) > 0 {
@@ -300,7 +300,7 @@ func (a *asked) keepsNothing() {
 	}
 }
 
-// state is a client's task; poll is in milliseconds, 0 is none.
+// state returns the members of a client's task. poll is in milliseconds; 0 leaves it out.
 func state(id, status string, poll int64) string {
 	member := ""
 	if poll != 0 {
@@ -320,7 +320,7 @@ const (
 	unknown  = `"error":{"code":-32602,"message":"no such task"}`
 )
 
-// askInBubble runs a test of a client that was asked the question q.
+// askInBubble runs a test with a client that was asked the question q.
 func askInBubble(t *testing.T, name, capabilities string, test func(a *asked, q sentMessage)) {
 	bubble.Run(t, name, func(t *testing.T) {
 		a, q := newAsked(t, capabilities)
@@ -328,8 +328,8 @@ func askInBubble(t *testing.T, name, capabilities string, test func(a *asked, q 
 	})
 }
 
-// keepInBubble runs a test of a client that keeps the question q as its task r. result is the
-// tasks/result that the server has sent.
+// keepInBubble runs a test with a client that keeps the question q as its task r. result is the tasks/result that the
+// server has sent.
 func keepInBubble(t *testing.T, name string, test func(a *asked, q, result sentMessage)) {
 	askInBubble(t, name, takesTasks, func(a *asked, q sentMessage) {
 		a.reply(q.ID, began("r", 0))
@@ -337,7 +337,7 @@ func keepInBubble(t *testing.T, name string, test func(a *asked, q, result sentM
 	})
 }
 
-// A client does not fill the log with answers to what it was not asked.
+// A client cannot fill the log with answers to questions that it was not asked.
 func TestLogStaysSmall(t *testing.T) {
 	const flood, most = 300, 10_000 // bytes of log: a few lines
 	bubble.Test(t, func(t *testing.T) {

@@ -51,16 +51,16 @@ func TestClientTaskPolling(t *testing.T) {
 		}
 	})
 	keepInBubble(t, "nothing is polled while tasks/result waits", func(a *asked, q, result sentMessage) {
-		if ttl := q.Params.Task.TTL; ttl < 3_590_000 || ttl > 3_600_000 { // as long as the server's task
+		if ttl := q.Params.Task.TTL; ttl < 3_590_000 || ttl > 3_600_000 { // as long as the server's task lives
 			a.t.Error(ttl)
 		}
-		a.state(replyWithin, "working") // the server asks because the reply may be lost
+		a.state(replyWithin, "working") // the server asks again, because the reply may be lost
 		a.state(replyWithin, "completed")
 		again := a.one("tasks/result")
 		if again.ID == result.ID {
 			a.t.Error("an ID is used twice")
 		}
-		a.reply(result.ID, yes) // it was only late
+		a.reply(result.ID, yes) // the reply was only late
 		a.ends("yes")
 		a.reply(again.ID, declined)
 		a.ends("yes")
@@ -68,11 +68,11 @@ func TestClientTaskPolling(t *testing.T) {
 	askInBubble(t, "a client that never answers", takesTasks, func(a *asked, q sentMessage) {
 		a.reply(q.ID, began("r", 0))
 		time.Sleep(time.Hour - time.Minute)
-		messages := a.sent() // the stream is not read
+		messages := a.sent() // the client does not read the stream
 		if len(messages) != 2 || messages[0].Method != "tasks/result" || messages[1].Method != "tasks/get" {
 			a.t.Fatalf("%+v", messages)
 		}
-		time.Sleep(2 * time.Minute) // the retention of the server's task is over
+		time.Sleep(2 * time.Minute) // the retention of the server's task has ended
 		got := a.sent()
 		if last := got[len(got)-1]; last.Method != "tasks/cancel" || last.Params.TaskID != "r" {
 			a.t.Fatalf("%+v", got)
@@ -84,14 +84,14 @@ func TestClientTaskPolling(t *testing.T) {
 // TestClientTaskDrops checks that a stream may be dropped at any point.
 func TestClientTaskDrops(t *testing.T) {
 	rules.Covers(t, "C-32")
-	askInBubble(t, "before the client tells of its task", takesTasks, func(a *asked, q sentMessage) {
+	askInBubble(t, "before the client has announced its task", takesTasks, func(a *asked, q sentMessage) {
 		a.reconnect()
 		if again := a.askedAgain(q); again.Params.Task == nil {
 			a.t.Errorf("%+v", again)
 		}
 		a.drop()
 		a.reply(q.ID, began("r", 0))
-		time.Sleep(time.Minute) // there is no stream for a poll
+		time.Sleep(time.Minute) // without a stream, there is no poll
 		a.connect()
 		a.reply(a.one("tasks/result").ID, yes)
 		a.ends("yes")
@@ -103,7 +103,7 @@ func TestClientTaskDrops(t *testing.T) {
 		a.state(600*time.Millisecond, "working")
 		get := a.after(time.Second, "tasks/get")
 		a.drop()
-		a.reply(get.ID, `"result":`+state("r", "completed", 0)) // a reply that is stale
+		a.reply(get.ID, `"result":`+state("r", "completed", 0)) // an outdated reply
 		a.connect()
 		a.none()
 		a.state(time.Second, "completed")
@@ -172,12 +172,12 @@ func TestClientTaskDrops(t *testing.T) {
 			a.t.Error("a closed session is to cancel a task")
 		}
 		a.keepsNothing()
-		a.reply(result.ID, yes) // from the owner of the task, in whatever process
+		a.reply(result.ID, yes) // from the owner of the task, in any process
 		a.ends("yes")
 	})
 }
 
-// TestClientTaskEnds checks how a client's task may end, and how the client may tell of it.
+// TestClientTaskEnds checks how a client's task may end, and in which forms the client may report it.
 func TestClientTaskEnds(t *testing.T) {
 	const cannot = "the requestor cannot be asked"
 	const left = `"error":{"code":-1,"message":"the person has left"}`
@@ -262,7 +262,7 @@ func TestClientTaskEnds(t *testing.T) {
 	for response, want := range map[string]string{
 		declined: "declined",
 		`"result":{"action":"accept","content":{"note":5}}`: "isError", // does not fit
-		began("s", 0):   "isError", // a task as the answer of a task
+		began("s", 0):   "isError", // a task as a task's answer
 		`"result":null`: "isError",
 	} {
 		keepInBubble(t, "result "+response[:min(len(response), 60)], func(a *asked, _, result sentMessage) {
@@ -272,8 +272,8 @@ func TestClientTaskEnds(t *testing.T) {
 	}
 }
 
-// TestClientTaskMalformed checks that whatever a client says of its task, the question fails or
-// stays open, and the log says so.
+// TestClientTaskMalformed checks that the question fails or stays open, whatever a client says about its task, and that
+// the log says so.
 func TestClientTaskMalformed(t *testing.T) {
 	long := strings.Repeat("x", longestTaskID+1)
 	const notFollowed = "is not followed"
@@ -310,7 +310,7 @@ func TestClientTaskMalformed(t *testing.T) {
 			}
 		})
 	}
-	askInBubble(t, "replies that no request waits for", takesTasks, func(a *asked, q sentMessage) {
+	askInBubble(t, "replies to no request", takesTasks, func(a *asked, q sentMessage) {
 		for _, kind := range []string{"get", "result", "cancel"} {
 			id := "mcptask:" + kind + ":1/" + a.task + "/one"
 			a.reply(id, refusal)
@@ -397,8 +397,8 @@ func TestClientTaskMalformed(t *testing.T) {
 	})
 }
 
-// TestClientTaskCancelled checks that a client's task that is no longer needed is cancelled as a
-// task, if the client takes that.
+// TestClientTaskCancelled checks that the server cancels a client's task that is no longer needed, if the client
+// supports that.
 func TestClientTaskCancelled(t *testing.T) {
 	rules.Covers(t, "C-73", "C-74", "C-80")
 	askInBubble(t, "before it is a task", takesTasks, func(a *asked, q sentMessage) {
@@ -407,12 +407,12 @@ func TestClientTaskCancelled(t *testing.T) {
 			a.t.Errorf("%+v", m)
 		}
 		for range 3 {
-			a.reply(q.ID, began("r", 0)) // they have crossed
+			a.reply(q.ID, began("r", 0)) // the messages have crossed
 		}
 		a.cancels("r")
 		a.ends("cancelled")
 	})
-	keepInBubble(t, "once it is one", func(a *asked, _, result sentMessage) {
+	keepInBubble(t, "after it has become one", func(a *asked, _, result sentMessage) {
 		a.cancel()
 		m := a.cancels("r")
 		a.reply(result.ID, refusal)

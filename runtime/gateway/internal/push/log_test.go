@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// stuck is a log that takes nothing until it is released.
+// stuck is a log that blocks until it is released.
 type stuck struct {
 	slog.Handler
 	released chan struct{}
@@ -22,7 +22,7 @@ func (s stuck) Handle(ctx context.Context, r slog.Record) error {
 	return s.Handler.Handle(ctx, r)
 }
 
-// A logger that blocks holds up no session.
+// A logger that blocks does not hold up a session.
 func TestLoggerBlocks(t *testing.T) {
 	bubble.Test(t, func(t *testing.T) {
 		var log strings.Builder

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestRequestIDs: an ID says which question it is about, whatever its step is
-// called, and nothing else passes for one.
+// TestRequestIDs: an ID tells the question that it belongs to, whatever its step is called. No other text is accepted
+// as an ID.
 func TestRequestIDs(t *testing.T) {
 	for _, key := range []string{"one", "one#2", "before/Sure", "", "a/b:c", "get:1/x/y", "ö\n"} {
 		for _, kind := range []requestKind{kindQuestion, kindGet, kindResult, kindCancel, kindAgain} {

@@ -8,8 +8,7 @@ import (
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
 )
 
-// A store that fails for a while costs time only: no question and no answer is lost, and
-// nobody is asked twice.
+// A store that fails for a while costs only time. No question and no answer is lost, and no client is asked twice.
 func TestStoreFailsForAWhile(t *testing.T) {
 	const outage = time.Minute
 	repaired := func(a *asked) {
@@ -42,7 +41,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 	askInBubble(t, "an answer", elicits, func(a *asked, q sentMessage) {
 		a.store.broken.Store(true)
 		a.reply(q.ID, yes)
-		a.reply(q.ID, declined) // the first one counts
+		a.reply(q.ID, declined) // the first answer counts
 		a.reconnect()
 		repaired(a)
 		a.none()
@@ -93,7 +92,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		a.hub.mu.Lock()
 		defer a.hub.mu.Unlock()
 		if n := len(a.hub.retries.topics); n > 0 {
-			a.t.Errorf("%d tasks are tried for ever", n)
+			a.t.Errorf("%d tasks are still retried", n)
 		}
 	})
 	askInBubble(t, "a store that panics", elicits, func(a *asked, q sentMessage) {
@@ -113,7 +112,7 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		time.Sleep(outage)
 		before := a.store.countReads(a.task)
 		begin := time.Now()
-		for i := 0; time.Since(begin) < longestRetry; i++ { // each is read for a second
+		for i := 0; time.Since(begin) < longestRetry; i++ { // each of these is read for a second
 			a.session.Know(legacy, mcptask.Record{ID: fmt.Sprint("task", i), Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
 		}
 		first := a.store.countReads("task0")
@@ -121,13 +120,13 @@ func TestStoreFailsForAWhile(t *testing.T) {
 			a.t.Errorf("read %d times within its longest pause, while a new task was read %d times", n, first)
 		}
 	})
-	askInBubble(t, "what is to be kept is bounded", elicits, func(a *asked, q sentMessage) {
+	askInBubble(t, "the memory for answers is limited", elicits, func(a *asked, q sentMessage) {
 		a.hub.heldBytes = maxHeldBytes
 		a.store.broken.Store(true)
 		a.reply(q.ID, yes)
 		a.hub.heldBytes = 0
 		repaired(a)
-		a.one("elicitation/create") // asked again, since the answer was not kept
+		a.one("elicitation/create") // asked again, because the answer was not kept
 		a.reply(q.ID, yes)
 		a.ends("yes")
 	})

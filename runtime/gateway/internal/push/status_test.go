@@ -11,7 +11,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// A stream that nobody reads holds one status for each task, the last.
+// A stream whose client does not read holds one status for each task: the last.
 func TestStatusesInQueue(t *testing.T) {
 	store := mcptask.NewMemoryStore()
 	server, err := mcptask.NewServer(mcptask.Options{Store: store})
@@ -59,17 +59,17 @@ func TestStatusesInQueue(t *testing.T) {
 	if queue = c.Take(); len(queue) != len(tasks) || !strings.Contains(string(queue[0]), `"cancelled"`) {
 		t.Errorf("%d messages", len(queue))
 	}
-	if len(h.topics)+len(s.views) > 0 { // nothing stays of a task that is done
+	if len(h.topics)+len(s.views) > 0 { // nothing of an ended task stays
 		t.Errorf("%v, %v", h.topics, s.views)
 	}
 }
 
-// A task's end that nobody has looked at yet is told, also if a poll is quicker to show it.
+// The server announces a task's end that no worker has handled yet, even if a poll shows it first.
 func TestEndBesidePoll(t *testing.T) {
 	bubble.Run(t, "", func(t *testing.T) {
 		a, q := newAsked(t, elicits)
 		a.hub.mu.Lock()
-		a.hub.workers += maxWorkers // which are busy
+		a.hub.workers += maxWorkers // all of them are busy
 		a.hub.mu.Unlock()
 		a.reply(q.ID, yes)
 		synctest.Wait()

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A client that does not read has no more in its queue than is open.
+// The queue of a client that does not read holds only open questions.
 func TestQueue(t *testing.T) {
 	h := &Hub{}
 	c := &Stream{mailbox: &Mailbox{hub: h}, wake: make(chan struct{}, 1)}
@@ -17,7 +17,7 @@ func TestQueue(t *testing.T) {
 	if queue := c.Take(); len(queue) != 1 || string(queue[0]) != "question b" {
 		t.Fatalf("%s", queue)
 	}
-	(&sentRequest{c, "b"}).cancel() // the client may have read it
+	(&sentRequest{c, "b"}).cancel() // the client may have read the question
 	if queue := c.Take(); len(queue) != 1 || !strings.Contains(string(queue[0]), `"requestId":"b"`) {
 		t.Fatalf("%s", queue)
 	}

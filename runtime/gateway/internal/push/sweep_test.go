@@ -11,9 +11,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// What another process ends or deletes is forgotten here, at the latest when its
-// ttl is over. Other sessions hear of an end that one has asked for; the reply
-// tells that one.
+// The hub forgets a task that another process ends or deletes, at the latest at the end of its ttl. If a session's
+// request shows the end, the other sessions are notified. That session has its reply.
 func TestForgetsWhatOthersEnd(t *testing.T) {
 	begin := func(t *testing.T) (a *asked, asks *peer) {
 		t.Helper()
@@ -49,7 +48,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 			return
 		}
 		s.KnowUnsettled(legacy, r)
-		s.Settle(a.task, &r) // the reply is written
+		s.Settle(a.task, &r) // the reply was written
 	}
 	bubble.Run(t, "ended", func(t *testing.T) {
 		a, asks := begin(t)
@@ -63,16 +62,16 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		}
 		own := asks.Connect(nil, "")
 		defer own.Close()
-		_ = own.Take() // of the question
+		_ = own.Take() // the question
 		get(t, a, asks)
 		told := func(c *Stream) bool {
 			return slices.ContainsFunc(c.Take(), func(m []byte) bool { return strings.Contains(string(m), `"status":"cancelled"`) })
 		}
 		if !told(a.stream) {
-			t.Error("the other session does not hear of it")
+			t.Error("the other session is not notified")
 		}
 		if told(own) {
-			t.Error("the session that asks hears of it beside the reply")
+			t.Error("the session that asks is notified beside the reply")
 		}
 		forgotten(t, a, true)
 	})
@@ -94,12 +93,12 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		get(t, a, asks)
 		forgotten(t, a, true)
 	})
-	bubble.Run(t, "deleted, and asked for by a session that does not know it", func(t *testing.T) {
+	bubble.Run(t, "deleted, and requested by a session that does not know it", func(t *testing.T) {
 		a, _ := gone(t)
 		get(t, a, a.open(`{}`))
 		forgotten(t, a, false)
 	})
-	bubble.Run(t, "nobody asks", func(t *testing.T) {
+	bubble.Run(t, "no session asks", func(t *testing.T) {
 		a, _ := gone(t)
 		time.Sleep(time.Hour - time.Minute)
 		forgotten(t, a, false)

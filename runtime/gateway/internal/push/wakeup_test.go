@@ -18,9 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// However streams and sessions come and go beside the writes of a handler, each question
-// that waits for its answer is on one open stream, and each stream's last word on a task is
-// the task's state.
+// Streams and sessions come and go while a handler writes. Each open question stays on exactly one open stream, and the
+// last status on each stream is the task's state.
 func TestNothingIsLost(t *testing.T) {
 	for seed := range uint64(30) {
 		bubble.Test(t, func(t *testing.T) {
@@ -40,7 +39,7 @@ func TestNothingIsLost(t *testing.T) {
 	}
 }
 
-// world is one task of many questions, and sessions that come and go.
+// world is one task with many questions, and sessions that come and go.
 type world struct {
 	t      *testing.T
 	store  mcptask.Store
@@ -53,7 +52,7 @@ type world struct {
 	record   mcptask.Record
 }
 
-// reader is a stream with what its client has been sent.
+// reader is a stream, with the messages that its client has received.
 type reader struct {
 	*Stream
 	session *peer
@@ -101,7 +100,7 @@ func (w *world) connect(random *rand.Rand) {
 	w.streams = append(w.streams, &reader{s.Connect(nil, task), s, map[string]bool{}, ""})
 }
 
-// step chooses what happens next, and returns what makes it happen.
+// step chooses the next action at random, and returns it as a function.
 func (w *world) step(random *rand.Rand) func() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +128,7 @@ func (w *world) step(random *rand.Rand) func() {
 	return within(func() { w.write(seeded) })
 }
 
-// write is the handler's: it asks, takes a question back or gets an answer, and reports.
+// write changes the task as the handler does: it asks, takes a question back or gets an answer, and reports a status.
 func (w *world) write(random *rand.Rand) {
 	r := w.record
 	r.Inputs = slices.Clone(r.Inputs)
@@ -153,7 +152,7 @@ func (w *world) write(random *rand.Rand) {
 // check compares what the clients know with the record.
 func (w *world) check(seed uint64) {
 	asked := map[string]int{}
-	own := map[*peer]bool{} // whose own stream was met
+	own := map[*peer]bool{} // sessions whose first own stream was checked
 	for _, c := range w.streams {
 		for _, data := range c.Take() {
 			var m struct {

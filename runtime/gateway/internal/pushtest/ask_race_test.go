@@ -17,8 +17,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// echoTools have a tool that asks twice, and takes only its own questions' answers,
-// which it counts.
+// echoTools have a tool that asks twice. It accepts only the answers to its own questions, and counts them.
 func echoTools(answered *atomic.Int32) mcptask.Tools {
 	echo := mcptask.InputSpec{Name: "Echo", Message: "?", Schema: `{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}`}
 	tool := mcptask.NewTool(mcptask.ToolSpec{Name: "echo", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
@@ -86,7 +85,7 @@ func (c manyTasks) run(t *testing.T) {
 				}
 			}
 			f.Stop()
-			if !steady && rand.N(8) == 0 { // the client starts anew
+			if !steady && rand.N(8) == 0 { // the client starts again
 				wiretest.ClosePeer(t, p)
 				p = wiretest.NewAskedPeer(t, address, wiretest.LegacyRevision, p.Token, c.capabilities)
 			}
@@ -199,7 +198,7 @@ func TestManyRemoteQuestions(t *testing.T) {
 func TestSlowReader(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
-		big := strings.Repeat("x", 6<<20) // more than the buffers take
+		big := strings.Repeat("x", 6<<20) // more than the buffers hold
 		tool := mcptask.NewTool(mcptask.ToolSpec{Name: "shout", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskRequired}},
 			func(ctx context.Context, task *mcptask.Task, in wiretest.AskInput) (string, error) {
 				message := big
@@ -226,7 +225,7 @@ func TestSlowReader(t *testing.T) {
 			where.Host, p.Session, wiretest.LegacyRevision); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(50 * time.Millisecond) // the stream is there, and will never be read
+		time.Sleep(50 * time.Millisecond) // the stream is open, and its client will never read it
 		loud := p.Create("shout", wiretest.AskArguments("a", "b", "c", "d", "e"))
 		p.Task("tasks/get", loud).OK() // its questions may come now
 		other := askedPeer(t, address)
@@ -294,7 +293,7 @@ func TestQuestionSurvives(t *testing.T) {
 			wantText(q, id, "1,2,3")
 		})
 	}
-	// Two processes at once: the handler is in one, the client asks the other.
+	// Two processes at once: the handler runs in one, and the client is asked by the other.
 	options := mcptask.Options{Store: mcptask.NewMemoryStore()}
 	tools := []mcptask.Tools{wiretest.AskTools()}
 	here, _ := wiretest.ServeWith(t, wiretest.Setup{Options: options, Bearer: true, Tools: tools})

@@ -19,14 +19,13 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/mcptasktest/bubble"
 )
 
-// TestRequests checks sampling, roots and page requests against a client that is written out byte
-// by byte.
+// TestRequests checks requests for sampling, roots and pages with a client whose messages are written out byte by byte.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	bubble.Test(t, func(t *testing.T) {
 		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
 		const sampled = `{"role":"assistant","model":"m","content":{"type":"text","text":"s"}}`
-		for _, c := range []struct{ tool, method, response, want string }{ // want "" is no answer to such a request
+		for _, c := range []struct{ tool, method, response, want string }{ // the response is no answer to such a request if want is ""
 			{"sample", "sampling/createMessage", sampled, `assistant m {"type":"text","text":"s"}`},
 			{"sample", "sampling/createMessage", `{"role":"assistant","model":"m"}`, ""},
 			{"sample", "sampling/createMessage", `{"action":"cancel"}`, ""},
@@ -138,8 +137,8 @@ func TestClientRequests(t *testing.T) {
 		if got, err := mcptask.Run[string](ctx, conn, "url", wiretest.AskInput{}); got != "declined" || err != nil {
 			t.Errorf("%s, %v", got, err)
 		}
-		// A model that is away: an error that 2025-11-25 can tell the server; in
-		// 2026-07-28 who waits learns it, and the task does not stay behind.
+		// If the model is away, 2025-11-25 reports an error to the server. In 2026-07-28, the waiting caller gets the
+		// error, and the task does not stay behind.
 		got, err := mcptask.Run[string](ctx, conn, "sample", wiretest.AskInput{})
 		if revision == wiretest.LegacyRevision && (got != "cannot ask" || err != nil) ||
 			revision == wiretest.ModernRevision && (err == nil || !strings.Contains(err.Error(), "the model is away")) {
@@ -148,7 +147,7 @@ func TestClientRequests(t *testing.T) {
 	})
 }
 
-// canonical is text in which JSON has one form.
+// canonical returns JSON in a form that can be compared as text.
 func canonical(text string) string {
 	i := strings.Index(text, "{")
 	var value any

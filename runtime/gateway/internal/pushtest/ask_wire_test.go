@@ -58,7 +58,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 		run("both, tasks/result wins", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
 			get := p.OpenGet()
 			id := p.Create("ask", wiretest.AskArguments("one", "two"))
-			first := get.NextQuestion(id) // there was no other
+			first := get.NextQuestion(id) // the client had no other stream
 			result := p.Result(id)
 			result.WantSilence()
 			p.Respond(first.ID, wiretest.AcceptNote("1"))
@@ -106,7 +106,7 @@ func checkQuestionStreams(t *testing.T, revision string) {
 			f := p.Result(id)
 			q := f.NextQuestion(id)
 			p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, p.IDs.Load()))
-			for range f.Messages { // to its end
+			for range f.Messages { // until the task ends
 			}
 			wantAgain(t, p.Result(id).NextQuestion(id), q)
 		})
@@ -332,7 +332,7 @@ func checkRemoteCancels(t *testing.T, revision string) {
 		p, id, f, q := begin(t, wiretest.AllTaskCapabilities)
 		p.Task("tasks/cancel", id).OK()
 		nextCancelled(f, q)
-		p.Respond(q.ID, wiretest.RemoteTaskCreated("r")) // they have crossed
+		p.Respond(q.ID, wiretest.RemoteTaskCreated("r")) // the messages have crossed
 		f.NextFollowUp("tasks/cancel", "r")
 	})
 }
@@ -347,7 +347,7 @@ func TestQuestionMovesToSessions(t *testing.T) {
 		id := p.Create("ask", wiretest.AskArguments("one"))
 		q := get.NextQuestion(id)
 		other := watcher.OpenGet()
-		watcher.Task("tasks/get", id).OK() // now it knows
+		watcher.Task("tasks/get", id).OK() // now the session knows the task
 		other.WantSilence()
 		wiretest.ClosePeer(t, p)
 		for range get.Messages {
@@ -356,7 +356,7 @@ func TestQuestionMovesToSessions(t *testing.T) {
 		wiretest.ClosePeer(t, watcher)
 		last := askedPeer(t, url)
 		f := last.OpenGet()
-		f.WantSilence() // nobody has shown it the task
+		f.WantSilence() // the session does not know the task
 		last.Task("tasks/get", id).OK()
 		last.Respond(f.NextQuestion(id).ID, wiretest.AcceptNote("third"))
 		wantText(last, id, "third")
@@ -419,7 +419,7 @@ func TestQuestionMute(t *testing.T) {
 				}
 			}
 		}
-		// T-38: who reads the task can do less than who made it.
+		// T-38: a client that reads the task can do less than the one that created it.
 		p := wiretest.NewAskedPeer(t, url, wiretest.ModernRevision, "a", wiretest.AllCapabilities)
 		id := p.Create("ask", wiretest.AskArguments("one"))
 		if r := p.Until(id, "input_required"); len(r.Get("inputRequests").(map[string]any)) != 1 {

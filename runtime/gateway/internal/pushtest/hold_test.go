@@ -8,7 +8,7 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
-// settling is how long the gateway holds back what a client does not know yet.
+// settling is how long the gateway holds back messages about a task that the client does not know yet.
 const settling = time.Second
 
 // TestNewsFollowTheTask is about clients that dismiss a question of an unknown task. On the
@@ -17,7 +17,7 @@ const settling = time.Second
 func TestNewsFollowTheTask(t *testing.T) {
 	t.Parallel()
 	for name, polls := range map[string]bool{"of a client that polls": true, "of one that only listens": false} {
-		// create returns a new task once its news may come.
+		// create returns a new task when messages about it may come.
 		create := func(t *testing.T, p *wiretest.Peer, f *wiretest.Feed, tool, status string) (id string, began time.Time) {
 			t.Helper()
 			began = time.Now()
@@ -49,8 +49,8 @@ func TestNewsFollowTheTask(t *testing.T) {
 			url, _ := wiretest.ServeWith(t, wiretest.Setup{})
 			p := watcher(t, url, wiretest.LegacyRevision, "")
 			f := p.OpenGet()
-			id, _ := create(t, p, f, "raw", "completed") // done at once
-			if !polls {                                  // else the reply has told the end
+			id, _ := create(t, p, f, "raw", "completed") // ends at once
+			if !polls {                                  // if not, the reply has shown the end
 				if task := f.Next().Status(t); task["status"] != "completed" || task["taskId"] != id {
 					t.Errorf("%v", task)
 				}

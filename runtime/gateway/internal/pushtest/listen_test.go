@@ -34,7 +34,7 @@ func newListener(t *testing.T) (p *wiretest.Peer, d *wiretest.Driven) {
 	return modernPeer(t, url), d
 }
 
-// subscribe opens a subscription. It fails the test unless the server agrees to what is printed.
+// subscribe opens a subscription. It fails the test unless the server agrees to the filter that format and ids print.
 func subscribe(p *wiretest.Peer, filter map[string]any, format string, ids ...any) *wiretest.Feed {
 	p.T.Helper()
 	f, agreed := p.Subscribe(filter)
@@ -44,7 +44,7 @@ func subscribe(p *wiretest.Peer, filter map[string]any, format string, ids ...an
 	return f
 }
 
-// filterOf returns the filter of a subscription to a task. With others, the SDK has a part in it.
+// filterOf returns the filter of a subscription to a task. With others, the filter also names notifications of the SDK.
 func filterOf(task string, others bool) map[string]any {
 	filter := map[string]any{"taskIds": []string{task}}
 	if others {
@@ -53,7 +53,7 @@ func filterOf(task string, others bool) map[string]any {
 	return filter
 }
 
-// untilTask returns the first task that has the member. It skips other states of the task before.
+// untilTask returns the first task that has the member, and skips the task's other states before it.
 func untilTask(f *wiretest.Feed, id, member, value string) map[string]any {
 	f.T.Helper()
 	for {
@@ -86,9 +86,9 @@ func TestListen(t *testing.T) {
 			}
 			return task
 		}
-		wantTask(f, "working") // as it is, though nothing changes
+		wantTask(f, "working") // the current state, although nothing changes
 		d.Tell(id, "one")
-		untilTask(f, id, "statusMessage", "one") // the start of the handler may be a change of its own
+		untilTask(f, id, "statusMessage", "one") // the handler's start may be a separate change
 		d.Tell(id, "two")
 		if task := same("working"); task["statusMessage"] != "two" {
 			t.Errorf("%v", task)
@@ -105,7 +105,7 @@ func TestListen(t *testing.T) {
 		}
 		f.WantEnd()
 
-		f = p.SubscribeTasks(id) // which has ended already
+		f = p.SubscribeTasks(id) // a task that has ended already
 		same("completed")
 		f.WantEnd()
 
@@ -204,7 +204,7 @@ func TestListenToOthers(t *testing.T) {
 		untilTask(f, mine, "status", "completed")
 		f.WantEnd()
 		for _, ids := range [][]string{{mine}, {"made-up"}, {}} {
-			subscribe(b, map[string]any{"taskIds": ids}, "taskIds:[]").WantEnd() // nothing can come
+			subscribe(b, map[string]any{"taskIds": ids}, "taskIds:[]").WantEnd() // no message can come
 		}
 	})
 }
@@ -228,8 +228,7 @@ func TestListenersDiffer(t *testing.T) {
 			}
 			f.WantSilence()
 		}
-		// Whatever else comes, such as the progress that was asked for, fails the check
-		// of the stream.
+		// The tap finds any other message, such as the progress that was asked for.
 		r := asked.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 300}, "_meta": map[string]any{
 			"progressToken": "p", "io.modelcontextprotocol/logLevel": "debug"}}).OK()
 		f := asked.SubscribeTasks(r.Text("taskId"))

@@ -77,7 +77,7 @@ func TestListenMergedRefused(t *testing.T) {
 		if r.Status != http.StatusBadRequest {
 			t.Errorf("%d %s", r.Status, r.Body)
 		}
-		// Kinds that are asked for and not wanted are none.
+		// Kinds with the value false or an empty list are not requested.
 		f, _ := p.Subscribe(map[string]any{"taskIds": []string{"made-up"}, "toolsListChanged": false, "resourceSubscriptions": []string{}})
 		f.WantEnd()
 	})
@@ -85,7 +85,7 @@ func TestListenMergedRefused(t *testing.T) {
 
 const listenMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}}`
 
-// of is what belongs to a subscription.
+// of returns a function that reports if a message belongs to the subscription.
 func of(t *testing.T, id any, method string) func(map[string]any) bool {
 	return func(m map[string]any) bool {
 		return m["method"] == method && wiretest.Dig(t, m, "params", "_meta", "io.modelcontextprotocol/subscriptionId") == id
@@ -127,14 +127,14 @@ func TestStdioListen(t *testing.T) {
 	listen(`"gone"`, fmt.Sprintf(`{"taskIds":[%q],"toolsListChanged":true}`, other))
 	p.Hear(of(t, "gone", tasks))
 
-	// The client leaves some.
+	// The client ends some subscriptions.
 	p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`)
 	p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"gone"}}`)
 	p.Say(`{"jsonrpc":"2.0","id":3,"method":"tasks/get","params":{"taskId":%q,%s}}`, other, listenMeta)
 	if got := wiretest.Dig(t, p.Response(3), "result", "status"); got != "working" {
 		t.Errorf("%v", got)
 	}
-	time.Sleep(time.Second) // what was on its way has come
+	time.Sleep(time.Second) // messages that were on their way have come
 	for drained := false; !drained; {
 		select {
 		case m := <-p.Lines:
@@ -145,7 +145,7 @@ func TestStdioListen(t *testing.T) {
 	}
 	p.Early = nil
 
-	// The others hear of the end.
+	// The other subscriptions report the end.
 	for i, id := range []string{endless, other} {
 		p.Say(`{"jsonrpc":"2.0","id":%d,"method":"tasks/cancel","params":{"taskId":%q,%s}}`, 10+i, id, listenMeta)
 	}

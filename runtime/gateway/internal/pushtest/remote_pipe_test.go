@@ -26,7 +26,7 @@ func TestPipeRemoteQuestions(t *testing.T) {
 	const state = `{"taskId":"r","status":%q,"createdAt":"2025-11-25T10:30:00Z","lastUpdatedAt":"2025-11-25T10:30:00Z","ttl":null,"pollInterval":100}`
 	const tasks = `{"elicitation":{},"tasks":{"cancel":{},"requests":{"elicitation":{"create":{}}}}}`
 	const answer = `{"action":"accept","content":{"note":"yes"},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"r"}}}`
-	// begin asks, and waits for the task's end with the ID "end".
+	// begin starts a task that asks, and waits for its end with a request whose ID is "end".
 	begin := func(t *testing.T, capabilities string) (p *wiretest.Piped, id string, question wiretest.PipedMessage) {
 		t.Helper()
 		p = wiretest.NewPiped(t, tool)
@@ -69,7 +69,7 @@ func TestPipeRemoteQuestions(t *testing.T) {
 		p.Say(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":%s}`, status("completed"))
 		reply(p, m.ID, result(answer))
 		ends(t, p, "yes")
-		reply(p, m.ID, result(answer)) // twice: it is not passed on
+		reply(p, m.ID, result(answer)) // twice, and the repetition is ignored
 		line := p.Ask(`{"jsonrpc":"2.0","id":"after","method":"tasks/list"}`)
 		for strings.Contains(line, `"notifications/tasks/status"`) { // of the task's end
 			line = p.Hear()

@@ -46,7 +46,7 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 				if string(result.ID) == string(q.ID) {
 					t.Errorf("%s", result.Text)
 				}
-				f.WantSilence() // it waits
+				f.WantSilence() // the request waits
 				p.Until(id, "input_required")
 				p.Respond(result.ID, wiretest.WithRelatedTask("r"+step, wiretest.AcceptNote(step)))
 			}
@@ -105,8 +105,8 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			wantAgain(t, get.NextTaskQuestion(id), q)
 			get.Stop()
 			p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
-			// The server may see a drop late, and what it then has sent is lost: it asks
-			// how the task is, and again for the result.
+			// The server may notice a dropped stream late and lose the messages on it. It then asks for the task's
+			// state, and again for the result.
 			resumed := func(f *wiretest.Feed) wiretest.WireMessage {
 				for {
 					m := f.Next()
@@ -126,7 +126,7 @@ func checkRemoteQuestions(t *testing.T, revision string) {
 			if m := resumed(p.Result(id)); m.Method != "tasks/result" || string(m.ID) == string(waits.ID) {
 				t.Errorf("%s after %s", m.Text, waits.Text)
 			}
-			p.Respond(waits.ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("late"))) // to the first of the two
+			p.Respond(waits.ID, wiretest.WithRelatedTask("r", wiretest.AcceptNote("late"))) // to the first of the two requests
 			wantText(p, id, "late")
 		})
 		run("two at once", func(t *testing.T, p *wiretest.Peer, _ *wiretest.Driven) {
@@ -181,7 +181,7 @@ func TestRemoteNotDeclared(t *testing.T) {
 			if (q.Params.Task != nil) != c.augmented {
 				t.Errorf("%s", q.Text)
 			}
-			if !c.augmented { // what was not asked for is no answer
+			if !c.augmented { // a task that was not asked for is no answer
 				p.Respond(q.ID, wiretest.RemoteTaskCreated("r"))
 				f.WantSilence()
 				if got := p.TaskText(id); got != "invalid" && !strings.HasPrefix(got, "mcptask") && c.tool == "ask" {
@@ -190,7 +190,7 @@ func TestRemoteNotDeclared(t *testing.T) {
 			}
 		})
 	}
-	inBubble(t, "plain calls", func(t *testing.T) { // the SDK asks for them
+	inBubble(t, "plain calls", func(t *testing.T) { // the SDK asks their questions
 		url := wiretest.ServeAsk(t, wiretest.Setup{Bearer: true})
 		p := keepingPeer(t, url)
 		for _, params := range []map[string]any{
@@ -250,15 +250,15 @@ func TestRemoteProcesses(t *testing.T) {
 		id := p.Create("ask", wiretest.AskArguments("one", "two", "three"))
 
 		one := f.NextTaskQuestion(id)
-		q.Respond(one.ID, wiretest.RemoteTaskCreated("r1")) // told there, followed there
+		q.Respond(one.ID, wiretest.RemoteTaskCreated("r1")) // the other process learns of the task and follows it
 		q.Respond(g.NextFollowUp("tasks/result", "r1").ID, wiretest.WithRelatedTask("r1", wiretest.AcceptNote("1")))
 
 		two := f.NextTaskQuestion(id)
-		p.Respond(two.ID, wiretest.RemoteTaskCreated("r2")) // told here, answered there
+		p.Respond(two.ID, wiretest.RemoteTaskCreated("r2")) // this process learns of the task, the other gets the answer
 		m := f.NextFollowUp("tasks/result", "r2")
-		q.Respond(m.ID, `"error":{"code":-32603,"message":"lost on the way"}`) // which here does not hear of
+		q.Respond(m.ID, `"error":{"code":-32603,"message":"lost on the way"}`) // this process does not hear of it
 		q.Respond(m.ID, wiretest.WithRelatedTask("r2", wiretest.AcceptNote("2")))
-		f.NextFollowUp("tasks/cancel", "r2") // here cannot know that it has ended
+		f.NextFollowUp("tasks/cancel", "r2") // this process cannot know that it has ended
 
 		three := f.NextTaskQuestion(id)
 		p.Respond(three.ID, wiretest.RemoteTaskCreated("r3"))

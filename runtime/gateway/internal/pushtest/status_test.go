@@ -53,7 +53,7 @@ func checkStatusNotifications(t *testing.T, revision string) {
 		if task := same("working"); task["statusMessage"] != "one" {
 			t.Errorf("%v", task)
 		}
-		d.Tell(id, "one") // nothing that can be seen
+		d.Tell(id, "one") // no visible change
 		f.WantSilence()
 		d.Tell(id, "ask")
 		var question wiretest.WireMessage
@@ -106,7 +106,7 @@ func TestStatusNotificationsOfOthers(t *testing.T) {
 		d.Tell(id, "one", "done")
 		for _, name := range []string{"owner", "named"} {
 			last := ""
-			for last != "completed" { // the one before may be left out
+			for last != "completed" { // the status before it may be left out
 				last, _ = theirs[name].Next().Status(t)["status"].(string)
 			}
 		}
@@ -160,7 +160,7 @@ func TestStatusOfAFlood(t *testing.T) {
 		defer res.Body.Close()
 		id := p.Create("driven", nil)
 		p.Task("tasks/get", id).OK()
-		d.Flood(wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), id) // whose polls tell the watcher nothing
+		d.Flood(wiretest.NewPeer(t, url, wiretest.LegacyRevision, ""), id) // its polls tell the watcher nothing
 		seen, last := 0, ""
 		for data := range wiretest.Events(res.Body) {
 			task := wiretest.WireMessage{Text: string(data)}.Status(t)

@@ -18,28 +18,28 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wiretest"
 )
 
-// What an attack may cost the server, whatever its kind. SECURITY.md publishes these.
+// Limits for what one attack may cost the server. SECURITY.md publishes them.
 const (
-	// budgetRatio is how many times the processor time of as many harmless bytes, in as many requests, an attack may take.
+	// budgetRatio limits the processor time of an attack, as a multiple of the time for as many harmless bytes in as
+	// many requests.
 	budgetRatio = 12
-	// budgetPeak is how much resident memory an attack may take while it lasts, in MiB; budgetSmall if its bodies
-	// have 100 kB.
+	// budgetPeak limits the resident memory during an attack, in MiB. budgetSmall does so if its bodies have 100 kB.
 	budgetPeak  = 512
 	budgetSmall = 128
-	// budgetResults is budgetPeak for results of megabytes, a dozen or two at once, and budgetCopies how many copies
-	// of a result there may be as long as its client does not read it.
+	// budgetResults is budgetPeak for a dozen or two results of megabytes at once. budgetCopies limits the copies of a
+	// result that the client does not read.
 	budgetResults = 1536
 	budgetCopies  = 6
-	// budgetKept is how much of the heap may be in use when an attack is over, in MiB, beyond what quotas allow.
+	// budgetKept limits how much the heap may have grown after an attack, in MiB, beyond what quotas allow.
 	budgetKept = 24
-	// budgetLeft is how many goroutines and descriptors may be left when an attack is over.
+	// budgetLeft limits the goroutines and descriptors that may be left after an attack.
 	budgetLeft = 8
 )
 
-// raced is how many times as much memory a process takes under the race detector, 1 without it.
+// raced is the factor by which the race detector increases a process's memory, or 1 without it.
 var raced = int64(wiretest.ScaleForRace(1, 10))
 
-// grain is the least time that a floor counts as: less is not measured well.
+// grain is the least time that a floor counts as. Shorter times cannot be measured well.
 const grain = 250 * time.Millisecond
 
 // scale returns the size of an attack: n, or ten times n with MCPTASK_SIEGE=full. Under the race detector, which
@@ -54,7 +54,7 @@ func scale(n int) int {
 	return n
 }
 
-// besieged is a server under attack, and what it was before.
+// besieged is a server under attack, with its state before the attack.
 type besieged struct {
 	*process
 	address string
@@ -74,7 +74,7 @@ func besiege(t *testing.T, c config) *besieged {
 	return b
 }
 
-// token is whose a request is, for a server that asks.
+// token returns the token of a caller if the server asks for one.
 func (c config) token(name string) string {
 	if c.Bearer {
 		return name
@@ -82,7 +82,7 @@ func (c config) token(name string) string {
 	return ""
 }
 
-// rest takes what the server is now as what it was before the attack.
+// rest records the server's state as the one before the attack.
 func (b *besieged) rest() {
 	b.t.Helper()
 	for b.before = b.look(); ; time.Sleep(20 * time.Millisecond) { // until the last connections are gone
@@ -96,7 +96,7 @@ func (b *besieged) rest() {
 	b.quiet()
 }
 
-// idle waits until the server has nothing left to do, or for long: a busy machine proves nothing.
+// idle waits until the server has nothing left to do. It gives up after a while, because the machine may be busy.
 func (b *besieged) idle() {
 	b.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -108,14 +108,14 @@ func (b *besieged) idle() {
 	}
 }
 
-// over says that the attack is: the server serves, has not panicked, has not taken more than it may, and has
-// kept no more than it may.
+// over ends the attack. It checks that the server still serves, has not panicked, and has neither taken nor kept more
+// than it may.
 func (b *besieged) over(token string, peak, kept int64) {
 	t := b.t
 	t.Helper()
 	last := newEnemy(t, b.address, token)
 	if r := last.send(last.tool("quick", `{"v":[1]}`, false)); r.status != 200 || !strings.Contains(string(r.body), "done") {
-		t.Errorf("it does not serve: %d %.300s", r.status, r.body)
+		t.Errorf("it does not serve any more: %d %.300s", r.status, r.body)
 	}
 	last.client.CloseIdleConnections()
 	s := b.settle("something is left", func(s state) bool {
@@ -131,8 +131,8 @@ func (b *besieged) over(token string, peak, kept int64) {
 		b.before.Heap>>10, s.Heap>>10, b.resident("VmHWM")>>20, b.cpu()-b.used, s.Logged-b.before.Logged, s.Counts)
 }
 
-// TestProcessorTime holds what each kind of poisoned input costs against what as many harmless bytes cost, sent
-// to the same process.
+// TestProcessorTime compares the cost of each kind of poisoned input with that of as many harmless bytes, sent to the
+// same process.
 func TestProcessorTime(t *testing.T) {
 	size, peak := scale(100_000), int64(budgetSmall) // bytes of each request
 	if size > 200_000 {
@@ -220,21 +220,21 @@ func TestProcessorTime(t *testing.T) {
 	}
 }
 
-// siegeOf is an attack whose cost is what is kept.
+// siegeOf is an attack that is measured by what the server keeps.
 type siegeOf struct {
 	t *testing.T
 	*besieged
 	*enemy
 }
 
-// waiters is how many goroutines there may be for 1,000 connections, on which 200 requests may wait: one or two each,
+// waiters limits the goroutines for 1,000 connections, on which 200 requests may wait: one or two for each connection,
 // and some for each request.
 const waiters = 2*1000 + 4*200
 
 // bytesQuota bounds the bytes of an account's tasks to 8 MiB.
 const bytesQuota = `{"Bytes":8388608}`
 
-// TestKept holds what floods leave in memory, in goroutines, in descriptors and in the log.
+// TestKept checks what floods leave in memory, goroutines, descriptors and the log.
 func TestKept(t *testing.T) {
 	for _, attack := range []struct {
 		name       string
@@ -251,7 +251,7 @@ func TestKept(t *testing.T) {
 			if n := s.look().Counts.Sessions; n > 200 {
 				s.t.Errorf("%d sessions", n)
 			}
-			s.before.Goroutines += 200 * 4 // what the sessions that stay may have
+			s.before.Goroutines += 200 * 4 // for the sessions that stay
 		}},
 		{"made-up task IDs", config{}, budgetPeak, budgetKept, func(s *siegeOf) {
 			together(scale(5000), func(int) {
@@ -262,17 +262,17 @@ func TestKept(t *testing.T) {
 		{"long made-up task IDs", config{}, budgetPeak, budgetKept, func(s *siegeOf) {
 			together(scale(50), func(i int) {
 				id := fmt.Sprintf("%032X%s", i, strings.Repeat("x", 1<<19))
-				s.send(s.modern("tasks/get", "x", fmt.Sprintf(`"taskId":%q,`, id), true)) // the header differs: refused
+				s.send(s.modern("tasks/get", "x", fmt.Sprintf(`"taskId":%q,`, id), true)) // refused, because the header differs
 				s.send(s.legacy("tasks/get", fmt.Sprintf(`{"taskId":%q}`, id)))
 			})
 		}},
-		{"callers that nobody knows", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {
+		{"unknown callers", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {
 			s.token = nobody
 			began := time.Now()
 			together(scale(2000), func(int) { s.send(s.tool("quick", "{}", false)) })
-			s.wantLogged(began, 1<<10) // one record tells of all callers
+			s.wantLogged(began, 1<<10) // one record for all callers
 		}},
-		{"refused inputs", config{}, budgetPeak, budgetKept, func(s *siegeOf) { // whatever is refused, the log stays short
+		{"refused inputs", config{}, budgetPeak, budgetKept, func(s *siegeOf) { // the log stays short, whatever is refused
 			began := time.Now()
 			together(scale(200), func(i int) {
 				s.send(message{body: strings.Repeat("{", 1000), header: s.header()})
@@ -285,7 +285,7 @@ func TestKept(t *testing.T) {
 			s.wantLogged(began, 1<<14)
 		}},
 		{"idempotency keys", config{Bearer: true, Limits: bytesQuota}, budgetPeak, 8 + budgetKept, func(s *siegeOf) {
-			together(scale(200), func(i int) { // each is another one, and some are too long
+			together(scale(200), func(i int) { // each is new, and some are too long
 				key := fmt.Sprintf("%d %s", i, strings.Repeat("k", []int{1 << 18, 200, 200, 200, 200}[i%5]))
 				s.send(s.modernMeta("tools/call", "quick", `"name":"quick","arguments":{},`, fmt.Sprintf(`"io.github.mcptaskgen/idempotency-key":%q,`, key), true))
 			})
@@ -324,7 +324,7 @@ func TestKept(t *testing.T) {
 			s.send(s.legacy("tasks/cancel", fmt.Sprintf(`{"taskId":%q}`, task)))
 			s.end()
 		}},
-		{"results that nobody reads", config{Bearer: true}, budgetResults, budgetKept, func(s *siegeOf) {
+		{"results that the client does not read", config{Bearer: true}, budgetResults, budgetKept, func(s *siegeOf) {
 			const size = 3_000_000
 			results := 1 + scale(20)
 			done := s.hold(results, func(int) message { return s.tool("big", fmt.Sprintf(`{"bytes":%d}`, size), false) })
@@ -334,7 +334,7 @@ func TestKept(t *testing.T) {
 			}
 			done()
 		}},
-		{"streams that nobody reads", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {
+		{"streams that the client does not read", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {
 			s.open()
 			done := s.hold(100, func(int) message { return s.stream() })
 			together(scale(100), func(int) { s.send(s.legacy("tools/call", `{"name":"quick","arguments":{},"task":{}}`)) })
@@ -344,7 +344,7 @@ func TestKept(t *testing.T) {
 		{"a server of the SDK for each request", config{PerRequest: true}, budgetPeak, budgetKept, func(s *siegeOf) {
 			together(scale(300), func(int) { s.send(s.tool("quick", "{}", false)) })
 		}},
-		{"calls that are left at once", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {
+		{"calls whose client leaves at once", config{Bearer: true}, budgetPeak, budgetKept, func(s *siegeOf) {
 			for range scale(3) {
 				s.hold(100, func(int) message { return s.tool("work", "{}", false) })()
 			}
@@ -363,7 +363,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// wantLogged allows so many bytes of log for each second since the attack began.
+// wantLogged checks that the log has at most so many bytes for each second since the attack began.
 func (s *siegeOf) wantLogged(began time.Time, each int64) {
 	s.t.Helper()
 	took := time.Since(began)
@@ -372,7 +372,7 @@ func (s *siegeOf) wantLogged(began time.Time, each int64) {
 	}
 }
 
-// hold sends so many requests on connections of their own, and reads no answer until drop closes them all.
+// hold sends so many requests, each on its own connection. It reads no answer before drop closes the connections.
 func (s *siegeOf) hold(n int, next func(int) message) (drop func()) {
 	s.t.Helper()
 	var drops []func()

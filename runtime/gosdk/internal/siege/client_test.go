@@ -23,10 +23,11 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
 )
 
-// calling is what a test says of the client under attack.
+// calling is the task that a test gives the client under attack.
 type calling struct{ URL, Revision string }
 
-// call is the client under attack: it calls a tool and waits for its result, writes how that ended, then obeys.
+// call runs as the client under attack: it calls a tool, waits for its result and writes how the call ended. Then it
+// obeys.
 func call(text string) error {
 	var c calling
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -58,13 +59,13 @@ func call(text string) error {
 	})
 }
 
-// answerFunc answers a request with an ID. It returns false if it has not.
+// answerFunc answers a request with an ID. It returns false if it leaves the request to the villain.
 type answerFunc func(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool
 
-// villain is a server that means ill. It is one of 2026-07-28 but for what answer answers.
+// villain is a hostile server. It behaves like one of 2026-07-28 except in what answer does.
 type villain struct {
 	t *testing.T
-	// method is the one whose requests answer answers. It returns false for what villain answers itself.
+	// method is the method whose requests answer handles. It returns false to leave a request to villain.
 	method string
 	answer answerFunc
 	// replies are the client's responses, for a villain that asks on a stream of 2025-11-25.
@@ -95,7 +96,7 @@ func (v *villain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch m.Method {
-	case "": // an answer
+	case "": // a response
 		if v.replies != nil && string(m.ID) != "null" {
 			v.replies <- append(m.Result, m.Error...)
 		}
@@ -128,13 +129,13 @@ func say(w http.ResponseWriter, id json.RawMessage, members string) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"resultType":"complete",%s}}`, id, members)
 }
 
-// task is a task that is to be polled every millisecond.
+// task is a task whose server asks for a poll every millisecond.
 func task(status string) string {
 	now := time.Now().UTC().Format(time.RFC3339Nano)
 	return fmt.Sprintf(`"taskId":"t","status":%q,"createdAt":%q,"lastUpdatedAt":%q,"ttlMs":3600000,"pollIntervalMs":1`, status, now, now)
 }
 
-// endless writes until the client has had enough, or so many bytes.
+// endless writes until the client hangs up, or until it has written so many bytes.
 func (v *villain) endless(w io.Writer, text string, most int64) {
 	piece := bytes.Repeat([]byte(text), 1<<16/len(text))
 	for n := int64(0); n < most; n += int64(len(piece)) {
@@ -147,7 +148,7 @@ func (v *villain) endless(w io.Writer, text string, most int64) {
 	}
 }
 
-// always makes the villain answer a method in one way.
+// always makes the villain answer a method with the same function.
 func (v *villain) always(method string, answer func(w http.ResponseWriter, r *http.Request, id json.RawMessage)) {
 	v.method, v.answer = method, func(w http.ResponseWriter, r *http.Request, id json.RawMessage) bool {
 		answer(w, r, id)
@@ -155,7 +156,7 @@ func (v *villain) always(method string, answer func(w http.ResponseWriter, r *ht
 	}
 }
 
-// endlessly answers a call with what never ends, after its beginning.
+// endlessly answers a call with a body that begins normally and does not end.
 func (v *villain) endlessly(media, begin, text string, most int64) {
 	v.always("tools/call", func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
 		w.Header().Set("Content-Type", media)
@@ -176,7 +177,7 @@ func (v *villain) asks(questions string) {
 	}
 }
 
-// asksBeside asks in 2025-11-25, on the stream of a call: plainly, and for a task, whose result it fetches.
+// asksBeside asks in 2025-11-25 on the stream of a call: first plainly, then as a task whose result it fetches.
 func (v *villain) asksBeside(schema string) {
 	v.replies = make(chan json.RawMessage, 10)
 	v.always("tools/call", func(w http.ResponseWriter, r *http.Request, id json.RawMessage) {
@@ -200,7 +201,7 @@ func (v *villain) asksBeside(schema string) {
 	})
 }
 
-// question has a schema that the server says.
+// question returns a question with a schema of the server's choice.
 func question(schema string) string {
 	return fmt.Sprintf(`{"method":"elicitation/create","params":{"message":"?","requestedSchema":%s,"_meta":{"io.github.mcptaskgen/input":"Bounds"}}}`, schema)
 }
@@ -209,19 +210,19 @@ const gigabyte = 1 << 30
 
 // The client's budgets.
 const (
-	// clientPeak is how much resident memory a server may make a client take, in MiB.
+	// clientPeak limits the resident memory that a server may make a client take, in MiB.
 	clientPeak = 256
-	// clientTime is how much processor time it may make it take.
+	// clientTime limits the processor time that a server may make a client take.
 	clientTime = 20 * time.Second
 	// clientPoll is the shortest interval between two requests for a task, whatever the server asks for.
 	clientPoll = 10 * time.Millisecond
 )
 
-// TestClient holds what a server can make a client take.
+// TestClient checks what a server can make a client take.
 func TestClient(t *testing.T) {
 	for _, attack := range []struct {
 		name string
-		ends string // how the call may not end, "" is any way
+		ends string // an outcome that the call must not have, if any
 		set  func(v *villain)
 	}{
 		{"an endless event", "done", func(v *villain) { v.endlessly("text/event-stream", "data: ", "x", gigabyte) }},

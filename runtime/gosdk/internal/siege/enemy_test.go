@@ -21,7 +21,7 @@ const (
 	modernRevision = "2026-07-28"
 )
 
-// enemy is a client that speaks by hand. The zero session is a client of 2026-07-28.
+// enemy is a client that builds its messages by hand. Without a session, it is a client of 2026-07-28.
 type enemy struct {
 	ctx                 context.Context
 	url, token, session string
@@ -58,8 +58,8 @@ func (e *enemy) header() http.Header {
 	return h
 }
 
-// modern makes a request of 2026-07-28. members are those of params, without _meta, each with a comma after it;
-// name is what the headers repeat. tasks declares the extension.
+// modern makes a request of 2026-07-28. members are the members of params without _meta, each with a comma after it.
+// name goes into the headers. tasks declares the extension.
 func (e *enemy) modern(method, name, members string, tasks bool) message {
 	return e.modernMeta(method, name, members, "", tasks)
 }
@@ -80,12 +80,12 @@ func (e *enemy) modernMeta(method, name, members, meta string, tasks bool) messa
 	return m
 }
 
-// tool is a call of a tool in 2026-07-28.
+// tool returns a call of a tool in 2026-07-28.
 func (e *enemy) tool(name, arguments string, tasks bool) message {
 	return e.modern("tools/call", name, fmt.Sprintf(`"name":%q,"arguments":%s,`, name, arguments), tasks)
 }
 
-// legacy makes a request of 2025-11-25 in the session, if there is one.
+// legacy makes a request of 2025-11-25, in the session if there is one.
 func (e *enemy) legacy(method, params string) message {
 	m := message{header: e.header(), body: fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, e.ids.Add(1), method, params)}
 	if e.session != "" {
@@ -105,14 +105,15 @@ func (e *enemy) start(ctx context.Context, m message) (*http.Response, error) {
 	return e.client.Do(r)
 }
 
-// reply is what came back; the status is 0 where nothing did.
+// reply is a response. Its status is 0 if none came.
 type reply struct {
 	status int
 	body   []byte
 	header http.Header
 }
 
-// send sends a message and reads the reply. That there is none is no fault here: the server may be killed.
+// send sends a message and reads the reply. A missing reply is no failure here, because the server may have been
+// killed.
 func (e *enemy) send(m message) reply {
 	res, err := e.start(e.ctx, m)
 	if err != nil {
@@ -123,7 +124,7 @@ func (e *enemy) send(m message) reply {
 	return reply{res.StatusCode, body, res.Header}
 }
 
-// task is the ID of the task in a reply, "" if there is none.
+// task returns the ID of the task in a reply, or "" if there is none.
 func (r reply) task() string {
 	var m struct {
 		Result struct {
@@ -137,7 +138,7 @@ func (r reply) task() string {
 	return m.Result.TaskID + m.Result.Task.TaskID
 }
 
-// data is the last message of a reply, which may be a stream.
+// data returns the last message of a reply, which may be a stream.
 func (r reply) data() []byte {
 	if i := bytes.LastIndex(r.body, []byte("data: ")); i >= 0 {
 		line, _, _ := bytes.Cut(r.body[i+len("data: "):], []byte("\n"))
@@ -158,14 +159,14 @@ func (e *enemy) open() reply {
 	return r
 }
 
-// stream is the GET that opens the session's stream.
+// stream returns the GET that opens the session's stream.
 func (e *enemy) stream() message {
 	m := e.legacy("", "")
 	m.body, m.verb = "", http.MethodGet
 	return m
 }
 
-// end ends the session.
+// end returns the request that ends the session.
 func (e *enemy) end() {
 	m := e.stream()
 	m.verb = http.MethodDelete
@@ -173,14 +174,14 @@ func (e *enemy) end() {
 	e.session = ""
 }
 
-// raw writes a request on a connection of its own, which nobody reads.
+// raw writes a request on its own connection and reads no response.
 func (e *enemy) raw(ctx context.Context, m message) (net.Conn, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", strings.TrimPrefix(e.url, "http://"))
 	if err != nil {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetReadBuffer(1 << 12) // what nobody reads is to wait in the server, not here
+		_ = tcp.SetReadBuffer(1 << 12) // a small buffer, so that unread bytes wait in the server
 	}
 	var b bytes.Buffer
 	b.WriteString(m.method() + " / HTTP/1.1\r\nHost: 127.0.0.1\r\n")

@@ -20,15 +20,15 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
 )
 
-// What may be more after each quarter of the siege than after the first.
+// Limits for the growth from the first quarter of the siege to any later one.
 const (
-	siegeHeap       = 40 << 20 // bytes: what three attackers may store, and some
+	siegeHeap       = 40 << 20 // bytes: room for what three attackers may store
 	siegeGoroutines = 40
 )
 
-// TestSiege attacks a server in every way at once, while well-behaved clients use it. Their calls all succeed, and
-// what the server keeps does not grow from one quarter of the time to the next. It takes four seconds, or
-// as long as SIEGETIME says, such as 10m: make siege.
+// TestSiege attacks a server in every way at once, while well-behaved clients use it. Their calls all succeed, and the
+// server keeps no more after one quarter of the time than after another. The test takes four seconds, or as long as
+// SIEGETIME says, such as 10m: make siege.
 func TestSiege(t *testing.T) {
 	lasts := 4 * time.Second
 	if text := os.Getenv("SIEGETIME"); text != "" {
@@ -37,7 +37,8 @@ func TestSiege(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Small quotas, and tasks that are not kept for long: in a long siege, what grows has grown in the first quarter.
+	// Quotas are small and tasks are kept for a short time. So in a long siege, everything that grows has grown in the
+	// first quarter.
 	b := besiege(t, config{Bearer: true, TTL: time.Minute, Limits: `{"Tasks":5000,"Running":50,"Waiting":50,"Sessions":4,"Bytes":8388608}`})
 	var first state
 	for quarter := range 4 {
@@ -58,11 +59,11 @@ func TestSiege(t *testing.T) {
 			t.Errorf("it panicked: %s", text)
 		}
 	}
-	b.before.Goroutines += siegeGoroutines // of the sessions that there may be
+	b.before.Goroutines += siegeGoroutines // for the sessions that may be open
 	b.over("alice", budgetPeak, siegeHeap>>20)
 }
 
-// siegeQuarter attacks for a while, and ends what it has begun.
+// siegeQuarter attacks for a while, and then ends what it has begun.
 func siegeQuarter(t *testing.T, b *besieged, lasts time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lasts)
@@ -93,11 +94,11 @@ func siegeQuarter(t *testing.T, b *besieged, lasts time.Duration) {
 	all.Wait()
 	t.Logf("%d attacks, %d calls of others", attacks.Load(), calls.Load())
 	if calls.Load() == 0 {
-		t.Error("nobody else was served")
+		t.Error("no well-behaved client was served")
 	}
 }
 
-// behave is a client that does nothing but call tools, with and without tasks, until ctx ends.
+// behave is a client that only calls tools, with and without tasks, until ctx ends.
 func behave(ctx context.Context, t *testing.T, url, token, revision string, calls *atomic.Int64) {
 	own := &http.Transport{}
 	defer own.CloseIdleConnections()
@@ -113,7 +114,7 @@ func behave(ctx context.Context, t *testing.T, url, token, revision string, call
 	}
 	defer conn.Close()
 	for ctx.Err() == nil {
-		// Each call has its time: what is refused or lost is a fault, what is slow is not.
+		// Each call has its own time limit. A refused or lost call is a fault, a slow one is not.
 		call, end := context.WithTimeout(t.Context(), patience)
 		tool, arguments, want := "quick", map[string]any{"v": []int{1, 2}}, "done"
 		if calls.Load()%2 == 0 {
@@ -129,7 +130,7 @@ func behave(ctx context.Context, t *testing.T, url, token, revision string, call
 	}
 }
 
-// bearer is a token that goes with every request.
+// bearer adds a token to every request.
 type bearer struct {
 	token string
 	next  http.RoundTripper
@@ -142,19 +143,19 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// attacksOfAllKinds are what each attacker does again and again.
+// attacksOfAllKinds are the attacks that each attacker repeats.
 var attacksOfAllKinds = []func(*siegeOf){
 	func(s *siegeOf) { // poison
 		tool := siege.Checked[rand.IntN(len(siege.Checked))]
 		s.send(s.tool(tool, fmt.Sprintf(`{"v":%s}`, siege.List(siege.Poison[rand.IntN(len(siege.Poison))], 20_000)), rand.IntN(2) == 0))
 	},
-	func(s *siegeOf) { // what does not fit
+	func(s *siegeOf) { // malformed requests
 		m := s.tool(siege.Checked[rand.IntN(len(siege.Checked))], `{"v":[424242]}`, rand.IntN(2) == 0)
 		place, _ := siege.Place([]byte(m.body))
 		m.body = string(siege.Twist([]byte(m.body), byte(rand.UintN(siege.Twists+1)), place, uint16(rand.UintN(1<<15))))
 		s.send(m)
 	},
-	func(s *siegeOf) { // sessions that are left open, more than there may be
+	func(s *siegeOf) { // sessions that are left open, more than are allowed
 		e := &enemy{ctx: s.ctx, url: s.enemy.url, token: s.token, client: s.client}
 		e.open()
 		if rand.IntN(2) > 0 {
@@ -163,13 +164,13 @@ var attacksOfAllKinds = []func(*siegeOf){
 		}
 	},
 	func(s *siegeOf) { s.token = nobody; s.send(s.tool("quick", "{}", false)) },
-	func(s *siegeOf) { // tasks without end
+	func(s *siegeOf) { // endless tasks
 		s.send(s.tool([]string{"quick", "work", "bound_ask"}[rand.IntN(3)], fmt.Sprintf(`{"pad":%q}`, strings.Repeat("x", rand.IntN(100_000))), true))
 	},
-	func(s *siegeOf) { // keys without end
+	func(s *siegeOf) { // endless keys
 		s.send(s.modernMeta("tools/call", "quick", `"name":"quick","arguments":{},`, fmt.Sprintf(`"io.github.mcptaskgen/idempotency-key":"a key of its own %d",`, rand.Uint64()), true))
 	},
-	func(s *siegeOf) { // tasks that nobody has
+	func(s *siegeOf) { // IDs of no task
 		id := fmt.Sprintf("%032X", rand.Uint64())
 		s.send(s.modern([]string{"tasks/get", "tasks/cancel", "tasks/update"}[rand.IntN(3)], id, fmt.Sprintf(`"taskId":%q,"inputResponses":{},`, id), true))
 	},
@@ -198,11 +199,11 @@ var attacksOfAllKinds = []func(*siegeOf){
 		wait()
 		drop()
 	},
-	func(s *siegeOf) { // what is no message
+	func(s *siegeOf) { // bodies that are no messages
 		s.send(message{body: strings.Repeat("[", rand.IntN(10_000)), header: s.header()})
 		s.send(s.modern(strings.Repeat("m", rand.IntN(10_000)), "", "", false))
 	},
-	func(s *siegeOf) { // calls that are left at once
+	func(s *siegeOf) { // calls whose client leaves at once
 		ctx, cancel := context.WithTimeout(s.ctx, time.Duration(rand.IntN(20))*time.Millisecond)
 		defer cancel()
 		res, err := s.start(ctx, s.tool("work", "{}", false))

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// What the test binary is when it has been started by a test: a server, or a client.
+// Roles of the test binary if a test has started it: a server or a client.
 const (
 	asServer = "MCPTASK_SIEGE_SERVER"
 	asClient = "MCPTASK_SIEGE_CLIENT"
 )
 
-// TestMain plays the process under attack if a test has started this binary for it.
+// TestMain runs as the process under attack if a test has started this binary for it.
 func TestMain(m *testing.M) {
 	var err error
 	switch {

@@ -20,12 +20,12 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
 )
 
-// mutationWork bounds the bytes that one mutated request, of 256 KiB at most, may make the server allocate: the work
-// that is done for it, by a measure that a busy machine does not change.
+// mutationWork bounds the bytes that the server allocates in all for one mutated request of at most 256 KiB. Allocation
+// measures the work even on a busy machine.
 const mutationWork = 128 << 20
 
-// TestMutations sends the corpus of FuzzHTTP, and random mutations of it, to a server in a process of its own: what
-// ends that one cannot hide from us. With MCPTASK_SIEGE=full they are many, and others each time.
+// TestMutations sends the corpus of FuzzHTTP, and random mutations of it, to a server in its own process. If an input
+// ends that process, the test sees it. With MCPTASK_SIEGE=full there are many mutations, and each run has others.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	requests := append(siege.Requests(), corpus(t)...)
@@ -74,7 +74,7 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// corpus are the inputs that are kept of FuzzHTTP.
+// corpus returns the inputs of FuzzHTTP that are kept in files.
 func corpus(t *testing.T) (requests [][2]string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "fuzz", "FuzzHTTP", "*"))
@@ -122,15 +122,15 @@ func mutate(r *rand.Rand, data []byte) []byte {
 	return data
 }
 
-// mutator sends requests that may be anything.
+// mutator sends requests that may contain anything.
 type mutator struct {
 	t *testing.T
 	*besieged
 	enemy *enemy
-	tasks map[string]string // what the placeholders stand for
+	tasks map[string]string // values of the placeholders
 }
 
-// prepare makes what is there to be attacked.
+// prepare makes the tasks that the requests attack.
 func (m *mutator) prepare() {
 	m.enemy.open()
 	m.tasks["$SESSION"] = m.enemy.session
@@ -139,7 +139,7 @@ func (m *mutator) prepare() {
 	}
 }
 
-// send sends one request, and holds the work that it makes against its bound. A stream is left after a moment.
+// send sends one request and checks the work that it makes. It leaves a stream after a moment.
 func (m *mutator) send(head string, body []byte) {
 	m.t.Helper()
 	var pairs []string
@@ -161,7 +161,7 @@ func (m *mutator) send(head string, body []byte) {
 		line, len(body), strings.ReplaceAll(strings.Trim(headers, "\n"), "\n", "\r\n"), body)
 	if err == nil {
 		in := bufio.NewReader(conn)
-		if _, err = in.ReadByte(); err == nil { // it is answered; what follows may have no end
+		if _, err = in.ReadByte(); err == nil { // the response has begun, and may have no end
 			_ = conn.SetDeadline(time.Now().Add(10 * time.Millisecond))
 			_, _ = io.Copy(io.Discard, in)
 		}
@@ -169,7 +169,7 @@ func (m *mutator) send(head string, body []byte) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		m.t.Errorf("no answer to %q\n%.2000q", head, body)
 	}
-	s := m.look() // the process is there still
+	s := m.look() // the process is still there
 	worked := s.Allocated - m.before.Allocated
 	if m.before = s; worked > mutationWork {
 		m.t.Errorf("%d MiB are allocated for %q\n%.2000q", worked>>20, head, body)

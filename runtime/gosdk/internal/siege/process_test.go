@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// patience is how long tests wait for what has to come. It is no promise.
+// patience is how long tests wait for an event. It is no promise.
 const patience = time.Minute
 
 // process is a process under attack, seen from outside.
@@ -31,10 +31,10 @@ type process struct {
 	proc  string // its directory below /proc
 
 	mu     sync.Mutex
-	killed string // why, "" if it was not
+	killed string // the reason, or "" if it was not killed
 }
 
-// begin starts the test binary as a process under attack. The test is skipped if /proc does not tell of it.
+// begin starts the test binary as a process under attack. It skips the test if there is no /proc.
 func begin(t *testing.T, variable string, configuration any) *process {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -75,7 +75,7 @@ func begin(t *testing.T, variable string, configuration any) *process {
 	return p
 }
 
-// line reads what the process writes.
+// line reads a line that the process writes.
 func (p *process) line() string {
 	p.t.Helper()
 	text, err := p.lines.ReadString('\n')
@@ -100,25 +100,25 @@ func (p *process) look() (s state) {
 	return s
 }
 
-// cpu is the processor time that the process has used, in user and kernel mode, in steps of 10 ms. It is 0
-// when the process is gone.
+// cpu returns the processor time that the process has used, in user and kernel mode, in steps of 10 ms. It is 0 after
+// the process has ended.
 func (p *process) cpu() time.Duration {
 	stat, err := os.ReadFile(filepath.Join(p.proc, "stat"))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the name may have spaces
+	_, rest, _ := bytes.Cut(stat, []byte(") ")) // the name may contain spaces
 	fields := bytes.Fields(rest)
 	if len(fields) < 13 {
 		return 0
 	}
 	user, _ := strconv.Atoi(string(fields[11]))
 	kernel, _ := strconv.Atoi(string(fields[12]))
-	const perSecond = 100 // USER_HZ, of every architecture that Go runs on
+	const perSecond = 100 // USER_HZ, which is the same on every architecture of Go
 	return time.Duration(user+kernel) * time.Second / perSecond
 }
 
-// resident is the memory that the process has, or at most had since quiet, in bytes.
+// resident returns the resident memory of the process, now and at most since quiet, in bytes.
 func (p *process) resident(field string) int64 {
 	status, err := os.ReadFile(filepath.Join(p.proc, "status"))
 	if err != nil {
@@ -130,7 +130,7 @@ func (p *process) resident(field string) int64 {
 	return kib << 10
 }
 
-// quiet forgets the peak of resident memory.
+// quiet resets the peak of resident memory.
 func (p *process) quiet() {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.proc, "clear_refs"), []byte("5"), 0); err != nil {
@@ -138,7 +138,7 @@ func (p *process) quiet() {
 	}
 }
 
-// descriptors counts the open ones.
+// descriptors counts the open descriptors.
 func (p *process) descriptors() int {
 	entries, err := os.ReadDir(filepath.Join(p.proc, "fd"))
 	if err != nil {
@@ -147,7 +147,7 @@ func (p *process) descriptors() int {
 	return len(entries)
 }
 
-// kill ends the process, and the test fails with the reason.
+// kill ends the process, so that the test fails with the reason.
 func (p *process) kill(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,15 +157,15 @@ func (p *process) kill(why string) {
 	}
 }
 
-// why is the reason to kill the process, "" if it was not.
+// why returns the reason why the process was killed, or "" if it was not.
 func (p *process) why() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.killed
 }
 
-// guard kills the process when it takes more than it may: what takes hours of processor time, or all memory,
-// is to fail and not to hang. done ends that.
+// guard kills the process if it takes more than it may. So an attack that takes hours of processor time or all memory
+// fails the test and does not hang it. done ends the guard.
 func (p *process) guard(cpu time.Duration, peak int64) (done func()) {
 	until, end := p.cpu()+cpu, make(chan struct{})
 	var watch sync.WaitGroup
@@ -191,7 +191,7 @@ func (p *process) guard(cpu time.Duration, peak int64) (done func()) {
 	}
 }
 
-// settle waits until something holds of the process's state, and returns the last one.
+// settle waits until the state of the process meets a condition, and returns the last state.
 func (p *process) settle(what string, holds func(state) bool) state {
 	p.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

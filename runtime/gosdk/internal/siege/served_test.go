@@ -29,35 +29,35 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk/internal/siege"
 )
 
-// config is what a test says of the server under attack.
+// config is what a test chooses about the server under attack.
 type config struct {
-	// Limits are those of mcptask.Options, as JSON; "" is the defaults.
+	// Limits are those of mcptask.Options, as JSON, or "" for the defaults.
 	Limits string
-	// Bearer asks for a token, whose text is the principal; else everybody is anonymous.
+	// Bearer asks for a token, whose text becomes the principal. Otherwise, every caller is anonymous.
 	Bearer bool
-	// PerRequest makes a server of the SDK for each request.
+	// PerRequest makes an SDK server for each request.
 	PerRequest bool
-	// TTL is how long tasks are kept; 0 is an hour.
+	// TTL is how long tasks are kept. 0 means an hour.
 	TTL time.Duration
-	// HeaderTimeout is http.Server's ReadHeaderTimeout; 0 is 10 s.
+	// HeaderTimeout is http.Server's ReadHeaderTimeout. 0 means 10 s.
 	HeaderTimeout time.Duration
 }
 
-// nobody is a token that names nobody: the gateway refuses its caller.
+// nobody is a token without a user: the gateway refuses its caller.
 const nobody = "nobody"
 
-// state is what a process tells of itself.
+// state is what a process reports about itself.
 type state struct {
-	// Heap is what is in use after a collection; Allocated is all that was ever allocated. Both in bytes.
+	// Heap is the memory in use after a collection. Allocated is all that was ever allocated. Both are in bytes.
 	Heap, Allocated int64
 	Goroutines      int
 	Counts          gateway.Counts
-	// Logged counts bytes; Panics has what was logged of panics, or printed by net/http.
+	// Logged counts the bytes of the log. Panics has the panics that were logged, or printed by net/http.
 	Logged int64
 	Panics []string
 }
 
-// journal counts what is logged, and keeps what tells of a panic.
+// journal counts the bytes of the log, and keeps the records of panics.
 type journal struct {
 	mu     sync.Mutex
 	logged int64
@@ -78,7 +78,7 @@ func (j *journal) Write(p []byte) (int, error) {
 // tell adds what the journal and the runtime know.
 func (j *journal) tell(s *state) {
 	runtime.GC()
-	runtime.GC() // what pools keep takes two
+	runtime.GC() // twice, because pools keep memory over one collection
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(samples)
 	s.Heap, s.Allocated = int64(samples[0].Value.Uint64()), int64(samples[1].Value.Uint64())
@@ -88,8 +88,8 @@ func (j *journal) tell(s *state) {
 	s.Logged, s.Panics = j.logged, j.panics
 }
 
-// obey answers each line of the standard input with the state, until the input ends: so the process ends
-// with its parent.
+// obey answers each line of the standard input with the state until the input ends. So the process ends with its
+// parent.
 func obey(look func() state) error {
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {
@@ -104,7 +104,7 @@ func obey(look func() state) error {
 	return lines.Err()
 }
 
-// serve is the server under attack. It writes its address, then obeys.
+// serve runs as the server under attack. It writes its address, then obeys.
 func serve(text string) error {
 	var c config
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
@@ -126,7 +126,7 @@ func serve(text string) error {
 		return err
 	}
 	defer tasks.Close()
-	// The SDK tells of each session and request, at level info.
+	// The SDK logs each session and request at level info.
 	loud := slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	create := func() *mcp.Server {
 		sdk := mcp.NewServer(&mcp.Implementation{Name: "siege", Version: "1"}, &mcp.ServerOptions{Logger: loud})
@@ -157,7 +157,7 @@ func serve(text string) error {
 	if c.HeaderTimeout == 0 {
 		c.HeaderTimeout = 10 * time.Second
 	}
-	// What SECURITY.md asks of an operator.
+	// The settings that SECURITY.md asks an operator for.
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: c.HeaderTimeout, IdleTimeout: 2 * time.Minute,
 		MaxHeaderBytes: 1 << 16, ErrorLog: log.New(j, "", 0)}
 	go func() {

@@ -18,8 +18,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// wantTask checks what the tap leaves open of a task's members: that the times are times, and that
-// the milliseconds are whole numbers, which are not written as fractions.
+// wantTask checks the members of a task as far as the tap does not: the times are valid, and the milliseconds are whole
+// numbers without a fraction.
 func wantTask(t *testing.T, what string, task any, ttl, poll string, times ...string) {
 	t.Helper()
 	members, _ := task.(map[string]any)
@@ -127,7 +127,7 @@ func checkOtherRequests(t *testing.T, revision string) {
 		if tasks := wiretest.ListTasks(t, p); len(tasks) != 0 {
 			t.Errorf("%v", tasks)
 		}
-		// A session of a revision without tasks has declared nothing at all.
+		// In a session of a revision without tasks, the client has declared nothing.
 		old := wiretest.NewPeer(t, p.URL, wiretest.BeforeTasks, "a")
 		for tool, args := range map[string]map[string]any{"deploy_service": staging, "sdk_tool": {}} {
 			old.Call("tools/call", map[string]any{"name": tool, "arguments": args, "task": map[string]any{}}).WantPlain()
@@ -135,7 +135,7 @@ func checkOtherRequests(t *testing.T, revision string) {
 	})
 }
 
-// staging are the arguments of a deployment that asks nothing.
+// staging are the arguments of a deployment that asks no question.
 var staging = map[string]any{"service": "api", "environment": "staging"}
 
 // TestLegacyUndeclared checks that undeclared methods do not exist: anonymous callers have no list,
@@ -203,11 +203,11 @@ func TestInternalErrors(t *testing.T) {
 	rules.Covers(t, "C-83", "E-76")
 	t.Parallel()
 	for _, revision := range []string{wiretest.LegacyRevision, wiretest.ModernRevision} {
-		methods := []string{"tasks/get", "tasks/cancel", "tasks/list", "tools/call"} // tasks/result waits for the store
+		methods := []string{"tasks/get", "tasks/cancel", "tasks/list", "tools/call"} // tasks/result waits until the store works again
 		if revision == wiretest.ModernRevision {
 			methods = []string{"tasks/get", "tasks/cancel", "tasks/update", "tools/call"}
 		}
-		for _, method := range methods { // at once, since each is tried again for a while
+		for _, method := range methods { // in parallel, because each is retried for a while
 			t.Run(revision+" "+method, func(t *testing.T) {
 				store := &awayStore{Store: mcptask.NewMemoryStore()}
 				t.Cleanup(func() { _ = store.Close() })

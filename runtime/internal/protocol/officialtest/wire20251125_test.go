@@ -105,7 +105,7 @@ func checkCreate(t *testing.T, revision string) {
 				r.Want(http.StatusOK, wiretest.InvalidParams)
 				continue
 			}
-			// C-18: the work never ends
+			// C-18: the answer comes although the work never ends
 			r.WantMembers(`{"task":{"status":"working","ttl":%d,"pollInterval":2000},"content":null,"structuredContent":null}`, test.ttl)
 			if id := r.Text("task", "taskId"); len(id) < 26 { // C-91: 26 base32 digits are 130 bits
 				t.Errorf("the ID %q is short", id)
@@ -123,13 +123,13 @@ func TestLegacyCreateMeta(t *testing.T) {
 func checkCreateMeta(t *testing.T, revision string) {
 	t.Helper()
 	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision}, func(t *testing.T, p *wiretest.Peer) {
-		// C-24: an ID of the requestor's is ignored. C-20: the text for the model is there.
+		// C-24: the server ignores an ID that the requestor chooses. C-20: the answer has the text for the model.
 		r := p.Call("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{}, "task": map[string]any{"taskId": "mine"},
 			"_meta": map[string]any{"io.modelcontextprotocol/related-task": map[string]any{"taskId": "mine"}}})
 		if r.WantMembers(`{"_meta":{"io.modelcontextprotocol/model-immediate-response":"The task is under way."}}`).Text("task", "taskId") == "mine" {
 			t.Errorf("%s", r.Body)
 		}
-		// E-90: the extension means nothing here.
+		// E-90: the extension means nothing in this revision.
 		p.Call("tools/call", map[string]any{"name": "deploy_service", "arguments": staging,
 			"_meta": map[string]any{"io.modelcontextprotocol/clientCapabilities": json.RawMessage(wiretest.TasksExtension)}}).WantPlain()
 	})
@@ -174,7 +174,7 @@ func checkResult(t *testing.T, revision string) {
 	t.Helper()
 	var d wiretest.Driven
 	wiretest.RunWithPeer(t, wiretest.Setup{Revision: revision, Tools: []mcptask.Tools{d.Tools()}}, func(t *testing.T, p *wiretest.Peer) {
-		// C-38, C-41: exactly the result of the call, as often as one likes.
+		// C-38, C-41: exactly the result of the call, every time.
 		for tool, args := range map[string]map[string]any{"raw": {}, "deploy_service": staging} {
 			plain := p.CallTool(tool, args).OK()
 			id := p.Create(tool, args)
@@ -191,7 +191,7 @@ func checkResult(t *testing.T, revision string) {
 				}
 			}
 		}
-		// C-37: it blocks, as JSON and as a stream, while tasks/get answers (C-43).
+		// C-37: tasks/result blocks, as JSON and as a stream, while tasks/get answers (C-43).
 		for _, accept := range []wiretest.Edit{wiretest.JSONOnly, func(*http.Request) {}} {
 			id := p.Create("driven", nil)
 			got := make(chan *wiretest.Response, 1)
@@ -298,7 +298,7 @@ func TestLegacyLeave(t *testing.T) {
 				p.Until(id, "working")
 			}
 		}
-		f := p.Result(id) // waits as the first would have
+		f := p.Result(id) // waits as the first request would have
 		p.Task("tasks/cancel", id).OK()
 		if last := f.Next(); last.Error == nil {
 			t.Errorf("%s", last.Text)
@@ -377,7 +377,7 @@ func checkCancel(t *testing.T, revision string) {
 		p.Task("tasks/result", id).Want(200, wiretest.InternalError)
 		close(let)
 		<-returned
-		time.Sleep(50 * time.Millisecond) // what it has returned comes to nothing
+		time.Sleep(50 * time.Millisecond) // its return value is dropped
 		if r := p.Task("tasks/get", id).OK(); r.Text("status") != "cancelled" {
 			t.Errorf("C-78: %s", r.Body)
 		}
@@ -388,7 +388,7 @@ func checkCancel(t *testing.T, revision string) {
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} { // C-81
 			p.Task(method, "no-such-task").Want(200, wiretest.InvalidParams)
 		}
-		// C-74: notifications/cancelled is no way to cancel a task.
+		// C-74: notifications/cancelled does not cancel a task.
 		body, edits := p.Request("tools/call", map[string]any{"name": "ponder", "arguments": map[string]any{"ms": 200}, "task": map[string]any{}})
 		created := p.Post(body, edits...).OK()
 		if n := p.Post(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + string(created.ID) + `}}`); n.Status != http.StatusAccepted {
@@ -423,7 +423,7 @@ func checkProgress(t *testing.T, revision string) {
 				}
 				id := ponder(test.ms, test.token)
 				seen, last := 0, 0.0
-				// next takes the next message, unless it is about another task.
+				// next reads the next message, and reports if it is about another task.
 				next := func() (other bool) {
 					t.Helper()
 					message := messages.Next().Text
@@ -456,8 +456,8 @@ func checkProgress(t *testing.T, revision string) {
 				} else {
 					p.Task("tasks/result", id).OK()
 				}
-				// What was sent before the end may still be under way: it comes before what a
-				// task tells that is made now. Nothing comes beside that.
+				// Messages from before the end may still be on their way. They precede the messages of a task that
+				// starts now. No other message comes.
 				ponder(600, "other")
 				for others := 0; others < 20; {
 					if next() {

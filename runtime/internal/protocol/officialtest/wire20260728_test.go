@@ -62,7 +62,7 @@ func TestModernCreate(t *testing.T) {
 			"a forbidden tool":             {"name": "lint_file", "arguments": map[string]any{"path": "p"}},
 			"E-94: params.task":            {"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": map[string]any{}},
 			"an odd params.task":           {"name": "lint_file", "arguments": map[string]any{"path": "p"}, "task": 5},
-			"done within its grace":        {"name": "ponder_at_once", "arguments": map[string]any{}}, // which no machine misses
+			"done within its grace":        {"name": "ponder_at_once", "arguments": map[string]any{}}, // long enough for every machine
 			"a tool of the SDK":            {"name": "sdk_tool", "arguments": map[string]any{}, "task": map[string]any{}},
 			"invalid arguments":            {"name": "deploy_service", "arguments": map[string]any{"service": ""}},
 			"invalid for a required tool":  {"name": "run_pipeline", "arguments": map[string]any{"repository": 5}},
@@ -72,7 +72,7 @@ func TestModernCreate(t *testing.T) {
 				t.Errorf("%s: %s", name, r.Body)
 			}
 		}
-		// E-05, E-08, E-09, E-91, EX-11: per request, whatever was declared before.
+		// E-05, E-08, E-09, E-91, EX-11: the capability counts per request, whatever an earlier request declared.
 		for _, caps := range []string{`{}`, `{"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}`,
 			`{"extensions":{}}`, `{"extensions":{"io.modelcontextprotocol/other":{}}}`} {
 			p.Caps = caps
@@ -107,7 +107,7 @@ func TestModernGet(t *testing.T) {
 		plain := p.CallTool("raw", map[string]any{}).OK()
 		p.Caps = wiretest.WithQuestions
 		want, got := plain.Get().(map[string]any), r.Get("result").(map[string]any)
-		if meta, ok := want["_meta"].(map[string]any); ok { // the server's name is the response's
+		if meta, ok := want["_meta"].(map[string]any); ok { // the response names the server
 			delete(meta, "io.modelcontextprotocol/serverInfo")
 		}
 		if !reflect.DeepEqual(want, got) { // E-84
@@ -170,7 +170,7 @@ func TestModernUpdate(t *testing.T) {
 				t.Errorf("%s: %s", junk, got)
 			}
 		}
-		// An answer that does not fit: the key stays open, and the fitting one beside it too.
+		// An answer that does not fit: its key stays open, and so does that of the fitting answer beside it.
 		const good = `{"action":"accept","content":{"note":"yes"}}`
 		for _, bad := range []string{
 			`{"action":"accept","content":{"note":5}}`, `{"action":"accept","content":{"note":"too long"}}`, `{"action":"accept"}`,
@@ -185,17 +185,17 @@ func TestModernUpdate(t *testing.T) {
 			update(id, bad).Want(http.StatusBadRequest, wiretest.InvalidParams)
 		}
 		p.Task("tasks/update", id).Want(http.StatusBadRequest, wiretest.InvalidParams)
-		// E-51, EX-10: partly, then the rest; extra properties are allowed.
+		// E-51, EX-10: first one answer, then the rest; extra properties are allowed.
 		update(id, `{"second":{"action":"accept","content":{"note":"two","extra":{}}},"unknown":1}`).OK()
 		if r := p.Task("tasks/get", id).WantMembers(`{"status":"input_required"}`); keys(r) != "first" {
 			t.Errorf("%s", r.Body)
 		}
-		update(id, `{"second":{"action":"decline"}}`).OK() // answered before: ignored
+		update(id, `{"second":{"action":"decline"}}`).OK() // this key was answered before: ignored
 		update(id, `{"first":`+good+`}`).OK()
 		r := p.Until(id, "completed")
 		r.WantIn("yes and two")
 		before := r.Text("lastUpdatedAt")
-		update(id, `{"first":`+good+`,"x":1}`).OK() // a task that has ended: acknowledged
+		update(id, `{"first":`+good+`,"x":1}`).OK() // the task has ended: acknowledged
 		p.Task("tasks/get", id).WantMembers(`{"lastUpdatedAt":%q}`, before)
 		update("no-such-task", `{}`).Want(http.StatusBadRequest, wiretest.InvalidParams) // E-48
 
@@ -207,7 +207,7 @@ func TestModernUpdate(t *testing.T) {
 			}
 			p.Until(id, "completed").WantMembers(`{"result":{"isError":true}}`).WantIn(text)
 		}
-		// T-38: without the capability nobody is asked.
+		// T-38: a client without the capability is not asked.
 		p.Caps = wiretest.TasksExtension
 		r = p.Until(p.Create("two_notes", map[string]any{}), "completed")
 		r.WantMembers(`{"result":{"isError":true}}`).WantIn("cannot be asked")
@@ -299,7 +299,7 @@ func TestModernHeaders(t *testing.T) {
 				p.Call(request.method, params, wiretest.WithHeader("Mcp-Name", "=?base64?"+wiretest.EncodeBase64(id)+"?=")).OK()
 			}
 		}
-		// A task ID that no header can carry as it is.
+		// A task ID that a header can carry only in base64.
 		for _, odd := range []string{"ü", "a\nb", "\x00", " ", "=?base64?eA==?="} {
 			name := "=?base64?" + wiretest.EncodeBase64(odd) + "?="
 			p.Task("tasks/get", odd, wiretest.WithHeader("Mcp-Name", name)).Want(http.StatusBadRequest, wiretest.InvalidParams)
@@ -339,7 +339,7 @@ func TestModernMeta(t *testing.T) {
 				t.Errorf("%s in 2027: %d %s", request.name, r.Status, r.Body)
 			}
 		}
-		// tasks/get without params at all.
+		// tasks/get without params.
 		p.Post(`{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`, wiretest.WithHeader("Mcp-Method", "tasks/get")).Want(http.StatusBadRequest, wiretest.InvalidParams)
 	})
 }
@@ -358,7 +358,7 @@ func TestTwoRevisionsOneTask(t *testing.T) {
 		modern.Until(id, "completed")
 		legacy.Until(id, "failed")
 		legacy.Task("tasks/result", id).OK()
-		// Those of 2025-11-25 go on there, beside the other revision.
+		// A session of 2025-11-25 goes on beside the other revision.
 		id = legacy.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		modern.Until(id, "working")
 		legacy.Until(id, "working")
@@ -367,8 +367,8 @@ func TestTwoRevisionsOneTask(t *testing.T) {
 	})
 }
 
-// TestModernCancelIsAWish checks that a cancellation of 2026-07-28 is a wish. The result shows how
-// the handler has reacted.
+// TestModernCancelIsAWish checks that a cancellation of 2026-07-28 is only a wish. The result shows what the handler
+// made of it.
 func TestModernCancelIsAWish(t *testing.T) {
 	rules.Covers(t, "E-56", "E-57", "E-58")
 	t.Parallel()
@@ -392,7 +392,7 @@ func TestModernCancelIsAWish(t *testing.T) {
 		p.Task("tasks/cancel", id).OK()
 		close(enough)
 		p.Until(id, "completed", "cancelled").WantIn("all the same")
-		p.Task("tasks/cancel", id).OK() // that has ended otherwise
+		p.Task("tasks/cancel", id).OK() // the task has ended otherwise
 		p.Until(id, "completed")
 	})
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// The open stream of a call of the proposal SEP-1686: what goes there, and what
-// becomes of the task when it is gone.
+// The open stream of a call of the proposal SEP-1686: what the server sends on it, and what happens to the task after
+// it is closed.
 
 // TestProposalStream checks that questions and progress are on the call's stream, between the
 // announcement and the answer.
@@ -71,7 +71,7 @@ func TestProposalDropped(t *testing.T) {
 			p.CallUnchecked("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta("too many")}).Want(http.StatusOK, wiretest.InternalError)
 			p.CallProposed("tasks/get", "too many").Want(http.StatusOK, wiretest.InvalidParams)
 			c.Stop()
-			// The call that has been left does not wait.
+			// An abandoned call does not wait.
 			var open *wiretest.Proposed
 			for end := time.Now().Add(wiretest.Patience); open == nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				f := p.Send("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta(working)})
@@ -113,7 +113,7 @@ func TestProposalCancel(t *testing.T) {
 		for range 2 {
 			p.CancelCall(c)
 		}
-		// The question is taken back, and the call answered: it has no result.
+		// The server takes the question back and answers the call with an error.
 		m := c.Next()
 		if m.Method != "notifications/cancelled" || m.Params.RequestID == nil {
 			t.Errorf("%s", m.Text)
@@ -125,23 +125,23 @@ func TestProposalCancel(t *testing.T) {
 		}
 		p.Respond(question.ID, wiretest.AcceptNote("late")) // A-46
 		p.CallProposed("tasks/get", "T").WantMembers(`{"status":"cancelled","error":null}`)
-		select { // A-42: nobody works on it any longer
+		select { // A-42: no handler works on it any longer
 		case d.TaskChannel(internal("a", "T")) <- "done":
 			t.Error("the handler goes on")
 		case <-time.After(50 * time.Millisecond):
 		}
-		// One whose client has left is cancelled all the same.
+		// A task whose client has left can be cancelled too.
 		c = p.Propose("U", "driven", nil)
 		d.Tell(internal("a", "U"), "begun")
 		c.Stop()
 		p.CancelCall(c)
 		p.UntilProposed("U", "cancelled")
-		// The ID of a call is another's afterwards: before it is cancelled, since the SDK
-		// may come to that later than to the next request.
+		// After a call has ended, another request uses its ID. That request comes before the cancellation, because the
+		// SDK may handle the cancellation after a later request.
 		c = p.Propose("V", "ponder", nil)
 		c.NextAnswer()
 		p.Post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`, c.ID)).OK()
-		// Nothing is left to cancel of what has ended (A-43).
+		// A task that has ended cannot be cancelled (A-43).
 		p.CancelCall(c)
 		p.CallProposed("tasks/get", "V").WantMembers(`{"status":"completed"}`)
 	})
@@ -180,7 +180,7 @@ func TestProposalJSONResponse(t *testing.T) {
 		if last := p.Propose("L", "locked", nil).NextAnswer(); last.Error == nil {
 			t.Errorf("%s", last.Text)
 		}
-		// What is no task is JSON as ever.
+		// Without a task, the answer is JSON as usual.
 		r := p.Call("tools/call", map[string]any{"name": "lint_file", "arguments": map[string]any{"path": "main.go"}}).OK()
 		if r.Stream {
 			t.Error("a stream")
@@ -237,7 +237,7 @@ func TestProposalMixed(t *testing.T) {
 		p := wiretest.NewAskedPeer(t, url, wiretest.LegacyRevision, "a", wiretest.AllCapabilities)
 		task := internal("a", "T")
 		c := p.Propose("T", "driven", nil)
-		p.Task("tasks/get", task).OK() // as 2025-11-25 knows it
+		p.Task("tasks/get", task).OK() // its ID in 2025-11-25
 		d.Tell(task, "ask")
 		question := c.NextQuestionOf("T")
 		c.Stop()
@@ -288,7 +288,7 @@ func TestProposalAsksBefore(t *testing.T) {
 				}
 			case "cancelled":
 				p.CancelCall(c)
-				for m := range c.Messages { // the question is taken back, perhaps; there is no task
+				for m := range c.Messages { // the question may be taken back; there is no task
 					if m.Method == wiretest.ProposalCreated || m.Result != nil {
 						t.Errorf("%s", m.Text)
 					}

@@ -23,7 +23,7 @@ func serveGuide(t testing.TB) (url string) {
 	ending := mcptask.NewTool(mcptask.ToolSpec{Name: "ending", InputSchema: wiretest.OpenObject, Policy: mcptask.Policy{Task: mcptask.TaskOptional}},
 		func(ctx context.Context, task *mcptask.Task, in wiretest.NoteInput) (string, error) {
 			_, err := mcptask.Ask[wiretest.NoteInput](ctx, task, wiretest.NoteSpec, "one", "")
-			if in.Note == "declined" { // whatever was answered
+			if in.Note == "declined" { // the answer does not matter
 				return "", fmt.Errorf("not now: %w", mcptask.ErrDeclined)
 			}
 			return "", fmt.Errorf("out of stock, after %v", err == nil)
@@ -33,8 +33,7 @@ func serveGuide(t testing.TB) (url string) {
 	return url
 }
 
-// askGuide starts a server, and a task that asks a client which declares what it can be asked. The
-// question comes as method.
+// askGuide starts a server, and a task that asks a client with these capabilities. method is the question's method.
 func askGuide(t *testing.T, capabilities, id, tool, arguments, method string) (p guide, f *wiretest.Feed, question wiretest.WireMessage) {
 	t.Helper()
 	p = newGuideThat(t, serveGuide(t), "a", capabilities)
@@ -43,7 +42,7 @@ func askGuide(t *testing.T, capabilities, id, tool, arguments, method string) (p
 	return p, f, f.NextGuideMessage(method)
 }
 
-// wantResult fails the test unless the text of a task's result begins so.
+// wantResult fails the test unless the text of a task's result has this prefix.
 func (g guide) wantResult(id, text string) {
 	g.T.Helper()
 	r := g.about("tasks/result", id).OK()
@@ -52,15 +51,14 @@ func (g guide) wantResult(id, text string) {
 	}
 }
 
-// asks begins a task that asks, and shows that its ID has arrived: the question
-// need not be held back any longer.
+// asks starts a task that asks. It lets the client poll, so that the server need not hold the question back.
 func (g guide) asks(id, tool, arguments string) {
 	g.T.Helper()
 	g.begin(id, tool, arguments).OK()
 	g.about("tasks/get", id).OK()
 }
 
-// newGuideThat makes a client that declares what it can be asked.
+// newGuideThat returns a client that declares these capabilities.
 func newGuideThat(t testing.TB, url, token, capabilities string) guide {
 	t.Helper()
 	return guide{wiretest.NewPeerWith(t, url, wiretest.LegacyRevision, token, capabilities)}
@@ -89,7 +87,7 @@ func TestPatternsAsk(t *testing.T) {
 		bubble.Run(t, name, func(t *testing.T) {
 			p, f, q := askGuide(t, wiretest.AllCapabilities, name, test.tool, test.arguments, "elicitation/create")
 			if q.Params.Meta.TaskID != "" {
-				t.Errorf("a task of a client that takes none: %s", q.Text)
+				t.Errorf("a task of a client that does not accept tasks: %s", q.Text)
 			}
 			p.reaches(name, "input_required")
 			p.about("tasks/result", name).Want(http.StatusOK, wiretest.InvalidParams)
@@ -125,13 +123,12 @@ func mustJSON(t testing.TB, value any) json.RawMessage {
 	return data
 }
 
-// clientTask is a task of the client's, in the members that a state has.
+// clientTask returns a task of the client in one state.
 func clientTask(id, status string) string {
 	return fmt.Sprintf(`"id":%q,"status":%q,"createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","pollInterval":100`, id, status)
 }
 
-// TestPatternsRequests checks that a client may keep a question as a task, which the server then
-// polls.
+// TestPatternsRequests checks that a client may keep a question as a task, and that the server polls this task.
 func TestPatternsRequests(t *testing.T) {
 	rules.Covers(t, "D-10", "D-17", "D-25")
 	t.Parallel()
@@ -146,7 +143,7 @@ func TestPatternsRequests(t *testing.T) {
 		question wiretest.WireMessage
 		theirs   string
 	}
-	// follows takes the server's next request about the client's task.
+	// follows reads the server's next request about the client's task.
 	follows := func(c *talk, method string) wiretest.WireMessage {
 		c.T.Helper()
 		m := c.feed.NextGuideMessage(method)
@@ -162,7 +159,7 @@ func TestPatternsRequests(t *testing.T) {
 		c.T.Helper()
 		c.Respond(follows(c, "tasks/result").ID, `"result":`+strings.ReplaceAll(result, "THEIRS", c.theirs))
 	}
-	// ends says that the client's task has a status, and gives an answer to tasks/result.
+	// ends reports the status of the client's task, and answers tasks/result.
 	ends := func(c *talk, status, answer string) {
 		c.T.Helper()
 		c.Respond(follows(c, "tasks/get").ID, `"result":{`+clientTask(c.theirs, status)+`}`)
@@ -172,21 +169,21 @@ func TestPatternsRequests(t *testing.T) {
 	malformed := func(answer string) func(c *talk) {
 		return func(c *talk) {
 			begins(c, "working")
-			for range 3 { // then the question has failed
+			for range 3 { // the question has failed
 				ends(c, "completed", answer)
 			}
 		}
 	}
 	for name, test := range map[string]struct {
 		talk func(c *talk)
-		want string // "" is a task that has been cancelled
+		want string // "" is a task that was cancelled
 	}{
 		"polled": {func(c *talk) {
-			asked := time.Now() // before the server can count from
+			asked := time.Now() // before the server begins to count
 			begins(c, "working")
 			for polls, status := range []string{"working", "input_required", "completed"} {
 				m := follows(c, "tasks/get")
-				// D-17, from the beginning on: a poll may be read long after it was sent.
+				// D-17 holds from the start, although a poll may be read long after it was sent.
 				if took := time.Since(asked); took < time.Duration(polls+1)*100*time.Millisecond {
 					c.T.Errorf("%d polls in %v", polls+1, took)
 				}

@@ -38,7 +38,7 @@ func TestPatternsAcross(t *testing.T) {
 			external := "made in d: " + test.tool
 			d.begin(external, test.tool, string(mustJSON(t, test.arguments))).OK()
 			made, inC, inE := c.NewestTask(), c.Create(test.tool, test.arguments), e.Create(test.tool, test.arguments)
-			for id, name := range map[string]string{made: external, inC: inC, inE: inE} { // what the guide calls it, by its stored ID
+			for id, name := range map[string]string{made: external, inC: inC, inE: inE} { // the guide's name of the task with this stored ID
 				fromD := d.reaches(name, test.inD).WantMembers(`{"id":%q,"ttl":null}`, name)
 				fromC, fromE := c.Until(id, test.inC).WantMembers(`{"taskId":%q}`, id), e.Until(id, test.inE).WantMembers(`{"taskId":%q}`, id)
 				for _, member := range []string{"createdAt", "lastUpdatedAt"} {
@@ -64,8 +64,7 @@ func TestPatternsAcross(t *testing.T) {
 				}
 			}
 		}
-		// The guide's ID is nothing to the others, and the stored one is an ID to the
-		// guide too.
+		// The other revisions do not know the guide's ID. The guide accepts the stored ID too.
 		c.Task("tasks/get", "made in d: raw").Want(http.StatusOK, wiretest.InvalidParams)
 		e.Task("tasks/get", "made in d: raw").Want(http.StatusBadRequest, wiretest.InvalidParams)
 		d.begin("one more", "raw", `{}`).OK()
@@ -75,7 +74,7 @@ func TestPatternsAcross(t *testing.T) {
 			r := p.Task("tasks/get", id)
 			r.Want(r.Status, wiretest.InvalidParams)
 		}
-		// A list has the guide's IDs for the guide's tasks, and the stored ones otherwise.
+		// A list has the guide's IDs for the guide's tasks, and stored IDs for all others.
 		list := d.ask("tasks/list", "").OK()
 		if !strings.Contains(string(list.Result), `"id":"one more"`) || strings.Contains(string(list.Result), id) {
 			t.Errorf("%s", list.Body)
@@ -135,7 +134,7 @@ func TestPatternsAcrossQuestions(t *testing.T) {
 		d.wantResult("made in d", "e")
 		for _, maker := range []*wiretest.Peer{c, e} {
 			id := maker.Create("ask_and_fail", nil)
-			d.reaches(id, "input_required") // now the guide's session knows it, too
+			d.reaches(id, "input_required") // now the guide's session knows the task too
 			f := d.OpenGet()
 			d.Respond(f.NextGuideMessage("elicitation/create").ID, `"result":{"action":"decline"}`)
 			f.Stop()
@@ -160,7 +159,7 @@ func TestPatternsLimits(t *testing.T) {
 		a.begin("1", "run_pipeline", endlessRun).OK()
 		a.begin("2", "run_pipeline", endlessRun).OK()
 		a.begin("3", "run_pipeline", endlessRun).WantLimit(http.StatusOK, "running", 2)
-		a.begin("2", "run_pipeline", endlessRun).OK() // which makes none
+		a.begin("2", "run_pipeline", endlessRun).OK() // which creates no task
 		b.begin("3", "run_pipeline", endlessRun).OK()
 		a.about("tasks/cancel", "1").OK()
 		a.begin("3", "run_pipeline", endlessRun).OK()
@@ -286,7 +285,7 @@ func TestPatternsAcrossProposal(t *testing.T) {
 					t.Errorf("%s %s", inD.Body, inA.Body)
 				}
 			}
-			d.begin(proposed, test.tool, `{}`).Want(http.StatusOK, wiretest.InvalidParams) // another's key than its own
+			d.begin(proposed, test.tool, `{}`).Want(http.StatusOK, wiretest.InvalidParams) // its key differs from the caller's own
 			a.CallUnchecked("tools/call", map[string]any{"name": test.tool, "arguments": map[string]any{}, "_meta": wiretest.ProposalMeta(made)}).Want(http.StatusOK, wiretest.InvalidParams)
 		}
 		d.begin("stopped in d", "run_pipeline", endlessRun).OK()

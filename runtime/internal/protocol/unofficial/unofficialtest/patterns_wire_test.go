@@ -17,8 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/wirecheck"
 )
 
-// guide is a client of the guide's tasks over net/http, in a session of
-// 2025-11-25. The tap holds its answers against the schema.
+// guide is a client of the guide's tasks over net/http, in a session of 2025-11-25. The tap checks the server's answers
+// against the schema.
 type guide struct{ *wiretest.Peer }
 
 func newGuide(t testing.TB, url, token string) guide {
@@ -26,7 +26,7 @@ func newGuide(t testing.TB, url, token string) guide {
 	return guide{wiretest.NewPeer(t, url, wiretest.LegacyRevision, token)}
 }
 
-// ask sends a request; params are JSON, "" is none.
+// ask sends a request. params are JSON, or "" for none.
 func (g guide) ask(method, params string) *wiretest.Response {
 	g.T.Helper()
 	if params != "" {
@@ -58,8 +58,8 @@ func (g guide) reaches(id, status string) *wiretest.Response {
 	return wiretest.AwaitStatus(g.T, func() *wiretest.Response { return g.about("tasks/get", id) }, status)
 }
 
-// runGuide runs a test in a bubble with a client of a server that speaks the guide's tasks alone, and
-// with one of a server that speaks them beside the released revisions.
+// runGuide runs a test in a bubble, once with a server that speaks only the guide's tasks, and once with a server that
+// also speaks the released revisions.
 func runGuide(t *testing.T, test func(t *testing.T, p guide)) {
 	t.Helper()
 	t.Parallel()
@@ -71,8 +71,7 @@ func runGuide(t *testing.T, test func(t *testing.T, p guide)) {
 	})
 }
 
-// runGuideBeside runs a test in a bubble with a client of a server that speaks the guide's tasks
-// beside the released revisions.
+// runGuideBeside runs a test in a bubble with a server that speaks the guide's tasks and the released revisions.
 func runGuideBeside(t *testing.T, test func(t *testing.T, p guide)) {
 	t.Helper()
 	setup := wiretest.Setup{Revision: wiretest.LegacyRevision, Bearer: true, Options: mcptask.Options{Revisions: wiretest.WithPatterns}}
@@ -127,7 +126,7 @@ func TestPatternsCreate(t *testing.T) {
 	rules.Covers(t, "D-05", "D-07", "D-08", "D-18")
 	runGuide(t, func(t *testing.T, p guide) {
 		r := p.begin("task-001", "run_pipeline", endlessRun)
-		if r.Status != http.StatusOK { // nothing reads a body that comes with 202 (T-03)
+		if r.Status != http.StatusOK { // a body that comes with 202 is not read (T-03)
 			t.Errorf("HTTP %d", r.Status)
 		}
 		created := r.Text("_meta", "task", "createdAt")
@@ -139,14 +138,14 @@ func TestPatternsCreate(t *testing.T) {
 		if !wiretest.SameJSON(string(r.Result), want) {
 			t.Errorf("%s, want %s", r.Result, want)
 		}
-		// The same call finds the task, in another session too.
+		// The same call finds the task in another session too.
 		for _, g := range []guide{p, newGuide(t, p.URL, "a")} {
 			g.begin("task-001", "run_pipeline", endlessRun).WantMembers(`{"_meta":{"task":{"createdAt":%q}}}`, created)
 		}
 		if n := len(p.ask("tasks/list", "").OK().Get("tasks").([]any)); n != 1 {
 			t.Errorf("%d tasks", n)
 		}
-		// Another call does not get it.
+		// A different call does not.
 		p.begin("task-001", "run_pipeline", brokenRun).Want(http.StatusOK, wiretest.InvalidParams)
 		p.begin("task-001", "deploy_service", staging).Want(http.StatusOK, wiretest.InvalidParams)
 		p.about("tasks/cancel", "task-001").OK()
@@ -203,7 +202,7 @@ func TestPatternsMalformed(t *testing.T) {
 		p.ask("tasks/delete", `{"id":"x"}`).Want(http.StatusOK, wiretest.MethodNotFound)
 		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskId":"t","taskId":"u"}}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
 		p.ask("tasks/get", `{"id":"x","id":"x"}`).Want(http.StatusBadRequest, wiretest.InvalidParams)
-		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskID":"t"}}`).WantPlain() // it is another member
+		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskID":"t"}}`).WantPlain() // the guide uses another member
 	})
 }
 
@@ -212,7 +211,7 @@ func TestPatternsMalformed(t *testing.T) {
 func TestPatternsResult(t *testing.T) {
 	rules.Covers(t, "D-09", "D-11", "D-12", "D-13", "D-14")
 	runGuideBeside(t, func(t *testing.T, p guide) {
-		// wants compares a state or a result. The times come from the state itself.
+		// wants compares a state or a result. It takes the times from the state itself.
 		wants := func(r *wiretest.Response, want string) {
 			t.Helper()
 			r.OK()
@@ -223,7 +222,7 @@ func TestPatternsResult(t *testing.T) {
 		}
 		const times = `"createdAt":"CREATED","lastUpdatedAt":"UPDATED","pollInterval":`
 		plain := p.ask("tools/call", `{"name":"raw","arguments":{}}`).OK()
-		toolError := p.CallTool("two_notes", map[string]any{}).WantMembers(`{"isError":true}`) // nobody can be asked
+		toolError := p.CallTool("two_notes", map[string]any{}).WantMembers(`{"isError":true}`) // the client cannot be asked
 		for _, test := range []struct{ id, tool, arguments, status, poll, outcome string }{
 			{"completes", "raw", `{}`, "completed", "100", `"result":` + string(plain.Result)},
 			{"a tool error completes", "two_notes", `{}`, "completed", "100", `"result":` + string(toolError.Result)},
@@ -301,13 +300,13 @@ func TestPatternsOwner(t *testing.T) {
 				}
 			}
 		}
-		// Under the same ID everybody has a task of their own.
+		// Each caller may have a task of its own under the same ID.
 		b.begin("same", "run_pipeline", refusedRun).OK()
 		b.reaches("same", "failed")
 		a.reaches("same", "working")
 		a.about("tasks/cancel", "same").OK()
 		b.about("tasks/get", "same").WantMembers(`{"status":"failed"}`)
-		// So have anonymous callers, by their sessions.
+		// So may anonymous callers, by their sessions.
 		url, _ := wiretest.ServeWith(t, wiretest.Setup{Options: mcptask.Options{Revisions: wiretest.WithPatterns}})
 		a, b = newGuide(t, url, ""), newGuide(t, url, "")
 		a.begin("same", "run_pipeline", endlessRun).OK()
@@ -342,7 +341,7 @@ func TestPatternsOff(t *testing.T) {
 	wiretest.RunWithPeer(t, wiretest.Setup{Revision: wiretest.LegacyRevision, Bearer: true}, func(t *testing.T, peer *wiretest.Peer) {
 		p := guide{peer}
 		p.begin("t", "deploy_service", staging).WantPlain().WantMembers(`{"_meta":null}`)
-		p.begin("t", "run_pipeline", endlessRun).Want(http.StatusOK, wiretest.MethodNotFound) // of 2025-11-25: without params.task
+		p.begin("t", "run_pipeline", endlessRun).Want(http.StatusOK, wiretest.MethodNotFound) // the call is one of 2025-11-25 without params.task
 		p.ask("tools/call", `{"name":"deploy_service","arguments":`+staging+`,"_meta":{"taskId":5}}`).OK()
 		id := p.Create("run_pipeline", wiretest.PipelineArgs("endless"))
 		for _, method := range []string{"tasks/get", "tasks/result", "tasks/cancel"} {

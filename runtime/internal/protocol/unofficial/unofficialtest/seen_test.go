@@ -22,7 +22,7 @@ func TestProposalSeesLegacy(t *testing.T) {
 		c := a.NewSibling(wiretest.LegacyRevision, "a")
 		id := c.Call("tools/call", map[string]any{"name": "driven", "arguments": map[string]any{}, "task": map[string]any{"ttl": 60000}}).OK().Text("task", "taskId")
 		d.Tell(id, "begun")
-		// All of the retention before the end, and what is left of it afterwards.
+		// Before the end, the whole retention; afterwards, what is left of it.
 		a.CallProposed("tasks/get", id).WantMembers(`{"taskId":%q,"status":"working","keepAlive":60000,"_meta":{%q:{"taskId":%[1]q}}}`, id, wiretest.ProposalRelated)
 		time.Sleep(20 * time.Millisecond)
 		d.Tell(id, "done")
@@ -31,7 +31,7 @@ func TestProposalSeesLegacy(t *testing.T) {
 			t.Errorf("%s", r.Body)
 		}
 		a.CallProposed("tasks/result", id).WantMembers("%s", doneResult(id))
-		// A tool error is failed there and completed here.
+		// A tool error is failed in 2025-11-25 and completed in the proposal.
 		broken := c.Create("run_pipeline", wiretest.PipelineArgs("broken"))
 		c.Until(broken, "failed")
 		a.CallProposed("tasks/get", broken).WantMembers(`{"status":"completed","error":null}`)
@@ -71,7 +71,7 @@ func TestLegacySeesProposal(t *testing.T) {
 			t.Fatalf("%s", list.Body)
 		}
 		c.Task("tasks/get", id).WantMembers(`{"status":"working","ttl":null}`)
-		// Its requestor's ID is none that 2025-11-25 knows.
+		// 2025-11-25 does not know the requestor's ID.
 		c.Call("tasks/cancel", map[string]any{"taskId": "T"}).Want(http.StatusOK, wiretest.InvalidParams)
 		time.Sleep(20 * time.Millisecond)
 		d.Tell(id, "done")
@@ -88,7 +88,7 @@ func TestLegacySeesProposal(t *testing.T) {
 		c.Task("tasks/result", internal("a", "B")).WantMembers(`{"isError":true}`)
 		a.Propose("L", "locked", nil).NextAnswer()
 		c.Task("tasks/result", internal("a", "L")).Want(http.StatusOK, -32055)
-		// Cancelled there, it is over here, and the call is answered.
+		// A cancellation in 2025-11-25 ends the task in the proposal and answers the call.
 		call = a.Propose("C", "run_pipeline", wiretest.PipelineArgs("endless"))
 		c.Task("tasks/cancel", internal("a", "C")).OK()
 		if last := call.NextAnswer(); last.Error == nil || !strings.Contains(last.Text, `"taskId":"C"`) {
@@ -125,14 +125,14 @@ func TestProposalAndModern(t *testing.T) {
 		failed := e.Create("locked", nil)
 		e.Until(failed, "failed")
 		a.CallProposed("tasks/get", failed).WantMembers(`{"status":"failed","error":"the repository is locked"}`)
-		// Asked to stop, a task is at work until it has stopped.
+		// A task that was asked to stop is working until it has stopped.
 		slow := e.Create("stubborn", nil)
 		<-begun
 		e.Task("tasks/cancel", slow).OK()
 		a.CallProposed("tasks/get", slow).WantMembers(`{"status":"working"}`)
 		close(stop)
-		a.UntilProposed(slow, "completed") // it has not listened
-		// The other way: under the stored ID, without an end before the end.
+		a.UntilProposed(slow, "completed") // it has ignored the request
+		// The reverse: under the stored ID, and without an end before the handler's.
 		call := a.Propose("T", "driven", nil)
 		task := internal("a", "T")
 		e.Task("tasks/get", "T").Want(http.StatusBadRequest, wiretest.InvalidParams)

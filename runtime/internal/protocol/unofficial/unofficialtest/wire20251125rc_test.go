@@ -17,8 +17,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// What the release candidate of 2025-11-25 does otherwise than the release. What
-// the two share is tested beside each other, in the files of the release.
+// The differences between the release candidate of 2025-11-25 and the release. The files of the release test what both
+// have in common.
 
 // TestCandidateDeclares checks what initialize declares, and what tools/list shows for each tool.
 func TestCandidateDeclares(t *testing.T) {
@@ -33,7 +33,7 @@ func TestCandidateDeclares(t *testing.T) {
 		for _, c := range []struct{ name, url, token, version, want string }{
 			{"a principal", url, "a", wiretest.LegacyRevision, `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`},
 			{"anonymous", open, "", wiretest.LegacyRevision, `{"cancel":{},"requests":{"tools":{"call":{}}}}`},
-			{"a revision before", url, "a", "2025-06-18", `null`},
+			{"an earlier revision", url, "a", "2025-06-18", `null`},
 		} {
 			p := wiretest.NewPeer(t, wiretest.RevisionURL(c.url, wiretest.CandidateRevision), c.version, c.token)
 			if got, err := json.Marshal(p.Opened.Get("capabilities", "tasks")); err != nil || string(got) != c.want {
@@ -136,7 +136,7 @@ func TestCandidateTaskOnAnyRequest(t *testing.T) {
 		}
 		p := wiretest.NewPeer(t, url, wiretest.CandidateRevision, "a")
 		id := p.Create("ponder", nil)
-		for _, method := range []string{"tasks/get", "tasks/result"} { // of requests about tasks least of all
+		for _, method := range []string{"tasks/get", "tasks/result"} { // and requests about tasks least of all
 			if r := p.Call(method, map[string]any{"taskId": id, "task": map[string]any{}}).OK(); r.Get("task") != nil {
 				t.Errorf("%s: %s", method, r.Body)
 			}
@@ -187,8 +187,7 @@ func TestCandidateCancelledTask(t *testing.T) {
 	})
 }
 
-// candidatePipe is a client on pipes of a server that speaks the candidate in the
-// place of the release.
+// candidatePipe is a client on pipes. Its server speaks the candidate in place of the release.
 func candidatePipe(t *testing.T) *wiretest.Piped {
 	t.Helper()
 	tasks, err := mcptask.NewServer(mcptask.Options{Revisions: []string{wiretest.CandidateRevision}, Limits: wiretest.NoPollLimits}, wiretest.EndlessTools())
@@ -223,13 +222,13 @@ func TestCandidateHostile(t *testing.T) {
 					t.Errorf("%s answers with %d bytes", method, len(r.Body))
 				}
 			}
-			p.Call(method, map[string]any{"id": id}).Want(200, wiretest.InvalidParams) // as another revision says it
+			p.Call(method, map[string]any{"id": id}).Want(200, wiretest.InvalidParams) // in the words of another revision
 		}
 		for range 2 {
 			p.Task("tasks/cancel", id).Want(200, wiretest.InvalidParams)
 		}
 		p.Call("tasks/list", map[string]any{"cursor": id}).Want(200, wiretest.InvalidParams)
-		for _, method := range []string{"tasks/delete", "tasks/update", "tasks/nothing"} { // of other revisions, and of none
+		for _, method := range []string{"tasks/delete", "tasks/update", "tasks/nothing"} { // of other revisions, and of no revision
 			p.Task(method, id).Want(200, wiretest.MethodNotFound)
 		}
 	})

@@ -90,11 +90,11 @@ func TestProposalPipeCancel(t *testing.T) {
 		if line := p.Hear(); json.Unmarshal([]byte(line), &question) != nil || question.ID == "" {
 			t.Fatal(line)
 		}
-		for _, id := range []string{`2`, `"1"`, `null`, `1`, `1`} { // the last of them is one too many
+		for _, id := range []string{`2`, `"1"`, `null`, `1`, `1`} { // the last one is over the limit
 			p.Say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, id)
 		}
 		seen := map[string]bool{}
-		for range 2 { // the question is taken back beside the answer
+		for range 2 { // the server takes the question back and answers the call
 			seen[p.Hear()] = true
 		}
 		answer := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"error":{"code":%d,"message":"the task was cancelled","data":{"reason":"cancelled","taskId":"T"}}}`, wiretest.InternalError)

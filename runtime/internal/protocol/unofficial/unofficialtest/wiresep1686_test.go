@@ -16,8 +16,8 @@ import (
 	"github.com/mcptaskgen/mcptaskgen/schema/rules"
 )
 
-// serveProposal starts such a server, of tasks that do as they are told and of
-// tasks that ask. Callers have tokens.
+// serveProposal starts a server of the proposal, with tasks that the test drives and tasks that ask. Callers have
+// tokens.
 func serveProposal(t testing.TB, s wiretest.Setup) (url string, d *wiretest.Driven) {
 	t.Helper()
 	d = &wiretest.Driven{}
@@ -30,8 +30,8 @@ func serveProposal(t testing.TB, s wiretest.Setup) (url string, d *wiretest.Driv
 	return url, d
 }
 
-// runProposal runs a test in a bubble with such a server. p is a session of a revision without tasks,
-// with the token "a", that answers every question.
+// runProposal runs a test in a bubble with such a server. p is a session of a revision without tasks. It has the token
+// "a" and answers every question.
 func runProposal(t *testing.T, s wiretest.Setup, test func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven)) {
 	t.Helper()
 	t.Parallel()
@@ -41,7 +41,7 @@ func runProposal(t *testing.T, s wiretest.Setup, test func(t *testing.T, p *wire
 	})
 }
 
-// internal is the stored ID of what a principal calls so.
+// internal returns the stored ID of the task that a principal calls by this name.
 func internal(principal, id string) string { return mcptask.Caller{Principal: principal}.Named(id) }
 
 // TestProposalCall checks that a call as a task is announced, polled and answered.
@@ -111,7 +111,7 @@ func TestProposalMetadata(t *testing.T) {
 				t.Errorf("%s: %s", task, r.Body)
 			}
 		}
-		// Any other text is an ID, and comes back as it is.
+		// Any other text is an ID, and comes back unchanged.
 		for _, id := range []string{"\x00", "a\nb", "\u2028<&>", "../../etc", " ", "\"quoted\"", strings.Repeat("ü", 128)} {
 			c := p.Propose(id, "ponder", nil)
 			if got := wiretest.ProposalTaskID(t, []byte(c.NextAnswer().Text)); got != id {
@@ -137,10 +137,10 @@ func TestProposalDuplicates(t *testing.T) {
 			}
 		}
 		running.WantSilence()
-		b.Propose("T", "ponder", nil).NextAnswer() // another's
+		b.Propose("T", "ponder", nil).NextAnswer() // of another caller
 		a.CallProposed("tasks/delete", "T").OK()
-		a.Propose("T", "ponder", nil).NextAnswer() // free again
-		// With an idempotency key the second call is the first one's.
+		a.Propose("T", "ponder", nil).NextAnswer() // the ID is free again
+		// With an idempotency key, the second call gets the first one's task.
 		for range 2 {
 			meta := wiretest.ProposalMeta("K")
 			meta["io.github.mcptaskgen/idempotency-key"] = "key"
@@ -171,14 +171,14 @@ func TestProposalIgnored(t *testing.T) {
 				}
 				p.CallProposed("tasks/get", "F").Want(http.StatusOK, wiretest.InvalidParams)
 			}
-			// Requests that are no calls have no tasks either.
+			// Requests other than calls have no tasks either.
 			r := p.Call("tools/list", map[string]any{"_meta": map[string]any{wiretest.ProposalTask: map[string]any{"taskId": "L"}}}).OK()
 			if r.Get("tools") == nil {
 				t.Errorf("%s", r.Body)
 			}
 			p.CallProposed("tasks/get", "L").Want(http.StatusOK, wiretest.InvalidParams)
 		}
-		// No tool has to be a task where a session knows no other revision's.
+		// No tool requires a task in a session that knows no revision with tasks.
 		before.CallTool("run_pipeline", wiretest.PipelineArgs("main")).WantPlain()
 		legacy.CallTool("run_pipeline", wiretest.PipelineArgs("main")).Want(http.StatusOK, wiretest.MethodNotFound)
 	})
@@ -224,7 +224,7 @@ func TestProposalCapabilities(t *testing.T) {
 		only, _ := serveProposal(t, wiretest.Setup{Options: alone})
 		const proposal, released = `{"requests":{"tools":{"call":true}}}`, `{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`
 		for _, test := range []struct{ url, protocol, want string }{
-			{url, wiretest.BeforeTasks, proposal}, {url, "2025-03-26", proposal}, {url, wiretest.LegacyRevision, released}, {only, wiretest.BeforeTasks, proposal}, {only, wiretest.LegacyRevision, `null`}, // whose schema has another form for it
+			{url, wiretest.BeforeTasks, proposal}, {url, "2025-03-26", proposal}, {url, wiretest.LegacyRevision, released}, {only, wiretest.BeforeTasks, proposal}, {only, wiretest.LegacyRevision, `null`}, // its schema has another form for this
 		} {
 			for _, declared := range []string{`{}`, `{"tasks":{"requests":{"elicitation":{"create":true}}}}`} {
 				p := wiretest.NewPeerWith(t, test.url, test.protocol, "a", declared)
@@ -250,7 +250,7 @@ func TestProposalLife(t *testing.T) {
 	runProposal(t, wiretest.Setup{Options: options}, func(t *testing.T, p *wiretest.Peer, d *wiretest.Driven) {
 		first := p.Propose("first", "driven", nil)
 		d.Tell(internal("a", "first"), "begun")
-		// The others wait in line.
+		// The other tasks wait in line.
 		calls := map[string]*wiretest.Proposed{}
 		for _, id := range []string{"second", "third", "fourth"} {
 			calls[id] = p.Propose(id, "driven", nil)
@@ -258,13 +258,13 @@ func TestProposalLife(t *testing.T) {
 		}
 		quick := p.Propose("quick", "ponder", nil)
 		p.CallProposed("tasks/get", "quick").WantMembers(`{"status":"submitted"}`)
-		p.CancelCall(calls["third"]) // before it has begun
+		p.CancelCall(calls["third"]) // before it has started
 		p.UntilProposed("third", "cancelled")
 		p.UntilProposed("first", "working")
 		d.Tell(internal("a", "first"), "ask")
 		question := first.NextQuestionOf("first")
 		p.UntilProposed("first", "input_required")
-		d.Tell(internal("a", "second"), "begun") // the first has given its place back
+		d.Tell(internal("a", "second"), "begun") // the first task has freed its slot
 		p.UntilProposed("second", "working")
 		d.Tell(internal("a", "second"), "fail")
 		p.UntilProposed("second", "failed")
@@ -277,9 +277,9 @@ func TestProposalLife(t *testing.T) {
 		p.UntilProposed("first", "completed")
 		p.CancelCall(calls["fourth"])
 		p.UntilProposed("fourth", "cancelled")
-		// Nothing moves what has ended.
+		// A task that has ended does not change.
 		p.Respond(late.ID, wiretest.AcceptNote("late"))
-		quick.NextAnswer() // A-22: nobody has seen it at work
+		quick.NextAnswer() // A-22: no poll has seen it at work
 		p.UntilProposed("quick", "completed")
 		for id, want := range map[string]string{"first": "completed", "second": "failed", "third": "cancelled", "fourth": "cancelled"} {
 			if c := calls[id]; c != nil {
@@ -325,7 +325,7 @@ func TestProposalFailed(t *testing.T) {
 			t.Errorf("%s, by tasks/result %s", last.Text, result.Body)
 		}
 		p.CallProposed("tasks/get", "broken").WantMembers(`{"status":"completed","error":null}`)
-		// A task that still runs, and one that is cancelled.
+		// A running task and a cancelled task have no result.
 		c := p.Propose("endless", "run_pipeline", wiretest.PipelineArgs("endless"))
 		p.CallProposed("tasks/result", "endless").Want(http.StatusOK, wiretest.InvalidParams)
 		p.CancelCall(c)
@@ -378,7 +378,7 @@ func TestProposalNotFound(t *testing.T) {
 				}
 			}
 			a.CallUnchecked(method, map[string]any{"_meta": map[string]any{wiretest.ProposalRelated: map[string]any{}}}).Want(http.StatusOK, wiretest.InvalidParams)
-			// Somebody else's, by either ID, is none.
+			// Another caller's task does not exist, under either ID.
 			none := b.CallProposed(method, "none")
 			for _, id := range []string{"T", internal("a", "T")} {
 				if r := b.CallProposed(method, id).Want(http.StatusOK, wiretest.InvalidParams); r.Error.Message != none.Error.Message {
@@ -386,12 +386,12 @@ func TestProposalNotFound(t *testing.T) {
 				}
 			}
 		}
-		// In another session of the same principal it is there.
+		// Another session of the same principal finds the task.
 		a.NewSibling(wiretest.LegacyRevision, "a").CallProposed("tasks/get", "T").WantMembers(`{"status":"completed"}`)
 		if list := b.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
 			t.Errorf("%v", list)
 		}
-		// Without authentication the session is whose they are.
+		// Without authentication, the session is the owner.
 		open, _ := wiretest.ServeWith(t, wiretest.Setup{Options: wiretest.WithProposal()})
 		x, y := wiretest.NewPeer(t, open, wiretest.BeforeTasks, ""), wiretest.NewPeer(t, open, wiretest.BeforeTasks, "")
 		x.Propose("T", "ponder", nil).NextAnswer()
@@ -421,7 +421,7 @@ func TestProposalList(t *testing.T) {
 			if !want[id] {
 				t.Errorf("%s is not a's", id)
 			}
-			a.CallProposed("tasks/get", id).WantMembers("%s", mustJSON(t, task)) // the same, alone
+			a.CallProposed("tasks/get", id).WantMembers("%s", mustJSON(t, task)) // the same task, alone
 		}
 		if len(tasks) != len(want) || len(cursors) != 2 {
 			t.Errorf("%d of %d tasks, %d cursors", len(tasks), len(want), len(cursors))
@@ -463,7 +463,7 @@ func TestProposalDelete(t *testing.T) {
 		if list := p.CallUnchecked("tasks/list", nil).OK().Get("tasks").([]any); len(list) != 0 {
 			t.Errorf("%v", list)
 		}
-		for kind, want := range map[string]int{"created": 2, "ended": 2, "retrieved": 3, "deleted": 2} { // T by its call too, K by its call
+		for kind, want := range map[string]int{"created": 2, "ended": 2, "retrieved": 3, "deleted": 2} { // the calls of T and K have retrieved results too
 			text := logs.WaitFor(t, "audit="+kind+" ", want)
 			if got := strings.Count(text, "audit="+kind+" "); got != want {
 				t.Errorf("%d records %q, want %d:\n%s", got, kind, want, text)

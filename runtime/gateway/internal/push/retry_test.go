@@ -134,6 +134,17 @@ func TestStoreFailsForAWhile(t *testing.T) {
 			a.t.Errorf("not read again within %v", firstRetry)
 		}
 	})
+	askInBubble(t, "a store that fails again", elicits, func(a *asked, q sentMessage) {
+		a.store.broken.Store(true)
+		a.reconnect()
+		repaired(a)
+		a.askedAgain(q)
+		a.store.broken.Store(true)
+		a.reconnect()
+		a.store.broken.Store(false)
+		time.Sleep(longestRetry / 2) // the pauses are short again
+		a.askedAgain(q)
+	})
 	askInBubble(t, "what is to be kept is bounded", elicits, func(a *asked, q sentMessage) {
 		a.hub.heldBytes = maxHeldBytes
 		a.store.broken.Store(true)

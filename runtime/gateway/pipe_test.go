@@ -238,6 +238,29 @@ func TestPipeCountsListen(t *testing.T) {
 	})
 }
 
+// TestPipeListenAtTheEnd checks that a subscription which comes after the SDK has ended does not count
+// any more.
+func TestPipeListenAtTheEnd(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		g := New(Config{Server: newServer(t, mcptask.Options{Limits: mcptask.Limits{Waiting: 1}}),
+			Principal: func(context.Context) (string, error) { return "p", nil }})
+		in, asks := io.Pipe()
+		reader, writer, err := g.Pipe(t.Context(), in, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = writer.Close()
+		fmt.Fprintf(asks, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`+"\n", taskMeta)
+		if line, _ := bufio.NewReader(reader).ReadString('\n'); !strings.Contains(line, "subscriptions/listen") {
+			t.Errorf("the SDK gets %q", line)
+		}
+		if _, refusal := g.countWaiting(mcptask.Caller{Principal: "p"}); refusal != nil {
+			t.Error(refusal)
+		}
+		_ = asks.Close()
+	})
+}
+
 // TestPipeMergedListen checks that a subscription which the SDK has answered goes on for its tasks:
 // its ID is in use, and the client can cancel it.
 func TestPipeMergedListen(t *testing.T) {

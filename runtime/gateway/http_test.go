@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,6 +33,32 @@ func TestBatchHidesNothing(t *testing.T) {
 		*passed = 0
 		if w := serve(g, newRequest(t.Context(), http.MethodPost, body, sessionHeader, "s")); w.Code != want || *passed == 1 != (want == http.StatusOK) {
 			t.Errorf("%.200s: %d %s", body, w.Code, w.Body)
+		}
+	}
+}
+
+// TestForeignSession checks that nothing from another caller reaches the SDK in a session. Not every
+// SDK knows who owns a session.
+func TestForeignSession(t *testing.T) {
+	g, passed := countPassed(t)
+	openSession(t, g, "2025-03-26", "")
+	g.principal = func(context.Context) (string, error) { return "another caller", nil }
+	for _, request := range []struct {
+		method, body string
+		want         int
+	}{
+		{http.MethodPost, ping, http.StatusForbidden},
+		{http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, http.StatusForbidden},
+		{http.MethodPost, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, http.StatusForbidden},
+		{http.MethodPost, `{"jsonrpc":"2.0","id":1,"result":{}}`, http.StatusForbidden},
+		{http.MethodPost, `{"jsonrpc":"2.0","id":"mcptask/TASK/step","result":{"action":"cancel"}}`, http.StatusForbidden},
+		{http.MethodPost, `[` + ping + `]`, http.StatusBadRequest},
+		{http.MethodGet, "", http.StatusForbidden},
+		{http.MethodDelete, "", http.StatusForbidden},
+	} {
+		w := serve(g, newRequest(t.Context(), request.method, request.body, sessionHeader, "s"))
+		if w.Code != request.want || *passed > 0 || g.sessions.get("s") == nil {
+			t.Errorf("%s %s: %d %s, %d passed", request.method, request.body, w.Code, w.Body, *passed)
 		}
 	}
 }

@@ -15,8 +15,9 @@ const (
 	// maxInitializeValues limits the values in an initialize. Even the smallest value becomes a
 	// map or a struct fifty times its size.
 	maxInitializeValues = 1000
-	// maxLastingValues limits the values in any other such message, outside of arguments and
-	// answers. The index entry of a member takes eighty bytes, and the smallest member has five.
+	// maxLastingValues limits the values in any other such message. In a call, it limits those
+	// outside of its arguments and answers. The index entry of a member takes eighty bytes, and the
+	// smallest member has five.
 	maxLastingValues = 2000
 )
 
@@ -24,13 +25,14 @@ const (
 // lasts. The number of such messages is limited, so this limits the memory of all of them.
 func checkSize(m *message) (refusalKind, *mcptask.Error) {
 	data := m.Bytes()
-	size, what, beside := len(data), "a request of "+m.Method, ""
+	size, what, beside := len(data), "an initialize", ""
 	switch m.Method {
 	case "initialize":
 		if wire.CountValues(data, maxInitializeValues) > maxInitializeValues {
 			return refusedSize, mcptask.Errorf(mcptask.CodeInvalidRequest, "an initialize may have at most %d values: declare less", maxInitializeValues)
 		}
 	case "tasks/result", protocol.Listen:
+		what = "a request of " + m.Method
 	case "tools/call":
 		size, what, beside = size-countLimitedBytes(m.Params), "a call", " beside its arguments and answers"
 	default:
@@ -56,9 +58,12 @@ func isLongID(m *message) bool {
 // limitedParams are the params of a call that Limits.Arguments limits.
 var limitedParams = []string{"arguments", "inputResponses", "requestState"}
 
-// countLastingValues counts the values in a message outside of those params.
+// countLastingValues counts the values in a message. In a call, it leaves out those params.
 func countLastingValues(m *message) int {
 	count := wire.CountValues(m.Bytes(), len(m.Bytes()))
+	if m.Method != "tools/call" {
+		return count
+	}
 	for _, name := range limitedParams {
 		value := m.Params.Get(name)
 		count -= wire.CountValues(value, len(value))

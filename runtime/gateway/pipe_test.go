@@ -238,6 +238,112 @@ func TestPipeCountsListen(t *testing.T) {
 	})
 }
 
+// TestPipeListenAtTheEnd checks that a subscription which comes after the SDK has ended does not count
+// any more.
+func TestPipeListenAtTheEnd(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		g := New(Config{Server: newServer(t, mcptask.Options{Limits: mcptask.Limits{Waiting: 1}}),
+			Principal: func(context.Context) (string, error) { return "p", nil }})
+		in, asks := io.Pipe()
+		reader, writer, err := g.Pipe(t.Context(), in, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = writer.Close()
+		fmt.Fprintf(asks, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},%s}}`+"\n", taskMeta)
+		if line, _ := bufio.NewReader(reader).ReadString('\n'); !strings.Contains(line, "subscriptions/listen") {
+			t.Errorf("the SDK gets %q", line)
+		}
+		if _, refusal := g.countWaiting(mcptask.Caller{Principal: "p"}); refusal != nil {
+			t.Error(refusal)
+		}
+		_ = asks.Close()
+	})
+}
+
+// TestPipeMergedListen checks that a subscription which the SDK has answered goes on for its tasks:
+// its ID is in use, and the client can cancel it.
+func TestPipeMergedListen(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		p := newPiped(t, askingServer(t), 0)
+		p.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","task":{}}}`)
+		var created struct {
+			Result struct{ Task struct{ TaskID string } }
+		}
+		if err := json.Unmarshal([]byte(p.hear()), &created); err != nil {
+			t.Fatal(err)
+		}
+		p.hear() // the question
+		listen := func() {
+			p.say(`{"jsonrpc":"2.0","id":20,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"taskIds":[%q]},%s}}`, created.Result.Task.TaskID, taskMeta)
+		}
+		for range 2 {
+			listen()
+			synctest.Wait() // the SDK has it
+			p.say(`{"jsonrpc":"2.0","id":"-","method":"test/answer","params":{"name":"20"}}`)
+			for told, replied := false, false; !told || !replied; {
+				line := p.hear()
+				if strings.Contains(line, `"id":20`) {
+					t.Fatalf("it has ended: %s", line)
+				}
+				told = told || strings.Contains(line, `"notifications/tasks"`)
+				replied = replied || strings.Contains(line, `"id":"-"`)
+			}
+			listen()
+			if line := p.hear(); !strings.Contains(line, "under way") {
+				t.Fatalf("the ID is free: %s", line)
+			}
+			p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":20}}`)
+			time.Sleep(time.Second) // polls are limited
+		}
+	})
+}
+
+// TestPipeCancelledPoll checks that a request which the client cancels gets no answer.
+func TestPipeCancelledPoll(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := storetest.NewFaulty(mcptask.NewMemoryStore(), storetest.Faults{Latency: time.Second}, 1)
+		defer store.Set(storetest.Faults{})
+		p := newPiped(t, newServer(t, mcptask.Options{Store: store}), 0)
+		p.say(`{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"taskId":"NOSUCHTASK"}}`)
+		p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+		time.Sleep(time.Minute)
+		p.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+		if line := p.hear(); !strings.Contains(line, `"id":2`) {
+			t.Error(line)
+		}
+	})
+}
+
+// TestPipeForgetsUntakenFlow checks that a flow which the SDK has not taken is dropped, even if the
+// SDK never answers the request.
+func TestPipeForgetsUntakenFlow(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		server := newServer(t, mcptask.Options{})
+		in, asks := io.Pipe()
+		reader, writer, err := New(Config{Server: server}).Pipe(t.Context(), in, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(asks, `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{%s}}`+"\n", taskMeta)
+		line, _ := bufio.NewReader(reader).ReadString('\n')
+		var m struct {
+			Params struct {
+				Meta map[string]any `json:"_meta"`
+			}
+		}
+		_ = json.Unmarshal([]byte(line), &m)
+		token, _ := m.Params.Meta[FlowMeta].(string)
+		time.Sleep(flowLife)
+		synctest.Wait()
+		if token == "" || TakeFlow(server, token) != nil {
+			t.Errorf("the flow of token %q is left", token)
+		}
+		_ = asks.Close()
+		_ = writer.Close()
+	})
+}
+
 // refusedLines returns n requests that the reader of a pipe refuses itself.
 func refusedLines(n int) string {
 	var in strings.Builder

@@ -51,6 +51,10 @@ func (r *sdkResponse) begin(code int) {
 	if r.begun || r.over {
 		return
 	}
+	if code < http.StatusOK { // an informational response comes before the response itself
+		r.w.WriteHeader(code)
+		return
+	}
 	r.begun = true
 	r.isSSE = code == http.StatusOK && strings.HasPrefix(r.w.Header().Get("Content-Type"), "text/event-stream")
 	if r.isSSE {

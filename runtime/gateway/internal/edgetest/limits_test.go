@@ -442,6 +442,11 @@ func TestLimitLasting(t *testing.T) {
 		p.Call("tasks/result", crumbs).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
 		delete(crumbs, "taskId")
 		q.Call("subscriptions/listen", map[string]any{"notifications": crumbs}).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		for _, name := range []string{"arguments", "inputResponses", "requestState"} { // only a call has them, with a limit of their own
+			p.Call("tasks/result", map[string]any{"taskId": id, name: crumbs}).Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+			q.Call("subscriptions/listen", map[string]any{"notifications": map[string]any{"toolsListChanged": true}, name: crumbs}).
+				Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)
+		}
 		for _, p := range []*wiretest.Peer{p, q} {
 			p.Call("tools/call", map[string]any{"name": "run_pipeline", "arguments": wiretest.PipelineArgs("quick"), "x": crumbs}, named).
 				Want(http.StatusRequestEntityTooLarge, wiretest.InvalidRequest)

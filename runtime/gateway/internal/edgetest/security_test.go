@@ -232,6 +232,15 @@ func TestOrigins(t *testing.T) {
 	})
 }
 
+// TestAnyHost checks that the option that switches off the check of the host does so.
+func TestAnyHost(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		url, _ := wiretest.ServeWith(t, wiretest.Setup{HTTP: &mcp.StreamableHTTPOptions{DisableLocalhostProtection: true}})
+		p := wiretest.NewPeer(t, url, wiretest.ModernRevision, "")
+		p.Call("tools/list", nil, func(r *http.Request) { r.Host = "proxy.example" }).OK()
+	})
+}
+
 // TestAuditRetrieved checks that the audit trail records each delivery of a result and its
 // receiver, if it accepts debug records. A poll before the end is not recorded.
 func TestAuditRetrieved(t *testing.T) {

@@ -163,6 +163,14 @@ func TestClientTaskDrops(t *testing.T) {
 		a.reply(again.ID, yes)
 		a.ends("yes")
 	})
+	keepInBubble(t, "the session is over before its stream", func(a *asked, _, _ sentMessage) {
+		a.session.Close()
+		before := a.store.countReads(a.task)
+		time.Sleep(2 * replyWithin)
+		if n := a.store.countReads(a.task) - before; n > 0 {
+			a.t.Errorf("the task is read %d times to poll a client that has left", n)
+		}
+	})
 	keepInBubble(t, "the session is over", func(a *asked, q, result sentMessage) {
 		a.drop()
 		a.session.Close()

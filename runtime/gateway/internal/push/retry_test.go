@@ -3,6 +3,7 @@ package push
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
@@ -119,6 +120,29 @@ func TestStoreFailsForAWhile(t *testing.T) {
 		if n := a.store.countReads(a.task) - before; 2*n > first {
 			a.t.Errorf("read %d times within its longest pause, while a new task was read %d times", n, first)
 		}
+	})
+	askInBubble(t, "a new failure does not wait for old ones", elicits, func(a *asked, _ sentMessage) {
+		a.store.broken.Store(true)
+		a.drop()
+		time.Sleep(outage)
+		a.session.Know(legacy, mcptask.Record{ID: "new", Principal: "p", ExpiresAt: time.Now().Add(time.Hour)})
+		before := a.store.countReads("new")
+		time.Sleep(firstRetry)
+		synctest.Wait()
+		if a.store.countReads("new") == before {
+			a.t.Errorf("not read again within %v", firstRetry)
+		}
+	})
+	askInBubble(t, "a store that fails again", elicits, func(a *asked, q sentMessage) {
+		a.store.broken.Store(true)
+		a.reconnect()
+		repaired(a)
+		a.askedAgain(q)
+		a.store.broken.Store(true)
+		a.reconnect()
+		a.store.broken.Store(false)
+		time.Sleep(longestRetry / 2) // the pauses are short again
+		a.askedAgain(q)
 	})
 	askInBubble(t, "the memory for answers is limited", elicits, func(a *asked, q sentMessage) {
 		a.hub.heldBytes = maxHeldBytes

@@ -83,3 +83,27 @@ func TestEndBesidePoll(t *testing.T) {
 		}
 	})
 }
+
+// TestEndByAnotherProcess checks that a poll which shows the end of a task is news to the other
+// sessions, but not to its own.
+func TestEndByAnotherProcess(t *testing.T) {
+	askInBubble(t, "", elicits, func(a *asked, q sentMessage) {
+		r, err := a.server.Peek(a.task)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		polls := a.open(elicits)
+		polls.Know(legacy, r)
+		stream := polls.Connect(nil, "")
+		r.Version++
+		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		polls.Know(legacy, r)
+		if m := a.one("notifications/cancelled"); m.Params.RequestID != q.ID {
+			a.t.Errorf("%+v", m)
+		}
+		if news := stream.Take(); len(news) > 0 {
+			a.t.Errorf("%s", news)
+		}
+		a.keepsNothing()
+	})
+}

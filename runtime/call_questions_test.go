@@ -140,6 +140,11 @@ type explosive struct{}
 
 func (*explosive) UnmarshalJSON([]byte) error { panic("a bug") }
 
+// explosiveError is an error of a connection that panics when it is examined.
+type explosiveError struct{ error }
+
+func (explosiveError) Permanent() bool { panic("a bug") }
+
 // TestPanickingClient checks that a panic on the client's side fails only the calls that meet it. Some
 // of this code runs in goroutines that many calls share.
 func TestPanickingClient(t *testing.T) {
@@ -154,17 +159,22 @@ func TestPanickingClient(t *testing.T) {
 		_, err := started(t, conn).Wait(t.Context())
 		panicked(t, err)
 	})
-	bubble.Run(t, "a read of one of many", func(t *testing.T) {
-		conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { panic("a bug") }}
-		settled := map[*Call[number]]bool{}
-		for call, err := range Settled(t.Context(), started(t, conn), started(t, conn)) {
-			panicked(t, err)
-			settled[call] = true
-		}
-		if len(settled) != 2 || settled[nil] {
-			t.Errorf("%v are settled", settled)
-		}
-	})
+	for name, read := range map[string]func() error{
+		"a read of one of many":    func() error { panic("a bug") },
+		"an error for one of many": func() error { return explosiveError{errors.New("no answer")} },
+	} {
+		bubble.Run(t, name, func(t *testing.T) {
+			conn := &fakeConn{task: func(context.Context, string, int) (Snapshot, error) { return Snapshot{}, read() }}
+			settled := map[*Call[number]]bool{}
+			for call, err := range Settled(t.Context(), started(t, conn), started(t, conn)) {
+				panicked(t, err)
+				settled[call] = true
+			}
+			if len(settled) != 2 || settled[nil] {
+				t.Errorf("%v are settled", settled)
+			}
+		})
+	}
 	bubble.Run(t, "an output", func(t *testing.T) {
 		conn := newInquisitor(func(int) []string { return nil }, nil)
 		_, err := Run[explosive](t.Context(), conn, "tool", struct{}{})

@@ -10,7 +10,7 @@ import (
 func (s *Server) Audit(level slog.Level, message, kind string, caller Caller, r Record, attrs ...any) {
 	ctx := context.Background()
 	if !s.logger.Enabled(ctx, level) {
-		return // by default, and the attributes take time
+		return // the default logger takes only warnings, and the attributes take time
 	}
 	s.logger.Log(ctx, level, message, append([]any{"audit", kind, "task", LogID(r.Principal, r.ID), "tool", r.Tool,
 		"principal", caller.Principal, "revision", caller.Revision}, attrs...)...)

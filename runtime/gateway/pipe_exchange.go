@@ -78,7 +78,10 @@ func (x *pipeExchange) initialize(flow *Flow) {
 		}
 	}
 	x.forward(flow)
-	p.waitUntil(lastReplies, func() bool { _, waits := p.requests[wire.IDKey(x.m.ID)]; return !waits })
+	p.waitUntil(lastReplies, func() bool {
+		r, waits := p.requests[wire.IDKey(x.m.ID)]
+		return !waits || r.ours || r.lasts // then initialize was refused: another request has its ID
+	})
 }
 
 // checkVersion implements exchange. A pipe has no headers to compare.

@@ -90,6 +90,27 @@ func TestLongMessages(t *testing.T) {
 	})
 }
 
+// TestLongInitialize checks that the client reads the capabilities of a server whose answer to
+// initialize is long, as JSON and on a stream. Without them, it would ask for no tasks.
+func TestLongInitialize(t *testing.T) {
+	for _, kind := range []string{"application/json", "text/event-stream"} {
+		t.Run(kind, inBubble(func(t *testing.T) {
+			s := newScript(t, wiretest.LegacyRevision, "initialize", func(s *scripted, c call) reply {
+				message := result(`{"instructions":%q,"protocolVersion":%q,"capabilities":%s,"serverInfo":{"name":"s","version":"1"}}`,
+					strings.Repeat("x", 2<<20), s.protocol(), takesTasks).message(c.id)
+				if kind != "application/json" {
+					message = "data: " + message + "\n\n"
+				}
+				return reply{header: map[string]string{"Content-Type": kind}, body: strings.NewReader(message)}
+			})
+			start(t, s.connect(gosdk.ClientOptions{}))
+			if calls := s.of("tools/call"); calls[0].member("task") == "" {
+				t.Errorf("the client has not asked for a task: %s", calls[0].params)
+			}
+		}))
+	}
+}
+
 // TestEndlessStandaloneStream: an endless event on the standalone stream ends the stream. The client does not keep it
 // in memory.
 func TestEndlessStandaloneStream(t *testing.T) {

@@ -57,6 +57,8 @@ func TestReadCapabilities(t *testing.T) {
 		{`{"elicitation":{"url":{}}}`, []string{mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
 		{`{"elicitation":{"form":{},"url":{}}}`, []string{form, mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
 		{`{"elicitation":{"form":1},"sampling":true,"roots":null}`, nil, mcptask.CodeMissingClientCapability},
+		{`{"elicitation":{"url":true}}`, nil, mcptask.CodeMissingClientCapability},
+		{`{"elicitation":{"form":1,"url":{}}}`, []string{mcptask.CanAskURL}, mcptask.CodeMissingClientCapability},
 		{`{"extensions":{"EXT":{}}}`, nil, 0},
 		{`{"extensions":{"EXT":null}}`, nil, mcptask.CodeMissingClientCapability},
 		{`{"extensions":{"EXT":1}}`, nil, mcptask.CodeMissingClientCapability},

@@ -240,12 +240,12 @@ func EditObject(data json.RawMessage, edit func(object) error) (json.RawMessage,
 // capability that is not an object.
 func readAskable(capabilities Params) (can []string) {
 	if e := capabilities.Object("elicitation"); e.IsObject() {
-		form, url := e.Object("form"), e.Object("url").IsObject()
-		older := !url && (form == nil || string(form.Raw()) == "null") // an empty object declares the form
+		form, url := e.Object("form"), e.Object("url")
+		older := isAbsent(form) && isAbsent(url) // an empty object declares the form
 		if older || form.IsObject() {
 			can = append(can, "elicitation/create")
 		}
-		if url {
+		if url.IsObject() {
 			can = append(can, mcptask.CanAskURL)
 		}
 	}
@@ -257,3 +257,6 @@ func readAskable(capabilities Params) (can []string) {
 	}
 	return can
 }
+
+// isAbsent reports whether there is no value, or only null.
+func isAbsent(value Params) bool { return value == nil || string(value.Raw()) == "null" }

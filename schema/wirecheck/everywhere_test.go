@@ -49,6 +49,7 @@ var untapped = map[string]string{
 	"runtime/gosdk/collected_test.go TestHandlersAndPipesAreCollected":            "makes handlers and pipes, which say nothing, and drops them",
 	"runtime/gosdk/bench_test.go serve":                                           "measures the server alone; edgetest has the same traffic",
 	"runtime/gosdk/example_test.go ExampleDirectTaskCalls":                        "as ExampleNewHandler",
+	"runtime/gateway/sdk_response_test.go TestSDKResponse":                        "has no server behind the gateway: the test writes the response",
 	"runtime/gateway/gateway_test.go serve":                                       "its callers have the tap, or no server behind the gateway that answers",
 	"runtime/gosdk/example_test.go ExampleNewHandler":                             "reads as a user's program does; other tests of gosdk have the same traffic",
 	"runtime/gosdk/example_test.go ExampleAddTaskTool":                            "as ExampleNewHandler",

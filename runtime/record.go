@@ -70,6 +70,10 @@ type Input struct {
 	Error *Error
 }
 
+// Progress is how far the work of a task is: done of total, in any unit. A total of 0
+// means unknown.
+type Progress struct{ Done, Total float64 }
+
 // Record is one task as it is stored. A Store takes and returns copies of it, and of
 // its slices and pointers. The copies share bytes, such as Arguments, which never
 // change.
@@ -78,6 +82,9 @@ type Record struct {
 	ID string
 	// Version counts the updates. The Store compares and sets it.
 	Version int64
+
+	// The fields from here to Trace are fixed at the creation.
+
 	// Principal owns the task. "" is anonymous: then the ID is the key to it.
 	Principal string
 	// Account is the account that the task counts against; see Caller.Account.
@@ -92,33 +99,40 @@ type Record struct {
 	// names (A-13, D-05), or "". See Caller.Named.
 	ExternalID string
 	// CanAsk names the request methods that the requestor answers.
-	CanAsk []string
-
-	Phase           Phase
-	Outcome         *Outcome
-	StatusMessage   string
-	CancelRequested bool
-	Inputs          []Input
-
-	CreatedAt, UpdatedAt time.Time
-	// TerminalAt is set together with Outcome.
-	TerminalAt time.Time
-	// ExpiresAt is when the task is deleted, whatever its phase.
-	ExpiresAt time.Time
+	CanAsk    []string
+	CreatedAt time.Time
 	// Keep is how long the task is kept after its end, if its retention counts from
 	// there: the end then sets ExpiresAt. Otherwise it is 0.
 	Keep time.Duration
 	// Poll is the polling interval that requestors are told.
 	Poll time.Duration
+	// Trace is the trace that the request belongs to: its traceparent and, after a line
+	// break, its tracestate. "" means none.
+	Trace string
+
+	Phase Phase
+	// Outcome is set once, and never changes.
+	Outcome         *Outcome
+	StatusMessage   string
+	Progress        Progress
+	CancelRequested bool
+	Inputs          []Input
+
+	// UpdatedAt and the times below are of the store's clock.
+	UpdatedAt time.Time
+	// TerminalAt is set together with Outcome.
+	TerminalAt time.Time
+	// ExpiresAt is when the task is deleted, whatever its phase.
+	ExpiresAt time.Time
 
 	// Attempt counts the runs of the handler, from 1.
 	Attempt int
 	// Tries counts the runs that were not handed over by a closing server; see
 	// MaxTries.
 	Tries int
-	// Worker has the task until LeaseUntil. After that another may take it.
-	Worker     string
-	LeaseUntil time.Time
+	// Worker has the task as long as its lease lasts, see [Store.Beat]. Then another may take
+	// it. "" is nobody.
+	Worker string
 }
 
 // Done reports whether the task has ended.

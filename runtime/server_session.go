@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -56,76 +55,101 @@ func (s *Server) newTaskID(caller Caller, told bool) string {
 	if s.options.SessionKey == nil || caller.Session == "" || !told {
 		return id
 	}
-	return id + markOf(caller.Session)
+	return id + MarkOfSession(caller.Session)
 }
 
-// markOf returns the mark of a session.
-func markOf(session string) string {
+// MarkOfSession returns the mark of a session, with which the IDs of its tasks end. session is the
+// one in [Caller].
+func MarkOfSession(session string) string {
 	sum := sha256.Sum256([]byte("mcptask session\x00" + session))
 	return base32.StdEncoding.EncodeToString(sum[:])[:markLength]
 }
 
-// findMark returns the mark of the session that has created a task, or "" if the ID has none.
-func findMark(id string) string {
+// MarkOfTask returns the mark of the session that has created a task, or "" if the ID has none.
+func MarkOfTask(id string) string {
 	if len(id) != unmarkedLength+markLength {
 		return ""
 	}
 	return id[unmarkedLength:]
 }
 
-// follows has the tasks whose changes this process wants from the store's feed. It is safe for
-// concurrent use. The zero value is ready to use.
-type follows struct {
-	mu sync.Mutex
-	// tasks counts the followers of a task, by ID. marks counts those of a session, by its mark.
-	tasks, marks map[string]int
-}
-
-// follow adds a follower to one of the maps until unfollow is called.
-func (f *follows) follow(in *map[string]int, key string) (unfollow func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if *in == nil {
-		*in = map[string]int{}
+// FollowSession is [Server.Follow] for all tasks that a session creates, on whatever replica. It
+// needs Options.SessionKey. It calls missed, which must not block, when changes may have been
+// missed; FindTasksOfSession then finds the session's tasks. The calls may go on for a moment
+// after unfollow is called.
+func (s *Server) FollowSession(session string, missed func()) (unfollow func()) {
+	mark, key := MarkOfSession(session), new(int)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions == nil {
+		s.sessions = map[string]map[*int]func(){}
 	}
-	(*in)[key]++
-	return sync.OnceFunc(func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if (*in)[key]--; (*in)[key] == 0 {
-			delete(*in, key)
+	if s.sessions[mark] == nil {
+		s.sessions[mark] = map[*int]func(){}
+	}
+	s.sessions[mark][key] = missed
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if delete(s.sessions[mark], key); len(s.sessions[mark]) == 0 {
+			delete(s.sessions, mark)
 		}
-	})
+	}
 }
 
-// has reports whether a task has a follower.
-func (f *follows) has(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.tasks[id] > 0 || f.marks[findMark(id)] > 0
+// isOfFollowedSession reports whether a change is of a task that nothing here follows yet, although
+// its session is followed.
+func (s *Server) isOfFollowedSession(c Change) bool {
+	mark := MarkOfTask(c.ID)
+	if mark == "" || c.Version == 0 || c.Phase == PhaseDone {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[mark] != nil && s.followed[c.ID] == nil
 }
 
-// Follow makes the functions of Observe see the changes of a task by other processes too, until
-// unfollow is called.
-func (s *Server) Follow(id string) (unfollow func()) { return s.follows.follow(&s.follows.tasks, id) }
-
-// FollowSession is Follow for all tasks that a session creates, on whatever replica. It needs
-// Options.SessionKey.
-func (s *Server) FollowSession(session string) (unfollow func()) {
-	return s.follows.follow(&s.follows.marks, markOf(session))
+// notifySessions tells the followers of sessions that changes may have been missed.
+func (s *Server) notifySessions() {
+	s.mu.Lock()
+	var all []func()
+	for _, followers := range s.sessions {
+		for _, missed := range followers {
+			all = append(all, missed)
+		}
+	}
+	s.mu.Unlock()
+	for _, missed := range all {
+		missed()
+	}
 }
-
-// IsOfSession reports whether a session has created the task with an ID. It needs
-// Options.SessionKey.
-func IsOfSession(id, session string) bool { return findMark(id) == markOf(session) }
 
 // maxFound bounds the records that FindTasksOfSession looks at.
 const maxFound = 1000
 
 // FindTasksOfSession returns the unfinished tasks that the caller's session has created, on
-// whatever replica. since is when the session began. It needs Options.SessionKey. It looks at no
-// more than 1,000 records, so that its cost is bounded.
+// whatever replica. Their arguments and questions may be missing. since is when the session began.
+// It needs Options.SessionKey. Its cost is bounded: it looks at the newest 1,000 unfinished tasks of
+// each phase, or, if the store is no Inspector, at the oldest 1,000 since the session began.
 func (s *Server) FindTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []Record, err error) {
+	inspector, ok := s.store.(Inspector)
+	if !ok {
+		return s.listTasksOfSession(ctx, caller, since)
+	}
+	for _, phase := range []Phase{PhaseQueued, PhaseRunning, PhaseInputRequired} {
+		page, err := callStore(ctx, s.newRequestRetry(), "Scan", func(ctx context.Context) ([]Record, error) {
+			return inspector.Scan(ctx, Filter{Principal: caller.Principal, Phase: phase}, Position{}, maxFound)
+		})
+		if err != nil {
+			return found, s.checkOwned(ctx, caller, Record{}, err)
+		}
+		found = appendTasksOfSession(found, page, caller)
+	}
+	return found, nil
+}
+
+// listTasksOfSession is FindTasksOfSession for a store that is no Inspector.
+func (s *Server) listTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []Record, err error) {
 	after := Position{CreatedAt: since}
 	for seen := 0; seen < maxFound; {
 		page, err := callStore(ctx, s.newRequestRetry(), "List", func(ctx context.Context) ([]Record, error) {
@@ -134,11 +158,7 @@ func (s *Server) FindTasksOfSession(ctx context.Context, caller Caller, since ti
 		if err != nil {
 			return found, s.checkOwned(ctx, caller, Record{}, err)
 		}
-		for _, r := range page {
-			if !r.Done() && IsOfSession(r.ID, caller.Session) {
-				found = append(found, r)
-			}
-		}
+		found = appendTasksOfSession(found, page, caller)
 		if seen += len(page); len(page) < PageSize {
 			break
 		}
@@ -146,4 +166,15 @@ func (s *Server) FindTasksOfSession(ctx context.Context, caller Caller, since ti
 		after = Position{CreatedAt: last.CreatedAt, ID: last.ID}
 	}
 	return found, nil
+}
+
+// appendTasksOfSession appends those records of a page that are of the caller's session.
+func appendTasksOfSession(found, page []Record, caller Caller) []Record {
+	mark := MarkOfSession(caller.Session)
+	for _, r := range page {
+		if !r.Done() && r.Principal == caller.Principal && MarkOfTask(r.ID) == mark {
+			found = append(found, r)
+		}
+	}
+	return found
 }

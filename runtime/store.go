@@ -3,6 +3,7 @@ package mcptask
 import (
 	"context"
 	"errors"
+	"iter"
 	"time"
 )
 
@@ -10,6 +11,9 @@ import (
 var (
 	// ErrNoRecord says that there is no record with that ID.
 	ErrNoRecord = errors.New("mcptask: no such record")
+	// ErrRecordExpired says that there was a record with that ID, and that it has expired. It
+	// is an ErrNoRecord too.
+	ErrRecordExpired = expiredRecordError{}
 	// ErrExists says that there is a record with that ID, or with that principal, tool
 	// and idempotency key, already.
 	ErrExists = errors.New("mcptask: the record exists")
@@ -25,12 +29,25 @@ var (
 	ErrQuotaBytes = errors.New("mcptask: too many bytes of tasks")
 )
 
+// expiredRecordError is the type of ErrRecordExpired.
+type expiredRecordError struct{}
+
+// Error implements error.
+func (expiredRecordError) Error() string { return "mcptask: the record has expired" }
+
+// Is makes an expired record one that does not exist.
+func (expiredRecordError) Is(target error) bool { return target == ErrNoRecord }
+
 // Position is a place in a principal's list, after the record with this creation
 // time and ID. The zero Position is the start of the list.
 type Position struct {
 	CreatedAt time.Time
 	ID        string
 }
+
+// TombstoneFor is how long a Store remembers the ID and the principal of a record that
+// has expired.
+const TombstoneFor = time.Hour
 
 // Store keeps the records of tasks. All methods are safe for concurrent use, in one
 // process and, for stores that several processes share, across them.
@@ -40,9 +57,12 @@ type Position struct {
 // the same instant, to the microsecond. nil and zero values stay so, but an empty
 // slice may become nil.
 //
+// A store has one clock, which all processes share, such as that of its database. Leases and
+// expiry follow it, so that the clocks of processes may differ.
+//
 // A Store may refuse a call whose context has ended, with the context's error. A call
 // that fails with any other error than those above may have been carried out. Package
-// storetest tests all of it.
+// storetest tests all of it. A store may also be an [Inspector].
 type Store interface {
 	// Create stores a new record as Version 1 and returns it. If the record has an
 	// IdempotencyKey, and its principal and tool have a record with that key, Create
@@ -50,45 +70,108 @@ type Store interface {
 	// ErrExists with Version 0. If the record would exceed the quota, Create returns a
 	// *QuotaError. The quota holds however many records are created at once (C-96).
 	Create(ctx context.Context, r Record, quota Quota) (Record, error)
-	// Get returns the record, or ErrNoRecord.
+	// Get returns the record, or ErrNoRecord. Until TombstoneFor after the record has expired
+	// and Expire has removed it, Get returns ErrRecordExpired, and a Record that has nothing but
+	// its ID and its Principal.
 	Get(ctx context.Context, id string) (Record, error)
-	// Update replaces the record whose Version is r.Version, stores it as the next
-	// version and returns it. It returns ErrConflict if the version is another one, and
-	// ErrNoRecord if the record is gone. If the Worker stays the same, the stored lease
-	// stays too: an Update does not undo a Renew that it did not see. Principal,
-	// Account, Tool, IdempotencyKey and CreatedAt stay, whatever r says. If the record
-	// grows and its bytes would exceed the quota, Update changes nothing and returns a
-	// *QuotaError. It ignores the quota's other bounds.
-	Update(ctx context.Context, r Record, quota Quota) (Record, error)
+	// Update replaces the record from, as the store has returned it, by to, stores that as the
+	// next version and returns it. It returns ErrConflict if the stored version is not
+	// from.Version, and ErrNoRecord if the record is gone. The caller changes nothing that is
+	// fixed at the creation (see [Record]) nor an Outcome: a store need not write them again,
+	// and returns them as they were. If the record grows and its bytes would exceed the quota,
+	// Update changes nothing and returns a *QuotaError. It ignores the quota's other bounds.
+	Update(ctx context.Context, from, to Record, quota Quota) (Record, error)
 	// List returns up to limit records of a principal after the position: oldest
 	// first, and those of the same time by the bytes of their IDs. Its cost depends on
 	// limit, not on the store's size.
 	List(ctx context.Context, principal string, after Position, limit int) ([]Record, error)
 	// Delete removes the record with r's ID if its Version and CreatedAt are r's. If
 	// one of them differs, it returns ErrConflict, since a new record may have got the
-	// same ID meanwhile. If there is no record, it returns ErrNoRecord. It ignores the
-	// rest of r.
+	// same ID meanwhile. If there is no record, it returns ErrNoRecord. r is as the store has
+	// returned it.
 	Delete(ctx context.Context, r Record) error
-	// Expire removes up to limit records whose ExpiresAt is not after now and
-	// returns them, in any order. A limit of 0 returns no records. The same holds for
+	// Expire removes up to limit records whose ExpiresAt is not after the store's time and
+	// returns them, in any order. Each record is returned to one caller. Their Arguments,
+	// Inputs, and results may be missing. A limit of 0 returns no records. The same holds for
 	// Lease and List.
-	Expire(ctx context.Context, now time.Time, limit int) ([]Record, error)
-	// Wait returns the record as soon as its version exceeds the given one, which may
-	// be at once. It returns ErrNoRecord if the record is gone, or when it is deleted.
-	// It never misses a change between two calls.
-	Wait(ctx context.Context, id string, version int64) (Record, error)
-	// Lease gives up to limit unfinished records, in any order, to the worker until the
-	// given time. It takes records whose lease ended before now, of other workers or of
-	// no worker (""). Each gets a new version, so that the former worker's updates
-	// conflict.
-	Lease(ctx context.Context, worker string, now, until time.Time, limit int) ([]Record, error)
-	// Renew extends the leases of all unfinished records of the worker. Neither Renew
-	// nor Release makes a new version.
-	Renew(ctx context.Context, worker string, until time.Time) error
-	// Release ends every lease of the worker at once.
+	Expire(ctx context.Context, limit int) ([]Record, error)
+	// Changes returns the feed of changes, by this process and all others. The first Change
+	// has Missed set; from then on the feed has each new version, deletion and expiry of a
+	// record, in the order of its versions. A reader that is too slow, or a connection that was
+	// cut, costs changes: then the feed has a Change with Missed set instead of them. An error
+	// ends the feed. It also ends when ctx ends or the store is closed, without an error.
+	Changes(ctx context.Context) iter.Seq2[Change, error]
+	// Lease gives up to limit unfinished records, in any order, to the worker, and lets its
+	// lease end after the given time at the earliest. It takes records of other workers whose
+	// lease has ended or was never begun, and of no worker (""). It takes only records of the
+	// tools. Each gets a new version, so that the former worker's updates conflict. If there
+	// are none, Lease need not begin the worker's lease.
+	Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error)
+	// Beat begins the worker's lease, or lets it end after the given time from now. A lease is of
+	// all records with that Worker, which are unfinished, and makes no new version of them. Beat
+	// returns the store's time, and those of the held IDs whose records are no longer unfinished
+	// records of the worker.
+	Beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error)
+	// Release ends the worker's lease at once. If the worker has unfinished records, the feed has
+	// a Change with Free set.
 	Release(ctx context.Context, worker string) error
-	// Close frees the store's resources. From then on Wait returns ErrServerClosed, also
-	// a Wait under way. Create fails, and other calls may fail. A second Close does
-	// nothing.
+	// Close frees the store's resources. From then on Create fails, and other calls may fail. A
+	// second Close does nothing.
 	Close() error
+}
+
+// Heartbeat is the answer of a store to [Store.Beat].
+type Heartbeat struct {
+	// Now is the store's time.
+	Now time.Time
+	// Lost are the IDs of records that the worker has lost.
+	Lost []string
+}
+
+// Change is one piece of news in the feed of a store.
+type Change struct {
+	// ID is the changed record; it is "" if Missed or Free is set.
+	ID string
+	// Version is the record's version; 0 says that the record is gone.
+	Version int64
+	// Phase is the record's phase in that version.
+	Phase Phase
+	// Worker is the record's worker in that version.
+	Worker string
+	// Missed says that any record may have changed before this.
+	Missed bool
+	// Free says that there may be records for Lease.
+	Free bool
+}
+
+// Inspector is a view of a store across principals, for its operator. A Store may
+// implement it. Its methods are safe for concurrent use.
+type Inspector interface {
+	// Scan returns up to limit records that the filter admits and that are older than the
+	// position: newest first. The zero position is the start. Their Arguments, Inputs, and
+	// results may be missing.
+	Scan(ctx context.Context, filter Filter, before Position, limit int) ([]Record, error)
+	// CountUnfinished counts the unfinished records by tool and phase, in any order.
+	CountUnfinished(ctx context.Context) ([]Count, error)
+}
+
+// Filter admits the records of an [Inspector.Scan]. A zero field admits all.
+type Filter struct {
+	Principal, Tool, Worker string
+	Phase                   Phase
+	Outcome                 OutcomeKind
+}
+
+// Admits reports whether the filter admits a record.
+func (f Filter) Admits(r *Record) bool {
+	return (f.Principal == "" || f.Principal == r.Principal) && (f.Tool == "" || f.Tool == r.Tool) &&
+		(f.Worker == "" || f.Worker == r.Worker) && (f.Phase == "" || f.Phase == r.Phase) &&
+		(f.Outcome == "" || r.Outcome != nil && f.Outcome == r.Outcome.Kind)
+}
+
+// Count is how many unfinished records a tool has in a phase.
+type Count struct {
+	Tool  string
+	Phase Phase
+	Count int
 }

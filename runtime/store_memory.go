@@ -3,36 +3,54 @@ package mcptask
 import (
 	"cmp"
 	"context"
+	"iter"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/feed"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/index"
 )
 
 // memoryStore is a Store in memory, with an index for each kind of look-up. mu guards
 // all of it.
 type memoryStore struct {
-	mu      sync.Mutex
-	closed  bool
-	entries index.Map[string, *Record]
-	keys    index.Map[[3]string, *Record] // by principal, tool and key
-	counts  index.Map[string, Usage]      // by account
-	all     Quota                         // of the other scopes, all accounts together
-	lists   *index.Sorted[*Record]        // by principal, in the order of List
-	leased  *index.Sorted[*Record]        // the unfinished by worker
-	expiry  *index.Sorted[*Record]
-	changes index.Signals[string] // by ID
+	clock func() time.Time
+	feed  feed.Feed[Change]
+
+	mu       sync.Mutex
+	closed   bool
+	entries  index.Map[string, *Record]
+	keys     index.Map[[3]string, *Record] // by principal, tool and key
+	counts   index.Map[string, Usage]      // by account
+	all      Quota                         // of the other scopes, all accounts together
+	lists    *index.Sorted[*Record]        // by principal, in the order of List
+	working  *index.Sorted[*Record]        // the unfinished by worker
+	expiry   *index.Sorted[*Record]
+	leases   map[string]time.Time // the ends of leases, by worker
+	graves   index.Map[string, tombstone]
+	oldGrave []tombstone // all of them, oldest first
+}
+
+// tombstone is what is left of an expired record.
+type tombstone struct {
+	id, principal string
+	until         time.Time
 }
 
 // NewMemoryStore makes a Store that lives as long as the process. It is the
-// default of NewServer.
-func NewMemoryStore() Store {
+// default of NewServer. It is an [Inspector] too.
+func NewMemoryStore() Store { return newMemoryStore(time.Now) }
+
+func newMemoryStore(clock func() time.Time) *memoryStore {
 	return &memoryStore{
-		lists:  index.NewSorted(compareByPrincipal),
-		leased: index.NewSorted(compareByWorker),
-		expiry: index.NewSorted(compareByExpiry),
+		clock:   clock,
+		lists:   index.NewSorted(compareByPrincipal),
+		working: index.NewSorted(compareByWorker),
+		expiry:  index.NewSorted(compareByExpiry),
+		leases:  map[string]time.Time{},
 	}
 }
 
@@ -80,37 +98,49 @@ func (s *memoryStore) Create(_ context.Context, r Record, quota Quota) (Record, 
 	}
 	s.lists.Insert(e)
 	s.indexRecord(e)
+	s.graves.Delete(e.ID)
+	s.publishChange(e)
 	return copyRecord(*e), nil
 }
 
 func (s *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries.Get(id)
-	if !ok {
-		return Record{}, ErrNoRecord
+	if e, ok := s.entries.Get(id); ok {
+		return copyRecord(*e), nil
 	}
-	return copyRecord(*e), nil
+	if g, ok := s.graves.Get(id); ok && s.clock().Before(g.until) {
+		return Record{ID: id, Principal: g.principal}, ErrRecordExpired
+	}
+	return Record{}, ErrNoRecord
 }
 
-func (s *memoryStore) Update(_ context.Context, r Record, quota Quota) (Record, error) {
+func (s *memoryStore) Update(_ context.Context, from, to Record, quota Quota) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries.Get(r.ID)
+	e, ok := s.entries.Get(from.ID)
 	switch {
 	case !ok:
-		return r, ErrNoRecord
-	case e.Version != r.Version:
-		return r, ErrConflict
-	case e.Worker == r.Worker:
-		r.LeaseUntil = e.LeaseUntil
+		return to, ErrNoRecord
+	case e.Version != from.Version:
+		return to, ErrConflict
 	}
-	r.Principal, r.Account, r.Tool = e.Principal, e.Account, e.Tool
-	r.IdempotencyKey, r.CreatedAt = e.IdempotencyKey, e.CreatedAt
-	if err := quota.Check(e, s.readTally(e), Usage{Bytes: r.Size() - e.Size()}); err != nil {
-		return r, err
+	to.fixAs(*e)
+	if err := quota.Check(e, s.readTally(e), Usage{Bytes: to.Size() - e.Size()}); err != nil {
+		return to, err
 	}
-	return s.replaceRecord(e, copyRecord(r)), nil
+	return s.replaceRecord(e, copyRecord(to)), nil
+}
+
+// fixAs gives r what must not change of a stored record.
+func (r *Record) fixAs(stored Record) {
+	r.ID, r.Version, r.Principal, r.Account, r.Tool = stored.ID, stored.Version, stored.Principal, stored.Account, stored.Tool
+	r.Arguments, r.Revision, r.IdempotencyKey = stored.Arguments, stored.Revision, stored.IdempotencyKey
+	r.ExternalID, r.CanAsk, r.CreatedAt = stored.ExternalID, stored.CanAsk, stored.CreatedAt
+	r.Keep, r.Poll, r.Trace = stored.Keep, stored.Poll, stored.Trace
+	if stored.Outcome != nil {
+		r.Outcome = stored.Outcome
+	}
 }
 
 // replaceRecord stores the next version of a record and returns a copy of it.
@@ -119,25 +149,29 @@ func (s *memoryStore) replaceRecord(e *Record, r Record) Record {
 	r.Version++
 	*e = r
 	s.indexRecord(e)
+	s.publishChange(e)
 	return copyRecord(r)
+}
+
+// publishChange tells the feed of a version.
+func (s *memoryStore) publishChange(e *Record) {
+	s.feed.Publish(Change{ID: e.ID, Version: e.Version, Phase: e.Phase, Worker: e.Worker})
 }
 
 // indexRecord enters a record into the indexes of its changing parts.
 func (s *memoryStore) indexRecord(e *Record) {
 	s.expiry.Insert(e)
 	if !e.Done() {
-		s.leased.Insert(e)
+		s.working.Insert(e)
 	}
 	s.countRecord(e, 1)
 }
 
-// unindexRecord undoes indexRecord before the record changes or is deleted. It wakes
-// the calls of Wait for the record.
+// unindexRecord undoes indexRecord before the record changes or is deleted.
 func (s *memoryStore) unindexRecord(e *Record) {
 	s.expiry.Remove(e)
-	s.leased.Remove(e)
+	s.working.Remove(e)
 	s.countRecord(e, -1)
-	s.changes.Wake(e.ID)
 }
 
 // countRecord adds a record to its scopes if n is 1, and removes it if n is -1.
@@ -204,82 +238,133 @@ func (s *memoryStore) removeRecord(e *Record) {
 	s.lists.Remove(e)
 	s.entries.Delete(e.ID)
 	s.keys.Delete(e.idempotencyIndex())
+	s.feed.Publish(Change{ID: e.ID})
 }
 
-func (s *memoryStore) Expire(_ context.Context, now time.Time, limit int) ([]Record, error) {
+func (s *memoryStore) Expire(_ context.Context, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	now := s.clock()
+	s.removeGraves(now)
 	var gone []Record
 	for _, e := range s.expiry.Range(limit, func(e *Record) int { return max(0, e.ExpiresAt.Compare(now)) }) {
 		gone = append(gone, *e)
+		g := tombstone{e.ID, e.Principal, now.Add(TombstoneFor)}
+		s.graves.Set(g.id, g)
+		s.oldGrave = append(s.oldGrave, g)
 		s.removeRecord(e)
 	}
 	return gone, nil
 }
 
-func (s *memoryStore) Wait(ctx context.Context, id string, version int64) (Record, error) {
-	for {
-		r, changed, err := s.getOrWatch(id, version)
-		if err != nil || changed == nil {
-			return r, err
+// removeGraves removes the tombstones whose time is over.
+func (s *memoryStore) removeGraves(now time.Time) {
+	n := 0
+	for ; n < len(s.oldGrave) && !now.Before(s.oldGrave[n].until); n++ {
+		if g, _ := s.graves.Get(s.oldGrave[n].id); g == s.oldGrave[n] { // unless the ID has expired again
+			s.graves.Delete(g.id)
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return Record{}, ctx.Err()
+	}
+	s.oldGrave = slices.Delete(s.oldGrave, 0, n)
+	if len(s.oldGrave) == 0 {
+		s.oldGrave = nil
+	}
+}
+
+func (s *memoryStore) Changes(ctx context.Context) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for c := range s.feed.Read(ctx, Change{Missed: true}) {
+			if !yield(c, nil) {
+				return
+			}
 		}
 	}
 }
 
-// getOrWatch returns the record, or a channel that is closed when it changes. It
-// does both under one lock, so that it misses no change.
-func (s *memoryStore) getOrWatch(id string, version int64) (Record, <-chan struct{}, error) {
+func (s *memoryStore) Lease(_ context.Context, worker string, lease time.Duration, tools []string, limit int) ([]Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.entries.Get(id)
-	switch {
-	case s.closed:
-		return Record{}, nil, ErrServerClosed
-	case !ok:
-		return Record{}, nil, ErrNoRecord
-	case e.Version > version:
-		return copyRecord(*e), nil, nil
-	}
-	return Record{}, s.changes.Next(id), nil
-}
-
-func (s *memoryStore) Lease(_ context.Context, worker string, now, until time.Time, limit int) ([]Record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	now := s.clock()
 	var taken []Record
-	for _, e := range s.leased.Filter(limit, func(e *Record) bool { return e.Worker != worker && e.LeaseUntil.Before(now) }) {
+	for _, e := range s.working.Filter(limit, func(e *Record) bool {
+		return e.Worker != worker && !now.Before(s.leases[e.Worker]) && slices.Contains(tools, e.Tool)
+	}) {
 		r := *e
-		r.Worker, r.LeaseUntil = worker, until
+		r.Worker = worker
 		taken = append(taken, s.replaceRecord(e, r))
+	}
+	if end := now.Add(lease); len(taken) > 0 && s.leases[worker].Before(end) {
+		s.leases[worker] = end
 	}
 	return taken, nil
 }
 
-// Renew does not change versions, since only workers look at leases.
-func (s *memoryStore) Renew(_ context.Context, worker string, until time.Time) error {
+func (s *memoryStore) Beat(_ context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range s.leased.Range(math.MaxInt, func(e *Record) int { return cmp.Compare(e.Worker, worker) }) {
-		e.LeaseUntil = until
+	beat := Heartbeat{Now: s.clock()}
+	for name, end := range s.leases {
+		if !beat.Now.Before(end) {
+			delete(s.leases, name)
+		}
 	}
-	return nil
+	s.leases[worker] = beat.Now.Add(lease)
+	for _, id := range held {
+		if e, ok := s.entries.Get(id); !ok || e.Done() || e.Worker != worker {
+			beat.Lost = append(beat.Lost, id)
+		}
+	}
+	return beat, nil
 }
 
-func (s *memoryStore) Release(ctx context.Context, worker string) error {
-	return s.Renew(ctx, worker, time.Time{})
+func (s *memoryStore) Release(_ context.Context, worker string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.leases, worker)
+	if len(s.working.Range(1, func(e *Record) int { return cmp.Compare(e.Worker, worker) })) > 0 {
+		s.feed.Publish(Change{Free: true})
+	}
+	return nil
 }
 
 func (s *memoryStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	s.changes.WakeAll()
+	s.feed.Close()
 	return nil
+}
+
+// Scan implements Inspector. It looks at every record.
+func (s *memoryStore) Scan(_ context.Context, filter Filter, before Position, limit int) ([]Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.lists.Filter(math.MaxInt, func(e *Record) bool {
+		return filter.Admits(e) && (before == Position{} || e.listPosition().compare(before) < 0)
+	})
+	slices.SortFunc(found, func(a, b *Record) int { return b.listPosition().compare(a.listPosition()) })
+	records := make([]Record, 0, min(limit, len(found)))
+	for _, e := range found[:min(limit, len(found))] {
+		records = append(records, copyRecord(*e))
+	}
+	return records, nil
+}
+
+// CountUnfinished implements Inspector.
+func (s *memoryStore) CountUnfinished(context.Context) ([]Count, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[Count]int{}
+	for _, e := range s.working.Filter(math.MaxInt, func(*Record) bool { return true }) {
+		counts[Count{Tool: e.Tool, Phase: e.Phase}]++
+	}
+	var list []Count
+	for c, n := range counts {
+		c.Count = n
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b Count) int { return cmp.Or(strings.Compare(a.Tool, b.Tool), cmp.Compare(a.Phase, b.Phase)) })
+	return list, nil
 }
 
 // copyRecord copies a record, except for bytes, which never change.

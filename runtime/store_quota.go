@@ -76,12 +76,17 @@ func (r *Record) Usage() Usage {
 	return u
 }
 
+// messageBlock is the unit in which the bytes of a status message count. So most reports
+// change no size, and a store need not count them.
+const messageBlock = 256
+
 // Size returns how many bytes count for the record: those of all fields whose length
 // a requestor or a handler decides. It leaves the worker out, so that a lease changes
 // no size.
 func (r *Record) Size() int64 {
 	n := len(r.ID) + len(r.Principal) + len(r.Account) + len(r.Tool) + len(r.Arguments) + len(r.Revision) +
-		len(r.IdempotencyKey) + len(r.ExternalID) + len(r.StatusMessage)
+		len(r.IdempotencyKey) + len(r.ExternalID) + len(r.Trace) +
+		(len(r.StatusMessage)+messageBlock-1)/messageBlock*messageBlock
 	for _, method := range r.CanAsk {
 		n += len(method)
 	}

@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w := &world{t: t, store: store, hub: New(server, legacy), caller: mcptask.Caller{Principal: "p"}}
 	w.record, err = store.Create(t.Context(), mcptask.Record{
-		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", LeaseUntil: time.Now().Add(time.Hour),
+		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w",
 		CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
 	}, mcptask.Quota{})
 	if err != nil {

@@ -102,13 +102,14 @@ func TestSubscriptionOutlivesTheStore(t *testing.T) {
 		go func() { ended <- s.followTasks(t.Context(), func(data []byte) { last = string(data) }) }()
 		synctest.Wait()
 		a.store.broken.Store(true)
-		r, err := a.store.Update(t.Context(), a.task, mcptask.Quota{}) // wakes the subscription, which then reads
+		r, err := a.store.Update(t.Context(), a.task, a.task, mcptask.Quota{}) // wakes the subscription, which then reads
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err := a.store.Update(t.Context(), r, mcptask.Quota{}); err != nil {
+		end := r
+		end.Phase, end.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		if _, err := a.store.Update(t.Context(), r, end, mcptask.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -85,7 +85,7 @@ type faulty struct {
 
 func (s *faulty) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	if s.broken.Load() {
-		return mcptask.Record{}, errors.New("the disk is full")
+		return to, errors.New("the disk is full")
 	}
 	return s.Store.Update(ctx, from, to, quota)
 }

@@ -56,9 +56,8 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ended := r
-		ended.Phase, ended.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err := a.store.Update(t.Context(), r, ended, mcptask.Quota{}); err != nil {
+		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		if _, err := a.store.Update(t.Context(), r, r, mcptask.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		own := asks.Connect(nil, "")

@@ -140,7 +140,7 @@ func (w *world) write(random *rand.Rand) {
 			Params: []byte(`{"message":"?"}`), Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding})
 	}
 	r.StatusMessage = fmt.Sprint("message ", r.Version)
-	r, err := w.store.Update(context.Background(), r, mcptask.Quota{})
+	r, err := w.store.Update(context.Background(), w.record, r, mcptask.Quota{})
 	if err != nil {
 		w.t.Error(err)
 		return

@@ -58,10 +58,8 @@ func TestMemoryStoreTally(t *testing.T) {
 				to.StatusMessage, to.Principal, to.Account = text(), "another", "another"
 				_, _ = s.Update(ctx, r, to, quota)
 			case op == 4 && found && !r.Done():
-				to, err := nextRecord(r, event{kind: eventFinish, at: start, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`"` + text() + `"`)}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				to := r
+				to.Phase, to.Outcome = PhaseDone, &Outcome{Kind: OutcomeResult, Result: json.RawMessage(`"` + text() + `"`)}
 				_, _ = s.Update(ctx, r, to, rapid.SampledFrom([]Quota{quota, {}}).Draw(t, "quota"))
 			case op == 5 && found:
 				if err := s.Delete(ctx, r); err != nil {
@@ -76,8 +74,8 @@ func TestMemoryStoreTally(t *testing.T) {
 			}
 			check()
 		}
+		start = start.Add(time.Hour)
 		for {
-			start = start.Add(time.Hour)
 			gone, err := s.Expire(ctx, 3)
 			if err != nil {
 				t.Fatal(err)
@@ -92,6 +90,10 @@ func TestMemoryStoreTally(t *testing.T) {
 		}
 		if _, err := s.Get(ctx, "task1"); !errors.Is(err, ErrNoRecord) {
 			t.Fatal(err)
+		}
+		start = start.Add(TombstoneFor)
+		if _, err := s.Expire(ctx, 3); err != nil || s.graves.Len() != 0 || len(s.oldGrave) != 0 {
+			t.Fatalf("left: %d tombstones, %v", s.graves.Len(), err)
 		}
 	})
 }

@@ -77,6 +77,12 @@ func TestOpenRefuses(t *testing.T) {
 	if runtime.GOOS == "linux" { // not even root can write there
 		cases = append(cases, struct{ path, want string }{"/proc/tasks.db", "this user may write there"})
 	}
+	if os.Geteuid() != 0 { // root can write anywhere
+		if err := errors.Join(Migrate(t.Context(), in("readonly")), os.Chmod(in("readonly"), 0o400)); err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, struct{ path, want string }{in("readonly"), "must be writable for this user"})
+	}
 	for _, tc := range cases {
 		s, err := Open(tc.path, Options{})
 		if err == nil {
@@ -148,6 +154,9 @@ func TestNothingIsLeft(t *testing.T) {
 	before.NoneLeft(t)
 	if files, err := os.ReadDir(directory); err != nil || len(files) != 1 {
 		t.Errorf("%v, %v", files, err)
+	}
+	if info, err := os.Stat(s.path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
 	}
 	if _, err := s.Create(t.Context(), newTask(0), mcptask.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
 		t.Error(err)
@@ -303,11 +312,7 @@ func dumpFixture(t *testing.T, version int) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	schema, err := MigrationSQL()
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.WriteString("-- A populated file of this version, as its users have it. Do not change it.\n" + schema + "\n")
+	b.WriteString("-- A populated file of this version, as its users have it. Do not change it.\n" + MigrationSQL() + "\n")
 	db := openFile(t, path)
 	for _, table := range []string{"worker", "account", "task", "arguments", "inputs", "outcome", "change"} {
 		b.WriteString(dumpTable(t, db, table))
@@ -383,12 +388,8 @@ func readSchema(t *testing.T, path string) map[string]string {
 // TestMigrationSQL checks that a file that was made with the statements for the shell is one that
 // Open takes and need not migrate.
 func TestMigrationSQL(t *testing.T) {
-	statements, err := MigrationSQL()
-	if err != nil {
-		t.Fatal(err)
-	}
 	byHand, byOpen := filepath.Join(t.TempDir(), "hand.db"), filepath.Join(t.TempDir(), "open.db")
-	execute(t, openFile(t, byHand), statements)
+	execute(t, openFile(t, byHand), MigrationSQL())
 	s := openStore(t, byHand)
 	if err := liveOnce(t.Context(), s); err != nil {
 		t.Error(err)

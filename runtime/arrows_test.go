@@ -79,6 +79,7 @@ var arrows = []arrow{
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
 	{"runtime/internal/leak", nil, nil},
+	{"runtime/internal/pgtest", []string{"github.com/jackc/pgx/v5/..."}, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 

@@ -17,7 +17,7 @@ func (s *Store) Get(ctx context.Context, id string) (mcptask.Record, error) {
 	if err != nil {
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
 	}
-	records, err := s.completeRows(ctx, s.pool, rows)
+	records, err := s.completeRows(ctx, rows)
 	if err != nil {
 		return mcptask.Record{}, fmt.Errorf("postgres: get: %w", err)
 	}
@@ -49,7 +49,7 @@ func (s *Store) List(ctx context.Context, principal string, after mcptask.Positi
 	if err != nil {
 		return nil, fmt.Errorf("postgres: list: %w", err)
 	}
-	records, err := s.completeRows(ctx, s.pool, rows)
+	records, err := s.completeRows(ctx, rows)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: list: %w", err)
 	}

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -66,16 +65,10 @@ func TestMigrateFixtures(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			text, err := os.ReadFile(filepath.Join(directory, "records.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var want []mcptask.Record
-			if err := json.Unmarshal(text, &want); err != nil {
-				t.Fatal(err)
-			}
+			want := fixtureRecords()
 			s := openStore(t, dsn, Options{})
 			for i := range want {
+				want[i].Version = 1
 				got, err := s.Get(t.Context(), want[i].ID)
 				if err != nil || !cmp.Equal(got, want[i]) {
 					t.Errorf("%v: %s", err, cmp.Diff(want[i], got))
@@ -93,11 +86,8 @@ func TestMigrateFixtures(t *testing.T) {
 	}
 }
 
-// populate writes a fixture.
-func populate(t *testing.T, directory string, tables []string) {
-	t.Helper()
-	dsn := pgtest.Database(t)
-	s := openStore(t, dsn, Options{})
+// fixtureRecords returns the records of a fixture.
+func fixtureRecords() []mcptask.Record {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)
 	plain := mcptask.Record{
 		ID: "plain", Principal: "p", Account: "a", Tool: "tool", Arguments: []byte(`{"a":1}`), Revision: mcptask.Revision20260728, IdempotencyKey: "k",
@@ -116,8 +106,16 @@ func populate(t *testing.T, directory string, tables []string) {
 	done = finish(done)
 	failed := done
 	failed.ID, failed.Outcome = "failed", &mcptask.Outcome{Kind: mcptask.OutcomeError, Error: &mcptask.Error{Code: -32603, Message: "m", Data: []byte(`{}`)}}
-	expired := plain
-	expired.ID, expired.IdempotencyKey, expired.ExpiresAt = "expired", "", at
+	return []mcptask.Record{plain, asked, done, failed}
+}
+
+// populate writes a fixture.
+func populate(t *testing.T, directory string, tables []string) {
+	t.Helper()
+	dsn := pgtest.Database(t)
+	s := openStore(t, dsn, Options{})
+	expired := newTask("expired", "a")
+	expired.ExpiresAt = expired.CreatedAt
 	create(t, s, expired)
 	if _, err := s.Expire(t.Context(), 10); err != nil {
 		t.Fatal(err)
@@ -125,18 +123,13 @@ func populate(t *testing.T, directory string, tables []string) {
 	if _, err := s.Beat(t.Context(), "w", time.Minute, nil); err != nil {
 		t.Fatal(err)
 	}
-	var stored []mcptask.Record
-	for _, r := range []mcptask.Record{plain, asked, done, failed} {
-		stored = append(stored, create(t, s, r))
-	}
-	text, err := json.Marshal(stored)
-	if err != nil {
-		t.Fatal(err)
+	for _, r := range fixtureRecords() {
+		create(t, s, r)
 	}
 	if err := os.MkdirAll(directory, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	files := map[string][]byte{"records.json": append(text, '\n')}
+	files := map[string][]byte{}
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)

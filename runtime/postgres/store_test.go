@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,36 +25,36 @@ func TestStoreBehindPooler(t *testing.T) {
 
 // testStore runs the kit of all stores.
 func testStore(t *testing.T, settings string, o Options) {
+	dsn := pgtest.Database(t) + settings
 	var mu sync.Mutex
-	dsns, shifts := map[mcptask.Store]string{}, map[mcptask.Store]*atomic.Int64{}
-	note := func(s *Store, dsn string, shift *atomic.Int64) mcptask.Store {
+	schemas := 0 // each store has one, since a schema is made sooner than a database
+	shifts := map[string]*atomic.Int64{}
+	open := func(t testing.TB, schema string) mcptask.Store {
 		mu.Lock()
 		defer mu.Unlock()
-		s.shift = shift
-		dsns[s], shifts[s] = dsn, shift
-		return s
-	}
-	open := func(t testing.TB, dsn string, shift *atomic.Int64) mcptask.Store {
+		if schema == "" {
+			schemas++
+			schema = fmt.Sprint("store", schemas)
+			shifts[schema] = new(atomic.Int64)
+		}
+		o := o
+		o.Schema = schema
 		s, err := Open(t.Context(), dsn, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return note(s, dsn, shift)
+		s.shift = shifts[schema]
+		return s
 	}
-	again := func(t testing.TB, s mcptask.Store) mcptask.Store {
-		mu.Lock()
-		dsn, shift := dsns[s], shifts[s]
-		mu.Unlock()
-		return open(t, dsn, shift)
-	}
-	storetest.Run(t, storetest.Stores{
-		Open:   func(t testing.TB) mcptask.Store { return open(t, pgtest.Database(t)+settings, new(atomic.Int64)) },
-		Share:  again,
-		Reopen: again,
-		Advance: func(_ testing.TB, s mcptask.Store, d time.Duration) {
-			mu.Lock()
-			defer mu.Unlock()
-			shifts[s].Add(d.Microseconds())
-		},
+	again := func(t testing.TB, s mcptask.Store) mcptask.Store { return open(t, s.(*Store).schema.name) }
+	t.Run("each", func(t *testing.T) { // its tests run at once, and end before the database is dropped
+		storetest.Run(t, storetest.Stores{
+			Open:   func(t testing.TB) mcptask.Store { return open(t, "") },
+			Share:  again,
+			Reopen: again,
+			Advance: func(_ testing.TB, s mcptask.Store, d time.Duration) {
+				s.(*Store).shift.Add(d.Microseconds())
+			},
+		})
 	})
 }

@@ -91,14 +91,40 @@ func (all *replicas) at(p *wiretest.Peer, i int) *wiretest.Peer {
 // TestSessionOnEveryReplica checks that each replica serves each request of a session, whichever
 // has opened it. The SDK behind each sees the session begin once.
 func TestSessionOnEveryReplica(t *testing.T) {
+	for name, change := range map[string]func(int, *wiretest.Setup){
+		"":             nil,
+		"JSON replies": func(_ int, s *wiretest.Setup) { s.HTTP = wiretest.HTTPOptions(true) },
+		"direct calls": func(_ int, s *wiretest.Setup) { s.Direct = true },
+		"an event store": func(_ int, s *wiretest.Setup) {
+			s.HTTP = &mcp.StreamableHTTPOptions{EventStore: mcp.NewMemoryEventStore(nil)}
+		},
+		"no Inspector":    func(_ int, s *wiretest.Setup) { s.Options.Store = plainStore{s.Options.Store} },
+		"unofficial ones": func(_ int, s *wiretest.Setup) { s.Options.Revisions = wiretest.WithProposal().Revisions },
+	} {
+		t.Run(name, func(t *testing.T) { checkEveryReplica(t, change) })
+	}
+}
+
+// plainStore is a store that is no Inspector.
+type plainStore struct{ mcptask.Store }
+
+func checkEveryReplica(t *testing.T, change func(int, *wiretest.Setup)) {
+	t.Helper()
 	inBubble(t, func(t *testing.T) {
-		all := serveReplicas(t, 3, nil)
+		all := serveReplicas(t, 3, change)
 		a := all.peer("alice", `{"elicitation":{},"sampling":{}}`)
 		b, c := all.at(a, 1), all.at(a, 2)
 		if !strings.HasPrefix(a.Session, "mcptask1.") || strings.Contains(a.Session, "alice") {
 			t.Errorf("the session ID is %q", a.Session)
 		}
 		id := b.Create("run_pipeline", wiretest.PipelineArgs("endless"))
+		asks := a.Create("ask", wiretest.AskArguments("one"))
+		a.Until(asks, "input_required")
+		stream := b.OpenGet() // its replica does not know the task
+		c.Respond(stream.NextQuestion(asks).ID, wiretest.AcceptNote("yes"))
+		if text := b.TaskText(asks); text != "yes" {
+			t.Errorf("%q", text)
+		}
 		for _, p := range []*wiretest.Peer{a, b, c} {
 			p.Until(id, "working")
 			if r := p.Call("tools/call", map[string]any{"name": "sdk_tool", "arguments": map[string]any{}}).OK(); wiretest.ToolText(r.Result) != "from the SDK" {
@@ -538,6 +564,45 @@ func TestClientOverReplicas(t *testing.T) {
 			if proxy.taken[i] == 0 {
 				t.Errorf("replica %d has got no request", i)
 			}
+		}
+	})
+}
+
+// TestResumedStreamOnAnotherReplica checks that a client which resumes its session's stream at another
+// replica gets a new stream, and one that resumes the stream of a call is refused without an end of its
+// session.
+func TestResumedStreamOnAnotherReplica(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, nil)
+		a := all.peer("alice", wiretest.AllCapabilities)
+		b := all.at(a, 1)
+		if status := b.Status(http.MethodGet, "", wiretest.WithHeader("Last-Event-ID", "ABC_1")); status != http.StatusBadRequest {
+			t.Errorf("the stream of a call: %d", status)
+		}
+		stream := b.Open(http.MethodGet, "", wiretest.WithHeader("Last-Event-ID", "_7"))
+		id := a.Create("ask", wiretest.AskArguments("one"))
+		stream.NextQuestion(id)
+	})
+}
+
+// TestQuestionOnTwoReplicas checks what a client gets that has its own stream at one replica and a
+// request that waits for the task at another: the question on both, with one ID. The first answer
+// counts.
+func TestQuestionOnTwoReplicas(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		all := serveReplicas(t, 2, nil)
+		a := all.peer("alice", wiretest.AllCapabilities)
+		b := all.at(a, 1)
+		id := a.Create("ask", wiretest.AskArguments("one"))
+		own, result := a.OpenGet(), b.Result(id)
+		one, other := own.NextQuestion(id), result.NextQuestion(id)
+		if string(one.ID) != string(other.ID) {
+			t.Errorf("%s and %s", one.ID, other.ID)
+		}
+		b.Respond(one.ID, wiretest.AcceptNote("first"))
+		a.Respond(other.ID, wiretest.AcceptNote("other"))
+		if text := a.TaskText(id); text != "first" {
+			t.Errorf("%q", text)
 		}
 	})
 }

@@ -50,13 +50,13 @@ func TestMarks(t *testing.T) {
 // and that the follower hears when changes may have been missed.
 func TestFollowSession(t *testing.T) {
 	store := NewMemoryStore()
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	options := Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), MinSessionKey)}
 	here, err := NewServer(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer here.Close()
+	defer func() { _ = here.Close() }()
 	seen, missed := make(chan Record, 100), make(chan bool, 100)
 	defer here.Observe(func(r Record) { seen <- r })()
 	unfollow := here.FollowSession("s", func() { missed <- true })

@@ -221,7 +221,7 @@ func TestListen(t *testing.T) {
 // first has opened, with mcp-go's own tools and with tasks.
 func TestSessionOnTwoReplicas(t *testing.T) {
 	store := mcptask.NewMemoryStore()
-	defer store.Close()
+	defer func() { _ = store.Close() }()
 	options := mcptask.Options{Store: store, SessionKey: bytes.Repeat([]byte("k"), mcptask.MinSessionKey)}
 	var urls []string
 	for range 2 {

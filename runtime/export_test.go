@@ -2,5 +2,5 @@ package mcptask
 
 import "time"
 
-// NewMemoryStoreAt makes a memory store with a clock.
+// NewMemoryStoreAt makes a memory store with a clock of the test's.
 func NewMemoryStoreAt(clock func() time.Time) Store { return newMemoryStore(clock) }

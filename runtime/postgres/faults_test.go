@@ -296,7 +296,7 @@ func (p *proxy) serve() {
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", p.target) //nolint:noctx // the server of this test
+		out, err := net.Dial("tcp", p.target)
 		if err != nil {
 			in.Close() //nolint:errcheck // the client sees the end
 			continue
@@ -311,7 +311,7 @@ func (p *proxy) serve() {
 
 // pass copies bytes unless the network is cut.
 func (p *proxy) pass(from, to net.Conn) {
-	defer to.Close() // the other side sees the end
+	defer to.Close() //nolint:errcheck // the other side sees the end
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)

@@ -93,20 +93,28 @@ type Server struct {
 	attached     sync.Map // see Attached
 	progress     sync.Map // chan ProgressFunc by task ID, see takeProgressTurn
 	pendingNames sync.Map // the IDs of records with an ExternalID that are being stored
+	unsure       sync.Map // Record by task ID: begun by a Create that has failed, and perhaps stored
 
 	mu        sync.Mutex
-	running   map[string]*context.CancelCauseFunc // handlers of this process, by task ID
+	running   map[string]*run // the handlers of this process, by task ID
 	observers map[*int]func(Record)
+	followed  map[string]*followed // by task ID
+	// unread are the followed tasks to read, and feedReaders counts the goroutines that read them.
+	unread      map[string]bool
+	feedReaders int
+	renewed     time.Time    // when the last renewal of the lease that succeeded began
+	clock       atomic.Int64 // what the store's time is ahead of this process's, in nanoseconds
 
 	closing   context.Context // ends when Close begins
 	stop      context.CancelFunc
 	drained   context.Context // ends after the handlers: leases are kept until then
 	endUpkeep context.CancelFunc
 	upkeep    sync.WaitGroup
-	renewing  atomic.Int32 // calls of Renew under way
+	renewing  atomic.Int32 // calls of Beat under way
 
-	adoptions  int           // of the goroutine that adopts
-	adoptEvery time.Duration // of the goroutine that adopts
+	adoptNow  chan struct{} // has an element if there may be orphans
+	adoptions int           // of the goroutine that adopts
+	feedPause time.Duration // of the goroutine that reads the feed
 
 	unwantedMu sync.Mutex
 	unwanted   []unwantedRecord // see discardRecord
@@ -131,9 +139,11 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		logger:     options.Logger,
 		catalog:    catalog{tools: map[string]*registeredTool{}, reserved: map[string]string{}, revisions: named},
 		worker:     rand.Text(),
-		adoptEvery: renewEvery,
-		running:    map[string]*context.CancelCauseFunc{},
+		adoptNow:   make(chan struct{}, 1),
+		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},
+		followed:   map[string]*followed{},
+		unread:     map[string]bool{},
 	}
 	if s.logger == nil {
 		s.logger = slog.New(warningHandler{slog.Default().Handler()})
@@ -232,14 +242,12 @@ func (s *Server) Close() error {
 // releaseStore leaves the store, and the tasks in it, to other servers. It closes a
 // store of the server's own.
 func (s *Server) releaseStore(ctx context.Context) error {
-	if s.ownStore {
-		s.cancelUnfinished(ctx)
-	}
 	t := &storeRetry{server: s, end: ctx.Done(), timeout: CloseMargin / 5}
 	_, err := callStore(ctx, t, "Release", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.store.Release(ctx, s.worker)
 	})
 	if s.ownStore {
+		s.cancelUnfinished(ctx)
 		err = errors.Join(err, s.store.Close())
 	}
 	return err

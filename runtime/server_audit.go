@@ -3,7 +3,6 @@ package mcptask
 import (
 	"context"
 	"log/slog"
-	"time"
 )
 
 // Audit writes to the audit trail what a caller did with a task (C-101 to C-104).
@@ -37,12 +36,12 @@ func LogID(principal, id string) string {
 // cancelled, expired or abandoned.
 func (s *Server) auditEnd(r Record, how string) {
 	switch {
-	case r.isExpired(time.Now()):
+	case r.isExpired(s.Now()):
 		how = "expired"
 	case r.Done() && r.Outcome.IsError:
 		how = "tool_error"
 	}
-	s.Audit(slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", time.Since(r.CreatedAt).Seconds())
+	s.Audit(slog.LevelInfo, "task ended", "ended", r.asCaller(), r, "outcome", how, "seconds", s.Now().Sub(r.CreatedAt).Seconds())
 }
 
 // asCaller returns the owner of the task as a caller.

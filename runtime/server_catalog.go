@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
@@ -46,6 +47,13 @@ func (c *catalog) addService(service *Tools) []error {
 	c.order, c.reserved = append(c.order, a.order...), a.reserved
 	c.services = append(c.services, service)
 	return nil
+}
+
+// listNames returns the names of all tools.
+func (c *catalog) listNames() []string {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Clone(c.order)
 }
 
 // addition is a service on its way into the catalog.

@@ -32,8 +32,15 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	if s.closing.Err() != nil {
 		return CallReply{}, newShutdownError()
 	}
+	if err := s.ensureLease(ctx); err != nil {
+		return CallReply{}, s.explainUnstored(ctx, t, err)
+	}
 	fresh := s.newRecord(caller, t, arguments, call, answers)
+	slot := s.reserve(&fresh)
 	record, err := s.insertRecord(ctx, fresh, s.options.Limits.storeQuota())
+	if err != nil {
+		slot.giveUp()
+	}
 	if errors.Is(err, ErrExists) && key != "" && record.Version > 0 {
 		return replyRepeated(record, arguments, call.Mode)
 	}
@@ -44,15 +51,19 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 	case errors.Is(err, ErrExists):
 		return CallReply{}, Errorf(CodeInvalidParams, "the task ID %q is in use: choose another one for each call", call.ExternalID)
 	case err != nil:
-		s.logger.Error("task not stored", "tool", t.spec.Name, "error", err)
 		// The store may have the record all the same. A caller with a key or a name may
 		// come back for it and finds it running. Any other caller cannot know its ID.
 		if key == "" && call.ExternalID == "" {
 			s.discardRecord(unwantedRecord{fresh, time.Now().Add(leaseFor)})
-		} else if s.executor.Submit(fresh.toSubmission()) != nil {
-			return CallReply{}, newShutdownError()
+		} else {
+			if slot != nil {
+				s.unsure.Store(fresh.ID, fresh)
+			}
+			if s.executor.Submit(fresh.toSubmission()) != nil {
+				return CallReply{}, newShutdownError()
+			}
 		}
-		return CallReply{}, Errorf(CodeInternalError, "the task could not be stored")
+		return CallReply{}, s.explainUnstored(ctx, t, err)
 	}
 	s.Audit(slog.LevelInfo, "task created", "created", caller, record)
 	if call.Progress != nil {
@@ -60,7 +71,11 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 		turn <- call.Progress
 		s.progress.Store(record.ID, turn)
 	}
-	if err := s.executor.Submit(record.toSubmission()); err != nil {
+	start := func() error { return s.executor.Submit(record.toSubmission()) }
+	if slot != nil {
+		start = func() error { return slot.start(record) }
+	}
+	if err := start(); err != nil {
 		s.forgetTask(record)
 		return CallReply{}, newShutdownError()
 	}
@@ -68,6 +83,15 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 		return s.awaitGrace(ctx, record, grace)
 	}
 	return CallReply{Task: &record}, nil
+}
+
+// explainUnstored returns what the caller is told about a task that could not be stored.
+func (s *Server) explainUnstored(ctx context.Context, t *registeredTool, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.logger.Error("task not stored", "tool", t.spec.Name, "error", err)
+	return Errorf(CodeInternalError, "the task could not be stored")
 }
 
 // newRecord makes the record of a new task.
@@ -81,8 +105,7 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		canAsk = append(slices.Clone(canAsk), methodElicit)
 	}
 	policy := t.spec.Policy
-	// Stores and cursors keep whole microseconds of the wall clock.
-	now := time.Now().UTC().Truncate(time.Microsecond)
+	now := s.Now()
 	record := Record{
 		ID:             id,
 		ExternalID:     call.ExternalID,
@@ -100,7 +123,6 @@ func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawM
 		ExpiresAt:      now.Add(s.chooseRetention(policy, call.TTL)),
 		Poll:           policy.Poll,
 		Worker:         s.worker,
-		LeaseUntil:     now.Add(leaseFor),
 	}
 	if call.FromEnd {
 		record.Keep = record.TTL()
@@ -180,7 +202,6 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 	t := s.newRequestRetry()
 	for replaced := false; ; replaced = true {
 		record, err := callStore(ctx, t, "Create", func(ctx context.Context) (Record, error) {
-			fresh.LeaseUntil = time.Now().Add(leaseFor)
 			return s.store.Create(ctx, fresh, quota)
 		})
 		if !errors.Is(err, ErrExists) {
@@ -190,7 +211,7 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 		if former.Version == 0 { // only the ID is taken
 			var unread error
 			if former, unread = s.getRecord(ctx, t, fresh.ID); unread != nil {
-				if errors.Is(unread, ErrNoRecord) && !replaced {
+				if isGone(unread) && !replaced {
 					continue // it was deleted meanwhile
 				}
 				return record, cmp.Or(unread, err)
@@ -205,7 +226,7 @@ func (s *Server) insertRecord(ctx context.Context, fresh Record, quota Quota) (R
 		switch err = s.deleteStored(ctx, t, former); {
 		case err == nil:
 			s.announceExpiry(former)
-		case !errors.Is(err, ErrNoRecord) && !errors.Is(err, ErrConflict):
+		case !isGone(err) && !errors.Is(err, ErrConflict):
 			return record, err
 		}
 	}

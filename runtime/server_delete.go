@@ -56,13 +56,13 @@ func (s *Server) deleteRecord(t *storeRetry, u unwantedRecord) (gone bool) {
 				continue
 			}
 		}
-		if err == nil || errors.Is(err, ErrNoRecord) {
+		if err == nil || isGone(err) {
 			s.withdrawSubmission(r.ID)
 		}
 		switch {
 		case err == nil && !r.Done():
 			s.auditEnd(r, "abandoned")
-		case errors.Is(err, ErrNoRecord):
+		case isGone(err):
 			return !time.Now().Before(u.late)
 		}
 		return err == nil || errors.Is(err, ErrServerClosed)

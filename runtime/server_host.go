@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 )
 
 // errWithdrawn says that an earlier attempt has withdrawn a question.
@@ -19,24 +23,90 @@ type taskHost struct {
 	attempt context.Context
 	cancel  context.CancelCauseFunc
 	asking  atomic.Int32 // questions that wait for their answers
+
+	writing sync.Mutex // held while a report is stored
+
+	mu      sync.Mutex
+	ended   bool
+	pending *report     // the newest, if it is not stored
+	timer   *time.Timer // stores the pending report; nil if none is set
+	stored  time.Time   // when the last report was stored
 }
 
-// Report implements Host.
+// Report implements Host. Reports are stored once in a polling interval, the newest of them,
+// since requestors see no others. A progress notification is sent at once.
 func (h *taskHost) Report(ctx context.Context, done, total float64, message string) {
-	id := h.record.ID
-	send, giveBack := h.server.takeProgressTurn(id, true)
+	send, giveBack := h.server.takeProgressTurn(h.record.ID, true)
 	defer giveBack()
-	report := event{kind: eventReport, message: formatStatus(done, total, message)}
-	_, err := h.server.applyEvent(ctx, id, ifSameRun(h.record, report))
+	if due := h.addReport(&report{formatStatus(done, total, message), Progress{done, total}}); due {
+		if !h.storeReport(ctx) {
+			return
+		}
+	}
+	if send != nil {
+		send(h.record.ID, done, total, message)
+	}
+}
+
+// addReport notes a report and returns whether it is to be stored now. If not, a timer does it.
+func (h *taskHost) addReport(r *report) (due bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ended {
+		return false
+	}
+	h.pending = r
+	wait := h.record.Poll - time.Since(h.stored)
+	switch {
+	case h.stored.IsZero() || wait <= 0:
+		return true
+	case h.timer == nil:
+		h.timer = time.AfterFunc(wait, func() {
+			defer guard.Recover(h.server.logger, "storing of a report")
+			h.storeReport(h.server.drained)
+		})
+	}
+	return false
+}
+
+// takeReport ends the reports and returns the one that is not stored, or nil.
+func (h *taskHost) takeReport() *report {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ended = true
+	return h.nextReport()
+}
+
+// nextReport takes the pending report. h.mu is held.
+func (h *taskHost) nextReport() *report {
+	if h.timer != nil {
+		h.timer.Stop()
+		h.timer = nil
+	}
+	r := h.pending
+	h.pending, h.stored = nil, time.Now()
+	return r
+}
+
+// storeReport stores the pending report, if there is one. It returns false if the task
+// did not take it.
+func (h *taskHost) storeReport(ctx context.Context) bool {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	r := h.nextReport()
+	h.mu.Unlock()
+	if r == nil {
+		return true
+	}
+	known := h.server.knownRecord(h.record)
+	_, err := h.server.applyEvent(ctx, known, ifSameRun(h.record, event{kind: eventReport, report: r}))
 	if err != nil {
 		// The task has ended, or there is no room, or the next report succeeds.
 		_ = h.explainQuota(err)
 		h.cancelIfLost(err)
-		return
 	}
-	if send != nil {
-		send(id, done, total, message)
-	}
+	return err == nil
 }
 
 // Ask implements Host. It stores the question before anyone can see it, releases
@@ -47,6 +117,7 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 	if err := (Caller{CanAsk: h.record.CanAsk}).checkCanAsk(in, true); err != nil {
 		return nil, err
 	}
+	h.storeReport(ctx)
 	record, err := h.storeQuestion(ctx, in)
 	if err != nil {
 		return nil, err
@@ -84,7 +155,7 @@ func (h *taskHost) Ask(ctx context.Context, in Input) (json.RawMessage, error) {
 func (h *taskHost) storeQuestion(ctx context.Context, in Input) (Record, error) {
 	s, id := h.server, h.record.ID
 	most, tooMany := s.options.Limits.Questions, false
-	record, err := s.moveTask(ctx, s.newTaskRetry(), id, func(r Record) event {
+	record, err := s.moveTask(ctx, s.newTaskRetry(), s.knownRecord(h.record), func(r Record) event {
 		isStored := r.findInput(in.Key) >= 0
 		tooMany = !isStored && len(r.Inputs) >= most
 		if isStored || tooMany {
@@ -138,7 +209,7 @@ func (h *taskHost) withdrawQuestion(ctx context.Context, key string) {
 	if h.server.closing.Err() != nil || errors.Is(context.Cause(ctx), errStolen) {
 		return
 	}
-	_, err := h.server.applyEvent(context.WithoutCancel(ctx), h.record.ID, func(r Record) event {
+	_, err := h.server.applyEvent(context.WithoutCancel(ctx), h.server.knownRecord(h.record), func(r Record) event {
 		if !r.isOutstanding(key) {
 			return event{} // answered meanwhile
 		}
@@ -158,7 +229,7 @@ func (h *taskHost) explainUnasked(ctx context.Context, key string, err error) er
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case errors.Is(err, errTerminal):
-	case errors.Is(err, ErrNoRecord):
+	case isGone(err):
 		err = ErrExpired
 	default:
 		if !errors.Is(err, ErrServerClosed) {
@@ -175,7 +246,7 @@ func (h *taskHost) cancelIfLost(err error) {
 	switch {
 	case errors.Is(err, errVoid):
 		h.cancel(errStolen)
-	case errors.Is(err, ErrNoRecord):
+	case isGone(err):
 		h.cancel(ErrExpired)
 	}
 }

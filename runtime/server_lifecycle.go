@@ -32,8 +32,7 @@ type event struct {
 	kind    eventKind
 	at      time.Time
 	worker  string          // start, claim
-	lease   time.Duration   // start, claim; counts from at
-	message string          // report
+	report  *report         // report; finish and handover, if there is one
 	input   Input           // ask
 	key     string          // answer, withdraw
 	answer  json.RawMessage // answer
@@ -41,6 +40,12 @@ type event struct {
 	outcome Outcome         // finish
 	// unbounded stores the record even if it goes beyond the account's bytes.
 	unbounded bool
+}
+
+// report is what a handler has said of its progress.
+type report struct {
+	message  string
+	progress Progress
 }
 
 // transitions is the whole lifecycle: the phases in which an event is allowed, and
@@ -86,23 +91,26 @@ func applyStart(r *Record, e event) error {
 	}
 	r.Attempt++
 	r.Tries++
-	r.Worker, r.LeaseUntil = e.worker, e.at.Add(e.lease)
+	r.Worker = e.worker
 	return nil
 }
 
 func applyClaim(r *Record, e event) error {
-	r.Worker, r.LeaseUntil = e.worker, e.at.Add(e.lease)
+	r.Worker = e.worker
 	return nil
 }
 
-func applyHandOver(r *Record, _ event) error {
+func applyHandOver(r *Record, e event) error {
+	_ = applyReport(r, e)
 	r.Tries--
-	r.Worker, r.LeaseUntil = "", time.Time{}
+	r.Worker = ""
 	return nil
 }
 
 func applyReport(r *Record, e event) error {
-	r.StatusMessage = e.message
+	if e.report != nil {
+		r.StatusMessage, r.Progress = e.report.message, e.report.progress
+	}
 	return nil
 }
 
@@ -149,8 +157,9 @@ func applyFinish(r *Record, e event) error {
 		}
 	}
 	outcome := e.outcome
+	_ = applyReport(r, e)
 	r.Phase, r.Outcome, r.TerminalAt = PhaseDone, &outcome, e.at
-	r.Worker, r.LeaseUntil = "", time.Time{}
+	r.Worker = ""
 	if r.Keep > 0 {
 		r.ExpiresAt = e.at.Add(r.Keep)
 	}

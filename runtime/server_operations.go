@@ -38,7 +38,9 @@ func (s *Server) findOwned(ctx context.Context, t *storeRetry, caller Caller, id
 // if the record is the caller's.
 func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, err error) error {
 	switch {
-	case errors.Is(err, ErrNoRecord):
+	case errors.Is(err, ErrRecordExpired) && record.Principal == caller.Principal:
+		return newExpiredError()
+	case isGone(err):
 		return newNotFoundError()
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
@@ -52,8 +54,8 @@ func (s *Server) checkOwned(ctx context.Context, caller Caller, record Record, e
 			s.Audit(slog.LevelWarn, "task asked for by a stranger", "stranger", caller, record, "owner", record.Principal, "method", caller.Method)
 		}
 		return newNotFoundError()
-	case record.isExpired(time.Now()):
-		return newNotFoundError()
+	case record.isExpired(s.Now()):
+		return newExpiredError()
 	}
 	return nil
 }
@@ -73,7 +75,7 @@ func (s *Server) Changed(ctx context.Context, caller Caller, id string, version 
 // meanwhile has expired, and so has one that is not deleted yet.
 func (s *Server) waitForChange(ctx context.Context, caller Caller, id string, version int64) (Record, error) {
 	record, err := s.awaitVersion(ctx, s.newWaitRetry(), id, version)
-	if errors.Is(err, ErrNoRecord) || err == nil && record.isExpired(time.Now()) {
+	if isGone(err) || err == nil && record.isExpired(s.Now()) {
 		return record, newExpiredError()
 	}
 	return record, s.checkOwned(ctx, caller, record, err)
@@ -83,11 +85,7 @@ func (s *Server) waitForChange(ctx context.Context, caller Caller, id string, ve
 func (s *Server) Await(ctx context.Context, caller Caller, id string) (Record, error) {
 	record, err := s.findOwned(ctx, s.newWaitRetry(), caller, id)
 	for err == nil && !record.Done() {
-		s.notifyObservers(record) // it may have changed in another process
 		record, err = s.waitForChange(ctx, caller, id, record.Version)
-	}
-	if err == nil {
-		s.notifyObservers(record)
 	}
 	return record, err
 }
@@ -117,7 +115,7 @@ func (s *Server) Cancel(ctx context.Context, caller Caller, id string) (record R
 	if err != nil {
 		return record, false, err
 	}
-	record, err = s.applyEvent(ctx, id, func(Record) event {
+	record, err = s.applyEvent(ctx, record, func(Record) event {
 		return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 	})
 	if errors.Is(err, errTerminal) {
@@ -134,10 +132,11 @@ func (s *Server) Cancel(ctx context.Context, caller Caller, id string) (record R
 // with whatever the handler returns (E-56, E-57). A task that has ended already
 // stays as it is.
 func (s *Server) Stop(ctx context.Context, caller Caller, id string) error {
-	if _, err := s.Get(ctx, caller, id); err != nil {
+	record, err := s.Get(ctx, caller, id)
+	if err != nil {
 		return err
 	}
-	record, err := s.applyEvent(ctx, id, func(r Record) event {
+	record, err = s.applyEvent(ctx, record, func(r Record) event {
 		if r.Phase == PhaseQueued { // there is no handler that could stop by itself
 			return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 		}
@@ -176,7 +175,7 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 		if !ok {
 			continue
 		}
-		record, err = s.applyEvent(ctx, id, func(r Record) event {
+		record, err = s.applyEvent(ctx, record, func(r Record) event {
 			if !r.isOutstanding(in.Key) {
 				return event{} // another request has answered it meanwhile
 			}
@@ -197,7 +196,8 @@ func (s *Server) Answer(ctx context.Context, caller Caller, id string, answers m
 // ends it with ErrCannotAsk, and so does a response that there is no room for.
 // Respond ignores a key that is not outstanding.
 func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, response json.RawMessage, failed *Error) error {
-	if _, err := s.Get(ctx, caller, id); err != nil {
+	record, err := s.Get(ctx, caller, id)
+	if err != nil {
 		return err
 	}
 	var noRoom *Error
@@ -210,9 +210,9 @@ func (s *Server) Respond(ctx context.Context, caller Caller, id, key string, res
 		}
 		return event{kind: eventAnswer, key: key, answer: response, failed: failed}
 	}
-	record, err := s.applyEvent(ctx, id, settle)
+	record, err = s.applyEvent(ctx, record, settle)
 	if noRoom = s.explainQuota(caller, err, "tool", record.Tool, "task", LogID(record.Principal, id)); noRoom != nil {
-		record, err = s.applyEvent(ctx, id, settle)
+		record, err = s.applyEvent(ctx, record, settle)
 	}
 	if errors.Is(err, errVoid) || errors.Is(err, errTerminal) {
 		return nil

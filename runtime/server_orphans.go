@@ -12,32 +12,25 @@ import (
 // "worker_lost". A run that a closing server has handed over is not counted.
 const MaxTries = 5
 
-const (
-	// claimFor is how long a server has to take the orphans that it found. After that
-	// they are free again.
-	claimFor = renewEvery
-	// rarestAdoption is the longest interval of a server that finds only orphans of
-	// tools that it does not have.
-	rarestAdoption = 6 * renewEvery
-)
+// claimFor is how long a server has to take the orphans that it found. After that
+// they are free again.
+const claimFor = renewEvery
 
 // adoptOrphans takes the tasks of dead workers. It queues a task that never ran,
-// and restarts or fails one that ran, as its tool says.
+// and restarts or fails one that ran, as its tool says. It does so again and again, and at once
+// when a worker leaves tasks.
 //
 // It leases them under a name of its own that is never renewed. So a task that it
-// does not take is free again soon, whether the store's answer was lost or the tool
-// is not here.
+// does not take is free again soon, whether or not the store's answer was lost.
 func (s *Server) adoptOrphans() time.Duration {
-	if s.renewLeases() != nil {
-		return s.adoptEvery // its own tasks, whose leases ended while the store was away, are no orphans
-	}
-	unknownTool := false
 	for s.closing.Err() == nil {
+		if s.ensureLease(s.closing) != nil {
+			break // its own tasks, whose lease ended while the store was away, are no orphans
+		}
 		s.adoptions++
 		finder := fmt.Sprint(s.worker, "/", s.adoptions)
 		orphans, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
-			now := time.Now()
-			return s.store.Lease(ctx, finder, now, now.Add(claimFor), sweepBatch)
+			return s.store.Lease(ctx, finder, claimFor, s.catalog.listNames(), sweepBatch)
 		})
 		if err != nil {
 			if s.closing.Err() == nil {
@@ -46,44 +39,25 @@ func (s *Server) adoptOrphans() time.Duration {
 			break
 		}
 		for _, r := range orphans {
-			if known := s.resumeOrphan(r); !known {
-				unknownTool = true
+			if s.isRunnable(r) && !r.CancelRequested {
+				s.restartOrphan(r)
+			} else {
+				s.failOrphan(r)
 			}
 		}
 		if len(orphans) < sweepBatch {
 			break
 		}
 	}
-	if unknownTool { // let servers that have the tool come first
-		s.adoptEvery = min(4*s.adoptEvery, rarestAdoption)
-	} else {
-		s.adoptEvery = max(s.adoptEvery/2, renewEvery)
-	}
-	return s.adoptEvery
-}
-
-// resumeOrphan decides what becomes of one orphan. known is false if its tool is
-// not here: the task is then left, until its ttl, to a server that has the tool.
-func (s *Server) resumeOrphan(orphan Record) (known bool) {
-	_, known = s.catalog.findTool(orphan.Tool)
-	switch {
-	case !known && !orphan.CancelRequested:
-		s.logger.Warn("task left to a server that has its tool", "task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-		return false
-	case s.isRunnable(orphan):
-		s.restartOrphan(orphan)
-	default:
-		s.failOrphan(orphan)
-	}
-	return true
+	return renewEvery
 }
 
 // restartOrphan takes an orphan and submits it. It uses a retry that gives up, since
 // one record that the store does not take must not hold up the other orphans.
 func (s *Server) restartOrphan(orphan Record) {
 	log := s.logger.With("task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool)
-	claim := event{kind: eventClaim, worker: s.worker, lease: leaseFor}
-	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, ifSameRun(orphan, claim))
+	claim := event{kind: eventClaim, worker: s.worker}
+	r, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, claim))
 	if claimed := orphan; errors.Is(err, errVoid) {
 		if claimed.Worker = s.worker; r.isSameRun(claimed) {
 			err = nil // an Update whose answer was lost has claimed it
@@ -111,7 +85,7 @@ func (s *Server) failOrphan(orphan Record) {
 		outcome = Outcome{Kind: OutcomeCancelled}
 	}
 	end := event{kind: eventFinish, outcome: outcome}
-	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan.ID, ifSameRun(orphan, end))
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), orphan, ifSameRun(orphan, end))
 	s.logger.Warn("task lost with its worker", "task", LogID(orphan.Principal, orphan.ID), "tool", orphan.Tool,
 		"attempt", orphan.Attempt, "tries", orphan.Tries, "error", err)
 }
@@ -120,8 +94,8 @@ func (s *Server) failOrphan(orphan Record) {
 // name that it was found under. There its lease ends soon; under this server's name
 // it would be renewed forever.
 func (s *Server) returnOrphan(claimed Record, finder string) {
-	back := event{kind: eventClaim, worker: finder, lease: claimFor}
-	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed.ID, ifSameRun(claimed, back))
+	back := event{kind: eventClaim, worker: finder}
+	_, err := s.moveTask(s.closing, s.newRequestRetry(), claimed, ifSameRun(claimed, back))
 	if err != nil && s.closing.Err() == nil && !errors.Is(err, errVoid) {
 		s.logger.Warn("task not left to other servers", "task", LogID(claimed.Principal, claimed.ID), "error", err)
 	}

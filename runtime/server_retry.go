@@ -17,7 +17,7 @@ const (
 	// StoreTimeout is how long one call may take before its context ends and it
 	// counts as failed.
 	StoreTimeout = 5 * time.Second
-	// StoreWait is how long one Wait may take before it is made again.
+	// StoreWait is how long a request waits for the store's feed before it looks for itself.
 	StoreWait = 30 * time.Second
 	// StorePatience is how long the failing calls of a request are made again. Then
 	// the request fails.
@@ -122,6 +122,9 @@ func isStoreAnswer(err error) bool {
 	return slices.ContainsFunc(answers, func(answer error) bool { return errors.Is(err, answer) })
 }
 
+// isGone reports whether an error says that a record does not exist.
+func isGone(err error) bool { return errors.Is(err, ErrNoRecord) }
+
 // callOnce makes one call of the store, bounded by the timeout. The server's own
 // store needs no bound.
 func callOnce[T any](ctx context.Context, t *storeRetry, call func(context.Context) (T, error)) (T, error) {
@@ -158,47 +161,16 @@ func (s *Server) getRecord(ctx context.Context, t *storeRetry, id string) (Recor
 	return record, err
 }
 
-// awaitVersion waits for a version of a record beyond the given one. If the store
-// misses a change, the wait takes up to StoreWait longer. If its Wait fails,
-// awaitVersion tries Get.
-func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, version int64) (Record, error) {
-	wait := *t
-	wait.timeout = StoreWait
-	for {
-		began := time.Now()
-		record, err := callOnce(ctx, &wait, func(ctx context.Context) (Record, error) { return s.store.Wait(ctx, id, version) })
-		if err != nil && !isStoreAnswer(err) {
-			if time.Since(began) >= StoreWait && ctx.Err() == nil {
-				wait.failing = time.Time{} // Wait works, but nothing has changed
-				continue
-			}
-			if !wait.pauseAfterFailure(ctx, "Wait", err) {
-				return record, err
-			}
-			record, err = callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Get(ctx, id) })
-			switch {
-			case err == nil && record.Version <= version:
-				wait.failing = time.Time{} // the store works
-				continue
-			case err != nil && !isStoreAnswer(err):
-				continue
-			}
-		}
-		if err == nil {
-			s.stopIfEnded(record)
-		}
-		return record, err
-	}
-}
-
-// stopIfEnded stops the handler of this process if its task has ended elsewhere, or
-// was asked to stop there.
+// stopIfEnded stops the handler of this process if its task has ended elsewhere, was
+// asked to stop there, or was taken by another run.
 func (s *Server) stopIfEnded(r Record) {
 	switch {
 	case r.Done() && r.Outcome.Kind != OutcomeCancelled:
 		s.cancelHandler(r.ID, errStolen)
 	case r.Done(), r.CancelRequested:
 		s.cancelHandler(r.ID, ErrCancelled)
+	case s.isStolen(r):
+		s.cancelHandler(r.ID, errStolen)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
@@ -17,53 +16,142 @@ var (
 	errStolen       = errors.New("mcptask: another worker has the task")
 )
 
+// run is a handler of this process. Server.mu guards it.
+type run struct {
+	// cancel ends the handler's context. Before there is one, early is why it will end.
+	cancel context.CancelCauseFunc
+	early  error
+	// record is the newest that is known of the attempt; its Version is 0 before the attempt has begun.
+	record Record
+}
+
 // runTask is the RunFunc. It runs one attempt of a task's handler, from the record
 // to the outcome.
-func (s *Server) runTask(ctx context.Context, id string) {
+func (s *Server) runTask(life context.Context, id string) {
 	defer guard.Recover(s.logger, "task") // after finishAttempt has stored the outcome
-	// life is the executor's context. A cancelled task must still begin, since only a
-	// task that has begun can end here.
-	life := ctx
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	s.mu.Lock()
-	former := s.running[id]
-	if former == nil {
-		s.running[id] = &cancel
+	r, leave := s.enterRun(id)
+	defer leave()
+	unsure, isUnsure := s.unsure.LoadAndDelete(id)
+	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, s.decideStart)
+	if isUnsure && errors.Is(err, errVoid) && record.isSameRun(unsure.(Record)) {
+		err = nil // its Create has begun the attempt, and seemed to have failed
 	}
-	s.mu.Unlock()
-	defer func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if s.running[id] == &cancel {
-			delete(s.running, id)
-			s.progress.Delete(id)
-		}
-	}()
-
-	record, err := s.moveTask(life, s.newTaskRetry(), id, s.decideStart)
 	if err != nil {
 		return // an executor may deliver a task twice: the run that has it goes on
 	}
-	if former != nil {
-		s.takeOverRun(life, id, &cancel)
+	s.runAttempt(life, r, record)
+}
+
+// enterRun makes a run, and enters it for cancelHandler unless there is another run of the
+// task.
+func (s *Server) enterRun(id string) (r *run, leave func()) {
+	_, unfollow := s.followTask(id, true)
+	r = &run{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.running[id] == nil {
+		s.running[id] = r
 	}
-	t, ok := s.catalog.findTool(record.Tool)
-	if !ok {
-		return // decideStart has checked that it is there
+	return r, func() {
+		unfollow()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.running[id] == r {
+			delete(s.running, id)
+			s.progress.Delete(id)
+		}
 	}
+}
+
+// reservation is a free slot for the handler of a task that is not stored yet.
+type reservation struct {
+	server     *Server
+	executor   localExecutor
+	submission Submission
+	run        *run
+	leave      func()
+}
+
+// reserve takes a slot for a new task, if one is free, and makes the record that of a running
+// task. So the start of the handler need not be stored apart. It returns nil otherwise.
+func (s *Server) reserve(fresh *Record) *reservation {
+	x, ok := s.executor.(localExecutor)
+	if !ok || !x.Reserve(listShares(fresh.toSubmission())...) {
+		return nil
+	}
+	v := &reservation{server: s, executor: x, submission: fresh.toSubmission()}
+	v.run, v.leave = s.enterRun(fresh.ID) // before the task is stored, so that no cancellation is missed
+	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
+	return v
+}
+
+// giveUp frees the slot. v may be nil.
+func (v *reservation) giveUp() {
+	if v != nil {
+		v.leave()
+		v.executor.Release(v.submission)
+	}
+}
+
+// start runs the handler of the task, which is stored.
+func (v *reservation) start(record Record) error {
+	err := v.executor.Start(func(life context.Context) {
+		defer guard.Recover(v.server.logger, "task")
+		defer v.leave()
+		v.server.runAttempt(life, v.run, record)
+	}, listShares(v.submission)...)
+	if err != nil {
+		v.giveUp()
+	}
+	return err
+}
+
+// beginRun makes a run the one that cancelHandler finds. It ends a former run of the
+// task, which this process has lost and got back. early is why the run must end before its handler
+// has begun.
+func (s *Server) beginRun(r *run, record Record, cancel context.CancelCauseFunc) (early error) {
+	s.mu.Lock()
+	r.cancel, r.record = cancel, record
+	early = r.early
+	former := s.running[record.ID]
+	s.running[record.ID] = r
+	s.mu.Unlock()
+	if former == r {
+		return early
+	}
+	if former != nil && former.cancel != nil {
+		former.cancel(errStolen)
+	}
+	// A cancellation in between has reached the former run only. getRecord cancels the handler if
+	// the record says so. If the store fails, a later call tells.
+	_, _ = s.getRecord(s.drained, s.newRequestRetry(), record.ID)
+	return early
+}
+
+// runAttempt runs an attempt that is stored as begun.
+func (s *Server) runAttempt(life context.Context, r *run, record Record) {
+	ctx, cancel := context.WithCancelCause(life)
+	defer cancel(nil)
+	early := s.beginRun(r, record, cancel)
 	if record.CancelRequested {
-		cancel(ErrCancelled)
+		early = ErrCancelled
 	}
+	host := &taskHost{server: s, record: record, cancel: cancel}
 	// This outcome stays if the handler ends its goroutine, as testing.T.FailNow does.
 	outcome := newInternalOutcome()
-	defer func() { s.finishAttempt(ctx, record, *outcome) }()
+	defer func() { s.finishAttempt(ctx, host, *outcome) }()
+	t, ok := s.catalog.findTool(record.Tool)
+	if early != nil || !ok { // whoever has started it knows that the tool is here
+		cancel(early)
+		outcome = &Outcome{Kind: OutcomeCancelled}
+		return
+	}
 	// The handler ends when the task's ttl or the tool's deadline is over.
-	ctx, cancelTTL := context.WithDeadlineCause(ctx, record.ExpiresAt, ErrExpired)
+	ctx, cancelTTL := context.WithTimeoutCause(ctx, record.ExpiresAt.Sub(s.Now()), ErrExpired)
 	defer cancelTTL()
 	ctx, cancelDeadline := limit.Timeout(ctx, t.spec.Policy.Deadline, errDeadlineOver)
 	defer cancelDeadline()
-	host := &taskHost{server: s, record: record, attempt: ctx, cancel: cancel}
+	host.attempt = ctx
 	upfront := CallRequest{Answers: record.collectResponses(), Ask: host.Ask}
 	answers, refusal, err := s.settleUpfrontQuestions(ctx, Caller{CanAsk: record.CanAsk}, t, upfront)
 	switch {
@@ -73,7 +161,7 @@ func (s *Server) runTask(ctx context.Context, id string) {
 		outcome = refusal.Outcome
 	default:
 		task := &Task{
-			id:        id,
+			id:        record.ID,
 			principal: record.Principal,
 			attempt:   record.Attempt,
 			host:      host,
@@ -84,30 +172,14 @@ func (s *Server) runTask(ctx context.Context, id string) {
 	}
 }
 
-// takeOverRun ends a former run of a task that has begun again: this process lost
-// the task and got it back. A cancellation in between has reached the former run
-// only, so takeOverRun reads the record again.
-func (s *Server) takeOverRun(ctx context.Context, id string, cancel *context.CancelCauseFunc) {
-	s.mu.Lock()
-	former := s.running[id]
-	s.running[id] = cancel
-	s.mu.Unlock()
-	if former != nil {
-		(*former)(errStolen)
-	}
-	// getRecord cancels the handler if the record says so. If the store fails, a later
-	// call tells.
-	_, _ = s.getRecord(ctx, s.newRequestRetry(), id)
-}
-
 // decideStart returns the event that starts a handler, or no event if the handler
 // may not run again or another worker has the task.
 func (s *Server) decideStart(r Record) event {
-	heldByOther := r.Attempt > 0 && r.Worker != s.worker && time.Now().Before(r.LeaseUntil)
+	heldByOther := r.Attempt > 0 && r.Worker != s.worker && r.Worker != ""
 	if !s.isRunnable(r) || heldByOther {
 		return event{}
 	}
-	return event{kind: eventStart, worker: s.worker, lease: leaseFor}
+	return event{kind: eventStart, worker: s.worker}
 }
 
 // invokeHandler calls a handler and returns the outcome, whatever the handler does.
@@ -148,8 +220,9 @@ func (s *Server) invokeHandler(ctx context.Context, t *registeredTool, task *Tas
 }
 
 // finishAttempt stores the outcome of an attempt, unless another run has the task.
-func (s *Server) finishAttempt(ctx context.Context, attempt Record, outcome Outcome) {
-	end := event{kind: eventFinish, outcome: outcome}
+func (s *Server) finishAttempt(ctx context.Context, host *taskHost, outcome Outcome) {
+	attempt := host.record
+	end := event{kind: eventFinish, outcome: outcome, report: host.takeReport()}
 	if cause := context.Cause(ctx); outcome.Kind == OutcomeCancelled {
 		switch {
 		case errors.Is(cause, errStolen):
@@ -158,10 +231,10 @@ func (s *Server) finishAttempt(ctx context.Context, attempt Record, outcome Outc
 			if s.ownStore || !s.allowsRestart(attempt) {
 				return
 			}
-			end = event{kind: eventHandOver}
+			end.kind = eventHandOver
 		}
 	}
-	_, err := s.moveTask(s.drained, s.newTaskRetry(), attempt.ID, ifSameRun(attempt, end))
+	_, err := s.moveTask(s.drained, s.newTaskRetry(), s.knownRecord(attempt), ifSameRun(attempt, end))
 	if err != nil && !isOver(err) {
 		s.logger.Error("task not stored", "task", LogID(attempt.Principal, attempt.ID), "tool", attempt.Tool, "error", err)
 	}
@@ -170,9 +243,54 @@ func (s *Server) finishAttempt(ctx context.Context, attempt Record, outcome Outc
 // cancelHandler ends the context of a task's handler if it runs in this process.
 func (s *Server) cancelHandler(id string, cause error) {
 	s.mu.Lock()
-	cancel := s.running[id]
+	var cancel context.CancelCauseFunc
+	if r := s.running[id]; r != nil {
+		if cancel = r.cancel; cancel == nil {
+			r.early = cause
+		}
+	}
 	s.mu.Unlock()
 	if cancel != nil {
-		(*cancel)(cause)
+		cancel(cause)
 	}
+}
+
+// noteRun notes a version of a record for the run that it belongs to.
+func (s *Server) noteRun(record Record) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.running[record.ID]; r != nil && record.Version > r.record.Version && record.isSameRun(r.record) {
+		r.record = record
+	}
+}
+
+// knownRecord returns the newest record that is known of an attempt.
+func (s *Server) knownRecord(attempt Record) Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.running[attempt.ID]; r != nil && r.record.isSameRun(attempt) {
+		return r.record
+	}
+	return attempt
+}
+
+// isStolen reports whether a record shows that another run has a task that runs here.
+func (s *Server) isStolen(record Record) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.running[record.ID]
+	return r != nil && r.record.Version > 0 && record.Version > r.record.Version && !record.isSameRun(r.record)
+}
+
+// listRuns returns the tasks whose handlers run here.
+func (s *Server) listRuns() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ids := make([]string, 0, len(s.running))
+	for id, r := range s.running {
+		if r.record.Version > 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -16,32 +16,46 @@ func isOver(err error) bool {
 	return errors.Is(err, errTerminal) || errors.Is(err, ErrNoRecord) || errors.Is(err, errVoid)
 }
 
-// applyEvent moves a task by one event, for a caller that waits for it.
-func (s *Server) applyEvent(ctx context.Context, id string, decide func(Record) event) (Record, error) {
-	return s.moveTask(ctx, s.newRequestRetry(), id, decide)
+// applyEvent moves a task by one event, for a caller that waits for it and has read the
+// record.
+func (s *Server) applyEvent(ctx context.Context, known Record, decide func(Record) event) (Record, error) {
+	return s.moveTask(ctx, s.newRequestRetry(), known, decide)
 }
 
-// moveTask moves a task by one event: it reads the record, computes the next one,
-// compares and sets. It does so again after a conflict and when the store fails.
-// decide sees the record as it is and returns the event, or a zero event to stop.
-func (s *Server) moveTask(ctx context.Context, t *storeRetry, id string, decide func(Record) event) (Record, error) {
+// moveTask moves a task by one event: it takes the record that is known, or reads it if only
+// its ID is known, computes the next one, compares and sets. It reads it again after a conflict
+// and when the store fails. decide sees the record as it is and returns the event, or a zero
+// event to stop. What is decided on a record that may be stale is decided again.
+func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, decide func(Record) event) (Record, error) {
+	id := known.ID
 	var sent Record // by an Update that failed
 	var sentKind eventKind
 	for {
-		record, err := s.getRecord(ctx, t, id)
-		if err != nil {
-			return sent, err
+		record, isRead := known, false
+		if known.Version == 0 {
+			var err error
+			switch record, err = s.getRecord(ctx, t, id); {
+			case isGone(err):
+				return record, err
+			case err != nil:
+				return sent, err
+			}
+			isRead = true
 		}
+		known = Record{}
 		if updateLanded(sentKind, sent, record) {
 			s.announceChange(record)
 			return record, nil
 		}
 		e := decide(record)
-		if e.kind == "" {
-			return record, errVoid
-		}
-		e.at = time.Now().UTC().Truncate(time.Microsecond)
+		e.at = s.Now()
 		moved, err := nextRecord(record, e)
+		if e.kind == "" {
+			err = errVoid
+		}
+		if err != nil && !isRead {
+			continue
+		}
 		if err != nil {
 			return record, err
 		}
@@ -101,7 +115,7 @@ func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved 
 		quota = Quota{}
 	}
 	write := func(quota Quota) (Record, error) {
-		return callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, moved, quota) })
+		return callOnce(ctx, t, func(ctx context.Context) (Record, error) { return s.store.Update(ctx, record, moved, quota) })
 	}
 	stored, err = write(quota)
 	if err == nil || e.kind != eventFinish {
@@ -120,6 +134,8 @@ func (s *Server) updateRecord(ctx context.Context, t *storeRetry, record, moved 
 
 // announceChange tells observers and the audit trail of a stored version.
 func (s *Server) announceChange(r Record) {
+	s.noteChange(r.ID, r.Version)
+	s.noteRun(r)
 	s.notifyObservers(r)
 	if r.Done() {
 		s.progress.Delete(r.ID)
@@ -128,10 +144,11 @@ func (s *Server) announceChange(r Record) {
 	}
 }
 
-// Observe calls f with each version of a task that this process stores, or sees
-// while a requestor waits. It also calls f with a task that this process deletes
-// unfinished because its ExpiresAt has passed. A version may come twice or late. f
-// must not block. The calls end when stop is called.
+// Observe calls f with each version of a task that this process stores, and with those that
+// other processes store of a task that runs here or that is followed, see [Server.Follow]: some
+// may be skipped, but not the last. It also calls f with a task that this process deletes
+// unfinished because its ExpiresAt has passed. A version may come twice or late. f must not
+// block. The calls end when stop is called.
 func (s *Server) Observe(f func(Record)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

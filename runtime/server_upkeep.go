@@ -27,15 +27,16 @@ const (
 // startUpkeep starts the work that goes on until the server has drained. Each kind
 // has its own goroutine, so that a slow store call for one delays no other.
 func (s *Server) startUpkeep() {
-	s.startLoop("renewal of leases", renewEvery, s.keepLeases)
-	s.startLoop("expiry", sweepEvery, s.deleteExpired)
-	s.startLoop("adoption", 0, s.adoptOrphans)
-	s.startLoop("deletion", sweepEvery, s.deleteUnwanted)
+	s.startLoop("renewal of the lease", 0, nil, s.keepLease)
+	s.startLoop("feed of the store", 0, nil, s.readFeed)
+	s.startLoop("expiry", sweepEvery, nil, s.deleteExpired)
+	s.startLoop("adoption", renewEvery, s.adoptNow, s.adoptOrphans)
+	s.startLoop("deletion", sweepEvery, nil, s.deleteUnwanted)
 }
 
 // startLoop calls do again and again in a goroutine. do returns how long to wait
-// until the next call.
-func (s *Server) startLoop(what string, first time.Duration, do func() time.Duration) {
+// until the next call, unless there is something in now before.
+func (s *Server) startLoop(what string, first time.Duration, now <-chan struct{}, do func() time.Duration) {
 	s.upkeep.Go(func() {
 		defer guard.Recover(s.logger, what)
 		timer := time.NewTimer(first)
@@ -43,10 +44,11 @@ func (s *Server) startLoop(what string, first time.Duration, do func() time.Dura
 		for {
 			select {
 			case <-timer.C:
-				timer.Reset(s.runGuarded(what, do))
+			case <-now:
 			case <-s.drained.Done():
 				return
 			}
+			timer.Reset(s.runGuarded(what, do))
 		}
 	})
 }
@@ -57,35 +59,86 @@ func (s *Server) runGuarded(what string, do func() time.Duration) (next time.Dur
 	return do()
 }
 
-// keepLeases renews the leases of this worker's tasks.
-func (s *Server) keepLeases() time.Duration {
-	if err := s.renewLeases(); err != nil && s.drained.Err() == nil {
-		s.logger.Error("leases not renewed", "error", err)
+// keepLease renews the lease of this worker.
+func (s *Server) keepLease() time.Duration {
+	err := s.renewLease(s.drained)
+	s.readTasks() // those that are lost
+	if err != nil && s.drained.Err() == nil {
+		s.logger.Error("lease not renewed", "error", err)
 		return renewAgain
 	}
 	return renewEvery
 }
 
-// renewLeases calls the store's Renew. It does not wait for a call that hangs, so
-// that the next one may succeed.
-func (s *Server) renewLeases() error {
+// ensureLease begins the lease of this worker, or renews it if it may have ended. Without a
+// lease, other workers would take the tasks of this one.
+func (s *Server) ensureLease(ctx context.Context) error {
+	s.mu.Lock()
+	renewed := s.renewed
+	s.mu.Unlock()
+	if !renewed.IsZero() && time.Since(renewed) < leaseFor {
+		return nil
+	}
+	_, err := callStore(ctx, s.newRequestRetry(), "Beat", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.renewLease(ctx)
+	})
+	return err
+}
+
+// renewLease calls the store's Beat, which tells the time and which tasks of running handlers are
+// lost. It does not wait for a call that hangs, so that the next one may succeed.
+func (s *Server) renewLease(ctx context.Context) error {
 	if s.renewing.Add(1) > maxRenewals {
 		s.renewing.Add(-1)
 		return fmt.Errorf("the store does not return from %d calls", maxRenewals)
 	}
-	ctx, cancel := context.WithTimeout(s.drained, StoreTimeout)
+	ctx, cancel := context.WithTimeout(ctx, StoreTimeout)
 	defer cancel()
-	return s.callDetached(ctx, "renewal of leases", func(ctx context.Context) error {
+	return s.callDetached(ctx, "renewal of the lease", func(ctx context.Context) error {
 		defer s.renewing.Add(-1)
-		return s.store.Renew(ctx, s.worker, time.Now().Add(leaseFor))
+		held, began := s.listRuns(), time.Now()
+		beat, err := s.store.Beat(ctx, s.worker, leaseFor, held)
+		if err != nil {
+			return err
+		}
+		ended := time.Now()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if began.After(s.renewed) {
+			s.renewed = began
+			s.setClock(beat.Now, began, ended)
+		}
+		for _, id := range beat.Lost {
+			s.unread[id] = true
+		}
+		return nil
 	})
+}
+
+// setClock notes what the store's time is. The server's own time is good enough if the store
+// may have read its clock at that time. s.mu is held.
+func (s *Server) setClock(now, began, ended time.Time) {
+	switch {
+	case now.Before(began.Truncate(time.Microsecond)):
+		s.clock.Store(int64(now.Sub(began)))
+	case now.After(ended):
+		s.clock.Store(int64(now.Sub(ended)))
+	default:
+		s.clock.Store(0)
+	}
+}
+
+// Now returns the store's time, as far as the server knows it, in UTC and in whole
+// microseconds, as stores and cursors keep it.
+func (s *Server) Now() time.Time {
+	return time.Now().Add(time.Duration(s.clock.Load())).UTC().Truncate(time.Microsecond)
 }
 
 // deleteExpired deletes expired tasks and stops their handlers.
 func (s *Server) deleteExpired() time.Duration {
 	for {
 		gone, err := callOnce(s.drained, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
-			return s.store.Expire(ctx, time.Now(), sweepBatch)
+			return s.store.Expire(ctx, sweepBatch)
 		})
 		if err != nil {
 			if s.drained.Err() == nil {
@@ -115,19 +168,18 @@ func (s *Server) announceExpiry(r Record) {
 }
 
 // cancelUnfinished ends the tasks that are left in a store that closes with the
-// server.
+// server. The server has released them.
 func (s *Server) cancelUnfinished(ctx context.Context) {
 	t := &storeRetry{server: s, end: ctx.Done(), timeout: StoreTimeout}
-	now := time.Now().Add(2 * leaseFor) // when all leases are over
 	for {
-		left, err := s.store.Lease(ctx, "none", now, now, sweepBatch)
+		left, err := s.store.Lease(ctx, "none", leaseFor, s.catalog.listNames(), sweepBatch)
 		if err != nil {
 			s.logger.Error("unfinished tasks not ended", "error", err)
 			return
 		}
 		for _, r := range left {
 			// An error means that the task has ended by itself.
-			_, _ = s.moveTask(ctx, t, r.ID, func(Record) event {
+			_, _ = s.moveTask(ctx, t, r, func(Record) event {
 				return event{kind: eventFinish, outcome: Outcome{Kind: OutcomeCancelled}}
 			})
 		}

@@ -2,6 +2,7 @@ package mcptask
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -58,9 +59,9 @@ func (s *tapStore) Get(ctx context.Context, id string) (r Record, err error) {
 	return r, err
 }
 
-func (s *tapStore) Update(ctx context.Context, r Record, q Quota) (Record, error) {
-	err := s.call(ctx, "Update", &r, func() (err error) { r, err = s.Store.Update(ctx, r, q); return err })
-	return r, err
+func (s *tapStore) Update(ctx context.Context, from, to Record, q Quota) (Record, error) {
+	err := s.call(ctx, "Update", &to, func() (err error) { to, err = s.Store.Update(ctx, from, to, q); return err })
+	return to, err
 }
 
 func (s *tapStore) List(ctx context.Context, principal string, after Position, limit int) (page []Record, err error) {
@@ -72,23 +73,37 @@ func (s *tapStore) Delete(ctx context.Context, r Record) error {
 	return s.call(ctx, "Delete", &r, func() error { return s.Store.Delete(ctx, r) })
 }
 
-func (s *tapStore) Expire(ctx context.Context, now time.Time, limit int) (gone []Record, err error) {
-	err = s.call(ctx, "Expire", nil, func() (err error) { gone, err = s.Store.Expire(ctx, now, limit); return err })
+func (s *tapStore) Expire(ctx context.Context, limit int) (gone []Record, err error) {
+	err = s.call(ctx, "Expire", nil, func() (err error) { gone, err = s.Store.Expire(ctx, limit); return err })
 	return gone, err
 }
 
-func (s *tapStore) Wait(ctx context.Context, id string, version int64) (r Record, err error) {
-	err = s.call(ctx, "Wait", &r, func() (err error) { r, err = s.Store.Wait(ctx, id, version); return err })
-	return r, err
+// Changes makes one call for the feed, and one of method "Change" for each item: an item whose call fails
+// is not passed on.
+func (s *tapStore) Changes(ctx context.Context) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		if err := s.call(ctx, "Changes", nil, func() error { return nil }); err != nil {
+			yield(Change{}, err)
+			return
+		}
+		for c, err := range s.Store.Changes(ctx) {
+			more := true
+			_ = s.call(ctx, "Change", &Record{ID: c.ID, Version: c.Version}, func() error { more = yield(c, err); return nil })
+			if !more {
+				return
+			}
+		}
+	}
 }
 
-func (s *tapStore) Lease(ctx context.Context, worker string, now, until time.Time, limit int) (taken []Record, err error) {
-	err = s.call(ctx, "Lease", nil, func() (err error) { taken, err = s.Store.Lease(ctx, worker, now, until, limit); return err })
+func (s *tapStore) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) (taken []Record, err error) {
+	err = s.call(ctx, "Lease", nil, func() (err error) { taken, err = s.Store.Lease(ctx, worker, lease, tools, limit); return err })
 	return taken, err
 }
 
-func (s *tapStore) Renew(ctx context.Context, worker string, until time.Time) error {
-	return s.call(ctx, "Renew", nil, func() error { return s.Store.Renew(ctx, worker, until) })
+func (s *tapStore) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (beat Heartbeat, err error) {
+	err = s.call(ctx, "Beat", nil, func() (err error) { beat, err = s.Store.Beat(ctx, worker, lease, held); return err })
+	return beat, err
 }
 
 func (s *tapStore) Release(ctx context.Context, worker string) error {

@@ -111,12 +111,47 @@ func (x *Pool) dispatch() {
 			continue
 		}
 		g.hold(1)
-		x.running.Go(func() {
-			defer guard.Recover(nil, "the run of a task") // after the slot is free
-			defer x.Release(next.shares...)
-			x.run(x.base, next.taskID)
-		})
+		x.start(func(ctx context.Context) { x.run(ctx, next.taskID) }, next.shares)
 	}
+}
+
+// start calls f in a goroutine that has a slot.
+func (x *Pool) start(f func(context.Context), shares []Share) {
+	x.running.Go(func() {
+		defer guard.Recover(nil, "the run of a task") // after the slot is free
+		defer x.Release(shares...)
+		f(x.base)
+	})
+}
+
+// Reserve takes a slot if one is free for the group and nobody is in line for it. It returns
+// whether it did. Start or Release follows.
+func (x *Pool) Reserve(shares ...Share) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return false
+	}
+	w := &waiter{slot: make(chan struct{})}
+	x.enqueue(x.root.find(shares), w)
+	if w.place != nil {
+		x.dequeue(w)
+		w.group.hold(0)
+		return false
+	}
+	return true
+}
+
+// Start calls f in the slot that Reserve has taken, and then frees it. After Close it returns
+// ErrClosed, and the caller still has the slot.
+func (x *Pool) Start(f func(context.Context), shares ...Share) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return ErrClosed
+	}
+	x.start(f, shares)
+	return nil
 }
 
 // Release gives the caller's slot to the next in line.

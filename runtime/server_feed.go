@@ -1,0 +1,212 @@
+package mcptask
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// The feed of the store tells what all processes do with tasks. From it the server wakes the
+// requests that wait, stops handlers whose tasks were cancelled or taken elsewhere, tells its
+// observers, and takes tasks that were left. One goroutine reads the feed, however many tasks there
+// are, and a few read the tasks that handlers and sessions of this process follow.
+
+// maxFeedReaders limits how many followed tasks are read at once.
+const maxFeedReaders = 8
+
+// followed is a task that something in this process follows. Server.mu guards it.
+type followed struct {
+	followers int
+	// readers counts the followers that need the record of a change, and not only the news.
+	readers int
+	// version is the newest that this process has stored, or has got from the feed.
+	version int64
+	// changed is closed at the next change. nil means that nobody waits for it.
+	changed chan struct{}
+}
+
+// Follow lets the functions of [Server.Observe] know of the changes of a task by other
+// processes, until unfollow is called. A version may come twice or late.
+func (s *Server) Follow(id string) (unfollow func()) {
+	_, unfollow = s.followTask(id, true)
+	return unfollow
+}
+
+// followTask adds a follower of a task.
+func (s *Server) followTask(id string, reads bool) (f *followed, unfollow func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f = s.followed[id]
+	if f == nil {
+		f = &followed{}
+		s.followed[id] = f
+	}
+	more := 0
+	if reads {
+		more = 1
+	}
+	f.followers++
+	f.readers += more
+	return f, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		f.readers -= more
+		if f.followers--; f.followers == 0 {
+			delete(s.followed, id)
+		}
+	}
+}
+
+// nextChange returns a channel that the next change of a followed task closes.
+func (s *Server) nextChange(f *followed) <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.changed == nil {
+		f.changed = make(chan struct{})
+	}
+	return f.changed
+}
+
+// noteChange wakes those who wait for a change of a task, unless the process knows the version.
+// Version 0 means that the task is gone. reads reports whether the record is needed.
+func (s *Server) noteChange(id string, version int64) (reads bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.followed[id]
+	if f == nil || version > 0 && version <= f.version {
+		return false
+	}
+	f.version = version
+	f.wake()
+	return f.readers > 0
+}
+
+// wake wakes those who wait for the task. Server.mu is held.
+func (f *followed) wake() {
+	if f.changed != nil {
+		close(f.changed)
+		f.changed = nil
+	}
+}
+
+// noteMissed wakes all who wait, and returns the tasks whose records are needed.
+func (s *Server) noteMissed() (reads []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, f := range s.followed {
+		f.wake()
+		if f.readers > 0 {
+			reads = append(reads, id)
+		}
+	}
+	return reads
+}
+
+// readFeed reads the store's feed until it ends, and returns the pause before it is read again.
+func (s *Server) readFeed() time.Duration {
+	began := time.Now()
+	for change, err := range s.store.Changes(s.drained) {
+		if err != nil {
+			if s.drained.Err() == nil && s.auditRates.Allow([2]string{"store", "Changes"}) {
+				s.logger.Warn("feed of the store failed, and is read again", "error", err)
+			}
+			break
+		}
+		s.takeChange(change)
+	}
+	s.takeChange(Change{Missed: true})
+	if time.Since(began) > longestPause {
+		s.feedPause = 0
+	}
+	s.feedPause = min(max(2*s.feedPause, shortestPause), longestPause)
+	return s.feedPause
+}
+
+// takeChange acts upon one change.
+func (s *Server) takeChange(c Change) {
+	if c.Missed || c.Free || c.Version > 0 && c.Phase != PhaseDone && c.Worker == "" {
+		select {
+		case s.adoptNow <- struct{}{}:
+		default:
+		}
+	}
+	switch {
+	case c.Missed:
+		s.readTasks(s.noteMissed()...)
+	case c.ID != "" && s.noteChange(c.ID, c.Version):
+		s.readTasks(c.ID)
+	}
+}
+
+// readTasks reads tasks that are followed here, soon and in other goroutines. It is called by the
+// upkeep alone.
+func (s *Server) readTasks(ids ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range ids {
+		s.unread[id] = true
+	}
+	for s.feedReaders < min(maxFeedReaders, len(s.unread)) {
+		s.feedReaders++
+		s.upkeep.Go(func() {
+			defer guard.Recover(s.logger, "reading of changed tasks")
+			for id, ok := s.nextUnread(); ok; id, ok = s.nextUnread() {
+				s.readChanged(id)
+			}
+		})
+	}
+}
+
+// nextUnread takes a task to read. If there is none, the reader ends.
+func (s *Server) nextUnread() (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.unread {
+		delete(s.unread, id)
+		return id, true
+	}
+	s.feedReaders--
+	return "", false
+}
+
+// readChanged reads a task that has changed elsewhere. It stops the task's handler if the record
+// says so, and tells observers.
+func (s *Server) readChanged(id string) {
+	defer guard.Recover(s.logger, "a changed task")
+	record, err := s.getRecord(s.drained, s.newTaskRetry(), id)
+	switch {
+	case err == nil:
+		s.notifyObservers(record)
+	case isGone(err):
+		s.cancelHandler(id, ErrExpired)
+	}
+}
+
+// awaitVersion waits for a version of a record beyond the given one. If the store
+// misses a change, the wait takes up to StoreWait longer.
+func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, version int64) (Record, error) {
+	f, unfollow := s.followTask(id, false)
+	defer unfollow()
+	for {
+		changed := s.nextChange(f) // before the reading, so that it misses no change
+		record, err := s.getRecord(ctx, t, id)
+		if err != nil || record.Version > version {
+			return record, err
+		}
+		t.failing = time.Time{} // the store works
+		again := time.NewTimer(StoreWait)
+		select {
+		case <-changed:
+		case <-again.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-t.end:
+			err = ErrServerClosed
+		}
+		again.Stop()
+		if err != nil {
+			return record, err
+		}
+	}
+}

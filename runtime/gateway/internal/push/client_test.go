@@ -39,6 +39,9 @@ func (p *peer) Principal() string { return p.principal }
 // CanAsk implements Client.
 func (p *peer) CanAsk() []string { return p.canAsk }
 
+// Session implements Client.
+func (p *peer) Session() (string, time.Time) { return "", time.Time{} }
+
 // Requestor implements Client.
 func (p *peer) Requestor(protocol.Teller) protocol.Requestor { return p.requestor }
 

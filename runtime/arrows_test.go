@@ -45,6 +45,7 @@ var arrows = []arrow{
 	{"runtime/internal/text", nil, nil},
 	{"runtime/internal/tuning", nil, nil},
 	{"runtime/internal/index", nil, runtimeTests},
+	{"runtime/internal/feed", nil, runtimeTests},
 	{"runtime/internal/pace", []string{"runtime/internal/guard"}, runtimeTests},
 	{"runtime/internal/limit", []string{"runtime/internal/guard", "runtime/internal/text", "golang.org/x/time/rate"}, runtimeTests},
 	{"runtime/internal/pool", []string{"runtime/internal/guard", "runtime/internal/index"}, runtimeTests},
@@ -74,6 +75,11 @@ var arrows = []arrow{
 	{"runtime/internal/protocol/officialtest", nil, wireTests},
 	{"runtime/internal/protocol/unofficial/unofficialtest", nil, wireTests},
 	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
+
+	// The stores in databases.
+	{"runtime/internal/durable", []string{"runtime", "runtime/internal/guard"}, runtimeTests},
+	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "modernc.org/sqlite/..."},
+		slices.Concat(runtimeTests, []string{"runtime/storetest"})},
 
 	// For tests: users' own, and the runtime's.
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},

@@ -252,6 +252,14 @@ func (o Operation) String() string {
 	return b.String()
 }
 
+// sameness tells reads apart that have shown different states. It is "" for other operations.
+func (o Operation) sameness() string {
+	if o.Action != ActionRead || o.View == nil {
+		return ""
+	}
+	return fmt.Sprint(*o.View)
+}
+
 // String describes a moment of a run in a line.
 func (r Run) String() string {
 	return fmt.Sprintf("%s run      %s, attempt %d: %s %s %s", clock(r.At), r.Process, r.Attempt, r.Moment, r.Step, r.Value)
@@ -269,13 +277,15 @@ func (d Disturbance) String() string {
 func clock(t time.Time) string { return t.UTC().Format("15:04:05.000000") }
 
 // explained bounds the lines of an explanation.
-const explained = 80
+const explained = 60
 
-// Explain lists what happened to a task, and to the processes meanwhile, in order.
+// Explain lists what happened to a task, and to the processes meanwhile, in order. It leaves out reads that
+// have shown nothing new.
 func (h *History) Explain(task string) string {
 	type line struct {
 		at   time.Time
 		text string
+		same string // is that of lines that say the same; "" is said by no other
 	}
 	var lines []line
 	var nonces []string
@@ -286,12 +296,12 @@ func (h *History) Explain(task string) string {
 	}
 	for _, o := range h.Operations {
 		if o.Task == task || o.Nonce != "" && slices.Contains(nonces, o.Nonce) {
-			lines = append(lines, line{o.Called, o.String()})
+			lines = append(lines, line{o.Called, o.String(), o.sameness()})
 		}
 	}
 	for _, r := range h.Runs {
 		if r.Task == task {
-			lines = append(lines, line{r.At, r.String()})
+			lines = append(lines, line{r.At, r.String(), ""})
 		}
 	}
 	byTime := func(a, b line) int { return a.at.Compare(b.at) }
@@ -302,10 +312,11 @@ func (h *History) Explain(task string) string {
 	from, to := lines[0].at.Add(-time.Second), lines[len(lines)-1].at.Add(time.Second)
 	for _, d := range h.Processes {
 		if !d.At.Before(from) && !d.At.After(to) {
-			lines = append(lines, line{d.At, d.String()})
+			lines = append(lines, line{d.At, d.String(), ""})
 		}
 	}
 	slices.SortFunc(lines, byTime)
+	lines = slices.CompactFunc(lines, func(a, b line) bool { return a.same != "" && a.same == b.same })
 	var b strings.Builder
 	for i, l := range lines {
 		if len(lines) > explained && i == explained/2 {

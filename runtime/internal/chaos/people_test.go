@@ -208,10 +208,8 @@ func (c *crowd) audit(ctx context.Context) {
 						}
 					}
 				}
-				for _, task := range tasks {
-					for _, l := range p.links {
-						p.settle(ctx, l, task)
-					}
+				for left := tasks; len(left) > 0 && ctx.Err() == nil; p.pause() {
+					left = slices.DeleteFunc(slices.Clone(left), func(task string) bool { return p.settle(ctx, task) })
 				}
 			}
 		})
@@ -219,28 +217,27 @@ func (c *crowd) audit(ctx context.Context) {
 	all.Wait()
 }
 
-// settle reads a task until it has ended, and its outcome.
-func (p *person) settle(ctx context.Context, l *link, task string) {
-	for ctx.Err() == nil {
+// settle reads a task in both revisions, and its outcome. It answers the questions of a task that has not ended, and
+// returns false.
+func (p *person) settle(ctx context.Context, task string) (ended bool) {
+	ended = true
+	for _, l := range p.links {
 		o := l.get(ctx, task)
 		if o.Reply == ReplyMissing {
-			return
+			continue
+		}
+		if o.View == nil || !o.View.Status.isFinal() {
+			ended = false
 		}
 		if o.View == nil {
-			p.pause()
 			continue
 		}
 		for _, step := range o.View.Open {
 			l.update(ctx, task, step, p.say(step))
 		}
-		if o.View.Status.isFinal() && l.revision == legacy {
-			for ctx.Err() == nil && l.await(ctx, task, p.say).View == nil {
-				p.pause()
-			}
+		if l.revision == legacy && o.View.Status != StatusWorking && l.await(ctx, task, p.say).View == nil {
+			ended = false
 		}
-		if o.View.Status.isFinal() || l.revision == legacy && o.View.Status == StatusAsking && l.await(ctx, task, p.say).View != nil {
-			return
-		}
-		p.pause()
 	}
+	return ended
 }

@@ -138,7 +138,9 @@ func newServer(n notes, store mcptask.Store, sessionKey string) (*mcptask.Server
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		Limits: mcptask.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Polls: -1, Lists: -1, Sessions: -1, Server: none, Anonymous: none},
 	}
-	setSessionKey(&options, sessionKey)
+	if sessionKey != "" {
+		options.SessionKey = []byte(sessionKey)
+	}
 	tasks, err := mcptask.NewServer(options, n.tools())
 	if err != nil {
 		return nil, nil, err
@@ -264,11 +266,3 @@ func openStore(ctx context.Context, name string) (mcptask.Store, error) {
 	}
 	return open(ctx, place)
 }
-
-// stores open the kinds of stores.
-var stores = map[string]func(ctx context.Context, place string) (mcptask.Store, error){
-	"memory": func(context.Context, string) (mcptask.Store, error) { return mcptask.NewMemoryStore(), nil },
-}
-
-// setSessionKey sets the key with which replicas sign their sessions.
-func setSessionKey(*mcptask.Options, string) {}

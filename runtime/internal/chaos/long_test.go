@@ -1,0 +1,14 @@
+//go:build long
+
+package chaos
+
+import "testing"
+
+// TestKillsSQLite kills a server with a file again and again. MCPTASK_KILLS says how often.
+func TestKillsSQLite(t *testing.T) { killSQLite(t, 1, countKills(t, 40)) }
+
+// TestKillsSharedSQLite kills servers that share a file.
+func TestKillsSharedSQLite(t *testing.T) { killSQLite(t, 2, countKills(t, 20)) }
+
+// TestCheckFindsOneInTenThousand checks that the checker finds a fault if a store loses one write in ten thousand.
+func TestCheckFindsOneInTenThousand(t *testing.T) { findLostWrites(t, 10_000) }

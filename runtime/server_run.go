@@ -245,7 +245,8 @@ func (s *Server) cancelHandler(id string, cause error) {
 	s.mu.Lock()
 	var cancel context.CancelCauseFunc
 	if r := s.running[id]; r != nil {
-		if cancel = r.cancel; cancel == nil {
+		// A task that is not there may still be on its way to the store.
+		if cancel = r.cancel; cancel == nil && !errors.Is(cause, ErrExpired) {
 			r.early = cause
 		}
 	}

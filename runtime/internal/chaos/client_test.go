@@ -22,7 +22,7 @@ const (
 )
 
 // patience bounds one request. A stopped process does not answer.
-const patience = 5 * time.Second
+const patience = 2 * lease
 
 // recorder has the history that clients write.
 type recorder struct {

@@ -110,7 +110,7 @@ func (f *fleet) start(i int) {
 		binary = os.Args[0]
 	}
 	w := &worker{name: c.Name, cmd: exec.Command(binary), ready: make(chan struct{}), ended: make(chan struct{})} //nolint:gosec // of the test itself
-	w.cmd.Env = append(os.Environ(), asWorker+"="+string(text))
+	w.cmd.Env = append(os.Environ(), asWorker+"="+string(text), fmt.Sprintf("%s=%d", skewVariable, c.Skew/time.Second))
 	w.cmd.ExtraFiles = []*os.File{f.listeners[i]}
 	if w.log, err = os.CreateTemp(f.t.TempDir(), "log"); err != nil {
 		f.t.Fatal(err)

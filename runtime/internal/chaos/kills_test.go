@@ -2,13 +2,19 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pgtest"
 )
 
 // sessionKey signs the sessions of replicas.
@@ -54,7 +60,7 @@ func killSQLite(t *testing.T, replicas, kills int) {
 			}
 			time.Sleep(time.Duration(random.IntN(longest)) * time.Millisecond)
 			signal := syscall.SIGKILL
-			if random.IntN(3) == 0 {
+			if random.IntN(20) == 0 {
 				signal = syscall.SIGTERM
 			}
 			f.restart(random.IntN(replicas), signal)
@@ -75,4 +81,57 @@ func (f *fleet) underLoad(harm func()) {
 	cancel()
 	clients.Wait()
 	f.t.Logf("%d tasks in %v", f.site.crowd.tasks.Load(), time.Since(begun).Round(time.Second))
+}
+
+// harmPostgres does harm to replicas on one PostgreSQL, whose clocks differ by minutes, and to their connections.
+func harmPostgres(t *testing.T, harms int, skews ...time.Duration) {
+	t.Helper()
+	dsn := pgtest.Database(t)
+	f := newFleet(t, workerConfig{Store: "postgres:" + dsn, SessionKey: sessionKey}, len(skews), 24)
+	if slices.Max(skews) > 0 {
+		skewed := buildSkewed(t)
+		for i, skew := range skews {
+			if skew != 0 {
+				f.binaries[i], f.skews[i] = skewed, skew
+			}
+		}
+	}
+	f.startAll()
+	db, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close(context.WithoutCancel(t.Context())) //nolint:errcheck // the test has done its work
+	cut := func(which string) {
+		f.site.record.disturb("", HarmCut)
+		const terminate = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+			WHERE datname = current_database() AND pid <> pg_backend_pid() AND application_name = 'mcptask' AND `
+		if _, err := db.Exec(t.Context(), terminate+which); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const oneOf = "pid = (SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mcptask' AND %s ORDER BY random() LIMIT 1)"
+	f.underLoad(func() {
+		random := f.site.random()
+		for range harms {
+			time.Sleep(time.Duration(random.IntN(800)) * time.Millisecond)
+			switch i := random.IntN(len(skews)); random.IntN(20) {
+			case 0, 1, 2, 3, 4, 5, 6, 7:
+				f.restart(i, syscall.SIGKILL)
+			case 8:
+				f.restart(i, syscall.SIGTERM)
+			case 9, 10, 11, 12:
+				cut(fmt.Sprintf(oneOf, "true"))
+			case 13, 14:
+				cut("true")
+			case 15, 16:
+				cut("query ILIKE 'listen%'")
+			case 17:
+				cut(fmt.Sprintf(oneOf, "query ILIKE 'listen%'"))
+			default:
+				f.pause(i, lease+time.Duration(random.Int64N(int64(2*lease))))
+			}
+		}
+	})
+	f.site.check(t, settleWithin)
 }

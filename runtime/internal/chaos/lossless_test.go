@@ -32,6 +32,7 @@ func findLostWrites(t *testing.T, every int) {
 	store := newLossyStore(mcptask.NewMemoryStore(), every)
 	defer store.Close()
 	s := serveHere(t, store)
+	s.crowd.hurry = true
 	begun := time.Now()
 	for wanted := every; ; wanted += every {
 		for writes, _ := store.count(); writes < wanted; writes, _ = store.count() {

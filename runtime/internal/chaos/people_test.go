@@ -20,6 +20,8 @@ type crowd struct {
 	// sticky says that sessions live in one process.
 	sticky bool
 	seed   uint64
+	// hurry says that clients do not wait between polls, and that tools work for no time.
+	hurry bool
 
 	people []*person
 	tasks  atomic.Int64
@@ -98,7 +100,13 @@ func (p *person) link() *link {
 }
 
 // pause waits a little, as clients do between polls.
-func (p *person) pause() { time.Sleep(time.Duration(5+p.random.IntN(25)) * time.Millisecond) }
+func (p *person) pause() {
+	if p.crowd.hurry {
+		time.Sleep(time.Millisecond)
+		return
+	}
+	time.Sleep(time.Duration(5+p.random.IntN(25)) * time.Millisecond)
+}
 
 // live makes a task and follows it for a while.
 func (p *person) live() {
@@ -107,6 +115,9 @@ func (p *person) live() {
 	in := workInput{MS: []int{0, 10, 60, 400}[p.random.IntN(4)]}
 	if tool == ToolWatch {
 		in.MS = 3000
+	}
+	if p.crowd.hurry && tool != ToolWatch {
+		in.MS = 0
 	}
 	task := p.create(ctx, tool, in)
 	if task == "" {

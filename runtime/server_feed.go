@@ -175,11 +175,12 @@ func (s *Server) nextUnread() (string, bool) {
 // says so, and tells observers.
 func (s *Server) readChanged(id string) {
 	defer guard.Recover(s.logger, "a changed task")
+	begun := s.hasBegun(id) // before the reading: a new task may not be stored yet
 	record, err := s.getRecord(s.drained, s.newTaskRetry(), id)
 	switch {
 	case err == nil:
 		s.notifyObservers(record)
-	case isGone(err):
+	case isGone(err) && begun:
 		s.cancelHandler(id, ErrExpired)
 	}
 }

@@ -245,7 +245,7 @@ func (s *Server) cancelHandler(id string, cause error) {
 	s.mu.Lock()
 	var cancel context.CancelCauseFunc
 	if r := s.running[id]; r != nil {
-		// A task that is not there may still be on its way to the store.
+		// What has expired is another task that had the same name.
 		if cancel = r.cancel; cancel == nil && !errors.Is(cause, ErrExpired) {
 			r.early = cause
 		}
@@ -281,6 +281,14 @@ func (s *Server) isStolen(record Record) bool {
 	defer s.mu.Unlock()
 	r := s.running[record.ID]
 	return r != nil && r.record.Version > 0 && record.Version > r.record.Version && !record.isSameRun(r.record)
+}
+
+// hasBegun reports whether the attempt of a task that runs here is stored.
+func (s *Server) hasBegun(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.running[id]
+	return r != nil && r.record.Version > 0
 }
 
 // listRuns returns the tasks whose handlers run here.

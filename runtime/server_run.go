@@ -283,14 +283,6 @@ func (s *Server) isStolen(record Record) bool {
 	return r != nil && r.record.Version > 0 && record.Version > r.record.Version && !record.isSameRun(r.record)
 }
 
-// hasBegun reports whether the attempt of a task that runs here is stored.
-func (s *Server) hasBegun(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.running[id]
-	return r != nil && r.record.Version > 0
-}
-
 // listRuns returns the tasks whose handlers run here.
 func (s *Server) listRuns() []string {
 	s.mu.Lock()
@@ -302,4 +294,12 @@ func (s *Server) listRuns() []string {
 		}
 	}
 	return ids
+}
+
+// hasBegun reports whether an attempt of a task has begun here.
+func (s *Server) hasBegun(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.running[id]
+	return r != nil && r.record.Version > 0
 }

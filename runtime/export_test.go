@@ -1,0 +1,8 @@
+package mcptask
+
+import "time"
+
+// NewMemoryStoreAt makes a memory store with a clock of the test's.
+func NewMemoryStoreAt(clock func() time.Time) Store { return newMemoryStore(clock) }
+
+const renewEvery = leaseFor / 3

@@ -314,3 +314,22 @@ func TestPlainCalls(t *testing.T) {
 		}
 	})
 }
+
+// TestNameOfExpiredTask checks that the end of an expired task does not end the task that has its name next.
+func TestNameOfExpiredTask(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		time.Sleep(300 * time.Millisecond)
+		s := newServer(t, Options{}, numberTool("t", Policy{TTL: 5 * time.Second}, double))
+		time.Sleep(300 * time.Millisecond) // between two sweeps
+		for range 2 {
+			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, ExternalID: "the name of a task"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := ended(t, s, alice, reply.Task.ID); outcomeText(r.Outcome) != doubled {
+				t.Errorf("%+v", r.Outcome)
+			}
+			time.Sleep(5 * time.Second)
+		}
+	})
+}

@@ -160,7 +160,7 @@ func (s *Server) deleteExpired() time.Duration {
 // announceExpiry stops the handler of a task that was deleted because it has
 // expired, and tells observers and the audit trail.
 func (s *Server) announceExpiry(r Record) {
-	s.cancelHandler(r.ID, ErrExpired)
+	s.stopRun(r, ErrExpired)
 	s.progress.Delete(r.ID)
 	s.withdrawSubmission(r.ID)
 	if !r.Done() {

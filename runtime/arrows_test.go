@@ -43,6 +43,7 @@ var arrows = []arrow{
 	{"runtime", leaves, slices.Concat(runtimeTests, []string{"runtime/storetest", "golang.org/x/tools/go/packages"})},
 	{"runtime/internal/guard", nil, nil},
 	{"runtime/internal/text", nil, nil},
+	{"runtime/internal/tuning", nil, nil},
 	{"runtime/internal/index", nil, runtimeTests},
 	{"runtime/internal/feed", nil, runtimeTests},
 	{"runtime/internal/pace", []string{"runtime/internal/guard"}, runtimeTests},
@@ -86,6 +87,9 @@ var arrows = []arrow{
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
+	{"runtime/internal/chaos", nil, slices.Concat(runtimeTests, []string{
+		"runtime/internal/tuning", "runtime/internal/pgtest", "runtime/sqlite", "runtime/postgres", "github.com/jackc/pgx/v5/...", "github.com/modelcontextprotocol/go-sdk/...",
+	})},
 	{"runtime/internal/leak", nil, nil},
 	{"runtime/internal/pgtest", []string{"github.com/jackc/pgx/v5/..."}, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},
@@ -102,7 +106,7 @@ const anyLibrary = "*"
 // leaves are what package mcptask uses.
 var leaves = []string{
 	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
-	"runtime/internal/validate",
+	"runtime/internal/tuning", "runtime/internal/validate",
 }
 
 // testLibraries are libraries for tests.

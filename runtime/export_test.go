@@ -4,3 +4,5 @@ import "time"
 
 // NewMemoryStoreAt makes a memory store with a clock of the test's.
 func NewMemoryStoreAt(clock func() time.Time) Store { return newMemoryStore(clock) }
+
+const renewEvery = leaseFor / 3

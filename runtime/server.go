@@ -1,6 +1,7 @@
 package mcptask
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/pool"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/tuning"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/validate"
 )
 
@@ -96,6 +98,7 @@ type Server struct {
 	catalog  catalog
 	schemas  validate.Cache // of questions
 	worker   string         // the name under which this server leases tasks
+	lease    time.Duration  // of this worker; see leaseFor
 
 	auditRates *limit.Rates[[2]string] // of audit records, by account and kind
 	notices    limit.Notices
@@ -150,6 +153,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 		logger:     options.Logger,
 		catalog:    catalog{tools: map[string]*registeredTool{}, reserved: map[string]string{}, revisions: named},
 		worker:     rand.Text(),
+		lease:      cmp.Or(tuning.Lease, leaseFor),
 		adoptNow:   make(chan struct{}, 1),
 		running:    map[string]*run{},
 		observers:  map[*int]func(Record){},

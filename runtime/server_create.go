@@ -53,7 +53,7 @@ func (s *Server) createTask(ctx context.Context, caller Caller, t *registeredToo
 		// The store may have the record all the same. A caller with a key or a name may
 		// come back for it and finds it running. Any other caller cannot know its ID.
 		if key == "" && call.ExternalID == "" {
-			s.discardRecord(unwantedRecord{fresh, time.Now().Add(leaseFor)})
+			s.discardRecord(unwantedRecord{fresh, time.Now().Add(s.lease)})
 		} else {
 			if slot != nil {
 				s.unsure.Store(fresh.ID, fresh)

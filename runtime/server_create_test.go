@@ -314,3 +314,47 @@ func TestPlainCalls(t *testing.T) {
 		}
 	})
 }
+
+// TestNameOfExpiredTask checks that the end of an expired task does not end the task that has its name next.
+func TestNameOfExpiredTask(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		time.Sleep(300 * time.Millisecond)
+		s := newServer(t, Options{}, numberTool("t", Policy{TTL: 5 * time.Second}, double))
+		time.Sleep(300 * time.Millisecond) // between two sweeps
+		for range 2 {
+			reply, err := s.Call(t.Context(), alice, "t", json.RawMessage(`{"n":21}`), CallRequest{Mode: ModeTask, ExternalID: "the name of a task"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r := ended(t, s, alice, reply.Task.ID); outcomeText(r.Outcome) != doubled {
+				t.Errorf("%+v", r.Outcome)
+			}
+			time.Sleep(5 * time.Second)
+		}
+	})
+}
+
+// hastyStore is a store for a server that believes the store's clock to be ahead.
+type hastyStore struct{ Store }
+
+func (s hastyStore) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (Heartbeat, error) {
+	beat, err := s.Store.Beat(ctx, worker, lease, held)
+	beat.Now = beat.Now.Add(time.Second)
+	return beat, err
+}
+
+// TestUpdatedAtNeverGoesBack checks that a change is not dated before an earlier change by another server.
+func TestUpdatedAtNeverGoesBack(t *testing.T) {
+	bubble.Test(t, func(t *testing.T) {
+		store := NewMemoryStore()
+		defer store.Close()
+		tool := numberTool("t", Policy{}, hang)
+		a, b := newServer(t, Options{Store: hastyStore{store}}, tool), newServer(t, Options{Store: store}, tool)
+		time.Sleep(time.Second) // both have a lease
+		created := begin(t, a, alice, "t")
+		cancelled, _, err := b.Cancel(t.Context(), alice, created.ID)
+		if err != nil || cancelled.UpdatedAt.Before(created.UpdatedAt) || !cancelled.TerminalAt.Equal(cancelled.UpdatedAt) {
+			t.Errorf("created at %v, cancelled at %v, %v", created.UpdatedAt, cancelled.UpdatedAt, err)
+		}
+	})
+}

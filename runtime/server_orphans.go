@@ -12,10 +12,6 @@ import (
 // "worker_lost". A run that a closing server has handed over is not counted.
 const MaxTries = 5
 
-// claimFor is how long a server has to take the orphans that it found. After that
-// they are free again.
-const claimFor = renewEvery
-
 // adoptOrphans takes the tasks of dead workers. It queues a task that never ran,
 // and restarts or fails one that ran, as its tool says. It does so again and again, and at once
 // when a worker leaves tasks.
@@ -30,7 +26,7 @@ func (s *Server) adoptOrphans() time.Duration {
 		s.adoptions++
 		finder := fmt.Sprint(s.worker, "/", s.adoptions)
 		orphans, err := callOnce(s.closing, s.newTaskRetry(), func(ctx context.Context) ([]Record, error) {
-			return s.store.Lease(ctx, finder, claimFor, s.catalog.listNames(), sweepBatch)
+			return s.store.Lease(ctx, finder, s.claimFor(), s.catalog.listNames(), sweepBatch)
 		})
 		if err != nil {
 			if s.closing.Err() == nil {
@@ -49,8 +45,12 @@ func (s *Server) adoptOrphans() time.Duration {
 			break
 		}
 	}
-	return renewEvery
+	return s.renewEvery()
 }
+
+// claimFor is how long a server has to take the orphans that it found. After that
+// they are free again.
+func (s *Server) claimFor() time.Duration { return s.renewEvery() }
 
 // restartOrphan takes an orphan and submits it. It uses a retry that gives up, since
 // one record that the store does not take must not hold up the other orphans.

@@ -167,11 +167,11 @@ func (s *Server) getRecord(ctx context.Context, t *storeRetry, id string) (Recor
 func (s *Server) stopIfEnded(r Record) {
 	switch {
 	case r.Done() && r.Outcome.Kind != OutcomeCancelled:
-		s.cancelHandler(r.ID, errStolen)
+		s.stopRun(r, errStolen)
 	case r.Done(), r.CancelRequested:
-		s.cancelHandler(r.ID, ErrCancelled)
+		s.stopRun(r, ErrCancelled)
 	case s.isStolen(r):
-		s.cancelHandler(r.ID, errStolen)
+		s.stopRun(r, errStolen)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
 	"github.com/mcptaskgen/mcptaskgen/runtime/internal/limit"
@@ -21,6 +22,8 @@ type run struct {
 	// cancel ends the handler's context. Before there is one, early is why it will end.
 	cancel context.CancelCauseFunc
 	early  error
+	// createdAt is that of a task that is being stored, or zero.
+	createdAt time.Time
 	// record is the newest that is known of the attempt; its Version is 0 before the attempt has begun.
 	record Record
 }
@@ -29,7 +32,7 @@ type run struct {
 // to the outcome.
 func (s *Server) runTask(life context.Context, id string) {
 	defer guard.Recover(s.logger, "task") // after finishAttempt has stored the outcome
-	r, leave := s.enterRun(id)
+	r, leave := s.enterRun(id, time.Time{})
 	defer leave()
 	unsure, isUnsure := s.unsure.LoadAndDelete(id)
 	record, err := s.moveTask(life, s.newTaskRetry(), Record{ID: id}, s.decideStart)
@@ -43,10 +46,10 @@ func (s *Server) runTask(life context.Context, id string) {
 }
 
 // enterRun makes a run, and enters it for cancelHandler unless there is another run of the
-// task.
-func (s *Server) enterRun(id string) (r *run, leave func()) {
+// task. createdAt is that of a task that is not stored yet, or zero.
+func (s *Server) enterRun(id string, createdAt time.Time) (r *run, leave func()) {
 	_, unfollow := s.followTask(id, true)
-	r = &run{}
+	r = &run{createdAt: createdAt}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.running[id] == nil {
@@ -80,7 +83,7 @@ func (s *Server) reserve(fresh *Record) *reservation {
 		return nil
 	}
 	v := &reservation{server: s, executor: x, submission: fresh.toSubmission()}
-	v.run, v.leave = s.enterRun(fresh.ID) // before the task is stored, so that no cancellation is missed
+	v.run, v.leave = s.enterRun(fresh.ID, fresh.CreatedAt) // before the task is stored, so that no cancellation is missed
 	fresh.Phase, fresh.Attempt, fresh.Tries = PhaseRunning, 1, 1
 	return v
 }
@@ -252,6 +255,18 @@ func (s *Server) cancelHandler(id string, cause error) {
 	s.mu.Unlock()
 	if cancel != nil {
 		cancel(cause)
+	}
+}
+
+// stopRun ends the context of a task's handler, unless the handler is that of a later task with the
+// same name.
+func (s *Server) stopRun(record Record, cause error) {
+	s.mu.Lock()
+	r := s.running[record.ID]
+	isLater := r != nil && !r.createdAt.IsZero() && !r.createdAt.Equal(record.CreatedAt)
+	s.mu.Unlock()
+	if !isLater {
+		s.cancelHandler(record.ID, cause)
 	}
 }
 

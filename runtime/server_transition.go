@@ -48,7 +48,9 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 			return record, nil
 		}
 		e := decide(record)
-		e.at = s.Now()
+		if e.at = s.Now(); e.at.Before(record.UpdatedAt) {
+			e.at = record.UpdatedAt // another process knows the store's time only roughly
+		}
 		moved, err := nextRecord(record, e)
 		if e.kind == "" {
 			err = errVoid

@@ -9,12 +9,8 @@ import (
 )
 
 const (
-	// leaseFor is how long a worker that has died keeps its tasks.
+	// leaseFor is how long a worker that has died keeps its tasks, unless Server.lease differs.
 	leaseFor = 30 * time.Second
-	// renewEvery leaves two more tries before a lease ends.
-	renewEvery = leaseFor / 3
-	// renewAgain is the pause after a renewal that failed.
-	renewAgain = renewEvery / 5
 	// maxRenewals is how many renewals may hang in a store that ignores contexts.
 	maxRenewals = 4
 	// sweepEvery is how often expired tasks are deleted. A request for one is refused
@@ -24,13 +20,19 @@ const (
 	sweepBatch = 256
 )
 
+// renewEvery leaves two more tries before a lease ends.
+func (s *Server) renewEvery() time.Duration { return s.lease / 3 }
+
+// renewAgain is the pause after a renewal that failed.
+func (s *Server) renewAgain() time.Duration { return s.renewEvery() / 5 }
+
 // startUpkeep starts the work that goes on until the server has drained. Each kind
 // has its own goroutine, so that a slow store call for one delays no other.
 func (s *Server) startUpkeep() {
 	s.startLoop("renewal of the lease", 0, nil, s.keepLease)
 	s.startLoop("feed of the store", 0, nil, s.readFeed)
 	s.startLoop("expiry", sweepEvery, nil, s.deleteExpired)
-	s.startLoop("adoption", renewEvery, s.adoptNow, s.adoptOrphans)
+	s.startLoop("adoption", s.renewEvery(), s.adoptNow, s.adoptOrphans)
 	s.startLoop("deletion", sweepEvery, nil, s.deleteUnwanted)
 }
 
@@ -55,7 +57,7 @@ func (s *Server) startLoop(what string, first time.Duration, now <-chan struct{}
 
 // runGuarded calls do once and survives its panic.
 func (s *Server) runGuarded(what string, do func() time.Duration) (next time.Duration) {
-	defer guard.Then(s.logger, what, func() { next = renewEvery })
+	defer guard.Then(s.logger, what, func() { next = s.renewEvery() })
 	return do()
 }
 
@@ -65,9 +67,9 @@ func (s *Server) keepLease() time.Duration {
 	s.readTasks() // those that are lost
 	if err != nil && s.drained.Err() == nil {
 		s.logger.Error("lease not renewed", "error", err)
-		return renewAgain
+		return s.renewAgain()
 	}
-	return renewEvery
+	return s.renewEvery()
 }
 
 // ensureLease begins the lease of this worker, or renews it if it may have ended. Without a
@@ -76,7 +78,7 @@ func (s *Server) ensureLease(ctx context.Context) error {
 	s.mu.Lock()
 	renewed := s.renewed
 	s.mu.Unlock()
-	if !renewed.IsZero() && time.Since(renewed) < leaseFor {
+	if !renewed.IsZero() && time.Since(renewed) < s.lease {
 		return nil
 	}
 	_, err := callStore(ctx, s.newRequestRetry(), "Beat", func(ctx context.Context) (struct{}, error) {
@@ -97,7 +99,7 @@ func (s *Server) renewLease(ctx context.Context) error {
 	return s.callDetached(ctx, "renewal of the lease", func(ctx context.Context) error {
 		defer s.renewing.Add(-1)
 		held, began := s.listRuns(), time.Now()
-		beat, err := s.store.Beat(ctx, s.worker, leaseFor, held)
+		beat, err := s.store.Beat(ctx, s.worker, s.lease, held)
 		if err != nil {
 			return err
 		}
@@ -158,7 +160,7 @@ func (s *Server) deleteExpired() time.Duration {
 // announceExpiry stops the handler of a task that was deleted because it has
 // expired, and tells observers and the audit trail.
 func (s *Server) announceExpiry(r Record) {
-	s.cancelHandler(r.ID, ErrExpired)
+	s.stopRun(r, ErrExpired)
 	s.progress.Delete(r.ID)
 	s.withdrawSubmission(r.ID)
 	if !r.Done() {
@@ -172,7 +174,7 @@ func (s *Server) announceExpiry(r Record) {
 func (s *Server) cancelUnfinished(ctx context.Context) {
 	t := &storeRetry{server: s, end: ctx.Done(), timeout: StoreTimeout}
 	for {
-		left, err := s.store.Lease(ctx, "none", leaseFor, s.catalog.listNames(), sweepBatch)
+		left, err := s.store.Lease(ctx, "none", s.lease, s.catalog.listNames(), sweepBatch)
 		if err != nil {
 			s.logger.Error("unfinished tasks not ended", "error", err)
 			return

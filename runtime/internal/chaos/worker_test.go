@@ -1,0 +1,268 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/gosdk"
+)
+
+const (
+	// lease is how long a worker that has died keeps its tasks.
+	lease = 1500 * time.Millisecond
+	// tick is how often a worker looks whether it runs.
+	tick = 50 * time.Millisecond
+	// late is how long a worker may be kept from running without a note.
+	late = 300 * time.Millisecond
+)
+
+// workerConfig is what a test tells a worker.
+type workerConfig struct {
+	// Name is the name of the process in the history.
+	Name string
+	// Store is memory, sqlite:FILE or postgres:DSN.
+	Store string
+	// LoseEvery makes the store lose one of so many writes; 0 loses none.
+	LoseEvery int
+	// Journal is the file for what handlers write down.
+	Journal string
+	// Skew is how far the clock of the process is ahead. The binary is built so; see buildSkewed.
+	Skew time.Duration
+	// SessionKey signs the sessions, or is "".
+	SessionKey string
+}
+
+// notes writes into the journal of a process.
+type notes struct {
+	journal *Journal
+	process string
+	skew    time.Duration
+}
+
+// now returns the time of the machine's clock.
+func (n notes) now() time.Time { return time.Now().Add(-n.skew).Round(0) }
+
+// write appends a line. A handler that cannot write down what it does must not do it.
+func (n notes) write(l Line) {
+	if err := n.journal.Write(l); err != nil && !errors.Is(err, os.ErrClosed) {
+		panic(err)
+	}
+}
+
+// work runs as a worker: it serves on the listener that it has inherited until its standard input ends or it is
+// told to terminate.
+func work(text string) error {
+	var c workerConfig
+	if err := json.Unmarshal([]byte(text), &c); err != nil {
+		return err
+	}
+	journal, err := OpenJournal(c.Journal)
+	if err != nil {
+		return err
+	}
+	n := notes{journal, c.Name, c.Skew}
+	store, err := openStore(context.Background(), c.Store)
+	if err != nil {
+		return err
+	}
+	if c.LoseEvery > 0 {
+		store = newLossyStore(store, c.LoseEvery)
+	}
+	tasks, handler, err := newServer(n, store, c.SessionKey)
+	if err != nil {
+		return err
+	}
+	go n.watchClock()
+	const inherited = 3
+	listener, err := net.FileListener(os.NewFile(inherited, "listener"))
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Fatal(err)
+		}
+	}()
+	fmt.Println("ready")
+
+	end, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0) // the test has ended
+	}()
+	<-end.Done()
+	// As docs/deploy.md asks for.
+	closing, cancel := context.WithTimeout(context.Background(), lease)
+	defer cancel()
+	closed := make(chan error, 1)
+	go func() { closed <- tasks.Close() }()
+	_ = server.Shutdown(closing)
+	return errors.Join(<-closed, store.Close())
+}
+
+// watchClock notes when the process was kept from running.
+func (n notes) watchClock() {
+	last := time.Now()
+	for range time.Tick(tick) {
+		now := time.Now()
+		if gap := now.Sub(last); gap > late {
+			n.write(Line{Disturbance: &Disturbance{At: n.now(), Process: n.process, Harm: HarmLate, For: gap}})
+		}
+		last = now
+	}
+}
+
+// newServer makes a server of the tools whose runs are written down. A bearer token is the principal.
+func newServer(n notes, store mcptask.Store, sessionKey string) (*mcptask.Server, http.Handler, error) {
+	none := mcptask.Totals{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Sessions: -1}
+	options := mcptask.Options{
+		Store: store, Concurrency: 256, Drain: lease,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Limits: mcptask.Limits{Tasks: -1, Running: -1, Waiting: -1, Bytes: -1, Polls: -1, Lists: -1, Sessions: -1, Server: none, Anonymous: none},
+	}
+	if sessionKey != "" {
+		options.SessionKey = []byte(sessionKey)
+	}
+	tasks, err := mcptask.NewServer(options, n.tools())
+	if err != nil {
+		return nil, nil, err
+	}
+	sdk := mcp.NewServer(&mcp.Implementation{Name: "chaos", Version: "1"}, &mcp.ServerOptions{Logger: slog.New(slog.DiscardHandler)})
+	gosdk.AddTools(sdk, tasks)
+	handler := gosdk.NewHandler(tasks, func(*http.Request) *mcp.Server { return sdk }, nil)
+	verify := func(_ context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
+		return &auth.TokenInfo{UserID: token, Expiration: time.Now().Add(time.Hour)}, nil
+	}
+	return tasks, auth.RequireBearerToken(verify, nil)(handler), nil
+}
+
+// workInput is the input of all tools.
+type workInput struct {
+	Nonce string `json:"nonce"`
+	MS    int    `json:"ms"`
+}
+
+const workSchema = `{"type":"object","properties":{"nonce":{"type":"string"},"ms":{"type":"integer"}},"required":["nonce","ms"]}`
+
+// word is the answer to a question.
+type word struct {
+	Word string `json:"word"`
+}
+
+var wordQuestion = mcptask.InputSpec{Name: "Word", Message: "Which word?",
+	Schema: `{"type":"object","properties":{"word":{"type":"string"}},"required":["word"]}`}
+
+// askedSteps are the questions of ToolAsk, in their order.
+var askedSteps = []string{"s1", "s2"}
+
+// stepMessage is the text of a question before its step. In sessions a question has no other name.
+const stepMessage = "Which word for "
+
+// reportSteps is how many reports a worker makes.
+const reportSteps = 3
+
+// tools returns the tools whose runs are written down.
+func (n notes) tools() mcptask.Tools {
+	newTool := func(name Tool, do func(*run, context.Context, *mcptask.Task, workInput) error) mcptask.Tool {
+		policy := mcptask.Policy{Task: mcptask.TaskRequired, TTL: time.Hour, Poll: 10 * time.Millisecond}
+		if name.restarts() {
+			policy.OnLost = mcptask.RestartWhenLost
+		}
+		spec := mcptask.ToolSpec{Name: string(name), InputSchema: workSchema, Policy: policy}
+		return mcptask.NewTool(spec, func(ctx context.Context, task *mcptask.Task, in workInput) (string, error) {
+			r := &run{n, Run{Process: n.process, Task: task.ID(), Tool: name, Nonce: in.Nonce, Attempt: task.Attempt()}}
+			return r.finish(ctx, do(r, ctx, task, in))
+		})
+	}
+	return mcptask.Tools{Service: "Chaos", Impl: struct{}{}, Fallback: mcptask.FallbackNone, Capabilities: mcptask.Declared(), Tools: []mcptask.Tool{
+		newTool(ToolRestart, (*run).work), newTool(ToolFail, (*run).work), newTool(ToolWatch, (*run).work), newTool(ToolAsk, (*run).ask),
+	}}
+}
+
+// run is a run of a handler that is written down.
+type run struct {
+	notes notes
+	base  Run
+}
+
+// note writes down a moment.
+func (r *run) note(m Moment, step, value string) {
+	now := r.base
+	now.At, now.Moment, now.Step, now.Value = r.notes.now(), m, step, value
+	r.notes.write(Line{Run: &now})
+}
+
+// finish writes down the end and returns the result.
+func (r *run) finish(ctx context.Context, err error) (string, error) {
+	switch {
+	case ctx.Err() != nil:
+		r.note(MomentCancelled, "", "")
+		return "", ctx.Err()
+	case err != nil:
+		r.note(MomentEnd, "", err.Error())
+		return "", err
+	}
+	value := FormatValue(r.base.Nonce, r.base.Attempt, r.base.Process)
+	r.note(MomentEnd, "", value)
+	return value, nil
+}
+
+// work works for as long as the input says, and reports.
+func (r *run) work(ctx context.Context, task *mcptask.Task, in workInput) error {
+	r.note(MomentStart, "", "")
+	for step := range reportSteps {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(in.MS) * time.Millisecond / reportSteps):
+		}
+		task.Message(ctx, FormatReport(r.base.Attempt, step+1))
+	}
+	return nil
+}
+
+// ask asks two questions, with work between them.
+func (r *run) ask(ctx context.Context, task *mcptask.Task, in workInput) error {
+	r.note(MomentStart, "", "")
+	for _, step := range askedSteps {
+		answer, err := mcptask.Ask[word](ctx, task, wordQuestion, step, stepMessage+step)
+		if err != nil {
+			return err
+		}
+		r.note(MomentAnswered, step, answer.Word)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Duration(in.MS) * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// openStore opens a store by its name.
+func openStore(ctx context.Context, name string) (mcptask.Store, error) {
+	kind, place, _ := strings.Cut(name, ":")
+	open := stores[kind]
+	if open == nil {
+		return nil, fmt.Errorf("the store %q is unknown", name)
+	}
+	return open(ctx, place)
+}

@@ -70,6 +70,16 @@ type Options struct {
 	MaxTTL time.Duration
 	// MaxBody bounds a request's body in bytes; 0 or less means DefaultMaxBody.
 	MaxBody int64
+	// SessionKey lets every server with the same key serve every session of 2025-11-25, so that a
+	// proxy may send each request to another replica and a restart ends no session. It is a
+	// secret of at least MinSessionKey random bytes. Use it with a Store that the replicas share.
+	// Without it, a session lives in the process that has opened it. docs/deploy.md says what
+	// changes for clients.
+	SessionKey []byte
+	// OtherSessionKeys are further keys whose sessions the server takes. To change the key, first
+	// give all replicas the new key here, then make it the SessionKey and put the old one here. The
+	// old key can go SessionLife later.
+	OtherSessionKeys [][]byte
 	// Drain bounds how long Close waits for handlers, and CloseMargin what Close does
 	// after that. 0 or less means DefaultDrain.
 	Drain time.Duration
@@ -98,7 +108,8 @@ type Server struct {
 	mu        sync.Mutex
 	running   map[string]*run // the handlers of this process, by task ID
 	observers map[*int]func(Record)
-	followed  map[string]*followed // by task ID
+	sessions  map[string]map[*int]func() // followed sessions, by mark; see FollowSession
+	followed  map[string]*followed       // by task ID
 	// unread are the followed tasks to read, and feedReaders counts the goroutines that read them.
 	unread      map[string]bool
 	feedReaders int
@@ -154,6 +165,7 @@ func NewServer(options Options, services ...Tools) (*Server, error) {
 			faults = append(faults, fmt.Errorf("mcptask: Options.Revisions: %q is none of the revisions %v", revision, slices.Sorted(maps.Keys(Declared()))))
 		}
 	}
+	faults = append(faults, options.checkSessionKeys()...)
 	for i := range services {
 		faults = append(faults, s.catalog.addService(&services[i])...)
 	}

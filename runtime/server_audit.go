@@ -46,3 +46,11 @@ func (s *Server) auditEnd(r Record, how string) {
 
 // asCaller returns the owner of the task as a caller.
 func (r *Record) asCaller() Caller { return Caller{Principal: r.Principal, Revision: r.Revision} }
+
+// AuditSession writes to the audit trail that a session of the caller, which another process has
+// opened, is open in this process too. It writes that at most once a second for each principal.
+func (s *Server) AuditSession(caller Caller) {
+	if s.auditRates.Allow([2]string{"principal " + caller.Principal, "session"}) {
+		s.logger.Info("session rebuilt", "audit", "session", "principal", caller.Principal, "revision", caller.Revision)
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -96,7 +95,7 @@ func (s *Server) explainUnstored(ctx context.Context, t *registeredTool, err err
 
 // newRecord makes the record of a new task.
 func (s *Server) newRecord(caller Caller, t *registeredTool, arguments json.RawMessage, call CallRequest, answers []Input) Record {
-	id := rand.Text()
+	id := s.newTaskID(caller, call.Mode == ModeTask)
 	if call.ExternalID != "" {
 		id = caller.Named(call.ExternalID)
 	}

@@ -134,7 +134,8 @@ func (s *Server) takeChange(c Change) {
 	switch {
 	case c.Missed:
 		s.readTasks(s.noteMissed()...)
-	case c.ID != "" && s.noteChange(c.ID, c.Version):
+		s.notifySessions()
+	case c.ID != "" && (s.noteChange(c.ID, c.Version) || s.isOfFollowedSession(c)):
 		s.readTasks(c.ID)
 	}
 }

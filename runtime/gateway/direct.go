@@ -36,12 +36,7 @@ func (x *httpExchange) direct(flow *Flow) {
 		return
 	}
 	if flow.Connected != nil {
-		var negotiated struct {
-			ProtocolVersion string `json:"protocolVersion"`
-		}
-		if json.Unmarshal(result, &negotiated) == nil {
-			flow.Connected(held.header.Get(sessionHeader), negotiated.ProtocolVersion, nil)
-		}
+		held.connect(flow, result)
 	}
 	decorated, err := flow.Decorate(result)
 	if err != nil {
@@ -87,6 +82,16 @@ func (h *bufferedResponse) Write(data []byte) (int, error) { return h.body.Write
 
 // Flush implements http.Flusher.
 func (h *bufferedResponse) Flush() {}
+
+// connect tells the flow of an initialize of its session. result is that of the response.
+func (h *bufferedResponse) connect(flow *Flow, result json.RawMessage) {
+	var negotiated struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if json.Unmarshal(result, &negotiated) == nil {
+		flow.Connected(h.header.Get(sessionHeader), negotiated.ProtocolVersion, nil)
+	}
+}
 
 // result returns the result of a JSON body, or of the last event of a stream.
 func (h *bufferedResponse) result() (json.RawMessage, bool) {

@@ -70,6 +70,11 @@ type Gateway struct {
 	sessions  sessions
 	counts    *counts
 	hub       *push.Hub
+	// keys sign the IDs of sessions, so that any replica serves them. nil means that a session
+	// lives in one process. sdk is Config.Stateful; with keys, Config.Stateful is translated.
+	keys     sessionKeys
+	sdk      http.Handler
+	rebuilds rebuilds
 	speech
 	sessionSpeech
 }
@@ -84,6 +89,11 @@ func New(config Config) *Gateway {
 		counts:    countsOf(config.Server),
 		sessions:  sessions{timeout: config.SessionTimeout, open: map[string]*session{}},
 		speech:    newSpeech(config.Server.Options().Revisions, config.Revision),
+		keys:      newSessionKeys(config.Server.Options()),
+		sdk:       config.Stateful,
+	}
+	if g.keys != nil {
+		g.config.Stateful = translated{g}
 	}
 	g.sessionSpeech = officialSpeech{g}
 	if g.signalled != nil {
@@ -158,8 +168,15 @@ func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, 
 		return
 	}
 	if r.Method != http.MethodDelete {
-		defer g.sessions.beginUse(id)()
-		g.serveStandalone(w, r, known)
+		known, ok := g.openStreamOf(w, r, principal)
+		if ok {
+			defer g.sessions.beginUse(id)()
+			g.serveStandalone(w, r, known)
+		}
+		return
+	}
+	if g.keys != nil && id != "" {
+		g.deleteSession(w, r, principal)
 		return
 	}
 	if known != nil {
@@ -167,7 +184,7 @@ func (g *Gateway) forwardSessionRequest(w http.ResponseWriter, r *http.Request, 
 			refuse(w, status, nil, refusal)
 			return
 		}
-		g.sessions.end(id) // before the SDK, which waits for the session's calls
+		g.sessions.endSession(known) // before the SDK, which waits for the session's calls
 	}
 	g.config.Stateful.ServeHTTP(w, r)
 }

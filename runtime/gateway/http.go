@@ -74,7 +74,7 @@ func (x *httpExchange) caller() mcptask.Caller {
 func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 	id := x.r.Header.Get(sessionHeader)
 	s, status, refusal := x.g.findSession(x.r, x.principal)
-	if refusal != nil && (needed || status == http.StatusForbidden || id != "" && x.m.IsRequest()) {
+	if refusal != nil && (needed || status == http.StatusForbidden || status == http.StatusServiceUnavailable || id != "" && x.m.IsRequest()) {
 		refuse(x.w, status, x.replyID(), refusal)
 		return nil, mcptask.Caller{}, false
 	}
@@ -85,6 +85,9 @@ func (x *httpExchange) enter(needed bool) (*session, mcptask.Caller, bool) {
 		return nil, x.caller(), true
 	}
 	x.session, x.endUse = s, x.g.sessions.beginUse(id)
+	if x.m.Method != notificationInitialized {
+		x.g.ensureInitialized(x.r, s)
+	}
 	if x.m.IsRequest() && x.m.Method != "ping" {
 		s.used.Store(true)
 	}
@@ -262,25 +265,10 @@ func (x *httpExchange) forwardOpen(done func()) {
 // negotiated it.
 func (x *httpExchange) initialize(flow *Flow) {
 	g := x.g
-	limits := g.server.Options().Limits
-	most, scope := limits.Sessions, mcptask.ScopeAccount
-	if x.principal == "" {
-		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
-	}
-	done, spared, full := g.sessions.makeRoom(x.principal, most, limits.Server.Sessions)
-	if full == mcptask.ScopeServer {
-		most, scope = limits.Server.Sessions, full
-	}
-	if done == nil || spared != nil {
-		err := g.server.LimitedIn(scope, flow.Caller, "sessions", most) // this also writes the audit trail
-		if done == nil {
-			x.refuse(refusedRequest, err)
-			return
-		}
-		go func() {
-			defer guard.Recover(g.server.Logger(), "the end of a session")
-			spared.expire() // the SDK waits for the session's remaining calls
-		}()
+	done, refusal := g.makeRoom(flow.Caller)
+	if refusal != nil {
+		x.refuse(refusedRequest, refusal)
+		return
 	}
 	defer done()
 	capabilities := x.m.Params.Object("capabilities")
@@ -295,6 +283,10 @@ func (x *httpExchange) initialize(flow *Flow) {
 	if g.config.Direct && capabilities.Has("tasks") { // the SDK's types may not fit this revision's form
 		edits = append(edits, wire.Delete("params", "capabilities", "tasks"))
 	}
+	if g.keys != nil {
+		x.initializeSigned(flow, edits...)
+		return
+	}
 	x.forward(flow, edits...)
 }
 
@@ -302,7 +294,7 @@ func (x *httpExchange) initialize(flow *Flow) {
 // there a batch would hide task traffic from the gateway.
 func (g *Gateway) forwardBatch(w http.ResponseWriter, r *http.Request, principal string, body []byte) {
 	const lastWithBatches = "2025-03-26"
-	s := g.sessions.get(r.Header.Get(sessionHeader))
+	s, _, _ := g.openSession(r, principal, r.Header.Get(sessionHeader))
 	if s == nil || s.revision != lastWithBatches || s.principal != principal {
 		refuse(w, http.StatusBadRequest, nil, mcptask.Errorf(mcptask.CodeInvalidRequest, "this revision of the protocol has no batches: send one message per request"))
 		return

@@ -35,10 +35,21 @@ func (c pushClient) CanAsk() []string { return c.s.canAsk }
 
 // Requestor implements push.Client.
 func (c pushClient) Requestor(d protocol.Teller) protocol.Requestor {
+	if c.s.portable != nil { // the client's task would be known to one replica
+		return protocol.Requestor20251125{}
+	}
 	if d != c.legacy {
 		return d.Requestor(c.s.capabilities)
 	}
 	return c.s.requestor
+}
+
+// Session implements push.Client.
+func (c pushClient) Session() (name string, began time.Time) {
+	if c.s.portable == nil {
+		return "", time.Time{}
+	}
+	return c.s.portable.Name, c.s.portable.began()
 }
 
 // takeAnswer delivers a client's response to a request of the server's. It returns false if the

@@ -132,7 +132,7 @@ func (g *Gateway) routeNotification(x exchange) {
 	s, _, ok := x.enter(false)
 	switch {
 	case !ok:
-	case s != nil && m.isTaskNotification():
+	case s != nil && m.isTaskNotification(), s != nil && m.Method == notificationInitialized && !s.beginInitialized():
 		x.accept()
 	case s != nil && m.Method == notificationCancelled && x.cancel(m.Params.Get("requestId")):
 		x.accept()

@@ -38,6 +38,10 @@ type session struct {
 	requestor    protocol.Requestor
 	// behind is what the adapter keeps with the session.
 	behind any
+	// inner is the SDK's ID of the session if it is not id. portable is set if other replicas can
+	// open the session too.
+	inner    string
+	portable *portable
 	// shownRevision is the unofficial revision that a request has shown last, or nil.
 	shownRevision atomic.Pointer[signalled]
 	// ended ends with the session, and ends the session's streams.
@@ -70,9 +74,26 @@ func (s *session) setNegotiated(g *Gateway, version string, capabilities json.Ra
 	}
 }
 
+// name returns the session's name in a [mcptask.Caller]: the same on every replica, and no key to
+// the session if its ID is one.
+func (s *session) name() string {
+	if s.portable != nil {
+		return s.portable.Name
+	}
+	return s.id
+}
+
+// sdkID returns the SDK's ID of the session.
+func (s *session) sdkID() string { return cmp.Or(s.inner, s.id) }
+
+// beginInitialized reports whether the SDK has yet to see the client's notifications/initialized.
+func (s *session) beginInitialized() bool {
+	return s.portable == nil || s.portable.initialized.CompareAndSwap(false, true)
+}
+
 // newCaller returns the caller of a request in the session.
 func (s *session) newCaller(g *Gateway, method string) mcptask.Caller {
-	return mcptask.Caller{Principal: s.principal, Session: s.id, Revision: g.sessionRevision(s.revision), Method: method, CanAsk: s.canAsk}
+	return mcptask.Caller{Principal: s.principal, Session: s.name(), Revision: g.sessionRevision(s.revision), Method: method, CanAsk: s.canAsk}
 }
 
 // sessions is the table of open sessions.
@@ -209,14 +230,27 @@ func (t *sessions) add(s *session, expire func()) {
 	o := t.ownerOf(s.principal)
 	o.open++
 	s.place = o.idle.PushBack(s)
-	if t.timeout > 0 {
-		s.idle = time.AfterFunc(t.timeout, func() {
+	if timeout := t.timeoutOf(s); timeout > 0 {
+		s.idle = time.AfterFunc(timeout, func() {
 			defer guard.Recover(nil, "the end of an idle session")
 			if t.removeIdle(s) {
 				expire()
 			}
 		})
 	}
+}
+
+// portableTimeout ends a session that other replicas can open after this time without requests and
+// streams, if there is no other timeout. Its client does not notice, and a client that has ended
+// its session at another replica leaves none here.
+const portableTimeout = time.Hour
+
+// timeoutOf returns how long a session may be idle, or 0 if it may be for ever.
+func (t *sessions) timeoutOf(s *session) time.Duration {
+	if t.timeout == 0 && s.portable != nil {
+		return portableTimeout
+	}
+	return t.timeout
 }
 
 // removeIdle removes a session that has been idle for too long. It returns false if the session is
@@ -255,7 +289,7 @@ func (t *sessions) beginUse(id string) (done func()) {
 		}
 		s.place = idle.PushBack(s)
 		if s.idle != nil {
-			s.idle.Reset(t.timeout)
+			s.idle.Reset(t.timeoutOf(s))
 		}
 	}
 }
@@ -290,15 +324,19 @@ func (t *sessions) cancelWaiting(s *session, request json.RawMessage) {
 }
 
 func (t *sessions) end(id string) {
+	if s := t.get(id); s != nil {
+		t.endSession(s)
+	}
+}
+
+// endSession ends a session. A session that has since been opened again with the same ID stays.
+func (t *sessions) endSession(s *session) {
 	t.mu.Lock()
-	s := t.open[id]
-	if s != nil {
+	if t.open[s.id] == s {
 		t.remove(s)
 	}
 	t.mu.Unlock()
-	if s != nil {
-		s.end()
-	}
+	s.end()
 }
 
 // findSession returns the session of a request, or the refusal that the transport prescribes: 400
@@ -308,12 +346,9 @@ func (g *Gateway) findSession(r *http.Request, principal string) (*session, int,
 	if id == "" {
 		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is missing", sessionHeader)
 	}
-	s := g.sessions.get(id)
-	if s == nil {
-		return nil, http.StatusNotFound, mcptask.Errorf(mcptask.CodeInvalidRequest, "there is no such session: initialize a new one")
-	}
-	if s.principal != principal {
-		return nil, http.StatusForbidden, foreignSessionError()
+	s, status, refusal := g.openSession(r, principal, id)
+	if refusal != nil {
+		return nil, status, refusal
 	}
 	if version := r.Header.Get(versionHeader); version != "" && version != s.revision {
 		return nil, http.StatusBadRequest, mcptask.Errorf(mcptask.CodeInvalidRequest, "the %s header is %q, but the session speaks %s", versionHeader, wire.ShortenName(version), s.revision)
@@ -337,14 +372,14 @@ func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 			return
 		}
 		end.Host = host
-		end.Header.Set(sessionHeader, s.id)
+		end.Header.Set(sessionHeader, s.sdkID())
 		end.Header.Set(versionHeader, s.revision)
-		g.config.Stateful.ServeHTTP(discard{http.Header{}}, end)
+		g.sdk.ServeHTTP(discard{http.Header{}}, end)
 	}
 	g.sessions.add(s, expire)
 	release := context.AfterFunc(lifetimesOf(g.server).sessions, func() {
 		defer guard.Recover(g.server.Logger(), "ending a session")
-		g.sessions.end(s.id)
+		g.sessions.endSession(s)
 		expire()
 	})
 	context.AfterFunc(s.ended, func() {
@@ -356,7 +391,7 @@ func (g *Gateway) trackSession(r *http.Request, s *session, wait func() error) {
 		go func() {
 			defer guard.Recover(g.server.Logger(), "the end of a session")
 			_ = wait() // the reason does not matter here
-			g.sessions.end(s.id)
+			g.sessions.endSession(s)
 		}()
 	}
 }

@@ -32,12 +32,15 @@ type Hub struct {
 	// serial numbers the requests about clients' tasks.
 	serial atomic.Uint64
 
-	mu          sync.Mutex
-	topics      map[string]*topic // by task ID
-	mailboxes   map[*Mailbox]bool // the open ones
-	ready       []*Mailbox        // with records to look at, oldest first
-	workers     int               // counts the goroutines that empty the mailboxes in ready
-	expiryTimer *time.Timer       // runs while there are topics
+	mu        sync.Mutex
+	topics    map[string]*topic // by task ID
+	mailboxes map[*Mailbox]bool // the open ones
+	// marks has the sessions whose tasks the hub follows, whichever replica creates them, by the
+	// mark that is part of the tasks' IDs.
+	marks       map[string]*Mailbox
+	ready       []*Mailbox  // with records to look at, oldest first
+	workers     int         // counts the goroutines that empty the mailboxes in ready
+	expiryTimer *time.Timer // runs while there are topics
 	retries     retries
 	heldBytes   int // size of the held answers in all topics
 
@@ -47,9 +50,11 @@ type Hub struct {
 // topic is an unfinished task that some session knows, or a task with answers for the store. The
 // hub's lock guards it, but its ID never changes.
 type topic struct {
-	id      string
-	version int64 // of the newest posted record
-	expires time.Time
+	id string
+	// unfollow ends the server's interest in the task's changes by other processes.
+	unfollow func()
+	version  int64 // of the newest posted record
+	expires  time.Time
 	// sessions maps each session to the number of its requests that wait for the task.
 	sessions map[*Mailbox]int
 	// keeper is the session that has shown the task last. A flood of sessions does not end a
@@ -71,7 +76,7 @@ const maxWorkers = 4
 // New returns a hub that follows the tasks of a server. The server holds only a weak reference to
 // it, so a process may create many hubs for one server and drop them.
 func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
-	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}}
+	h := &Hub{server: server, legacy: legacy, topics: map[string]*topic{}, mailboxes: map[*Mailbox]bool{}, marks: map[string]*Mailbox{}}
 	h.retries.topics = map[*topic]bool{}
 	weakly := weak.Make(h)
 	stop := server.Observe(func(r mcptask.Record) {
@@ -94,7 +99,11 @@ func New(server *mcptask.Server, legacy protocol.Teller) *Hub {
 func (h *Hub) observe(r mcptask.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if t := h.topics[r.ID]; t != nil && (r.Version > t.version || r.Version == t.version && hasPassed(r.ExpiresAt)) {
+	t := h.topics[r.ID]
+	if t == nil && len(h.marks) > 0 {
+		h.postFound(r)
+	}
+	if t != nil && (r.Version > t.version || r.Version == t.version && hasPassed(r.ExpiresAt)) {
 		posted := r // only this copy is on the heap
 		h.post(t, &posted)
 	}
@@ -117,14 +126,24 @@ func (h *Hub) post(t *topic, r *mcptask.Record) {
 			m.inbox = map[*topic]*mcptask.Record{}
 		}
 		m.inbox[t] = r
-		if !m.scheduled {
-			m.scheduled = true
-			h.ready = append(h.ready, m)
-		}
+		h.schedule(m)
 	}
 	if r == nil || r.Done() {
 		h.remove(t)
 	}
+	h.startWorker()
+}
+
+// schedule has a worker look at a mailbox. h.mu is held.
+func (h *Hub) schedule(m *Mailbox) {
+	if !m.scheduled {
+		m.scheduled = true
+		h.ready = append(h.ready, m)
+	}
+}
+
+// startWorker starts a worker if there is something to do. h.mu is held.
+func (h *Hub) startWorker() {
 	if len(h.ready) > 0 && h.workers < maxWorkers {
 		h.workers++
 		go h.runWorker()
@@ -155,12 +174,12 @@ func (h *Hub) nextReady() *Mailbox {
 
 // takeInbox empties an inbox. The caller holds m.mu, so that it handles all records before the next
 // caller takes more.
-func (h *Hub) takeInbox(m *Mailbox) map[*topic]*mcptask.Record {
+func (h *Hub) takeInbox(m *Mailbox) (inbox map[*topic]*mcptask.Record, found map[string]mcptask.Record) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	inbox := m.inbox
-	m.inbox = nil
-	return inbox
+	inbox, found = m.inbox, m.found
+	m.inbox, m.found = nil, nil
+	return inbox, found
 }
 
 // join adds a session to those that know an unfinished task, and makes it the task's keeper.
@@ -173,7 +192,7 @@ func (h *Hub) join(m *Mailbox, r mcptask.Record, waiting int) (t *topic, isNew b
 	t = h.topics[r.ID]
 	if t == nil {
 		t = &topic{
-			id: r.ID, version: r.Version, expires: r.ExpiresAt,
+			id: r.ID, unfollow: h.server.Follow(r.ID), version: r.Version, expires: r.ExpiresAt,
 			sessions: map[*Mailbox]int{}, claims: map[string]*Mailbox{}, held: map[string]*heldAnswer{},
 		}
 		h.topics[r.ID] = t
@@ -245,6 +264,7 @@ func (h *Hub) remove(t *topic) {
 		h.heldBytes -= a.size
 	}
 	t.setKeeper(nil)
+	t.unfollow()
 	delete(h.topics, t.id)
 	delete(h.retries.topics, t)
 }

@@ -23,6 +23,9 @@ type Client interface {
 	// Requestor returns the server's side of tasks at the client. The argument is the revision in
 	// which the session knows the server's task.
 	Requestor(protocol.Teller) protocol.Requestor
+	// Session returns the name of a session that other replicas serve too, and when it began. The
+	// name is "" if the session lives in this process alone.
+	Session() (name string, began time.Time)
 }
 
 // Mailbox holds everything that the server sends to one session. It is safe for concurrent use.
@@ -38,6 +41,8 @@ type Mailbox struct {
 	// hub's ready list.
 	inbox     map[*topic]*mcptask.Record
 	scheduled bool
+	// found are unfinished tasks that the session has created and that it does not know here, by ID.
+	found map[string]mcptask.Record
 
 	mu      sync.Mutex
 	closed  bool
@@ -45,6 +50,9 @@ type Mailbox struct {
 	streams []*Stream        // the session's own
 	// pendingCancels are tasks that the client has yet to cancel, by the client's task IDs.
 	pendingCancels map[string]*pendingCancel
+	// unfollowSession ends the search for tasks that other replicas create in the session. It is
+	// nil if there is no search, because the session has no stream of its own here.
+	unfollowSession func()
 }
 
 // view is what a session knows about one task. The mailbox's lock guards it.
@@ -63,6 +71,9 @@ type view struct {
 	// meantime. The view then exists only for late.
 	unsettled, timed bool
 	late             []byte
+	// found says that the view is unsettled because another replica has created the task, or this
+	// one has created it and has not yet encoded the reply.
+	found bool
 }
 
 func (v *view) setShown(now visible, on *Stream) { v.shown, v.shownOn = now, on }
@@ -99,9 +110,10 @@ func (m *Mailbox) addTask(d protocol.Teller, r mcptask.Record, unsettled bool) {
 	m.mu.Lock()
 	isKnown := m.liveView(r.ID) != nil
 	v, isNew := m.viewOf(d, r)
-	if v != nil && !isKnown && unsettled {
+	if v != nil && unsettled && (!isKnown || v.found) {
 		v.setShown(visibleOf(&r), nil) // the reply shows this state
 		m.setUnsettled(v, true)
+		v.found = false
 	}
 	unseen := isNew && !v.unsettled
 	m.mu.Unlock()
@@ -253,6 +265,7 @@ func (m *Mailbox) connect(d protocol.Teller, task string) (c *Stream, waiting []
 	}
 	if task == "" {
 		m.streams = append(m.streams, c)
+		m.followSession()
 		waiting = slices.Collect(maps.Keys(m.views))
 	} else if v := m.liveView(task); v != nil {
 		v.blocked = append(v.blocked, c)
@@ -274,6 +287,9 @@ func (m *Mailbox) disconnect(c *Stream) []string {
 	views := m.views
 	if c.task == "" {
 		m.streams = removeStream(m.streams, c)
+		if len(m.streams) == 0 {
+			m.stopFollowingSession()
+		}
 	} else {
 		v := m.liveView(c.task)
 		if views = nil; v != nil {
@@ -319,6 +335,7 @@ func (m *Mailbox) Close() {
 	for t := range m.clientTasks() {
 		t.timer.Stop()
 	}
+	m.stopFollowingSession()
 	left := m.hub.leave(m)
 	clear(m.views)
 	m.unsettled.Store(0)
@@ -364,7 +381,11 @@ func (m *Mailbox) work() {
 
 // handleInbox looks at every record in the inbox. m.mu is held.
 func (m *Mailbox) handleInbox() {
-	for t, r := range m.hub.takeInbox(m) {
+	inbox, found := m.hub.takeInbox(m)
+	for _, r := range found {
+		m.addFound(&r, visibleOf(&r))
+	}
+	for t, r := range inbox {
 		if v := m.liveView(t.id); v != nil && v.topic == t {
 			m.sendChanges(v, r)
 		}

@@ -1,0 +1,363 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/wire"
+)
+
+// With a session key, any replica serves a session (2025-11-25 and earlier). The client has a
+// token as its session ID. A replica that gets a token for the first time opens the session again:
+// it sends the SDK behind it the initialize of the token, as the client has sent it elsewhere, and
+// keeps the ID that the SDK gives its session. So the SDK and the user's code see an initialize
+// on each replica that serves the session, whatever SDK it is.
+//
+// A session lives on while any replica may be asked for it. A replica may end it at any time
+// without harm: when it is idle, when there are too many, when the replica stops. Only a DELETE
+// ends it for its client. The replica that gets the DELETE refuses the session from then on. The
+// others do not hear of it: there the session ends when it is idle, and its ID would open it again.
+// That opens nothing to anyone else, because the ID is of use only to its own principal.
+
+const (
+	notificationInitialized = "notifications/initialized"
+	// firstSDKID is the JSON-RPC ID of the initialize that opens a session again. It is the only
+	// request before it is answered.
+	firstSDKID = `"mcptask"`
+	// maxEnded limits how many sessions that a DELETE has ended are remembered.
+	maxEnded = 10_000
+)
+
+// portable is what a session has that other replicas can open.
+type portable struct {
+	sessionToken
+	// rebuilt says that another process has opened the session first.
+	rebuilt bool
+	// initialized says that the SDK has seen the client's notifications/initialized, or that this
+	// process has sent it in the client's place, because another replica has got it.
+	initialized atomic.Bool
+}
+
+// rebuilds has the sessions that are being opened again, and those that a DELETE has ended.
+type rebuilds struct {
+	mu      sync.Mutex
+	running map[string]*rebuild // by ID
+	ended   map[string]bool     // by name
+	oldest  []string            // of ended, the oldest first
+}
+
+// rebuild is one attempt to open a session again. Its fields are set when done is closed.
+type rebuild struct {
+	done    chan struct{}
+	session *session
+	status  int
+	refusal *mcptask.Error
+}
+
+// noteEnded remembers a session that a DELETE has ended.
+func (b *rebuilds) noteEnded(name string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.ended[name] {
+		return
+	}
+	if b.ended == nil {
+		b.ended = map[string]bool{}
+	}
+	if len(b.oldest) == maxEnded {
+		delete(b.ended, b.oldest[0])
+		b.oldest = slices.Delete(b.oldest, 0, 1)
+	}
+	b.ended[name] = true
+	b.oldest = append(b.oldest, name)
+}
+
+func (b *rebuilds) hasEnded(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ended[name]
+}
+
+// openSession returns the principal's session with an ID. It opens a session again that another
+// replica has opened. It returns a status and an error if it refuses the session.
+func (g *Gateway) openSession(r *http.Request, principal, id string) (*session, int, *mcptask.Error) {
+	if s := g.sessions.get(id); s != nil {
+		if s.principal != principal {
+			return nil, http.StatusForbidden, foreignSessionError()
+		}
+		return s, 0, nil
+	}
+	t, owns := g.keys.verify(id, principal)
+	switch {
+	case t == nil:
+		return nil, http.StatusNotFound, noSessionError()
+	case !owns:
+		return nil, http.StatusForbidden, foreignSessionError()
+	case g.rebuilds.hasEnded(t.Name):
+		return nil, http.StatusNotFound, noSessionError()
+	case g.server.Closing().Err() != nil || lifetimesOf(g.server).sessions.Err() != nil:
+		return nil, http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "this server is shutting down: send the request again, to another one")
+	}
+	return g.rebuildOnce(r, principal, id, t)
+}
+
+func noSessionError() *mcptask.Error {
+	return mcptask.Errorf(mcptask.CodeInvalidRequest, "there is no such session: initialize a new one")
+}
+
+// rebuildOnce opens a session again, or waits for another request that does so.
+func (g *Gateway) rebuildOnce(r *http.Request, principal, id string, t *sessionToken) (*session, int, *mcptask.Error) {
+	b := &g.rebuilds
+	b.mu.Lock()
+	one := b.running[id]
+	if one != nil {
+		b.mu.Unlock()
+		select {
+		case <-one.done:
+			return one.session, one.status, one.refusal
+		case <-r.Context().Done():
+			return nil, http.StatusServiceUnavailable, mcptask.Errorf(mcptask.CodeInternalError, "the client has left")
+		}
+	}
+	if s := g.sessions.get(id); s != nil { // the other request has just been faster
+		b.mu.Unlock()
+		return s, 0, nil
+	}
+	one = &rebuild{done: make(chan struct{}), status: http.StatusInternalServerError, refusal: mcptask.Errorf(mcptask.CodeInternalError, "internal error")}
+	if b.running == nil {
+		b.running = map[string]*rebuild{}
+	}
+	b.running[id] = one
+	b.mu.Unlock()
+	defer func() { // also if the user's code panics
+		b.mu.Lock()
+		delete(b.running, id)
+		b.mu.Unlock()
+		close(one.done)
+	}()
+	one.session, one.status, one.refusal = g.rebuildSession(r, principal, id, t)
+	return one.session, one.status, one.refusal
+}
+
+// rebuildSession opens a session again.
+func (g *Gateway) rebuildSession(r *http.Request, principal, id string, t *sessionToken) (*session, int, *mcptask.Error) {
+	caller := mcptask.Caller{Principal: principal, Session: t.Name, Revision: g.sessionRevision(t.Revision), Method: "initialize"}
+	done, refusal := g.makeRoom(caller)
+	if refusal != nil {
+		return nil, http.StatusServiceUnavailable, refusal
+	}
+	defer done()
+	var s *session
+	flow := &Flow{Caller: caller, Decorate: func(result json.RawMessage) (json.RawMessage, error) { return result, nil }}
+	flow.Connected = func(inner, version string, wait func() error) {
+		opened := &session{id: id, inner: inner, principal: principal, behind: flow.Behind, portable: &portable{sessionToken: *t, rebuilt: true}}
+		opened.setNegotiated(g, version, t.Capabilities)
+		g.trackSession(r, opened, wait)
+		s = opened
+	}
+	g.replay(r, t.encodeInitialize(g.config.Direct), "", flow)
+	if s != nil && (s.inner == "" || s.revision != t.Revision) { // this server no longer speaks the revision
+		g.sessions.endSession(s)
+		s.expire()
+		s = nil
+	}
+	if s == nil {
+		g.server.Notice(slog.LevelWarn, "session of another replica not opened again", "principal", principal, "revision", t.Revision)
+		return nil, http.StatusNotFound, noSessionError()
+	}
+	g.ensureInitialized(r, s)
+	g.server.AuditSession(caller)
+	return s, 0, nil
+}
+
+// encodeInitialize returns the request that opens the session again. taskless leaves out what the
+// client says of its tasks, because the SDK's types may not fit it.
+func (t *sessionToken) encodeInitialize(taskless bool) []byte {
+	capabilities, client := t.Capabilities, t.Client
+	if capabilities == nil {
+		capabilities = json.RawMessage("{}")
+	}
+	if taskless {
+		if without, err := wire.NewObject(capabilities).Edited(wire.Delete("tasks")); err == nil {
+			capabilities = without
+		}
+	}
+	params := map[string]any{"protocolVersion": t.Revision, "capabilities": capabilities}
+	if client != nil {
+		params["clientInfo"] = client
+	}
+	body, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": json.RawMessage(firstSDKID), "method": "initialize", "params": params}) // a token's JSON marshals
+	return body
+}
+
+// ensureInitialized sends the SDK the notification that ends the initialization, unless it has
+// seen it. The client may have sent it to another replica.
+func (g *Gateway) ensureInitialized(r *http.Request, s *session) {
+	if s.portable != nil && s.portable.initialized.CompareAndSwap(false, true) {
+		g.replay(r, []byte(`{"jsonrpc":"2.0","method":"`+notificationInitialized+`"}`), s.inner, nil)
+	}
+}
+
+// replay sends the SDK a message of a client that has sent it to another replica. r is the request
+// that makes it necessary. inner is the SDK's ID of the session, or "".
+func (g *Gateway) replay(r *http.Request, body []byte, inner string, flow *Flow) {
+	request := r.Clone(context.WithoutCancel(r.Context())) // the session outlives the request
+	request.Method, request.Body, request.ContentLength, request.TransferEncoding = http.MethodPost, io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	for _, name := range []string{sessionHeader, versionHeader, "Last-Event-Id", "Content-Length", "Content-Encoding"} {
+		request.Header.Del(name)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json, text/event-stream")
+	if inner != "" {
+		request.Header.Set(sessionHeader, inner)
+	}
+	if flow != nil && !g.config.Direct {
+		token, closeFlow := OpenFlow(g.server, flow)
+		defer closeFlow()
+		request.Header.Set(FlowHeader, token)
+	}
+	held := &bufferedResponse{header: http.Header{}, code: http.StatusOK}
+	g.sdk.ServeHTTP(held, request)
+	if result, ok := held.result(); ok && flow != nil && g.config.Direct {
+		held.connect(flow, result)
+	}
+}
+
+// translated is the SDK's handler of sessions behind a gateway with a session key. It gives the SDK
+// its own ID of each session.
+type translated struct{ g *Gateway }
+
+// ServeHTTP implements http.Handler.
+func (h translated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id := r.Header.Get(sessionHeader)
+	if id == "" {
+		h.g.sdk.ServeHTTP(w, r)
+		return
+	}
+	s := h.g.sessions.get(id)
+	if s == nil { // the SDK's own IDs are not for clients
+		refuse(w, http.StatusNotFound, nil, noSessionError())
+		return
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set(sessionHeader, s.sdkID())
+	h.g.sdk.ServeHTTP(w, r)
+}
+
+// initializeSigned forwards an initialize, and signs the ID of the session that it opens. It holds
+// the SDK's answer back, because the SDK may begin it before the session is negotiated.
+func (x *httpExchange) initializeSigned(flow *Flow, edits ...wire.Edit) {
+	var opened *session
+	flow.Connected = func(inner, version string, wait func() error) {
+		if inner == "" {
+			return
+		}
+		params := x.m.Params
+		s := &session{id: inner, inner: inner, principal: x.principal, behind: flow.Behind}
+		id, token := x.g.keys.sign(x.principal, sessionToken{Revision: version, Capabilities: params.Get("capabilities"), Client: params.Get("clientInfo")})
+		if token != nil {
+			s.id, s.portable = id, &portable{sessionToken: *token}
+		} else {
+			x.g.server.Notice(slog.LevelWarn, "session stays on this replica: what its client says of itself is too long for the session's ID",
+				"principal", x.principal, "max", longestToken)
+		}
+		s.setNegotiated(x.g, version, params.Get("capabilities"))
+		x.g.trackSession(x.r, s, wait)
+		opened = s
+	}
+	w, held := x.w, &bufferedResponse{header: http.Header{}, code: http.StatusOK}
+	x.w = held
+	x.forward(flow, edits...)
+	x.w = w
+	for name, values := range held.header {
+		w.Header()[name] = values
+	}
+	if opened != nil {
+		w.Header().Set(sessionHeader, opened.id)
+	}
+	w.WriteHeader(held.code)
+	_, _ = w.Write(held.body.Bytes()) // fails if the client has disconnected
+}
+
+// deleteSession ends a session for its client, on a server with a session key. A session that
+// is not open here need not be opened for that.
+func (g *Gateway) deleteSession(w http.ResponseWriter, r *http.Request, principal string) {
+	id := r.Header.Get(sessionHeader)
+	if g.sessions.get(id) == nil {
+		switch t, owns := g.keys.verify(id, principal); {
+		case t == nil || g.rebuilds.hasEnded(t.Name):
+			refuse(w, http.StatusNotFound, nil, noSessionError())
+		case !owns:
+			refuse(w, http.StatusForbidden, nil, foreignSessionError())
+		default:
+			g.rebuilds.noteEnded(t.Name)
+			w.WriteHeader(http.StatusNoContent)
+		}
+		return
+	}
+	s, status, refusal := g.findSession(r, principal)
+	if refusal != nil {
+		refuse(w, status, nil, refusal)
+		return
+	}
+	if s.portable != nil {
+		g.rebuilds.noteEnded(s.portable.Name)
+	}
+	g.sessions.endSession(s) // before the SDK, which waits for the session's calls
+	r = r.Clone(r.Context())
+	r.Header.Set(sessionHeader, s.sdkID())
+	g.sdk.ServeHTTP(w, r)
+}
+
+// openStreamOf returns the session of a GET. It returns false if it has refused the request.
+func (g *Gateway) openStreamOf(w http.ResponseWriter, r *http.Request, principal string) (s *session, ok bool) {
+	if g.keys == nil || r.Method != http.MethodGet || r.Header.Get(sessionHeader) == "" {
+		return g.sessions.get(r.Header.Get(sessionHeader)), true
+	}
+	s, status, refusal := g.openSession(r, principal, r.Header.Get(sessionHeader))
+	if refusal != nil {
+		refuse(w, status, nil, refusal)
+		return nil, false
+	}
+	g.ensureInitialized(r, s)
+	if s.portable != nil && s.portable.rebuilt && strings.HasPrefix(r.Header.Get("Last-Event-Id"), "_") {
+		// The client resumes its own stream, whose events another replica has numbered. It gets a
+		// new stream. A stream of a call cannot be had here, and the SDK says so.
+		r.Header.Del("Last-Event-Id")
+	}
+	return s, true
+}
+
+// makeRoom makes room for one more session of a caller until done is called.
+func (g *Gateway) makeRoom(caller mcptask.Caller) (done func(), refusal *mcptask.Error) {
+	limits := g.server.Options().Limits
+	most, scope := limits.Sessions, mcptask.ScopeAccount
+	if caller.Principal == "" {
+		most, scope = limits.Anonymous.Sessions, mcptask.ScopeAnonymous
+	}
+	done, spared, full := g.sessions.makeRoom(caller.Principal, most, limits.Server.Sessions)
+	if full == mcptask.ScopeServer {
+		most, scope = limits.Server.Sessions, full
+	}
+	if done == nil || spared != nil {
+		err := g.server.LimitedIn(scope, caller, "sessions", most) // this also writes the audit trail
+		if done == nil {
+			return nil, err
+		}
+		go func() {
+			defer guard.Recover(g.server.Logger(), "the end of a session")
+			spared.expire() // the SDK waits for the session's remaining calls
+		}()
+	}
+	return done, nil
+}

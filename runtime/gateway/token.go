@@ -1,0 +1,140 @@
+package gateway
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// With a session key, the ID of a session of 2025-11-25 or earlier is a signed token:
+//
+//	mcptask1.PAYLOAD.SIGNATURE
+//
+// PAYLOAD is the base64url of a JSON object, and SIGNATURE that of an HMAC-SHA256 of what stands
+// before it. The token has what a replica needs to open the session again. It is signed and not
+// encrypted: it has what the client has said of itself, and no secret. The principal is in it as a
+// keyed hash, so whoever reads the token cannot even guess the principal.
+
+const (
+	// tokenPrefix tells a token from the ID of an SDK, and one version of tokens from another.
+	tokenPrefix = "mcptask1."
+	// longestToken limits a token in bytes. Proxies and servers allow 8 KiB and more for all
+	// headers of a request.
+	longestToken = 4 << 10
+)
+
+// sessionToken is what a session's ID says.
+type sessionToken struct {
+	// Name is the session's name on every replica, in [mcptask.Caller]. It is random.
+	Name string `json:"n"`
+	// Owner is the keyed hash of the principal.
+	Owner []byte `json:"o"`
+	// Began is when the session began, in seconds since 1970.
+	Began int64 `json:"b"`
+	// Revision is the protocol version that was negotiated. Capabilities and Client are what the
+	// client has said in its initialize.
+	Revision     string          `json:"r"`
+	Capabilities json.RawMessage `json:"c,omitempty"`
+	Client       json.RawMessage `json:"i,omitempty"`
+}
+
+// began returns when the session began.
+func (t *sessionToken) began() time.Time { return time.Unix(t.Began, 0) }
+
+// sessionKey has the two keys that come from one session key of the options.
+type sessionKey struct{ sign, own []byte }
+
+// sessionKeys signs and verifies session IDs. The first key signs, and all of them verify. nil
+// means that the server has no session key.
+type sessionKeys []sessionKey
+
+// newSessionKeys returns the keys of a server's options.
+func newSessionKeys(options mcptask.Options) (keys sessionKeys) {
+	if options.SessionKey == nil {
+		return nil
+	}
+	for _, secret := range append([][]byte{options.SessionKey}, options.OtherSessionKeys...) {
+		keys = append(keys, sessionKey{deriveKey(secret, "mcptask session 1 sign"), deriveKey(secret, "mcptask session 1 owner")})
+	}
+	return keys
+}
+
+func deriveKey(secret []byte, purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, secret, nil, purpose, sha256.Size)
+	if err != nil { // cannot happen: only a key of more than 255 hashes is too long
+		panic(err)
+	}
+	return key
+}
+
+func hash(key []byte, text string) []byte {
+	h := hmac.New(sha256.New, key)
+	h.Write([]byte(text))
+	return h.Sum(nil)
+}
+
+// sign returns the ID of a new session, and the token in it. If what the client says of itself is
+// too long for an ID, sign leaves out all but the client's name and version. It returns "" if the
+// rest is too long too.
+func (k sessionKeys) sign(principal string, t sessionToken) (string, *sessionToken) {
+	t.Name, t.Owner, t.Began = rand.Text(), hash(k[0].own, principal), time.Now().Unix()
+	id := k.encode(&t)
+	if len(id) > longestToken {
+		var client struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		}
+		_ = json.Unmarshal(t.Client, &client) // what it cannot read stays out
+		t.Client, _ = json.Marshal(client)    // strings always marshal
+		id = k.encode(&t)
+	}
+	if id == "" || len(id) > longestToken {
+		return "", nil
+	}
+	return id, &t
+}
+
+// encode returns a signed token, or "" if the client's part of it is no JSON.
+func (k sessionKeys) encode(t *sessionToken) string {
+	payload, err := json.Marshal(t)
+	if err != nil {
+		return ""
+	}
+	signed := tokenPrefix + base64.RawURLEncoding.EncodeToString(payload)
+	return signed + "." + base64.RawURLEncoding.EncodeToString(hash(k[0].sign, signed))
+}
+
+// verify returns the token in a session's ID and whether the principal is the session's. It
+// returns nil if no key has signed the ID, or if the session began too long ago.
+func (k sessionKeys) verify(id, principal string) (t *sessionToken, owns bool) {
+	if len(id) > longestToken || !strings.HasPrefix(id, tokenPrefix) {
+		return nil, false
+	}
+	end := strings.LastIndexByte(id, '.') // the prefix has one
+	signature, err := tokenEncoding.DecodeString(id[end+1:])
+	if err != nil {
+		return nil, false
+	}
+	for _, key := range k {
+		if !hmac.Equal(signature, hash(key.sign, id[:end])) {
+			continue
+		}
+		payload, err := tokenEncoding.DecodeString(id[min(len(tokenPrefix), end):end])
+		t = new(sessionToken)
+		if err != nil || json.Unmarshal(payload, t) != nil || time.Since(t.began()) > mcptask.SessionLife {
+			return nil, false
+		}
+		return t, hmac.Equal(t.Owner, hash(key.own, principal))
+	}
+	return nil, false
+}
+
+// tokenEncoding refuses a second form of the same bytes. A session has one ID.
+var tokenEncoding = base64.RawURLEncoding.Strict()

@@ -1,0 +1,180 @@
+package mcptask
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"time"
+)
+
+// MinSessionKey is how many bytes a session key has at least.
+const MinSessionKey = 32
+
+// SessionLife is how long after its beginning a session can move to another replica. Then the
+// session ends with the process that has it.
+const SessionLife = 30 * 24 * time.Hour
+
+// checkSessionKeys returns an error for each session key that is too short.
+func (o *Options) checkSessionKeys() (faults []error) {
+	check := func(name string, key []byte) {
+		if len(key) < MinSessionKey {
+			faults = append(faults, fmt.Errorf("mcptask: Options.%s has %d bytes, but needs at least %d: make one with crypto/rand or openssl rand -hex 32", name, len(key), MinSessionKey))
+		}
+	}
+	if o.SessionKey != nil {
+		check("SessionKey", o.SessionKey)
+	}
+	for i, key := range o.OtherSessionKeys {
+		check(fmt.Sprintf("OtherSessionKeys[%d]", i), key)
+	}
+	if o.SessionKey == nil && len(o.OtherSessionKeys) > 0 {
+		faults = append(faults, fmt.Errorf("mcptask: Options.OtherSessionKeys needs a SessionKey beside it, which signs"))
+	}
+	return faults
+}
+
+// A task that a session creates has an ID that ends with a mark of the session, if the server has
+// a session key. So a replica that has the session's stream knows the session's new tasks in the
+// store's feed, whichever replica has created them. The mark does not tell the session's name, and
+// the ID before it has all the random bits that it would have without the mark.
+
+// markLength is the length of a session's mark. Two sessions have the same mark with a
+// probability of 2^-40, and then their principals differ or the task is shown to one more client
+// of its owner.
+const markLength = 8
+
+// unmarkedLength is the length of an ID before its mark.
+const unmarkedLength = 26
+
+// newTaskID returns the ID of a new task of the caller. told says that the caller is told the ID
+// in the answer to its call.
+func (s *Server) newTaskID(caller Caller, told bool) string {
+	id := rand.Text()
+	if s.options.SessionKey == nil || caller.Session == "" || !told {
+		return id
+	}
+	return id + MarkOfSession(caller.Session)
+}
+
+// MarkOfSession returns the mark of a session, with which the IDs of its tasks end. session is the
+// one in [Caller].
+func MarkOfSession(session string) string {
+	sum := sha256.Sum256([]byte("mcptask session\x00" + session))
+	return base32.StdEncoding.EncodeToString(sum[:])[:markLength]
+}
+
+// MarkOfTask returns the mark of the session that has created a task, or "" if the ID has none.
+func MarkOfTask(id string) string {
+	if len(id) != unmarkedLength+markLength {
+		return ""
+	}
+	return id[unmarkedLength:]
+}
+
+// FollowSession is [Server.Follow] for all tasks that a session creates, on whatever replica. It
+// needs Options.SessionKey. It calls missed, which must not block, when changes may have been
+// missed; FindTasksOfSession then finds the session's tasks. The calls may go on for a moment
+// after unfollow is called.
+func (s *Server) FollowSession(session string, missed func()) (unfollow func()) {
+	mark, key := MarkOfSession(session), new(int)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sessions == nil {
+		s.sessions = map[string]map[*int]func(){}
+	}
+	if s.sessions[mark] == nil {
+		s.sessions[mark] = map[*int]func(){}
+	}
+	s.sessions[mark][key] = missed
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if delete(s.sessions[mark], key); len(s.sessions[mark]) == 0 {
+			delete(s.sessions, mark)
+		}
+	}
+}
+
+// isOfFollowedSession reports whether a change is of a task that nothing here follows yet, although
+// its session is followed.
+func (s *Server) isOfFollowedSession(c Change) bool {
+	mark := MarkOfTask(c.ID)
+	if mark == "" || c.Version == 0 || c.Phase == PhaseDone {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions[mark] != nil && s.followed[c.ID] == nil
+}
+
+// notifySessions tells the followers of sessions that changes may have been missed.
+func (s *Server) notifySessions() {
+	s.mu.Lock()
+	var all []func()
+	for _, followers := range s.sessions {
+		for _, missed := range followers {
+			all = append(all, missed)
+		}
+	}
+	s.mu.Unlock()
+	for _, missed := range all {
+		missed()
+	}
+}
+
+// maxFound bounds the records that FindTasksOfSession looks at.
+const maxFound = 1000
+
+// FindTasksOfSession returns the unfinished tasks that the caller's session has created, on
+// whatever replica. Their arguments and questions may be missing. since is when the session began.
+// It needs Options.SessionKey. Its cost is bounded: it looks at the newest 1,000 unfinished tasks of
+// each phase, or, if the store is no Inspector, at the oldest 1,000 since the session began.
+func (s *Server) FindTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []Record, err error) {
+	inspector, ok := s.store.(Inspector)
+	if !ok {
+		return s.listTasksOfSession(ctx, caller, since)
+	}
+	for _, phase := range []Phase{PhaseQueued, PhaseRunning, PhaseInputRequired} {
+		page, err := callStore(ctx, s.newRequestRetry(), "Scan", func(ctx context.Context) ([]Record, error) {
+			return inspector.Scan(ctx, Filter{Principal: caller.Principal, Phase: phase}, Position{}, maxFound)
+		})
+		if err != nil {
+			return found, s.checkOwned(ctx, caller, Record{}, err)
+		}
+		found = appendTasksOfSession(found, page, caller)
+	}
+	return found, nil
+}
+
+// listTasksOfSession is FindTasksOfSession for a store that is no Inspector.
+func (s *Server) listTasksOfSession(ctx context.Context, caller Caller, since time.Time) (found []Record, err error) {
+	after := Position{CreatedAt: since}
+	for seen := 0; seen < maxFound; {
+		page, err := callStore(ctx, s.newRequestRetry(), "List", func(ctx context.Context) ([]Record, error) {
+			return s.store.List(ctx, caller.Principal, after, PageSize)
+		})
+		if err != nil {
+			return found, s.checkOwned(ctx, caller, Record{}, err)
+		}
+		found = appendTasksOfSession(found, page, caller)
+		if seen += len(page); len(page) < PageSize {
+			break
+		}
+		last := page[len(page)-1]
+		after = Position{CreatedAt: last.CreatedAt, ID: last.ID}
+	}
+	return found, nil
+}
+
+// appendTasksOfSession appends those records of a page that are of the caller's session.
+func appendTasksOfSession(found, page []Record, caller Caller) []Record {
+	mark := MarkOfSession(caller.Session)
+	for _, r := range page {
+		if !r.Done() && r.Principal == caller.Principal && MarkOfTask(r.ID) == mark {
+			found = append(found, r)
+		}
+	}
+	return found
+}

@@ -44,6 +44,7 @@ var arrows = []arrow{
 	{"runtime/internal/guard", nil, nil},
 	{"runtime/internal/text", nil, nil},
 	{"runtime/internal/index", nil, runtimeTests},
+	{"runtime/internal/feed", nil, runtimeTests},
 	{"runtime/internal/pace", []string{"runtime/internal/guard"}, runtimeTests},
 	{"runtime/internal/limit", []string{"runtime/internal/guard", "runtime/internal/text", "golang.org/x/time/rate"}, runtimeTests},
 	{"runtime/internal/pool", []string{"runtime/internal/guard", "runtime/internal/index"}, runtimeTests},
@@ -74,6 +75,11 @@ var arrows = []arrow{
 	{"runtime/internal/protocol/unofficial/unofficialtest", nil, wireTests},
 	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
 
+	// The stores in databases.
+	{"runtime/internal/durable", []string{"runtime", "runtime/internal/guard"}, runtimeTests},
+	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "modernc.org/sqlite/..."},
+		slices.Concat(runtimeTests, []string{"runtime/storetest"})},
+
 	// For tests: users' own, and the runtime's.
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
@@ -92,7 +98,7 @@ const anyLibrary = "*"
 
 // leaves are what package mcptask uses.
 var leaves = []string{
-	"runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
+	"runtime/internal/feed", "runtime/internal/guard", "runtime/internal/index", "runtime/internal/limit", "runtime/internal/pace", "runtime/internal/pool",
 	"runtime/internal/validate",
 }
 

@@ -44,6 +44,7 @@ var arrows = []arrow{
 	{"runtime/internal/guard", nil, nil},
 	{"runtime/internal/text", nil, nil},
 	{"runtime/internal/index", nil, runtimeTests},
+	{"runtime/internal/feed", nil, runtimeTests},
 	{"runtime/internal/pace", []string{"runtime/internal/guard"}, runtimeTests},
 	{"runtime/internal/limit", []string{"runtime/internal/guard", "runtime/internal/text", "golang.org/x/time/rate"}, runtimeTests},
 	{"runtime/internal/pool", []string{"runtime/internal/guard", "runtime/internal/index"}, runtimeTests},
@@ -74,11 +75,17 @@ var arrows = []arrow{
 	{"runtime/internal/protocol/unofficial/unofficialtest", nil, wireTests},
 	{"runtime/internal/wire/...", []string{"runtime", "runtime/internal/text"}, runtimeTests},
 
+	// The stores in databases.
+	{"runtime/internal/durable", []string{"runtime", "runtime/internal/guard"}, runtimeTests},
+	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "modernc.org/sqlite/..."},
+		slices.Concat(runtimeTests, []string{"runtime/storetest"})},
+
 	// For tests: users' own, and the runtime's.
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},
 	{"runtime/mcptasktest/bubble", nil, nil},
 	{"runtime/storetest", []string{"runtime", "github.com/google/go-cmp/...", "pgregory.net/rapid"}, runtimeTests},
 	{"runtime/internal/leak", nil, nil},
+	{"runtime/internal/pgtest", []string{"github.com/jackc/pgx/v5/..."}, nil},
 	{"runtime/internal/memnet", nil, runtimeTests},
 	{"runtime/internal/wiretest", slices.Concat(runtimeTests, []string{"github.com/modelcontextprotocol/go-sdk/..."}), runtimeTests},
 

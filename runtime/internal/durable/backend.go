@@ -1,0 +1,155 @@
+// Package durable has what the stores in databases share: group commit, the encoding of records,
+// a cache of what never changes, and migrations. All decisions about records are made here, in Go,
+// so that they are the same in every database.
+package durable
+
+import (
+	"context"
+	"errors"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// Backend is a database as a [Committer] uses it.
+type Backend interface {
+	// Transact runs one transaction. It locks and reads what the keys name: the accounts first and
+	// then the tasks, both in the order of the keys, so that two transactions cannot deadlock. It
+	// passes what it has read to decide, writes the plan and commits. After the commit it tells
+	// the feed of the plan's changes, in the order of the commits. A plan without writes needs no
+	// commit. Transact may call decide again, each time with a new State.
+	//
+	// An error means that nothing was written, unless it is InDoubt.
+	Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) error
+	// Get is that of [mcptask.Store].
+	Get(ctx context.Context, id string) (mcptask.Record, error)
+}
+
+// Keys says what a transaction reads. Each list is sorted and has no duplicates.
+type Keys struct {
+	// Accounts are the keys of the usages that may change.
+	Accounts []string
+	// IDs are those of the records that may be created, changed or removed.
+	IDs []string
+	// Names are the idempotency keys that must be new.
+	Names []Name
+}
+
+// Name is an idempotency key with the principal and the tool that it belongs to.
+type Name struct{ Principal, Tool, Key string }
+
+// The keys of accounts. An account's own key is [AccountPrefix] and its name.
+const (
+	AccountPrefix    = "a"
+	AnonymousAccount = "n"
+	ServerAccount    = "s"
+)
+
+// State is what a transaction has read. What is not there has no entry.
+type State struct {
+	Accounts map[string]mcptask.Usage
+	Rows     map[string]*Row // by ID
+	Names    map[Name]string // the IDs
+}
+
+// NewState returns an empty State.
+func NewState() *State {
+	return &State{Accounts: map[string]mcptask.Usage{}, Rows: map[string]*Row{}, Names: map[Name]string{}}
+}
+
+// Row is what a decision needs to know of a stored record.
+type Row struct {
+	// Seq is the record's number. No other record ever has it, whatever its ID. The Backend sets
+	// it when it inserts the record.
+	Seq int64
+	// Version and Created are the record's version and creation time, see [Micros].
+	Version, Created int64
+	// Bytes is the stored Size of the record.
+	Bytes int64
+	// Done says that the record is unfinished no more.
+	Done bool
+	// Asked is the version that wrote the inputs, or 0 if there never were any.
+	Asked int64
+}
+
+// usage returns what the stored record adds to its accounts.
+func (r *Row) usage() mcptask.Usage {
+	u := mcptask.Usage{Stored: 1, Bytes: r.Bytes}
+	if !r.Done {
+		u.Unfinished = 1
+	}
+	return u
+}
+
+// Plan is what a transaction writes.
+type Plan struct {
+	// Writes are to be carried out in this order. A record may have several.
+	Writes []Write
+	// Accounts are the new values of usages, sorted by key. One that is zero is to be deleted.
+	Accounts []AccountUsage
+	// Changes are for the feed.
+	Changes []mcptask.Change
+}
+
+// AccountUsage is the usage of one account.
+type AccountUsage struct {
+	Key   string
+	Usage mcptask.Usage
+}
+
+// Write is the write of one record.
+type Write struct {
+	Kind WriteKind
+	// Record is the record to store, with its new version. To remove one, only its ID, Principal
+	// and what the caller gave are set.
+	Record *mcptask.Record
+	// Row is the record's row after this write. All writes of one record share it.
+	Row *Row
+	// Parts says what an Update changes besides the row.
+	Parts Parts
+}
+
+// WriteKind says how a record is written.
+type WriteKind int
+
+// The kinds of writes.
+const (
+	// Insert stores a new record.
+	Insert WriteKind = iota
+	// Update stores the next version of a record.
+	Update
+	// Remove removes a record, and its tombstone if there is one.
+	Remove
+	// Bury removes an expired record and leaves a tombstone.
+	Bury
+)
+
+// Parts are the parts of a record that an update changes. An update of none of them changes
+// no column that an index has.
+type Parts struct {
+	// Inputs says that the inputs differ.
+	Inputs bool
+	// Outcome says that the record gets its outcome.
+	Outcome bool
+	// Indexed says that the phase, the worker, or the time of expiry differs.
+	Indexed bool
+}
+
+// inDoubtError is the error of a commit that may have been carried out.
+type inDoubtError struct{ error }
+
+func (e inDoubtError) Unwrap() error { return e.error }
+
+// InDoubt marks the error of a commit that may have been carried out, so that it is not tried
+// again. nil stays nil.
+func InDoubt(err error) error {
+	if err == nil {
+		return nil
+	}
+	return inDoubtError{err}
+}
+
+// isInDoubt reports whether InDoubt has marked the error.
+func isInDoubt(err error) bool {
+	var marked inDoubtError
+	return errors.As(err, &marked)
+}

@@ -1,0 +1,246 @@
+package durable
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// The parts of a record that no query looks at are stored as bytes: lengths and contents one after
+// the other. Every byte is kept, and nil stays nil. JSON would change both.
+
+// codecVersion is the first byte of what is encoded. A later version of this package may write
+// another, and reads this one too.
+const codecVersion = 1
+
+// errCorrupt says that stored bytes are not what was encoded.
+var errCorrupt = errors.New("the stored bytes are damaged, or a newer version of mcptask has written them")
+
+// EncodeCall encodes what is fixed at a record's creation and has no column: Arguments,
+// Revision, ExternalID, CanAsk, Keep, Poll and Trace.
+func EncodeCall(r *mcptask.Record) []byte {
+	b := make([]byte, 0, 64+len(r.Arguments)+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk))
+	b = append(b, codecVersion)
+	b = appendBytes(b, r.Arguments)
+	b = appendString(b, r.Revision)
+	b = appendString(b, r.ExternalID)
+	b = binary.AppendUvarint(b, uint64(len(r.CanAsk)))
+	for _, method := range r.CanAsk {
+		b = appendString(b, method)
+	}
+	b = binary.AppendVarint(b, int64(r.Keep))
+	b = binary.AppendVarint(b, int64(r.Poll))
+	return appendString(b, r.Trace)
+}
+
+// DecodeCall sets in a record what EncodeCall has encoded. The record shares the bytes.
+func DecodeCall(b []byte, r *mcptask.Record) error {
+	d := newDecoder(b)
+	r.Arguments, r.Revision, r.ExternalID = d.bytes(), d.string(), d.string()
+	r.CanAsk = nil
+	for range d.count() {
+		r.CanAsk = append(r.CanAsk, d.string())
+	}
+	r.Keep, r.Poll, r.Trace = time.Duration(d.varint()), time.Duration(d.varint()), d.string()
+	return d.finish()
+}
+
+// EncodeInputs encodes the questions of a record.
+func EncodeInputs(inputs []mcptask.Input) []byte {
+	b := []byte{codecVersion}
+	b = binary.AppendUvarint(b, uint64(len(inputs)))
+	for i := range inputs {
+		in := &inputs[i]
+		b = appendString(b, in.Key)
+		b = appendString(b, in.Method)
+		b = appendBytes(b, in.Params)
+		b = appendBytes(b, in.Schema)
+		b = appendString(b, string(in.State))
+		b = appendBytes(b, in.Response)
+		b = appendError(b, in.Error)
+	}
+	return b
+}
+
+// DecodeInputs returns the questions that EncodeInputs has encoded. They share the bytes.
+func DecodeInputs(b []byte) ([]mcptask.Input, error) {
+	d := newDecoder(b)
+	var inputs []mcptask.Input
+	for range d.count() {
+		inputs = append(inputs, mcptask.Input{
+			Key: d.string(), Method: d.string(), Params: d.bytes(), Schema: d.bytes(),
+			State: mcptask.InputState(d.string()), Response: d.bytes(), Error: d.error(),
+		})
+	}
+	return inputs, d.finish()
+}
+
+// EncodeOutcome encodes the result and the error of an outcome.
+func EncodeOutcome(o *mcptask.Outcome) []byte {
+	b := make([]byte, 0, 16+len(o.Result))
+	b = append(b, codecVersion)
+	b = appendBytes(b, o.Result)
+	return appendError(b, o.Error)
+}
+
+// DecodeOutcome sets the result and the error of an outcome. The outcome shares the bytes.
+func DecodeOutcome(b []byte, o *mcptask.Outcome) error {
+	d := newDecoder(b)
+	o.Result, o.Error = d.bytes(), d.error()
+	return d.finish()
+}
+
+// The flags of an encoded change.
+const (
+	changeFree = 1 << iota
+	changeMissed
+)
+
+// EncodeChanges encodes news for other processes.
+func EncodeChanges(changes []mcptask.Change) []byte {
+	b := []byte{codecVersion}
+	b = binary.AppendUvarint(b, uint64(len(changes)))
+	for i := range changes {
+		c := &changes[i]
+		var flags byte
+		if c.Free {
+			flags |= changeFree
+		}
+		if c.Missed {
+			flags |= changeMissed
+		}
+		b = append(b, flags)
+		b = appendString(b, c.ID)
+		b = binary.AppendVarint(b, c.Version)
+		b = appendString(b, string(c.Phase))
+		b = appendString(b, c.Worker)
+	}
+	return b
+}
+
+// DecodeChanges returns the news that EncodeChanges has encoded.
+func DecodeChanges(b []byte) ([]mcptask.Change, error) {
+	d := newDecoder(b)
+	var changes []mcptask.Change
+	for range d.count() {
+		flags := d.byte()
+		changes = append(changes, mcptask.Change{
+			Free: flags&changeFree != 0, Missed: flags&changeMissed != 0,
+			ID: d.string(), Version: d.varint(), Phase: mcptask.Phase(d.string()), Worker: d.string(),
+		})
+	}
+	return changes, d.finish()
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// appendBytes appends bytes that may be nil: 0, or one more than the length.
+func appendBytes(b, content []byte) []byte {
+	if content == nil {
+		return append(b, 0)
+	}
+	return append(binary.AppendUvarint(b, uint64(len(content))+1), content...)
+}
+
+// appendError appends an error that may be nil.
+func appendError(b []byte, e *mcptask.Error) []byte {
+	if e == nil {
+		return append(b, 0)
+	}
+	b = append(b, 1)
+	b = binary.AppendVarint(b, int64(e.Code))
+	b = appendString(b, e.Message)
+	return appendBytes(b, e.Data)
+}
+
+// decoder reads encoded bytes. After a fault it reads zeros.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func newDecoder(b []byte) *decoder {
+	d := &decoder{rest: b}
+	d.bad = d.byte() != codecVersion
+	return d
+}
+
+// finish returns an error unless all bytes were read without a fault.
+func (d *decoder) finish() error {
+	if d.bad || len(d.rest) > 0 {
+		return errCorrupt
+	}
+	return nil
+}
+
+// take returns the next n bytes.
+func (d *decoder) take(n uint64) []byte {
+	if d.bad || n > uint64(len(d.rest)) {
+		d.bad = true
+		return nil
+	}
+	taken := d.rest[:n:n]
+	d.rest = d.rest[n:]
+	return taken
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if d.take(uint64(max(n, 0))); n <= 0 {
+		d.bad = true
+		return 0
+	}
+	return v
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.rest)
+	if d.take(uint64(max(n, 0))); n <= 0 {
+		d.bad = true
+		return 0
+	}
+	return v
+}
+
+// count returns how many elements follow. Each has a byte at least.
+func (d *decoder) count() int {
+	n := d.uvarint()
+	if d.bad || n > uint64(len(d.rest)) || n > math.MaxInt32 {
+		d.bad = true
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) string() string { return string(d.take(d.uvarint())) }
+
+// bytes returns what appendBytes has appended.
+func (d *decoder) bytes() []byte {
+	n := d.uvarint()
+	if n == 0 {
+		return nil
+	}
+	if n == 1 {
+		return []byte{}
+	}
+	return d.take(n - 1)
+}
+
+func (d *decoder) error() *mcptask.Error {
+	if d.byte() == 0 {
+		return nil
+	}
+	return &mcptask.Error{Code: int(d.varint()), Message: d.string(), Data: d.bytes()}
+}

@@ -1,0 +1,88 @@
+package durable
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// oddRecord has bytes that JSON or UTF-8 would change, and nils beside empty values.
+func oddRecord() mcptask.Record {
+	return mcptask.Record{
+		Arguments: json.RawMessage("{ \"n\" : 1e400,\n\"s\":\"\xff\\u0000\" }"), Revision: "\x002026", ExternalID: "\xc3\x28",
+		CanAsk: []string{"", "elicitation/create", "\xff"}, Keep: -time.Nanosecond, Poll: 1<<63 - 1, Trace: "a\nb",
+		Inputs: []mcptask.Input{
+			{},
+			{Key: "k\x00", Method: "m", Params: json.RawMessage{}, Schema: json.RawMessage(" "), State: mcptask.InputAnswered, Response: json.RawMessage("null")},
+			{Key: "e", Error: &mcptask.Error{}},
+			{Key: "f", Error: &mcptask.Error{Code: -32603, Message: "\xff", Data: json.RawMessage("[ ]")}},
+		},
+	}
+}
+
+// TestCodecKeepsBytes checks that what is encoded comes back byte for byte, with nil as nil.
+func TestCodecKeepsBytes(t *testing.T) {
+	for _, want := range []mcptask.Record{{}, oddRecord()} {
+		var got mcptask.Record
+		if err := DecodeCall(EncodeCall(&want), &got); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		if got.Inputs, err = DecodeInputs(EncodeInputs(want.Inputs)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+	for _, want := range []mcptask.Outcome{
+		{}, {Result: json.RawMessage{}}, {Result: json.RawMessage("{ }\xff")}, {Error: &mcptask.Error{Code: 1, Message: "m"}},
+	} {
+		var got mcptask.Outcome
+		if err := DecodeOutcome(EncodeOutcome(&want), &got); err != nil || !cmp.Equal(want, got) {
+			t.Errorf("%v: %s", err, cmp.Diff(want, got))
+		}
+	}
+	changes := []mcptask.Change{{Free: true}, {Missed: true}, {ID: "\xff", Version: 1 << 40, Phase: mcptask.PhaseDone, Worker: "\x00"}, {ID: "gone"}}
+	if got, err := DecodeChanges(EncodeChanges(changes)); err != nil || !cmp.Equal(changes, got) {
+		t.Errorf("%v: %s", err, cmp.Diff(changes, got))
+	}
+}
+
+// FuzzDecode checks that damaged bytes are an error, never a panic, and that what can be decoded
+// is the same after a second encoding.
+func FuzzDecode(f *testing.F) {
+	r := oddRecord()
+	f.Add(EncodeCall(&r))
+	f.Add(EncodeInputs(r.Inputs))
+	f.Add(EncodeOutcome(&mcptask.Outcome{Result: json.RawMessage("{}"), Error: r.Inputs[3].Error}))
+	f.Add(EncodeChanges([]mcptask.Change{{ID: "x", Version: 2, Phase: mcptask.PhaseDone}, {Free: true}}))
+	f.Add([]byte{codecVersion, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var call, again mcptask.Record
+		if DecodeCall(b, &call) == nil {
+			if err := DecodeCall(EncodeCall(&call), &again); err != nil || !cmp.Equal(call, again) {
+				t.Errorf("%v: %s", err, cmp.Diff(call, again))
+			}
+		}
+		if inputs, err := DecodeInputs(b); err == nil {
+			if again, err := DecodeInputs(EncodeInputs(inputs)); err != nil || !cmp.Equal(inputs, again) {
+				t.Errorf("%v: %s", err, cmp.Diff(inputs, again))
+			}
+		}
+		var outcome, second mcptask.Outcome
+		if DecodeOutcome(b, &outcome) == nil {
+			if err := DecodeOutcome(EncodeOutcome(&outcome), &second); err != nil || !cmp.Equal(outcome, second) {
+				t.Errorf("%v: %s", err, cmp.Diff(outcome, second))
+			}
+		}
+		if changes, err := DecodeChanges(b); err == nil {
+			if again, err := DecodeChanges(EncodeChanges(changes)); err != nil || !cmp.Equal(changes, again) {
+				t.Errorf("%v: %s", err, cmp.Diff(changes, again))
+			}
+		}
+	})
+}

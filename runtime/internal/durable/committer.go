@@ -1,0 +1,268 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// The bounds of one transaction: how many ops it has, and how many bytes their records have.
+const (
+	mostOps   = 256
+	mostBytes = 4 << 20
+)
+
+// Committer writes records in groups. A commit costs about as much for 256 writes as for one, so
+// each transaction takes all writes that wait. Nobody waits for others to come. It is safe for
+// concurrent use.
+type Committer struct {
+	backend Backend
+	logger  *slog.Logger
+	leaders sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	leading bool // whether a goroutine takes what waits
+	waiting []*op
+}
+
+// batch is the ops of one transaction. The Committer's lock guards it.
+type batch struct {
+	callers int // how many still wait
+	cancel  context.CancelFunc
+}
+
+// NewCommitter makes a Committer. A nil logger means slog.Default().
+func NewCommitter(b Backend, logger *slog.Logger) *Committer {
+	return &Committer{backend: b, logger: logger}
+}
+
+// Create is that of [mcptask.Store].
+func (c *Committer) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	if err := checkRecord(&r); err != nil {
+		return r, fmt.Errorf("mcptask: create: %w", err)
+	}
+	// The record that has the key may go before it is read. Then its key is free, and the next
+	// attempt finds out.
+	const attempts = 8
+	for range attempts {
+		o := &op{kind: Insert, record: copyRecord(&r), quota: quota, counts: true}
+		o.record.Version = 1
+		err := c.run(ctx, o)
+		switch {
+		case err != nil:
+			return r, err
+		case o.err == nil:
+			return o.record, nil
+		case o.existing == "" && errors.Is(o.err, mcptask.ErrExists):
+			return mcptask.Record{}, o.err
+		case o.existing == "":
+			return r, o.err
+		}
+		former, err := c.backend.Get(ctx, o.existing)
+		switch {
+		case err == nil && nameOf(&former) == nameOf(&r):
+			return former, mcptask.ErrExists
+		case err != nil && !errors.Is(err, mcptask.ErrNoRecord):
+			return r, err
+		}
+	}
+	return r, fmt.Errorf("mcptask: create task %q: the task with its idempotency key vanished %d times", r.ID, attempts)
+}
+
+// Update is that of [mcptask.Store].
+func (c *Committer) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	if err := checkRecord(&to); err != nil {
+		return to, fmt.Errorf("mcptask: update: %w", err)
+	}
+	o := newUpdate(from, to, quota)
+	if err := c.run(ctx, o); err != nil {
+		return to, err
+	}
+	if o.err != nil {
+		return to, o.err
+	}
+	return o.record, nil
+}
+
+// Delete is that of [mcptask.Store].
+func (c *Committer) Delete(ctx context.Context, r mcptask.Record) error {
+	o := &op{kind: Remove, record: copyRecord(&r), counts: true}
+	if err := c.run(ctx, o); err != nil {
+		return err
+	}
+	return o.err
+}
+
+// Bury removes expired records and leaves a tombstone of each. It returns those that it has
+// removed, and leaves out those that have changed meanwhile.
+func (c *Committer) Bury(ctx context.Context, expired []mcptask.Record) ([]mcptask.Record, error) {
+	ops := make([]*op, len(expired))
+	for i := range expired {
+		ops[i] = &op{kind: Bury, record: copyRecord(&expired[i]), counts: true}
+	}
+	if err := c.run(ctx, ops...); err != nil {
+		return nil, err
+	}
+	var gone []mcptask.Record
+	var failed error
+	for i, o := range ops {
+		switch {
+		case o.err == nil:
+			gone = append(gone, expired[i])
+		case !errors.Is(o.err, mcptask.ErrNoRecord) && !errors.Is(o.err, mcptask.ErrConflict):
+			failed = o.err
+		}
+	}
+	if len(gone) > 0 {
+		return gone, nil // their caller must hear of them; the fault shows again
+	}
+	return nil, failed
+}
+
+// Close lets the writes that wait end, and refuses others.
+func (c *Committer) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.leaders.Wait()
+}
+
+// run hands over ops and waits for their answers. It returns an error if there are none: the context has
+// ended, or the Committer is closed.
+func (c *Committer) run(ctx context.Context, ops ...*op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return mcptask.ErrServerClosed
+	}
+	for _, o := range ops {
+		o.done = make(chan struct{})
+	}
+	c.waiting = append(c.waiting, ops...)
+	if !c.leading && len(c.waiting) > 0 {
+		c.leading = true
+		c.leaders.Add(1)
+		go c.lead()
+	}
+	c.mu.Unlock()
+	for i, o := range ops {
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			c.leave(ops[i:])
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// leave takes note of ops whose caller waits no more. A transaction without callers ends.
+func (c *Committer) leave(ops []*op) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range ops {
+		o.left = true
+		if o.batch == nil {
+			continue
+		}
+		if o.batch.callers--; o.batch.callers == 0 {
+			o.batch.cancel()
+		}
+	}
+}
+
+// lead commits what waits, until nothing does. There is one such goroutine at a time, and none while
+// the Committer is idle.
+func (c *Committer) lead() {
+	defer guard.Recover(c.logger, "group commit")
+	defer c.leaders.Done()
+	for {
+		ops := c.takeWaiting()
+		if len(ops) == 0 {
+			return
+		}
+		c.commit(ops)
+		if len(ops) > 1 {
+			runtime.Gosched() // those who have their answers may have more writes for the next transaction
+		}
+	}
+}
+
+// takeWaiting takes the ops of the next transaction. If there are none, the leader's work ends.
+func (c *Committer) takeWaiting() []*op {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ops []*op
+	var size int64
+	n := 0
+	for ; n < len(c.waiting) && len(ops) < mostOps && size < mostBytes; n++ {
+		if o := c.waiting[n]; !o.left {
+			ops = append(ops, o)
+			size += o.record.Size()
+		}
+	}
+	clear(c.waiting[:n])
+	if c.waiting = c.waiting[n:]; len(c.waiting) == 0 {
+		c.waiting = nil
+	}
+	c.leading = len(ops) > 0
+	return ops
+}
+
+// commit carries out ops in one transaction and answers them. If it fails, each op gets a
+// transaction of its own, so that one op's fault is not the others'.
+func (c *Committer) commit(ops []*op) {
+	err := c.transact(ops)
+	if err != nil && len(ops) > 1 && !isInDoubt(err) && !errors.Is(err, context.Canceled) {
+		for _, o := range ops {
+			c.commit([]*op{o})
+		}
+		return
+	}
+	for _, o := range ops {
+		if err != nil {
+			o.err = err
+		}
+		close(o.done)
+	}
+}
+
+// transact carries out ops in one transaction.
+func (c *Committer) transact(ops []*op) (err error) {
+	defer guard.Then(c.logger, "group commit", func() {
+		err = InDoubt(errors.New("mcptask: the write panicked; see the log"))
+	})
+	ctx, end := c.begin(ops)
+	defer end()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return c.backend.Transact(ctx, collectKeys(ops), func(s *State) *Plan { return decide(ops, s) })
+}
+
+// begin returns the context of a transaction. It ends when no caller waits for it.
+func (c *Committer) begin(ops []*op) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	b := &batch{cancel: cancel}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, o := range ops {
+		if o.batch = b; !o.left {
+			b.callers++
+		}
+	}
+	if b.callers == 0 {
+		cancel()
+	}
+	return ctx, cancel
+}

@@ -1,0 +1,329 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"pgregory.net/rapid"
+)
+
+// shelf is the least Backend: maps. fail is asked before each commit.
+type shelf struct {
+	mu       sync.Mutex
+	seq      int64
+	records  map[string]mcptask.Record
+	rows     map[string]*Row
+	accounts map[string]mcptask.Usage
+	batches  []int
+	fail     func(plan *Plan) error
+}
+
+func newShelf() *shelf {
+	return &shelf{records: map[string]mcptask.Record{}, rows: map[string]*Row{}, accounts: map[string]mcptask.Usage{}}
+}
+
+func (s *shelf) Transact(ctx context.Context, keys Keys, decide func(*State) *Plan) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	state := NewState()
+	for _, key := range keys.Accounts {
+		if u, ok := s.accounts[key]; ok {
+			state.Accounts[key] = u
+		}
+	}
+	for _, id := range keys.IDs {
+		if row, ok := s.rows[id]; ok {
+			state.Rows[id] = new(*row)
+		}
+	}
+	for id, r := range s.records {
+		if slices.Contains(keys.Names, nameOf(&r)) {
+			state.Names[nameOf(&r)] = id
+		}
+	}
+	plan := decide(state)
+	if s.fail != nil {
+		if err := s.fail(plan); err != nil {
+			return err
+		}
+	}
+	s.batches = append(s.batches, len(plan.Writes))
+	for _, w := range plan.Writes {
+		switch w.Kind {
+		case Insert:
+			s.seq++
+			w.Row.Seq = s.seq
+			fallthrough
+		case Update:
+			s.records[w.Record.ID], s.rows[w.Record.ID] = copyRecord(w.Record), new(*w.Row)
+		case Remove, Bury:
+			delete(s.records, w.Record.ID)
+			delete(s.rows, w.Record.ID)
+		}
+	}
+	for _, a := range plan.Accounts {
+		if s.accounts[a.Key] = a.Usage; a.Usage == (mcptask.Usage{}) {
+			delete(s.accounts, a.Key)
+		}
+	}
+	return nil
+}
+
+func (s *shelf) Get(_ context.Context, id string) (mcptask.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.records[id]; ok {
+		return copyRecord(&r), nil
+	}
+	return mcptask.Record{}, mcptask.ErrNoRecord
+}
+
+// runAll lets all writes wait, so that they become one transaction, and returns their errors.
+func runAll(c *Committer, ops []*op) []error {
+	for _, o := range ops {
+		o.done = make(chan struct{})
+	}
+	c.commit(ops)
+	errs := make([]error, len(ops))
+	for i, o := range ops {
+		errs[i] = o.err
+	}
+	return errs
+}
+
+// TestGroupsDecideAsMemory checks that groups of writes have the answers that the memory store gives
+// one after the other, whatever is in them and in whatever order.
+func TestGroupsDecideAsMemory(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ctx := t.Context()
+		memory, s := mcptask.NewMemoryStore(), newShelf()
+		c := NewCommitter(s, nil)
+		start := time.Unix(1_000_000, 0).UTC()
+		quota := mcptask.Quota{
+			Account: mcptask.Usage{Stored: 5, Unfinished: 3, Bytes: 3000}, Anonymous: mcptask.Usage{Stored: 6, Unfinished: 4, Bytes: 4000},
+			Server: mcptask.Usage{Stored: 9, Unfinished: 7, Bytes: 6000},
+		}
+		drawID := func() string { return fmt.Sprint("task", rapid.IntRange(0, 5).Draw(t, "task")) }
+		drawText := func() string { return strings.Repeat("x", rapid.IntRange(0, 900).Draw(t, "bytes")) }
+		for range rapid.IntRange(1, 12).Draw(t, "groups") {
+			var ops []*op
+			var want []error
+			for range rapid.IntRange(1, 12).Draw(t, "ops") {
+				id := drawID()
+				from, err := memory.Get(ctx, id)
+				if err != nil || rapid.IntRange(0, 3).Draw(t, "op") == 0 {
+					principal := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "principal")
+					r := mcptask.Record{
+						ID: id, Version: 7, Principal: principal, Account: principal, Tool: "t", Phase: mcptask.PhaseQueued,
+						Arguments: json.RawMessage(drawText()), IdempotencyKey: rapid.SampledFrom([]string{"", "", "k", "l"}).Draw(t, "key"), CreatedAt: start,
+					}
+					start = start.Add(time.Microsecond)
+					_, err := memory.Create(ctx, r, quota)
+					want = append(want, err)
+					r.Version = 1
+					ops = append(ops, &op{kind: Insert, record: r, quota: quota, counts: true})
+					continue
+				}
+				if rapid.IntRange(0, 3).Draw(t, "stale") == 0 {
+					from.Version--
+				}
+				if rapid.IntRange(0, 3).Draw(t, "remove") == 0 {
+					want = append(want, memory.Delete(ctx, from))
+					ops = append(ops, &op{kind: rapid.SampledFrom([]WriteKind{Remove, Bury}).Draw(t, "kind"), record: from, counts: true})
+					continue
+				}
+				to := from
+				to.Principal = "another"
+				switch rapid.IntRange(0, 2).Draw(t, "update") {
+				case 0:
+					to.StatusMessage = drawText()
+				case 1:
+					to.Inputs = append(slices.Clone(to.Inputs), mcptask.Input{Key: drawText()})
+				case 2:
+					to.Phase, to.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeResult, Result: json.RawMessage(drawText())}
+				}
+				_, err = memory.Update(ctx, from, to, quota)
+				want = append(want, err)
+				ops = append(ops, newUpdate(from, to, quota))
+			}
+			got := runAll(c, ops)
+			for i := range want {
+				if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
+					t.Fatalf("op %d of %d, %v: %v, but memory says %v", i, len(ops), ops[i].kind, got[i], want[i])
+				}
+			}
+			tally := map[string]mcptask.Usage{}
+			for id, r := range s.records {
+				stored, err := memory.Get(ctx, id)
+				if diff := cmp.Diff(stored, r); err != nil || diff != "" {
+					t.Fatalf("%v: %s", err, diff)
+				}
+				if row := s.rows[id]; row.Version != r.Version || row.Bytes != r.Size() || row.Done != r.Done() || (row.Asked > 0) != (len(r.Inputs) > 0) {
+					t.Fatalf("%+v of %+v", row, r)
+				}
+				for _, key := range accountsOf(&r) {
+					u, more := tally[key], r.Usage()
+					tally[key] = mcptask.Usage{Stored: u.Stored + 1, Unfinished: u.Unfinished + more.Unfinished, Bytes: u.Bytes + more.Bytes}
+				}
+			}
+			if !maps.Equal(tally, s.accounts) {
+				t.Fatalf("counted %v, want %v", s.accounts, tally)
+			}
+		}
+	})
+}
+
+// record returns a small record.
+func record(id string) mcptask.Record {
+	return mcptask.Record{ID: id, Phase: mcptask.PhaseQueued, CreatedAt: time.Unix(1, 0)}
+}
+
+// TestFaultyWriteFailsAlone checks that the writes beside one that the database refuses succeed.
+func TestFaultyWriteFailsAlone(t *testing.T) {
+	s, refused := newShelf(), errors.New("refused")
+	s.fail = func(plan *Plan) error {
+		if slices.ContainsFunc(plan.Writes, func(w Write) bool { return w.Record.ID == "bad" }) {
+			return refused
+		}
+		return nil
+	}
+	var ops []*op
+	for _, id := range []string{"a", "bad", "b"} {
+		ops = append(ops, &op{kind: Insert, record: record(id), counts: true})
+	}
+	if errs := runAll(NewCommitter(s, nil), ops); errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || len(s.records) != 2 {
+		t.Errorf("%v, %d records", errs, len(s.records))
+	}
+}
+
+// TestCommitInDoubtIsNotRepeated checks that writes that may have been carried out are not tried
+// again, since their second answers would be wrong.
+func TestCommitInDoubtIsNotRepeated(t *testing.T) {
+	s, calls := newShelf(), 0
+	s.fail = func(*Plan) error { calls++; return InDoubt(errors.New("connection lost")) }
+	ops := []*op{{kind: Insert, record: record("a"), counts: true}, {kind: Insert, record: record("b"), counts: true}}
+	if errs := runAll(NewCommitter(s, nil), ops); errs[0] == nil || errs[1] == nil || calls != 1 {
+		t.Errorf("%v after %d commits", errs, calls)
+	}
+}
+
+// TestPanicFailsWrite checks that a panic in a transaction is an error of its callers, and that
+// the Committer goes on.
+func TestPanicFailsWrite(t *testing.T) {
+	s := newShelf()
+	s.fail = func(*Plan) error { panic("a fault") }
+	c := NewCommitter(s, nil)
+	if _, err := c.Create(t.Context(), record("a"), mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), "panicked") {
+		t.Error(err)
+	}
+	s.fail = nil
+	if _, err := c.Create(t.Context(), record("a"), mcptask.Quota{}); err != nil {
+		t.Error(err)
+	}
+	c.Close()
+}
+
+// TestWaitingWritesGoTogether checks that writes that come while a transaction runs share the next
+// one, and that callers who leave take nobody's answer with them.
+func TestWaitingWritesGoTogether(t *testing.T) {
+	s := newShelf()
+	entered, release := make(chan struct{}), make(chan struct{})
+	first := true
+	s.fail = func(*Plan) error {
+		if first {
+			first = false
+			close(entered)
+			<-release
+		}
+		return nil
+	}
+	c := NewCommitter(s, nil)
+	leaving, leave := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { _, err := c.Create(leaving, record("left"), mcptask.Quota{}); left <- err }()
+	<-entered
+	const others = 20
+	answers := make(chan error, others)
+	for i := range others {
+		go func() { _, err := c.Create(t.Context(), record(fmt.Sprint(i)), mcptask.Quota{}); answers <- err }()
+	}
+	for waiting := 0; waiting < others; { // each comes to wait, whatever it takes
+		c.mu.Lock()
+		waiting = len(c.waiting)
+		c.mu.Unlock()
+	}
+	leave()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	close(release)
+	for range others {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+	c.Close()
+	if !slices.Equal(s.batches, []int{1, others}) {
+		t.Errorf("batches of %v", s.batches)
+	}
+	if _, err := c.Create(t.Context(), record("late"), mcptask.Quota{}); !errors.Is(err, mcptask.ErrServerClosed) {
+		t.Error(err)
+	}
+}
+
+// TestKeyOfVanishedRecord checks that Create tries again if the record that has its key goes before it is
+// read.
+func TestKeyOfVanishedRecord(t *testing.T) {
+	s := newShelf()
+	c := NewCommitter(s, nil)
+	named := record("former")
+	named.IdempotencyKey = "k"
+	former, err := c.Create(t.Context(), named, mcptask.Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named.ID = "next"
+	if got, err := c.Create(t.Context(), named, mcptask.Quota{}); !errors.Is(err, mcptask.ErrExists) || got.ID != "former" {
+		t.Errorf("%q, %v", got.ID, err)
+	}
+	once := true
+	s.fail = func(plan *Plan) error {
+		if once && len(plan.Writes) == 0 {
+			once = false
+			delete(s.records, former.ID)
+			delete(s.rows, former.ID)
+		}
+		return nil
+	}
+	if got, err := c.Create(t.Context(), named, mcptask.Quota{}); err != nil || got.ID != "next" {
+		t.Errorf("%q, %v", got.ID, err)
+	}
+}
+
+// TestUnknownPhaseIsRefused checks that a record that has no stored form is refused before it
+// reaches others' transaction.
+func TestUnknownPhaseIsRefused(t *testing.T) {
+	c := NewCommitter(newShelf(), nil)
+	r := record("a")
+	r.Phase = "waiting"
+	if _, err := c.Create(t.Context(), r, mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), `"waiting"`) {
+		t.Error(err)
+	}
+	r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: "lost"}
+	if _, err := c.Update(t.Context(), r, r, mcptask.Quota{}); err == nil || !strings.Contains(err.Error(), `"lost"`) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,261 @@
+package durable
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+)
+
+// op is one write that a caller waits for, and its answer.
+type op struct {
+	kind   WriteKind
+	record mcptask.Record // to store or to remove
+	quota  mcptask.Quota
+	parts  Parts
+	counts bool // whether the op may change accounts
+
+	// The answer.
+	err      error
+	existing string // with ErrExists: the ID of the record that has the idempotency key
+
+	done chan struct{} // closed after the answer is set
+
+	// The Committer's lock guards these.
+	batch *batch // that has the op, or nil while the op waits
+	left  bool   // whether the caller waits no more
+}
+
+// newUpdate makes the op that replaces from by to.
+func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
+	to = copyRecord(&to)
+	keepFixed(&to, &from)
+	to.Version = from.Version + 1
+	return &op{
+		kind: Update, record: to, quota: quota, counts: from.Usage() != to.Usage(),
+		parts: Parts{
+			Inputs:  len(from.Inputs)+len(to.Inputs) > 0 && !reflect.DeepEqual(from.Inputs, to.Inputs),
+			Outcome: from.Outcome == nil && to.Outcome != nil,
+			Indexed: from.Phase != to.Phase || from.Worker != to.Worker || !from.ExpiresAt.Equal(to.ExpiresAt),
+		},
+	}
+}
+
+// keepFixed gives to what never changes of a stored record.
+func keepFixed(to, stored *mcptask.Record) {
+	fixed := copyRecord(stored)
+	fixed.Phase, fixed.StatusMessage, fixed.Progress = to.Phase, to.StatusMessage, to.Progress
+	fixed.CancelRequested, fixed.Inputs = to.CancelRequested, to.Inputs
+	fixed.UpdatedAt, fixed.TerminalAt, fixed.ExpiresAt = to.UpdatedAt, to.TerminalAt, to.ExpiresAt
+	fixed.Attempt, fixed.Tries, fixed.Worker = to.Attempt, to.Tries, to.Worker
+	if fixed.Outcome == nil {
+		fixed.Outcome = to.Outcome
+	}
+	*to = fixed
+}
+
+// copyRecord copies a record as [mcptask.Record] says: all but bytes, which never change. It cuts
+// times to what is stored of them.
+func copyRecord(r *mcptask.Record) mcptask.Record {
+	c := *r
+	c.CanAsk, c.Inputs, c.Outcome = slices.Clone(r.CanAsk), copyInputs(r.Inputs), copyOutcome(r.Outcome)
+	for _, t := range []*time.Time{&c.CreatedAt, &c.UpdatedAt, &c.TerminalAt, &c.ExpiresAt} {
+		*t = Time(Micros(*t))
+	}
+	return c
+}
+
+func copyInputs(inputs []mcptask.Input) []mcptask.Input {
+	inputs = slices.Clone(inputs)
+	for i := range inputs {
+		inputs[i].Error = copyPointer(inputs[i].Error)
+	}
+	return inputs
+}
+
+func copyOutcome(o *mcptask.Outcome) *mcptask.Outcome {
+	if o = copyPointer(o); o != nil {
+		o.Error = copyPointer(o.Error)
+	}
+	return o
+}
+
+func copyPointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
+}
+
+// accountsOf returns the keys of a record's accounts.
+func accountsOf(r *mcptask.Record) []string {
+	keys := []string{AccountPrefix + r.Account, ServerAccount}
+	if r.Principal == "" {
+		keys = append(keys, AnonymousAccount)
+	}
+	return keys
+}
+
+// nameOf returns a record's idempotency key.
+func nameOf(r *mcptask.Record) Name { return Name{r.Principal, r.Tool, r.IdempotencyKey} }
+
+// collectKeys returns what the transaction of some ops reads.
+func collectKeys(ops []*op) Keys {
+	var k Keys
+	for _, o := range ops {
+		k.IDs = append(k.IDs, o.record.ID)
+		if o.counts {
+			k.Accounts = append(k.Accounts, accountsOf(&o.record)...)
+		}
+		if o.kind == Insert && o.record.IdempotencyKey != "" {
+			k.Names = append(k.Names, nameOf(&o.record))
+		}
+	}
+	k.IDs, k.Accounts = sortUnique(k.IDs, cmp.Compare), sortUnique(k.Accounts, cmp.Compare)
+	k.Names = sortUnique(k.Names, func(a, b Name) int {
+		return cmp.Or(cmp.Compare(a.Principal, b.Principal), cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Key, b.Key))
+	})
+	return k
+}
+
+func sortUnique[E comparable](list []E, compare func(a, b E) int) []E {
+	slices.SortFunc(list, compare)
+	return slices.Compact(list)
+}
+
+// errNotAsRead refuses an update whose from is not what the store has returned.
+var errNotAsRead = errors.New("the record given as from differs from the stored one of the same version")
+
+// decision is the state of one transaction while its ops are decided in turn.
+type decision struct {
+	*State
+	plan   Plan
+	counts map[string]bool // the accounts that have changed
+}
+
+// decide answers each op and returns what is to be written. Later ops see what earlier ones write.
+func decide(ops []*op, s *State) *Plan {
+	d := decision{State: s, counts: map[string]bool{}}
+	for _, o := range ops {
+		o.existing, o.err = "", nil
+		switch o.kind {
+		case Insert:
+			o.err = d.create(o)
+		case Update:
+			o.err = d.update(o)
+		case Remove, Bury:
+			o.err = d.remove(o)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(d.counts)) {
+		d.plan.Accounts = append(d.plan.Accounts, AccountUsage{key, s.Accounts[key]})
+	}
+	return &d.plan
+}
+
+func (d *decision) create(o *op) error {
+	r := &o.record
+	if id, ok := d.Names[nameOf(r)]; ok && r.IdempotencyKey != "" {
+		o.existing = id
+		return mcptask.ErrExists
+	}
+	if d.Rows[r.ID] != nil {
+		return mcptask.ErrExists
+	}
+	usage := r.Usage()
+	if err := o.quota.Check(r, d.readTally(r), usage); err != nil {
+		return err
+	}
+	row := &Row{Version: r.Version, Created: Micros(r.CreatedAt), Bytes: usage.Bytes, Done: r.Done()}
+	if len(r.Inputs) > 0 {
+		row.Asked = r.Version
+	}
+	d.Rows[r.ID] = row
+	if r.IdempotencyKey != "" {
+		d.Names[nameOf(r)] = r.ID
+	}
+	d.countUsage(r, usage, 1)
+	d.write(o, row)
+	return nil
+}
+
+func (d *decision) update(o *op) error {
+	r := &o.record
+	row := d.Rows[r.ID]
+	switch {
+	case row == nil:
+		return mcptask.ErrNoRecord
+	case row.Version != r.Version-1:
+		return mcptask.ErrConflict
+	}
+	before, after := row.usage(), r.Usage()
+	if before != after {
+		if !o.counts {
+			return errNotAsRead
+		}
+		if err := o.quota.Check(r, d.readTally(r), mcptask.Usage{Bytes: after.Bytes - before.Bytes}); err != nil {
+			return err
+		}
+		d.countUsage(r, before, -1)
+		d.countUsage(r, after, 1)
+	}
+	row.Version, row.Bytes, row.Done = r.Version, after.Bytes, r.Done()
+	if o.parts.Inputs {
+		row.Asked = r.Version
+	}
+	d.write(o, row)
+	return nil
+}
+
+func (d *decision) remove(o *op) error {
+	r := &o.record
+	row := d.Rows[r.ID]
+	switch {
+	case row == nil:
+		return mcptask.ErrNoRecord
+	case row.Version != r.Version || row.Created != Micros(r.CreatedAt):
+		return mcptask.ErrConflict
+	}
+	delete(d.Rows, r.ID)
+	if d.Names[nameOf(r)] == r.ID {
+		delete(d.Names, nameOf(r))
+	}
+	d.countUsage(r, row.usage(), -1)
+	d.write(o, row)
+	return nil
+}
+
+// write adds an op to the plan. An earlier write of the same record then has the row's later state,
+// which is harmless in one transaction.
+func (d *decision) write(o *op, row *Row) {
+	r := &o.record
+	d.plan.Writes = append(d.plan.Writes, Write{Kind: o.kind, Record: r, Row: row, Parts: o.parts})
+	change := mcptask.Change{ID: r.ID}
+	if o.kind == Insert || o.kind == Update {
+		change.Version, change.Phase, change.Worker = r.Version, r.Phase, r.Worker
+	}
+	d.plan.Changes = append(d.plan.Changes, change)
+}
+
+// readTally returns the usage of a record's scopes.
+func (d *decision) readTally(r *mcptask.Record) mcptask.Quota {
+	return mcptask.Quota{
+		Account: d.Accounts[AccountPrefix+r.Account], Anonymous: d.Accounts[AnonymousAccount], Server: d.Accounts[ServerAccount],
+	}
+}
+
+// countUsage adds a usage to a record's accounts if n is 1, and takes it away if n is -1.
+func (d *decision) countUsage(r *mcptask.Record, more mcptask.Usage, n int) {
+	for _, key := range accountsOf(r) {
+		u := d.Accounts[key]
+		u.Stored += n * more.Stored
+		u.Unfinished += n * more.Unfinished
+		u.Bytes += int64(n) * more.Bytes
+		d.Accounts[key] = u
+		d.counts[key] = true
+	}
+}

@@ -69,6 +69,8 @@ type Row struct {
 	Done bool
 	// Asked is the version that wrote the inputs, or 0 if there never were any.
 	Asked int64
+	// Terms are the record's terms, see [EncodeTerms].
+	Terms []byte
 }
 
 // usage returns what the stored record adds to its accounts.

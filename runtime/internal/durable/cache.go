@@ -19,7 +19,7 @@ type Cache struct {
 	order   list.List               // the last used first
 }
 
-// cached is the call, the inputs and the outcome of a record.
+// cached is the arguments, the inputs and the outcome of a record.
 type cached struct {
 	seq, asked int64
 	record     mcptask.Record // others' slices are never in it, but bytes are shared
@@ -29,7 +29,7 @@ type cached struct {
 // NewCache makes a Cache of up to most bytes.
 func NewCache(most int64) *Cache { return &Cache{most: most, entries: map[int64]*list.Element{}} }
 
-// Fill sets the call, the inputs and the outcome's content of a record that was read without
+// Fill sets the arguments, the inputs and the outcome's content of a record that was read without
 // them. It reports whether it has all of them. asked is that of the record's row.
 func (c *Cache) Fill(seq, asked int64, r *mcptask.Record) bool {
 	c.mu.Lock()
@@ -44,8 +44,7 @@ func (c *Cache) Fill(seq, asked int64, r *mcptask.Record) bool {
 	}
 	c.order.MoveToFront(e)
 	from := copyRecord(&known.record)
-	copyCall(r, &from)
-	r.Inputs = from.Inputs
+	r.Arguments, r.Inputs = from.Arguments, from.Inputs
 	if r.Outcome != nil {
 		r.Outcome = from.Outcome
 	}
@@ -97,8 +96,7 @@ func (c *Cache) keep(seq, asked int64, r *mcptask.Record) {
 		return // it would displace too many
 	}
 	from := copyRecord(r)
-	copyCall(&k.record, &from)
-	k.record.Inputs, k.record.Outcome = from.Inputs, from.Outcome
+	k.record.Arguments, k.record.Inputs, k.record.Outcome = from.Arguments, from.Inputs, from.Outcome
 	c.entries[seq] = c.order.PushFront(k)
 	for c.size += k.size; c.size > c.most; {
 		c.remove(c.order.Back())
@@ -109,10 +107,4 @@ func (c *Cache) remove(e *list.Element) {
 	k := c.order.Remove(e).(*cached)
 	delete(c.entries, k.seq)
 	c.size -= k.size
-}
-
-// copyCall copies what EncodeCall encodes.
-func copyCall(to, from *mcptask.Record) {
-	to.Arguments, to.Revision, to.ExternalID, to.CanAsk = from.Arguments, from.Revision, from.ExternalID, from.CanAsk
-	to.Keep, to.Poll, to.Trace = from.Keep, from.Poll, from.Trace
 }

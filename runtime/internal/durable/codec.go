@@ -19,12 +19,11 @@ const codecVersion = 1
 // errCorrupt says that stored bytes are not what was encoded.
 var errCorrupt = errors.New("the stored bytes are damaged, or a newer version of mcptask has written them")
 
-// EncodeCall encodes what is fixed at a record's creation and has no column: Arguments,
-// Revision, ExternalID, CanAsk, Keep, Poll and Trace.
-func EncodeCall(r *mcptask.Record) []byte {
-	b := make([]byte, 0, 64+len(r.Arguments)+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk))
+// EncodeTerms encodes what is fixed at a record's creation, is short and has no column: Revision,
+// ExternalID, CanAsk, Keep, Poll and Trace. Arguments, which may be long, are stored as they are.
+func EncodeTerms(r *mcptask.Record) []byte {
+	b := make([]byte, 0, 64+len(r.Revision)+len(r.ExternalID)+len(r.Trace)+32*len(r.CanAsk))
 	b = append(b, codecVersion)
-	b = appendBytes(b, r.Arguments)
 	b = appendString(b, r.Revision)
 	b = appendString(b, r.ExternalID)
 	b = binary.AppendUvarint(b, uint64(len(r.CanAsk)))
@@ -36,10 +35,10 @@ func EncodeCall(r *mcptask.Record) []byte {
 	return appendString(b, r.Trace)
 }
 
-// DecodeCall sets in a record what EncodeCall has encoded. The record shares the bytes.
-func DecodeCall(b []byte, r *mcptask.Record) error {
+// DecodeTerms sets in a record what EncodeTerms has encoded.
+func DecodeTerms(b []byte, r *mcptask.Record) error {
 	d := newDecoder(b)
-	r.Arguments, r.Revision, r.ExternalID = d.bytes(), d.string(), d.string()
+	r.Revision, r.ExternalID = d.string(), d.string()
 	r.CanAsk = nil
 	for range d.count() {
 		r.CanAsk = append(r.CanAsk, d.string())

@@ -52,8 +52,7 @@ func (c *Committer) Create(ctx context.Context, r mcptask.Record, quota mcptask.
 	// attempt finds out.
 	const attempts = 8
 	for range attempts {
-		o := &op{kind: Insert, record: copyRecord(&r), quota: quota, counts: true}
-		o.record.Version = 1
+		o := newInsert(r, quota)
 		err := c.run(ctx, o)
 		switch {
 		case err != nil:

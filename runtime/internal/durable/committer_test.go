@@ -133,8 +133,7 @@ func TestGroupsDecideAsMemory(t *testing.T) {
 					start = start.Add(time.Microsecond)
 					_, err := memory.Create(ctx, r, quota)
 					want = append(want, err)
-					r.Version = 1
-					ops = append(ops, &op{kind: Insert, record: r, quota: quota, counts: true})
+					ops = append(ops, newInsert(r, quota))
 					continue
 				}
 				if rapid.IntRange(0, 3).Draw(t, "stale") == 0 {
@@ -202,7 +201,7 @@ func TestFaultyWriteFailsAlone(t *testing.T) {
 	}
 	var ops []*op
 	for _, id := range []string{"a", "bad", "b"} {
-		ops = append(ops, &op{kind: Insert, record: record(id), counts: true})
+		ops = append(ops, newInsert(record(id), mcptask.Quota{}))
 	}
 	if errs := runAll(NewCommitter(s, nil), ops); errs[0] != nil || !errors.Is(errs[1], refused) || errs[2] != nil || len(s.records) != 2 {
 		t.Errorf("%v, %d records", errs, len(s.records))
@@ -214,7 +213,7 @@ func TestFaultyWriteFailsAlone(t *testing.T) {
 func TestCommitInDoubtIsNotRepeated(t *testing.T) {
 	s, calls := newShelf(), 0
 	s.fail = func(*Plan) error { calls++; return InDoubt(errors.New("connection lost")) }
-	ops := []*op{{kind: Insert, record: record("a"), counts: true}, {kind: Insert, record: record("b"), counts: true}}
+	ops := []*op{newInsert(record("a"), mcptask.Quota{}), newInsert(record("b"), mcptask.Quota{})}
 	if errs := runAll(NewCommitter(s, nil), ops); errs[0] == nil || errs[1] == nil || calls != 1 {
 		t.Errorf("%v after %d commits", errs, calls)
 	}

@@ -1,8 +1,8 @@
 package durable
 
 import (
+	"bytes"
 	"cmp"
-	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -17,7 +17,9 @@ type op struct {
 	record mcptask.Record // to store or to remove
 	quota  mcptask.Quota
 	parts  Parts
-	counts bool // whether the op may change accounts
+	counts bool          // whether the op may change accounts
+	before mcptask.Usage // for Update: what the record adds to its accounts before
+	terms  []byte        // of the record, except for those to remove
 
 	// The answer.
 	err      error
@@ -30,13 +32,21 @@ type op struct {
 	left  bool   // whether the caller waits no more
 }
 
+// newInsert makes the op that creates a record.
+func newInsert(r mcptask.Record, quota mcptask.Quota) *op {
+	r = copyRecord(&r)
+	r.Version = 1
+	return &op{kind: Insert, record: r, quota: quota, counts: true, terms: EncodeTerms(&r)}
+}
+
 // newUpdate makes the op that replaces from by to.
 func newUpdate(from, to mcptask.Record, quota mcptask.Quota) *op {
 	to = copyRecord(&to)
 	keepFixed(&to, &from)
 	to.Version = from.Version + 1
+	before := from.Usage()
 	return &op{
-		kind: Update, record: to, quota: quota, counts: from.Usage() != to.Usage(),
+		kind: Update, record: to, quota: quota, counts: before != to.Usage(), before: before, terms: EncodeTerms(&from),
 		parts: Parts{
 			Inputs:  len(from.Inputs)+len(to.Inputs) > 0 && !reflect.DeepEqual(from.Inputs, to.Inputs),
 			Outcome: from.Outcome == nil && to.Outcome != nil,
@@ -127,9 +137,6 @@ func sortUnique[E comparable](list []E, compare func(a, b E) int) []E {
 	return slices.Compact(list)
 }
 
-// errNotAsRead refuses an update whose from is not what the store has returned.
-var errNotAsRead = errors.New("the record given as from differs from the stored one of the same version")
-
 // decision is the state of one transaction while its ops are decided in turn.
 type decision struct {
 	*State
@@ -170,7 +177,7 @@ func (d *decision) create(o *op) error {
 	if err := o.quota.Check(r, d.readTally(r), usage); err != nil {
 		return err
 	}
-	row := &Row{Version: r.Version, Created: Micros(r.CreatedAt), Bytes: usage.Bytes, Done: r.Done()}
+	row := &Row{Version: r.Version, Created: Micros(r.CreatedAt), Bytes: usage.Bytes, Done: r.Done(), Terms: o.terms}
 	if len(r.Inputs) > 0 {
 		row.Asked = r.Version
 	}
@@ -189,14 +196,11 @@ func (d *decision) update(o *op) error {
 	switch {
 	case row == nil:
 		return mcptask.ErrNoRecord
-	case row.Version != r.Version-1:
+	case row.Version != r.Version-1 || !o.isOf(row):
 		return mcptask.ErrConflict
 	}
-	before, after := row.usage(), r.Usage()
-	if before != after {
-		if !o.counts {
-			return errNotAsRead
-		}
+	before, after := o.before, r.Usage()
+	if o.counts {
 		if err := o.quota.Check(r, d.readTally(r), mcptask.Usage{Bytes: after.Bytes - before.Bytes}); err != nil {
 			return err
 		}
@@ -209,6 +213,12 @@ func (d *decision) update(o *op) error {
 	}
 	d.write(o, row)
 	return nil
+}
+
+// isOf reports whether the op's record is that of the row. A new record may have got the ID of a
+// former one, and reached the same version.
+func (o *op) isOf(row *Row) bool {
+	return row.Created == Micros(o.record.CreatedAt) && row.usage() == o.before && bytes.Equal(row.Terms, o.terms)
 }
 
 func (d *decision) remove(o *op) error {

@@ -31,10 +31,10 @@ func Time(micros int64) time.Time {
 // as its number is less than [PhaseDone].
 var (
 	phases = map[mcptask.Phase]int64{
-		mcptask.PhaseQueued: 0, mcptask.PhaseRunning: 1, mcptask.PhaseInputRequired: 2, mcptask.PhaseDone: PhaseDone,
+		mcptask.PhaseQueued: 0, mcptask.PhaseRunning: 1, mcptask.PhaseInputRequired: 2, mcptask.PhaseDone: PhaseDone, "": 3,
 	}
 	outcomes = map[mcptask.OutcomeKind]int64{
-		mcptask.OutcomeResult: 1, mcptask.OutcomeError: 2, mcptask.OutcomeCancelled: 3,
+		mcptask.OutcomeResult: 1, mcptask.OutcomeError: 2, mcptask.OutcomeCancelled: 3, "": 4,
 	}
 )
 

@@ -1,0 +1,162 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+)
+
+const (
+	// deadWorkers walks the index from worker to worker, so that its cost is that of the workers and not
+	// of their tasks.
+	deadWorkers = `WITH RECURSIVE busy (id) AS (
+		SELECT (SELECT worker FROM task WHERE phase < 9 ORDER BY worker LIMIT 1)
+		UNION ALL
+		SELECT (SELECT worker FROM task WHERE phase < 9 AND worker > busy.id ORDER BY worker LIMIT 1) FROM busy WHERE busy.id IS NOT NULL
+	) SELECT id FROM busy WHERE id IS NOT NULL AND id <> ?1 AND NOT EXISTS (SELECT 1 FROM worker WHERE worker.id = busy.id AND until > ?2)`
+	selectOrphans = "SELECT seq FROM task WHERE phase < 9 AND worker = ? AND tool = ? LIMIT ?"
+	takeOrphan    = "UPDATE task SET version = version + 1, worker = ? WHERE seq = ?"
+	extendLease   = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = max(until, excluded.until)"
+	setLease      = "INSERT INTO worker VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET until = excluded.until"
+	endLease      = "DELETE FROM worker WHERE id = ?"
+	// buryWorkers needs not look for tasks: a worker without a row has no lease.
+	buryWorkers = "DELETE FROM worker WHERE until <= ?"
+	selectHeld  = "SELECT task.id FROM json_each(?) AS held JOIN task ON task.id = unhex(held.value) WHERE task.worker = ? AND task.phase < 9"
+	hasWork     = "SELECT count(*) FROM (SELECT 1 FROM task WHERE phase < 9 AND worker = ? LIMIT 1)"
+)
+
+// Lease implements [mcptask.Store].
+func (s *Store) Lease(ctx context.Context, worker string, lease time.Duration, tools []string, limit int) ([]mcptask.Record, error) {
+	if limit <= 0 || len(tools) == 0 {
+		return nil, nil
+	}
+	tools = slices.Compact(slices.Sorted(slices.Values(tools)))
+	// Most of the time there is nothing to take, and no need to hold up writers.
+	var orphans []int64
+	if err := s.read(ctx, "read", func(r *session) (err error) {
+		orphans, err = s.findOrphans(r, worker, tools, 1)
+		return err
+	}); err != nil || len(orphans) == 0 {
+		return nil, err
+	}
+	var taken []mcptask.Record
+	err := s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
+		orphans, err := s.findOrphans(w, worker, tools, limit)
+		if err != nil || len(orphans) == 0 {
+			return nil, err
+		}
+		if _, err := w.exec(extendLease, []byte(worker), durable.Micros(s.now().Add(lease))); err != nil {
+			return nil, err
+		}
+		var changes []mcptask.Change
+		for _, seq := range orphans {
+			if _, err := w.exec(takeOrphan, []byte(worker), seq); err != nil {
+				return nil, err
+			}
+			rows, err := queryRows(context.Background(), w, wholeBySeq, seq)
+			if err != nil {
+				return nil, err
+			}
+			for _, found := range rows {
+				r := found.record
+				taken = append(taken, r)
+				changes = append(changes, mcptask.Change{ID: r.ID, Version: r.Version, Phase: r.Phase, Worker: r.Worker})
+			}
+		}
+		return changes, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return taken, nil
+}
+
+// findOrphans returns the numbers of unfinished tasks of the tools whose workers have no lease.
+func (s *Store) findOrphans(r *session, worker string, tools []string, limit int) ([]int64, error) {
+	var dead []string
+	if err := r.query(deadWorkers, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&id)
+		dead = append(dead, id)
+		return err
+	}, []byte(worker), durable.Micros(s.now())); err != nil {
+		return nil, err
+	}
+	var orphans []int64
+	for _, id := range dead {
+		for _, tool := range tools {
+			if err := r.query(selectOrphans, func(rows *sql.Rows) error {
+				var seq int64
+				err := rows.Scan(&seq)
+				orphans = append(orphans, seq)
+				return err
+			}, []byte(id), []byte(tool), limit-len(orphans)); err != nil {
+				return nil, err
+			}
+			if len(orphans) == limit {
+				return orphans, nil
+			}
+		}
+	}
+	return orphans, nil
+}
+
+// Beat implements [mcptask.Store].
+func (s *Store) Beat(ctx context.Context, worker string, lease time.Duration, held []string) (mcptask.Heartbeat, error) {
+	var beat mcptask.Heartbeat
+	err := s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
+		beat.Now = s.now()
+		if _, err := w.exec(setLease, []byte(worker), durable.Micros(beat.Now.Add(lease))); err != nil {
+			return nil, err
+		}
+		_, err := w.exec(buryWorkers, durable.Micros(beat.Now))
+		return nil, err
+	})
+	if err != nil || len(held) == 0 {
+		return beat, err
+	}
+	names := make([]string, len(held))
+	for i, id := range held {
+		names[i] = hex.EncodeToString([]byte(id))
+	}
+	list, err := json.Marshal(names)
+	if err != nil {
+		return beat, err
+	}
+	kept := make(map[string]bool, len(held))
+	if err := s.read(ctx, "read", func(r *session) error {
+		return r.query(selectHeld, func(rows *sql.Rows) error {
+			var id string
+			err := rows.Scan(&id)
+			kept[id] = true
+			return err
+		}, string(list), []byte(worker))
+	}); err != nil {
+		return beat, err
+	}
+	for _, id := range held {
+		if !kept[id] {
+			beat.Lost = append(beat.Lost, id)
+		}
+	}
+	return beat, nil
+}
+
+// Release implements [mcptask.Store].
+func (s *Store) Release(ctx context.Context, worker string) error {
+	return s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
+		if _, err := w.exec(endLease, []byte(worker)); err != nil {
+			return nil, err
+		}
+		if n, err := w.queryInt(hasWork, []byte(worker)); err != nil || n == 0 {
+			return nil, err
+		}
+		return []mcptask.Change{{Free: true}}, nil
+	})
+}

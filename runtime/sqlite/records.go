@@ -1,0 +1,239 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+)
+
+const (
+	columns = "SELECT seq, asked, id, version, principal, account, tool, idem, phase, outcome, is_error, cancel, message, " +
+		"done, total, created, updated, terminal, expires, attempt, tries, worker, terms, "
+	selectBare  = columns + "NULL, NULL, NULL FROM task "
+	selectWhole = columns + "(SELECT body FROM arguments WHERE arguments.seq = task.seq), (SELECT body FROM inputs WHERE inputs.seq = task.seq), " +
+		"(SELECT body FROM outcome WHERE outcome.seq = task.seq) FROM task "
+
+	bareByID      = selectBare + "WHERE id = ?"
+	wholeByID     = selectWhole + "WHERE id = ?"
+	wholeBySeq    = selectWhole + "WHERE seq = ?"
+	barePage      = selectBare + "WHERE principal = ? AND (created, id) > (?, ?) ORDER BY created, id LIMIT ?"
+	bareExpired   = selectBare + "WHERE expires <= ? ORDER BY expires LIMIT ?"
+	byTombstone   = "SELECT principal FROM tombstone WHERE id = ? AND until > ?"
+	oldTombstones = "SELECT count(*) FROM (SELECT 1 FROM tombstone WHERE until <= ? LIMIT 1)"
+	trimGraves    = "DELETE FROM tombstone WHERE id IN (SELECT id FROM tombstone WHERE until <= ? ORDER BY until LIMIT ?)"
+)
+
+// row is a record with what its row says besides.
+type row struct {
+	seq, asked int64
+	record     mcptask.Record
+}
+
+// scanRow reads a row of selectBare or selectWhole.
+func scanRow(rows *sql.Rows) (row, error) {
+	var found row
+	r := &found.record
+	var phase, outcome, created, updated, terminal, expires int64
+	var isError bool
+	var done, total sql.NullFloat64
+	var idem, terms, inputs, result []byte
+	if err := rows.Scan(&found.seq, &found.asked, &r.ID, &r.Version, &r.Principal, &r.Account, &r.Tool, &idem, &phase, &outcome, &isError,
+		&r.CancelRequested, &r.StatusMessage, &done, &total, &created, &updated, &terminal, &expires, &r.Attempt, &r.Tries, &r.Worker,
+		&terms, (*[]byte)(&r.Arguments), &inputs, &result); err != nil {
+		return found, err
+	}
+	r.IdempotencyKey, r.Progress = string(idem), mcptask.Progress{Done: floatOf(done), Total: floatOf(total)}
+	r.CreatedAt, r.UpdatedAt = durable.Time(created), durable.Time(updated)
+	r.TerminalAt, r.ExpiresAt = durable.Time(terminal), durable.Time(expires)
+	var err error
+	if r.Phase, err = durable.PhaseOf(phase); err != nil {
+		return found, fmt.Errorf("task %q: %w", r.ID, err)
+	}
+	if r.Outcome, err = durable.OutcomeOf(outcome, isError); err != nil {
+		return found, fmt.Errorf("task %q: %w", r.ID, err)
+	}
+	err = durable.DecodeTerms(terms, r)
+	if inputs != nil && err == nil {
+		r.Inputs, err = durable.DecodeInputs(inputs)
+	}
+	if result != nil && r.Outcome != nil && err == nil {
+		err = durable.DecodeOutcome(result, r.Outcome)
+	}
+	if err != nil {
+		return found, fmt.Errorf("task %q: %w", r.ID, err)
+	}
+	return found, nil
+}
+
+// floatOf returns a stored number. SQLite stores NaN as NULL.
+func floatOf(n sql.NullFloat64) float64 {
+	if n.Valid {
+		return n.Float64
+	}
+	return math.NaN()
+}
+
+// queryRows returns the rows of a query.
+func queryRows(ctx context.Context, s *session, query string, args ...any) ([]row, error) {
+	var found []row
+	err := s.queryContext(ctx, query, func(rows *sql.Rows) error {
+		r, err := scanRow(rows)
+		found = append(found, r)
+		return err
+	}, args...)
+	return found, err
+}
+
+// Create implements [mcptask.Store].
+func (s *Store) Create(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return s.committer.Create(ctx, r, quota)
+}
+
+// Update implements [mcptask.Store].
+func (s *Store) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+	return s.committer.Update(ctx, from, to, quota)
+}
+
+// Delete implements [mcptask.Store].
+func (s *Store) Delete(ctx context.Context, r mcptask.Record) error {
+	return s.committer.Delete(ctx, r)
+}
+
+// Get implements [mcptask.Store].
+func (s *Store) Get(ctx context.Context, id string) (found mcptask.Record, err error) {
+	err = s.read(ctx, "read", func(r *session) error {
+		rows, err := queryRows(context.Background(), r, bareByID, []byte(id))
+		if err != nil {
+			return err
+		}
+		if len(rows) == 1 {
+			if s.cache.Fill(rows[0].seq, rows[0].asked, &rows[0].record) {
+				found = rows[0].record
+				return nil
+			}
+			if rows, err = s.readWhole(r, wholeByID, []byte(id)); err != nil {
+				return err
+			}
+		}
+		if len(rows) == 1 {
+			found = rows[0].record
+			return nil
+		}
+		var principal *string
+		if err := r.query(byTombstone, func(rows *sql.Rows) error {
+			principal = new("")
+			return rows.Scan(principal)
+		}, []byte(id), durable.Micros(s.now())); err != nil {
+			return err
+		}
+		if principal == nil {
+			return mcptask.ErrNoRecord
+		}
+		found = mcptask.Record{ID: id, Principal: *principal}
+		return mcptask.ErrRecordExpired
+	})
+	return found, err
+}
+
+// readWhole returns whole records and keeps them in the cache.
+func (s *Store) readWhole(r *session, query string, args ...any) ([]row, error) {
+	rows, err := queryRows(context.Background(), r, query, args...)
+	for i := range rows {
+		s.cache.Keep(rows[i].seq, rows[i].asked, &rows[i].record)
+	}
+	return rows, err
+}
+
+// List implements [mcptask.Store].
+func (s *Store) List(ctx context.Context, principal string, after mcptask.Position, limit int) (records []mcptask.Record, err error) {
+	if limit <= 0 {
+		return nil, nil
+	}
+	err = s.read(ctx, "read", func(r *session) error {
+		return r.atOneMoment(func() error {
+			rows, err := queryRows(context.Background(), r, barePage, []byte(principal), durable.Micros(after.CreatedAt), []byte(after.ID), limit)
+			for i := range rows {
+				if err == nil && !s.cache.Fill(rows[i].seq, rows[i].asked, &rows[i].record) {
+					var whole []row
+					if whole, err = s.readWhole(r, wholeBySeq, rows[i].seq); err == nil {
+						rows[i] = whole[0]
+					}
+				}
+			}
+			for i := range rows {
+				records = append(records, rows[i].record)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return records, nil
+}
+
+// atOneMoment runs f, whose queries all see the file as it is at the first one.
+func (s *session) atOneMoment(f func() error) error {
+	if _, err := s.exec("BEGIN"); err != nil {
+		return err
+	}
+	defer s.rollBack()
+	return f()
+}
+
+// expireBatch is how many records one transaction of Expire removes.
+const expireBatch = 256
+
+// Expire implements [mcptask.Store].
+func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error) {
+	var gone []mcptask.Record
+	if limit <= 0 {
+		return nil, nil
+	}
+	if err := s.trimTombstones(ctx); err != nil {
+		return nil, err
+	}
+	for len(gone) < limit {
+		var expired []mcptask.Record
+		err := s.read(ctx, "read", func(r *session) error {
+			rows, err := queryRows(ctx, r, bareExpired, durable.Micros(s.now()), min(expireBatch, limit-len(gone)))
+			for i := range rows {
+				expired = append(expired, rows[i].record)
+			}
+			return err
+		})
+		var buried []mcptask.Record
+		if err == nil {
+			buried, err = s.committer.Bury(ctx, expired)
+		}
+		gone = append(gone, buried...)
+		if err != nil && len(gone) == 0 {
+			return nil, err
+		}
+		if err != nil || len(expired) == 0 { // the caller must hear of what has gone; an error shows again
+			return gone, nil
+		}
+	}
+	return gone, nil
+}
+
+// trimTombstones removes some tombstones whose time is over.
+func (s *Store) trimTombstones(ctx context.Context) error {
+	var old int64
+	now := durable.Micros(s.now())
+	err := s.read(ctx, "read", func(r *session) (err error) {
+		old, err = r.queryInt(oldTombstones, now)
+		return err
+	})
+	if err != nil || old == 0 {
+		return err
+	}
+	return s.write(ctx, "write to", func(w *session) ([]mcptask.Change, error) {
+		_, err := w.exec(trimGraves, now, 4*expireBatch) // more than one call of Expire adds, as a rule
+		return nil, err
+	})
+}

@@ -1,0 +1,253 @@
+// Package sqlite has a store of tasks in a SQLite file, for one machine. Several processes may
+// share the file.
+//
+//	store, err := sqlite.Open("tasks.db", sqlite.Options{})
+//	server, err := mcptask.NewServer(mcptask.Options{Store: store}, tools)
+//
+// What the store has acknowledged is on the disk. Writes that come at the same time share one
+// commit, so that many clients write much faster than one. SQLite is linked as Go code: no C
+// compiler and no library are needed.
+//
+// Keep the file on a local disk. A backup is `sqlite3 tasks.db ".backup copy.db"`, or a copy of
+// tasks.db, tasks.db-wal and tasks.db-shm while no process has the file open.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	driver "modernc.org/sqlite"
+)
+
+// Synchronous says what a power cut may cost.
+type Synchronous int
+
+// The values of Synchronous. Neither loses anything if a process is killed.
+const (
+	// Full loses nothing that was acknowledged. It is the default.
+	Full Synchronous = iota
+	// Normal loses the last commits before a power cut or a crash of the operating system. The file
+	// stays consistent, but a client may know of a task that the store does not, and a task may be
+	// run again. One client writes several times faster than with Full.
+	Normal
+)
+
+// Options are the choices of [Open].
+type Options struct {
+	// Synchronous is Full or Normal.
+	Synchronous Synchronous
+	// Logger gets what the store cannot return as an error. nil means slog.Default().
+	Logger *slog.Logger
+}
+
+// Store is a [mcptask.Store] and a [mcptask.Inspector] in a file.
+type Store struct {
+	path      string
+	now       func() time.Time
+	db        *sql.DB
+	cache     *durable.Cache
+	committer *durable.Committer
+	tail      tail
+	readers   chan *session // those that are free; nil for one that is not open yet
+	endOnce   sync.Once
+	ending    chan struct{} // closed by Close
+
+	// turn has an element while somebody uses writer.
+	turn   chan struct{}
+	writer *session
+}
+
+var (
+	_ mcptask.Store     = (*Store)(nil)
+	_ mcptask.Inspector = (*Store)(nil)
+)
+
+// cacheBytes bounds the memory for arguments and results.
+const cacheBytes = 8 << 20
+
+// openTimeout bounds how long Open waits for other processes.
+const openTimeout = 30 * time.Second
+
+// Open opens the store in a file. It creates the file if there is none, and brings its schema up to
+// date, see [Migrate].
+func Open(path string, o Options) (*Store, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	db, err := openDatabase(path)
+	if err != nil {
+		return nil, err
+	}
+	writer, err := openWriter(ctx, db, o)
+	if err != nil {
+		_ = db.Close() // the first error says more
+		return nil, explain(path, "open", err)
+	}
+	if err := migrate(ctx, writer, path); err != nil {
+		_ = errors.Join(writer.close(), db.Close()) // the first error says more
+		return nil, err
+	}
+	s := &Store{
+		path: path, now: time.Now, db: db, cache: durable.NewCache(cacheBytes), writer: writer,
+		turn: make(chan struct{}, 1), ending: make(chan struct{}), readers: make(chan *session, max(4, runtime.GOMAXPROCS(0))),
+	}
+	for range cap(s.readers) {
+		s.readers <- nil
+	}
+	s.tail.init(s, o.Logger)
+	s.committer = durable.NewCommitter(backend{s}, o.Logger)
+	return s, nil
+}
+
+// openDatabase checks a path and prepares connections to its file.
+func openDatabase(path string) (*sql.DB, error) {
+	if path == "" || path == ":memory:" || strings.HasPrefix(path, "file:") {
+		return nil, fmt.Errorf("sqlite: open %q: give the path of a file; mcptask.NewMemoryStore is a store in memory", path)
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("sqlite: open %s: it is a directory; name a file in it, such as %s", path, filepath.Join(path, "tasks.db"))
+	}
+	if directory := filepath.Dir(path); !isDirectory(directory) {
+		return nil, fmt.Errorf("sqlite: open %s: there is no directory %s; create it first", path, directory)
+	}
+	name, err := sourceName(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	connector, err := driver.NewConnector(name)
+	if err != nil {
+		return nil, fmt.Errorf("sqlite: open %s: %w", path, err)
+	}
+	return sql.OpenDB(connector), nil
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// openWriter opens the connection that writes.
+func openWriter(ctx context.Context, db *sql.DB, o Options) (*session, error) {
+	synchronous := "synchronous=FULL"
+	if o.Synchronous == Normal {
+		synchronous = "synchronous=NORMAL"
+	}
+	s, err := openSession(ctx, db, fmt.Sprintf("busy_timeout=%d", busyTimeout), "foreign_keys=ON", synchronous,
+		"cache_size=-16000", "journal_size_limit=67108864")
+	if err != nil {
+		return nil, err
+	}
+	// Only the first process to open a file changes its mode; SQLite does not wait for the lock that
+	// this needs.
+	var mode string
+	err = retryBusy(ctx, func() error {
+		return s.conn.QueryRowContext(ctx, "PRAGMA journal_mode=WAL").Scan(&mode)
+	})
+	if err == nil && mode != "wal" {
+		err = fmt.Errorf("the journal mode is %q and cannot be WAL; keep the file on a local disk", mode)
+	}
+	if err != nil {
+		_ = s.close() // the first error says more
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close implements [mcptask.Store]. Writes that wait are carried out first.
+func (s *Store) Close() error {
+	var err error
+	s.endOnce.Do(func() {
+		s.committer.Close()
+		close(s.ending)
+		s.tail.close()
+		s.turn <- struct{}{}
+		for range cap(s.readers) {
+			if r := <-s.readers; r != nil {
+				err = errors.Join(err, r.close())
+			}
+		}
+		err = errors.Join(err, s.writer.close(), s.db.Close())
+	})
+	return explain(s.path, "close", err)
+}
+
+// read runs f with a connection that reads. What f reads is of one moment.
+func (s *Store) read(ctx context.Context, doing string, f func(r *session) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var r *session
+	select {
+	case r = <-s.readers:
+	case <-s.ending:
+		return mcptask.ErrServerClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { s.readers <- r }()
+	select {
+	case <-s.ending:
+		return mcptask.ErrServerClosed
+	default:
+	}
+	if r == nil {
+		var err error
+		if r, err = s.openReader(ctx); err != nil {
+			return explain(s.path, doing, err)
+		}
+	}
+	return explain(s.path, doing, f(r))
+}
+
+// openReader opens a connection that reads.
+func (s *Store) openReader(ctx context.Context) (*session, error) {
+	return openSession(ctx, s.db, fmt.Sprintf("busy_timeout=%d", 10*busyTimeout), "query_only=ON")
+}
+
+// write runs f in a transaction. It tells the feed of the changes that f returns.
+func (s *Store) write(ctx context.Context, doing string, f func(w *session) ([]mcptask.Change, error)) (err error) {
+	select {
+	case s.turn <- struct{}{}:
+	case <-s.ending:
+		return mcptask.ErrServerClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	w := s.writer
+	if err := w.begin(ctx); err != nil {
+		return explain(s.path, doing, err)
+	}
+	committed := false
+	defer func() {
+		if !committed { // an error, or a panic
+			w.rollBack()
+		}
+	}()
+	changes, err := f(w)
+	if err != nil {
+		return explain(s.path, doing, err)
+	}
+	var latest []news
+	if len(changes) > 0 {
+		if latest, err = s.tail.record(w, changes); err != nil {
+			return explain(s.path, doing, err)
+		}
+	}
+	if _, err := w.exec("COMMIT"); err != nil {
+		return durable.InDoubt(explain(s.path, doing, err))
+	}
+	committed = true
+	s.tail.publish(latest)
+	return nil
+}

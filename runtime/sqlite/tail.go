@@ -1,0 +1,258 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	mcptask "github.com/mcptaskgen/mcptaskgen/runtime"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/durable"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/feed"
+	"github.com/mcptaskgen/mcptaskgen/runtime/internal/guard"
+)
+
+// pollEvery is how often a process looks for the commits of others, while somebody reads its feed.
+const pollEvery = 50 * time.Millisecond
+
+const (
+	insertChange = "INSERT INTO change (news) VALUES (?)"
+	changesAfter = "SELECT n, news FROM change WHERE n > ? ORDER BY n"
+	lastChange   = "SELECT seq FROM sqlite_sequence WHERE name = 'change'"
+	trimChanges  = "DELETE FROM change WHERE n <= ?"
+	// keepChanges is how many rows of the table stay at least. A process that is further behind misses
+	// news.
+	keepChanges = 1024
+	trimEvery   = 256
+)
+
+// news is the changes of one commit.
+type news struct {
+	n       int64 // the commit's number
+	changes []mcptask.Change
+}
+
+// tail passes the commits of all processes to the readers of the feed, in their order.
+type tail struct {
+	store  *Store
+	logger *slog.Logger
+	feed   feed.Feed[mcptask.Change]
+	polls  sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	readers map[*reader]bool
+	last    int64 // the number of the last commit that the feed has, as long as there are readers
+	stop    context.CancelFunc
+}
+
+// reader is one reader of the feed.
+type reader struct {
+	end context.CancelFunc
+	err error // why its feed has ended; the tail's lock guards it
+}
+
+// init sets a tail up, with the store that it belongs to.
+func (t *tail) init(s *Store, logger *slog.Logger) {
+	t.store, t.logger, t.readers = s, logger, map[*reader]bool{}
+}
+
+// Changes implements [mcptask.Store]. It has the changes of this process at once. Those of other
+// processes take up to 50 milliseconds.
+func (s *Store) Changes(ctx context.Context) iter.Seq2[mcptask.Change, error] {
+	return func(yield func(mcptask.Change, error) bool) {
+		ctx, end := context.WithCancel(ctx)
+		defer end()
+		r := &reader{end: end}
+		if err := s.tail.join(ctx, r); err != nil {
+			yield(mcptask.Change{}, err)
+			return
+		}
+		defer s.tail.leave(r)
+		for c := range s.tail.feed.Read(ctx, mcptask.Change{Missed: true}) {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if err := s.tail.readError(r); err != nil {
+			yield(mcptask.Change{}, err)
+		}
+	}
+}
+
+// join adds a reader. The first one starts the poll.
+func (t *tail) join(ctx context.Context, r *reader) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || ctx.Err() != nil {
+		return nil // the feed ends at once
+	}
+	if len(t.readers) == 0 {
+		// What is committed before this moment is what the reader's first Missed stands for.
+		if err := t.store.read(ctx, "read", func(s *session) (err error) {
+			t.last, err = s.queryInt(lastChange)
+			return err
+		}); err != nil {
+			return err
+		}
+		polling, stop := context.WithCancel(context.Background())
+		t.stop = stop
+		t.polls.Add(1)
+		go t.poll(polling)
+	}
+	t.readers[r] = true
+	return nil
+}
+
+// leave removes a reader. The last one stops the poll.
+func (t *tail) leave(r *reader) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.readers[r] {
+		return
+	}
+	delete(t.readers, r)
+	if len(t.readers) == 0 {
+		t.stop()
+	}
+}
+
+func (t *tail) readError(r *reader) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.err
+}
+
+// close ends all readers and the poll.
+func (t *tail) close() {
+	t.mu.Lock()
+	t.closed = true
+	if t.stop != nil {
+		t.stop()
+	}
+	t.mu.Unlock()
+	t.feed.Close()
+	t.polls.Wait()
+}
+
+// record writes the changes of a transaction for other processes. It returns them with what others
+// have committed since the last poll. So the feed has all changes in the order of their commits.
+func (t *tail) record(w *session, changes []mcptask.Change) ([]news, error) {
+	t.mu.Lock()
+	reading, last := len(t.readers) > 0, t.last
+	t.mu.Unlock()
+	var latest []news
+	if reading {
+		var err error
+		if latest, err = readNews(w, last); err != nil {
+			return nil, err
+		}
+	}
+	inserted, err := w.exec(insertChange, durable.EncodeChanges(changes))
+	if err != nil {
+		return nil, err
+	}
+	n, err := inserted.LastInsertId()
+	if err != nil {
+		return nil, err
+	}
+	if n%trimEvery == 0 {
+		if _, err := w.exec(trimChanges, n-keepChanges); err != nil {
+			return nil, err
+		}
+	}
+	return append(latest, news{n, changes}), nil
+}
+
+// readNews reads the news after a commit.
+func readNews(s *session, last int64) ([]news, error) {
+	var latest []news
+	err := s.query(changesAfter, func(rows *sql.Rows) error {
+		var one news
+		var encoded []byte
+		err := rows.Scan(&one.n, &encoded)
+		if err == nil {
+			one.changes, err = durable.DecodeChanges(encoded)
+		}
+		latest = append(latest, one)
+		return err
+	}, last)
+	return latest, err
+}
+
+// publish passes news to the feed, except for what it has.
+func (t *tail) publish(latest []news) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.readers) == 0 {
+		return
+	}
+	for _, one := range latest {
+		if one.n <= t.last {
+			continue
+		}
+		if one.n != t.last+1 { // what was between is trimmed
+			t.feed.Miss()
+		}
+		t.last = one.n
+		t.feed.Publish(one.changes...)
+	}
+}
+
+// poll looks for the commits of other processes until it is stopped.
+func (t *tail) poll(ctx context.Context) {
+	defer guard.Then(t.logger, "the poll for changes", func() { t.fail(errPollPanicked) })
+	defer t.polls.Done()
+	if err := t.watch(ctx); err != nil && ctx.Err() == nil {
+		t.fail(explain(t.store.path, "watch", err))
+	}
+}
+
+// watch is poll with a connection of its own: PRAGMA data_version compares with what the same
+// connection saw before.
+func (t *tail) watch(ctx context.Context) error {
+	s, err := t.store.openReader(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.close() }() // it has only read
+	var seen int64
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		version, err := s.queryInt("PRAGMA data_version")
+		if err != nil {
+			return err
+		}
+		if version != seen {
+			seen = version
+			t.mu.Lock()
+			last := t.last
+			t.mu.Unlock()
+			latest, err := readNews(s, last)
+			if err != nil {
+				return err
+			}
+			t.publish(latest)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// fail ends the feed of all readers with an error.
+func (t *tail) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.readers {
+		r.err = err
+		r.end()
+	}
+	clear(t.readers)
+	t.stop()
+}

@@ -79,6 +79,8 @@ var arrows = []arrow{
 	{"runtime/internal/durable", []string{"runtime", "runtime/internal/guard"}, runtimeTests},
 	{"runtime/sqlite", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "modernc.org/sqlite/..."},
 		slices.Concat(runtimeTests, []string{"runtime/storetest"})},
+	{"runtime/postgres", []string{"runtime", "runtime/internal/durable", "runtime/internal/feed", "runtime/internal/guard", "github.com/jackc/pgx/v5/..."},
+		slices.Concat(runtimeTests, []string{"runtime/storetest", "runtime/internal/pgtest"})},
 
 	// For tests: users' own, and the runtime's.
 	{"runtime/mcptasktest", []string{"runtime", "runtime/gosdk", "runtime/internal/guard", "github.com/modelcontextprotocol/go-sdk/mcp"}, runtimeTests},

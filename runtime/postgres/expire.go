@@ -31,14 +31,14 @@ func (s *Store) Expire(ctx context.Context, limit int) ([]mcptask.Record, error)
 	}
 	var gone []mcptask.Record
 	for len(gone) < limit {
-		expired, err := readLight(s.pool.Query(ctx, s.schema.sql("SELECT "+lightColumns+" FROM @schema@.task t JOIN @schema@.call c USING (seq) WHERE t.expires <= "+clock+
+		expired, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t WHERE t.expires <= "+clock+
 			" ORDER BY t.expires LIMIT $2"), s.shift.Load(), limit-len(gone)))
 		if err == nil && len(expired) == 0 {
 			break
 		}
 		var buried []mcptask.Record
 		if err == nil {
-			buried, err = s.committer.Bury(ctx, expired)
+			buried, err = s.committer.Bury(ctx, recordsOf(expired))
 		}
 		gone = append(gone, buried...)
 		switch {

@@ -9,13 +9,13 @@ import (
 
 // The statements that write. Each takes arrays, so that it writes any number of rows.
 const (
-	insertTasks = `INSERT INTO @schema@.task (seq, id, version, principal, account, tool, idem, name, phase, outcome, is_error, cancel, message,
+	insertTasks = `INSERT INTO @schema@.task (seq, id, version, principal, account, tool, idem, name, terms, phase, outcome, is_error, cancel, message,
 	done, total, created, updated, terminal, expires, attempt, tries, worker, bytes, asked)
-	SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::smallint[],
-	$10::smallint[], $11::boolean[], $12::boolean[], $13::bytea[], $14::float8[], $15::float8[], $16::bigint[], $17::bigint[], $18::bigint[],
-	$19::bigint[], $20::bigint[], $21::bigint[], $22::bytea[], $23::bigint[], $24::bigint[])`
+	SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bigint[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[],
+	$10::smallint[], $11::smallint[], $12::boolean[], $13::boolean[], $14::bytea[], $15::float8[], $16::float8[], $17::bigint[], $18::bigint[],
+	$19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bytea[], $24::bigint[], $25::bigint[])`
 
-	insertCalls = `INSERT INTO @schema@.call (seq, fixed, arguments) SELECT * FROM unnest($1::bigint[], $2::bytea[], $3::bytea[])`
+	insertArguments = `INSERT INTO @schema@.arguments (seq, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])`
 
 	upsertInputs = `INSERT INTO @schema@.inputs (seq, body) SELECT * FROM unnest($1::bigint[], $2::bytea[])
 	ON CONFLICT (seq) DO UPDATE SET body = excluded.body`
@@ -37,12 +37,12 @@ const (
 	u(id, version, cancel, message, done, total, updated, terminal, attempt, tries, bytes, asked, phase, outcome, is_error, expires, worker)
 	WHERE t.id = u.id`
 
-	deleteTasks    = `DELETE FROM @schema@.task WHERE id = ANY($1::bytea[])`
-	deleteCalls    = `DELETE FROM @schema@.call WHERE seq = ANY($1::bigint[])`
-	deleteInputs   = `DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[])`
-	deleteOutcomes = `DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[])`
-	deleteGraves   = `DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[])`
-	upsertGraves   = `INSERT INTO @schema@.tombstone (id, principal, until) SELECT u.id, u.principal, ` + clock + ` + $2::bigint
+	deleteTasks     = `DELETE FROM @schema@.task WHERE id = ANY($1::bytea[])`
+	deleteArguments = `DELETE FROM @schema@.arguments WHERE seq = ANY($1::bigint[])`
+	deleteInputs    = `DELETE FROM @schema@.inputs WHERE seq = ANY($1::bigint[])`
+	deleteOutcomes  = `DELETE FROM @schema@.outcome WHERE seq = ANY($1::bigint[])`
+	deleteGraves    = `DELETE FROM @schema@.tombstone WHERE id = ANY($1::bytea[])`
+	upsertGraves    = `INSERT INTO @schema@.tombstone (id, principal, until) SELECT u.id, u.principal, ` + clock + ` + $2::bigint
 	FROM unnest($3::bytea[], $4::bytea[]) u(id, principal) ON CONFLICT (id) DO UPDATE SET principal = excluded.principal, until = excluded.until`
 	upsertAccounts = `INSERT INTO @schema@.account (account, stored, unfinished, bytes) SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[])
 	ON CONFLICT (account) DO UPDATE SET stored = excluded.stored, unfinished = excluded.unfinished, bytes = excluded.bytes`
@@ -88,7 +88,7 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 	var removed, buried removals
 	var inserted inserts
 	var reported, moved updates
-	var inputs, outcomes bodies
+	var arguments, inputs, outcomes bodies
 	for i := range list {
 		w := &list[i]
 		r := w.Record
@@ -100,6 +100,9 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 		case durable.Insert:
 			w.Row.Seq = s.seqs.take()
 			inserted.add(w)
+			if len(r.Arguments) > 0 {
+				arguments.add(w, r.Arguments)
+			}
 		case durable.Update:
 			if w.Parts.Indexed || w.Parts.Outcome {
 				moved.add(w)
@@ -117,14 +120,14 @@ func (s *Store) queueWrites(b *pgx.Batch, list []durable.Write) {
 	}
 	for _, gone := range []removals{removed, buried} {
 		s.queue(b, deleteTasks, len(gone.ids), gone.ids)
-		s.queue(b, deleteCalls, len(gone.ids), gone.seqs)
+		s.queue(b, deleteArguments, len(gone.ids), gone.seqs)
 		s.queue(b, deleteInputs, len(gone.ids), gone.seqs)
 		s.queue(b, deleteOutcomes, len(gone.ids), gone.seqs)
 	}
 	s.queue(b, deleteGraves, len(removed.ids), removed.ids)
 	s.queue(b, upsertGraves, len(buried.ids), s.shift.Load(), mcptask.TombstoneFor.Microseconds(), buried.ids, buried.principals)
 	s.queue(b, insertTasks, len(inserted.ids), inserted.args()...)
-	s.queue(b, insertCalls, len(inserted.ids), inserted.seqs, inserted.fixed, inserted.arguments)
+	s.queue(b, insertArguments, len(arguments.seqs), arguments.seqs, arguments.contents)
 	s.queue(b, reportTasks, len(reported.ids), reported.reportArgs()...)
 	s.queue(b, moveTasks, len(moved.ids), moved.moveArgs()...)
 	s.queue(b, upsertInputs, len(inputs.seqs), inputs.seqs, inputs.contents)
@@ -216,8 +219,8 @@ func (c *updates) moveArgs() []any {
 // inserts are columns of new records.
 type inserts struct {
 	updates
-	principals, accounts, tools, idems, names, fixed, arguments [][]byte
-	seqs, created                                               []int64
+	principals, accounts, tools, idems, names, terms [][]byte
+	seqs, created                                    []int64
 }
 
 func (c *inserts) add(w *durable.Write) {
@@ -232,10 +235,7 @@ func (c *inserts) add(w *durable.Write) {
 		name = hashName(durable.Name{Principal: r.Principal, Tool: r.Tool, Key: r.IdempotencyKey})
 	}
 	c.names = append(c.names, name)
-	// Arguments stand apart, so that others are read without them.
-	fixed := *r
-	fixed.Arguments = nil
-	c.fixed, c.arguments = append(c.fixed, durable.EncodeCall(&fixed)), append(c.arguments, r.Arguments)
+	c.terms = append(c.terms, w.Row.Terms)
 	c.seqs = append(c.seqs, w.Row.Seq)
 	c.created = append(c.created, durable.Micros(r.CreatedAt))
 }
@@ -243,7 +243,7 @@ func (c *inserts) add(w *durable.Write) {
 // args returns the arguments of insertTasks.
 func (c *inserts) args() []any {
 	return []any{
-		c.seqs, c.ids, c.versions, c.principals, c.accounts, c.tools, c.idems, c.names, c.phases, c.outcomes, c.isErrors, c.cancels, c.messages,
+		c.seqs, c.ids, c.versions, c.principals, c.accounts, c.tools, c.idems, c.names, c.terms, c.phases, c.outcomes, c.isErrors, c.cancels, c.messages,
 		c.done, c.total, c.created, c.updated, c.terminal, c.expires, c.attempts, c.tries, c.workers, c.bytes, c.asked,
 	}
 }

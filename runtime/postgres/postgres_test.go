@@ -152,7 +152,7 @@ func TestLife(t *testing.T) {
 	if got, err := other.Get(t.Context(), "t"); !errors.Is(err, mcptask.ErrRecordExpired) || got.Principal != "a" {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, table := range []string{"task", "call", "inputs", "outcome", "account"} {
+	for _, table := range []string{"task", "arguments", "inputs", "outcome", "account"} {
 		if rows := query(t, dsn, "SELECT * FROM mcptask."+table); len(rows) > 0 {
 			t.Errorf("%s has %d rows", table, len(rows))
 		}

@@ -92,11 +92,11 @@ func (s *Store) Scan(ctx context.Context, filter mcptask.Filter, before mcptask.
 	if len(conditions) > 0 {
 		where = "WHERE " + strings.Join(conditions, " AND ")
 	}
-	records, err := readLight(s.pool.Query(ctx, s.schema.sql("SELECT "+lightColumns+" FROM @schema@.task t JOIN @schema@.call c USING (seq) "+where+" ORDER BY t.created DESC, t.id DESC LIMIT $1"), args...))
+	rows, err := readRows(s.pool.Query(ctx, s.schema.sql("SELECT "+rowColumns+" FROM @schema@.task t "+where+" ORDER BY t.created DESC, t.id DESC LIMIT $1"), args...))
 	if err != nil {
 		return nil, fmt.Errorf("postgres: scan: %w", err)
 	}
-	return records, nil
+	return recordsOf(rows), nil
 }
 
 // CountUnfinished implements [mcptask.Inspector].

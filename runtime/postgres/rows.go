@@ -12,9 +12,9 @@ import (
 
 // rowColumns are the columns of table task that scanRow reads.
 const rowColumns = `t.seq, t.asked, t.id, t.version, t.principal, t.account, t.tool, t.idem, t.phase, t.outcome, t.is_error, t.cancel,
-	t.message, t.done, t.total, t.created, t.updated, t.terminal, t.expires, t.attempt, t.tries, t.worker`
+	t.terms, t.message, t.done, t.total, t.created, t.updated, t.terminal, t.expires, t.attempt, t.tries, t.worker`
 
-// row is a record without its call, its inputs and the content of its outcome, as table task has it.
+// row is a record without its arguments, its inputs and the content of its outcome, as table task has it.
 type row struct {
 	record     mcptask.Record
 	seq, asked int64
@@ -24,12 +24,12 @@ type row struct {
 func scanRow(from pgx.Row, more ...any) (row, error) {
 	var w row
 	r := &w.record
-	var id, principal, account, tool, idem, message, worker []byte
+	var id, principal, account, tool, idem, terms, message, worker []byte
 	var phase, outcome, created, updated, terminal, expires, attempt, tries int64
 	var isError bool
 	err := from.Scan(append([]any{
 		&w.seq, &w.asked, &id, &r.Version, &principal, &account, &tool, &idem, &phase, &outcome, &isError, &r.CancelRequested,
-		&message, &r.Progress.Done, &r.Progress.Total, &created, &updated, &terminal, &expires, &attempt, &tries, &worker,
+		&terms, &message, &r.Progress.Done, &r.Progress.Total, &created, &updated, &terminal, &expires, &attempt, &tries, &worker,
 	}, more...)...)
 	if err != nil {
 		return w, err
@@ -44,34 +44,10 @@ func scanRow(from pgx.Row, more ...any) (row, error) {
 	if r.Outcome, err = durable.OutcomeOf(outcome, isError); err != nil {
 		return w, fmt.Errorf("task %q: %w", r.ID, err)
 	}
-	return w, nil
-}
-
-// lightColumns are the columns of table task and of table call as c that scanLight reads.
-const lightColumns = rowColumns + ", c.fixed"
-
-// scanLight reads a record without its arguments, its inputs, and the content of its outcome.
-func scanLight(from pgx.Row, more ...any) (row, error) {
-	var fixed []byte
-	w, err := scanRow(from, append([]any{&fixed}, more...)...)
-	if err != nil {
-		return w, err
-	}
-	if err := durable.DecodeCall(fixed, &w.record); err != nil {
-		return w, fmt.Errorf("the call of task %q: %w", w.record.ID, err)
+	if err := durable.DecodeTerms(terms, r); err != nil {
+		return w, fmt.Errorf("the terms of task %q: %w", r.ID, err)
 	}
 	return w, nil
-}
-
-// readLight reads the records of a query that selects the lightColumns.
-func readLight(rows pgx.Rows, err error) ([]mcptask.Record, error) {
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (mcptask.Record, error) {
-		w, err := scanLight(r)
-		return w.record, err
-	})
 }
 
 // readRows reads the rows of a query that selects the rowColumns.
@@ -82,14 +58,23 @@ func readRows(rows pgx.Rows, err error) ([]row, error) {
 	return pgx.CollectRows(rows, func(r pgx.CollectableRow) (row, error) { return scanRow(r) })
 }
 
+// recordsOf returns the records of rows as they are.
+func recordsOf(rows []row) []mcptask.Record {
+	records := make([]mcptask.Record, len(rows))
+	for i := range rows {
+		records[i] = rows[i].record
+	}
+	return records
+}
+
 // readWhole reads whole records by ID.
-const readWhole = `SELECT ` + lightColumns + `, c.arguments, i.body, o.body FROM @schema@.task t JOIN @schema@.call c USING (seq)
+const readWhole = `SELECT ` + rowColumns + `, a.body, i.body, o.body FROM @schema@.task t LEFT JOIN @schema@.arguments a USING (seq)
 	LEFT JOIN @schema@.inputs i USING (seq) LEFT JOIN @schema@.outcome o USING (seq) WHERE t.id = ANY($1::bytea[])`
 
 // scanWhole reads a row of readWhole.
 func scanWhole(from pgx.Row) (row, error) {
 	var arguments, inputs, outcome []byte
-	w, err := scanLight(from, &arguments, &inputs, &outcome)
+	w, err := scanRow(from, &arguments, &inputs, &outcome)
 	if err != nil {
 		return w, err
 	}

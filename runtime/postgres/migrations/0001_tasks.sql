@@ -18,6 +18,7 @@ CREATE TABLE @schema@.task (
   message    bytea   NOT NULL,
   done       double precision NOT NULL, -- with total, the progress
   total      double precision NOT NULL,
+  terms      bytea   NOT NULL,          -- what else is fixed at the creation, but for the arguments
   created    bigint  NOT NULL,
   updated    bigint  NOT NULL,
   terminal   bigint  NOT NULL,
@@ -36,7 +37,7 @@ CREATE INDEX task_worker ON @schema@.task (worker, tool) WHERE phase < 9;
 CREATE SEQUENCE @schema@.task_seq INCREMENT 1000; -- a process takes the numbers up to the next one
 
 -- The parts of a task that are seldom or never written again, by the task's seq.
-CREATE TABLE @schema@.call (seq bigint PRIMARY KEY, fixed bytea NOT NULL, arguments bytea);
+CREATE TABLE @schema@.arguments (seq bigint PRIMARY KEY, body bytea NOT NULL);
 CREATE TABLE @schema@.inputs (seq bigint PRIMARY KEY, body bytea NOT NULL);
 CREATE TABLE @schema@.outcome (seq bigint PRIMARY KEY, body bytea NOT NULL);
 

@@ -126,6 +126,13 @@ func ServeReplicas(t testing.TB, args ...string) *replicas.Set {
 	return startReplicas(t, binary, args)
 }
 
+// BuildReplicas builds the example in a directory and starts three replicas of it, behind a proxy
+// that hands each request to the next of them.
+func BuildReplicas(t testing.TB, dir string, args ...string) *replicas.Set {
+	t.Helper()
+	return startReplicas(t, Build(t, dir), args)
+}
+
 // startReplicas starts three replicas of a program and their proxy.
 func startReplicas(t testing.TB, binary string, args []string) *replicas.Set {
 	t.Helper()

@@ -81,8 +81,8 @@ func parseRevisions(text string) []string {
 	return strings.Split(text, ",")
 }
 
-// options returns the options of the server.
-func (m mode) options(store mcptask.Store) (mcptask.Options, error) {
+// taskOptions returns the options of the server.
+func (m mode) taskOptions(store mcptask.Store) (mcptask.Options, error) {
 	options := mcptask.Options{Revisions: m.revisions, Store: store}
 	if m.sessionKey != "" {
 		options.SessionKey = []byte(m.sessionKey)
@@ -113,11 +113,11 @@ func serve(ctx context.Context, m mode) error {
 	if err != nil {
 		return err
 	}
-	options, err := m.options(store.Store)
+	taskOptions, err := m.taskOptions(store.Store)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	tasks, err := mcptask.NewServer(options, fixture.FixtureTools(tools{}))
+	tasks, err := mcptask.NewServer(taskOptions, fixture.FixtureTools(tools{}))
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
@@ -127,17 +127,17 @@ func serve(ctx context.Context, m mode) error {
 		return errors.Join(sdk.Run(ctx, gosdk.StdioTransport(tasks)), tasks.Close(), store.Close())
 	}
 	mux := http.NewServeMux()
-	get, streams := func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{JSONResponse: m.jsonOnly}
-	mux.Handle("/mcp", m.authenticate(gosdk.NewHandler(tasks, get, streams)))
+	get, options := func(*http.Request) *mcp.Server { return sdk }, &mcp.StreamableHTTPOptions{JSONResponse: m.jsonOnly}
+	mux.Handle("/mcp", gosdk.NewHandler(tasks, get, options))
 	if slices.Contains(m.revisions, mcptask.Revision20251125RC) {
-		mux.Handle(candidatePath, m.authenticate(gosdk.NewRevisionHandler(tasks, mcptask.Revision20251125RC, get, streams)))
+		mux.Handle(candidatePath, gosdk.NewRevisionHandler(tasks, mcptask.Revision20251125RC, get, options))
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", m.addr)
 	if err != nil {
 		return errors.Join(err, tasks.Close(), store.Close())
 	}
 	server := &http.Server{
-		Handler: mux, MaxHeaderBytes: 64 << 10,
+		Handler: m.authenticate(mux), MaxHeaderBytes: 64 << 10,
 		// Limits for slow requests and idle connections. Streams may last longer. NewHandler limits
 		// each write.
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute,

@@ -48,7 +48,7 @@ func newTurnStore(store Store, at int, how string) *turnStore {
 func (s *turnStore) takeTurn(ctx context.Context, name string, r *Record, do func() error) error {
 	s.counting.Lock()
 	s.named[name]++
-	upkeep := name == "Expire" || name == "Renew" || name == "Lease"
+	upkeep := name == "Expire" || name == "Beat" || name == "Lease"
 	if !upkeep || s.named[name] <= 2 { // upkeep comes again and again, whatever happens
 		s.calls++
 	}

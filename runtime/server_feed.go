@@ -175,11 +175,12 @@ func (s *Server) nextUnread() (string, bool) {
 // says so, and tells observers.
 func (s *Server) readChanged(id string) {
 	defer guard.Recover(s.logger, "a changed task")
+	begun := s.hasBegun(id) // before that, the record may not be stored yet
 	record, err := s.getRecord(s.drained, s.newTaskRetry(), id)
 	switch {
 	case err == nil:
 		s.notifyObservers(record)
-	case isGone(err):
+	case isGone(err) && begun:
 		s.cancelHandler(id, ErrExpired)
 	}
 }
@@ -202,7 +203,7 @@ func (s *Server) awaitVersion(ctx context.Context, t *storeRetry, id string, ver
 		case <-again.C:
 		case <-ctx.Done():
 			err = ctx.Err()
-		case <-t.end:
+		case <-s.drained.Done():
 			err = ErrServerClosed
 		}
 		again.Stop()

@@ -22,14 +22,14 @@ var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func allEvents() []event {
 	at := epoch.Add(time.Minute)
 	return []event{
-		{kind: eventStart, at: at, worker: "w2", lease: leaseFor},
-		{kind: eventReport, at: at, message: "half"},
+		{kind: eventStart, at: at, worker: "w2"},
+		{kind: eventReport, at: at, report: &report{"half", Progress{1, 2}}},
 		{kind: eventAsk, at: at, input: Input{Key: "new", Method: methodElicit}},
 		{kind: eventAnswer, at: at, key: "open", answer: json.RawMessage(`{"action":"decline"}`)},
 		{kind: eventWithdraw, at: at, key: "open"},
 		{kind: eventStop, at: at},
 		{kind: eventFinish, at: at, outcome: Outcome{Kind: OutcomeResult, Result: json.RawMessage(`{"content":[]}`)}},
-		{kind: eventClaim, at: at, worker: "w2", lease: leaseFor},
+		{kind: eventClaim, at: at, worker: "w2"},
 		{kind: eventHandOver, at: at},
 		{kind: "nonsense", at: at},
 	}
@@ -39,7 +39,7 @@ func allEvents() []event {
 func recordIn(phase Phase) Record {
 	r := Record{ID: "t", Version: 7, Phase: phase, CreatedAt: epoch, UpdatedAt: epoch, ExpiresAt: epoch.Add(time.Hour), StatusMessage: "before"}
 	if phase != PhaseQueued {
-		r.Attempt, r.Worker, r.LeaseUntil = 1, "w1", epoch.Add(leaseFor)
+		r.Attempt, r.Worker = 1, "w1"
 		r.Inputs = []Input{{Key: "old", State: InputAnswered, Response: json.RawMessage(`{"action":"cancel"}`)}}
 	}
 	switch phase {
@@ -94,7 +94,7 @@ func TestNext(t *testing.T) {
 					t.Errorf("updated %v, version %d", after.UpdatedAt, after.Version)
 				}
 				if done := after.Phase == PhaseDone; done != (after.Outcome != nil) || done == after.TerminalAt.IsZero() ||
-					done && (!after.TerminalAt.Equal(e.at) || after.Worker != "" || !after.LeaseUntil.IsZero() || len(after.Outstanding()) > 0) {
+					done && (!after.TerminalAt.Equal(e.at) || after.Worker != "" || len(after.Outstanding()) > 0) {
 					t.Errorf("the end is not set as a whole: %+v", after)
 				}
 				for i := range after.Inputs { // the result shares nothing with the record
@@ -140,20 +140,20 @@ func TestNextDetails(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a restart counts and moves the lease", func(t *testing.T) {
-		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2", lease: time.Hour})
-		if r.Attempt != 2 || r.Worker != "w2" || !r.LeaseUntil.Equal(epoch.Add(time.Second+time.Hour)) {
+	t.Run("a restart counts and moves the task", func(t *testing.T) {
+		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})
+		if r.Attempt != 2 || r.Worker != "w2" {
 			t.Errorf("%+v", r)
 		}
-		r = step(t, r, event{kind: eventClaim, worker: "w3", lease: time.Minute})
-		if r.Attempt != 2 || r.Worker != "w3" || !r.LeaseUntil.Equal(epoch.Add(time.Second+time.Minute)) {
+		r = step(t, r, event{kind: eventClaim, worker: "w3"})
+		if r.Attempt != 2 || r.Worker != "w3" {
 			t.Errorf("claimed: %+v", r)
 		}
 	})
 	t.Run("a run that was handed over is not counted among the tries", func(t *testing.T) {
 		r := step(t, recordIn(PhaseRunning), event{kind: eventStart, worker: "w2"})
 		r = step(t, r, event{kind: eventHandOver})
-		if r.Attempt != 2 || r.Tries != 0 || r.Worker != "" || !r.LeaseUntil.IsZero() {
+		if r.Attempt != 2 || r.Tries != 0 || r.Worker != "" {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -182,10 +182,10 @@ type recordingStore struct {
 	history []Record
 }
 
-func (s *recordingStore) Update(ctx context.Context, r Record, quota Quota) (Record, error) {
+func (s *recordingStore) Update(ctx context.Context, from, to Record, quota Quota) (Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, err := s.Store.Update(ctx, r, quota)
+	r, err := s.Store.Update(ctx, from, to, quota)
 	if err == nil {
 		s.history = append(s.history, r)
 	}
@@ -198,12 +198,12 @@ func TestLifecycleProperty(t *testing.T) {
 	keys := rapid.SampledFrom([]string{"a", "b", "c"})
 	anyEvent := rapid.Custom(func(t *rapid.T) event {
 		e := event{
-			kind:    rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver}).Draw(t, "kind"),
-			worker:  rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker"),
-			message: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "message"),
-			key:     keys.Draw(t, "key"),
-			input:   Input{Key: keys.Draw(t, "input"), Method: methodElicit},
-			answer:  json.RawMessage(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "answer"))),
+			kind:   rapid.SampledFrom([]eventKind{eventStart, eventReport, eventAsk, eventAsk, eventAnswer, eventAnswer, eventWithdraw, eventStop, eventFinish, eventClaim, eventHandOver}).Draw(t, "kind"),
+			worker: rapid.SampledFrom([]string{"w1", "w2"}).Draw(t, "worker"),
+			report: rapid.SampledFrom([]*report{nil, {"x", Progress{1, 2}}, {"y", Progress{}}}).Draw(t, "report"),
+			key:    keys.Draw(t, "key"),
+			input:  Input{Key: keys.Draw(t, "input"), Method: methodElicit},
+			answer: json.RawMessage(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "answer"))),
 		}
 		e.outcome = rapid.SampledFrom([]Outcome{
 			{Kind: OutcomeCancelled},
@@ -227,7 +227,7 @@ func TestLifecycleProperty(t *testing.T) {
 			stored.Go(func() {
 				for _, e := range events {
 					// Most random events are refused. The test looks at what was stored.
-					_, _ = s.applyEvent(ctx, "t", func(Record) event { return e })
+					_, _ = s.applyEvent(ctx, Record{ID: "t"}, func(Record) event { return e })
 				}
 			})
 		}

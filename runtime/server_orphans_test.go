@@ -13,7 +13,7 @@ import (
 )
 
 // cut makes the writes of a process fail, as if it hung or had lost its network.
-var cut = before(func(context.Context) error { return errors.New("the store is away") }, "Update", "Renew", "Lease")
+var cut = before(func(context.Context) error { return errors.New("the store is away") }, "Update", "Beat", "Lease")
 
 var restart = Policy{Task: TaskRequired, OnLost: RestartWhenLost}
 
@@ -49,7 +49,7 @@ func TestLostWorkerRestarts(t *testing.T) {
 		synctest.Wait()
 		first.set(cut)
 		began := time.Now()
-		r, err := b.Changed(t.Context(), alice, id, 4)
+		r, err := b.Changed(t.Context(), alice, id, 3)
 		for err == nil && r.Attempt != 2 {
 			r, err = b.Changed(t.Context(), alice, id, r.Version)
 		}

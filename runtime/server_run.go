@@ -294,3 +294,11 @@ func (s *Server) listRuns() []string {
 	}
 	return ids
 }
+
+// hasBegun reports whether an attempt of a task has begun here.
+func (s *Server) hasBegun(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.running[id]
+	return r != nil && r.record.Version > 0
+}

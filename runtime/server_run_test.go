@@ -43,8 +43,11 @@ func TestEndOfTTL(t *testing.T) {
 		if d := time.Since(began); d != 5*time.Second {
 			t.Errorf("expired after %v", d)
 		}
-		if _, err := s.Get(t.Context(), alice, first.ID); err == nil || err.Error() != newNotFoundError().Error() {
-			t.Errorf("who asks afterwards gets %v", err)
+		if _, err := s.Get(t.Context(), alice, first.ID); !errors.Is(err, ErrExpired) {
+			t.Errorf("the owner who asks afterwards gets %v", err)
+		}
+		if _, err := s.Get(t.Context(), bob, first.ID); err == nil || err.Error() != newNotFoundError().Error() {
+			t.Errorf("another caller gets %v", err)
 		}
 		ended(t, s, alice, second.ID) // the slot is free
 		if time.Since(began) != 5*time.Second || !errors.Is(cause, ErrExpired) {
@@ -53,6 +56,10 @@ func TestEndOfTTL(t *testing.T) {
 		time.Sleep(2 * sweepEvery)
 		if _, err := s.store.Get(t.Context(), first.ID); !errors.Is(err, ErrNoRecord) {
 			t.Errorf("the record stays: %v", err)
+		}
+		time.Sleep(TombstoneFor)
+		if _, err := s.Get(t.Context(), alice, first.ID); err == nil || err.Error() != newNotFoundError().Error() {
+			t.Errorf("the owner who asks much later gets %v", err)
 		}
 	})
 }

@@ -61,11 +61,13 @@ func (s *Server) moveTask(ctx context.Context, t *storeRetry, known Record, deci
 		}
 		_, giveBack := s.takeProgressTurn(id, moved.Done())
 		stored, moved, err := s.updateRecord(ctx, t, record, moved, e)
+		if err == nil {
+			s.announceChange(stored)
+		}
 		giveBack()
 		var again bool
 		switch {
 		case err == nil:
-			s.announceChange(stored)
 			return stored, nil
 		case errors.Is(err, ErrConflict):
 			again = t.pauseAfterConflict(ctx)
@@ -182,6 +184,10 @@ func (s *Server) takeProgressTurn(id string, wanted bool) (send ProgressFunc, gi
 		turn := turn.(chan ProgressFunc)
 		select {
 		case send = <-turn:
+			if _, ok := s.progress.Load(id); !ok { // it has ended meanwhile
+				turn <- send
+				return nil, func() {}
+			}
 			return send, func() { turn <- send }
 		case <-time.After(time.Second):
 		}

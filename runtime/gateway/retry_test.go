@@ -44,7 +44,7 @@ func newStored(t *testing.T) stored {
 	server := newServer(t, mcptask.Options{Store: store, Logger: slog.New(slog.DiscardHandler)})
 	s := stored{store: store, g: New(Config{Server: server}), session: &session{principal: "p"}, caller: mcptask.Caller{Principal: "p", Revision: mcptask.Revision20251125}}
 	task, err := store.Create(t.Context(), mcptask.Record{
-		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", LeaseUntil: time.Now().Add(time.Hour), CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
+		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
 	}, mcptask.Quota{})
 	if err != nil {
 		t.Fatal(err)
@@ -102,13 +102,14 @@ func TestSubscriptionOutlivesTheStore(t *testing.T) {
 		go func() { ended <- s.followTasks(t.Context(), func(data []byte) { last = string(data) }) }()
 		synctest.Wait()
 		a.store.broken.Store(true)
-		r, err := a.store.Update(t.Context(), a.task, mcptask.Quota{}) // wakes the subscription, which then reads
+		r, err := a.store.Update(t.Context(), a.task, a.task, mcptask.Quota{}) // wakes the subscription, which then reads
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err := a.store.Update(t.Context(), r, mcptask.Quota{}); err != nil {
+		end := r
+		end.Phase, end.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
+		if _, err := a.store.Update(t.Context(), r, end, mcptask.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -83,11 +83,11 @@ type faulty struct {
 	reads map[string]int // by task ID
 }
 
-func (s *faulty) Update(ctx context.Context, r mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
+func (s *faulty) Update(ctx context.Context, from, to mcptask.Record, quota mcptask.Quota) (mcptask.Record, error) {
 	if s.broken.Load() {
-		return r, errors.New("the disk is full")
+		return to, errors.New("the disk is full")
 	}
-	return s.Store.Update(ctx, r, quota)
+	return s.Store.Update(ctx, from, to, quota)
 }
 
 func (s *faulty) Get(ctx context.Context, id string) (mcptask.Record, error) {

@@ -57,7 +57,7 @@ func TestForgetsWhatOthersEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Phase, r.Outcome = mcptask.PhaseDone, &mcptask.Outcome{Kind: mcptask.OutcomeCancelled}
-		if _, err := a.store.Update(t.Context(), r, mcptask.Quota{}); err != nil {
+		if _, err := a.store.Update(t.Context(), r, r, mcptask.Quota{}); err != nil {
 			t.Fatal(err)
 		}
 		own := asks.Connect(nil, "")

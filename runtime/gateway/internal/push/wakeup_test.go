@@ -73,7 +73,7 @@ func newWorld(t *testing.T) *world {
 	})
 	w := &world{t: t, store: store, hub: New(server, legacy), caller: mcptask.Caller{Principal: "p"}}
 	w.record, err = store.Create(t.Context(), mcptask.Record{
-		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w", LeaseUntil: time.Now().Add(time.Hour),
+		ID: "task", Principal: "p", Phase: mcptask.PhaseRunning, Worker: "w",
 		CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour),
 	}, mcptask.Quota{})
 	if err != nil {
@@ -140,7 +140,7 @@ func (w *world) write(random *rand.Rand) {
 			Params: []byte(`{"message":"?"}`), Schema: []byte(`{"type":"object"}`), State: mcptask.InputOutstanding})
 	}
 	r.StatusMessage = fmt.Sprint("message ", r.Version)
-	r, err := w.store.Update(context.Background(), r, mcptask.Quota{})
+	r, err := w.store.Update(context.Background(), w.record, r, mcptask.Quota{})
 	if err != nil {
 		w.t.Error(err)
 		return
